@@ -197,11 +197,8 @@ mod tests {
     fn each_kind_is_counted_and_dated() {
         let grace = Grace { now: 1_000, seconds: 100 };
         let mut passed = Passed::default();
-        let head = PartitionHead {
-            key: types::DecoratedKey::new(Bytes::from_static(b"k")),
-            deletion: DeletionTime::new(1, 899),
-            static_row: None,
-        };
+        let head =
+            PartitionHead::new(types::DecoratedKey::new(Bytes::from_static(b"k")), DeletionTime::new(1, 899), None);
         passed.head(&head, &grace);
         let mut row = Row::new(ClusteringValues::new());
         row.deletion = DeletionTime::new(1, 900);

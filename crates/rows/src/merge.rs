@@ -415,7 +415,7 @@ impl PartitionStream for MergeStream {
         if let Some(key) = &key {
             self.check.partition(&self.table, key)?;
         }
-        Ok(key.map(|key| PartitionHead { key, deletion, static_row }))
+        Ok(key.map(|key| PartitionHead::new(key, deletion, static_row)))
     }
 
     fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {

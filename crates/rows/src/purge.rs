@@ -144,7 +144,10 @@ impl<S: PartitionStream> PartitionStream for PurgeStream<S> {
         self.key = Some(head.key.clone());
         self.current = None;
         head.deletion = self.deletion(head.deletion);
+        let had_static_row = head.static_row.is_some();
         head.static_row = head.static_row.and_then(|row| self.row(row));
+        // a static row of which nothing is left takes the names of its columns with it
+        head.names_statics &= head.static_row.is_some() == had_static_row;
         Ok(Some(head))
     }
 

@@ -9,8 +9,10 @@
 //! The cells of each memtable and SSTable are judged by the liveness that the row has there, before
 //! sources are merged: so does Cassandra, and judging the merged row would leave out a cell that is
 //! older than a liveness of another source. Elements of a collection in an SSTable stay whatever
-//! the liveness. Agrees with `org.apache.cassandra.db.filter.ColumnFilter`, `BTreeRow.filter`,
-//! `ComplexColumnData.filter` and `DeserializationHelper` (CASSANDRA-10657).
+//! the liveness; not so in an SSTable of BIG that is read backwards, because Cassandra makes a
+//! partition in memory of each block there. Agrees with
+//! `org.apache.cassandra.db.filter.ColumnFilter`, `BTreeRow.filter`, `ComplexColumnData.filter` and
+//! `DeserializationHelper` (CASSANDRA-10657).
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -157,7 +159,7 @@ enum Part {
 /// The source of a stream, by which it is decided which cells stay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SelectedFrom {
-    /// A memtable.
+    /// A memtable, or rows that Cassandra holds like those of one.
     Memtable,
     /// An SSTable.
     SSTable,

@@ -13,6 +13,17 @@ pub struct PartitionHead {
     pub deletion: DeletionTime,
     /// The static row; None: it holds nothing.
     pub static_row: Option<Row>,
+    /// Whether answers to other nodes, and their digests, name the static columns though there is
+    /// no static row: as Cassandra's do where a single SSTable has the partition, and static
+    /// columns.
+    pub names_statics: bool,
+}
+
+impl PartitionHead {
+    /// A head that names static columns only with a static row.
+    pub fn new(key: DecoratedKey, deletion: DeletionTime, static_row: Option<Row>) -> Self {
+        Self { key, deletion, static_row, names_statics: false }
+    }
 }
 
 /// Partitions in the order of their keys. Each gives its unfiltereds in clustering order, or in

@@ -10,6 +10,7 @@ mod dropped;
 pub(crate) mod explain;
 mod names;
 pub(crate) mod row_cache;
+mod static_form;
 mod watch;
 
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use rows::{
 };
 use types::DecoratedKey;
 
-use sstable::{KeyHash, SSTable};
+use sstable::{Format, KeyHash, SSTable};
 
 use crate::table::TableStore;
 use crate::table::memtable::Memtable;
@@ -70,7 +71,9 @@ fn read_watched<W: Watch>(
         }
         _ => merged(store, &view, command, context, watch)?,
     };
-    Ok(if names::selects_merged(command) { selected(stream, command, SelectedFrom::Memtable) } else { stream })
+    let stream =
+        if names::selects_merged(command) { selected(stream, command, SelectedFrom::Memtable) } else { stream };
+    Ok(static_form::with_static_form(stream, store, &view, command))
 }
 
 /// By the names of rows, newest sources first until the rows are complete; where there is one
@@ -225,7 +228,9 @@ fn in_sstable<W: Watch>(
     }
     context.trace(|| format!("Merging data from sstable {}", sstable.descriptor().prefix()));
     let stream = watch.sstable(sstable, command, context)?;
-    Ok(Some(selected(stream, command, SelectedFrom::SSTable)))
+    // Cassandra makes a partition in memory of each block of BIG to give its rows backwards
+    let is_in_memory = command.reversed && sstable.descriptor().version.format() == Format::Big;
+    Ok(Some(selected(stream, command, if is_in_memory { SelectedFrom::Memtable } else { SelectedFrom::SSTable })))
 }
 
 /// A source without the values that a read does not query, where the read says so.

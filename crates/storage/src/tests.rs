@@ -15,6 +15,7 @@ mod restart;
 mod seeds;
 mod shortages;
 mod skipping;
+mod static_form;
 mod tombstones;
 mod truncating;
 mod twin;

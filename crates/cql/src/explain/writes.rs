@@ -129,7 +129,7 @@ fn update<C: Explain>(lines: &mut Lines, update: &PartitionUpdate, _: &Told<'_>,
     let grace = Grace { now: coordinator.now_seconds(), seconds };
     let mut passed = Passed::default();
     let static_row = update.static_row.clone();
-    passed.head(&PartitionHead { key: update.key.clone(), deletion: update.deletion, static_row }, &grace);
+    passed.head(&PartitionHead::new(update.key.clone(), update.deletion, static_row), &grace);
     let mut cells = 0;
     for row in update.rows.iter().chain(&update.static_row) {
         let of_column = |data: &ColumnData| match data {

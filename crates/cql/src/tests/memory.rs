@@ -152,7 +152,7 @@ fn merge(command: &ReadCommand, key: &DecoratedKey, updates: &[PartitionUpdate])
         row.liveness = rows::Liveness::EMPTY;
         row
     });
-    let head = PartitionHead { key: key.clone(), deletion, static_row: static_row.filter(|row| !row.is_empty()) };
+    let head = PartitionHead::new(key.clone(), deletion, static_row.filter(|row| !row.is_empty()));
     (head, rows.into_iter().map(|row| Unfiltered::Row(fetched(row))).collect())
 }
 

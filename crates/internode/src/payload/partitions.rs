@@ -82,7 +82,7 @@ impl PartitionForm {
             }
             None => {}
         }
-        Self { stats: stats.finish(), has_static_row: head.static_row.is_some() }
+        Self { stats: stats.finish(), has_static_row: head.static_row.is_some() || head.names_statics }
     }
 }
 
@@ -233,7 +233,7 @@ impl DataStream {
         if (flags & IS_REVERSED != 0) != self.reversed {
             return Err(CodecError::Invalid("rows in the wrong order".to_owned()));
         }
-        let mut head = PartitionHead { key, deletion: DeletionTime::LIVE, static_row: None };
+        let mut head = PartitionHead::new(key, DeletionTime::LIVE, None);
         let has_static_row = flags & HAS_STATIC_ROW != 0;
         if flags & IS_EMPTY != 0 {
             self.offset += cursor.position();

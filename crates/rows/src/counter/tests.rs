@@ -175,11 +175,11 @@ fn what_a_deletion_shadows_does_not_live_on_in_a_later_shard() {
         for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
             let streams = order.iter().map(|index| -> Box<dyn PartitionStream> {
                 let (deletion, row) = sources[*index].clone();
-                let head = PartitionHead {
-                    key: DecoratedKey::new(Bytes::from_static(b"key")),
-                    deletion: deletion.unwrap_or(DeletionTime::LIVE),
-                    static_row: None,
-                };
+                let head = PartitionHead::new(
+                    DecoratedKey::new(Bytes::from_static(b"key")),
+                    deletion.unwrap_or(DeletionTime::LIVE),
+                    None,
+                );
                 Box::new(One(Some(head), Some(row)))
             });
             let mut merged = MergeStream::boxed(&table, streams.collect(), false);

@@ -59,7 +59,7 @@ impl PartitionStream for Given {
         self.1 = items.into_iter();
         let key = DecoratedKey::new(Bytes::from_static(key.as_bytes()));
         let static_row = has_static.then(|| Row { liveness: Liveness::new(9), ..Row::new(ClusteringValues::new()) });
-        Ok(Some(PartitionHead { key, deletion: DeletionTime::LIVE, static_row }))
+        Ok(Some(PartitionHead::new(key, DeletionTime::LIVE, static_row)))
     }
 
     fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {

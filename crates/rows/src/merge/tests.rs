@@ -52,7 +52,7 @@ impl PartitionStream for Given {
         let Some((key, items)) = self.partitions.next() else { return Ok(None) };
         self.current = items.into_iter();
         let key = DecoratedKey::new(Bytes::from_static(key.as_bytes()));
-        Ok(Some(PartitionHead { key, deletion: DeletionTime::LIVE, static_row: None }))
+        Ok(Some(PartitionHead::new(key, DeletionTime::LIVE, None)))
     }
 
     fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {

@@ -152,7 +152,7 @@ impl Replica {
         }
         let static_row = static_row.filter(|row| !row.is_empty());
         let is_empty = items.is_empty() && static_row.is_none() && update.deletion.is_live();
-        (!is_empty).then(|| (PartitionHead { key: update.key.clone(), deletion: update.deletion, static_row }, items))
+        (!is_empty).then(|| (PartitionHead::new(update.key.clone(), update.deletion, static_row), items))
     }
 
     /// The answer to a read, cut at its limits.
@@ -396,7 +396,7 @@ fn columns_that_were_not_queried_are_not_repaired() {
     row.add_complex_deletion(m, DeletionTime::new(6, 6));
     row.add_complex_cell(&table, Cell::live(m, 7, Bytes::new()).at(int(1)));
     update.add_row(row);
-    let head = PartitionHead { key: key(1), deletion: DeletionTime::LIVE, static_row: None };
+    let head = PartitionHead::new(key(1), DeletionTime::LIVE, None);
     let full = vec![(head, update.rows.iter().cloned().map(Unfiltered::Row).collect())];
     let answers: Vec<Answers> = [full, Vec::new()]
         .map(|portion| {
@@ -421,7 +421,7 @@ fn columns_that_were_not_queried_are_not_repaired() {
 #[test]
 fn an_answer_with_partitions_that_were_not_asked_for_is_refused() {
     let table = table();
-    let head = |number| PartitionHead { key: key(number), deletion: DeletionTime::LIVE, static_row: None };
+    let head = |number| PartitionHead::new(key(number), DeletionTime::LIVE, None);
     let portion = || replay(vec![(head(1), Vec::new())]);
     let mut answers = Answers::new(&table, NOW);
     assert!(answers.add_partitions(portion(), &PartitionRange::Key(key(2)), DataLimits::NONE).is_err());

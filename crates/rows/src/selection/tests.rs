@@ -32,11 +32,7 @@ struct One(Option<Row>, bool);
 
 impl PartitionStream for One {
     fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
-        let head = PartitionHead {
-            key: DecoratedKey::new(Bytes::from_static(b"key")),
-            deletion: DeletionTime::LIVE,
-            static_row: None,
-        };
+        let head = PartitionHead::new(DecoratedKey::new(Bytes::from_static(b"key")), DeletionTime::LIVE, None);
         Ok((!std::mem::replace(&mut self.1, true)).then_some(head))
     }
 

@@ -90,7 +90,7 @@ impl PartitionStream for Partitions {
     fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
         let Some((key, rows)) = self.partitions.next() else { return Ok(None) };
         self.rows = rows.into_iter();
-        Ok(Some(PartitionHead { key, deletion: rows::DeletionTime::LIVE, static_row: None }))
+        Ok(Some(PartitionHead::new(key, rows::DeletionTime::LIVE, None)))
     }
 
     fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {

@@ -150,7 +150,7 @@ impl PartitionReader {
         }
         // else the row index leads on from here, at the first slice or to the last block
         self.cursor.seek(self.body);
-        Ok(Some(PartitionHead { key: wanted.clone(), deletion: entry.deletion, static_row: None }))
+        Ok(Some(PartitionHead::new(wanted.clone(), entry.deletion, None)))
     }
 
     fn read_head(&mut self, wanted: Option<&DecoratedKey>) -> Result<Option<PartitionHead>, ReadError> {
@@ -177,7 +177,7 @@ impl PartitionReader {
         };
         self.body = self.cursor.position();
         let key = wanted.cloned().unwrap_or_else(|| self.sstable.shared.order.decorate(key));
-        Ok(Some(PartitionHead { key, deletion, static_row }))
+        Ok(Some(PartitionHead::new(key, deletion, static_row)))
     }
 
     /// A place in the data by its distance from the partition's start, which the row index says.

@@ -75,7 +75,7 @@ impl OpenPartition {
             position = decoded.1;
             static_row = Some(decoded.0).filter(|row| !row.is_empty());
         }
-        let head = PartitionHead { key: key.clone(), deletion, static_row };
+        let head = PartitionHead::new(key.clone(), deletion, static_row);
         let partition = Self {
             key,
             start,

@@ -36,14 +36,22 @@ pub fn applies(command: &ReadCommand) -> bool {
 /// Cassandra where it reads rows by name (`queryMemtableAndSSTablesInTimestampOrder`), whether or
 /// not we read them in that way.
 pub fn selects_merged(command: &ReadCommand) -> bool {
-    let ColumnFilter::Selected(selection) = &command.columns else { return false };
+    matches!(command.columns, ColumnFilter::Selected(_)) && is_by_names(command)
+}
+
+/// Whether Cassandra reads a command by the names of rows, and so builds a partition of them.
+pub fn is_by_names(command: &ReadCommand) -> bool {
     let table = &command.table;
+    let queries = |id| match &command.columns {
+        ColumnFilter::Selected(selection) => selection.queries(id),
+        columns => columns.includes(id),
+    };
     let mut columns = table.statics.iter().chain(&table.regulars);
     let is_by_name = |slice: &Slice| table.clustering.is_empty() || names_a_row(slice, table);
     matches!(command.range, PartitionRange::Key(_))
         && !table.is_counter()
         && command.slices.0.iter().all(is_by_name)
-        && !columns.any(|column| column.is_complex() && selection.queries(column.id))
+        && !columns.any(|column| column.is_complex() && queries(column.id))
 }
 
 fn names_a_row(slice: &Slice, table: &TableMetadata) -> bool {

@@ -448,7 +448,7 @@ impl PartitionStream for CachedStream {
         }
         let Some(key) = &self.entry.key else { return Ok(None) };
         let (deletion, static_row) = (self.entry.deletion, self.entry.decoded_static_row());
-        Ok(Some(PartitionHead { key: key.clone(), deletion, static_row }))
+        Ok(Some(PartitionHead::new(key.clone(), deletion, static_row)))
     }
 
     fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {

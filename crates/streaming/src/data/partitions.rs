@@ -117,7 +117,7 @@ impl<S: Source> ReceivedPartitions<S> {
             return Err(self.malformed(format!("the partition of key {:02x?} is out of order", &key.key[..])));
         }
         self.last = Some(key.clone());
-        Ok(PartitionHead { key, deletion, static_row })
+        Ok(PartitionHead::new(key, deletion, static_row))
     }
 
     /// A row as this node keeps it.

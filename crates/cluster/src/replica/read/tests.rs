@@ -18,11 +18,11 @@ struct Made {
 
 impl PartitionStream for Made {
     fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
-        let head = PartitionHead {
-            key: types::DecoratedKey::new(bytes::Bytes::from_static(b"key")),
-            deletion: rows::DeletionTime::LIVE,
-            static_row: None,
-        };
+        let head = PartitionHead::new(
+            types::DecoratedKey::new(bytes::Bytes::from_static(b"key")),
+            rows::DeletionTime::LIVE,
+            None,
+        );
         Ok(std::mem::take(&mut self.head).then_some(head))
     }
 
@@ -84,6 +84,7 @@ impl Fixture {
         let request = ReadRequest {
             commands: vec![ReadCommand::whole(&table, PartitionRange::Key(key))],
             trace: None,
+            sought: None,
             open: Some(Arc::new(open)),
             results: None,
         };

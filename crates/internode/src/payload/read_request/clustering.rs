@@ -40,10 +40,16 @@ pub enum Rows {
 }
 
 impl ClusteringFilter {
+    /// Slices that are rows are asked for by name, as Cassandra's coordinators do: replicas read them
+    /// in another way, and so may have another digest.
     pub(super) fn of(command: &ReadCommand) -> Self {
-        let rows = match command.table.clustering.is_empty() && command.slices.is_all() {
-            true => Rows::Names(vec![ClusteringValues::new()]),
-            false => Rows::Slices(command.slices.clone()),
+        let names = match command.table.clustering.is_empty() && command.slices.is_all() {
+            true => Some(vec![ClusteringValues::new()]),
+            false => command.slices.0.iter().map(|slice| name_of(slice, &command.table)).collect(),
+        };
+        let rows = match names.filter(|names| !names.is_empty()) {
+            Some(names) => Rows::Names(names),
+            None => Rows::Slices(command.slices.clone()),
         };
         Self { reversed: command.reversed, rows }
     }
@@ -93,6 +99,15 @@ impl ClusteringFilter {
         };
         Ok(Self { reversed, rows })
     }
+}
+
+/// The row that a slice is. None: it is none, or may have several.
+fn name_of(slice: &Slice, table: &TableMetadata) -> Option<ClusteringValues> {
+    let is_row = slice.start.values.len() == table.clustering.len()
+        && slice.start.values == slice.end.values
+        && slice.start.kind == PrefixKind::InclStartBound
+        && slice.end.kind == PrefixKind::InclEndBound;
+    is_row.then(|| slice.start.values.clone())
 }
 
 fn put_bound(out: &mut Vec<u8>, bound: &Bound, table: &TableMetadata) {

@@ -140,7 +140,7 @@ impl PartitionStream for MemtableStream {
             let cursor = PartitionCursor::new(memtable, head.key.clone(), head.deletion, slices, self.reversed);
             self.current = Some(cursor);
             let static_row = static_row.filter(|row| !row.is_empty());
-            return Ok(Some(PartitionHead { key: head.key, deletion: head.deletion, static_row }));
+            return Ok(Some(PartitionHead::new(head.key, head.deletion, static_row)));
         }
     }
 
