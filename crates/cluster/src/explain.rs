@@ -77,7 +77,7 @@ impl Node {
             Ok((built, merged.passed, micros(env.elapsed(begun))))
         };
         let begun = self.env.now();
-        let request = ReadRequest { commands, trace, open: Some(open), results: None };
+        let request = ReadRequest { commands, trace, open: Some(open), sought: None, results: None };
         let (limit, figures) = (self.read_limit(&request.commands), ReadFigures::default());
         let read = self.replica.read(request, limit, &figures, is_blocked, timed).await;
         let (built, passed, ran) = read.map_err(|outcome| self.failed_read(outcome, level, block_for))?;

@@ -48,7 +48,7 @@ pub use error::NodeError;
 pub use identity::{Identity, IdentityOptions};
 pub use joined::{Places, RingEvent};
 pub use membership::JoinSettings;
-pub use node::{Node, Timeouts};
+pub use node::{Node, ProtectionLimits, Timeouts};
 pub use replica::apply::WriteError;
 pub use replica::read::{ReadFigures, ReadOutcome, ReadRequest};
 pub use result_room::ResultRoom;

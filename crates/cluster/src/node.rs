@@ -57,6 +57,22 @@ impl Default for Timeouts {
     }
 }
 
+/// `cached_rows_warn_threshold` and `cached_rows_fail_threshold` of `replica_filtering_protection`:
+/// rows that the protection of one read holds, counted once for each replica.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ProtectionLimits {
+    /// A read that holds more warns its client.
+    pub warn: u32,
+    /// A read that holds more is refused as OVERLOADED.
+    pub fail: u32,
+}
+
+impl Default for ProtectionLimits {
+    fn default() -> Self {
+        Self { warn: 2_000, fail: 32_000 }
+    }
+}
+
 /// Told of a change that came from another node: the schema before and after it.
 pub type SchemaListener = Box<dyn Fn(&Schema, &Schema) + Send + Sync>;
 
@@ -78,6 +94,8 @@ pub struct Node {
     /// Ids.
     pub uuids: TimeUuids,
     pub(crate) timeouts: ArcSwap<Timeouts>,
+    /// Limits of the protection of answers that replicas have filtered.
+    pub(crate) protection: ArcSwap<ProtectionLimits>,
     /// What it does for coordinators.
     pub(crate) replica: Replica,
     /// The ring as it is known now.
@@ -154,6 +172,11 @@ impl Node {
     /// Changes them.
     pub fn set_timeouts(&self, timeouts: Timeouts) {
         self.timeouts.store(Arc::new(timeouts));
+    }
+
+    /// Sets the limits of the protection of answers that replicas have filtered.
+    pub fn set_protection(&self, limits: ProtectionLimits) {
+        self.protection.store(Arc::new(limits));
     }
 
     /// Whether nothing may be changed (`--read-only`).

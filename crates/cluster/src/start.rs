@@ -45,6 +45,7 @@ impl Node {
             _size_estimates: size_estimates,
             uuids,
             timeouts,
+            protection: ArcSwap::default(),
             replica,
             ring,
             sampling,

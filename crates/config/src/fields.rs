@@ -192,13 +192,18 @@ fn compaction(reader: &mut Reader<'_>) -> Compaction {
     }
 }
 
+/// The thresholds of `replica_filtering_protection` where it does not say others.
+const PROTECTED_ROWS: [u32; 2] = [2_000, 32_000];
+
 fn thresholds(reader: &mut Reader<'_>) -> Thresholds {
     let batch_size_warn = reader.quantity("batch_size_warn_threshold");
     let batch_size_fail = reader.quantity("batch_size_fail_threshold");
     if batch_size_fail < batch_size_warn {
         reader.problem("batch_size_fail_threshold", "must not be below batch_size_warn_threshold");
     }
+    let protected_rows = protected_rows(reader);
     Thresholds {
+        protected_rows,
         tombstone_warn: reader.limit("tombstone_warn_threshold"),
         tombstone_failure: reader.limit("tombstone_failure_threshold"),
         batch_size_warn,
@@ -207,6 +212,21 @@ fn thresholds(reader: &mut Reader<'_>) -> Thresholds {
             .limit("unlogged_batch_across_partitions_warn_threshold")
             .unwrap_or(u64::MAX),
     }
+}
+
+/// The thresholds of `replica_filtering_protection`, to warn and to fail.
+fn protected_rows(reader: &mut Reader<'_>) -> [u32; 2] {
+    const KEY: &str = "replica_filtering_protection";
+    let What::Json(given) = reader.value(KEY).what else { return PROTECTED_ROWS };
+    let mut rows = PROTECTED_ROWS;
+    for (name, rows) in ["cached_rows_warn_threshold", "cached_rows_fail_threshold"].into_iter().zip(&mut rows) {
+        match given.get(name).map(|number| number.as_u64().and_then(|number| u32::try_from(number).ok())) {
+            None => {}
+            Some(Some(number)) => *rows = number,
+            Some(None) => reader.problem(KEY, &format!("{name} must be a number of rows")),
+        }
+    }
+    rows
 }
 
 impl Reader<'_> {

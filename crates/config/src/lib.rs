@@ -268,6 +268,9 @@ pub struct Thresholds {
     pub batch_size_warn: u64,
     /// batch_size_fail_threshold in bytes
     pub batch_size_fail: u64,
+    /// replica_filtering_protection: cached_rows_warn_threshold and cached_rows_fail_threshold, in
+    /// rows
+    pub protected_rows: [u32; 2],
     /// unlogged_batch_across_partitions_warn_threshold, in partitions
     pub unlogged_batch_across_partitions_warn: u64,
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 
-use rows::{Mutation, PartitionStream, PartitionUpdate, ReadCommand};
+use rows::{Mutation, PartitionStream, PartitionUpdate, ReadCommand, Sought};
 use schema::{Schema, TableMetadata};
 use stdx::Share;
 use types::{BatchKind, Consistency};
@@ -41,10 +41,12 @@ pub struct WriteOptions {
 }
 
 /// Options of a read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ReadOptions {
     /// How many replicas must answer.
     pub consistency: Consistency,
+    /// The rows that are looked for among those of the commands; None: all of them are wanted.
+    pub sought: Option<Arc<Sought>>,
 }
 
 /// A conditional write to one partition.
@@ -172,6 +174,11 @@ pub trait Coordinator {
     where
         T: Send + 'static,
         F: Fn(&mut dyn PartitionStream) -> Result<T, CqlError> + Send + Sync + 'static;
+
+    /// Warnings of the reads of this request, each once. They are taken out.
+    fn read_warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// Tells the node that a read of the table passed many tombstones. `warning` is what the client
     /// is told.

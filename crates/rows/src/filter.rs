@@ -118,6 +118,17 @@ impl Expression {
     }
 }
 
+/// The rows that a statement looks for. The node that coordinates the statement checks the
+/// conditions; replicas may check some of them before they answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Sought {
+    /// Conditions that the rows meet. The statement may have others.
+    pub expressions: Vec<Expression>,
+    /// Rows that meet these conditions that are wanted; `u32::MAX`: all, or the statement has other
+    /// conditions.
+    pub rows: u32,
+}
+
 /// Conditions that must all hold.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RowFilter {

@@ -39,7 +39,7 @@ pub use command::{
 };
 pub use deletion::DeletionTime;
 pub use error::{Corruption, ReadError};
-pub use filter::{Expression, RowFilter};
+pub use filter::{Expression, RowFilter, Sought};
 pub use limits::ReadLimits;
 pub use live::{LivePartition, LiveRow, LiveRows};
 pub use merge::MergeStream;

@@ -17,7 +17,7 @@ use cql::{
 };
 use rows::command::TraceSink;
 use rows::report::ReadReport;
-use rows::{Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand, ReadError};
+use rows::{Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand, ReadError, Sought};
 use schema::{Schema, TableId, TableMetadata};
 use stdx::Share;
 use storage::Observation;
@@ -117,7 +117,7 @@ impl RequestCoordinator {
     }
 
     /// The request to the node for a read.
-    fn read_request(&self, commands: Vec<ReadCommand>) -> ReadRequest {
+    fn read_request(&self, commands: Vec<ReadCommand>, sought: Option<Arc<Sought>>) -> ReadRequest {
         let open = match is_virtual(&commands) {
             true => Some(virtual_tables::opener(&self.services)),
             false => self.observing(),
@@ -126,7 +126,7 @@ impl RequestCoordinator {
             let _ = self.sampled.set(Arc::clone(&command.table));
         }
         let trace = self.trace.clone().map(|trace| trace as Arc<dyn TraceSink>);
-        ReadRequest { commands, trace, open, results: Some(Arc::clone(&self.services.results)) }
+        ReadRequest { commands, trace, sought, open, results: Some(Arc::clone(&self.services.results)) }
     }
 
     /// Reads for a conditional statement that decides by it.
@@ -136,7 +136,7 @@ impl RequestCoordinator {
         F: Fn(&mut dyn PartitionStream) -> Result<T, CqlError> + Send + Sync + 'static,
     {
         let table = command.table.id;
-        let mut request = self.read_request(vec![command]);
+        let mut request = self.read_request(vec![command], None);
         if round.timestamp.is_some() {
             // whoever looks on at reads would see those of this node alone, and a statement that
             // replicas agree on does not decide by one of them
@@ -318,9 +318,13 @@ impl Coordinator for RequestCoordinator {
     {
         self.check_read(&commands, options.consistency)?;
         let table = commands.first().map(|command| command.table.id);
-        let request = self.read_request(commands);
+        let request = self.read_request(commands, options.sought.clone());
         let read = self.services.node.read(request, options.consistency, &self.figures, would_block, build).await;
         read.map_err(|error| self.failed_read(table, error))
+    }
+
+    fn read_warnings(&self) -> Vec<String> {
+        self.figures.warnings.take()
     }
 
     fn tombstones_passed(&self, table: &TableMetadata, warning: &str) {

@@ -200,6 +200,7 @@ pub(crate) fn of_read(error: FailedRead<CqlError>) -> CqlError {
     match error {
         FailedRead::Refused(error) => of_request(error),
         FailedRead::Unanswered(answers) => of_answers(*answers),
+        FailedRead::Overloaded(sentence) => CqlError::Overloaded(sentence),
         FailedRead::Failed { outcome, level, block_for, received, endpoint } => {
             of_outcome(outcome, level, count(received), count(block_for), endpoint)
         }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use admin::http::TokenFile;
 use cluster::operations;
-use cluster::{IdentityOptions, Node, Timeouts};
+use cluster::{IdentityOptions, Node, ProtectionLimits, Timeouts};
 use config::{Config, DiskFailurePolicy, SSTableFormat, Snitch};
 use env::Env;
 use protocol::response::{Event, StatusChange};
@@ -138,6 +138,8 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
         "storage is open"
     );
     let node = Node::open(engine, identity(&config, listen, joins), timeouts(&config))?;
+    let [warn, fail] = config.thresholds.protected_rows;
+    node.set_protection(ProtectionLimits { warn, fail });
     node.set_batchlog_replay_throttle(config.batchlog_replay_throttle);
     let events: Arc<EventHub> = Arc::default();
     let limits = server_limits(&config, &memory, options.descriptors);

@@ -5,6 +5,8 @@
 //!    digest of it, of a range all for data. Where digests differ, those replicas are asked for
 //!    data, too. A replica of a partition that fails, or takes longer than `speculative_retry` lets
 //!    the read wait, is replaced by another one that is up, if there is one.
+//!    Replicas check the conditions of the statement where they may ([`super::filtering`]); answers
+//!    that differ are completed then ([`super::protection`]).
 //! 3. What builds the answer reads the merge of it all ([`super::reading`]). Where that ends early,
 //!    because a part has not been asked for or a replica has more to say, it is asked for, and the
 //!    answer is built again from the beginning. Further portions are twice as large each time, so
@@ -50,7 +52,7 @@ use super::speculation;
 use crate::coordinator::error::RequestError;
 use crate::node::Node;
 use crate::replica::apply::within;
-use crate::replica::read::{ReadFigures, ReadOutcome, ReadRequest};
+use crate::replica::read::{ReadFigures, ReadOutcome, ReadRequest, Warnings};
 
 /// Parts that are asked for at once. Partitions by key are all wanted.
 const PARTS_MAX: usize = 16;
@@ -66,13 +68,24 @@ const SCAN_SIZE: usize = 16 << 20;
 const INLINE_SIZE_MAX: usize = 128 << 10;
 
 /// The answer of a replica: data, a digest, or both.
-struct Reply {
-    data: Option<Bytes>,
+pub(super) struct Reply {
+    pub data: Option<Bytes>,
     digest: Option<[u8; 16]>,
 }
 
+/// The form of the answers of a part's replicas.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Form {
+    /// Data of all.
+    Data,
+    /// Data of the nearest, and digests of the others.
+    OneData,
+    /// Data of all, from which digests are made.
+    DataWithDigests,
+}
+
 /// The answer that a replica will give, or why it will not.
-type Asking<'a> = Pin<Box<dyn Future<Output = (Contact, Result<Reply, FailureReason>)> + 'a>>;
+pub(super) type Asking<'a> = Pin<Box<dyn Future<Output = (Contact, Result<Reply, FailureReason>)> + 'a>>;
 
 /// The first answers of a part's replicas.
 struct First {
@@ -90,6 +103,8 @@ pub(super) struct Among<'n> {
     pub node: &'n Node,
     pub messenger: &'n Messenger,
     pub level: Consistency,
+    /// What the client is to be warned of.
+    pub warnings: &'n Warnings,
     deadline: Instant,
 }
 
@@ -110,8 +125,14 @@ impl Node {
 
 impl<'n> Among<'n> {
     /// A read at a level that may take `limit` from now on.
-    pub fn new(node: &'n Node, messenger: &'n Messenger, level: Consistency, limit: Duration) -> Self {
-        Self { node, messenger, level, deadline: node.env.now().plus(limit) }
+    pub fn new(
+        node: &'n Node,
+        messenger: &'n Messenger,
+        level: Consistency,
+        limit: Duration,
+        warnings: &'n Warnings,
+    ) -> Self {
+        Self { node, messenger, level, warnings, deadline: node.env.now().plus(limit) }
     }
 
     /// Builds something from the stream of all parts.
@@ -129,7 +150,8 @@ impl<'n> Among<'n> {
         F: Fn(&mut dyn PartitionStream) -> Result<T, E> + Send + Sync + 'static,
     {
         let mut window = STRETCHES_FIRST;
-        let mut parts: Arc<Vec<Asked>> = Arc::new(parts.into_iter().map(Asked::new).collect());
+        let sought = request.sought.as_deref();
+        let mut parts: Arc<Vec<Asked>> = Arc::new(parts.into_iter().map(|part| Asked::new(part, sought)).collect());
         let mut taken = request.results.as_ref().map(|room| room.share.take(0));
         let build = Arc::new(build);
         let mut missing = Missing::Part(0);
@@ -155,14 +177,14 @@ impl<'n> Among<'n> {
 
 impl Among<'_> {
     /// Time that the read still has.
-    fn rest(&self) -> Duration {
+    pub(super) fn rest(&self) -> Duration {
         self.deadline.since(self.node.env.now())
     }
 
     /// Asks for what is missing, and gives the bytes of all answers that are held.
     pub async fn fetch<E: From<ReadError>>(
         &self,
-        parts: &mut [Asked],
+        parts: &mut Vec<Asked>,
         missing: Missing,
         window: &mut usize,
         taken: &mut Option<Taken>,
@@ -243,36 +265,49 @@ impl Among<'_> {
     /// Asks for the parts from `next` on that nobody has been asked for, at most `window` of them.
     async fn ask_parts<E: From<ReadError>>(
         &self,
-        parts: &mut [Asked],
+        parts: &mut Vec<Asked>,
         next: usize,
         window: usize,
     ) -> Result<(), FailedRead<E>> {
-        let wanted: Vec<&mut Asked> = parts.iter_mut().skip(next).take(window).collect();
-        let answers = join_all(wanted.iter().map(|asked| self.ask_first(asked))).await;
-        for (asked, answer) in wanted.into_iter().zip(answers) {
+        let wanted = next..next.saturating_add(window).min(parts.len());
+        let answers = join_all(parts[wanted.clone()].iter().map(|asked| self.ask_first(asked))).await;
+        let wanted: Vec<Asked> = parts.drain(wanted).collect();
+        let mut answered = Vec::with_capacity(wanted.len());
+        for (mut asked, answer) in wanted.into_iter().zip(answers) {
             let First { command, portions, confirmed } = answer.map_err(FailedRead::of_answers)?;
             for (contact, portion) in portions {
                 let added = asked.add_first(contact, &command, portion);
                 added.map_err(|error| self.unreadable(contact, error))?;
             }
             asked.confirmed = confirmed;
+            if asked.is_protected() {
+                answered.extend(self.protected(asked).await?);
+            } else {
+                answered.push(asked);
+            }
         }
+        parts.splice(next..next, answered);
         Ok(())
     }
 
     /// The first answers of a part's replicas: as many as the level wants.
     async fn ask_first(&self, asked: &Asked) -> Result<First, FailedAnswers> {
         let command = asked.first();
-        let question = Arc::new(Question::of(&command));
-        let contacts = &asked.part.contacts;
-        let has_digests = !asked.part.is_of_range() && contacts.asked.len() > 1;
-        let mut answers = self.gather(asked, &question, has_digests).await?;
+        let question = asked.question(&command);
+        let has_several = asked.part.contacts.asked.len() > 1;
+        let has_digests = !asked.part.is_of_range() && has_several;
+        let form = match has_several {
+            true if has_digests => Form::OneData,
+            true if asked.is_protected() => Form::DataWithDigests,
+            _ => Form::Data,
+        };
+        let mut answers = self.gather(asked, &question, form).await?;
         let differ = answers.windows(2).any(|pair| pair[0].1.digest != pair[1].1.digest);
         let mut confirmed = Vec::new();
         if has_digests && differ {
             self.count_mismatch(&command);
             self.ask_for_data(&mut answers, &question).await?;
-        } else if has_digests {
+        } else if form != Form::Data && !differ {
             // one answer stands for all
             answers.sort_by_key(|(_, reply)| reply.data.is_none());
             confirmed = answers.drain(1..).map(|(contact, _)| contact).collect();
@@ -284,17 +319,19 @@ impl Among<'_> {
     }
 
     /// Waits for the answers of as many replicas as the level wants, data among them.
-    /// `has_digests`: the first gives data, the others a digest. Otherwise all give data.
     async fn gather(
         &self,
         asked: &Asked,
         question: &Arc<Question>,
-        has_digests: bool,
+        form: Form,
     ) -> Result<Vec<(Contact, Reply)>, FailedAnswers> {
         let contacts = &asked.part.contacts;
         let block_for = contacts.asked.len();
-        let data = if has_digests { Wanted::Both } else { Wanted::Data };
-        let wanted = |is_first: bool| if is_first || !has_digests { data } else { Wanted::Digest };
+        let wanted = |is_first: bool| match form {
+            Form::Data => Wanted::Data,
+            Form::OneData if !is_first => Wanted::Digest,
+            Form::OneData | Form::DataWithDigests => Wanted::Both,
+        };
         let asking = contacts.asked.iter().enumerate();
         let mut waiting: FuturesUnordered<Asking<'_>> =
             asking.map(|(index, contact)| self.ask(*contact, question, wanted(index == 0))).collect();
@@ -414,7 +451,7 @@ impl Among<'_> {
         let (known, open): (Vec<_>, Vec<_>) = questions.partition(|(_, command)| command.is_none());
         let contact = |lack: &Lack| asked.replicas[lack.replica()].0;
         let asking = open.iter().filter_map(|(lack, command)| {
-            let question = Arc::new(Question::of(command.as_ref()?));
+            let question = asked.question(command.as_ref()?);
             let (contact, sent) = (contact(lack), Arc::clone(&question));
             Some(async move { (question, self.ask(contact, &sent, Wanted::Data).await) })
         });
@@ -446,7 +483,7 @@ impl Among<'_> {
     }
 
     /// Asks a replica. A peer is sent its message before this returns.
-    fn ask(&self, contact: Contact, question: &Arc<Question>, wanted: Wanted) -> Asking<'_> {
+    pub(super) fn ask(&self, contact: Contact, question: &Arc<Question>, wanted: Wanted) -> Asking<'_> {
         let question = Arc::clone(question);
         if contact.is_local {
             let rest = self.rest();
@@ -499,14 +536,14 @@ impl Among<'_> {
     }
 
     /// The error of a read one of whose answers cannot be used.
-    fn unreadable<E: From<ReadError>>(&self, contact: Contact, error: ReadError) -> FailedRead<E> {
+    pub(super) fn unreadable<E: From<ReadError>>(&self, contact: Contact, error: ReadError) -> FailedRead<E> {
         let peer = contact.address;
         tracing::warn!(%peer, %error, "the answer of a replica to a read cannot be used");
         self.failed(ReadOutcome::Failed(error.into()))
     }
 
     /// This node failed, not a replica.
-    fn failed<E>(&self, outcome: ReadOutcome<E>) -> FailedRead<E> {
+    pub(super) fn failed<E>(&self, outcome: ReadOutcome<E>) -> FailedRead<E> {
         self.node.failed_read(outcome, self.level, 0)
     }
 }
@@ -553,7 +590,7 @@ fn attempt<T, E>(parts: &Arc<Vec<Asked>>, build: &impl Fn(&mut dyn PartitionStre
     (result, missing, repairs, counts)
 }
 
-fn count(count: usize) -> u32 {
+pub(super) fn count(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 

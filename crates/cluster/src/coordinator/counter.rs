@@ -101,7 +101,7 @@ impl Node {
             }
             Ok((partition.static_row, rows))
         };
-        let request = ReadRequest { commands: vec![command], trace: None, open, results: None };
+        let request = ReadRequest { commands: vec![command], trace: None, open, sought: None, results: None };
         let is_blocked = |error: &ReadError| *error == ReadError::WouldBlock;
         let (limit, figures) = (self.timeouts().read, ReadFigures::default());
         self.replica.read(request, limit, &figures, is_blocked, build).await.map_err(|outcome| match outcome {

@@ -100,6 +100,8 @@ pub enum FailedRead<E> {
     /// Too few replicas answered a read that other nodes have a share in. Boxed, so that results
     /// stay small.
     Unanswered(Box<FailedAnswers>),
+    /// The read would hold more than it may; the sentence says of what.
+    Overloaded(String),
     /// A read at SERIAL or LOCAL_SERIAL has seen a write that did not become durable.
     Serial {
         /// Why not.
@@ -139,6 +141,7 @@ impl<E> FailedRead<E> {
         match self {
             Self::Refused(error) => FailedRead::Refused(error),
             Self::Unanswered(answers) => FailedRead::Unanswered(answers),
+            Self::Overloaded(sentence) => FailedRead::Overloaded(sentence),
             Self::Serial { cause, level, endpoint } => FailedRead::Serial { cause, level, endpoint },
             Self::Failed { outcome, level, block_for, received, endpoint } => {
                 let outcome = match outcome {

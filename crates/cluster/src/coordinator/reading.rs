@@ -15,11 +15,12 @@ use rows::live::counted;
 use rows::replicas::{Answers, Lack, Replay, ReplicaMerge};
 use rows::{
     ClusteringValues, DataLimits, PartitionHead, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand,
-    ReadError, Unfiltered,
+    ReadError, Sought, Unfiltered,
 };
 use types::DecoratedKey;
 
 use super::contacts::Contact;
+use super::filtering::Filtering;
 use super::parts::Part;
 
 /// Most bytes of answers that one read holds. A read that needs more at once fails.
@@ -38,6 +39,8 @@ const PORTION_SIZE: usize = 8 << 20;
 #[derive(Clone)]
 pub(super) struct Asked {
     pub part: Part,
+    /// The conditions that its replicas check; None: they give every row.
+    filtering: Option<Arc<Filtering>>,
     /// Rows that the next portion is to have at most.
     portion: u32,
     /// Bytes of the answers.
@@ -51,9 +54,32 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    pub fn new(part: Part) -> Self {
+    /// A part of which nobody has been asked. `sought`: the rows of it that are looked for.
+    pub fn new(mut part: Part, sought: Option<&Sought>) -> Self {
+        let filtering = sought.and_then(|sought| Filtering::of(&part.command, sought, part.contacts.asked.len()));
+        if let Some(filtering) = &filtering {
+            let limits = &mut part.command.limits;
+            // rows that do not meet the conditions are not counted by anybody
+            *limits = DataLimits { rows: limits.rows.min(filtering.rows), per_partition: u32::MAX };
+        }
+        Self::of(part, filtering)
+    }
+
+    fn of(part: Part, filtering: Option<Arc<Filtering>>) -> Self {
         let portion = part.command.limits.rows.min(PORTION_FIRST);
-        Self { part, portion, size: 0, last_size: 0, replicas: Vec::new(), confirmed: Vec::new() }
+        Self { part, filtering, portion, size: 0, last_size: 0, replicas: Vec::new(), confirmed: Vec::new() }
+    }
+
+    /// Whether the answers of its replicas have to be protected.
+    pub fn is_protected(&self) -> bool {
+        self.filtering.as_ref().is_some_and(|filtering| filtering.needs_protection)
+    }
+
+    /// The question that a command of this part is to a replica.
+    pub fn question(&self, command: &ReadCommand) -> Arc<ReadRequest> {
+        let mut question = ReadRequest::of(command);
+        self.filtering.iter().for_each(|filtering| filtering.add_to(&mut question));
+        Arc::new(question)
     }
 
     /// The same part with a first portion of so many rows.
@@ -166,7 +192,8 @@ impl Asked {
         }
         let asked = |command| {
             let part = Part { command, contacts: self.part.contacts.clone() };
-            let mut asked = Self { portion: self.portion, last_size: self.last_size, ..Self::new(part) };
+            let mut asked =
+                Self { portion: self.portion, last_size: self.last_size, ..Self::of(part, self.filtering.clone()) };
             asked.grow();
             asked
         };

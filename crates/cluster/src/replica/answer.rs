@@ -20,7 +20,8 @@ impl Replica {
         limits: AnswerLimits,
         limit: Duration,
     ) -> Result<Answer, ReadOutcome<AnswerError>> {
-        let request = ReadRequest { commands: question.commands(), trace: None, open: None, results: None };
+        let request =
+            ReadRequest { commands: question.commands(), trace: None, open: None, sought: None, results: None };
         let question = Arc::clone(question);
         let is_blocked = |error: &AnswerError| *error == AnswerError::Read(ReadError::WouldBlock);
         let build = move |stream: &mut dyn rows::PartitionStream| answer_of(stream, &question, wanted, &limits);

@@ -155,7 +155,7 @@ impl Replica {
             };
             stored::state(&paxos, row.as_ref(), &table, &key, ballot)
         };
-        let request = ReadRequest { commands: vec![command], trace: None, open: None, results: None };
+        let request = ReadRequest { commands: vec![command], trace: None, sought: None, open: None, results: None };
         let is_blocked = |error: &ReadError| *error == ReadError::WouldBlock;
         self.read(request, READ_MAX, &ReadFigures::default(), is_blocked, build).await.map_err(
             |outcome| match outcome {

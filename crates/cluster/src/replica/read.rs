@@ -7,15 +7,16 @@
 //! through, and ends with an error when the request's time is over or nobody waits for it any more:
 //! a read in the background can be stopped in no other way.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use env::{Env, Instant};
 use rows::command::{Interrupt, ReadStats, TraceSink};
 use rows::live::counted;
 use rows::{
-    PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadMode, Row, Unfiltered,
+    PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadMode, Row, Sought,
+    Unfiltered,
 };
 use storage::TableStore;
 
@@ -52,6 +53,9 @@ const SCARCE_MAX: usize = 64 << 10;
 /// tenth of a millisecond or more.
 const INLINE_BYTES_MAX: usize = 1 << 20;
 
+/// Sentences that a client is told of one read.
+const WARNINGS_MAX: usize = 16;
+
 /// Opens the stream of a command: the engine's, or that of rows made up.
 pub type Open = dyn Fn(&ReadCommand, &ReadContext) -> Result<Box<dyn PartitionStream>, ReadError> + Send + Sync;
 
@@ -66,6 +70,27 @@ pub struct ReadFigures {
     pub bytes: AtomicU64,
     /// SSTables read from.
     pub sstables: AtomicU64,
+    /// What the client is to be warned of.
+    pub warnings: Warnings,
+}
+
+/// Sentences that a client is told besides its answer, each once.
+#[derive(Default, Debug)]
+pub struct Warnings(Mutex<Vec<String>>);
+
+impl Warnings {
+    /// Adds a sentence, if there is room.
+    pub(crate) fn add(&self, warning: String) {
+        let mut warnings = self.0.lock().expect("nothing panics inside");
+        if warnings.len() < WARNINGS_MAX && !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+
+    /// Takes the sentences.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().expect("nothing panics inside"))
+    }
 }
 
 impl ReadFigures {
@@ -91,6 +116,8 @@ pub struct ReadRequest {
     pub commands: Vec<ReadCommand>,
     /// Where trace lines go.
     pub trace: Option<Arc<dyn TraceSink>>,
+    /// The rows that are looked for among those of the commands; None: all are wanted.
+    pub sought: Option<Arc<Sought>>,
     /// None: from the engine.
     pub open: Option<Arc<Open>>,
     /// The memory for results: while it is used up only small ones are built at once. None: the

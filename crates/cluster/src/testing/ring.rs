@@ -12,7 +12,7 @@ use env::sim::{DATA, World};
 use hints::StoreOptions;
 use internode::MessagingVersion;
 use rows::live::TombstoneLimits;
-use rows::{ColumnData, LiveRows, Mutation, PartitionRange, PartitionStream, ReadCommand, ReadError};
+use rows::{ColumnData, LiveRows, Mutation, PartitionRange, PartitionStream, ReadCommand, ReadError, Sought};
 use schema::table::ColumnSpec;
 use schema::{
     ColumnKind, KeyspaceMetadata, Replication, Schema, TableFlags, TableId, TableKind, TableMetadata, TableParams,
@@ -221,6 +221,18 @@ impl SimRing {
         commands: Vec<ReadCommand>,
         level: Consistency,
     ) -> Result<Vec<(i32, i32, i32)>, FailedRead<ReadError>> {
+        self.search(through, commands, None, level)
+    }
+
+    /// The same of rows that are looked for. The caller checks the conditions once more, as a
+    /// statement does.
+    pub fn search(
+        &self,
+        through: usize,
+        commands: Vec<ReadCommand>,
+        sought: Option<Arc<Sought>>,
+        level: Consistency,
+    ) -> Result<Vec<(i32, i32, i32)>, FailedRead<ReadError>> {
         let node = Arc::clone(self.node(through));
         let first = commands.first().expect("a read has a command").clone();
         let number = |bytes: &[u8]| i32::from_be_bytes(bytes.try_into().expect("an int"));
@@ -244,7 +256,7 @@ impl SimRing {
             }
             Ok(rows)
         };
-        let request = ReadRequest { commands, trace: None, open: None, results: None };
+        let request = ReadRequest { commands, trace: None, sought, open: None, results: None };
         let is_blocked = |error: &ReadError| *error == ReadError::WouldBlock;
         self.world.block_on(async move { node.read(request, level, &ReadFigures::default(), is_blocked, build).await })
     }

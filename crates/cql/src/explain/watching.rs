@@ -139,7 +139,7 @@ impl<C: Explain> Coordinator for Watching<'_, C> {
     {
         let serial = request.serial;
         if !self.analyze && matches!(request.command.range, PartitionRange::Key(_)) {
-            self.plan_read(vec![request.command.clone()], &ReadOptions { consistency: serial }).await?;
+            self.plan_read(vec![request.command.clone()], &ReadOptions { consistency: serial, sought: None }).await?;
         }
         let mut condition = SeenCondition { applied: None, update: None, serial, micros: 0 };
         if self.analyze {

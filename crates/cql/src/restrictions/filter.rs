@@ -3,6 +3,9 @@
 //! Agrees with `org.apache.cassandra.db.filter.RowFilter` and `cql3.Operator.isSatisfiedBy`.
 
 use bytes::Bytes;
+use rows::Expression;
+use rows::filter::Operator as Number;
+use schema::TableMetadata;
 use types::CqlType;
 
 use super::{InTerms, in_values};
@@ -13,6 +16,9 @@ use crate::selection::{Column, RowView};
 use crate::terms::Term;
 use crate::values;
 use crate::values::BoundValue;
+
+/// The longest value that a message between nodes has room for in a condition, in bytes.
+const VALUE_SIZE_MAX: usize = u16::MAX as usize;
 
 /// A condition on one column.
 #[derive(Clone, Debug)]
@@ -102,6 +108,29 @@ impl BoundFilter {
         matches!(self.column, Column::PartitionKey { .. } | Column::Static { .. })
     }
 
+    /// The filter as other nodes are told of it. None: a message has no form for it.
+    pub fn expression(&self, table: &TableMetadata) -> Option<Expression> {
+        let column = match &self.column {
+            Column::PartitionKey { position, .. } => table.partition_key.get(*position)?.id,
+            Column::Clustering { position, .. } => table.clustering.get(*position)?.id,
+            Column::Static { id, .. } | Column::Regular { id, .. } => *id,
+        };
+        let simple = |operator, value: &Bytes| Expression::Simple { column, operator, value: value.clone() };
+        let expression = match &self.test {
+            BoundTest::Compare(operator, value) => simple(compared(*operator)?, value),
+            BoundTest::In(values) => simple(Number::In, &types::collection::build_list(values).into()),
+            BoundTest::Contains(value) => simple(Number::Contains, value),
+            BoundTest::ContainsKey(key) => simple(Number::ContainsKey, key),
+            BoundTest::Entry(key, value) => Expression::MapEquality { column, key: key.clone(), value: value.clone() },
+        };
+        let is_short = |value: &Bytes| value.len() <= VALUE_SIZE_MAX;
+        let fits = match &expression {
+            Expression::Simple { value, .. } | Expression::Custom { value, .. } => is_short(value),
+            Expression::MapEquality { key, value, .. } => is_short(key) && is_short(value),
+        };
+        fits.then_some(expression)
+    }
+
     /// Whether the filter holds for a row. It does not for a row without a value in the column.
     pub fn holds(&self, row: &RowView<'_>) -> bool {
         let Some(found) = row.value(&self.column) else { return false };
@@ -134,6 +163,19 @@ impl BoundFilter {
             },
         }
     }
+}
+
+/// A comparison in messages between nodes.
+fn compared(operator: Operator) -> Option<Number> {
+    Some(match operator {
+        Operator::Eq => Number::Eq,
+        Operator::Lt => Number::Lt,
+        Operator::Lte => Number::Lte,
+        Operator::Gt => Number::Gt,
+        Operator::Gte => Number::Gte,
+        Operator::Neq => Number::Neq,
+        Operator::Like | Operator::Contains | Operator::ContainsKey => return None,
+    })
 }
 
 /// Whether a map has the key.

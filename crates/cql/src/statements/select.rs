@@ -243,10 +243,11 @@ pub(crate) async fn execute<C: Coordinator>(
     let page = if commands.is_empty() && !plan.aggregates_everything() {
         plan.empty()
     } else {
-        let read_options = ReadOptions { consistency: options.consistency };
+        let read_options = ReadOptions { consistency: options.consistency, sought: job.sought() };
         let job = Arc::clone(&job);
         coordinator.read(commands, &read_options, move |stream| page::build(&job, stream)).await?
     };
+    answer_warnings.extend(coordinator.read_warnings());
     answer_warnings.extend(warnings(plan));
     for scanned in &page.scanned {
         let command = command_text::of(plan, &scanned.key, &bindings, options, &job)?;

@@ -33,6 +33,7 @@ use schema::{TableId, TableMetadata};
 use stdx::{put_u32, put_vbytes};
 
 pub use clustering::{ClusteringFilter, Rows};
+pub use filter::index_answering;
 pub use keys::{KeyRange, LaterPage, Position};
 
 pub use crate::payload::reader::Tables;

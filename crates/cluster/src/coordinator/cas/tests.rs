@@ -82,7 +82,8 @@ impl Statement {
         let read_and_decide = async |round: Round| {
             let asked = command.clone();
             let build = move |stream: &mut dyn PartitionStream| value(stream, &asked);
-            let request = ReadRequest { commands: vec![command.clone()], trace: None, open: None, results: None };
+            let request =
+                ReadRequest { commands: vec![command.clone()], trace: None, sought: None, open: None, results: None };
             let is_blocked = |error: &ReadError| *error == ReadError::WouldBlock;
             let found = node.read_now(request, round.read_at, &ReadFigures::default(), is_blocked, build).await?;
             let timestamp = round.timestamp.expect("nodes of a ring agree on ballots");

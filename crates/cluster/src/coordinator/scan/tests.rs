@@ -10,6 +10,7 @@ use types::Consistency;
 
 use super::*;
 use crate::coordinator::among::Among;
+use crate::replica::read::Warnings;
 use crate::testing::SimRing;
 
 /// The rows that a scan gave, and how it went on.
@@ -25,9 +26,10 @@ struct Scanned {
 /// Scans at a level through the first node; `take`: rows that are wanted of each partition.
 fn scan(ring: &SimRing, commands: &[ReadCommand], level: Consistency, portion: u32, take: usize) -> Scanned {
     let node = ring.node(0);
-    let among = Among::new(node, node.members().expect("joined"), level, Duration::from_secs(1_000));
+    let warnings = Warnings::default();
+    let among = Among::new(node, node.members().expect("joined"), level, Duration::from_secs(1_000), &warnings);
     let parts = node.parts_among(commands, level).expect("all are up").expect("others have a share");
-    let parts = parts.into_iter().map(|part| Asked::new(part).in_portions_of(portion)).collect();
+    let parts = parts.into_iter().map(|part| Asked::new(part, None).in_portions_of(portion)).collect();
     let (mut pages, mut kept, mut window) = (0, 0, 1);
     let fetch = |Order { mut parts, missing, repairs }: Order| {
         ring.world.block_on(among.repair::<ReadError>(repairs)).expect("all answer");

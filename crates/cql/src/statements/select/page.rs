@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rows::live::{Scanned, TombstoneLimits};
-use rows::{ClusteringValues, IndexSearch, LivePartition, LiveRows, PartitionStream, Row};
+use rows::{ClusteringValues, Expression, IndexSearch, LivePartition, LiveRows, PartitionStream, Row, Sought};
 use schema::TableMetadata;
 use stdx::{Share, Taken};
 
@@ -58,6 +58,20 @@ impl Job {
     /// The most rows that the page can have.
     pub fn row_limit(&self) -> u32 {
         self.page.map_or(self.remaining, |page| page.min(self.remaining))
+    }
+
+    /// The rows that are looked for, for nodes that may be asked for no others. None: every row
+    /// that is read is wanted.
+    pub fn sought(&self) -> Option<Arc<Sought>> {
+        let filters = || self.partition_filters.iter().chain(&self.row_filters);
+        // the rows of a static compact table are none to CQL
+        if filters().next().is_none() || self.table.is_static_compact() {
+            return None;
+        }
+        let expressions: Vec<Expression> = filters().filter_map(|filter| filter.expression(&self.table)).collect();
+        let are_counted = !self.aggregates && self.post_order.is_empty() && expressions.len() == filters().count();
+        let rows = if are_counted { self.row_limit() } else { u32::MAX };
+        Some(Arc::new(Sought { expressions, rows }))
     }
 }
 

@@ -102,6 +102,12 @@ pub(super) fn search(table: &TableMetadata, id: &[u8; 16], filter: &RowFilter) -
     Some(IndexSearch { name: Arc::from(index.name.as_str()), value })
 }
 
+/// The id of an index in messages, if the index answers one of the conditions.
+pub fn index_answering(table: &TableMetadata, name: &str, filter: &RowFilter) -> Option<[u8; 16]> {
+    let id = id_of(name);
+    search(table, &id, filter).is_some().then_some(id)
+}
+
 /// The id of an index in messages: the version-3 UUID of its name.
 pub fn id_of(name: &str) -> [u8; 16] {
     TableId::of_system_table("", name).0

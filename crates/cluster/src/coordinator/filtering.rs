@@ -1,0 +1,84 @@
+//! The conditions of a statement that replicas check before they answer.
+//!
+//! A single replica is asked for the rows that meet all of them, by an index if one answers.
+//!
+//! The answers of several replicas are merged before the conditions are checked, so a replica may
+//! leave out only rows that do not meet them once merged. Conditions on key columns never change.
+//! Of conditions on one regular column, the newest value of it is what counts, and the replica that
+//! has it gives the row. Conditions on two columns may be met by no replica alone, and those on a
+//! static column or a counter by no replica at all: these are left to the coordinator. Cassandra
+//! sends all of them, and may miss such rows (CASSANDRA-19007).
+//!
+//! What one replica gives may be out of date, and newer data of another one left out: see
+//! [`super::protection`]. Agrees with `org.apache.cassandra.db.filter.RowFilter` as it is sent.
+
+use std::sync::Arc;
+
+use internode::payload::read_request::{ReadRequest as Question, index_answering};
+use rows::{Expression, ReadCommand, RowFilter, Sought};
+use schema::{ColumnId, ColumnKind, TableMetadata};
+
+/// The conditions that the replicas of a part check.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Filtering {
+    filter: RowFilter,
+    /// The id of the index to search.
+    index: Option<[u8; 16]>,
+    /// Rows that are wanted of those that meet the conditions.
+    pub rows: u32,
+    /// Whether a replica may leave out a row whose older form another one gives.
+    pub needs_protection: bool,
+}
+
+impl Filtering {
+    /// The conditions that `replicas` replicas check for a read. None: they give every row.
+    pub fn of(command: &ReadCommand, sought: &Sought, replicas: usize) -> Option<Arc<Self>> {
+        let table = &command.table;
+        let is_merged = replicas > 1;
+        let expressions = if is_merged { safe(command, sought) } else { sought.expressions.clone() };
+        if expressions.is_empty() {
+            return None;
+        }
+        let rows = if expressions.len() == sought.expressions.len() { sought.rows } else { u32::MAX };
+        let filter = RowFilter { expressions, needs_reconciliation: is_merged };
+        let index = command.indexes.iter().find_map(|search| index_answering(table, &search.name, &filter));
+        // an index on the partition key tells nothing of a partition that was deleted
+        let needs_protection = is_merged && filter.is_about_rows(table);
+        let index = index.filter(|_| !is_merged || needs_protection);
+        Some(Arc::new(Self { filter, index, rows, needs_protection }))
+    }
+
+    /// Adds the conditions to what a replica is asked.
+    pub fn add_to(&self, question: &mut Question) {
+        question.row_filter.clone_from(&self.filter);
+        question.index = self.index;
+    }
+}
+
+/// The conditions by which each replica may choose rows before they are merged: those on key
+/// columns, and those on one regular column, that of an index if there is one.
+fn safe(command: &ReadCommand, sought: &Sought) -> Vec<Expression> {
+    let table = &command.table;
+    let kind = |id: ColumnId| table.column(id).map(|column| (column.kind, column.ty.is_counter()));
+    let is_plain = |expression: &&Expression| {
+        expression.column().and_then(kind).is_some_and(|kind| kind == (ColumnKind::Regular, false))
+    };
+    let indexed =
+        |expression: &&Expression| command.indexes.iter().any(|search| is_of(table, &search.name, expression));
+    let plain: Vec<&Expression> = sought.expressions.iter().filter(is_plain).collect();
+    let chosen = plain.iter().copied().find(indexed).or(plain.first().copied()).and_then(Expression::column);
+    let is_safe = |expression: &&Expression| match expression.column().and_then(kind) {
+        Some((ColumnKind::PartitionKey | ColumnKind::Clustering, _)) => true,
+        _ => expression.column().is_some() && expression.column() == chosen,
+    };
+    sought.expressions.iter().filter(is_safe).cloned().collect()
+}
+
+/// Whether an index is on the column of a condition.
+fn is_of(table: &TableMetadata, index: &str, expression: &Expression) -> bool {
+    let filter = RowFilter { expressions: vec![expression.clone()], needs_reconciliation: false };
+    index_answering(table, index, &filter).is_some()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+//! Which conditions are left to replicas.
+
+use std::collections::BTreeMap;
+
+use rows::PartitionRange;
+use rows::filter::Operator;
+use schema::table::ColumnSpec;
+use schema::{TableFlags, TableId, TableKind, TableParams};
+use types::CqlType;
+
+use super::*;
+
+/// A table with an index, read whole.
+fn command() -> ReadCommand {
+    let column = |(name, kind): (&str, ColumnKind)| ColumnSpec {
+        name: name.to_owned(),
+        kind,
+        position: 0,
+        ty: CqlType::Int,
+        reversed: false,
+    };
+    let columns = [
+        ("k", ColumnKind::PartitionKey),
+        ("c", ColumnKind::Clustering),
+        ("s", ColumnKind::Static),
+        ("a", ColumnKind::Regular),
+        ("b", ColumnKind::Regular),
+    ];
+    let table = TableMetadata::new(
+        TableId::of_system_table("ks", "x"),
+        "ks",
+        "x",
+        TableKind::Regular,
+        TableFlags::COMPOUND,
+        TableParams::default(),
+        columns.map(column).into(),
+        BTreeMap::new(),
+        None,
+    );
+    ReadCommand::whole(&Arc::new(table), PartitionRange::all())
+}
+
+/// The names of the columns whose conditions `replicas` replicas are asked to check; None: none of
+/// them. `!`: their answers need protection.
+fn left(names: &str, replicas: usize) -> Option<String> {
+    let command = command();
+    let expression = |name: &str| {
+        let column = command.table.column_by_name(name).expect("a column").id;
+        Expression::Simple { column, operator: Operator::Eq, value: vec![0; 4].into() }
+    };
+    let sought = Sought { expressions: names.split(' ').map(expression).collect(), rows: 3 };
+    let filtering = Filtering::of(&command, &sought, replicas)?;
+    let name = |expression: &Expression| {
+        let column = expression.column().and_then(|id| command.table.column(id));
+        column.map(|column| column.name.clone()).unwrap_or_default()
+    };
+    let left: Vec<String> = filtering.filter.expressions.iter().map(name).collect();
+    // rows are counted only where nothing is left to the coordinator
+    assert_eq!(filtering.rows == 3, left.len() == names.split(' ').count());
+    assert_eq!(filtering.filter.needs_reconciliation, replicas > 1);
+    Some(left.join(" ") + if filtering.needs_protection { " !" } else { "" })
+}
+
+#[test]
+fn one_replica_checks_everything() {
+    assert_eq!(left("k c s a b", 1).as_deref(), Some("k c s a b"));
+}
+
+#[test]
+fn several_replicas_check_what_they_can_alone() {
+    for (names, expected) in [
+        ("k", Some("k")),
+        ("c", Some("c !")),
+        ("a", Some("a !")),
+        ("a b", Some("a !")),
+        ("k s", Some("k")),
+        ("s", None),
+        ("c b s", Some("c b !")),
+    ] {
+        assert_eq!(left(names, 2).as_deref(), expected, "{names}");
+    }
+}

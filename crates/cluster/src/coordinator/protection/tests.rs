@@ -1,0 +1,141 @@
+//! Searches of simulated replicas that do not agree: whatever each of them leaves out, the answer
+//! is what the newest data says.
+
+use std::collections::BTreeMap;
+
+use rows::filter::Operator;
+use rows::{Expression, Mutation, Sought};
+use types::{Consistency, Token};
+
+use super::*;
+use crate::coordinator::error::FailedRead;
+use crate::node::ProtectionLimits;
+use crate::testing::SimRing;
+
+fn three(seed: u64) -> SimRing {
+    let ring = SimRing::new(seed, &["dc1", "dc1", "dc1"]);
+    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "3")]);
+    ring
+}
+
+/// `v = wanted`, and how many rows are wanted.
+fn sought(command: &ReadCommand, wanted: i32, rows: u32) -> Arc<Sought> {
+    let column = command.table.column_by_name("v").expect("a column of t").id;
+    let value = wanted.to_be_bytes().to_vec().into();
+    Arc::new(Sought { expressions: vec![Expression::Simple { column, operator: Operator::Eq, value }], rows })
+}
+
+/// The rows with a value that a search at a level finds.
+fn find(ring: &SimRing, command: ReadCommand, wanted: i32, rows: u32, level: Consistency) -> Vec<(i32, i32, i32)> {
+    let sought = sought(&command, wanted, rows);
+    let found = ring.search(0, vec![command], Some(sought), level).expect("answered");
+    found.into_iter().filter(|(_, _, v)| *v == wanted).collect()
+}
+
+/// A row without cells, deleted.
+fn deletion(ring: &SimRing, k: i32, c: i32, timestamp: i64) -> Mutation {
+    let mut mutation = ring.row("ks", k, c, 0, timestamp);
+    let row = mutation.updates[0].rows.first_mut().expect("one row");
+    row.deletion = rows::DeletionTime::new(timestamp, ring.world.env(0).clock.now_seconds());
+    row.liveness = rows::Liveness::EMPTY;
+    row.columns.clear();
+    mutation
+}
+
+fn partition_deletion(ring: &SimRing, k: i32, timestamp: i64) -> Mutation {
+    let mut mutation = ring.row("ks", k, 0, 0, timestamp);
+    mutation.updates[0].rows.clear();
+    mutation.updates[0].deletion = rows::DeletionTime::new(timestamp, ring.world.env(0).clock.now_seconds());
+    mutation
+}
+
+/// Replicas that have newer data leave it out, because it does not meet the condition.
+#[test]
+fn older_forms_of_rows_are_not_shown() {
+    let ring = three(21);
+    for k in 1..4 {
+        ring.write(0, vec![ring.row("ks", k, 1, 7, 10)], Consistency::All).expect("written");
+    }
+    ring.apply_alone(1, &[ring.row("ks", 1, 1, 8, 20)]);
+    ring.apply_alone(2, &[deletion(&ring, 2, 1, 20)]);
+    ring.apply_alone(1, &[partition_deletion(&ring, 3, 20)]);
+    for k in 1..4 {
+        assert_eq!(find(&ring, ring.select_key("ks", k), 7, 10, Consistency::All), [], "partition {k}");
+    }
+    assert_eq!(find(&ring, ring.select_key("ks", 1), 8, 10, Consistency::All), [(1, 1, 8)]);
+    // the first search has told the others
+    assert_eq!(ring.stored(0, "ks", 1), [(1, 8)]);
+    assert_eq!(ring.stored(0, "ks", 2), []);
+}
+
+/// One replica is asked for no other rows than those that are wanted.
+#[test]
+fn one_replica_leaves_out_other_rows() {
+    let ring = SimRing::new(22, &["dc1", "dc1"]);
+    ring.create_keyspace("one", "SimpleStrategy", &[("replication_factor", "1")]);
+    for k in 0..20 {
+        ring.write(0, vec![ring.row("one", k, 1, k % 4, 10)], Consistency::One).expect("written");
+    }
+    let all = ring.select("one", PartitionRange::all());
+    let given = ring.search(0, vec![all.clone()], Some(sought(&all, 3, u32::MAX)), Consistency::One).expect("answered");
+    let of_others = given.iter().filter(|(k, ..)| ring.stored(1, "one", *k).len() == 1);
+    assert!(of_others.clone().count() > 0 && of_others.clone().all(|(_, _, v)| *v == 3), "{given:?}");
+    assert_eq!(find(&ring, all, 3, u32::MAX, Consistency::One).len(), 5);
+}
+
+/// Rows and deletions drawn from a seed, each of which reaches some of the replicas.
+#[test]
+fn drawn_replicas() {
+    for seed in 0..3 {
+        let ring = three(100 + seed);
+        let random = ring.world.env(0).random.clone();
+        let draw = |bound: u64| i32::try_from(random.below(bound)).expect("small");
+        let mut newest: BTreeMap<(i32, i32), Option<i32>> = BTreeMap::new();
+        for timestamp in 1..120 {
+            let (k, c, v) = (draw(4), draw(6), draw(3));
+            let mutation = match draw(12) {
+                0 => {
+                    newest.retain(|(of, _), _| *of != k);
+                    partition_deletion(&ring, k, timestamp)
+                }
+                1 => {
+                    newest.insert((k, c), None);
+                    deletion(&ring, k, c, timestamp)
+                }
+                _ => {
+                    newest.insert((k, c), Some(v));
+                    ring.row("ks", k, c, v, timestamp)
+                }
+            };
+            let first = draw(3);
+            (0..=draw(2))
+                .for_each(|more| ring.apply_alone(((first + more) % 3) as usize, std::slice::from_ref(&mutation)));
+        }
+        for (wanted, rows, reversed) in [(0, 1, false), (1, 2, true), (2, u32::MAX, false)] {
+            let mut expected: Vec<(i32, i32, i32)> =
+                newest.iter().filter(|(_, v)| **v == Some(wanted)).map(|((k, c), _)| (*k, *c, wanted)).collect();
+            let order = |c: i32| if reversed { -c } else { c };
+            expected.sort_by_key(|(k, c, _)| (Token::of_key(&k.to_be_bytes()), order(*c)));
+            let command = ReadCommand { reversed, ..ring.select("ks", PartitionRange::all()) };
+            assert_eq!(find(&ring, command, wanted, rows, Consistency::All), expected, "seed {seed}, value {wanted}");
+        }
+    }
+}
+
+/// A read that would hold too many rows is refused, and one that holds many warns.
+#[test]
+fn the_rows_that_are_held_are_bounded() {
+    let ring = three(23);
+    for c in 0..10 {
+        ring.apply_alone(1, &[ring.row("ks", 1, c, 7, 10)]);
+    }
+    let command = ring.select_key("ks", 1);
+    ring.node(0).set_protection(ProtectionLimits { warn: 2, fail: 29 });
+    let refused = ring.search(0, vec![command.clone()], Some(sought(&command, 7, 100)), Consistency::All);
+    match refused {
+        Err(FailedRead::Overloaded(sentence)) => assert!(sentence.contains("over 29 rows"), "{sentence}"),
+        other => panic!("too many rows are refused, not {other:?}"),
+    }
+    ring.node(0).set_protection(ProtectionLimits { warn: 2, fail: 30 });
+    assert_eq!(find(&ring, command, 7, 100, Consistency::All).len(), 10);
+}
