@@ -37,6 +37,7 @@ mod start;
 pub mod stripes;
 pub mod system_rows;
 mod topology;
+pub mod traces;
 
 #[cfg(test)]
 mod testing;

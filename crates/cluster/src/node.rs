@@ -1,6 +1,7 @@
 //! The node: what its requests share. State only: [`crate::start`] makes it, and each verb is a
 //! module beside it.
 
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -94,6 +95,8 @@ pub struct Node {
     /// Ids.
     pub uuids: TimeUuids,
     pub(crate) timeouts: ArcSwap<Timeouts>,
+    /// `trace_type_query_ttl`, seconds: rows of traces live as long.
+    pub trace_ttl: AtomicU32,
     /// Limits of the protection of answers that replicas have filtered.
     pub(crate) protection: ArcSwap<ProtectionLimits>,
     /// What it does for coordinators.

@@ -22,7 +22,6 @@ pub mod snapshots;
 pub mod sstables;
 pub mod state;
 pub mod tables;
-pub mod traces;
 
 /// Why a verb did not do what was asked.
 #[derive(Clone, PartialEq, Eq, Debug)]

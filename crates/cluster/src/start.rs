@@ -1,6 +1,7 @@
 //! The start of a node on an open engine: identity, clocks, the ring, and batches that a crash
 //! left.
 
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
@@ -17,7 +18,7 @@ use crate::node::{Node, Timeouts};
 use crate::replica::Replica;
 use crate::serving::Serving;
 use crate::stripes::Stripes;
-use crate::{clock_mark, compaction_history, size_estimates, topology};
+use crate::{clock_mark, compaction_history, size_estimates, topology, traces};
 
 impl Node {
     /// A node on an engine: finds or makes its identity, writes `system.local`, applies batches
@@ -45,6 +46,7 @@ impl Node {
             _size_estimates: size_estimates,
             uuids,
             timeouts,
+            trace_ttl: AtomicU32::new(traces::TTL_DEFAULT),
             protection: ArcSwap::default(),
             replica,
             ring,

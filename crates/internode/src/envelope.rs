@@ -70,6 +70,11 @@ pub enum Parameter {
     Other(i32, Bytes),
 }
 
+/// The number of tombstones for which a replica ended a read (an answer to TRACK_WARNINGS).
+pub const TOMBSTONE_FAIL: i32 = 8;
+/// The number of tombstones of which a replica warns (an answer to TRACK_WARNINGS).
+pub const TOMBSTONE_WARNING: i32 = 9;
+
 const FORWARD_TO: i32 = 0;
 const RESPOND_TO: i32 = 1;
 const TRACE_SESSION: i32 = 5;
@@ -185,6 +190,12 @@ fn read_header(cursor: &mut Cursor<'_>) -> Result<(Header, usize), InternodeErro
 }
 
 impl Parameter {
+    /// A number of tombstones, [`TOMBSTONE_FAIL`] or [`TOMBSTONE_WARNING`].
+    pub fn of_tombstones(id: i32, tombstones: u64) -> Self {
+        let tombstones = i32::try_from(tombstones).unwrap_or(i32::MAX);
+        Self::Other(id, Bytes::copy_from_slice(&tombstones.to_be_bytes()))
+    }
+
     fn read(id: i32, value: &[u8]) -> Result<Self, InternodeError> {
         let mut cursor = Cursor::new(value);
         let parameter = match id {

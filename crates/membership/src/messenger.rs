@@ -99,13 +99,25 @@ impl Messenger {
     /// Answers what a peer has asked: with the payload of the verb's answer, or with the reason
     /// why this node failed, if the peer wants to know it.
     pub fn answer(&self, from: &Peer, request: &Header, answer: Result<Bytes, FailureReason>) {
+        self.answer_with(from, request, answer, Vec::new());
+    }
+
+    /// The same with parameters beside those of the request.
+    pub fn answer_with(
+        &self,
+        from: &Peer,
+        request: &Header,
+        answer: Result<Bytes, FailureReason>,
+        parameters: Vec<Parameter>,
+    ) {
         let (verb, payload) = match (answer, request.verb.answer()) {
             (Ok(payload), Some(verb)) => (verb, payload),
             (Ok(_), None) => return,
             (Err(_), _) if !request.flags.has(Flags::CALL_BACK_ON_FAILURE) => return,
             (Err(reason), _) => (Verb::FailureRsp, Bytes::from(failure::encode(reason))),
         };
-        let header = request.answer(verb, self.0.now().wall_millis);
+        let mut header = request.answer(verb, self.0.now().wall_millis);
+        header.parameters.extend(parameters);
         self.0.send(request.respond_to().unwrap_or(from.address), Envelope { header, payload });
     }
 

@@ -231,6 +231,11 @@ impl ReadStats {
 pub trait TraceSink: Send + Sync {
     /// Records one step, described in words.
     fn event(&self, activity: String);
+
+    /// The tracing session, so that other nodes take part in it; None: they do not.
+    fn session(&self) -> Option<[u8; 16]> {
+        None
+    }
 }
 
 /// Tells a read on the pool to stop early.

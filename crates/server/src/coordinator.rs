@@ -253,7 +253,10 @@ impl Coordinator for RequestCoordinator {
             node.add_to_counters(mutations, consistency, self.observing()).await
         } else {
             self.describe(&mutations);
-            node.write(mutations, consistency).await
+            match &self.trace {
+                None => node.write(mutations, consistency).await,
+                Some(trace) => Box::pin(node.write_traced(mutations, consistency, Arc::clone(trace) as _)).await,
+            }
         };
         if let Some(wait) = written.map_err(errors::of_request)? {
             // roles are loaded again when they are durable

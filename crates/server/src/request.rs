@@ -195,7 +195,7 @@ impl RequestHandler for CqlHandler {
         running.record(&envelope.request, &result, received);
         let reply = result.unwrap_or_else(|failure| running.refusal(failure, &envelope.request).into());
         if let Some(trace) = &trace {
-            trace.finish(&self.subject(&client, &envelope.request));
+            trace.finish(&self.subject(&client, &envelope.request)).await;
         }
         let tracing_id = trace.filter(|_| envelope.tracing).map(|trace| trace.id);
         Handled::Answered(reply.into_envelope(envelope.stream, tracing_id))
@@ -208,7 +208,7 @@ impl CqlHandler {
         let node = &self.services.node;
         let wanted = envelope.tracing
             || (probability > 0.0 && (node.env.random.next_u64() as f64) < probability * u64::MAX as f64);
-        wanted.then(|| TraceSession::begin(node, received, self.services.config.trace_type_query_ttl))
+        wanted.then(|| TraceSession::begin(node, received))
     }
 
     fn subject(&self, client: &Client, request: &Request) -> Subject {

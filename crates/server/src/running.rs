@@ -8,6 +8,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -140,6 +141,7 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     let node = Node::open(engine, identity(&config, listen, joins), timeouts(&config))?;
     let [warn, fail] = config.thresholds.protected_rows;
     node.set_protection(ProtectionLimits { warn, fail });
+    node.trace_ttl.store(config.trace_type_query_ttl, Ordering::Relaxed);
     node.set_batchlog_replay_throttle(config.batchlog_replay_throttle);
     let events: Arc<EventHub> = Arc::default();
     let limits = server_limits(&config, &memory, options.descriptors);

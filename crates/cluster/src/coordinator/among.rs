@@ -35,6 +35,7 @@ use internode::payload::read_request::ReadRequest as Question;
 use internode::payload::read_response::ReadResponse;
 use links::limits::MESSAGE_SIZE_MAX;
 use membership::{Messenger, Request};
+use rows::command::TraceSink;
 use rows::live::TombstoneLimits;
 use rows::replicas::Lack;
 use rows::{PartitionStream, ReadCommand, ReadError};
@@ -53,6 +54,7 @@ use crate::coordinator::error::RequestError;
 use crate::node::Node;
 use crate::replica::apply::within;
 use crate::replica::read::{ReadFigures, ReadOutcome, ReadRequest, Warnings};
+use crate::traces;
 
 /// Parts that are asked for at once. Partitions by key are all wanted.
 const PARTS_MAX: usize = 16;
@@ -103,6 +105,8 @@ pub(super) struct Among<'n> {
     pub node: &'n Node,
     pub messenger: &'n Messenger,
     pub level: Consistency,
+    /// Where trace lines go, and who other nodes are told traces the request.
+    pub trace: Option<Arc<dyn TraceSink>>,
     /// What the client is to be warned of.
     pub warnings: &'n Warnings,
     deadline: Instant,
@@ -131,8 +135,9 @@ impl<'n> Among<'n> {
         level: Consistency,
         limit: Duration,
         warnings: &'n Warnings,
+        trace: Option<Arc<dyn TraceSink>>,
     ) -> Self {
-        Self { node, messenger, level, warnings, deadline: node.env.now().plus(limit) }
+        Self { node, messenger, level, trace, warnings, deadline: node.env.now().plus(limit) }
     }
 
     /// Builds something from the stream of all parts.
@@ -176,6 +181,12 @@ impl<'n> Among<'n> {
 }
 
 impl Among<'_> {
+    fn tell_trace(&self, line: impl FnOnce() -> String) {
+        if let Some(trace) = &self.trace {
+            trace.event(line());
+        }
+    }
+
     /// Time that the read still has.
     pub(super) fn rest(&self) -> Duration {
         self.deadline.since(self.node.env.now())
@@ -306,6 +317,7 @@ impl Among<'_> {
         let mut confirmed = Vec::new();
         if has_digests && differ {
             self.count_mismatch(&command);
+            self.tell_trace(|| "Digest mismatch: the replicas are asked for data".to_owned());
             self.ask_for_data(&mut answers, &question).await?;
         } else if form != Form::Data && !differ {
             // one answer stands for all
@@ -488,7 +500,7 @@ impl Among<'_> {
         if contact.is_local {
             let rest = self.rest();
             return Box::pin(async move {
-                let answer = self.node.replica.answer(&question, wanted, LOCAL_LIMITS, rest).await;
+                let answer = self.node.replica.answer(&question, wanted, LOCAL_LIMITS, rest, self.trace.clone()).await;
                 let reply = answer.map(|answer| Reply { data: answer.data, digest: answer.digest });
                 (contact, reply.map_err(reason_of))
             });
@@ -497,9 +509,20 @@ impl Among<'_> {
             Wanted::Digest => question.for_digest(DIGEST_VERSION).encode(),
             Wanted::Data | Wanted::Both => question.encode(),
         };
-        let sent = self.messenger.request(contact.address, Request::new(question.verb(), payload, self.rest()));
+        self.tell_trace(|| {
+            let (verb, peer, size) = (question.verb().name(), contact.address, payload.len());
+            format!("Sending {verb} message to /{peer} message size {size} bytes")
+        });
+        let parameters = traces::parameters(self.trace.as_deref());
+        let request = Request { parameters, ..Request::new(question.verb(), payload, self.rest()) };
+        let sent = self.messenger.request(contact.address, request);
         Box::pin(async move {
-            let reply = match sent.await {
+            let answered = sent.await;
+            if let Ok(envelope) = &answered {
+                let (verb, peer) = (envelope.header.verb.name(), contact.address);
+                self.tell_trace(|| format!("{verb} message received from /{peer}"));
+            }
+            let reply = match answered {
                 Err(unanswered) => Err(unanswered.reason()),
                 Ok(envelope) => reply_of(&envelope.payload, &question, wanted).map_err(|error| {
                     let peer = contact.address;

@@ -75,7 +75,8 @@ impl Node {
         {
             // boxed: by value it would make the future of every request larger, which is moved
             // several times
-            let among = Among::new(self, messenger, level, self.read_limit(&request.commands), &figures.warnings);
+            let (limit, trace) = (self.read_limit(&request.commands), request.trace.clone());
+            let among = Among::new(self, messenger, level, limit, &figures.warnings, trace);
             return Box::pin(among.read(parts, request, figures, is_blocked, build)).await;
         }
         let block_for = self.plan_read(&request.commands, level).map_err(FailedRead::Refused)?;

@@ -14,9 +14,11 @@
 pub(crate) mod among;
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rows::Mutation;
+use rows::command::TraceSink;
 use storage::commitlog::LogPosition;
 use types::{Consistency, FailureReason, ReplicaFailure, WriteKind};
 
@@ -35,7 +37,7 @@ impl Node {
         mutations: Vec<Mutation>,
         level: Consistency,
     ) -> Result<Option<Acknowledgement>, RequestError> {
-        let kind = if mutations.len() > 1 { WriteKind::UnloggedBatch } else { WriteKind::Simple };
+        let kind = kind_of(&mutations);
         if let Some(others) = self.others() {
             // boxed: the future of a node alone stays as small as it is
             return Box::pin(self.write_among(others, mutations, level, kind)).await;
@@ -43,6 +45,19 @@ impl Node {
         let answers = self.plan_write(&mutations, level, kind)?;
         let timeout = self.timeouts().write + more_time(&mutations);
         self.send(answers, timeout, self.replica.apply(&mutations, Held::new())).await
+    }
+
+    /// The same for a traced request, in whose session the replicas have a share.
+    pub async fn write_traced(
+        &self,
+        mutations: Vec<Mutation>,
+        level: Consistency,
+        trace: Arc<dyn TraceSink>,
+    ) -> Result<Option<Acknowledgement>, RequestError> {
+        let Some(mut others) = self.others() else { return self.write(mutations, level).await };
+        others.trace = Some(trace);
+        let kind = kind_of(&mutations);
+        self.write_among(others, mutations, level, kind).await
     }
 
     /// The end of every write of a node alone: `applied` is driven to the log position that this
@@ -74,6 +89,10 @@ impl Node {
             }
         }
     }
+}
+
+fn kind_of(mutations: &[Mutation]) -> WriteKind {
+    if mutations.len() > 1 { WriteKind::UnloggedBatch } else { WriteKind::Simple }
 }
 
 #[cfg(test)]

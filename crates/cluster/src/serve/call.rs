@@ -6,13 +6,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use internode::{Envelope, Header};
+use internode::{Envelope, Header, Parameter};
 use links::Peer;
 use membership::Messenger;
+use rows::command::TraceSink;
 use types::FailureReason;
 
 use crate::node::Node;
 use crate::serving::{CALLS_MAX, CALLS_SIZE_MAX};
+use crate::traces::TracedEvents;
 
 /// The room of one request among those that are under way; given back when dropped.
 struct Room {
@@ -53,6 +55,8 @@ pub(crate) struct Call {
     pub header: Header,
     /// The verb's payload.
     pub payload: Bytes,
+    /// The share in the tracing session of the request; None: it is not traced.
+    trace: Option<Arc<TracedEvents>>,
     _room: Room,
 }
 
@@ -68,8 +72,19 @@ impl Call {
         let Envelope { header, payload } = message;
         match Room::take(node, payload.len()) {
             Some(room) => {
-                let call = Self { node: Arc::clone(node), via: via.clone(), from: *from, header, payload, _room: room };
-                drop(tokio::task::spawn_local(serve(call)));
+                let trace = TracedEvents::of_message(node, &header).map(Arc::new);
+                if let Some(trace) = &trace {
+                    trace.event(format!("{} message received from /{}", header.verb.name(), from.address));
+                }
+                let (node, via, traced) = (Arc::clone(node), via.clone(), trace.clone());
+                let served = serve(Self { node, via, from: *from, header, payload, trace, _room: room });
+                drop(match traced {
+                    None => tokio::task::spawn_local(served),
+                    Some(trace) => tokio::task::spawn_local(async move {
+                        served.await;
+                        trace.finish(Vec::new()).await;
+                    }),
+                });
             }
             None => via.answer(from, &header, Err(FailureReason::Unknown)),
         }
@@ -77,7 +92,20 @@ impl Call {
 
     /// Answers with the payload of the verb's answer, or with the reason of a failure.
     pub fn answer(self, answer: Result<Bytes, FailureReason>) {
-        self.via.answer(&self.from, &self.header, answer);
+        self.answer_with(answer, Vec::new());
+    }
+
+    /// The same with parameters.
+    pub fn answer_with(self, answer: Result<Bytes, FailureReason>, parameters: Vec<Parameter>) {
+        if let Some(trace) = &self.trace {
+            trace.event(format!("Enqueuing response to /{}", self.from.address));
+        }
+        self.via.answer_with(&self.from, &self.header, answer, parameters);
+    }
+
+    /// Where lines of the request's trace go.
+    pub fn trace(&self) -> Option<Arc<dyn TraceSink>> {
+        self.trace.clone().map(|trace| trace as Arc<dyn TraceSink>)
     }
 
     /// For how long somebody waits for the answer from now on.

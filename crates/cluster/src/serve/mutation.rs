@@ -27,12 +27,25 @@ pub(super) async fn serve(call: Call) {
     }
     let limit = call.rest();
     let applied = match decode(&call.node, &call.payload) {
-        Ok(mutation) => within(&call.node.env, limit, apply(&call.node, &[mutation])).await,
+        Ok(mutation) => {
+            describe(&call, &mutation);
+            within(&call.node.env, limit, apply(&call.node, &[mutation])).await
+        }
         Err(reason) => Some(Err(reason)),
     };
     // a replica that was too slow says nothing: its coordinator has given up waiting
     if let Some(applied) = applied {
         call.answer(applied.map(|()| Bytes::new()));
+    }
+}
+
+/// Says in the trace what is done with a mutation.
+fn describe(call: &Call, mutation: &Mutation) {
+    let Some(trace) = call.trace() else { return };
+    trace.event("Appending to commitlog".to_owned());
+    let (shard, _) = call.node.shard_of(mutation.key.token);
+    for update in &mutation.updates {
+        trace.event(format!("Adding to {} memtable of shard {shard}", update.table.name));
     }
 }
 

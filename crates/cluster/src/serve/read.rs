@@ -6,15 +6,19 @@
 //! 3. A read that takes longer than somebody waits is given up and not answered.
 //!
 //! Partitions that this node does not own are read all the same, as Cassandra does by default.
-//! Warnings of tombstones and sizes (TRACK_WARNINGS) are not sent. Agrees with
+//! A coordinator that wants it (TRACK_WARNINGS) is told the number of tombstones beside the answer;
+//! sizes of reads are not measured. Agrees with
 //! `org.apache.cassandra.db.ReadCommandVerbHandler`.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use internode::InternodeError;
+use internode::envelope::{TOMBSTONE_FAIL, TOMBSTONE_WARNING};
+use internode::payload::partitions::PartitionsWriter;
 use internode::payload::read_answer::{AnswerError, AnswerLimits, Wanted};
 use internode::payload::read_request::{Partitions, ReadRequest};
+use internode::payload::read_response::ReadResponse;
+use internode::{Flags, InternodeError, Parameter};
 use links::limits::MESSAGE_SIZE_MAX;
 use rows::ReadError;
 use rows::live::TombstoneLimits;
@@ -39,15 +43,37 @@ pub(super) async fn serve(call: Call) {
     };
     let wanted = if request.digest.is_some() { Wanted::Digest } else { Wanted::Data };
     let limits = AnswerLimits { tombstones: tombstones(&call.node, &request), size_max: DATA_SIZE_MAX };
-    let answer = call.node.replica.answer(&request, wanted, limits, call.rest()).await;
+    let answer = call.node.replica.answer(&request, wanted, limits, call.rest(), call.trace()).await;
     match answer {
-        Ok(answer) => call.answer(Ok(Bytes::from(answer.into_response().encode()))),
+        Ok(answer) => {
+            let many = (answer.tombstones_max > limits.tombstones.warn).then_some(answer.tombstones_max);
+            let parameters = told(&call, TOMBSTONE_WARNING, many);
+            call.answer_with(Ok(Bytes::from(answer.into_response().encode())), parameters);
+        }
+        Err(ReadOutcome::Failed(AnswerError::Read(ReadError::TooManyTombstones(found)))) if tracks(&call) => {
+            tracing::warn!("{found}");
+            call.node.count_tombstone_failure(request.table.id);
+            let parameters = told(&call, TOMBSTONE_FAIL, Some(found.scanned.tombstones));
+            let nothing = ReadResponse::of_data(PartitionsWriter::new(&request).finish());
+            call.answer_with(Ok(Bytes::from(nothing.encode())), parameters);
+        }
         Err(outcome) => {
             if let Some(reason) = reason_of(&call.node, request.table.id, outcome) {
                 call.answer(Err(reason));
             }
         }
     }
+}
+
+/// Whether the coordinator wants to be told of tombstones beside the answer.
+fn tracks(call: &Call) -> bool {
+    call.header.flags.has(Flags::TRACK_WARNINGS)
+}
+
+/// A number of tombstones, for a coordinator that wants to be told.
+fn told(call: &Call, id: i32, tombstones: Option<u64>) -> Vec<Parameter> {
+    let tombstones = tombstones.filter(|_| tracks(call));
+    tombstones.into_iter().map(|tombstones| Parameter::of_tombstones(id, tombstones)).collect()
 }
 
 fn decode(node: &Node, payload: &Bytes) -> Result<ReadRequest, FailureReason> {

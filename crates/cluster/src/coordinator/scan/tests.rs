@@ -27,7 +27,7 @@ struct Scanned {
 fn scan(ring: &SimRing, commands: &[ReadCommand], level: Consistency, portion: u32, take: usize) -> Scanned {
     let node = ring.node(0);
     let warnings = Warnings::default();
-    let among = Among::new(node, node.members().expect("joined"), level, Duration::from_secs(1_000), &warnings);
+    let among = Among::new(node, node.members().expect("joined"), level, Duration::from_secs(1_000), &warnings, None);
     let parts = node.parts_among(commands, level).expect("all are up").expect("others have a share");
     let parts = parts.into_iter().map(|part| Asked::new(part, None).in_portions_of(portion)).collect();
     let (mut pages, mut kept, mut window) = (0, 0, 1);

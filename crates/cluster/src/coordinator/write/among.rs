@@ -18,6 +18,7 @@ use membership::{Asker, Messenger, Request};
 use ring::{EndpointId, Replication, Ring};
 use rows::Mutation;
 use rows::codec::encode_mutation;
+use rows::command::TraceSink;
 use storage::StorageError;
 use types::{Consistency, WriteKind};
 
@@ -30,6 +31,7 @@ use crate::coordinator::sent::Sent;
 use crate::node::Node;
 use crate::replica::apply::{Logged, WriteError, more_time, within};
 use crate::stripes::Held;
+use crate::traces;
 
 /// The way to the other nodes, and the ring that has them.
 pub(crate) struct Others<'n> {
@@ -37,6 +39,8 @@ pub(crate) struct Others<'n> {
     pub messenger: &'n Messenger,
     /// This node and at least one more.
     pub ring: Arc<Ring>,
+    /// Where trace lines go, and who the others are told traces the request.
+    pub trace: Option<Arc<dyn TraceSink>>,
 }
 
 /// A mutation before it is sent.
@@ -54,7 +58,7 @@ impl Node {
     pub(crate) fn others(&self) -> Option<Others<'_>> {
         let messenger = self.members()?;
         let ring = self.ring();
-        (ring.endpoints().len() > 1).then_some(Others { messenger, ring })
+        (ring.endpoints().len() > 1).then_some(Others { messenger, ring, trace: None })
     }
 
     /// See [`Node::write`].
@@ -159,7 +163,14 @@ impl Node {
     pub(crate) fn send_to_peers(&self, others: &Others<'_>, planned: &Planned, timeout: Duration) {
         let Planned { sent, down, payload } = planned;
         down.iter().for_each(|replica| sent.hint(*replica));
-        let request = Request::new(Verb::MutationReq, payload.clone(), timeout);
+        let parameters = traces::parameters(others.trace.as_deref());
+        let request = Request { parameters, ..Request::new(Verb::MutationReq, payload.clone(), timeout) };
+        if let Some(trace) = &others.trace {
+            for peer in sent.peers() {
+                let (verb, address, size) = (request.verb.name(), others.ring.endpoint(peer).address, payload.len());
+                trace.event(format!("Sending {verb} message to /{address} message size {size} bytes"));
+            }
+        }
         let asker: Arc<dyn Asker> = Arc::clone(sent) as Arc<dyn Asker>;
         let mut far: BTreeMap<&str, Vec<SocketAddr>> = BTreeMap::new();
         for peer in sent.peers() {

@@ -265,7 +265,7 @@ fn of_engine(node: &SimNode, question: &Question) -> Seen {
 
 fn answer(node: &SimNode, question: &Arc<Question>, wanted: Wanted) -> Answer {
     let limits = AnswerLimits { tombstones: TombstoneLimits::NONE, size_max: 1 << 20 };
-    let answer = node.node.replica.answer(question, wanted, limits, Duration::from_secs(5));
+    let answer = node.node.replica.answer(question, wanted, limits, Duration::from_secs(5), None);
     node.sim.block_on(answer).expect("answered")
 }
 

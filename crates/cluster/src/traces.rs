@@ -1,0 +1,136 @@
+//! The events of a tracing session on this node: of a request that this node coordinates, or of a
+//! message that another node has sent.
+//!
+//! A message of a traced request names the session (TRACE_SESSION). Each node that has a share in
+//! the session writes its own events, with itself as their source, at level ANY: they come to the
+//! replicas of the session's rows. Agrees with `org.apache.cassandra.tracing.{Tracing,
+//! TraceStateImpl,TraceKeyspace}`.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use env::Instant;
+use internode::{Header, Parameter};
+use rows::Mutation;
+use rows::command::TraceSink;
+use types::Consistency;
+
+use crate::identity::inet;
+use crate::node::Node;
+use crate::system_rows::SystemRow;
+
+/// Events of one session on one node; further ones are left out.
+const EVENTS_MAX: usize = 2_000;
+
+/// `trace_type_query_ttl` of a stock configuration, seconds.
+pub(crate) const TTL_DEFAULT: u32 = 86_400;
+
+/// TRACE_TYPE of the request of a client.
+const QUERY: u8 = 1;
+
+/// A share in a tracing session.
+pub struct TracedEvents {
+    /// The session's id, a time UUID.
+    pub session: [u8; 16],
+    /// This node.
+    pub node: Arc<Node>,
+    begun: Instant,
+    events: Mutex<Vec<Event>>,
+}
+
+struct Event {
+    id: [u8; 16],
+    activity: String,
+    /// Microseconds since the share began.
+    elapsed: i32,
+    thread: String,
+}
+
+impl TracedEvents {
+    /// A share that begins at a time.
+    pub fn new(node: &Arc<Node>, session: [u8; 16], begun: Instant) -> Self {
+        Self { session, node: Arc::clone(node), begun, events: Mutex::default() }
+    }
+
+    /// The share of a node that is sent a message. None: the message is not traced.
+    pub(crate) fn of_message(node: &Arc<Node>, header: &Header) -> Option<Self> {
+        let session = header.parameters.iter().find_map(|parameter| match parameter {
+            Parameter::TraceSession(session) => Some(*session),
+            _ => None,
+        })?;
+        Some(Self::new(node, session, node.env.now()))
+    }
+
+    /// Microseconds since the share began.
+    pub fn elapsed(&self) -> i32 {
+        i32::try_from(self.node.env.elapsed(self.begun).as_micros()).unwrap_or(i32::MAX)
+    }
+
+    /// TTL of the session's rows, and the present second.
+    pub fn expiry(&self) -> (u32, u32) {
+        (self.node.trace_ttl.load(Ordering::Relaxed), self.node.env.clock.now_seconds())
+    }
+
+    /// The events as one mutation. None: there are none.
+    fn mutation(&self) -> Option<Mutation> {
+        let schema = self.node.schema();
+        let table = schema.table("system_traces", "events")?;
+        let timestamp = self.node.clock.next_micros();
+        let broadcast = self.node.identity.broadcast;
+        let events = std::mem::take(&mut *self.events.lock().expect("nothing panics inside"));
+        let text = |text: &str| Bytes::copy_from_slice(text.as_bytes());
+        let rows = events.iter().map(|event| {
+            SystemRow::new(table, &[&self.session], &[&event.id], timestamp, Some(self.expiry()))
+                .set("activity", text(&event.activity))
+                .set("source", inet(broadcast.ip()))
+                .set("source_port", i32::from(broadcast.port()).to_be_bytes().to_vec())
+                .set("source_elapsed", event.elapsed.to_be_bytes().to_vec())
+                .set("thread", text(&event.thread))
+                .finish()
+        });
+        rows.reduce(|mut all, one| {
+            let rows = one.updates.into_iter().flat_map(|update| update.rows);
+            rows.for_each(|row| all.updates[0].add_row(row));
+            all
+        })
+    }
+
+    /// Ends the share: its events, and `rows` beside them, are on their way to their replicas when
+    /// this returns; what this node holds of them is in memtables. A crash may lose them.
+    pub async fn finish(&self, rows: Vec<Mutation>) {
+        let mutations: Vec<Mutation> = self.mutation().into_iter().chain(rows).collect();
+        if mutations.is_empty() {
+            return;
+        }
+        if let Err(error) = self.node.write(mutations, Consistency::Any).await {
+            tracing::warn!(?error, "a trace cannot be kept");
+        }
+    }
+}
+
+impl TraceSink for TracedEvents {
+    fn event(&self, activity: String) {
+        let mut events = self.events.lock().expect("nothing panics inside");
+        if events.len() < EVENTS_MAX {
+            let (id, elapsed) = (self.node.uuids.next(), self.elapsed());
+            let thread = std::thread::current().name().unwrap_or("").to_owned();
+            events.push(Event { id, activity, elapsed, thread });
+        }
+    }
+
+    fn session(&self) -> Option<[u8; 16]> {
+        Some(self.session)
+    }
+}
+
+/// The parameters of a message of a traced request.
+pub(crate) fn parameters(trace: Option<&dyn TraceSink>) -> Vec<Parameter> {
+    match trace.and_then(TraceSink::session) {
+        Some(session) => vec![Parameter::TraceSession(session), Parameter::TraceType(QUERY)],
+        None => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests;
