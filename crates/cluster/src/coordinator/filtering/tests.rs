@@ -80,3 +80,19 @@ fn several_replicas_check_what_they_can_alone() {
         assert_eq!(left(names, 2).as_deref(), expected, "{names}");
     }
 }
+
+/// Replicas read rows by name in another way than slices, which their digests show.
+#[test]
+fn rows_are_asked_for_by_name() {
+    use internode::payload::read_request::Rows;
+    let name = |c: i32| -> rows::ClusteringValues { [Some(c.to_be_bytes().to_vec().into())].into_iter().collect() };
+    let asked = |slices: Vec<rows::Slice>| {
+        let command = command();
+        let slices = rows::Slices::normalized(slices, &command.table.comparator);
+        Question::of(&ReadCommand { slices, ..command }).clustering.rows
+    };
+    let rows = [1, 3].map(name);
+    assert_eq!(asked(rows.clone().map(rows::Slice::of_prefix).into()), Rows::Names(rows.into()));
+    let whole = vec![rows::Slice::of_prefix(name(1)), rows::Slice::all()];
+    assert!(matches!(asked(whole), Rows::Slices(_)), "a slice of several rows has no name");
+}
