@@ -15,6 +15,12 @@ pub struct TableMetrics {
     pub read_latency: Histogram,
     /// Latency of local reads of ranges, microseconds.
     pub range_latency: Histogram,
+    /// Latency of prepares of Paxos that this node answered as a replica, microseconds.
+    pub cas_prepare_latency: Histogram,
+    /// Latency of proposals of Paxos that this node answered as a replica, microseconds.
+    pub cas_propose_latency: Histogram,
+    /// Latency of commits of Paxos that this node applied as a replica, microseconds.
+    pub cas_commit_latency: Histogram,
     /// Latency of reads of partitions by key that this node coordinated among several,
     /// microseconds.
     pub coordinator_read_latency: Histogram,

@@ -117,6 +117,14 @@ impl Node {
         settled
     }
 
+    /// Completes in a partition what other coordinators have begun and left, for a repair of Paxos.
+    pub(crate) async fn complete_partition(&self, cas: Cas<'_>) -> Result<(), RequestError> {
+        match self.deciding_among(cas.table)? {
+            Some(others) => self.settle_partition(others, cas).await,
+            None => Ok(()),
+        }
+    }
+
     fn contended(&self, others: Others<'_>, cas: Cas<'_>, begun: env::Instant) -> RequestError {
         let mut agreement = Agreement::new(self, others, cas, begun);
         agreement.contentions = 1;

@@ -16,15 +16,20 @@ mod acceptor;
 mod bounds;
 mod history;
 mod stored;
+mod uncommitted;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use env::Instant;
 use internode::MessagingVersion;
 use internode::payload::paxos::{Ballot, Commit, PrepareAnswer};
+use metrics::Histogram;
 use rows::{Mutation, PartitionStream, ReadError, Unfiltered};
 use schema::TableMetadata;
 use sstable::Version;
+use storage::TableStore;
+use storage::metrics::TableMetrics;
 use types::DecoratedKey;
 
 use super::Replica;
@@ -34,6 +39,7 @@ use crate::stripes::{Held, Stripes};
 use acceptor::Acceptance;
 pub(crate) use acceptor::{Promise, State};
 pub(crate) use bounds::Bounds;
+pub(crate) use uncommitted::{Uncommitted, bounds as uncommitted_bounds};
 
 /// How long the state of a partition may be read. Whoever asks usually waits for less.
 const READ_MAX: Duration = Duration::from_secs(10);
@@ -80,6 +86,7 @@ impl Replica {
         ballot: Ballot,
         is_for_write: bool,
     ) -> Result<Promised, WriteError> {
+        let _took = self.timed(table, |metrics| &metrics.cas_prepare_latency);
         let held = self.lock_paxos(table, key).await;
         let state = self.paxos_state(table, key, ballot).await?;
         let promise = state.promise(&ballot, self.paxos_low_bound());
@@ -95,6 +102,7 @@ impl Replica {
     /// ballot that supersedes it.
     pub(crate) async fn paxos_propose(&self, proposal: &Commit) -> Result<Option<Ballot>, WriteError> {
         let (table, key) = (&proposal.update.table, &proposal.update.key);
+        let _took = self.timed(table, |metrics| &metrics.cas_propose_latency);
         let held = self.lock_paxos(table, key).await;
         let state = self.paxos_state(table, key, proposal.ballot).await?;
         match state.accept(&proposal.ballot, self.paxos_low_bound()) {
@@ -116,6 +124,7 @@ impl Replica {
     /// neither that record nor newer cells.
     pub(crate) async fn paxos_commit(&self, commit: &Commit) -> Result<(), WriteError> {
         let (table, key) = (&commit.update.table, &commit.update.key);
+        let _took = self.timed(table, |metrics| &metrics.cas_commit_latency);
         let held = self.lock_paxos(table, key).await;
         self.paxos_bounds.note(&commit.ballot);
         let record = stored::commit(&self.paxos_table(), commit, self.blob_version(), self.second());
@@ -133,6 +142,10 @@ impl Replica {
     /// The ballot before which nothing is promised or accepted: that of the last repair of Paxos.
     pub(crate) fn paxos_low_bound(&self) -> Ballot {
         self.paxos_bounds.low_bound()
+    }
+
+    fn timed(&self, table: &TableMetadata, histogram: fn(&TableMetrics) -> &Histogram) -> Timed<'_> {
+        Timed { replica: self, store: self.engine.table(table.id), histogram, begun: self.env.now() }
     }
 
     async fn lock_paxos(&self, table: &TableMetadata, key: &DecoratedKey) -> Held {
@@ -157,13 +170,7 @@ impl Replica {
         };
         let request = ReadRequest { commands: vec![command], trace: None, sought: None, open: None, results: None };
         let is_blocked = |error: &ReadError| *error == ReadError::WouldBlock;
-        self.read(request, READ_MAX, &ReadFigures::default(), is_blocked, build).await.map_err(
-            |outcome| match outcome {
-                ReadOutcome::Failed(error) => WriteError::Read(error),
-                ReadOutcome::Overloaded => WriteError::Overloaded,
-                ReadOutcome::TimedOut => WriteError::TimedOut,
-            },
-        )
+        self.read(request, READ_MAX, &ReadFigures::default(), is_blocked, build).await.map_err(read_error)
     }
 
     /// Applies mutations as one step under a lock, and waits until they are durable.
@@ -201,6 +208,29 @@ impl Replica {
     /// The second from which the TTL of a state counts.
     fn second(&self) -> u32 {
         self.env.clock.now_seconds()
+    }
+}
+
+fn read_error(outcome: ReadOutcome<ReadError>) -> WriteError {
+    match outcome {
+        ReadOutcome::Failed(error) => WriteError::Read(error),
+        ReadOutcome::Overloaded => WriteError::Overloaded,
+        ReadOutcome::TimedOut => WriteError::TimedOut,
+    }
+}
+
+/// Records in a histogram of a table how long this lived.
+struct Timed<'a> {
+    replica: &'a Replica,
+    store: Option<Arc<TableStore>>,
+    histogram: fn(&TableMetrics) -> &Histogram,
+    begun: Instant,
+}
+
+impl Drop for Timed<'_> {
+    fn drop(&mut self) {
+        let micros = u64::try_from(self.replica.env.elapsed(self.begun).as_micros()).unwrap_or(u64::MAX);
+        self.store.iter().for_each(|store| (self.histogram)(&store.metrics).record(micros));
     }
 }
 

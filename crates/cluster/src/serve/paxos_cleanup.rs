@@ -3,17 +3,20 @@
 //! 1. START_PREPARE: this node takes over what the sender tells of itself, and answers with a ballot
 //!    after every one that it has stored, and with what it knows to be completed.
 //! 2. FINISH_PREPARE: ballots before the latest of all those answers are refused from now on.
-//! 3. CLEANUP: a replica is asked to complete what is not. This node does not do that yet: the outcome
-//!    that it sends is a failure, and the repair ends with it.
+//! 3. CLEANUP: this node completes what it knows to be begun and not completed ([`complete`]). The
+//!    request is answered at once, and the outcome is told later by a message of its own.
 //! 4. COMPLETE: everything before the low bound is completed.
 //!
 //! Agrees with `org.apache.cassandra.service.paxos.cleanup`.
 
+mod complete;
+
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use internode::Verb;
-use internode::payload::paxos::cleanup::{Cleanup, CleanupHistory, CleanupOutcome, Complete, StartPrepare};
+use internode::payload::paxos::cleanup::{Cleanup, CleanupHistory, CleanupOutcome, Complete, StartPrepare, Tokens};
 use internode::payload::paxos::{Ballot, BallotFlag};
 use membership::Request;
 use schema::{TableId, TableMetadata};
@@ -22,9 +25,14 @@ use types::FailureReason;
 use super::Call;
 use crate::replica::apply::within;
 
+/// How long a cleanup may take.
+const CLEANUP_MAX: Duration = Duration::from_secs(30 * 60);
+/// The life of the message that tells the outcome of a cleanup: that of Cassandra's repair messages.
+const OUTCOME_LIFE: Duration = Duration::from_secs(120);
+
 pub(super) async fn serve(call: Call) {
     if call.header.verb == Verb::Paxos2CleanupReq {
-        return refuse(call);
+        return clean(call).await;
     }
     let served = within(&call.node.env, call.rest(), answer(&call)).await;
     if let Some(served) = served {
@@ -65,14 +73,40 @@ async fn complete(call: &Call) -> Result<Bytes, FailureReason> {
     completed.map(|()| Bytes::new()).map_err(|error| failed(&error))
 }
 
-/// Tells the sender that nothing is completed here.
-fn refuse(call: Call) {
+/// Acknowledges the request, completes, and tells the outcome.
+async fn clean(call: Call) {
     let Ok(cleanup) = Cleanup::decode(&call.payload) else { return call.answer(Err(FailureReason::Unknown)) };
-    let why = Some("this node does not complete proposals of Paxos for others".to_owned());
-    let outcome = CleanupOutcome { session: cleanup.session, is_success: false, why };
-    if let Ok(payload) = outcome.encode() {
-        let outcome = Request::new(Verb::Paxos2CleanupRsp2, payload, call.rest());
-        call.via.tell(call.from.address, outcome);
+    call.via.answer(&call.from, &call.header, Ok(Bytes::new()));
+    let why = match within(&call.node.env, CLEANUP_MAX, completed(&call, &cleanup)).await {
+        Some(Ok(count)) => {
+            tracing::info!(count, "partitions of a repair of Paxos are completed");
+            None
+        }
+        Some(Err(why)) => Some(why),
+        None => Some("out of time".to_owned()),
+    };
+    why.iter().for_each(|why| tracing::warn!(why, "a repair of Paxos is not completed here"));
+    let outcome = CleanupOutcome { session: cleanup.session, is_success: why.is_none(), why };
+    match outcome.encode() {
+        Ok(payload) => {
+            let outcome = Request::new(Verb::Paxos2CleanupRsp2, payload, OUTCOME_LIFE).silent();
+            call.via.tell(call.header.respond_to().unwrap_or(call.from.address), outcome);
+        }
+        Err(error) => tracing::warn!(%error, "the outcome of a repair of Paxos cannot be told"),
+    }
+}
+
+async fn completed(call: &Call, cleanup: &Cleanup) -> Result<u64, String> {
+    let table = table(call, cleanup.table).map_err(|_| "there is no such table here".to_owned())?;
+    let ring = call.node.ring();
+    let is_here = |range: &Tokens| {
+        let Some(Ok(placement)) = ring.placed(&table.keyspace) else { return false };
+        let replicas = placement.natural(range.end).iter().chain(placement.pending(range.end));
+        replicas.into_iter().any(|id| *id == ring.local_id())
+    };
+    match cleanup.ranges.iter().all(is_here) {
+        true => complete::complete(&call.node, &table, &cleanup.ranges).await,
+        false => Err("some of the ranges have no replica here".to_owned()),
     }
 }
 

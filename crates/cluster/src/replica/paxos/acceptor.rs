@@ -74,12 +74,22 @@ impl State {
         if *ballot == self.committed.ballot { Acceptance::Committed } else { Acceptance::Accepted }
     }
 
-    /// Whether no proposal can be under way that this state does not show: the latest agreement, of a
-    /// change or of none, is not before the latest promise to a write.
+    /// Whether no proposal can be under way that this state does not show: the latest agreement is not
+    /// before the latest promise to a write.
     pub fn is_stable(&self) -> bool {
+        self.agreed().is_same_or_after(&self.promised_write)
+    }
+
+    /// The latest ballot, if it is not known that everything up to it has come to its end.
+    pub fn incomplete(&self) -> Option<Ballot> {
+        let witnessed = self.witnessed(Ballot::NONE);
+        witnessed.is_after(&self.agreed()).then_some(witnessed)
+    }
+
+    /// The latest agreement: a commit, or a proposal that changes nothing, which needs none.
+    fn agreed(&self) -> Ballot {
         let of_nothing = self.accepted.as_ref().filter(|accepted| accepted.update.is_empty());
-        let agreed = of_nothing.map_or(self.committed.ballot, |accepted| accepted.ballot);
-        agreed.is_same_or_after(&self.promised_write)
+        of_nothing.map_or(self.committed.ballot, |accepted| accepted.ballot)
     }
 
     /// Whether `later` shows the same agreements and promises to writes.

@@ -4,9 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use internode::payload::paxos::cleanup::Tokens;
 use internode::payload::paxos::{Ballot, BallotFlag, Commit};
 use rows::PartitionUpdate;
+use types::Token;
 
+use super::{Uncommitted, uncommitted_bounds};
 use crate::system_rows;
 use crate::testing::SimRing;
 
@@ -234,4 +237,67 @@ fn rows_of_system_paxos() {
     ring.world.block_on(node.replica.paxos_commit(&commit)).expect("answered");
     let committed = ["in_progress_ballot", "most_recent_commit", "most_recent_commit_at", "most_recent_commit_version"];
     assert_eq!(columns(), row(&committed));
+}
+
+/// What is promised or accepted has to be completed, what is committed or changes nothing has not;
+/// in pages, and by ranges that go over the end of the ring.
+#[test]
+fn what_is_not_completed_is_found_in_pages() {
+    let ring = ring(1);
+    let node = ring.node(0);
+    let now = ring.world.env(0).clock.now_micros();
+    let ballot = |later: i64| Ballot::new(now + later, BallotFlag::Global, 1);
+    let mut expected = Vec::new();
+    for k in 0..16 {
+        let (first, second) = (ballot(10), ballot(20));
+        let commit = Commit { ballot: first, update: update(&ring, k, first, 1) };
+        let (table, key) = (&commit.update.table, &commit.update.key);
+        let replica = &node.replica;
+        let done = ring.world.block_on(async {
+            replica.paxos_prepare(table, key, first).await?;
+            match k % 4 {
+                0 => return Ok::<_, crate::WriteError>(Some(first)),
+                1 => {
+                    replica.paxos_propose(&commit).await?;
+                    return Ok(Some(first));
+                }
+                2 => {
+                    let nothing = Commit::empty(first, Arc::clone(table), key.clone());
+                    replica.paxos_propose(&nothing).await?;
+                }
+                _ => replica.paxos_commit(&commit).await?,
+            }
+            if k < 8 {
+                return Ok(None);
+            }
+            // the next one has only begun
+            replica.paxos_prepare(table, key, second).await?;
+            Ok(Some(second))
+        });
+        expected.extend(done.expect("answered").map(|ballot| Uncommitted { key: key.clone(), ballot }));
+    }
+    expected.sort_by(|a, b| a.key.cmp(&b.key));
+    assert_eq!(expected.len(), 12);
+    let table = update(&ring, 0, ballot(0), 0).table;
+    let found = |ranges: &[Tokens]| {
+        let mut found = Vec::new();
+        for (mut start, end) in ranges.iter().flat_map(uncommitted_bounds) {
+            loop {
+                let page = node.replica.paxos_uncommitted(&table, start, end.clone());
+                let page = ring.world.block_on(page).expect("readable");
+                assert!(page.found.len() <= 3);
+                found.extend(page.found);
+                match page.next {
+                    Some(next) => start = next,
+                    None => break,
+                }
+            }
+        }
+        found
+    };
+    assert_eq!(found(&[Tokens { start: Token::MIN, end: Token::MIN }]), expected);
+    let (first, last) = (expected[2].key.token, expected[9].key.token);
+    assert_eq!(found(&[Tokens { start: first, end: last }]), expected[3..=9]);
+    let around = [&expected[10..], &expected[..=2]].concat();
+    assert_eq!(found(&[Tokens { start: last, end: first }]), around);
 }

@@ -15,6 +15,7 @@ use rows::{PartitionStream, PartitionUpdate, ReadCommand};
 use types::Token;
 
 use super::*;
+use crate::replica::paxos::uncommitted_bounds;
 use crate::testing::SimRing;
 
 const LIFE: Duration = Duration::from_secs(5);
@@ -266,6 +267,30 @@ fn a_repair_leaves_its_bounds() {
     let expected = vec![(ranges[0].start, Ballot::NONE), (ranges[0].end, told.high_bound)];
     assert_eq!(history, History { entries: expected, last: Ballot::NONE });
     assert_eq!(replica.paxos_bound_of(&lab.table, ranges[0].start), Ballot::NONE);
-    let cleanup = Cleanup { session: [1; 16], table: lab.table.id, ranges }.encode();
-    assert!(lab.ask(Verb::Paxos2CleanupReq, cleanup).is_err(), "nothing is completed for others yet");
+}
+
+/// A proposal that its coordinator has left is committed everywhere by the replica that is asked.
+#[test]
+fn a_cleanup_completes_what_was_left() {
+    let lab = Lab::new("3");
+    let write = lab.write(lab.ballot(0), 7);
+    lab.told(Verb::PaxosPrepareReq, lab.empty(write.ballot).encode());
+    assert_eq!(decode_accepted(&lab.told(Verb::PaxosProposeReq, write.encode())), Ok(true));
+    let of_all = vec![Tokens { start: Token::MIN, end: Token::MIN }];
+    let cleanup = Cleanup { session: [1; 16], table: lab.table.id, ranges: of_all.clone() };
+    assert_eq!(lab.told(Verb::Paxos2CleanupReq, cleanup.encode()), Bytes::new());
+    let is_committed = || (0..3).all(|machine| lab.ring.stored(machine, "ks", 1) == [(1, 7)]);
+    assert!(lab.ring.world.run_until(Duration::from_secs(30), is_committed), "all replicas have it");
+    let (start, end) = uncommitted_bounds(&of_all[0]).remove(0);
+    let is_clean = || {
+        let page = lab.ring.node(1).replica.paxos_uncommitted(&lab.table, start.clone(), end.clone());
+        lab.ring.world.block_on(page).expect("readable").found.is_empty()
+    };
+    for _ in 0..30 {
+        if is_clean() {
+            return;
+        }
+        lab.ring.world.run_until(Duration::from_secs(1), || false);
+    }
+    panic!("nothing is left to be completed");
 }
