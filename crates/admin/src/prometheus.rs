@@ -170,6 +170,9 @@ const TABLE_LATENCIES: &[Distribution] = &[
     ("read_latency_seconds", "Local reads.", |t| &t.read_latency),
     ("write_latency_seconds", "Local writes.", |t| &t.write_latency),
     ("range_latency_seconds", "Local range reads.", |t| &t.range_latency),
+    ("cas_prepare_latency_seconds", "Prepares of Paxos answered.", |t| &t.cas_prepare_latency),
+    ("cas_propose_latency_seconds", "Proposals of Paxos answered.", |t| &t.cas_propose_latency),
+    ("cas_commit_latency_seconds", "Commits of Paxos applied.", |t| &t.cas_commit_latency),
 ];
 
 const TABLE_COUNTS: &[Distribution] = &[

@@ -6,7 +6,7 @@ use config::{Config, DiskFailurePolicy};
 
 /// Keys that mean something only among several nodes, where their defaults are what is done; each
 /// with the row of the settings that shows its value in one unit, whatever unit was written.
-const AMONG_NODES: [(&str, &str); 13] = [
+const AMONG_NODES: [(&str, &str); 16] = [
     ("batchlog_endpoint_strategy", "batchlog_endpoint_strategy"),
     ("ideal_consistency_level", "ideal_consistency_level"),
     ("internode_application_receive_queue_capacity", "internode_application_receive_queue_capacity_in_bytes"),
@@ -29,6 +29,9 @@ const AMONG_NODES: [(&str, &str); 13] = [
     ("internode_tcp_connect_timeout", "internode_tcp_connect_timeout_in_ms"),
     ("internode_timeout", "internode_timeout"),
     ("listen_on_broadcast_address", "listen_on_broadcast_address"),
+    ("paxos_on_linearizability_violations", "paxos_on_linearizability_violations"),
+    ("paxos_state_purging", "paxos_state_purging"),
+    ("paxos_variant", "paxos_variant"),
 ];
 
 /// The keys whose values are not honoured, in alphabetical order: first those that count on every
@@ -96,6 +99,9 @@ mod tests {
                 "ideal_consistency_level" => "QUORUM",
                 "internode_authenticator" => "MutualTlsInternodeAuthenticator",
                 "internode_tcp_connect_timeout" => "7s",
+                "paxos_on_linearizability_violations" => "fail",
+                "paxos_state_purging" => "gc_grace",
+                "paxos_variant" => "v2",
                 _ => "12345678B",
             };
             assert_eq!(keys(&load(&[seeds, &format!("{key}={other}")])), [key], "{key}");

@@ -66,6 +66,12 @@ pub struct TableStats {
     pub write_latency: HistogramData,
     /// Latency of reads of ranges.
     pub range_latency: HistogramData,
+    /// Latency of prepares of Paxos, as a replica.
+    pub cas_prepare_latency: HistogramData,
+    /// Latency of proposals of Paxos, as a replica.
+    pub cas_propose_latency: HistogramData,
+    /// Latency of commits of Paxos, as a replica.
+    pub cas_commit_latency: HistogramData,
     /// SSTables that a read touched.
     pub sstables_per_read: HistogramData,
     /// Live rows that a read found.
