@@ -1,7 +1,8 @@
 //! Promises of Paxos v2, as this node gives them to itself and to others: beside the state of the
 //! partition a promise has the answer to a read, and what this node knows of the nodes that decide.
 //!
-//! 1. The ballot is promised ([`crate::replica::paxos`]); a read that is late may still be permitted.
+//! 1. The ballot is promised ([`crate::replica::paxos`]); a read that is late may still be
+//!    permitted.
 //! 2. The electorate that the coordinator knows is compared with this node's own.
 //! 3. The partition is read. If the state is the same before and after, no proposal was decided in
 //!    between, and the coordinator need not wait for anybody else's.
@@ -81,7 +82,8 @@ impl Node {
         })))
     }
 
-    /// Reads a partition of which a ballot was promised, and says whether the state stayed as it was.
+    /// Reads a partition of which a ballot was promised, and says whether the state stayed as it
+    /// was.
     async fn read_promised(
         &self,
         read: &ReadRequest,
@@ -134,8 +136,8 @@ impl Node {
         Ok(RepairAnswer { latest_witnessed, accepted: state.accepted, committed: state.committed })
     }
 
-    /// The nodes that decide about a partition, for a ballot of all data centers or of this one. None:
-    /// the keyspace is not of the ring.
+    /// The nodes that decide about a partition, for a ballot of all data centers or of this one.
+    /// None: the keyspace is not of the ring.
     pub(crate) fn electorate(&self, table: &TableMetadata, key: &DecoratedKey, flag: BallotFlag) -> Option<Electorate> {
         let ring = self.ring.load();
         let Some(Ok(placement)) = ring.placed(&table.keyspace) else { return None };

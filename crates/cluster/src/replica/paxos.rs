@@ -7,10 +7,10 @@
 //! 5. The answer waits until the log is durable: a promise that a power cut takes back would let a
 //!    second value be chosen.
 //!
-//! A request that changes nothing is answered at once where it is refused, since a refusal is always
-//! safe. The functions serve this node as coordinator and, through [`crate::serve`], all others.
-//! Agrees with `org.apache.cassandra.service.paxos.PaxosState`, which keeps recent states in memory;
-//! here memtables and the chunk cache do that.
+//! A request that changes nothing is answered at once where it is refused, since a refusal is
+//! always safe. The functions serve this node as coordinator and, through [`crate::serve`], all
+//! others. Agrees with `org.apache.cassandra.service.paxos.PaxosState`, which keeps recent states
+//! in memory; here memtables and the chunk cache do that.
 
 mod acceptor;
 mod bounds;
@@ -67,9 +67,9 @@ impl Replica {
                 let in_progress = state.accepted.unwrap_or_else(none);
                 Ok(PrepareAnswer { promised: true, in_progress, most_recent: state.committed })
             }
-            // A coordinator of v1 begins again with a ballot after the one that it is told. Cassandra
-            // tells the last promise; that is not late enough where this node has accepted or
-            // committed something that it had not promised.
+            // A coordinator of v1 begins again with a ballot after the one that it is told.
+            // Cassandra tells the last promise; that is not late enough where this node has
+            // accepted or committed something that it had not promised.
             Promise::ReadPermitted { superseded_by } | Promise::Rejected { superseded_by } => {
                 let in_progress = Commit::empty(superseded_by, Arc::clone(table), key.clone());
                 Ok(PrepareAnswer { promised: false, in_progress, most_recent: state.committed })

@@ -1,9 +1,9 @@
 //! The verbs of Paxos: this node as a replica of a conditional statement that another node
 //! coordinates ([`crate::replica::paxos`], and for what only v2 has [`crate::promises`]).
 //!
-//! Of v1, prepares and proposals for partitions that this node does not own are served all the same;
-//! everything else about such a partition is refused. A request that takes longer than somebody
-//! waits is given up and not answered. Agrees with
+//! Of v1, prepares and proposals for partitions that this node does not own are served all the
+//! same; everything else about such a partition is refused. A request that takes longer than
+//! somebody waits is given up and not answered. Agrees with
 //! `org.apache.cassandra.service.paxos.v1.AbstractPaxosVerbHandler` and the request handlers of
 //! `service.paxos`.
 

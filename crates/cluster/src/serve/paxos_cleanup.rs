@@ -1,7 +1,7 @@
 //! PAXOS2_CLEANUP_*: this node as a replica of a table whose Paxos another node repairs.
 //!
-//! 1. START_PREPARE: this node takes over what the sender tells of itself, and answers with a ballot
-//!    after every one that it has stored, and with what it knows to be completed.
+//! 1. START_PREPARE: this node takes over what the sender tells of itself, and answers with a
+//!    ballot after every one that it has stored, and with what it knows to be completed.
 //! 2. FINISH_PREPARE: ballots before the latest of all those answers are refused from now on.
 //! 3. CLEANUP: this node completes what it knows to be begun and not completed ([`complete`]). The
 //!    request is answered at once, and the outcome is told later by a message of its own.
@@ -27,7 +27,8 @@ use crate::replica::apply::within;
 
 /// How long a cleanup may take.
 const CLEANUP_MAX: Duration = Duration::from_secs(30 * 60);
-/// The life of the message that tells the outcome of a cleanup: that of Cassandra's repair messages.
+/// The life of the message that tells the outcome of a cleanup: that of Cassandra's repair
+/// messages.
 const OUTCOME_LIFE: Duration = Duration::from_secs(120);
 
 pub(super) async fn serve(call: Call) {

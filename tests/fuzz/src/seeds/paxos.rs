@@ -1,5 +1,5 @@
-//! Seeds of Paxos: payloads captured of Cassandra 5.0.8, in `crates/internode/testdata/paxos.jsonl.gz`,
-//! with the tables that they are about.
+//! Seeds of Paxos: payloads captured of Cassandra 5.0.8, with the tables that they are about, in
+//! `crates/internode/testdata/paxos.jsonl.gz`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};

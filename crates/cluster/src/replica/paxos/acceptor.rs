@@ -1,9 +1,9 @@
 //! The rules of an acceptor: what comes of a request, by the state of the partition alone.
 //!
 //! *Witnessed* is the latest ballot that was promised, accepted or committed here, or the low bound
-//! of a repair. *Witnessed to write* leaves out promises to reads and accepted proposals that change
-//! nothing: a read that is late may go on if no write has begun since. Of ballots with the same time
-//! the accepted one counts, since a majority has promised it. Agrees with
+//! of a repair. *Witnessed to write* leaves out promises to reads and accepted proposals that
+//! change nothing: a read that is late may go on if no write has begun since. Of ballots with the
+//! same time the accepted one counts, since a majority has promised it. Agrees with
 //! `org.apache.cassandra.service.paxos.PaxosState.Snapshot`.
 
 use internode::payload::paxos::{Ballot, Commit};
@@ -74,8 +74,8 @@ impl State {
         if *ballot == self.committed.ballot { Acceptance::Committed } else { Acceptance::Accepted }
     }
 
-    /// Whether no proposal can be under way that this state does not show: the latest agreement is not
-    /// before the latest promise to a write.
+    /// Whether no proposal can be under way that this state does not show: the latest agreement is
+    /// not before the latest promise to a write.
     pub fn is_stable(&self) -> bool {
         self.agreed().is_same_or_after(&self.promised_write)
     }

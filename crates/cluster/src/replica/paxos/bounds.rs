@@ -1,11 +1,12 @@
 //! The bounds that repairs of Paxos leave behind: below which ballot everything is completed.
 //!
-//! Each table has a history by tokens (`system.paxos_repair_history`, as Cassandra writes it), which
-//! promises tell their coordinators. The node has one low bound: the latest high bound of a repair
-//! that has begun. Nothing before the low bound is promised or accepted any more, so that a late
-//! request cannot begin what the repair will not see. Cassandra keeps the low bound in a file of its
-//! own (`ballot.meta`); here it is the history of `system.paxos` itself, a table that Cassandra never
-//! looks up there. A directory that changes between the two therefore begins without a low bound.
+//! Each table has a history by tokens (`system.paxos_repair_history`, as Cassandra writes it),
+//! which promises tell their coordinators. The node has one low bound: the latest high bound of a
+//! repair that has begun. Nothing before the low bound is promised or accepted any more, so that a
+//! late request cannot begin what the repair will not see. Cassandra keeps the low bound in a file
+//! of its own (`ballot.meta`); here it is the history of `system.paxos` itself, a table that
+//! Cassandra never looks up there. A directory that changes between the two therefore begins
+//! without a low bound.
 //!
 //! Agrees with `org.apache.cassandra.service.paxos.TablePaxosRepairHistory` and
 //! `uncommitted.PaxosBallotTracker`.

@@ -13,10 +13,10 @@
 //! since 3.0 lay them out alike. A commit deletes the proposal that it makes obsolete.
 //!
 //! States expire (`paxos_state_purging: legacy`): cells live for gc_grace_seconds of the table, at
-//! least three hours. What was accepted or committed counts for gc_grace_seconds from its ballot on,
-//! by the ballot of whoever asks, so that all replicas forget at the same moment (CASSANDRA-12043);
-//! therefore the state is read as of second 0, when no cell has expired. Agrees with
-//! `org.apache.cassandra.db.SystemKeyspace.{load,save}Paxos*` and
+//! least three hours. What was accepted or committed counts for gc_grace_seconds from its ballot
+//! on, by the ballot of whoever asks, so that all replicas forget at the same moment
+//! (CASSANDRA-12043); therefore the state is read as of second 0, when no cell has expired. Agrees
+//! with `org.apache.cassandra.db.SystemKeyspace.{load,save}Paxos*` and
 //! `service.paxos.uncommitted.PaxosRows`.
 
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Completes what others have begun and left: each such partition of the ranges comes to an agreement
-//! as if a read at SERIAL were served.
+//! Completes what others have begun and left: each such partition of the ranges comes to an
+//! agreement as if a read at SERIAL were served.
 //!
 //! A ballot that is younger than a statement may take is left alone until then: its coordinator may
 //! be at work. The first partition that cannot be completed ends the cleanup. Agrees in role with

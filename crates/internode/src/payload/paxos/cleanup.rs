@@ -60,8 +60,8 @@ pub struct History {
 pub struct StartPrepare {
     /// The table.
     pub table: TableId,
-    /// What the sender tells of itself: a repair that a change of the ring needs must not run before
-    /// its replicas know of the change.
+    /// What the sender tells of itself: a repair that a change of the ring needs must not run
+    /// before its replicas know of the change.
     pub state: EndpointState,
     /// The ranges.
     pub ranges: Vec<Tokens>,

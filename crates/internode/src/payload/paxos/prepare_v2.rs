@@ -1,5 +1,5 @@
-//! PAXOS2_PREPARE_REQ and PAXOS2_COMMIT_AND_PREPARE_REQ: a promise is asked for, usually with the read that
-//! decides about the statement.
+//! PAXOS2_PREPARE_REQ and PAXOS2_COMMIT_AND_PREPARE_REQ: a promise is asked for, usually with the
+//! read that decides about the statement.
 //!
 //! ```text
 //! PREPARE: ballot, electorate, u8 flags: 01 has a read, 02 is not for a write

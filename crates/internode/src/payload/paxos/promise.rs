@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! u8 00 rejected: ballot that supersedes
-//! u8 01 permitted, with 02 has an accepted proposal, 04 has an answer to the read, 08 proposals are
-//!    stable, 10 only the read is permitted
+//! u8 01 permitted, with 02 has an accepted proposal, 04 has an answer to the read, 08 proposals
+//!    are stable, 10 only the read is permitted
 //!   uvint low bound, [02] commit accepted, commit latest, [04] READ_RSP
 //!   uvint32 n, n × (addr, bool, [endpoint state])
 //!   [10] ballot that supersedes
