@@ -71,7 +71,7 @@ impl Replica {
             }
             Ok(page)
         };
-        let request = ReadRequest { commands: vec![command], trace: None, open: None, results: None };
+        let request = ReadRequest { commands: vec![command], trace: None, sought: None, open: None, results: None };
         let is_blocked = |error: &ReadError| *error == ReadError::WouldBlock;
         let read = self.read(request, READ_MAX, &ReadFigures::default(), is_blocked, build).await;
         read.map_err(super::read_error)
