@@ -12,7 +12,7 @@ mod starting;
 mod token_file;
 
 pub use access::Access;
-pub use client::{Client, Target};
+pub use client::{Client, NodeAddress};
 pub use server::{router, serve};
 pub use starting::{AskReplay, serve_starting};
 pub use token_file::TokenFile;

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
-use crate::http::Target;
+use crate::http::NodeAddress;
 use crate::verb::{AdminApi, AdminError};
 
 mod text;
@@ -411,7 +411,7 @@ pub(crate) fn usage<T>(message: impl Into<String>) -> Result<T, VerbError> {
 }
 
 /// Makes the API of a node.
-pub type Connect<'a> = &'a dyn Fn(Target) -> Box<dyn AdminApi>;
+pub type Connect<'a> = &'a dyn Fn(NodeAddress) -> Box<dyn AdminApi>;
 
 /// Runs a command line (without the program's name) and gives its exit code.
 pub fn run(args: &[String], now_millis: i64, connect: Connect<'_>, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
@@ -420,7 +420,7 @@ pub fn run(args: &[String], now_millis: i64, connect: Connect<'_>, out: &mut dyn
         Ok(tool) => tool,
         Err(error) => return report_parse_error(&error, out, err),
     };
-    let api = connect(Target { host: tool.host, port: tool.port, token_file: tool.token_file });
+    let api = connect(NodeAddress { host: tool.host, port: tool.port, token_file: tool.token_file });
     let mut context = Context { api: api.as_ref(), out, now_millis, print_port: tool.print_port };
     match dispatch(tool.verb, &mut context) {
         Ok(()) => 0,

@@ -16,7 +16,7 @@ mod unhonoured;
 use std::process::ExitCode;
 
 use admin::AdminApi;
-use admin::http::{Client, Target};
+use admin::http::{Client, NodeAddress};
 use clap::Parser;
 
 use arguments::{Command, Program};
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
 fn nodetool(arguments: &[String]) -> ExitCode {
     let env = env::real::env();
     let now = env.clock.now_micros() / 1000;
-    let connect = |target: Target| Box::new(Client::new(env.clone(), target)) as Box<dyn AdminApi>;
+    let connect = |address: NodeAddress| Box::new(Client::new(env.clone(), address)) as Box<dyn AdminApi>;
     let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr().lock());
     ExitCode::from(admin::nodetool::run(arguments, now, &connect, &mut out, &mut err))
 }

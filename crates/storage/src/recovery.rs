@@ -15,7 +15,7 @@
 
 mod replaying;
 mod round;
-mod target;
+mod treatment;
 
 use std::collections::BTreeMap;
 
@@ -209,7 +209,7 @@ impl Recovery<'_> {
     /// while no process ran. Otherwise a DROP of before would win over an ADD that follows it, and
     /// what was truncated would be replayed.
     fn last_timestamp(&self) -> Option<i64> {
-        let first = self.tables.values().filter(|store| target::is_first(&store.table()));
+        let first = self.tables.values().filter(|store| treatment::is_first(&store.table()));
         let views: Vec<_> = first.map(|store| store.view()).collect();
         let sstables = views.iter().flat_map(|view| &view.sstables);
         let of_sstables = sstables.map(|sstable| sstable.statistics().stats.max_timestamp);

@@ -19,7 +19,7 @@ const ANSWER_SIZE_MAX: u64 = 256 << 20;
 
 /// The node that a client speaks to.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Target {
+pub struct NodeAddress {
     /// Name or address of the node.
     pub host: String,
     /// Its admin port.
@@ -34,18 +34,18 @@ pub struct Client {
     env: Env,
     agent: Agent,
     base: String,
-    target: Target,
+    address: NodeAddress,
     /// The node's token, read when the first verb that changes something is called.
     token: OnceLock<String>,
 }
 
 impl Client {
     /// For the admin port of a node. Nothing is sent yet.
-    pub fn new(env: Env, target: Target) -> Self {
-        let host = if target.host.contains(':') { format!("[{}]", target.host) } else { target.host.clone() };
+    pub fn new(env: Env, address: NodeAddress) -> Self {
+        let host = if address.host.contains(':') { format!("[{}]", address.host) } else { address.host.clone() };
         let config = Agent::config_builder().timeout_connect(Some(CONNECT_TIMEOUT)).http_status_as_error(false).build();
-        let base = format!("http://{host}:{}", target.port);
-        Self { env, agent: config.into(), base, target, token: OnceLock::new() }
+        let base = format!("http://{host}:{}", address.port);
+        Self { env, agent: config.into(), base, address, token: OnceLock::new() }
     }
 
     /// The text of a path with these headers: status and body.
@@ -62,10 +62,10 @@ impl Client {
         if let Some(token) = self.token.get() {
             return Ok(token);
         }
-        let read = match &self.target.token_file {
+        let read = match &self.address.token_file {
             Some(path) => token_file::read(&self.env, path, None),
             None => match (self as &dyn AdminApi).ask(&GetTokenFile {})? {
-                Some(path) => token_file::read(&self.env, path.as_ref(), Some(self.target.port)),
+                Some(path) => token_file::read(&self.env, path.as_ref(), Some(self.address.port)),
                 None => {
                     return Err(AdminError::Failed("the node has no token file: nothing can be changed".to_owned()));
                 }

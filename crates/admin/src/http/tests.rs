@@ -61,7 +61,7 @@ impl Served {
 }
 
 fn client(port: u16, token_file: Option<std::path::PathBuf>) -> Client {
-    Client::new(env::real::env(), Target { host: "127.0.0.1".to_owned(), port, token_file })
+    Client::new(env::real::env(), NodeAddress { host: "127.0.0.1".to_owned(), port, token_file })
 }
 
 #[test]

@@ -23,7 +23,7 @@ macro_rules! recorded {
 fn run_on(node: &Arc<Operated<FakeNode>>, line: &str) -> (u8, String) {
     let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let connect = |_: Target| -> Box<dyn AdminApi> { Box::new(Arc::clone(node)) };
+    let connect = |_: NodeAddress| -> Box<dyn AdminApi> { Box::new(Arc::clone(node)) };
     let code = run(&args, NOW, &connect, &mut out, &mut err);
     out.extend(err);
     (code, String::from_utf8(out).expect("UTF-8"))

@@ -64,7 +64,7 @@ pub struct RunningCompaction {
 
 /// Which SSTables of some tables are compacted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Target<'a> {
+pub enum Inputs<'a> {
     /// All, as the strategy compacts all; with `split` not into one large SSTable.
     All {
         /// The output is split by size.
@@ -165,15 +165,15 @@ pub fn stop_id(node: &Node, text: &str) -> Result<()> {
 }
 
 /// Compacts SSTables of some tables; those of several tables beside each other.
-pub async fn compact(node: &Node, selection: Selection<'_>, target: Target<'_>) -> Result<()> {
+pub async fn compact(node: &Node, selection: Selection<'_>, inputs: Inputs<'_>) -> Result<()> {
     let stores = tables::selected(node, selection)?;
-    if let Target::All { split } = target {
+    if let Inputs::All { split } = inputs {
         tables::flush_all(node, &stores).await?;
         let major = |store| (store, Operation::new(Kind::MajorCompaction, Work::Major { split }, 0));
         return run(node, stores.into_iter().map(major).collect()).await;
     }
     let of_store = |store: Arc<TableStore>| {
-        let (select, graceless) = (select(&store, target)?, graceless(&store, target)?);
+        let (select, graceless) = (select(&store, inputs)?, graceless(&store, inputs)?);
         Ok((store, Operation { select, graceless, ..Operation::new(Kind::MajorCompaction, Work::Named, 0) }))
     };
     let operations = stores.into_iter().map(of_store).collect::<Result<_>>()?;
@@ -200,17 +200,17 @@ async fn run(node: &Node, operations: Vec<(Arc<TableStore>, Operation)>) -> Resu
 }
 
 /// The partitions whose tombstones may be purged early.
-fn graceless(store: &TableStore, target: Target<'_>) -> Result<Arc<BTreeSet<DecoratedKey>>> {
-    let Target::Keys(keys) = target else { return Ok(Arc::default()) };
+fn graceless(store: &TableStore, inputs: Inputs<'_>) -> Result<Arc<BTreeSet<DecoratedKey>>> {
+    let Inputs::Keys(keys) = inputs else { return Ok(Arc::default()) };
     let table = store.table();
     keys.iter().map(|key| parse_key(&table, key)).collect::<Result<_>>().map(Arc::new)
 }
 
-/// Which SSTables of a table a target means.
-fn select(store: &TableStore, target: Target<'_>) -> Result<Select> {
-    match target {
-        Target::All { .. } => Ok(Box::new(|_| true)),
-        Target::Tokens { first, last } => {
+/// The SSTables of a table that are compacted.
+fn select(store: &TableStore, inputs: Inputs<'_>) -> Result<Select> {
+    match inputs {
+        Inputs::All { .. } => Ok(Box::new(|_| true)),
+        Inputs::Tokens { first, last } => {
             let (first, last) = (token(first)?, token(last)?);
             let is_within = move |sstable: &SSTable| match first <= last {
                 true => sstable.overlaps(first, last),
@@ -218,14 +218,14 @@ fn select(store: &TableStore, target: Target<'_>) -> Result<Select> {
             };
             Ok(Box::new(is_within))
         }
-        Target::Partition(key) => {
+        Inputs::Partition(key) => {
             let key = parse_key(&store.table(), key)?;
             // an SSTable that cannot be read is compacted too: the compaction reports what is wrong
             // with it
             Ok(Box::new(move |sstable| holds(sstable, &key).unwrap_or(true)))
         }
-        Target::Keys(_) => {
-            let keys = graceless(store, target)?;
+        Inputs::Keys(_) => {
+            let keys = graceless(store, inputs)?;
             Ok(Box::new(move |sstable| keys.iter().any(|key| holds(sstable, key).unwrap_or(true))))
         }
     }

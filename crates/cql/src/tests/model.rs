@@ -37,7 +37,7 @@ impl Random {
 
 /// Names a value: a column, or an element of a map.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Place {
+enum ValueName {
     /// The row is there.
     Row,
     /// A column.
@@ -50,9 +50,9 @@ enum Place {
 #[derive(Clone, Debug)]
 enum Event {
     /// A value, for some time or for ever.
-    Write { key: i32, row: Option<(i32, i32)>, place: Place, value: i32, time: i64, end: Option<u32> },
+    Write { key: i32, row: Option<(i32, i32)>, name: ValueName, value: i32, time: i64, end: Option<u32> },
     /// A deletion of one value.
-    Remove { key: i32, row: Option<(i32, i32)>, place: Place, time: i64 },
+    Remove { key: i32, row: Option<(i32, i32)>, name: ValueName, time: i64 },
     /// A deletion of the map.
     RemoveMap { key: i32, row: (i32, i32), time: i64 },
     /// A deletion of rows: `(c, d)` from one to another, both in.
@@ -71,7 +71,7 @@ struct Twin {
 
 impl Twin {
     /// The latest deletion that reaches a value.
-    fn deleted_at(&self, key: i32, row: Option<(i32, i32)>, place: &Place) -> i64 {
+    fn deleted_at(&self, key: i32, row: Option<(i32, i32)>, name: &ValueName) -> i64 {
         let of = |event: &Event| match event {
             Event::RemoveAll { key: k, time } if *k == key => *time,
             Event::RemoveRows { key: k, from, to, time }
@@ -80,7 +80,7 @@ impl Twin {
                 *time
             }
             Event::RemoveMap { key: k, row: r, time }
-                if *k == key && Some(*r) == row && matches!(place, Place::Entry(_)) =>
+                if *k == key && Some(*r) == row && matches!(name, ValueName::Entry(_)) =>
             {
                 *time
             }
@@ -89,16 +89,16 @@ impl Twin {
         self.events.iter().map(of).max().unwrap_or(i64::MIN)
     }
 
-    fn value(&self, key: i32, row: Option<(i32, i32)>, place: &Place, now: u32) -> Option<i32> {
-        let deleted = self.deleted_at(key, row, place);
+    fn value(&self, key: i32, row: Option<(i32, i32)>, name: &ValueName, now: u32) -> Option<i32> {
+        let deleted = self.deleted_at(key, row, name);
         // (time, is a deletion, expires, its end, value): the greatest wins
         let mut best: Option<(i64, bool, bool, u32, i32)> = None;
         for event in &self.events {
             let found = match event {
-                Event::Write { key: k, row: r, place: p, value, time, end } if *k == key && *r == row && p == place => {
+                Event::Write { key: k, row: r, name: p, value, time, end } if *k == key && *r == row && p == name => {
                     (*time, false, end.is_some(), end.unwrap_or(0), *value)
                 }
-                Event::Remove { key: k, row: r, place: p, time } if *k == key && *r == row && p == place => {
+                Event::Remove { key: k, row: r, name: p, time } if *k == key && *r == row && p == name => {
                     (*time, true, true, 0, 0)
                 }
                 _ => continue,
@@ -112,22 +112,22 @@ impl Twin {
     }
 
     fn map(&self, key: i32, row: (i32, i32), now: u32) -> BTreeMap<i32, i32> {
-        (0..3).filter_map(|at| Some((at, self.value(key, Some(row), &Place::Entry(at), now)?))).collect()
+        (0..3).filter_map(|at| Some((at, self.value(key, Some(row), &ValueName::Entry(at), now)?))).collect()
     }
 
     /// Lines as `SELECT k, c, d, s, v, w, m` shows a partition.
     fn partition(&self, key: i32, now: u32) -> Vec<String> {
         let show = |value: Option<i32>| value.map_or("null".to_owned(), |value| value.to_string());
-        let fixed = self.value(key, None, &Place::Column("s"), now);
+        let fixed = self.value(key, None, &ValueName::Column("s"), now);
         let mut lines = Vec::new();
         for c in 0..3 {
             // d is clustered in descending order
             for d in (0..3).rev() {
                 let row = Some((c, d));
-                let v = self.value(key, row, &Place::Column("v"), now);
-                let w = self.value(key, row, &Place::Column("w"), now);
+                let v = self.value(key, row, &ValueName::Column("v"), now);
+                let w = self.value(key, row, &ValueName::Column("w"), now);
                 let map = self.map(key, (c, d), now);
-                let there = self.value(key, row, &Place::Row, now).is_some();
+                let there = self.value(key, row, &ValueName::Row, now).is_some();
                 if !there && v.is_none() && w.is_none() && map.is_empty() {
                     continue;
                 }
@@ -153,43 +153,43 @@ fn statement(random: &mut Random, twin: &mut Twin, now: u32) -> String {
     let end = ttl.map(|ttl| now + u32::try_from(ttl).expect("positive"));
     let using = ttl.map_or(String::new(), |ttl| format!(" AND TTL {ttl}"));
     let value = random.number(5);
-    let mut write = |row, place, value| twin.events.push(Event::Write { key, row, place, value, time, end });
+    let mut write = |row, name, value| twin.events.push(Event::Write { key, row, name, value, time, end });
     match random.next(13) {
         0 | 1 => {
-            write(row, Place::Row, 1);
-            write(row, Place::Column("v"), value);
+            write(row, ValueName::Row, 1);
+            write(row, ValueName::Column("v"), value);
             format!("INSERT INTO t (k, c, d, v) VALUES ({key}, {c}, {d}, {value}) USING TIMESTAMP {time}{using}")
         }
         2 => {
-            write(row, Place::Row, 1);
-            twin.events.push(Event::Remove { key, row, place: Place::Column("w"), time });
+            write(row, ValueName::Row, 1);
+            twin.events.push(Event::Remove { key, row, name: ValueName::Column("w"), time });
             format!("INSERT INTO t (k, c, d, w) VALUES ({key}, {c}, {d}, null) USING TIMESTAMP {time}{using}")
         }
         3 => {
-            write(row, Place::Column("v"), value);
-            write(row, Place::Column("w"), value + 1);
+            write(row, ValueName::Column("v"), value);
+            write(row, ValueName::Column("w"), value + 1);
             format!("UPDATE t USING TIMESTAMP {time}{using} SET v = {value}, w = {} WHERE {whole}", value + 1)
         }
         4 => {
-            write(None, Place::Column("s"), value);
+            write(None, ValueName::Column("s"), value);
             format!("UPDATE t USING TIMESTAMP {time}{using} SET s = {value} WHERE k = {key}")
         }
         5 => {
             let at = random.number(3);
-            write(row, Place::Entry(at), value);
+            write(row, ValueName::Entry(at), value);
             format!("UPDATE t USING TIMESTAMP {time}{using} SET m[{at}] = {value} WHERE {whole}")
         }
         6 => {
-            write(row, Place::Entry(0), value);
-            write(row, Place::Entry(2), value);
+            write(row, ValueName::Entry(0), value);
+            write(row, ValueName::Entry(2), value);
             // an assignment deletes what was before it: up to one microsecond earlier
             twin.events.push(Event::RemoveMap { key, row: (c, d), time: time - 1 });
             format!("UPDATE t USING TIMESTAMP {time}{using} SET m = {{0: {value}, 2: {value}}} WHERE {whole}")
         }
         7 => {
             let at = random.number(3);
-            twin.events.push(Event::Remove { key, row, place: Place::Entry(at), time });
-            twin.events.push(Event::Remove { key, row, place: Place::Column("v"), time });
+            twin.events.push(Event::Remove { key, row, name: ValueName::Entry(at), time });
+            twin.events.push(Event::Remove { key, row, name: ValueName::Column("v"), time });
             format!("DELETE m[{at}], v FROM t USING TIMESTAMP {time} WHERE {whole}")
         }
         8 => {
@@ -210,7 +210,7 @@ fn statement(random: &mut Random, twin: &mut Twin, now: u32) -> String {
             for key in [key, also] {
                 for d in [0, d] {
                     let row = Some((c, d));
-                    twin.events.push(Event::Write { key, row, place: Place::Column("w"), value, time, end });
+                    twin.events.push(Event::Write { key, row, name: ValueName::Column("w"), value, time, end });
                 }
             }
             format!(

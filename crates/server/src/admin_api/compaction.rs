@@ -7,7 +7,7 @@ use admin::verbs::{
 };
 use admin::{Functions, Result};
 use cluster::clock::uuid_text;
-use cluster::operations::compaction::{self, Target};
+use cluster::operations::compaction::{self, Inputs};
 
 use super::{NodeAdmin, of_operation, selection, wait};
 
@@ -65,14 +65,14 @@ fn history(admin: &NodeAdmin, _: &GetCompactionHistory) -> Result<Vec<Compaction
 }
 
 fn compact(admin: &NodeAdmin, request: &CompactRequest) -> Result<()> {
-    let target = match &request.what {
-        Compact::All { split } => Target::All { split: *split },
-        Compact::Tokens { first, last } => Target::Tokens { first, last },
-        Compact::Partition(key) => Target::Partition(key),
-        Compact::Keys(keys) => Target::Keys(keys),
+    let inputs = match &request.what {
+        Compact::All { split } => Inputs::All { split: *split },
+        Compact::Tokens { first, last } => Inputs::Tokens { first, last },
+        Compact::Partition(key) => Inputs::Partition(key),
+        Compact::Keys(keys) => Inputs::Keys(keys),
         Compact::Files(files) => return wait(compaction::compact_files(admin.cluster(), files)),
     };
-    wait(compaction::compact(admin.cluster(), selection(&request.tables), target))
+    wait(compaction::compact(admin.cluster(), selection(&request.tables), inputs))
 }
 
 fn stop(admin: &NodeAdmin, request: &StopRequest) -> Result<()> {

@@ -83,7 +83,7 @@ fn session(admin: &NodeAdmin, request: &SampleRequest) -> Result<Session> {
 /// Samples, and waits on this thread until the time is over.
 fn sample(admin: &NodeAdmin, request: &SampleRequest) -> Result<Samples> {
     let session = session(admin, request)?;
-    let _place = Place::take(&admin.sampling)?;
+    let _admission = Admission::take(&admin.sampling)?;
     let services = &admin.services;
     let id = services.node.sampling.begin(session);
     let duration = Duration::from_millis(request.duration_millis);
@@ -93,10 +93,10 @@ fn sample(admin: &NodeAdmin, request: &SampleRequest) -> Result<Samples> {
     slept.map(|()| samples)
 }
 
-/// The place of one of the calls that may wait; given back when dropped.
-struct Place<'a>(&'a SamplingJobs);
+/// The right of a call to wait for a sampling session; given back when dropped.
+struct Admission<'a>(&'a SamplingJobs);
 
-impl<'a> Place<'a> {
+impl<'a> Admission<'a> {
     fn take(jobs: &'a SamplingJobs) -> Result<Self> {
         let mut calls = jobs.calls.lock().unwrap_or_else(PoisonError::into_inner);
         if *calls >= SESSIONS_MAX {
@@ -107,7 +107,7 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Admission<'_> {
     fn drop(&mut self) {
         *self.0.calls.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
     }

@@ -232,7 +232,7 @@ impl Observed {
 }
 
 /// A source among the observed: of which command, and which of it. None: it is not told of.
-type Place = Option<(usize, usize)>;
+type SourceNumber = Option<(usize, usize)>;
 
 impl Default for Observation {
     fn default() -> Self {
@@ -241,7 +241,7 @@ impl Default for Observation {
 }
 
 impl Observation {
-    /// Of nothing yet.
+    /// An observation of nothing yet.
     pub fn new() -> Self {
         Self { shared: Arc::new(Mutex::new(Observed::default())) }
     }
@@ -270,8 +270,8 @@ impl Observation {
         let stream = self.open(store, command, context)?;
         let mut observed = self.enter();
         // a read that is run again has forgotten the ones before
-        let place = before.min(observed.commands.len().saturating_sub(1));
-        if let Some(report) = observed.commands.get_mut(place) {
+        let number = before.min(observed.commands.len().saturating_sub(1));
+        if let Some(report) = observed.commands.get_mut(number) {
             report.index = Some(name.to_owned());
         }
         drop(observed);
@@ -308,21 +308,27 @@ impl Observation {
 struct Watcher<'a> {
     store: &'a TableStore,
     observation: Observation,
-    /// Of the command.
+    /// The number of the command; None: it is not told of.
     number: Option<usize>,
     grace: Grace,
 }
 
 impl Watcher<'_> {
-    fn add(&self, source: SourceReport) -> Place {
+    fn add(&self, source: SourceReport) -> SourceNumber {
         let number = self.number?;
         let mut observed = self.observation.enter();
         let report = observed.commands.get_mut(number)?;
         let source = named(source, report);
-        add(report, source).map(|place| (number, place))
+        add(report, source).map(|source| (number, source))
     }
 
-    fn counted<S>(&self, place: Place, stream: S, chunk_length: u64, stats: Option<Arc<ReadStats>>) -> Counted<S> {
+    fn counted<S>(
+        &self,
+        number: SourceNumber,
+        stream: S,
+        chunk_length: u64,
+        stats: Option<Arc<ReadStats>>,
+    ) -> Counted<S> {
         Counted {
             stream,
             env: self.store.env.clone(),
@@ -330,28 +336,28 @@ impl Watcher<'_> {
             figures: SourceFigures { chunk_length, ..SourceFigures::default() },
             stats,
             observation: self.observation.clone(),
-            place,
+            number,
             blocks: |_| BlockCount::default(),
         }
     }
 }
 
 impl Watch for Watcher<'_> {
-    type Source = Place;
+    type Source = SourceNumber;
 
     const LOOKS: bool = true;
 
-    fn row_cache(&mut self, bytes: u64, found: bool) -> Place {
+    fn row_cache(&mut self, bytes: u64, found: bool) -> SourceNumber {
         let reason = if found { FOUND } else { MADE };
         self.add(source_of_row_cache(bytes, reason))
     }
 
-    fn memtables(&mut self, memtables: &[Arc<Memtable>], view: &View) -> Place {
+    fn memtables(&mut self, memtables: &[Arc<Memtable>], view: &View) -> SourceNumber {
         self.add(source_of_memtables(self.store, view, memtables))
     }
 
-    fn watched(&mut self, place: Place, stream: Box<dyn PartitionStream>) -> Box<dyn PartitionStream> {
-        Box::new(self.counted(place, stream, 0, None))
+    fn watched(&mut self, number: SourceNumber, stream: Box<dyn PartitionStream>) -> Box<dyn PartitionStream> {
+        Box::new(self.counted(number, stream, 0, None))
     }
 
     fn skipped(&mut self, sstable: &Arc<SSTable>, reason: &'static str) {
@@ -372,8 +378,8 @@ impl Watch for Watcher<'_> {
         // the read as a whole counts them too
         ReadStats::add(&context.stats.sstables_considered, 1);
         ReadStats::add(&context.stats.sstables_read, ReadStats::get(&own.stats.sstables_read));
-        let place = self.add(source_of_sstable(sstable, Decision::Read, MAY_HOLD));
-        let mut counted = self.counted(place, stream, sstable.data().chunk_length() as u64, Some(own.stats));
+        let number = self.add(source_of_sstable(sstable, Decision::Read, MAY_HOLD));
+        let mut counted = self.counted(number, stream, sstable.data().chunk_length() as u64, Some(own.stats));
         counted.figures.nanos = nanos(self.store.env.elapsed(begun));
         counted.blocks = SSTableStream::blocks_visited;
         Ok(Box::new(counted))
@@ -392,7 +398,7 @@ struct Counted<S> {
     figures: SourceFigures,
     stats: Option<Arc<ReadStats>>,
     observation: Observation,
-    place: Place,
+    number: SourceNumber,
     blocks: fn(&S) -> BlockCount,
 }
 
@@ -430,7 +436,7 @@ impl<S> Drop for Counted<S> {
         }
         let mut observed = self.observation.enter();
         let source =
-            self.place.and_then(|(command, source)| observed.commands.get_mut(command)?.sources.get_mut(source));
+            self.number.and_then(|(command, source)| observed.commands.get_mut(command)?.sources.get_mut(source));
         if let Some(source) = source {
             source.measured = Some(figures);
         }

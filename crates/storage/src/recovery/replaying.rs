@@ -18,7 +18,7 @@ use types::Token;
 
 use super::Recovery;
 use super::round::{List, Round};
-use super::target::{self, Target};
+use super::treatment::{self, Treatment};
 use crate::commitlog::progress::Follower;
 use crate::commitlog::{CommitLog, DirtyKey, LogPosition, Replay};
 use crate::engine::Engine;
@@ -31,7 +31,7 @@ const ROUND_BYTES: usize = 4 << 20;
 /// A round is at most this part of what memtables may hold.
 const ROUND_SHARE: usize = 16;
 
-type Targets = BTreeMap<TableId, Target>;
+type Treatments = BTreeMap<TableId, Treatment>;
 
 /// Counts of a replay.
 #[derive(Default)]
@@ -48,7 +48,7 @@ struct Replayed {
 struct Replaying<'a> {
     recovery: &'a Recovery<'a>,
     log: &'a CommitLog,
-    targets: Targets,
+    treatments: Treatments,
 }
 
 impl Recovery<'_> {
@@ -59,9 +59,10 @@ impl Recovery<'_> {
         replay: &mut Replay,
         built_in: &Schema,
     ) -> Result<(), StorageError> {
-        let first = target::first_tables(built_in);
+        let first = treatment::first_tables(built_in);
         let mut follower = Follower::new(self.env, &self.options.commitlog.on_replay, replay, true);
-        let replaying = Replaying { recovery: self, log, targets: target::all(self, built_in, &target::is_first) };
+        let replaying =
+            Replaying { recovery: self, log, treatments: treatment::all(self, built_in, &treatment::is_first) };
         let wanted =
             |record: &[u8]| !peek_mutation(record).is_ok_and(|head| head.updates == 1 && !first.contains(&head.table));
         let (mut list, mut replayed) = (List::default(), Replayed::default());
@@ -83,8 +84,8 @@ impl Recovery<'_> {
     pub(super) fn replay_rest(&mut self, engine: &Engine, mut replay: Replay) -> Result<(), StorageError> {
         let schema = engine.schema();
         let mut follower = Follower::new(self.env, &self.options.commitlog.on_replay, &replay, false);
-        let targets = target::all(self, &schema, &|table: &TableMetadata| !target::is_first(table));
-        let replaying = Replaying { recovery: self, log: &engine.log, targets };
+        let treatments = treatment::all(self, &schema, &|table: &TableMetadata| !treatment::is_first(table));
+        let replaying = Replaying { recovery: self, log: &engine.log, treatments };
         let (_, budget) = engine.memory.usage();
         let bytes = ROUND_BYTES.min(budget / ROUND_SHARE);
         let shards = engine.shards.count();
@@ -121,7 +122,7 @@ impl Recovery<'_> {
         }
         for store in self.tables.values() {
             let table = store.table();
-            let replayed = if target::is_first(&table) { engine.log.position() } else { replayed };
+            let replayed = if treatment::is_first(&table) { engine.log.position() } else { replayed };
             if let Some(set) = store.switch_memtables(table, None, || replayed) {
                 crate::flush::flush_set(engine, store, &set)?;
             }
@@ -191,17 +192,17 @@ impl Replaying<'_> {
             return round.push(0, Token::MIN, position, record);
         };
         if head.updates == 1 && !filter.is_set() {
-            let Some(target) = self.targets.get(&head.table) else {
+            let Some(treatment) = self.treatments.get(&head.table) else {
                 round.skipped += 1;
                 return;
             };
-            if target.is_captured {
+            if treatment.is_captured {
                 self.log.mark_captured(position);
             }
-            if target.store.is_none() {
+            if treatment.store.is_none() {
                 return;
             }
-            if target.is_there(position) {
+            if treatment.is_there(position) {
                 round.skipped += 1;
                 return;
             }
@@ -212,7 +213,7 @@ impl Replaying<'_> {
 
     /// Replays the records of a shard.
     fn list(&self, list: &mut List, replayed: &mut Replayed) -> Result<(), StorageError> {
-        let table_of = |id: TableId| self.targets.get(&id).map(|target| Arc::clone(&target.table));
+        let table_of = |id: TableId| self.treatments.get(&id).map(|treatment| Arc::clone(&treatment.table));
         let mut decoder = MutationDecoder::new(&table_of);
         let mut places = Places::default();
         let mut dirty = BTreeMap::new();
@@ -249,11 +250,12 @@ impl Replaying<'_> {
         }
         for update in &mutation.updates {
             let id = update.table.id;
-            let Some((target, store)) = self.targets.get(&id).and_then(|it| Some((it, it.store.as_ref()?))) else {
+            let Some((treatment, store)) = self.treatments.get(&id).and_then(|it| Some((it, it.store.as_ref()?)))
+            else {
                 continue;
             };
             let is_in_snapshot = self.recovery.filter.is_in_snapshot(position);
-            if is_in_snapshot.unwrap_or_else(|| target.is_there(position)) {
+            if is_in_snapshot.unwrap_or_else(|| treatment.is_there(position)) {
                 replayed.skipped += 1;
                 continue;
             }
@@ -262,7 +264,7 @@ impl Replaying<'_> {
             let mut memtable = memtable.enter_to_write().expect("nothing freezes it during a round");
             replayed.added += memtable.apply(update, Some(position));
             replayed.records += 1;
-            if target.is_first {
+            if treatment.is_first {
                 replayed.last_timestamp = replayed.last_timestamp.max(Some(update.max_timestamp()));
             }
             let last = dirty.entry((position.segment, (id, shard as u16))).or_default();

@@ -69,7 +69,7 @@ pub(super) struct Round {
     pub last: LogPosition,
     /// Records read, those that need no replay included.
     pub read: u64,
-    /// Of these, those that need none.
+    /// Records read that need no replay.
     pub skipped: u64,
     /// Bytes in the lists.
     pub bytes: usize,

@@ -86,7 +86,7 @@ fn int(value: u64) -> Bytes {
 }
 
 /// A row as it is told apart: the partition's key and, for a row, its clustering.
-type Place = (Bytes, Vec<Bytes>);
+type RowKey = (Bytes, Vec<Bytes>);
 
 struct Model {
     sim: Sim,
@@ -220,7 +220,7 @@ impl Model {
         engine: &Engine,
         range: PartitionRange,
         index: Option<(&str, Bytes)>,
-    ) -> Result<Vec<(Place, Row)>, ReadError> {
+    ) -> Result<Vec<(RowKey, Row)>, ReadError> {
         let search = |(name, value): (&str, Bytes)| IndexSearch { name: Arc::from(name), value };
         let command = ReadCommand {
             table: self.table(engine),
@@ -267,10 +267,10 @@ impl Model {
                         Err(ReadError::IndexNotAvailable { .. }) => continue,
                         found => found.expect("a sound disk reads"),
                     };
-                    let places: Vec<Place> =
-                        found.into_iter().map(|(place, _)| place).filter(|place| !place.1.is_empty()).collect();
+                    let row_keys: Vec<RowKey> =
+                        found.into_iter().map(|(row_key, _)| row_key).filter(|row_key| !row_key.1.is_empty()).collect();
                     let wanted = expected.get(&value).cloned().unwrap_or_default();
-                    assert_eq!(places, wanted, "seed {} index {name} value {value:?}", self.sim.seed());
+                    assert_eq!(row_keys, wanted, "seed {} index {name} value {value:?}", self.sim.seed());
                 }
             }
         }
@@ -302,10 +302,10 @@ impl Model {
 }
 
 /// The rows that stand under each value of what an index is about, in the order of the scan.
-fn values_of(table: &TableMetadata, index: &str, all: &[(Place, Row)]) -> BTreeMap<Bytes, Vec<Place>> {
-    let mut values: BTreeMap<Bytes, Vec<Place>> = BTreeMap::new();
+fn values_of(table: &TableMetadata, index: &str, all: &[(RowKey, Row)]) -> BTreeMap<Bytes, Vec<RowKey>> {
+    let mut values: BTreeMap<Bytes, Vec<RowKey>> = BTreeMap::new();
     let statics: BTreeMap<Bytes, &Row> =
-        all.iter().filter(|(place, _)| place.1.is_empty()).map(|(place, row)| (place.0.clone(), row)).collect();
+        all.iter().filter(|(row_key, _)| row_key.1.is_empty()).map(|(row_key, row)| (row_key.0.clone(), row)).collect();
     let cells = |row: &Row, name: &str| -> Vec<Cell> {
         match table.column_by_name(name).and_then(|column| row.column(column.id)) {
             None => Vec::new(),
@@ -313,14 +313,14 @@ fn values_of(table: &TableMetadata, index: &str, all: &[(Place, Row)]) -> BTreeM
             Some(ColumnData::Complex(complex)) => complex.cells.clone(),
         }
     };
-    for (place, row) in all.iter().filter(|(place, _)| !place.1.is_empty()) {
+    for (row_key, row) in all.iter().filter(|(row_key, _)| !row_key.1.is_empty()) {
         let path = |cell: &Cell| cell.path.clone().unwrap_or_default();
         let own: BTreeSet<Bytes> = match index {
-            "by_k" => std::iter::once(crate::table::entries::component(&place.0, 0).expect("two")).collect(),
-            "by_c" => std::iter::once(place.1[0].clone()).collect(),
-            "by_d" => std::iter::once(place.1[1].clone()).collect(),
+            "by_k" => std::iter::once(crate::table::entries::component(&row_key.0, 0).expect("two")).collect(),
+            "by_c" => std::iter::once(row_key.1[0].clone()).collect(),
+            "by_d" => std::iter::once(row_key.1[1].clone()).collect(),
             "by_s" => statics
-                .get(&place.0)
+                .get(&row_key.0)
                 .map(|row| cells(row, "s"))
                 .unwrap_or_default()
                 .into_iter()
@@ -332,7 +332,7 @@ fn values_of(table: &TableMetadata, index: &str, all: &[(Place, Row)]) -> BTreeM
             _ => cells(row, "m").iter().map(|cell| composite(&path(cell), &cell.value).expect("short")).collect(),
         };
         for value in own {
-            values.entry(value).or_default().push(place.clone());
+            values.entry(value).or_default().push(row_key.clone());
         }
     }
     values

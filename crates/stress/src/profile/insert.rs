@@ -10,7 +10,7 @@ use scylla::statement::batch::{Batch, BatchType};
 use scylla::statement::prepared::PreparedStatement;
 use scylla::value::{CqlValue, MaybeUnset};
 
-use super::rows::{Place, Row, Rows};
+use super::rows::{Row, Rows, ValueSource};
 use super::yaml::Profile;
 use super::{ROWS_MAX, Table};
 use crate::Result;
@@ -28,7 +28,7 @@ pub struct Insert {
     session: Arc<Session>,
     statement: PreparedStatement,
     /// The columns in the order of the statement's markers.
-    places: Vec<Place>,
+    sources: Vec<ValueSource>,
     rows: Arc<Rows>,
     partitions: Distribution,
     select: Ratio,
@@ -61,8 +61,8 @@ impl Insert {
     ) -> Result<Self> {
         let statement = session.prepare(text(table, &rows)).await?;
         let specs = statement.get_variable_col_specs();
-        let place = |name: &str| rows.place(name).ok_or_else(|| format!("insert: no values for column {name}"));
-        let places = specs.iter().map(|column| place(column.name())).collect::<std::result::Result<_, _>>()?;
+        let source = |name: &str| rows.source_of(name).ok_or_else(|| format!("insert: no values for column {name}"));
+        let sources = specs.iter().map(|column| source(column.name())).collect::<std::result::Result<_, _>>()?;
         let batch = batch_type(settings.batch_type.as_deref().or(profile.insert.batchtype.as_deref()), table)?;
         let partitions = match (&settings.partitions, &profile.insert.partitions) {
             (Some(distribution), _) => distribution.clone(),
@@ -74,7 +74,7 @@ impl Insert {
             return Err(format!("-insert visits=: partitions of more than {ROWS_MAX} rows are not split").into());
         }
         let (session, select, waiting) = (session.clone(), select(settings, profile)?, Mutex::default());
-        Ok(Self { name, session, statement, places, rows, partitions, select, batch, visits, revisit, waiting })
+        Ok(Self { name, session, statement, sources, rows, partitions, select, batch, visits, revisit, waiting })
     }
 
     fn waiting(&self) -> MutexGuard<'_, Vec<Visit>> {
@@ -140,11 +140,11 @@ impl Insert {
     }
 
     fn values(&self, partition: &super::rows::Partition, row: &Row) -> Vec<MaybeUnset<CqlValue>> {
-        let cell = |place: &Place| match self.rows.cell(partition, row, *place) {
+        let cell = |source: &ValueSource| match self.rows.cell(partition, row, *source) {
             Some(value) => MaybeUnset::Set(value),
             None => MaybeUnset::Unset,
         };
-        self.places.iter().map(cell).collect()
+        self.sources.iter().map(cell).collect()
     }
 }
 

@@ -6,7 +6,7 @@ use scylla::client::session::Session;
 use scylla::statement::prepared::PreparedStatement;
 use scylla::value::CqlValue;
 
-use super::rows::{Place, Rows};
+use super::rows::{Rows, ValueSource};
 use super::yaml::{Fields, QuerySpec};
 use crate::Result;
 use crate::seeds::Visit;
@@ -19,7 +19,7 @@ pub struct Query {
     session: Arc<Session>,
     statement: PreparedStatement,
     /// The columns in the order of the statement's markers.
-    places: Vec<Place>,
+    sources: Vec<ValueSource>,
     fields: Fields,
     rows: Arc<Rows>,
 }
@@ -40,23 +40,23 @@ impl Query {
             _ => Some(scylla::statement::SerialConsistency::Serial),
         });
         let unknown = |column: &str| format!("query {name}: the marker for {column} belongs to no column of the table");
-        let place = |column: &str| rows.place(column).ok_or_else(|| unknown(column));
+        let source = |column: &str| rows.source_of(column).ok_or_else(|| unknown(column));
         let specs = statement.get_variable_col_specs();
-        let places = specs.iter().map(|column| place(column.name())).collect::<std::result::Result<_, _>>()?;
-        Ok(Self { name, session: session.clone(), statement, places, fields: query.fields, rows })
+        let sources = specs.iter().map(|column| source(column.name())).collect::<std::result::Result<_, _>>()?;
+        Ok(Self { name, session: session.clone(), statement, sources, fields: query.fields, rows })
     }
 
     fn values(&self, seed: u64, draw: u64) -> Vec<CqlValue> {
         let partition = self.rows.partition(seed);
         let row = self.rows.one(&partition, draw);
-        let value = |(number, place): (usize, &Place)| match self.fields {
-            Fields::SameRow => self.rows.value(&partition, &row, *place),
+        let value = |(number, source): (usize, &ValueSource)| match self.fields {
+            Fields::SameRow => self.rows.value(&partition, &row, *source),
             Fields::MultiRow => {
                 let other = self.rows.one(&partition, mix(draw ^ number as u64));
-                self.rows.value(&partition, &other, *place)
+                self.rows.value(&partition, &other, *source)
             }
         };
-        self.places.iter().enumerate().map(value).collect()
+        self.sources.iter().enumerate().map(value).collect()
     }
 }
 

@@ -46,7 +46,7 @@ pub struct Row {
 
 /// The source of a column's values.
 #[derive(Clone, Copy)]
-pub enum Place {
+pub enum ValueSource {
     Key(usize),
     Level(usize),
     Static(usize),
@@ -108,32 +108,32 @@ impl Rows {
     }
 
     /// The source of a column's values; None if the table has no such column.
-    pub fn place(&self, column: &str) -> Option<Place> {
+    pub fn source_of(&self, column: &str) -> Option<ValueSource> {
         let at = |columns: &[(String, Generator)]| columns.iter().position(|(name, _)| name == column);
         at(&self.partition_key)
-            .map(Place::Key)
-            .or_else(|| self.levels.iter().position(|level| level.name == column).map(Place::Level))
-            .or_else(|| at(&self.statics).map(Place::Static))
-            .or_else(|| at(&self.regular).map(Place::Regular))
+            .map(ValueSource::Key)
+            .or_else(|| self.levels.iter().position(|level| level.name == column).map(ValueSource::Level))
+            .or_else(|| at(&self.statics).map(ValueSource::Static))
+            .or_else(|| at(&self.regular).map(ValueSource::Regular))
     }
 
     /// The value of a column in a row, whether an insert writes it or not.
-    pub fn value(&self, partition: &Partition, row: &Row, place: Place) -> CqlValue {
-        match place {
-            Place::Key(at) => partition.key[at].clone(),
-            Place::Level(at) => row.clustering[at].clone(),
-            Place::Static(at) => self.statics[at].1.value(partition.id),
-            Place::Regular(at) => self.regular[at].1.value(row.id),
+    pub fn value(&self, partition: &Partition, row: &Row, source: ValueSource) -> CqlValue {
+        match source {
+            ValueSource::Key(at) => partition.key[at].clone(),
+            ValueSource::Level(at) => row.clustering[at].clone(),
+            ValueSource::Static(at) => self.statics[at].1.value(partition.id),
+            ValueSource::Regular(at) => self.regular[at].1.value(row.id),
         }
     }
 
     /// The value of a column in a row; None if the row has none.
-    pub fn cell(&self, partition: &Partition, row: &Row, place: Place) -> Option<CqlValue> {
-        let is_there = match place {
-            Place::Regular(at) => unit(child(row.id, at as u64)) < self.population.draw(row.id),
+    pub fn cell(&self, partition: &Partition, row: &Row, source: ValueSource) -> Option<CqlValue> {
+        let is_there = match source {
+            ValueSource::Regular(at) => unit(child(row.id, at as u64)) < self.population.draw(row.id),
             _ => true,
         };
-        is_there.then(|| self.value(partition, row, place))
+        is_there.then(|| self.value(partition, row, source))
     }
 }
 
@@ -159,7 +159,7 @@ mod tests {
     }
 
     fn values(rows: &Rows, partition: &Partition, row: &Row) -> [CqlValue; 4] {
-        ["p", "a", "b", "v"].map(|column| rows.value(partition, row, rows.place(column).expect("a column")))
+        ["p", "a", "b", "v"].map(|column| rows.value(partition, row, rows.source_of(column).expect("a column")))
     }
 
     #[test]
@@ -172,7 +172,7 @@ mod tests {
             assert!(all.contains(&values(&rows, &partition, &rows.one(&partition, draw))));
         }
         assert_eq!(rows.all(&partition, 2).len(), 2, "bounded");
-        assert!(rows.place("q").is_none());
+        assert!(rows.source_of("q").is_none());
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
         let rows = rows(1 << 40, "FIXED(1)/4");
         let cell = |seed| {
             let partition = rows.partition(seed);
-            rows.cell(&partition, &rows.one(&partition, 1), Place::Regular(0))
+            rows.cell(&partition, &rows.one(&partition, 1), ValueSource::Regular(0))
         };
         let there = (0..4000).filter(|seed| cell(*seed).is_some()).count();
         assert!((900..1100).contains(&there), "{there}");

@@ -10,7 +10,7 @@ use scylla::response::{PagingState, PagingStateResponse};
 use scylla::statement::prepared::PreparedStatement;
 use scylla::value::CqlValue;
 
-use super::rows::{Partition, Place, Row, Rows, id_within};
+use super::rows::{Partition, Row, Rows, ValueSource, id_within};
 use super::yaml::Profile;
 use super::{ROWS_MAX, Table, insert};
 use crate::Result;
@@ -23,7 +23,7 @@ pub struct Validate {
     session: Arc<Session>,
     statement: PreparedStatement,
     /// The columns in the order of the answer.
-    places: Vec<Place>,
+    sources: Vec<ValueSource>,
     rows: Arc<Rows>,
     /// Whether every row must be present; false: the rows that are present must be right.
     complete: bool,
@@ -52,13 +52,13 @@ impl Validate {
         if columns.is_empty() {
             columns = keys.clone().collect();
         }
-        let places = columns.iter().filter_map(|name| rows.place(name)).collect();
+        let sources = columns.iter().filter_map(|name| rows.source_of(name)).collect();
         let selected: Vec<String> = columns.iter().map(|name| format!("\"{name}\"")).collect();
         let tests: Vec<String> = keys.map(|name| format!("\"{name}\" = ?")).collect();
         let text = format!("SELECT {} FROM {} WHERE {}", selected.join(", "), table.name, tests.join(" AND "));
         let statement = session.prepare(text).await?;
         let complete = insert::select(settings, profile)?.min() >= 1.0 && settings.visits.max() <= 1;
-        Ok(Self { name, session: session.clone(), statement, places, rows, complete })
+        Ok(Self { name, session: session.clone(), statement, sources, rows, complete })
     }
 
     async fn one(&self, seed: u64) -> Result<u64> {
@@ -93,13 +93,13 @@ impl Validate {
         expected: &mut HashMap<u64, Row>,
         found: &[Option<CqlValue>],
     ) -> Result<()> {
-        let cells = || self.places.iter().zip(found);
-        let clustering = cells().filter(|(place, _)| matches!(place, Place::Level(_)));
+        let cells = || self.sources.iter().zip(found);
+        let clustering = cells().filter(|(source, _)| matches!(source, ValueSource::Level(_)));
         let id = clustering.filter_map(|(_, value)| value.as_ref()).fold(partition.id, id_within);
         let row =
             expected.remove(&id).ok_or_else(|| format!("a row of seed {seed} that no insert writes: {found:?}"))?;
-        for (place, value) in cells() {
-            let wanted = self.rows.cell(partition, &row, *place);
+        for (source, value) in cells() {
+            let wanted = self.rows.cell(partition, &row, *source);
             if wanted.as_ref().and_then(canonical) != value.as_ref().and_then(canonical) {
                 return Err(format!("a cell of seed {seed} is {value:?}, an insert writes {wanted:?}").into());
             }

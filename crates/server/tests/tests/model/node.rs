@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use cluster::operations::compaction::Target;
+use cluster::operations::compaction::Inputs;
 use cluster::operations::tables::Selection;
 use cluster::operations::{compaction, state, tables};
 use cluster::{IdentityOptions, Node, Timeouts};
@@ -123,7 +123,7 @@ impl<'a> SimNode<'a> {
     pub fn compact(&self) {
         let node = &self.coordinator.services.node;
         let model = Selection { keyspaces: &["model".to_owned()], tables: &["t".to_owned()] };
-        self.sim.block_on(compaction::compact(node, model, Target::All { split: false })).expect("a sound disk");
+        self.sim.block_on(compaction::compact(node, model, Inputs::All { split: false })).expect("a sound disk");
     }
 
     /// Drains the node, as SIGTERM does, and ends the process.

@@ -23,8 +23,8 @@ pub(super) fn first_tables(built_in: &Schema) -> BTreeSet<TableId> {
     tables.filter(|table| is_first(table)).map(|table| table.id).collect()
 }
 
-/// A table of the schema.
-pub(super) struct Target {
+/// The treatment of one table of the schema.
+pub(super) struct Treatment {
     pub table: Arc<TableMetadata>,
     /// None: its records are not replayed (now).
     pub store: Option<Arc<TableStore>>,
@@ -38,7 +38,7 @@ pub(super) struct Target {
     truncated: LogPosition,
 }
 
-impl Target {
+impl Treatment {
     /// Whether a record's rows of the table are in SSTables, or were truncated since.
     pub(super) fn is_there(&self, position: LogPosition) -> bool {
         position <= self.truncated || log_intervals::contain(&self.held, position)
@@ -50,9 +50,9 @@ pub(super) fn all(
     recovery: &Recovery<'_>,
     schema: &Schema,
     wanted: &dyn Fn(&TableMetadata) -> bool,
-) -> BTreeMap<TableId, Target> {
+) -> BTreeMap<TableId, Treatment> {
     let tables = schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values());
-    let target = |table: &Arc<TableMetadata>| Target {
+    let treatment = |table: &Arc<TableMetadata>| Treatment {
         table: Arc::clone(table),
         store: recovery.tables.get(&table.id).filter(|_| wanted(table)).cloned(),
         is_first: is_first(table),
@@ -60,5 +60,5 @@ pub(super) fn all(
         held: recovery.persisted.get(&table.id).cloned().unwrap_or_default(),
         truncated: recovery.truncated.get(&table.id).map_or(LogPosition::NONE, |truncated| truncated.position),
     };
-    tables.map(|table| (table.id, target(table))).collect()
+    tables.map(|table| (table.id, treatment(table))).collect()
 }
