@@ -4,7 +4,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use internode::payload::gossip::ApplicationState;
+use internode::payload::gossip::{ApplicationState, Syn};
 
 use super::*;
 
@@ -221,6 +221,12 @@ fn a_stranger_is_not_answered_and_a_look_shows_nothing() {
     let Message::Syn(syn) = stranger.syn(Vec::new()) else { panic!("a SYN") };
     assert!(!member.is_of_this_cluster(&syn));
     member.on_syn(address(7), &syn);
+    assert_eq!(member.take_outputs(), []);
+    // nor is a node of this cluster that places keys by another partitioner
+    let partitioner = "org.apache.cassandra.dht.RandomPartitioner".to_owned();
+    let other = Syn { cluster: "sim".to_owned(), partitioner, ..syn };
+    assert!(!member.is_of_this_cluster(&other));
+    member.on_syn(address(7), &other);
     assert_eq!(member.take_outputs(), []);
 
     let mut newcomer = Gossip::new(Options::new(address(1), "sim", vec![address(0)]), Local::new(5));

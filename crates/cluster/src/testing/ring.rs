@@ -41,16 +41,23 @@ pub(crate) struct SimRing {
     nodes: Vec<Option<Arc<Node>>>,
     /// The data centre of each.
     centers: Vec<String>,
+    /// Bytes of a segment of the commit log.
+    segment_size: u32,
 }
 
 impl SimRing {
     /// A ring of new nodes that see each other up, one for each name of a data centre. The tokens
     /// are spread evenly, in the order of the machines.
     pub fn new(seed: u64, centers: &[&str]) -> Self {
+        Self::with_segments(seed, centers, commitlog::Options::default().segment_size)
+    }
+
+    /// The same with segments of the commit log of a size.
+    pub fn with_segments(seed: u64, centers: &[&str], segment_size: u32) -> Self {
         let world = World::new(seed, centers.len());
         let nodes = centers.iter().map(|_| None).collect();
         let centers = centers.iter().map(|name| (*name).to_owned()).collect();
-        let mut ring = Self { world, nodes, centers };
+        let mut ring = Self { world, nodes, centers, segment_size };
         (0..ring.nodes.len()).for_each(|machine| ring.start(machine));
         ring.agree();
         ring
@@ -75,7 +82,8 @@ impl SimRing {
     /// others may not have seen it yet.
     pub fn start(&mut self, machine: usize) {
         let env = self.world.env(machine);
-        let commitlog = commitlog::Options { sync: SyncMode::Group(WINDOW), ..commitlog::Options::default() };
+        let (sync, segment_size) = (SyncMode::Group(WINDOW), self.segment_size);
+        let commitlog = commitlog::Options { sync, segment_size, ..commitlog::Options::default() };
         let options = EngineOptions { commitlog, ..EngineOptions::beneath(std::path::Path::new(DATA)) };
         let (engine, _) = storage::open(&env, options).expect("a sound disk opens");
         let local = local_table(&engine);

@@ -98,6 +98,39 @@ fn a_cut_replica_costs_only_the_levels_that_need_it() {
     assert_eq!(ring.stored(2, "ks", 2), []);
 }
 
+/// The disk of one replica is full. The levels that the two others meet go on, and ALL is told of a
+/// failure rather than a timeout. When there is room again, the replica gets what it has missed as
+/// hints and takes new writes, without a restart.
+#[test]
+fn a_full_disk_costs_one_replica_alone() {
+    let ring = SimRing::with_segments(9, &["dc1", "dc1", "dc1"], 128 << 10);
+    ring.create_keyspace("ks", SIMPLE, &[("replication_factor", "3")]);
+    let disk = ring.world.disk(2);
+    disk.set_capacity(Some(0));
+    let write = |k, level| ring.write(0, vec![ring.row("ks", k, 1, k, 10)], level);
+    // the segment that is open and the next one have room for the first of them
+    let refused = (0..20_000).find(|k| match write(*k, Consistency::All) {
+        Ok(()) => false,
+        Err(RequestError::Write(failed)) => {
+            let told: Vec<_> = failed.answers.failures.iter().map(|one| (one.endpoint, one.reason)).collect();
+            // the refusal may come before the others have answered
+            assert_eq!(failed.cause, WriteError::Peers);
+            assert_eq!(told, [(ring.address(2), FailureReason::Unknown)]);
+            true
+        }
+        Err(other) => panic!("a failed write was expected, not {other:?}"),
+    });
+    let refused = refused.expect("the disk is full");
+    write(refused + 1, Consistency::Quorum).expect("two have it");
+    settle(&ring);
+    assert_eq!((ring.stored(1, "ks", refused + 1).len(), ring.stored(2, "ks", refused + 1).len()), (1, 0));
+    disk.set_capacity(None);
+    let has = |k: i32| ring.stored(2, "ks", k) == [(1, k)];
+    let came = ring.world.run_until(Duration::from_secs(120), || has(refused) && has(refused + 1));
+    assert!(came, "hints came when there was room");
+    write(refused + 2, Consistency::All).expect("all three have it");
+}
+
 /// A replica that does not know the table says so, and the client is told of it.
 #[test]
 fn a_replica_without_the_table_fails_by_name() {
