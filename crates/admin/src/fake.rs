@@ -80,6 +80,15 @@ pub fn functions() -> Functions<FakeNode> {
             node.called(format!("clear {:?} {:?}", clear.name, clear.keyspaces))
         })
         .add(|node: &FakeNode, change: &CacheChange| node.called(format!("caches {change:?}")))
+        .add(|node: &FakeNode, change: &AuthCacheChange| node.called(format!("auth caches {change:?}")))
+        .add(|_: &FakeNode, _: &GetAuthCache| {
+            Ok(AuthCacheInfo {
+                validity_millis: 2000,
+                update_interval_millis: 1000,
+                entries_max: 1000,
+                updates_actively: false,
+            })
+        })
         .add(|_: &FakeNode, _: &GetHandoff| {
             let disabled_data_centers = Vec::new();
             Ok(HandoffInfo {

@@ -17,6 +17,7 @@ use crate::verb::{AdminApi, AdminError};
 mod text;
 
 mod assassinate;
+mod auth_caches;
 mod autocompaction;
 mod caches;
 mod cleanup;
@@ -282,6 +283,18 @@ verbs! {
     Profileload(profileload::Args),
     /// Print network information on provided host (connecting node by default)
     Netstats(netstats::Args),
+    /// Invalidate the credentials cache
+    Invalidatecredentialscache(auth_caches::InvalidateCredentials),
+    /// Invalidate the network permissions cache
+    Invalidatenetworkpermissionscache(auth_caches::InvalidateNetworkPermissions),
+    /// Invalidate the permissions cache
+    Invalidatepermissionscache(auth_caches::InvalidatePermissions),
+    /// Invalidate the roles cache
+    Invalidaterolescache(auth_caches::InvalidateRoles),
+    /// Print configuration for Auth cache
+    Getauthcacheconfig(auth_caches::GetConfig),
+    /// Set configuration for Auth cache
+    Setauthcacheconfig(auth_caches::SetConfig),
 }
 
 /// Verbs of Cassandra 5.0.8 that we do not have.
@@ -306,7 +319,6 @@ const REFUSED: &[&str] = &[
     "enableoldprotocolversions",
     "gcstats",
     "getauditlog",
-    "getauthcacheconfig",
     "getautorepairconfig",
     "getbatchlogreplaythrottle",
     "getcidrgroupsofip",
@@ -321,11 +333,7 @@ const REFUSED: &[&str] = &[
     "getsnapshotthrottle",
     "getstreamthroughput",
     "invalidatecidrpermissionscache",
-    "invalidatecredentialscache",
     "invalidatejmxpermissionscache",
-    "invalidatenetworkpermissionscache",
-    "invalidatepermissionscache",
-    "invalidaterolescache",
     "join",
     "listcidrgroups",
     "move",
@@ -343,7 +351,6 @@ const REFUSED: &[&str] = &[
     "replaybatchlog",
     "resetfullquerylog",
     "resetlocalschema",
-    "setauthcacheconfig",
     "setautorepairconfig",
     "setbatchlogreplaythrottle",
     "setcolumnindexsize",

@@ -7,6 +7,7 @@
 
 use crate::verb::{Effect, Verb};
 
+mod auth_caches;
 mod caches;
 mod compaction;
 mod gossip;
@@ -20,6 +21,7 @@ mod snapshots;
 mod sstables;
 mod tables;
 
+pub use auth_caches::{AuthCacheChange, AuthCacheInfo, AuthCacheKind, GetAuthCache};
 pub use caches::{CacheChange, CacheInfo, CacheKind};
 pub use compaction::{
     Compact, CompactRequest, CompactionHistoryEntry, CompactionStats, GetCompactionHistory, GetCompactions,
@@ -109,6 +111,8 @@ verbs! {
     ClearSnapshots => (), "clear_snapshots", Changes;
 
     CacheChange => (), "change_caches", Changes;
+    GetAuthCache => AuthCacheInfo, "auth_cache", Reads;
+    AuthCacheChange => (), "change_auth_caches", Changes;
 
     GetHandoff => HandoffInfo, "handoff", Reads;
     HandoffChange => (), "change_handoff", Changes;

@@ -32,6 +32,7 @@ pub mod schema_changes;
 mod schema_inbox;
 mod serve;
 mod serving;
+mod shared_rows;
 mod size_estimates;
 mod start;
 pub mod stripes;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use rows::live::{LiveRows, TombstoneLimits};
 use rows::{
     Cell, ClusteringValues, ColumnData, ColumnFilter, DataLimits, DeletionTime, Liveness, Mutation, PartitionRange,
-    PartitionUpdate, ReadCommand, ReadContext, ReadError, ReadMode, Row, Slices,
+    PartitionStream, PartitionUpdate, ReadCommand, ReadContext, ReadError, ReadMode, Row, Slices,
 };
 use schema::TableMetadata;
 use storage::Engine;
@@ -112,8 +112,14 @@ pub(crate) fn each(
     key: Option<DecoratedKey>,
     mut take: impl FnMut(&DecoratedKey, Row) -> bool,
 ) -> Result<(), ReadError> {
-    let now = engine.env.clock.now_seconds();
-    let command = ReadCommand {
+    let command = command(table, key, engine.env.clock.now_seconds());
+    let mut stream = engine.read(&command, &ReadContext::new(ReadMode::Background))?;
+    each_of(stream.as_mut(), table, command.now, &mut take)
+}
+
+/// The read of a table, or of one of its partitions.
+pub(crate) fn command(table: &Arc<TableMetadata>, key: Option<DecoratedKey>, now: u32) -> ReadCommand {
+    ReadCommand {
         table: Arc::clone(table),
         range: key.map_or_else(PartitionRange::all, PartitionRange::Key),
         slices: Slices::all(),
@@ -122,9 +128,17 @@ pub(crate) fn each(
         now,
         limits: DataLimits::NONE,
         indexes: Vec::new(),
-    };
-    let mut stream = engine.read(&command, &ReadContext::new(ReadMode::Background))?;
-    let mut live = LiveRows::new(stream.as_mut(), Arc::clone(table), now, TombstoneLimits::NONE);
+    }
+}
+
+/// Gives the live rows of a stream one after the other, until `take` says false.
+pub(crate) fn each_of(
+    stream: &mut dyn PartitionStream,
+    table: &Arc<TableMetadata>,
+    now: u32,
+    take: &mut impl FnMut(&DecoratedKey, Row) -> bool,
+) -> Result<(), ReadError> {
+    let mut live = LiveRows::new(stream, Arc::clone(table), now, TombstoneLimits::NONE);
     while let Some(partition) = live.next_partition()? {
         while let Some(row) = live.next_row()? {
             if !take(&partition.key, row) {

@@ -1,7 +1,10 @@
-//! The classes of authentication and authorization (`AuthConfig.applyAuth`).
+//! The classes of authentication and authorization (`AuthConfig.applyAuth`), the consistency levels
+//! at which `system_auth` is read and written, and how long what was read is kept.
 //!
-//! The times for which roles, permissions and credentials may be cached (`roles_validity` and the
-//! like) are accepted at every value, because the node's cache follows each write at once.
+//! Levels and times count in a ring. A node alone follows each write to `system_auth` at once, so
+//! it accepts them at every value.
+
+use std::time::Duration;
 
 use crate::reader::Reader;
 use crate::value::short_class;
@@ -17,7 +20,41 @@ pub struct Auth {
     pub restricts_datacenters: bool,
     /// native_transport_max_auth_threads: most passwords that are hashed at a time
     pub threads: usize,
+    /// auth_read_consistency_level, in capitals
+    pub read_level: String,
+    /// auth_write_consistency_level, in capitals
+    pub write_level: String,
+    /// auth_cache_warming_enabled: the caches are filled before clients are served
+    pub warms_caches: bool,
+    /// roles_validity and the like; the datacenters of roles are kept by them too
+    pub roles: AuthCache,
+    /// permissions_validity and the like
+    pub permissions: AuthCache,
+    /// credentials_validity and the like
+    pub credentials: AuthCache,
 }
+
+/// How long a cache keeps what it has read of `system_auth`, and how much of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AuthCache {
+    /// NAME_validity: an entry is used no longer than this; zero: nothing is kept
+    pub validity: Duration,
+    /// NAME_update_interval: the first use after this time reads the entry again; NAME_validity
+    /// where the key is not set
+    pub update_interval: Duration,
+    /// NAME_cache_max_entries
+    pub entries_max: usize,
+    /// NAME_cache_active_update: every entry is read again each update interval, used or not
+    pub updates_actively: bool,
+}
+
+/// Levels at which `system_auth` may be read.
+const READ_LEVELS: [&str; 9] =
+    ["ONE", "TWO", "THREE", "QUORUM", "ALL", "LOCAL_QUORUM", "EACH_QUORUM", "LOCAL_ONE", "NODE_LOCAL"];
+
+/// Levels at which `system_auth` may be written.
+const WRITE_LEVELS: [&str; 10] =
+    ["ANY", "ONE", "TWO", "THREE", "QUORUM", "ALL", "LOCAL_QUORUM", "EACH_QUORUM", "LOCAL_ONE", "NODE_LOCAL"];
 
 pub(crate) fn auth(reader: &mut Reader<'_>) -> Auth {
     let auth = Auth {
@@ -29,6 +66,12 @@ pub(crate) fn auth(reader: &mut Reader<'_>) -> Auth {
             ["AllowAllNetworkAuthorizer", "CassandraNetworkAuthorizer"],
         ),
         threads: reader.maybe_int("native_transport_max_auth_threads").and_then(|n| n.try_into().ok()).unwrap_or(0),
+        read_level: level(reader, "auth_read_consistency_level", &READ_LEVELS),
+        write_level: level(reader, "auth_write_consistency_level", &WRITE_LEVELS),
+        warms_caches: reader.boolean("auth_cache_warming_enabled"),
+        roles: cache(reader, "roles"),
+        permissions: cache(reader, "permissions"),
+        credentials: cache(reader, "credentials"),
     };
     let asked = [
         (auth.authorizes, "authorizer", "CassandraAuthorizer"),
@@ -41,6 +84,31 @@ pub(crate) fn auth(reader: &mut Reader<'_>) -> Auth {
         reader.problem("native_transport_max_auth_threads", "must be positive");
     }
     auth
+}
+
+/// The name of a consistency level in capitals, as Cassandra takes it in any case.
+fn level(reader: &mut Reader<'_>, key: &str, levels: &[&str]) -> String {
+    let level = reader.text(key).unwrap_or_default().to_ascii_uppercase();
+    if !levels.contains(&level.as_str()) {
+        reader.problem(key, &format!("'{level}' is none of {}", levels.join(", ")));
+    }
+    level
+}
+
+fn cache(reader: &mut Reader<'_>, name: &str) -> AuthCache {
+    let validity = reader.duration(&format!("{name}_validity"));
+    let update_interval = reader.maybe_quantity(&format!("{name}_update_interval")).map(Duration::from_nanos);
+    let key = format!("{name}_cache_max_entries");
+    let entries_max = reader.maybe_int(&key).and_then(|n| usize::try_from(n).ok()).unwrap_or_else(|| {
+        reader.problem(&key, "must not be negative");
+        0
+    });
+    AuthCache {
+        validity,
+        update_interval: update_interval.unwrap_or(validity),
+        entries_max,
+        updates_actively: reader.boolean(&format!("{name}_cache_active_update")),
+    }
 }
 
 /// Whether the class is the second of the two that exist, by its name with or without package.

@@ -35,7 +35,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 pub use archiving::{ARCHIVING_FILE, Archiving};
-pub use auth::Auth;
+pub use auth::{Auth, AuthCache};
 pub use commit_log::{Cdc, ClassOptions, CommitFailurePolicy, CommitLog, CommitLogSync};
 pub use encryption::{ClientEncryption, InternodeEncryption, Pem, ServerEncryption};
 pub use error::ConfigError;

@@ -21,4 +21,4 @@ pub(crate) use access::{check_changeable, exists};
 pub(crate) use named::{applicable, check_applicable, permission_set, resource};
 pub use permission::PermissionSet;
 pub use resource::Resource;
-pub use roles::{AuthSettings, Role, Roles};
+pub use roles::{AuthSettings, DEFAULT_SUPERUSER, Role, Roles, RolesOf};

@@ -15,7 +15,7 @@ use schema::{Schema, TableMetadata};
 use stdx::Share;
 use types::{BatchKind, Consistency};
 
-use crate::auth::Roles;
+use crate::auth::{Roles, RolesOf};
 use crate::error::CqlError;
 use crate::result::SchemaEvent;
 use crate::sources::Sources;
@@ -134,8 +134,8 @@ pub trait Coordinator {
     }
 
     /// The present roles and permissions; empty on a node where nobody has to log in.
-    fn roles(&self) -> Arc<Roles> {
-        Arc::default()
+    fn roles(&self, _of: RolesOf<'_>) -> impl Future<Output = Result<Arc<Roles>, CqlError>> {
+        std::future::ready(Ok(Arc::default()))
     }
 
     /// Hashes a password as `system_auth.roles` holds it. Hashing takes a tenth of a second of CPU,

@@ -23,8 +23,8 @@ use std::sync::Arc;
 
 use types::CqlType;
 
-use crate::ast::{Permission, Statement};
-use crate::auth::{Access, Resource, Roles};
+use crate::ast::{Permission, Resource as NamedResource, RoleOption, Statement};
+use crate::auth::{Access, Resource, Roles, RolesOf};
 use crate::coordinator::Coordinator;
 use crate::error::CqlError;
 use crate::options::{ClientState, QueryOptions};
@@ -65,7 +65,9 @@ pub(crate) async fn execute<C: Coordinator>(
     client: &ClientState,
     coordinator: &C,
 ) -> Result<Answer, CqlError> {
-    let roles = coordinator.roles();
+    let names = names_in(statement);
+    let needed = names.as_deref().map_or(RolesOf::Everybody, RolesOf::Named);
+    let roles = coordinator.roles(needed).await?;
     let (access, keyspace) = (client.access.as_deref(), client.keyspace.as_deref());
     let asking = Asking { coordinator, options, roles, access, keyspace };
     match statement {
@@ -80,6 +82,25 @@ pub(crate) async fn execute<C: Coordinator>(
         Statement::ListPermissions(list) => asking.list_permissions(list),
         _ => Err(CqlError::Server("not a statement on roles".to_owned())),
     }
+}
+
+/// The roles that a statement has to know; None: all of them, or their identities or CIDR groups.
+/// Fewer roles are on fewer nodes, which may not all be up.
+fn names_in<'a>(statement: &'a Statement<'_>) -> Option<Vec<&'a str>> {
+    match statement {
+        Statement::AlterRole(alter) if !alter.options.iter().any(is_of_cidr) => Some(vec![alter.name.as_str()]),
+        Statement::ChangeRole(change) => Some(vec![change.role.as_str(), change.grantee.as_str()]),
+        Statement::ListRoles(list) => list.of.as_ref().map(|role| vec![role.as_str()]),
+        Statement::ListPermissions(list) if list.resource.is_none() => list.of.as_ref().map(|role| vec![role.as_str()]),
+        Statement::ChangePermissions(change) if !matches!(change.resource, NamedResource::Role(_)) => {
+            Some(vec![change.role.as_str()])
+        }
+        _ => None,
+    }
+}
+
+fn is_of_cidr(option: &RoleOption<'_>) -> bool {
+    matches!(option, RoleOption::Cidrs(_) | RoleOption::AllCidrs)
 }
 
 impl<C: Coordinator> Asking<'_, C> {

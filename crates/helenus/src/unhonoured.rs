@@ -6,8 +6,10 @@ use config::{Config, DiskFailurePolicy};
 
 /// Keys that mean something only among several nodes, where their defaults are what is done; each
 /// with the row of the settings that shows its value in one unit, whatever unit was written.
-const AMONG_NODES: [(&str, &str); 16] = [
+const AMONG_NODES: [(&str, &str); 20] = [
+    ("auth_cache_warming_enabled", "auth_cache_warming_enabled"),
     ("batchlog_endpoint_strategy", "batchlog_endpoint_strategy"),
+    ("credentials_cache_active_update", "credentials_cache_active_update"),
     ("ideal_consistency_level", "ideal_consistency_level"),
     ("internode_application_receive_queue_capacity", "internode_application_receive_queue_capacity_in_bytes"),
     (
@@ -32,6 +34,8 @@ const AMONG_NODES: [(&str, &str); 16] = [
     ("paxos_on_linearizability_violations", "paxos_on_linearizability_violations"),
     ("paxos_state_purging", "paxos_state_purging"),
     ("paxos_variant", "paxos_variant"),
+    ("permissions_cache_active_update", "permissions_cache_active_update"),
+    ("roles_cache_active_update", "roles_cache_active_update"),
 ];
 
 /// The keys whose values are not honoured, in alphabetical order: first those that count on every

@@ -4,6 +4,9 @@
 // A client of these tests stands outside the house.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used, missing_docs)]
 
+#[path = "ring/roles.rs"]
+mod roles;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -27,9 +30,14 @@ impl Place {
     fn new() -> Self {
         let listeners: Vec<_> = (0..3).map(|_| TcpListener::bind("0.0.0.0:0").unwrap()).collect();
         let port = |at: usize| listeners[at].local_addr().unwrap().port();
-        let pid = std::process::id();
-        let net = format!("127.{}.{}", 1 + pid % 250, 1 + pid / 250 % 250);
-        Self { storage_port: port(0), port: port(1), admin_port: port(2), net }
+        static RINGS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let pid = std::process::id() + 7 * RINGS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Self {
+            storage_port: port(0),
+            port: port(1),
+            admin_port: port(2),
+            net: format!("127.{}.{}", 1 + pid % 250, 1 + pid / 250 % 250),
+        }
     }
 
     fn address(&self, number: usize) -> String {
@@ -51,14 +59,16 @@ impl Drop for Node {
 struct Ring {
     place: Place,
     directory: PathBuf,
+    /// Keys of cassandra.yaml with their values, for each node.
+    settings: &'static [&'static str],
     nodes: Vec<Option<Node>>,
 }
 
 impl Ring {
     /// Starts all nodes at once and waits until they are ready.
-    fn start(directory: &Path) -> Self {
-        let mut ring =
-            Self { place: Place::new(), directory: directory.to_owned(), nodes: (0..NODES).map(|_| None).collect() };
+    fn start(directory: &Path, settings: &'static [&'static str]) -> Self {
+        let nodes = (0..NODES).map(|_| None).collect();
+        let mut ring = Self { place: Place::new(), directory: directory.to_owned(), settings, nodes };
         let started: Vec<_> = (0..NODES).map(|number| ring.spawn(number)).collect();
         for (number, process) in started.into_iter().enumerate() {
             ring.nodes[number] = Some(ready(process));
@@ -76,6 +86,7 @@ impl Ring {
         // the least that is allowed: a node that is killed is found out after twelve seconds
         command.args(["--set", "phi_convict_threshold=5"]);
         command.args(["--port", &place.port.to_string(), "--admin-port", &place.admin_port.to_string()]);
+        command.args(self.settings.iter().flat_map(|setting| ["--set", setting]));
         let log = std::fs::File::create(self.directory.join(format!("n{number}.log"))).unwrap();
         command.stdout(Stdio::piped()).stderr(log).spawn().unwrap()
     }
@@ -85,6 +96,13 @@ impl Ring {
         command.args(["nodetool", "-h", &self.place.address(number), "-p", &self.place.admin_port.to_string(), verb]);
         let output = command.output().unwrap();
         String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Stops a node as its operator does: the others are told before the process has ended.
+    fn stop(&mut self, number: usize) {
+        let mut node = self.nodes[number].take().unwrap();
+        assert!(Command::new("kill").args(["-TERM", &node.process.id().to_string()]).status().unwrap().success());
+        assert!(node.process.wait().unwrap().success());
     }
 
     /// The letters that a node shows of each node.
@@ -181,7 +199,7 @@ impl Driver {
 #[test]
 fn three_processes_are_a_ring() {
     let directory = tempfile::tempdir().unwrap();
-    let mut ring = Ring::start(directory.path());
+    let mut ring = Ring::start(directory.path(), &[]);
     ring.await_letters(&[0, 1, 2], ["UN", "UN", "UN"]);
     // a node of which drivers have not been told that it is up is not told of as down either
     let begun = Instant::now();
@@ -209,9 +227,7 @@ fn three_processes_are_a_ring() {
     assert!(ring.nodetool(2, "gossipinfo").contains("STATUS_WITH_PORT"));
 
     // stopped: the others are told at once, before the process has ended
-    let pid = ring.nodes[1].as_ref().unwrap().process.id().to_string();
-    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-    assert!(ring.nodes[1].as_mut().unwrap().process.wait().unwrap().success());
+    ring.stop(1);
     assert_eq!(ring.letters(0), ["UN", "DN", "UN"]);
     assert_eq!(driver.event(), ("STATUS_CHANGE".to_owned(), "DOWN".to_owned(), 2));
 }

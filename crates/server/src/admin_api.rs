@@ -7,6 +7,7 @@
 //! block. Names and figures agree with Cassandra's MBeans (`StorageServiceMBean`,
 //! `CompactionManagerMBean`, `org.apache.cassandra.metrics`).
 
+mod auth_caches;
 mod caches;
 mod compaction;
 mod gossip;
@@ -76,6 +77,7 @@ impl NodeAdmin {
 fn functions() -> Functions<NodeAdmin> {
     let mut functions = Functions::default();
     for add_to in [
+        auth_caches::add_to,
         caches::add_to,
         compaction::add_to,
         gossip::add_to,

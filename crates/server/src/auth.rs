@@ -1,15 +1,20 @@
-//! Who may connect, and who may do what: authentication of connections, and the roles that it is
-//! decided from.
+//! Authentication of connections, and the roles from which it is decided who may connect and who
+//! may do what.
 //!
 //! [`Authenticator`] is what connections know of it. [`Auth`] is PasswordAuthenticator with the
-//! snapshot of the roles ([`roles`]), [`passwords`] hashes off the workers, [`plain`] reads what
-//! clients send. Agrees with `org.apache.cassandra.auth.{IAuthenticator,PasswordAuthenticator}` as
-//! far as the wire shows it.
+//! roles ([`roles`]): those of a node alone, or those of a ring ([`shared`], with the caches of
+//! [`cache`]). [`setup`] makes the default superuser, [`passwords`] hashes off the workers,
+//! [`plain`] reads what clients send. Agrees with
+//! `org.apache.cassandra.auth.{IAuthenticator,PasswordAuthenticator}` as far as the wire shows it.
 
+mod cache;
+mod caches;
 mod load;
 mod passwords;
 mod plain;
 mod roles;
+mod setup;
+mod shared;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -20,7 +25,7 @@ use protocol::request::AuthResponse;
 use protocol::{ErrorKind, ErrorMessage};
 
 pub use passwords::Passwords;
-pub use roles::{Auth, Current};
+pub use roles::{Auth, Standing};
 
 /// `PasswordAuthenticator`.
 pub struct PasswordAuthenticator(pub Arc<Auth>);
@@ -46,13 +51,15 @@ fn refusal(text: impl Into<String>) -> ErrorMessage {
 
 /// The answer tells neither by its words nor by its time whether there is such a role.
 async fn log_in(auth: &Auth, user: String, password: String) -> AuthOutcome {
-    let current = auth.current();
-    let hash = current.roles.roles.get(&user).and_then(|role| role.salted_hash.clone());
+    let unknown = |error| refusal(format!("Unable to perform authentication: {error}"));
+    let hash = auth.credentials_of(&user).await.map_err(|error| unknown(error.to_string()))?;
     let fits = auth.passwords.fits(password, hash).await.map_err(ErrorMessage::overloaded)?;
     if !fits {
         return Err(refusal(format!("Provided username {user} and/or password are incorrect")));
     }
-    if !current.roles.can_login(&user) {
+    let can_login = auth.can_login(&user).await;
+    let of_login = |error| unknown(format!("Unable to perform authorization of login permission: {error}"));
+    if !can_login.map_err(of_login)? {
         return Err(refusal(format!("{user} is not permitted to log in")));
     }
     Ok(Arc::from(user))

@@ -10,7 +10,7 @@ use cluster::coordinator::cas::{Cas, CasError, Round};
 use cluster::replica::read::Open;
 use cluster::schema_agreement::AGREEMENT_WAIT;
 use cluster::{Acknowledgement, FailedRead, ReadFigures, ReadOutcome, ReadRequest, RequestError};
-use cql::auth::Roles;
+use cql::auth::{Roles, RolesOf};
 use cql::{
     CasPartition, CasRequest, ClusterInfo, Coordinator, CqlError, Explain, ReadOptions, SchemaChange, SchemaEvent,
     WriteOptions,
@@ -218,8 +218,11 @@ impl Coordinator for RequestCoordinator {
         }
     }
 
-    fn roles(&self) -> Arc<Roles> {
-        self.services.auth.as_ref().map(|auth| Arc::clone(&auth.current().roles)).unwrap_or_default()
+    async fn roles(&self, of: RolesOf<'_>) -> Result<Arc<Roles>, CqlError> {
+        match &self.services.auth {
+            Some(auth) => auth.roles(of).await,
+            None => Ok(Arc::default()),
+        }
     }
 
     async fn hash_password(&self, password: String) -> Result<String, CqlError> {

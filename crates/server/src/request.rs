@@ -26,7 +26,7 @@ use protocol::request::{BatchStatement, Execute, Prepare, Query, QueryParameters
 use protocol::response::{self, ResponseExtras};
 use protocol::{ErrorMessage, ProtocolVersion, RequestEnvelope, Response, ResponseEnvelope};
 
-use crate::auth::{self, Auth};
+use crate::auth::{Auth, Standing};
 use crate::coordinator::RequestCoordinator;
 use crate::errors;
 use crate::events;
@@ -54,37 +54,31 @@ impl CqlHandler {
 pub struct Client {
     info: ConnectionInfo,
     state: RefCell<Rc<ClientState>>,
-    /// The roles that the state's access was worked out of; where nobody logs in there are none.
-    roles: RefCell<Option<Arc<auth::Current>>>,
+    /// The standing that the state's access comes from; None where nobody logs in.
+    standing: RefCell<Option<Standing>>,
     /// It was told once that USE and prepared statements go badly together.
     warned_of_use: Cell<bool>,
     columns_known: ColumnsKnown,
 }
 
 impl Client {
-    fn state(&self, auth: Option<&Auth>) -> Rc<ClientState> {
-        if let (Some(auth), Some(user)) = (auth, &self.info.user) {
-            self.follow(auth, user);
+    async fn state(&self, auth: Option<&Auth>, now: Instant) -> Rc<ClientState> {
+        if let (Some(auth), Some(user)) = (auth, &self.info.user)
+            && !self.standing.borrow().as_ref().is_some_and(|known| auth.holds(known, now))
+        {
+            // boxed: by value it would make the future of every request larger
+            let standing = Box::pin(auth.standing(user)).await;
+            let keyspace = self.state.borrow().keyspace.clone();
+            let access = Some(Arc::clone(&standing.access));
+            *self.state.borrow_mut() = Rc::new(ClientState { keyspace, access });
+            *self.standing.borrow_mut() = Some(standing);
         }
         Rc::clone(&self.state.borrow())
     }
 
-    /// Works out the user's access again where the roles have changed since.
-    fn follow(&self, auth: &Auth, user: &Arc<str>) {
-        let current = auth.current();
-        let mut seen = self.roles.borrow_mut();
-        if seen.as_ref().is_some_and(|seen| Arc::ptr_eq(seen, &current)) {
-            return;
-        }
-        let access = Some(current.access(user));
-        let keyspace = self.state.borrow().keyspace.clone();
-        *self.state.borrow_mut() = Rc::new(ClientState { keyspace, access });
-        *seen = Some(Arc::clone(&current));
-    }
-
-    /// The state with the keyspace that a request gives.
-    fn state_in(&self, keyspace: Option<&str>, auth: Option<&Auth>) -> Rc<ClientState> {
-        let state = self.state(auth);
+    /// The state at a time, with the keyspace that a request gives.
+    async fn state_in(&self, keyspace: Option<&str>, auth: Option<&Auth>, now: Instant) -> Rc<ClientState> {
+        let state = self.state(auth, now).await;
         match keyspace {
             None => state,
             Some(keyspace) => {
@@ -154,7 +148,7 @@ impl RequestHandler for CqlHandler {
         Rc::new(Client {
             info,
             state: RefCell::default(),
-            roles: RefCell::default(),
+            standing: RefCell::default(),
             warned_of_use: Cell::default(),
             columns_known: ColumnsKnown::default(),
         })
@@ -182,7 +176,8 @@ impl RequestHandler for CqlHandler {
             leaves_wait: subject.is_some(),
             unacknowledged: Mutex::default(),
         };
-        let running = Running { services, client: &client, coordinator: &coordinator, version: envelope.version };
+        let version = envelope.version;
+        let running = Running { services, client: &client, coordinator: &coordinator, version, received };
         let result = running.answer(&envelope.request).await;
         let unacknowledged = coordinator.unacknowledged.lock().expect("no panic inside").take();
         let result = match (result, unacknowledged, subject) {
@@ -247,13 +242,19 @@ struct Running<'a> {
     client: &'a Client,
     coordinator: &'a RequestCoordinator,
     version: ProtocolVersion,
+    received: Instant,
 }
 
 impl Running<'_> {
+    /// The state of the client, with the keyspace that the request gives.
+    async fn state(&self, keyspace: Option<&str>) -> Rc<ClientState> {
+        self.client.state_in(keyspace, self.services.auth.as_deref(), self.received).await
+    }
+
     async fn answer(&self, request: &Request) -> Result<Reply, Failure> {
         match request {
             Request::Query(query) => self.query(query).await,
-            Request::Prepare(prepare) => self.prepare(prepare),
+            Request::Prepare(prepare) => self.prepare(prepare).await,
             Request::Execute(execute) => self.execute(execute).await,
             Request::Batch(batch) => self.batch(batch).await,
             // the connection layer answers the others itself
@@ -269,7 +270,7 @@ impl Running<'_> {
 
     async fn query(&self, query: &Query) -> Result<Reply, Failure> {
         self.services.requests.regular_statements.add(1);
-        let state = self.client.state_in(query.parameters.keyspace.as_deref(), self.services.auth.as_deref());
+        let state = self.state(query.parameters.keyspace.as_deref()).await;
         self.trace(|| format!("Parsing {}", shortened(&cql::obfuscate(&query.query))));
         self.trace(|| "Preparing statement".to_owned());
         // boxed: a plan in the future of each request would make all of them larger
@@ -282,8 +283,8 @@ impl Running<'_> {
         Ok(self.reply(answer, &statement, false, false))
     }
 
-    fn prepare(&self, prepare: &Prepare) -> Result<Reply, Failure> {
-        let state = self.client.state_in(prepare.keyspace.as_deref(), self.services.auth.as_deref());
+    async fn prepare(&self, prepare: &Prepare) -> Result<Reply, Failure> {
+        let state = self.state(prepare.keyspace.as_deref()).await;
         self.trace(|| format!("Parsing {}", shortened(&cql::obfuscate(&prepare.query))));
         self.trace(|| "Preparing statement".to_owned());
         let schema = self.services.node.schema();
@@ -310,7 +311,7 @@ impl Running<'_> {
             return Err(Failure::Unprepared(execute.id.clone()));
         }
         self.trace(|| format!("Executing prepared {}", shortened(&cql::obfuscate(&statement.prepared.query))));
-        let state = self.client.state_in(execute.parameters.keyspace.as_deref(), self.services.auth.as_deref());
+        let state = self.state(execute.parameters.keyspace.as_deref()).await;
         let answer = self.run(&statement, &execute.parameters, &state).await?;
         let (skip, changed) = match &execute.result_metadata_id {
             Some(known) if known.as_ref() == statement.result.id() => (execute.parameters.skip_metadata, false),

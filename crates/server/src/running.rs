@@ -177,6 +177,9 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     services.node.on_ring_event(Box::new(move |event| for_ring.publish(events::of_ring(event))));
     handoff::keep(&services.node, &services.config, hints_directory).map_err(StartError::Join)?;
     joining::join(&services.node, &services.config, drive)?;
+    if let Some(auth) = services.auth.as_ref().filter(|_| services.node.identity.joins) {
+        auth.has_joined();
+    }
     let server = native::start(&env, server_options, move |_| CqlHandler::new(Arc::clone(&for_handlers)))
         .map_err(StartError::Workers)?;
     services.set_connections(Arc::clone(server.connections()));

@@ -466,6 +466,48 @@ fn caches_are_changed() {
     assert_eq!(calls, wanted);
 }
 
+#[test]
+fn caches_of_roles_are_changed() {
+    let node = fake();
+    for verb in [
+        "invalidatecredentialscache",
+        "invalidaterolescache a b",
+        "invalidatenetworkpermissionscache a",
+        "invalidatepermissionscache",
+        "invalidatepermissionscache a --keyspace shop --table orders",
+    ] {
+        assert_eq!(run_on(&node, verb), (0, String::new()), "{verb}");
+    }
+    let shown = "Validity Period: 2000\nUpdate Interval: 1000\nMax Entries: 1000\nActive Update: false\n".to_owned();
+    assert_eq!(run_on(&node, "getauthcacheconfig --cache-name RolesCache"), (0, shown));
+    let told = "Changed Validity Period to 500\nChanged Max Entries to 7\n".to_owned();
+    let set = "setauthcacheconfig --cache-name PermissionsCache --validity-period 500 --max-entries 7";
+    assert_eq!(run_on(&node, set), (0, told));
+    for verb in [
+        "invalidatepermissionscache a",
+        "invalidatepermissionscache --all-roles",
+        "invalidatepermissionscache a b --all-roles",
+        "getauthcacheconfig --cache-name Roles",
+        "setauthcacheconfig --cache-name RolesCache",
+        "setauthcacheconfig --cache-name RolesCache --enable-active-update",
+    ] {
+        assert_eq!(run_on(&node, verb).0, EXIT_USAGE, "{verb}");
+    }
+    let calls = node.node().0.lock().expect("no panic inside").calls.clone();
+    let set = "auth caches Set { cache: Permissions, validity_millis: Some(500), update_interval_millis: None, \
+               entries_max: Some(7) }";
+    let wanted = [
+        "auth caches Invalidate(Credentials, None)",
+        "auth caches Invalidate(Roles, Some(\"a\"))",
+        "auth caches Invalidate(Roles, Some(\"b\"))",
+        "auth caches Invalidate(NetworkPermissions, Some(\"a\"))",
+        "auth caches Invalidate(Permissions, None)",
+        "auth caches Invalidate(Permissions, Some(\"a\"))",
+        set,
+    ];
+    assert_eq!(calls, wanted);
+}
+
 /// Two data centers, a node that is down and one that joins, with two keyspaces' worth of ranges.
 fn several() -> RingInfo {
     let of = |last: u8, data_center: &str, is_up, state, tokens: &[i64], owns| EndpointInfo {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use schema::{Schema, TableMetadata, system};
 
-use super::{PermissionSet, Resource, Roles};
+use super::{AuthSettings, PermissionSet, Resource, Roles};
 use crate::ast::Permission;
 use crate::error::CqlError;
 
@@ -25,6 +25,8 @@ pub struct Access {
     authorizes: bool,
     /// May use this datacenter; else its name.
     barred_from: Option<String>,
+    /// Why it is not known what the user may do; None: it is known.
+    unknown: Option<String>,
     all_keyspaces: PermissionSet,
     keyspaces: BTreeMap<String, KeyspaceAccess>,
     /// On what is not data, by name.
@@ -50,6 +52,7 @@ impl Access {
             is_super: all.iter().any(|role| roles.roles[*role].is_superuser),
             roles: all.iter().map(|role| (*role).to_owned()).collect(),
             authorizes: settings.authorizes,
+            unknown: None,
             barred_from: (!roles.has_local_access(user)).then(|| settings.data_center.clone()),
             all_keyspaces: PermissionSet::NONE,
             keyspaces: BTreeMap::new(),
@@ -59,6 +62,18 @@ impl Access {
             access.add(resource, *permissions);
         }
         access
+    }
+
+    /// The access of a user whose roles or permissions could not be read: what everybody may do.
+    /// `why` goes into each refusal.
+    pub fn unknown(settings: &AuthSettings, user: &str, why: String) -> Self {
+        let nothing = Roles { settings: settings.clone(), ..Roles::default() };
+        Self { barred_from: None, unknown: Some(why), ..Self::new(&nothing, user) }
+    }
+
+    /// Permissions are asked for at all.
+    pub(crate) fn is_checked(&self) -> bool {
+        self.authorizes
     }
 
     fn add(&mut self, name: &str, permissions: PermissionSet) {
@@ -120,6 +135,14 @@ impl Access {
         }
     }
 
+    /// It is known what the user may do.
+    fn check_known(&self) -> Result<(), CqlError> {
+        match &self.unknown {
+            None => Ok(()),
+            Some(why) => Err(CqlError::Unauthorized(why.clone())),
+        }
+    }
+
     /// SELECT or MODIFY of a table: the check of every statement on data.
     pub fn check_table(&self, permission: Permission, table: &TableMetadata) -> Result<(), CqlError> {
         self.check_login()?;
@@ -131,6 +154,7 @@ impl Access {
         if is_system && permission == Permission::Select && is_readable(keyspace, name) {
             return Ok(());
         }
+        self.check_known()?;
         // what is granted on all keyspaces is not granted on those of the system
         if self.is_granted(permission, keyspace, name, !is_system) {
             return Ok(());
@@ -143,6 +167,7 @@ impl Access {
         if !self.authorizes {
             return Ok(());
         }
+        self.check_known()?;
         let of_system = !self.is_super && resource.data_keyspace().is_some_and(system::is_system_keyspace);
         let is_asked = |resource: &Resource| !of_system || *resource != Resource::AllKeyspaces;
         if resource.chain().filter(is_asked).any(|resource| self.on(&resource).contains(permission)) {

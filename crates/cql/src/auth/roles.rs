@@ -5,7 +5,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use types::Consistency;
+
 use super::{Access, PermissionSet};
+
+/// The role that a new ring has. It is read and written at QUORUM, whatever the configuration says
+/// (`CassandraRoleManager.DEFAULT_SUPERUSER_CONSISTENCY_LEVEL`): otherwise nodes that start
+/// together could bring it back after it was dropped.
+pub const DEFAULT_SUPERUSER: &str = "cassandra";
+
+/// The roles that somebody asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RolesOf<'a> {
+    /// All there are, with identities and CIDR groups.
+    Everybody,
+    /// The roles with these names, with all that they inherit. Identities and CIDR groups may be
+    /// left out.
+    Named(&'a [&'a str]),
+}
 
 /// The keys of cassandra.yaml that say how clients log in and whether permissions are checked.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -18,6 +35,22 @@ pub struct AuthSettings {
     pub restricts_datacenters: bool,
     /// The datacenter of this node.
     pub data_center: String,
+    /// The level at which `system_auth` is read.
+    pub read_level: Consistency,
+    /// The level at which `system_auth` is written.
+    pub write_level: Consistency,
+}
+
+impl AuthSettings {
+    /// The level at which the rows of a role are read.
+    pub fn read_level_of(&self, role: &str) -> Consistency {
+        if role == DEFAULT_SUPERUSER { Consistency::Quorum } else { self.read_level }
+    }
+
+    /// The level at which the rows of a role are written.
+    pub fn write_level_of(&self, role: &str) -> Consistency {
+        if role == DEFAULT_SUPERUSER { Consistency::Quorum } else { self.write_level }
+    }
 }
 
 /// A role.

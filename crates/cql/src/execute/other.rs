@@ -8,7 +8,7 @@ use schema::{Schema, TableId};
 
 use super::authorize;
 use crate::ast::Statement;
-use crate::auth::Resource;
+use crate::auth::{Access, Resource, RolesOf};
 use crate::coordinator::Coordinator;
 use crate::ddl::{self, DdlContext};
 use crate::describe::describe;
@@ -55,9 +55,12 @@ pub(super) async fn execute<C: Coordinator>(
     };
     let change = ddl::change(Arc::clone(&prepared.query), context.clone());
     let event = coordinator.change_schema(change).await?;
-    if let Some(event) = &event {
-        follow(event, client, options, coordinator, &before).await?;
-    }
+    let followed = match (&event, &client.access) {
+        (Some(event), Some(access)) if access.is_checked() => {
+            follow(event, access, options, coordinator, &before).await?
+        }
+        _ => None,
+    };
     let disagreement = match event {
         Some(_) => coordinator.schema_agreement().await,
         None => Vec::new(),
@@ -68,37 +71,60 @@ pub(super) async fn execute<C: Coordinator>(
     if event.is_some() || !matches!(statement, Statement::CreateKeyspace(_)) {
         warnings.extend(ddl::warnings(statement, &before, &after));
     }
+    warnings.extend(followed);
     warnings.extend(disagreement);
     Ok(Answer { result: event.map_or(CqlResult::Void, CqlResult::SchemaChange), warnings })
 }
 
 /// Lets permissions follow the schema: the creator of a keyspace or table gets all permissions on
-/// it, and dropping it revokes every permission on it.
+/// it, and dropping it revokes every permission on it. Where the permissions cannot be revoked, as
+/// when too few nodes are up, the drop stands and a warning is returned.
 ///
 /// Agrees with `AlterSchemaStatement.createdResources` and `AuthSchemaChangeListener`.
 async fn follow<C: Coordinator>(
     event: &SchemaEvent,
-    client: &ClientState,
+    access: &Access,
     options: &QueryOptions,
     coordinator: &C,
     before: &Schema,
-) -> Result<(), CqlError> {
-    let Some(access) = &client.access else { return Ok(()) };
-    let roles = coordinator.roles();
-    if !roles.settings.authorizes {
-        return Ok(());
-    }
-    let mut changes = store::Changes::new(coordinator, options);
+) -> Result<Option<String>, CqlError> {
     let resources = resources_of(event, before);
-    for resource in &resources {
-        match event.change {
-            SchemaChangeKind::Created => {
-                let missing = resource.applicable().without(roles.granted(&access.user, &resource.name()));
-                store::grant(&mut changes, &access.user, resource, missing)?;
-            }
-            SchemaChangeKind::Dropped => store::revoke_all_on(&mut changes, resource, &roles)?,
-            SchemaChangeKind::Updated => {}
+    match event.change {
+        SchemaChangeKind::Created => grant_all(&resources, access, options, coordinator).await.map(|()| None),
+        SchemaChangeKind::Dropped => {
+            let revoked = revoke_all(&resources, options, coordinator).await;
+            Ok(revoked.err().map(|error| format!("The permissions on what was dropped could not be revoked: {error}")))
         }
+        SchemaChangeKind::Updated => Ok(None),
+    }
+}
+
+/// Grants the creator of resources what can be granted on them.
+async fn grant_all<C: Coordinator>(
+    resources: &[Resource],
+    access: &Access,
+    options: &QueryOptions,
+    coordinator: &C,
+) -> Result<(), CqlError> {
+    let roles = coordinator.roles(RolesOf::Named(&[&access.user])).await?;
+    let mut changes = store::Changes::new(coordinator, options, roles.settings.write_level);
+    for resource in resources {
+        let missing = resource.applicable().without(roles.granted(&access.user, &resource.name()));
+        store::grant(&mut changes, &access.user, resource, missing)?;
+    }
+    changes.write().await
+}
+
+/// Revokes all permissions on resources that are gone, whoever has them.
+async fn revoke_all<C: Coordinator>(
+    resources: &[Resource],
+    options: &QueryOptions,
+    coordinator: &C,
+) -> Result<(), CqlError> {
+    let roles = coordinator.roles(RolesOf::Everybody).await?;
+    let mut changes = store::Changes::new(coordinator, options, roles.settings.write_level);
+    for resource in resources {
+        store::revoke_all_on(&mut changes, resource, &roles)?;
     }
     changes.write().await
 }

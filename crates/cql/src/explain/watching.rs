@@ -10,7 +10,7 @@ use schema::{Schema, TableMetadata};
 use types::Consistency;
 
 use super::Explain;
-use crate::auth::Roles;
+use crate::auth::{Roles, RolesOf};
 use crate::coordinator::CasPartition;
 use crate::coordinator::{CasRequest, ClusterInfo, Coordinator, ReadOptions, SchemaChange, WriteOptions};
 use crate::error::CqlError;
@@ -110,8 +110,8 @@ impl<C: Explain> Coordinator for Watching<'_, C> {
         self.node.cluster()
     }
 
-    fn roles(&self) -> Arc<Roles> {
-        self.node.roles()
+    async fn roles(&self, of: RolesOf<'_>) -> Result<Arc<Roles>, CqlError> {
+        self.node.roles(of).await
     }
 
     async fn mutate(&self, mutations: Vec<Mutation>, options: &WriteOptions) -> Result<(), CqlError> {

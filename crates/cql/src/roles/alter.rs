@@ -42,7 +42,7 @@ impl<C: Coordinator> Asking<'_, C> {
             (None, Some(password)) => Some(self.coordinator.hash_password(password.to_owned()).await?),
             (None, None) => None,
         };
-        let mut changes = self.changes();
+        let mut changes = self.changes_of(name);
         changes.alter_role(name, options.superuser, options.login, hash)?;
         if let Some(datacenters) = &options.datacenters {
             changes.set_datacenters(name, datacenters)?;

@@ -38,7 +38,7 @@ impl<C: Coordinator> Asking<'_, C> {
             (None, Some(password)) => Some(self.coordinator.hash_password(password.to_owned()).await?),
             (None, None) => None,
         };
-        let mut changes = self.changes();
+        let mut changes = self.changes_of(name);
         changes.create_role(name, options.superuser.unwrap_or(false), options.login.unwrap_or(false), hash)?;
         if self.roles.settings.restricts_datacenters {
             changes.set_datacenters(name, &options.datacenters.unwrap_or_default())?;

@@ -28,7 +28,7 @@ impl<C: Coordinator> Asking<'_, C> {
         if !self.roles.exists(name) {
             return Ok(done());
         }
-        let mut changes = self.changes();
+        let mut changes = self.changes_of(name);
         changes.drop_role(name, &self.roles)?;
         if self.roles.settings.authorizes {
             store::revoke_all_from(&mut changes, name, &self.roles)?;

@@ -28,7 +28,7 @@ impl<C: Coordinator> Asking<'_, C> {
         } else if !self.roles.direct_of(grantee).contains(role) {
             return Err(CqlError::invalid(format!("{grantee} is not a member of {role}")));
         }
-        let mut changes = self.changes();
+        let mut changes = self.changes_of(grantee);
         changes.set_member(grantee, role, change.grant)?;
         changes.write().await?;
         Ok(done())

@@ -26,7 +26,7 @@ impl<C: Coordinator> Asking<'_, C> {
                 false => Err(CqlError::invalid(format!("{identity} already exists"))),
             };
         }
-        let mut changes = self.changes();
+        let mut changes = self.changes_of(role);
         changes.add_identity(identity, role)?;
         changes.write().await?;
         Ok(done())
@@ -47,7 +47,7 @@ impl<C: Coordinator> Asking<'_, C> {
                 false => Err(CqlError::invalid(format!("identity '{identity}' doesn't exist"))),
             };
         }
-        let mut changes = self.changes();
+        let mut changes = self.changes_of(role.map_or("", String::as_str));
         changes.drop_identity(identity)?;
         changes.write().await?;
         Ok(done())

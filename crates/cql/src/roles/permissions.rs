@@ -57,7 +57,7 @@ impl<C: Coordinator> Asking<'_, C> {
             true => (permissions.without(before), permissions.intersection(before)),
             false => (permissions.intersection(before), permissions.without(before)),
         };
-        let mut changes = self.changes();
+        let mut changes = store::Changes::new(self.coordinator, self.options, self.roles.settings.write_level);
         match grant {
             true => store::grant(&mut changes, role, resource, changed)?,
             false => store::revoke(&mut changes, role, resource, changed, before)?,

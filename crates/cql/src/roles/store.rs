@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use schema::Schema;
-use types::BatchKind;
+use types::{BatchKind, Consistency};
 
 use super::Asking;
 use crate::auth::{PermissionSet, Resource, Roles};
@@ -29,12 +29,15 @@ pub(crate) struct Changes<'a, C> {
     coordinator: &'a C,
     options: &'a QueryOptions,
     schema: Arc<Schema>,
+    /// The level at which they are written.
+    level: Consistency,
     statements: Vec<(Prepared, Vec<BoundValue>)>,
 }
 
 impl<'a, C: Coordinator> Asking<'a, C> {
-    pub(super) fn changes(&self) -> Changes<'a, C> {
-        Changes::new(self.coordinator, self.options)
+    /// Changes that belong to a role: it says the level at which they are written.
+    pub(super) fn changes_of(&self, role: &str) -> Changes<'a, C> {
+        Changes::new(self.coordinator, self.options, self.roles.settings.write_level_of(role))
     }
 }
 
@@ -63,9 +66,9 @@ fn names(permissions: PermissionSet) -> Result<BoundValue, CqlError> {
 }
 
 impl<'a, C: Coordinator> Changes<'a, C> {
-    /// Nothing yet.
-    pub(crate) fn new(coordinator: &'a C, options: &'a QueryOptions) -> Self {
-        Self { coordinator, options, schema: coordinator.schema(), statements: Vec::new() }
+    /// Nothing yet, to be written at a level.
+    pub(crate) fn new(coordinator: &'a C, options: &'a QueryOptions, level: Consistency) -> Self {
+        Self { coordinator, options, schema: coordinator.schema(), level, statements: Vec::new() }
     }
 
     fn add(&mut self, query: &str, values: Vec<BoundValue>) -> Result<(), CqlError> {
@@ -84,7 +87,7 @@ impl<'a, C: Coordinator> Changes<'a, C> {
         // its own time and limits: not the client's
         let limits = Limits { batch_size_warn: usize::MAX, batch_size_fail: usize::MAX, ..Limits::default() };
         let protocol_version = self.options.protocol_version;
-        let options = QueryOptions { protocol_version, limits, ..QueryOptions::default() };
+        let options = QueryOptions { consistency: self.level, protocol_version, limits, ..QueryOptions::default() };
         let timestamp = modification::default_timestamp(&options, self.coordinator);
         batch::execute_all(BatchKind::Unlogged, &plans, timestamp, &options, self.coordinator).await.map(drop)
     }

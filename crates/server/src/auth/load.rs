@@ -1,4 +1,4 @@
-//! The tables of `system_auth` read into a snapshot.
+//! Rows of the tables of `system_auth` as the values that checks need.
 //!
 //! Agrees with `CassandraRoleManager`, `CassandraAuthorizer.bulkLoader`,
 //! `CassandraNetworkAuthorizer.bulkLoader`.
@@ -15,49 +15,65 @@ use rows::{ColumnData, ReadError, Row};
 use schema::TableMetadata;
 use types::DecoratedKey;
 
-/// The roles as the tables have them now. Reads all of them: not on a worker.
+/// The keyspace of these tables.
+pub(super) const KEYSPACE: &str = "system_auth";
+
+/// The tables that [`add`] reads.
+pub(super) const TABLES: [&str; 5] =
+    ["roles", "role_permissions", "network_permissions", "cidr_groups", "identity_to_role"];
+
+/// Live rows with their keys.
+pub(super) type Found = Vec<(DecoratedKey, Row)>;
+
+/// The roles as this node's own tables have them now. Reads all of them: not on a worker.
 pub(super) fn load(node: &Node, settings: AuthSettings) -> Result<Roles, ReadError> {
     let mut roles = Roles { settings, ..Roles::default() };
-    each(node, "roles", |table, key, row| {
-        let flag = |name: &str| value(table, row, name).is_some_and(|value| value.as_ref() == [1]);
-        let role = Role {
-            is_superuser: flag("is_superuser"),
-            can_login: flag("can_login"),
-            salted_hash: text(table, row, "salted_hash"),
-            hash_written: written(table, row, "salted_hash"),
-            member_of: elements(table, row, "member_of").iter().map(|name| string(name)).collect(),
-        };
-        roles.roles.insert(key, role);
-    })?;
-    each(node, "role_permissions", |table, key, row| {
-        let names = elements(table, row, "permissions");
-        let permissions: PermissionSet = names.iter().filter_map(|name| Permission::from_name(&string(name))).collect();
-        if let (Some(Some(resource)), false) = (row.clustering.first(), permissions.is_empty()) {
-            roles.permissions.entry(key).or_default().insert(string(resource), permissions);
-        }
-    })?;
-    each(node, "network_permissions", |table, key, row| {
-        // the key is the name of the resource
-        let role = key.strip_prefix("roles/").unwrap_or(&key).to_owned();
-        roles.datacenters.insert(role, frozen_texts(value(table, row, "dcs")));
-    })?;
-    each(node, "cidr_groups", |_, key, _| {
-        roles.cidr_groups.insert(key);
-    })?;
-    each(node, "identity_to_role", |table, key, row| {
-        roles.identities.insert(key, text(table, row, "role").unwrap_or_default());
-    })?;
+    let schema = node.schema();
+    for table in TABLES.into_iter().filter_map(|name| schema.table(KEYSPACE, name)) {
+        add(&mut roles, table, &node.read_system_rows(table)?);
+    }
     Ok(roles)
 }
 
-fn each(node: &Node, name: &str, mut take: impl FnMut(&TableMetadata, String, &Row)) -> Result<(), ReadError> {
-    let schema = node.schema();
-    let Some(table) = schema.table("system_auth", name).map(Arc::clone) else { return Ok(()) };
-    let found: Vec<(DecoratedKey, Row)> = node.read_system_rows(&table)?;
-    for (key, row) in &found {
-        take(&table, string(&key.key), row);
+/// Adds to roles what rows of one of the tables say.
+pub(super) fn add(roles: &mut Roles, table: &Arc<TableMetadata>, found: &Found) {
+    for (key, row) in found {
+        let key = string(&key.key);
+        match table.name.as_str() {
+            "roles" => drop(roles.roles.insert(key, role(table, row))),
+            "role_permissions" => add_permissions(roles, table, key, row),
+            "network_permissions" => {
+                // the key is the name of the resource
+                let role = key.strip_prefix("roles/").unwrap_or(&key).to_owned();
+                roles.datacenters.insert(role, frozen_texts(value(table, row, "dcs")));
+            }
+            "cidr_groups" => drop(roles.cidr_groups.insert(key)),
+            "identity_to_role" => {
+                roles.identities.insert(key, text(table, row, "role").unwrap_or_default());
+            }
+            _ => {}
+        }
     }
-    Ok(())
+}
+
+/// A row of `roles`.
+fn role(table: &TableMetadata, row: &Row) -> Role {
+    let flag = |name: &str| value(table, row, name).is_some_and(|value| value.as_ref() == [1]);
+    Role {
+        is_superuser: flag("is_superuser"),
+        can_login: flag("can_login"),
+        salted_hash: text(table, row, "salted_hash"),
+        hash_written: written(table, row, "salted_hash"),
+        member_of: elements(table, row, "member_of").iter().map(|name| string(name)).collect(),
+    }
+}
+
+fn add_permissions(roles: &mut Roles, table: &TableMetadata, role: String, row: &Row) {
+    let names = elements(table, row, "permissions");
+    let permissions: PermissionSet = names.iter().filter_map(|name| Permission::from_name(&string(name))).collect();
+    if let (Some(Some(resource)), false) = (row.clustering.first(), permissions.is_empty()) {
+        roles.permissions.entry(role).or_default().insert(string(resource), permissions);
+    }
 }
 
 /// When a column was written.

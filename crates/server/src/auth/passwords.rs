@@ -17,7 +17,7 @@ const LOGINS_WAITING_MAX: usize = 4096;
 /// 2^10 rounds: Cassandra's default (`AUTH_BCRYPT_GENSALT_LOG2_ROUNDS`).
 const ROUNDS: u32 = 10;
 
-/// What is compared when there is no such role, so that it takes as long.
+/// The hash that is compared where there is no such role, so that the refusal takes as long.
 const NOBODYS_HASH: &str = "$2a$10$SjkK0k/qD03aKTW9olAteu6fVrq3lwhFiLskyvra7OmVJGrOWswnK";
 
 /// Hashes and compares passwords.
@@ -51,7 +51,7 @@ impl Passwords {
 
     /// The same on this thread.
     pub fn hash_now(&self, password: &str) -> Option<String> {
-        hashed(password, self.salt())
+        hashed_now(&self.env, password)
     }
 
     /// Whether the password is that of the hash. Without one it is not, and takes as long to say.
@@ -89,6 +89,13 @@ impl Passwords {
         };
         self.env.blocking("password", job).await.map_err(|_| too_many())
     }
+}
+
+/// The hash of a password, computed on this thread.
+pub(super) fn hashed_now(env: &Env, password: &str) -> Option<String> {
+    let mut salt = [0; 16];
+    env.random.fill(&mut salt);
+    hashed(password, salt)
 }
 
 fn hashed(password: &str, salt: [u8; 16]) -> Option<String> {

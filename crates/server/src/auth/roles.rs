@@ -1,84 +1,117 @@
-//! The roles in force: a snapshot of `system_auth` that every check is decided from.
+//! The roles that every check is decided from, and what each user may do.
 //!
-//! After each write to `system_auth` it is read again before the write is answered, so it is never
-//! older than what a client has been told. Reading again is off the workers, one at a time. What a
-//! user may do is worked out once for each snapshot. Agrees in role with
+//! A node alone has a snapshot of its own tables. After each write to `system_auth` they are read
+//! again before the write is answered, off the workers and one read at a time, so the snapshot is
+//! never older than what a client has been told. In a ring the rows are on some of the nodes: they
+//! are read at a level and kept for a while ([`super::shared`]), and a write through another node
+//! is seen when that time has passed. A write through this node empties the caches.
+//!
+//! The permissions of a user now are a [`Standing`]. Each connection keeps one and asks again when
+//! it no longer holds. Agrees in role with
 //! `org.apache.cassandra.auth.{Roles,RolesCache,PermissionsCache,NetworkPermissionsCache}`.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
-use bytes::Bytes;
 use cluster::Node;
-use cluster::system_rows::SystemRow;
 use cql::CqlError;
-use cql::auth::{Access, AuthSettings, Roles};
+use cql::auth::{Access, AuthSettings, Roles, RolesOf};
+use env::Instant;
 use storage::StorageError;
+use types::Consistency;
 
-use super::load::load;
+use super::load::{KEYSPACE, load};
 use super::passwords::Passwords;
+use super::setup::{self, Setup};
+use super::shared::{Shared, Unknown};
 
-/// The keyspace whose tables are followed.
-const KEYSPACE: &str = "system_auth";
-/// The role that there is when there is no other, and its password.
-const DEFAULT_SUPERUSER: &str = "cassandra";
+/// A snapshot that follows every write holds until the next one.
+const FOREVER_NANOS: u64 = u64::MAX;
 
-/// One snapshot, with what has been worked out of it.
-pub struct Current {
-    /// The roles.
-    pub roles: Arc<Roles>,
-    /// By user; no more than have logged in.
-    accesses: Mutex<BTreeMap<Arc<str>, Arc<Access>>>,
+/// The permissions of a user, for as long as they hold ([`Auth::holds`]).
+#[derive(Clone)]
+pub struct Standing {
+    /// The checks of the user's requests ask this.
+    pub access: Arc<Access>,
+    /// The generation of the roles that it was worked out of.
+    generation: u64,
+    /// It holds before this time.
+    until: Instant,
+    /// When it was worked out.
+    made: Instant,
 }
 
-impl Current {
-    fn new(roles: Roles) -> Arc<Self> {
-        Arc::new(Self { roles: Arc::new(roles), accesses: Mutex::default() })
-    }
-
-    /// What a user may do.
-    pub fn access(&self, user: &Arc<str>) -> Arc<Access> {
-        let mut known = self.accesses.lock().unwrap_or_else(PoisonError::into_inner);
-        let access = known.entry(Arc::clone(user)).or_insert_with(|| Arc::new(self.roles.access(user)));
-        Arc::clone(access)
-    }
+/// A user who has logged in.
+#[derive(Default)]
+struct User {
+    standing: Mutex<Option<Standing>>,
+    /// Held while the standing is worked out: requests that wait for it take the same result.
+    turn: tokio::sync::Mutex<()>,
 }
 
-/// Who may do what, where clients log in.
+/// Where the roles are.
+enum Source {
+    /// On this node, which is alone.
+    Alone(Alone),
+    /// On some nodes of the ring.
+    Ring(Box<Shared>),
+}
+
+struct Alone {
+    current: ArcSwap<Roles>,
+    /// Held while the tables are read again.
+    reading: tokio::sync::Mutex<()>,
+}
+
+/// The roles in force, where clients log in.
 pub struct Auth {
     node: Arc<Node>,
     settings: AuthSettings,
-    current: ArcSwap<Current>,
-    /// Held while the tables are read again.
-    reading: tokio::sync::Mutex<()>,
+    source: Source,
+    /// Grows when what is known of all users has to be worked out again.
+    generation: AtomicU64,
+    /// By name; no more than have logged in.
+    users: Mutex<BTreeMap<Arc<str>, Arc<User>>>,
     /// Hashes.
     pub passwords: Passwords,
+    /// Makes the default superuser in a ring; None before the node has joined.
+    setup: OnceLock<Setup>,
 }
 
 impl Auth {
-    /// Reads the roles; without any, the default superuser is made.
+    /// A node alone reads the roles; without any, the default superuser is made. In a ring nothing
+    /// is read before somebody logs in, and [`Auth::has_joined`] makes the default superuser.
     pub fn open(node: Arc<Node>, config: &config::Auth) -> Result<Arc<Self>, StorageError> {
+        let level = |name: &str| Consistency::from_name(name).unwrap_or_default();
         let settings = AuthSettings {
             authenticates: config.authenticates,
             authorizes: config.authorizes,
             restricts_datacenters: config.restricts_datacenters,
             data_center: node.identity.data_center.clone(),
+            read_level: level(&config.read_level),
+            write_level: level(&config.write_level),
         };
         let passwords = Passwords::new(&node.env, config.threads);
-        let read = |error| StorageError::Refused { why: format!("system_auth cannot be read: {error}") };
-        let mut roles = load(&node, settings.clone()).map_err(read)?;
-        if roles.roles.is_empty() && !node.is_read_only() {
-            make_default_superuser(&node, &passwords)?;
-            roles = load(&node, settings.clone()).map_err(read)?;
-        }
-        let current = ArcSwap::new(Current::new(roles));
-        Ok(Arc::new(Self { node, settings, current, reading: tokio::sync::Mutex::default(), passwords }))
+        let source = match node.identity.joins {
+            true => Source::Ring(Box::new(Shared::new(Arc::clone(&node), settings.clone(), config))),
+            false => Source::Alone(open_alone(&node, &settings, &passwords)?),
+        };
+        Ok(Arc::new(Self {
+            node,
+            settings,
+            source,
+            generation: AtomicU64::new(0),
+            users: Mutex::default(),
+            passwords,
+            setup: OnceLock::new(),
+        }))
     }
 
-    /// The roles as they are now.
-    pub fn current(&self) -> arc_swap::Guard<Arc<Current>> {
-        self.current.load()
+    /// The node is a member of its ring: the default superuser is made if nobody has made it.
+    pub fn has_joined(&self) {
+        let _ = self.setup.set(setup::start(&self.node));
     }
 
     /// A table of this keyspace was written: the roles may have changed.
@@ -86,14 +119,103 @@ impl Auth {
         keyspace == KEYSPACE
     }
 
-    /// Reads the tables again.
+    /// Whether what was worked out is still what a user may do.
+    pub fn holds(&self, standing: &Standing, now: Instant) -> bool {
+        standing.generation == self.generation.load(Ordering::Acquire) && now < standing.until
+    }
+
+    /// The permissions of a user now. Where they cannot be read, the access knows why.
+    pub async fn standing(&self, name: &Arc<str>) -> Standing {
+        let user = self.user(name);
+        let asked = self.node.env.now();
+        let _turn = user.turn.lock().await;
+        let known = user.standing.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(known) = known
+            && (self.holds(&known, asked) || self.was_made_since(&known, asked))
+        {
+            return known;
+        }
+        let standing = self.work_out(name).await;
+        *user.standing.lock().unwrap_or_else(PoisonError::into_inner) = Some(standing.clone());
+        standing
+    }
+
+    fn was_made_since(&self, standing: &Standing, asked: Instant) -> bool {
+        standing.generation == self.generation.load(Ordering::Acquire) && standing.made >= asked
+    }
+
+    fn user(&self, name: &Arc<str>) -> Arc<User> {
+        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(users.entry(Arc::clone(name)).or_default())
+    }
+
+    async fn work_out(&self, name: &str) -> Standing {
+        // before the roles are read: otherwise a change in between would be missed
+        let generation = self.generation.load(Ordering::Acquire);
+        let (access, until) = match &self.source {
+            Source::Alone(alone) => (alone.current.load().access(name), Instant::from_nanos(FOREVER_NANOS)),
+            Source::Ring(shared) => match shared.user(name).await {
+                Ok((roles, until)) => (roles.access(name), until),
+                Err(Unknown(why)) => (Access::unknown(&self.settings, name, why), self.node.env.now()),
+            },
+        };
+        Standing { access: Arc::new(access), generation, until, made: self.node.env.now() }
+    }
+
+    /// The roles that a statement needs, as they are now.
+    pub async fn roles(&self, of: RolesOf<'_>) -> Result<Arc<Roles>, CqlError> {
+        match &self.source {
+            Source::Alone(alone) => Ok(alone.current.load_full()),
+            Source::Ring(shared) => shared.read(of).await.map(Arc::new),
+        }
+    }
+
+    /// The hash of a role's password; None: it has none, or there is no such role.
+    pub(super) async fn credentials_of(&self, role: &str) -> Result<Option<String>, CqlError> {
+        match &self.source {
+            Source::Alone(alone) => Ok(alone.current.load().roles.get(role).and_then(|role| role.salted_hash.clone())),
+            Source::Ring(shared) => shared.credentials_of(role).await,
+        }
+    }
+
+    /// Whether a role may log in.
+    pub(super) async fn can_login(&self, role: &str) -> Result<bool, CqlError> {
+        match &self.source {
+            Source::Alone(alone) => Ok(alone.current.load().can_login(role)),
+            Source::Ring(shared) => shared.can_login(role).await,
+        }
+    }
+
+    /// `system_auth` was written through this node: what is known of it is read again.
     pub async fn reload(&self) -> Result<(), CqlError> {
-        let _turn = self.reading.lock().await;
+        match &self.source {
+            Source::Alone(alone) => self.reload_alone(alone).await?,
+            Source::Ring(shared) => shared.forget(),
+        }
+        self.forget_standings();
+        Ok(())
+    }
+
+    /// The caches of the ring's roles; None: this node is alone.
+    pub(super) fn shared(&self) -> Option<&Shared> {
+        match &self.source {
+            Source::Alone(_) => None,
+            Source::Ring(shared) => Some(shared),
+        }
+    }
+
+    /// The permissions of each user are worked out again at his next request.
+    pub(super) fn forget_standings(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    async fn reload_alone(&self, alone: &Alone) -> Result<(), CqlError> {
+        let _turn = alone.reading.lock().await;
         let (node, settings) = (Arc::clone(&self.node), self.settings.clone());
         let loaded = self.node.env.blocking("roles", move || load(&node, settings)).await;
         match loaded {
             Ok(Ok(roles)) => {
-                self.current.store(Current::new(roles));
+                alone.current.store(Arc::new(roles));
                 Ok(())
             }
             Ok(Err(error)) => Err(stale(&error.to_string())),
@@ -107,16 +229,15 @@ fn stale(why: &str) -> CqlError {
     CqlError::Server(format!("system_auth was written but could not be read again ({why})"))
 }
 
-/// Written at timestamp 0, so that whatever else is ever written of the role stands.
-fn make_default_superuser(node: &Node, passwords: &Passwords) -> Result<(), StorageError> {
-    let schema = node.schema();
-    let Some(table) = schema.table(KEYSPACE, "roles") else { return Ok(()) };
-    let hash = passwords.hash_now(DEFAULT_SUPERUSER).unwrap_or_default();
-    let row = SystemRow::new(table, &[DEFAULT_SUPERUSER.as_bytes()], &[], 0, None)
-        .set("is_superuser", Bytes::from_static(&[1]))
-        .set("can_login", Bytes::from_static(&[1]))
-        .set("salted_hash", Bytes::from(hash));
-    node.write_system_rows(&[row.finish()])?;
-    tracing::info!("Created default superuser role '{DEFAULT_SUPERUSER}'");
-    Ok(())
+fn open_alone(node: &Node, settings: &AuthSettings, passwords: &Passwords) -> Result<Alone, StorageError> {
+    let read = |error| StorageError::Refused { why: format!("system_auth cannot be read: {error}") };
+    let mut roles = load(node, settings.clone()).map_err(read)?;
+    if roles.roles.is_empty() && !node.is_read_only() {
+        let hash = passwords.hash_now(cql::auth::DEFAULT_SUPERUSER).unwrap_or_default();
+        let rows: Vec<_> = setup::default_superuser(node, &hash).into_iter().collect();
+        node.write_system_rows(&rows)?;
+        setup::tell_created();
+        roles = load(node, settings.clone()).map_err(read)?;
+    }
+    Ok(Alone { current: ArcSwap::from_pointee(roles), reading: tokio::sync::Mutex::default() })
 }

@@ -13,7 +13,7 @@ use crate::prepared::Statement;
 
 impl Running<'_> {
     pub(super) async fn batch(&self, batch: &Batch) -> Result<Reply, Failure> {
-        let state = self.client.state_in(batch.parameters.keyspace.as_deref(), self.services.auth.as_deref());
+        let state = self.state(batch.parameters.keyspace.as_deref()).await;
         self.trace(|| format!("Planning a batch of {} statements", batch.statements.len()));
         let mut statements: Vec<(Arc<Statement>, Vec<BoundValue>)> = Vec::with_capacity(batch.statements.len());
         for statement in &batch.statements {

@@ -1,0 +1,198 @@
+//! A cache of rows of `system_auth`, by role.
+//!
+//! An entry is used until its validity ends. The first use behind the update interval reads it
+//! again, and the entry stands in where that fails. An entry whose read began before the cache was
+//! emptied is not kept. When the cache is full the entry that was read first goes.
+//! Agrees with `org.apache.cassandra.auth.AuthCache`, without active updates.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use config::AuthCache;
+use env::Instant;
+
+/// A cache.
+pub(super) struct Cache<V> {
+    state: Mutex<State<V>>,
+}
+
+struct State<V> {
+    settings: AuthCache,
+    entries: BTreeMap<String, Entry<V>>,
+    /// How often the cache was emptied, whole or in part.
+    emptied: u64,
+}
+
+struct Entry<V> {
+    value: V,
+    /// When its read began.
+    read: Instant,
+}
+
+/// The state of a cache before a read: what was read is kept only if the state is still that.
+#[derive(Clone, Copy)]
+pub(super) struct Before {
+    emptied: u64,
+    now: Instant,
+}
+
+/// A value, and when the next use after which time reads it again.
+pub(super) type Timed<V> = (V, Instant);
+
+/// The answer of a cache to a key.
+pub(super) enum Kept<V> {
+    /// Nothing that may be used.
+    Nothing(Before),
+    /// A value that may be used.
+    Fresh(Timed<V>),
+    /// A value to be read again; it may be used to the end of its validity where that fails.
+    Due(Before, Timed<V>),
+}
+
+impl<V: Clone> Cache<V> {
+    /// An empty cache.
+    pub fn new(settings: AuthCache) -> Self {
+        Self { state: Mutex::new(State { settings, entries: BTreeMap::new(), emptied: 0 }) }
+    }
+
+    /// Looks a key up.
+    pub fn get(&self, key: &str, now: Instant) -> Kept<V> {
+        self.with(|state| {
+            let before = Before { emptied: state.emptied, now };
+            let AuthCache { validity, update_interval, .. } = state.settings;
+            let Some(entry) = state.entries.get(key) else { return Kept::Nothing(before) };
+            let age = now.since(entry.read);
+            if age >= validity {
+                return Kept::Nothing(before);
+            }
+            let until = |age| entry.read.plus(age);
+            match age < update_interval {
+                true => Kept::Fresh((entry.value.clone(), until(validity.min(update_interval)))),
+                false => Kept::Due(before, (entry.value.clone(), until(validity))),
+            }
+        })
+    }
+
+    /// Keeps what was read, and says until when it may be used.
+    pub fn put(&self, key: &str, value: V, before: Before) -> Instant {
+        self.with(|state| {
+            let AuthCache { validity, update_interval, entries_max, .. } = state.settings;
+            if validity.is_zero() || entries_max == 0 || state.emptied != before.emptied {
+                return before.now;
+            }
+            state.entries.insert(key.to_owned(), Entry { value, read: before.now });
+            if state.entries.len() > entries_max {
+                let oldest = state.entries.iter().min_by_key(|(_, entry)| entry.read).map(|(key, _)| key.clone());
+                oldest.map(|key| state.entries.remove(&key));
+            }
+            before.now.plus(validity.min(update_interval))
+        })
+    }
+
+    /// Empties the cache, or takes one key out.
+    pub fn forget(&self, key: Option<&str>) {
+        self.with(|state| {
+            state.emptied += 1;
+            match key {
+                Some(key) => drop(state.entries.remove(key)),
+                None => state.entries.clear(),
+            }
+        });
+    }
+
+    /// The keys whose entries may be used.
+    pub fn keys(&self, now: Instant) -> Vec<String> {
+        self.with(|state| {
+            let validity = state.settings.validity;
+            let fresh = state.entries.iter().filter(|(_, entry)| now.since(entry.read) < validity);
+            fresh.map(|(key, _)| key.clone()).collect()
+        })
+    }
+
+    /// The settings in force.
+    pub fn settings(&self) -> AuthCache {
+        self.with(|state| state.settings)
+    }
+
+    /// Changes the settings; they hold for the entries that there are.
+    pub fn set(&self, settings: AuthCache) {
+        self.with(|state| state.settings = settings);
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut State<V>) -> T) -> T {
+        act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn cache(validity: u64, update_interval: u64, entries_max: usize) -> Cache<u32> {
+        let (validity, update_interval) = (Duration::from_secs(validity), Duration::from_secs(update_interval));
+        Cache::new(AuthCache { validity, update_interval, entries_max, updates_actively: false })
+    }
+
+    fn at(seconds: u64) -> Instant {
+        Instant::from_nanos(seconds * 1_000_000_000)
+    }
+
+    fn put(cache: &Cache<u32>, key: &str, value: u32, now: u64) -> Instant {
+        match cache.get(key, at(now)) {
+            Kept::Nothing(before) | Kept::Due(before, _) => cache.put(key, value, before),
+            Kept::Fresh(_) => panic!("{key} is there"),
+        }
+    }
+
+    fn shown(cache: &Cache<u32>, key: &str, now: u64) -> String {
+        match cache.get(key, at(now)) {
+            Kept::Nothing(_) => "nothing".to_owned(),
+            Kept::Fresh((value, until)) => format!("{value} until {}", until.as_nanos() / 1_000_000_000),
+            Kept::Due(_, (value, until)) => format!("{value}, due, until {}", until.as_nanos() / 1_000_000_000),
+        }
+    }
+
+    #[test]
+    fn an_entry_is_used_read_again_and_given_up() {
+        let cache = cache(10, 4, 100);
+        assert_eq!(put(&cache, "a", 1, 100), at(104));
+        assert_eq!(shown(&cache, "a", 103), "1 until 104");
+        assert_eq!(shown(&cache, "a", 104), "1, due, until 110");
+        assert_eq!(shown(&cache, "a", 110), "nothing");
+        put(&cache, "a", 2, 109);
+        assert_eq!(shown(&cache, "a", 110), "2 until 113");
+        assert_eq!((cache.keys(at(118)), cache.keys(at(119))), (vec!["a".to_owned()], Vec::new()));
+    }
+
+    #[test]
+    fn validity_zero_keeps_nothing() {
+        let cache = cache(0, 0, 100);
+        assert_eq!(put(&cache, "a", 1, 100), at(100));
+        assert_eq!(shown(&cache, "a", 100), "nothing");
+    }
+
+    #[test]
+    fn the_oldest_makes_room() {
+        let cache = cache(10, 10, 2);
+        put(&cache, "a", 1, 101);
+        put(&cache, "b", 2, 100);
+        put(&cache, "c", 3, 102);
+        assert_eq!(cache.keys(at(103)), ["a", "c"]);
+    }
+
+    #[test]
+    fn what_was_read_before_the_cache_was_emptied_is_not_kept() {
+        let cache = cache(10, 10, 100);
+        let Kept::Nothing(before) = cache.get("a", at(100)) else { panic!("an empty cache") };
+        cache.forget(None);
+        assert_eq!(cache.put("a", 1, before), at(100));
+        assert_eq!(shown(&cache, "a", 100), "nothing");
+        put(&cache, "a", 2, 101);
+        cache.forget(Some("b"));
+        assert_eq!(shown(&cache, "a", 101), "2 until 111");
+        cache.forget(Some("a"));
+        assert_eq!(shown(&cache, "a", 101), "nothing");
+    }
+}

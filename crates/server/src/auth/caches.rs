@@ -1,0 +1,76 @@
+//! The part of the caches that operators see and change. A node alone has no caches.
+
+use admin::verbs::AuthCacheKind;
+use config::AuthCache;
+use env::Instant;
+
+use super::cache::Cache;
+use super::roles::Auth;
+use super::shared::Shared;
+
+/// A cache, whatever it holds.
+pub(super) trait AnyCache {
+    /// Empties the cache, or takes one role out.
+    fn forget(&self, role: Option<&str>);
+    /// The roles whose entries may be used.
+    fn roles(&self, now: Instant) -> Vec<String>;
+    /// The settings in force.
+    fn settings(&self) -> AuthCache;
+    /// Changes the settings.
+    fn set(&self, settings: AuthCache);
+}
+
+impl<V: Clone> AnyCache for Cache<V> {
+    fn forget(&self, role: Option<&str>) {
+        self.forget(role);
+    }
+
+    fn roles(&self, now: Instant) -> Vec<String> {
+        self.keys(now)
+    }
+
+    fn settings(&self) -> AuthCache {
+        self.settings()
+    }
+
+    fn set(&self, settings: AuthCache) {
+        self.set(settings);
+    }
+}
+
+fn cache(shared: &Shared, kind: AuthCacheKind) -> &dyn AnyCache {
+    match kind {
+        AuthCacheKind::Credentials => &shared.credentials,
+        AuthCacheKind::NetworkPermissions => &shared.datacenters,
+        AuthCacheKind::Permissions => &shared.permissions,
+        AuthCacheKind::Roles => &shared.roles,
+    }
+}
+
+impl Auth {
+    /// The settings of a cache; None: this node is alone and has no such cache.
+    pub fn cache_settings(&self, kind: AuthCacheKind) -> Option<AuthCache> {
+        self.shared().map(|shared| cache(shared, kind).settings())
+    }
+
+    /// Changes the settings of a cache until the next start.
+    pub fn set_cache(&self, kind: AuthCacheKind, settings: AuthCache) {
+        if let Some(shared) = self.shared() {
+            cache(shared, kind).set(settings);
+            self.forget_standings();
+        }
+    }
+
+    /// A cache forgets a role, or everything.
+    pub fn invalidate(&self, kind: AuthCacheKind, role: Option<&str>) {
+        if let Some(shared) = self.shared() {
+            cache(shared, kind).forget(role);
+            self.forget_standings();
+        }
+    }
+
+    /// The roles that a cache has entries of.
+    pub fn cached_roles(&self, kind: AuthCacheKind, now: Instant) -> Vec<String> {
+        self.shared().map(|shared| cache(shared, kind).roles(now)).unwrap_or_default()
+    }
+}

@@ -1,0 +1,111 @@
+//! The default superuser `cassandra`: made where there is no role at all.
+//!
+//! In a ring a thread looks ten seconds after the node has joined, and again every ten seconds
+//! until it has got an answer: whether the role is there is asked at ONE, then at QUORUM; then,
+//! whether there is any other role. The row has timestamp 0, so that whatever else was ever written
+//! of the role counts, its deletion too. Several nodes may write it, with the same password.
+//! Agrees with `CassandraRoleManager.setupDefaultRole`.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use cluster::Node;
+use cluster::system_rows::SystemRow;
+use cql::CqlError;
+use cql::auth::DEFAULT_SUPERUSER;
+use env::MakeLocal;
+use rows::Mutation;
+use tokio::sync::oneshot;
+use types::Consistency;
+
+use super::load::KEYSPACE;
+use super::passwords::hashed_now;
+use super::shared::rows;
+use crate::errors;
+
+/// Time before the first look and between two (`cassandra.superuser_setup_delay_ms`): a node should
+/// know its peers before it says that nobody has roles.
+const DELAY: Duration = Duration::from_secs(10);
+
+/// The thread. It ends when this is dropped.
+pub(super) struct Setup {
+    _stop: oneshot::Sender<()>,
+}
+
+/// Starts the thread.
+pub(super) fn start(node: &Arc<Node>) -> Setup {
+    let (stop, stopped) = oneshot::channel::<()>();
+    let (env, weak) = (node.env.clone(), Arc::downgrade(node));
+    let make: MakeLocal = Box::new(move || {
+        Box::pin(async move {
+            tokio::select! {
+                _ = stopped => {}
+                () = looks(env, weak) => {}
+            }
+        })
+    });
+    drop(node.env.tasks.spawn_local_worker("auth", make));
+    Setup { _stop: stop }
+}
+
+/// Looks until the ring has roles, or the node is gone.
+async fn looks(env: env::Env, node: Weak<Node>) {
+    loop {
+        env.sleep(DELAY).await;
+        let Some(node) = node.upgrade() else { return };
+        match look(&node).await {
+            Ok(()) => return,
+            Err(error) => tracing::warn!(
+                %error,
+                "it is not known yet whether the ring has roles, so '{DEFAULT_SUPERUSER}' is not made; \
+                 the next look is in {} s",
+                DELAY.as_secs()
+            ),
+        }
+    }
+}
+
+async fn look(node: &Node) -> Result<(), CqlError> {
+    if has_roles(node).await? {
+        return Ok(());
+    }
+    let hash = node.env.blocking("password", {
+        let env = node.env.clone();
+        move || hashed_now(&env, DEFAULT_SUPERUSER)
+    });
+    let hash = hash.await.ok().flatten().ok_or_else(|| CqlError::Overloaded("too many jobs wait".to_owned()))?;
+    let rows: Vec<_> = default_superuser(node, &hash).into_iter().collect();
+    let written = node.write(rows, Consistency::Quorum).await.map_err(errors::of_request)?;
+    if let Some(acknowledged) = written {
+        acknowledged.await.map_err(errors::of_request)?;
+    }
+    tell_created();
+    Ok(())
+}
+
+async fn has_roles(node: &Node) -> Result<bool, CqlError> {
+    let schema = node.schema();
+    let Some(table) = schema.table(KEYSPACE, "roles") else { return Ok(true) };
+    for level in [Consistency::One, Consistency::Quorum] {
+        if !rows(node, table, Some(DEFAULT_SUPERUSER), level).await?.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(!rows(node, table, None, Consistency::Quorum).await?.is_empty())
+}
+
+/// The row of the default superuser; None: there is no table for it.
+pub(super) fn default_superuser(node: &Node, hash: &str) -> Option<Mutation> {
+    let schema = node.schema();
+    let table = schema.table(KEYSPACE, "roles")?;
+    let row = SystemRow::new(table, &[DEFAULT_SUPERUSER.as_bytes()], &[], 0, None)
+        .set("is_superuser", Bytes::from_static(&[1]))
+        .set("can_login", Bytes::from_static(&[1]))
+        .set("salted_hash", Bytes::copy_from_slice(hash.as_bytes()));
+    Some(row.finish())
+}
+
+pub(super) fn tell_created() {
+    tracing::info!("Created default superuser role '{DEFAULT_SUPERUSER}'");
+}
