@@ -201,10 +201,16 @@ impl SSTable {
     /// False: nothing that the command asks for can be in here, whatever the partition: no slice
     /// meets what is covered, and there are neither partition deletions nor static columns.
     pub fn may_match(&self, command: &ReadCommand) -> bool {
-        let stats = &self.shared.statistics.stats;
-        if stats.has_partition_deletions || !self.schema.header.statics.is_empty() || command.slices.is_all() {
+        let has_partition_deletions = self.shared.statistics.stats.has_partition_deletions;
+        has_partition_deletions || !self.schema.header.statics.is_empty() || self.meets_slices(command)
+    }
+
+    /// Whether some slice of a command meets the clusterings that are covered.
+    pub fn meets_slices(&self, command: &ReadCommand) -> bool {
+        if command.slices.is_all() {
             return true;
         }
+        let stats = &self.shared.statistics.stats;
         let comparator = &self.schema.table.comparator;
         command.slices.0.iter().any(|slice| {
             slice.start.compare(&stats.covered.end, comparator).is_lt()

@@ -5,8 +5,10 @@
 //! it reads there is a static row without cells. A memtable gives no such row, and neither does a
 //! merge of several sources. A digest covers the names, so every replica must decide alike.
 //!
-//! An SSTable is a source where its keys cover the partition's and its clusterings the slices,
-//! whether or not it has the partition. Agrees with
+//! An SSTable is a source where its keys cover the partition's, and its clusterings meet the slices
+//! or it has static columns, whether or not it has the partition. One that has neither is a source
+//! if it deletes the partition; which SSTable does is not asked: if the partition is deleted, every
+//! one that is newer counts. Agrees with
 //! `org.apache.cassandra.db.SinglePartitionReadCommand` (`queryMemtableAndDiskInternal`,
 //! `queryMemtableAndSSTablesInTimestampOrder`), with
 //! `db.rows.UnfilteredRowIterators.mergeStaticRows` and
@@ -25,8 +27,9 @@ use crate::table::view::View;
 
 /// The SSTables that are sources of a read's partition, where no memtable is.
 struct Sources {
-    /// Newest data first.
-    sstables: Vec<Arc<SSTable>>,
+    /// Newest data first; each with whether it is a source for more than a deletion of the
+    /// partition.
+    sstables: Vec<(Arc<SSTable>, bool)>,
     /// Whether the read is one by the names of rows, of which Cassandra builds a partition first.
     is_by_names: bool,
 }
@@ -42,8 +45,9 @@ impl Sources {
         if view.memtables_of(store.shards, key).iter().any(|memtable| memtable.contains(key)) {
             return None;
         }
-        let sstables: Vec<_> =
-            view.sstables.iter().filter(|sstable| is_source(sstable, key, command)).cloned().collect();
+        let has_content = |sstable: &SSTable| !sstable.header().statics.is_empty() || sstable.meets_slices(command);
+        let sources = view.sstables.iter().filter(|sstable| is_source(sstable, key, command));
+        let sstables: Vec<_> = sources.map(|sstable| (Arc::clone(sstable), has_content(sstable))).collect();
         (!sstables.is_empty()).then(|| Self { sstables, is_by_names: names::is_by_names(command) })
     }
 
@@ -56,7 +60,8 @@ impl Sources {
             let newest = sstable.statistics().stats.max_timestamp;
             !head.deletion.is_live() && newest < head.deletion.marked_for_delete_at
         };
-        let mut sources = self.sstables.iter();
+        let may_count = |(_, has_content): &&(Arc<SSTable>, bool)| *has_content || !head.deletion.is_live();
+        let mut sources = self.sstables.iter().filter(may_count).map(|(sstable, _)| sstable);
         let first = sources.next().filter(|sstable| !sstable.header().statics.is_empty());
         first.is_some() && sources.next().is_none_or(|second| is_older(second))
     }
