@@ -12,18 +12,22 @@
 //! - [`ReplicaPlan`]: live, pending and down replicas of a request, and how many of them it waits
 //!   for
 //! - [`CasPlan`]: the replicas that decide a conditional statement, and how many are a majority
+//! - [`primary`]: the ranges for which an endpoint stands first
+//! - [`allocation`]: good tokens for a new node
 //! - [`ownership`]: which part of the data an endpoint has
 //!
 //! Must agree with `org.apache.cassandra.locator` (`TokenMetadata`, the strategies, `ReplicaPlans`)
 //! and `db.ConsistencyLevel` of Cassandra 5.0.8: a ring of both kinds of nodes places data alike.
 //! `testdata/placement.txt` holds what its strategies answer for drawn rings.
 
+pub mod allocation;
 pub mod cas;
 pub mod endpoint;
 pub mod level;
 pub mod ownership;
 pub mod placement;
 pub mod plan;
+pub mod primary;
 pub mod replication;
 pub mod snapshot;
 

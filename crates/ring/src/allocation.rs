@@ -1,0 +1,164 @@
+//! The tokens of a new node, chosen so that all nodes own about as much as they have tokens:
+//! `allocate_tokens_for_local_replication_factor` and `allocate_tokens_for_keyspace`.
+//!
+//! 1. The nodes that share their data with the new one are its ring of allocation: those of its
+//!    data center, or of its rack where there are as many racks as copies ([`Plan::new`]).
+//! 2. With one copy each the largest nodes give up parts of their largest ranges
+//!    ([`mod@unreplicated`]); with several the midpoints between tokens are tried, and the best
+//!    taken one after the other ([`replicated`]). Where that makes no sense yet (fewer nodes than
+//!    copies) the largest ranges are split at uneven ratios ([`splits`]).
+//! 3. Each token is moved by a random bit of the ring, and on by one where a node has it already:
+//!    nodes that start together see the same ring, and must not choose the same tokens.
+//!
+//! Pure: the caller gives random numbers. Agrees with
+//! `org.apache.cassandra.dht.tokenallocator.{TokenAllocation,NoReplicationTokenAllocator,
+//! ReplicationAwareTokenAllocator}` in method and balance, not in each bit.
+
+mod replicated;
+mod splits;
+mod unreplicated;
+
+use std::collections::{BTreeSet, HashSet};
+
+use types::Token;
+
+use crate::endpoint::{Endpoint, State};
+
+/// A node in a ring of allocation, as a position.
+pub(crate) type Unit = usize;
+
+/// Tokens of a ring of allocation with their owners, ascending.
+pub(crate) type Owned = Vec<(Token, Unit)>;
+
+/// The place of a new node, and what it wants.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wish<'a> {
+    /// Its data center.
+    pub data_center: &'a str,
+    /// Its rack.
+    pub rack: &'a str,
+    /// The copies of each partition that its data center has.
+    pub copies: usize,
+    /// How many tokens it is to have.
+    pub tokens: usize,
+}
+
+/// The ring of allocation of a new node.
+struct Plan {
+    owned: Owned,
+    /// The group of each unit: replicas of a partition are of different groups.
+    groups: Vec<usize>,
+    /// The group of the new node.
+    new_group: usize,
+    copies: usize,
+}
+
+/// Tokens are moved by less than this: a part of the ring (2^-32) that no balance shows.
+const MOVED_MAX: u64 = 1 << 32;
+
+/// Chooses the tokens of a node that is none of `members`. Err: a sentence that says why there is
+/// no good choice.
+pub fn allocate(members: &[Endpoint], wish: Wish<'_>, random: &mut dyn FnMut() -> u64) -> Result<Vec<Token>, String> {
+    let members: Vec<&Endpoint> =
+        members.iter().filter(|member| member.owns_tokens() || member.state == State::Joining).collect();
+    let Plan { mut owned, mut groups, new_group, copies } = Plan::new(&members, wish)?;
+    let new: Unit = groups.len();
+    let has_all_groups = groups.iter().collect::<BTreeSet<_>>().len() >= copies;
+    let chosen = if new < copies || !has_all_groups || wish.tokens > owned.len() {
+        splits::split(&mut owned, new, wish.tokens, random)
+    } else if copies == 1 {
+        unreplicated::allocate(owned, new, wish.tokens, random)
+    } else {
+        groups.push(new_group);
+        replicated::allocate(owned, &groups, copies, wish.tokens, random)
+    };
+    assert_eq!(chosen.len(), wish.tokens, "as many tokens as were asked for");
+    Ok(without_clashes(chosen, &members, random))
+}
+
+impl Plan {
+    fn new(members: &[&Endpoint], wish: Wish<'_>) -> Result<Self, String> {
+        let near: Vec<&Endpoint> =
+            members.iter().copied().filter(|member| member.data_center == wish.data_center).collect();
+        let count = racks_of(&near, wish.rack);
+        let (in_rack, by_rack) = match wish.copies {
+            0 | 1 => (false, false),
+            copies if count == copies => (true, false),
+            copies if count > copies => (false, true),
+            _ if count == 1 => (false, false),
+            copies => {
+                return Err(format!(
+                    "Token allocation failed: the number of racks {count} in datacenter {} is lower than its replication \
+                     factor {copies}.",
+                    wish.data_center
+                ));
+            }
+        };
+        let units: Vec<&Endpoint> = near.into_iter().filter(|member| !in_rack || member.rack == wish.rack).collect();
+        let mut owned: Owned = (0..)
+            .zip(&units)
+            .flat_map(|(unit, member)| member.tokens.iter().map(move |token| (*token, unit)))
+            .collect();
+        owned.sort_unstable();
+        owned.dedup_by_key(|(token, _)| *token);
+        let names = racks(&units);
+        let group_of = |(unit, member): (Unit, &&Endpoint)| match by_rack {
+            true => names.iter().position(|name| *name == member.rack).unwrap_or_default(),
+            false => unit,
+        };
+        let groups = units.iter().enumerate().map(group_of).collect();
+        let new_group = match by_rack {
+            true => names.iter().position(|name| *name == wish.rack).unwrap_or(names.len()),
+            false => units.len(),
+        };
+        let copies = if in_rack { 1 } else { wish.copies.max(1) };
+        Ok(Self { owned, groups, new_group, copies })
+    }
+}
+
+/// The racks of some nodes, in the order in which they are met.
+fn racks<'e>(near: &[&'e Endpoint]) -> Vec<&'e str> {
+    let mut names: Vec<&str> = Vec::new();
+    for member in near {
+        if !names.contains(&member.rack.as_str()) {
+            names.push(&member.rack);
+        }
+    }
+    names
+}
+
+/// How many racks a data center has; one where the rack of the new node has no node yet: it is a
+/// unit of its own then, as in Cassandra.
+fn racks_of(near: &[&Endpoint], rack: &str) -> usize {
+    let names = racks(near);
+    if names.contains(&rack) { names.len() } else { 1 }
+}
+
+/// Moves tokens by a random bit, and on where another one has them.
+fn without_clashes(chosen: Vec<Token>, members: &[&Endpoint], random: &mut dyn FnMut() -> u64) -> Vec<Token> {
+    let taken: HashSet<Token> = members.iter().flat_map(|member| member.tokens.iter().copied()).collect();
+    let mut tokens = Vec::with_capacity(chosen.len());
+    for token in chosen {
+        let mut token = Token(token.0.wrapping_add((random() % MOVED_MAX) as i64));
+        // the least token is none: it stands for the end of the ring
+        while token == Token::MIN || taken.contains(&token) || tokens.contains(&token) {
+            token = Token(token.0.wrapping_add(1));
+        }
+        tokens.push(token);
+    }
+    tokens.sort_unstable();
+    tokens
+}
+
+/// The token at a share of the range from `start` to `end`; the whole ring where they are the same.
+pub(crate) fn at(start: Token, end: Token, share: f64) -> Token {
+    assert!((0.0..=1.0).contains(&share), "a share of a range");
+    let span = match end.0.wrapping_sub(start.0) as u64 {
+        0 => u64::MAX,
+        span => span,
+    };
+    Token(start.0.wrapping_add((span as f64 * share) as u64 as i64))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! Tokens of a node in a ring of allocation where each node replicates once: the largest nodes give
+//! up parts of their largest ranges, so that all of them come near the mean.
+//!
+//! Agrees with `org.apache.cassandra.dht.tokenallocator.NoReplicationTokenAllocator`.
+
+use types::Token;
+
+use super::{Owned, Unit, at};
+use crate::ownership::part;
+
+/// Of a range at most this share is taken, and at least the rest of it.
+const TAKEN_MAX: f64 = 0.90;
+const TAKEN_MIN: f64 = 1.0 - TAKEN_MAX;
+
+/// A range of a node: start, end, size.
+type Range = (Token, Token, f64);
+
+/// A node that gives something up.
+struct Giver {
+    /// The part of the ring that the node owns.
+    owned: f64,
+    /// Its ranges, the largest last.
+    ranges: Vec<Range>,
+}
+
+/// Chooses tokens for `new`. The ring has at least as many tokens as are wanted.
+pub(super) fn allocate(owned: Owned, new: Unit, count: usize, random: &mut dyn FnMut() -> u64) -> Vec<Token> {
+    let mut givers = givers(&owned, new);
+    let units = givers.len();
+    let (chosen, average) = who_gives(&givers, count);
+    givers.truncate(chosen);
+    // nodes are to differ a little, the less the more there are: a node that was just cut should
+    // not be the largest again
+    let correction = ((count as f64 + 1.0) / (units as f64 + 1.0)).min(1.0);
+    let spread = average * correction * 2.0 / (2 * count + 1) as f64;
+    let (mut target, step) = (average + spread / 2.0, spread / chosen as f64);
+    let mut tokens = Vec::with_capacity(count);
+    for (position, giver) in givers.iter_mut().enumerate() {
+        let share = count / chosen + usize::from(position < count % chosen);
+        take(giver, share, target, &mut tokens);
+        target -= step;
+    }
+    // a giver with fewer ranges than were wanted of it leaves the rest to splits of what is largest
+    let missing = count - tokens.len();
+    if missing > 0 {
+        let mut all: Owned = owned.into_iter().chain(tokens.iter().map(|token| (*token, new))).collect();
+        all.sort_unstable();
+        tokens.extend(super::splits::split(&mut all, new, missing, random));
+    }
+    tokens
+}
+
+/// All nodes with their ranges, those who own most first.
+fn givers(owned: &Owned, units: usize) -> Vec<Giver> {
+    let mut givers: Vec<Giver> = (0..units).map(|_| Giver { owned: 0.0, ranges: Vec::new() }).collect();
+    let starts = owned.last().into_iter().chain(owned.iter()).map(|(token, _)| *token);
+    for (start, (end, unit)) in starts.zip(owned) {
+        let size = part(start, *end);
+        givers[*unit].owned += size;
+        givers[*unit].ranges.push((start, *end, size));
+    }
+    givers.retain(|giver| !giver.ranges.is_empty());
+    for giver in &mut givers {
+        giver.ranges.sort_by(|one, other| one.2.total_cmp(&other.2));
+    }
+    givers.sort_by(|one, other| other.owned.total_cmp(&one.owned));
+    givers
+}
+
+/// How many of the largest nodes give something up, and what they and the new one own on the mean
+/// then.
+fn who_gives(givers: &[Giver], count: usize) -> (usize, f64) {
+    let (mut sum, mut average, mut chosen) = (0.0, 0.0, 0);
+    for giver in givers.iter().take(count) {
+        sum += giver.owned;
+        let with = sum / (chosen + 2) as f64;
+        if giver.owned <= with {
+            break;
+        }
+        (chosen, average) = (chosen + 1, with);
+    }
+    assert!(chosen > 0, "the largest node owns more than half of itself");
+    (chosen, average)
+}
+
+/// Takes parts of the largest ranges of a node until it owns `target`.
+fn take(giver: &mut Giver, share: usize, target: f64, tokens: &mut Vec<Token>) {
+    let from = giver.ranges.len().saturating_sub(share);
+    let cut = giver.ranges.split_off(from);
+    let work: f64 = cut.iter().map(|(.., size)| size).sum();
+    let excess = giver.owned - target;
+    let slice = if excess < work { (excess / work).clamp(TAKEN_MIN, TAKEN_MAX) } else { TAKEN_MAX };
+    tokens.extend(cut.into_iter().rev().map(|(start, end, _)| at(start, end, slice)));
+}
