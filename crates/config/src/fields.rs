@@ -46,6 +46,7 @@ pub(crate) fn build(values: Values) -> Result<Config, ConfigError> {
         storage_port: reader.port("storage_port"),
         ring,
         hints: crate::hints::hints(&mut reader),
+        data_resurrection: crate::startup::data_resurrection(&mut reader),
         native_transport: native_transport(&mut reader),
         auth: crate::auth::auth(&mut reader),
         client_encryption: reader.client_encryption(),
@@ -76,6 +77,7 @@ pub(crate) fn build(values: Values) -> Result<Config, ConfigError> {
         max_value_size: reader.quantity("max_value_size"),
         thresholds: thresholds(&mut reader),
         schema: SchemaSwitches {
+            default_keyspace_rf: default_keyspace_rf(&mut reader),
             drop_compact_storage: reader.boolean("drop_compact_storage_enabled"),
             masking: reader.boolean("dynamic_data_masking_enabled"),
         },
@@ -84,6 +86,19 @@ pub(crate) fn build(values: Values) -> Result<Config, ConfigError> {
     let mut problems = reader.into_problems();
     problems.extend(crate::guardrails::problems(&values));
     if problems.is_empty() { Ok(Config { values, ..config }) } else { Err(ConfigError { problems }) }
+}
+
+/// default_keyspace_rf, which must be what a CREATE KEYSPACE without a factor is allowed.
+fn default_keyspace_rf(reader: &mut Reader<'_>) -> u32 {
+    let factor = reader.maybe_int("default_keyspace_rf").unwrap_or(1);
+    let least = reader.maybe_int("minimum_replication_factor_fail_threshold").unwrap_or(-1);
+    if factor < 1 {
+        reader.problem("default_keyspace_rf", "cannot be less than 1");
+    } else if factor < least {
+        let why = format!("({factor}) cannot be less than minimum_replication_factor_fail_threshold ({least})");
+        reader.problem("default_keyspace_rf", &why);
+    }
+    u32::try_from(factor).unwrap_or(1)
 }
 
 fn native_transport(reader: &mut Reader<'_>) -> NativeTransport {

@@ -14,6 +14,7 @@
 mod archiving;
 mod auth;
 mod catalogue;
+mod cloud;
 mod commit_log;
 mod encryption;
 mod error;
@@ -27,6 +28,7 @@ mod ring;
 mod secrets;
 mod settings;
 mod snitch;
+mod startup;
 mod units;
 mod value;
 
@@ -36,12 +38,14 @@ use std::time::Duration;
 
 pub use archiving::{ARCHIVING_FILE, Archiving};
 pub use auth::{Auth, AuthCache};
+pub use cloud::{Located, Question, Service, locate};
 pub use commit_log::{Cdc, ClassOptions, CommitFailurePolicy, CommitLog, CommitLogSync};
 pub use encryption::{ClientEncryption, InternodeEncryption, Pem, ServerEncryption};
 pub use error::ConfigError;
 pub use hints::Hints;
-pub use ring::{Compatibility, InternodeCompression, Ring};
-pub use snitch::{Location, Place, Snitch};
+pub use ring::{Allocation, Compatibility, DynamicSnitch, InternodeCompression, Ring};
+pub use snitch::{Location, Place, Snitch, inferred};
+pub use startup::DataResurrection;
 
 /// The checked configuration.
 #[derive(Debug)]
@@ -81,6 +85,8 @@ pub struct Config {
     pub ring: Ring,
     /// Writes that are kept for nodes that are down.
     pub hints: Hints,
+    /// startup_checks: check_data_resurrection; None: not enabled
+    pub data_resurrection: Option<DataResurrection>,
     /// Client connections.
     pub native_transport: NativeTransport,
     /// Whether users log in, and what is checked for them.
@@ -278,6 +284,8 @@ pub struct Thresholds {
 /// The schema changes that are allowed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SchemaSwitches {
+    /// default_keyspace_rf, at least 1: the copies of a keyspace whose statement names none
+    pub default_keyspace_rf: u32,
     /// drop_compact_storage_enabled: `ALTER TABLE … DROP COMPACT STORAGE`
     pub drop_compact_storage: bool,
     /// dynamic_data_masking_enabled: `MASKED WITH`

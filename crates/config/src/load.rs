@@ -1,12 +1,14 @@
 //! Reads cassandra.yaml and `--set key=value` into checked values by name.
 //!
-//! The order is defaults, file, `--set` in their order. Three things are refused by name: a key
+//! The order is defaults, file, `--set` in their order; of a key that is there twice the last one
+//! counts, as in Cassandra. Three things are refused by name: a key
 //! that Cassandra does not know, a key that is not honoured at another value than ours, a value of
 //! the wrong form. `lenient` turns the first two into notes.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value as Json};
+use serde_saphyr::DuplicateKeyPolicy;
 
 use crate::catalogue::{self, Key, Kind, Treatment};
 use crate::error::ConfigError;
@@ -43,7 +45,8 @@ pub fn load(yaml: Option<&str>, sets: &[String], lenient: bool) -> Result<Values
 }
 
 fn parse_yaml(text: &str) -> Result<Map<String, Json>, String> {
-    match serde_saphyr::from_str::<Json>(text) {
+    let options = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::LastWins };
+    match serde_saphyr::from_str_with_options::<Json>(text, options) {
         Ok(Json::Object(map)) => Ok(map),
         Ok(Json::Null) => Ok(Map::new()),
         Ok(_) => Err("the configuration is not a list of keys and values".to_owned()),
@@ -149,4 +152,28 @@ fn is_switched_off(json: &Json) -> bool {
         Some(_) => false,
     };
     ["enabled", "optional", "internode_encryption", "auto_repair_scheduling_enabled"].into_iter().all(is_off)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Config;
+
+    #[test]
+    fn the_last_of_two_values_counts() {
+        let text = "num_tokens: 4\ncluster_name: a\nnum_tokens: 8\ncluster_name: b\n";
+        let config = Config::load(Some(text), &[], false).expect("valid");
+        assert_eq!((config.num_tokens, config.cluster_name.as_str()), (8, "b"));
+    }
+
+    #[test]
+    fn the_default_factor_of_keyspaces() {
+        let load = |text: &str| Config::load(Some(text), &[], false);
+        assert_eq!(load("default_keyspace_rf: 3").expect("valid").schema.default_keyspace_rf, 3);
+        let problems = |text: &str| load(text).expect_err(text).problems;
+        assert_eq!(problems("default_keyspace_rf: 0"), ["default_keyspace_rf: cannot be less than 1"]);
+        assert_eq!(
+            problems("default_keyspace_rf: 2\nminimum_replication_factor_fail_threshold: 3"),
+            ["default_keyspace_rf: (2) cannot be less than minimum_replication_factor_fail_threshold (3)"]
+        );
+    }
 }

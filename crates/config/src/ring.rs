@@ -4,6 +4,7 @@
 //! when none of the addresses answers. Agrees with `DatabaseDescriptor.applySeedProvider`,
 //! `SimpleSeedProvider` and `applySnitch`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::encryption::ServerEncryption;
@@ -27,6 +28,13 @@ pub struct Ring {
     /// The data centers and racks that the files of the snitch, or `--dc` and `--rack`, name.
     /// Filled by whoever reads those files; SimpleSnitch has none.
     pub location: Location,
+    /// How the tokens of a new node are chosen.
+    pub allocation: Allocation,
+    /// The file whose changes are followed while the node runs (PropertyFileSnitch). Filled by
+    /// whoever reads it.
+    pub topology_file: Option<PathBuf>,
+    /// How replicas are ordered by their latencies; None: they are not (`dynamic_snitch: false`).
+    pub dynamic_snitch: Option<DynamicSnitch>,
     /// phi_convict_threshold, 5 to 16
     pub phi_convict_threshold: f64,
     /// storage_compatibility_mode
@@ -43,6 +51,29 @@ pub struct Ring {
     /// internode_application_send_queue_reserve_global_capacity: bytes that may wait on all links
     /// beyond that
     pub send_reserve: u64,
+}
+
+/// How the tokens of a node that is new in its ring are chosen, if none are named.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Allocation {
+    /// At random.
+    Random,
+    /// allocate_tokens_for_local_replication_factor: for so many copies in the data center
+    LocalCopies(u32),
+    /// allocate_tokens_for_keyspace: for the copies that this keyspace has
+    Keyspace(String),
+}
+
+/// `dynamic_snitch_*`
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct DynamicSnitch {
+    /// dynamic_snitch_update_interval: scores are computed anew so often
+    pub update_interval: Duration,
+    /// dynamic_snitch_reset_interval: latencies are forgotten so often
+    pub reset_interval: Duration,
+    /// dynamic_snitch_badness_threshold, at least 0: replicas are asked in the order of the snitch
+    /// unless one of them is worse than another by more than this share
+    pub badness_threshold: f64,
 }
 
 /// storage_compatibility_mode: the version of Cassandra to which what the node writes and says must
@@ -80,7 +111,10 @@ pub(crate) fn ring(reader: &mut Reader<'_>) -> Ring {
         every_address_of_a_seed,
         auto_bootstrap: reader.boolean("auto_bootstrap"),
         snitch: snitch(reader),
+        allocation: allocation(reader),
+        dynamic_snitch: dynamic_snitch(reader),
         location: Location::default(),
+        topology_file: None,
         phi_convict_threshold,
         compatibility: reader.one_of(
             "storage_compatibility_mode",
@@ -134,6 +168,31 @@ fn snitch(reader: &mut Reader<'_>) -> Snitch {
     })
 }
 
+fn allocation(reader: &mut Reader<'_>) -> Allocation {
+    let copies = reader.maybe_int("allocate_tokens_for_local_replication_factor");
+    match (reader.text("allocate_tokens_for_keyspace"), copies.map(u32::try_from)) {
+        (Some(keyspace), _) => Allocation::Keyspace(keyspace),
+        (None, Some(Ok(copies))) => Allocation::LocalCopies(copies),
+        (None, Some(Err(_))) => {
+            reader.problem("allocate_tokens_for_local_replication_factor", "must be 0 or more");
+            Allocation::Random
+        }
+        (None, None) => Allocation::Random,
+    }
+}
+
+fn dynamic_snitch(reader: &mut Reader<'_>) -> Option<DynamicSnitch> {
+    let badness_threshold = reader.maybe_double("dynamic_snitch_badness_threshold").unwrap_or(1.0);
+    if badness_threshold < 0.0 {
+        reader
+            .problem("dynamic_snitch_badness_threshold", &format!("must be 0 or more, but was {badness_threshold:?}"));
+    }
+    let update_interval = reader.duration("dynamic_snitch_update_interval");
+    let reset_interval = reader.duration("dynamic_snitch_reset_interval");
+    let options = DynamicSnitch { update_interval, reset_interval, badness_threshold };
+    reader.boolean("dynamic_snitch").then_some(options)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,8 +225,10 @@ mod tests {
         let problems = |yaml: &str| Config::load(Some(yaml), &[], false).expect_err(yaml).problems;
         for (yaml, problem) in [
             (
-                "endpoint_snitch: Ec2Snitch",
-                "endpoint_snitch: 'Ec2Snitch' is none of SimpleSnitch, GossipingPropertyFileSnitch, PropertyFileSnitch",
+                "endpoint_snitch: a.b.MySnitch",
+                "endpoint_snitch: 'a.b.MySnitch' is none of SimpleSnitch, GossipingPropertyFileSnitch, \
+                 PropertyFileSnitch, RackInferringSnitch, Ec2Snitch, Ec2MultiRegionSnitch, GoogleCloudSnitch, \
+                 AzureSnitch, AlibabaCloudSnitch, CloudstackSnitch",
             ),
             (
                 "seed_provider: {class_name: K8sSeedProvider, parameters: {seeds: a}}",

@@ -1,8 +1,8 @@
 //! Where nodes stand: the snitch, and the files that name data centers and racks.
 //!
-//! The files stand beside cassandra.yaml; the caller reads them. Agrees with
-//! `GossipingPropertyFileSnitch` (cassandra-rackdc.properties) and `PropertyFileSnitch`
-//! (cassandra-topology.properties).
+//! The files stand beside cassandra.yaml; the caller reads them. Snitches of clouds are in
+//! [`crate::cloud`]. Agrees with `GossipingPropertyFileSnitch` (cassandra-rackdc.properties),
+//! `PropertyFileSnitch` (cassandra-topology.properties) and `RackInferringSnitch`.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -18,11 +18,36 @@ pub enum Snitch {
     GossipingPropertyFile,
     /// A file names the place of every node.
     PropertyFile,
+    /// The second part of the broadcast address is the data center, the third one the rack.
+    RackInferring,
+    /// EC2's metadata service names region and zone.
+    Ec2,
+    /// The same, and nodes of other regions are reached by their public addresses.
+    Ec2MultiRegion,
+    /// Google Cloud's metadata service names the zone.
+    GoogleCloud,
+    /// Azure's metadata service names location and zone.
+    Azure,
+    /// Alibaba Cloud's metadata service names the zone.
+    AlibabaCloud,
+    /// CloudStack's metadata service names the zone.
+    Cloudstack,
 }
 
 impl Snitch {
     /// Snitches that are honoured.
-    pub const ALL: [Self; 3] = [Self::Simple, Self::GossipingPropertyFile, Self::PropertyFile];
+    pub const ALL: [Self; 10] = [
+        Self::Simple,
+        Self::GossipingPropertyFile,
+        Self::PropertyFile,
+        Self::RackInferring,
+        Self::Ec2,
+        Self::Ec2MultiRegion,
+        Self::GoogleCloud,
+        Self::Azure,
+        Self::AlibabaCloud,
+        Self::Cloudstack,
+    ];
 
     /// The name of the class, without its package.
     pub const fn class(self) -> &'static str {
@@ -30,6 +55,13 @@ impl Snitch {
             Self::Simple => "SimpleSnitch",
             Self::GossipingPropertyFile => "GossipingPropertyFileSnitch",
             Self::PropertyFile => "PropertyFileSnitch",
+            Self::RackInferring => "RackInferringSnitch",
+            Self::Ec2 => "Ec2Snitch",
+            Self::Ec2MultiRegion => "Ec2MultiRegionSnitch",
+            Self::GoogleCloud => "GoogleCloudSnitch",
+            Self::Azure => "AzureSnitch",
+            Self::AlibabaCloud => "AlibabaCloudSnitch",
+            Self::Cloudstack => "CloudstackSnitch",
         }
     }
 
@@ -41,18 +73,37 @@ impl Snitch {
     /// The name of the file that it reads, beside cassandra.yaml; None: it reads none.
     pub const fn file(self) -> Option<&'static str> {
         match self {
-            Self::Simple => None,
-            Self::GossipingPropertyFile => Some("cassandra-rackdc.properties"),
+            Self::Simple | Self::RackInferring => None,
             Self::PropertyFile => Some("cassandra-topology.properties"),
+            _ => Some("cassandra-rackdc.properties"),
         }
     }
 
-    /// Reads the text of its file. Err: a sentence that says what is wrong.
+    /// Whether a metadata service is asked ([`crate::locate`]), and the file may be missing.
+    pub const fn is_of_cloud(self) -> bool {
+        match self {
+            Self::Simple | Self::GossipingPropertyFile | Self::PropertyFile | Self::RackInferring => false,
+            Self::Ec2
+            | Self::Ec2MultiRegion
+            | Self::GoogleCloud
+            | Self::Azure
+            | Self::AlibabaCloud
+            | Self::Cloudstack => true,
+        }
+    }
+
+    /// Whether the node tells the address by which nodes of its own data center reach it.
+    pub const fn tells_internal_address(self) -> bool {
+        matches!(self, Self::GossipingPropertyFile | Self::Ec2MultiRegion)
+    }
+
+    /// Reads the text of its file; of a snitch of a cloud that is not enough, and says nothing.
+    /// Err: a sentence that says what is wrong.
     pub fn read(self, text: &str) -> Result<Location, String> {
         match self {
-            Self::Simple => Ok(Location::default()),
             Self::GossipingPropertyFile => own_place(text),
             Self::PropertyFile => places_of_all(text),
+            _ => Ok(Location::default()),
         }
     }
 }
@@ -76,6 +127,9 @@ pub struct Location {
     pub places: BTreeMap<IpAddr, Place>,
     /// The place of nodes that are not among `places`.
     pub default: Option<Place>,
+    /// Links to nodes of the own data center go to the internal addresses that they tell
+    /// (`prefer_local`; always with Ec2MultiRegionSnitch).
+    pub prefers_local: bool,
 }
 
 impl Location {
@@ -97,7 +151,18 @@ fn own_place(text: &str) -> Result<Location, String> {
     let (Some(data_center), Some(rack)) = (given("dc"), given("rack")) else {
         return Err("DC or rack not found in snitch properties (dc, rack)".to_owned());
     };
-    Ok(Location { own: Some(Place { data_center, rack }), ..Location::default() })
+    let prefers_local = properties.get("prefer_local").is_some_and(|value| value.eq_ignore_ascii_case("true"));
+    Ok(Location { own: Some(Place { data_center, rack }), prefers_local, ..Location::default() })
+}
+
+/// The place that RackInferringSnitch reads from a broadcast address: the second byte is the data
+/// center, the third one the rack, also of an address of version 6.
+pub fn inferred(address: IpAddr) -> Place {
+    let [_, data_center, rack, ..] = match address {
+        IpAddr::V4(address) => address.octets(),
+        IpAddr::V6(address) => [address.octets()[0], address.octets()[1], address.octets()[2], 0],
+    };
+    Place { data_center: data_center.to_string(), rack: rack.to_string() }
 }
 
 fn places_of_all(text: &str) -> Result<Location, String> {
@@ -134,6 +199,9 @@ mod tests {
         let location = read("# where we are\ndc=dc1 \nrack = r2\nprefer_local=true\n").expect("complete");
         assert_eq!(location.of_local("10.0.0.1".parse().unwrap()), Some(&place("dc1", "r2")));
         assert_eq!(location.of("10.0.0.1".parse().unwrap()), None);
+        assert!(location.prefers_local && !read("dc=a\nrack=b\nprefer_local=false").expect("complete").prefers_local);
+        assert_eq!(inferred("10.7.200.1".parse().unwrap()), place("7", "200"));
+        assert_eq!(inferred("fe80:207::1".parse().unwrap()), place("128", "2"));
         assert!(read("dc=dc1").is_err() && read("dc=\nrack=r").is_err());
     }
 
