@@ -72,14 +72,23 @@ impl DdlContext {
 }
 
 /// The keys of the node's configuration that allow or refuse changes of the schema.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Switches {
+    /// default_keyspace_rf: the copies of a keyspace whose statement names none
+    pub default_keyspace_rf: u32,
     /// drop_compact_storage_enabled
     pub drop_compact_storage: bool,
     /// dynamic_data_masking_enabled
     pub masking: bool,
     /// cdc_enabled
     pub cdc: bool,
+}
+
+impl Default for Switches {
+    /// The keys of a node without configuration: nothing is allowed.
+    fn default() -> Self {
+        Self { default_keyspace_rf: 1, drop_compact_storage: false, masking: false, cdc: false }
+    }
 }
 
 /// A new schema with what is told of it; None: nothing changes.

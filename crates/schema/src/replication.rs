@@ -12,16 +12,17 @@ use crate::options::Options;
 
 const PACKAGE: &str = "org.apache.cassandra.locator.";
 const FACTOR: &str = "replication_factor";
-/// `default_keyspace_rf` of a stock configuration.
-const FACTOR_DEFAULT: &str = "1";
 
 /// `durable_writes` and the replication that a CREATE or ALTER KEYSPACE statement asks for.
-/// `previous` is the keyspace before an ALTER; `datacenters` are those that have nodes.
+/// `previous` is the keyspace before an ALTER; `datacenters` are those that have nodes;
+/// `default_factor` counts where neither statement nor keyspace names a factor
+/// (`default_keyspace_rf`).
 pub fn keyspace_params(
     keyspace: &str,
     options: &Options,
     previous: Option<(bool, &Replication)>,
     datacenters: &[&str],
+    default_factor: u32,
 ) -> Result<(bool, Replication)> {
     options.check_names(&["durable_writes", "replication"])?;
     let durable_writes = options.boolean("durable_writes")?.unwrap_or(previous.is_none_or(|(durable, _)| durable));
@@ -29,7 +30,7 @@ pub fn keyspace_params(
     let replication = match (map, previous) {
         (Some(map), previous) => {
             let previous = previous.map(|(_, replication)| replication);
-            Replication::from_options(keyspace, map, previous, datacenters)?
+            Replication::from_options(keyspace, map, previous, datacenters, default_factor)?
         }
         (None, Some((_, previous))) => previous.clone(),
         (None, None) => {
@@ -57,6 +58,7 @@ impl Replication {
         map: &BTreeMap<String, String>,
         previous: Option<&Self>,
         datacenters: &[&str],
+        default_factor: u32,
     ) -> Result<Self> {
         let mut options = map.clone();
         let Some(class) = options.remove("class") else {
@@ -67,12 +69,12 @@ impl Replication {
         let previous = previous.map_or(&none, |replication| &replication.options);
         match name {
             "SimpleStrategy" => {
-                let factor = previous.get(FACTOR).map_or(FACTOR_DEFAULT, String::as_str).to_owned();
+                let factor = previous.get(FACTOR).cloned().unwrap_or_else(|| default_factor.to_string());
                 options.entry(FACTOR.to_owned()).or_insert(factor);
                 check_options_of(keyspace, name, &options, |key| key == FACTOR)?;
             }
             "NetworkTopologyStrategy" => {
-                expand_datacenters(&mut options, previous, datacenters)?;
+                expand_datacenters(&mut options, previous, datacenters, default_factor)?;
                 if options.is_empty() {
                     return config("Configuration for at least one datacenter must be present");
                 }
@@ -137,10 +139,11 @@ fn expand_datacenters(
     options: &mut BTreeMap<String, String>,
     previous: &BTreeMap<String, String>,
     datacenters: &[&str],
+    default_factor: u32,
 ) -> Result<()> {
     if options.is_empty() {
-        let factor = previous.get(FACTOR).map_or(FACTOR_DEFAULT, String::as_str);
-        options.insert(FACTOR.to_owned(), factor.to_owned());
+        let factor = previous.get(FACTOR).cloned().unwrap_or_else(|| default_factor.to_string());
+        options.insert(FACTOR.to_owned(), factor);
     }
     if let Some(factor) = options.remove(FACTOR) {
         check_factor(&factor)?;
@@ -188,7 +191,7 @@ mod tests {
     }
 
     fn made(pairs: &[(&str, &str)]) -> Result<Replication> {
-        Replication::from_options("ks", &map(pairs), None, &["datacenter1"])
+        Replication::from_options("ks", &map(pairs), None, &["datacenter1"], 1)
     }
 
     #[test]
@@ -199,6 +202,12 @@ mod tests {
         assert_eq!(made(&[("class", "SimpleStrategy")]).expect("valid").factor(), 1);
         let network = made(&[("class", "NetworkTopologyStrategy"), ("replication_factor", "2")]).expect("valid");
         assert_eq!(network.options, map(&[("datacenter1", "2")]));
+        let by_default = |class| {
+            let made = Replication::from_options("ks", &map(&[("class", class)]), None, &["a", "b"], 3);
+            made.expect("valid").options
+        };
+        assert_eq!(by_default("SimpleStrategy"), map(&[("replication_factor", "3")]));
+        assert_eq!(by_default("NetworkTopologyStrategy"), map(&[("a", "3"), ("b", "3")]));
     }
 
     #[test]

@@ -209,8 +209,11 @@ impl Coordinator for RequestCoordinator {
 
     fn cluster(&self) -> ClusterInfo {
         let ring = self.services.node.ring();
+        let of_ring = &self.services.config.ring;
+        let snitch = of_ring.dynamic_snitch.map_or(of_ring.snitch.class(), |_| "DynamicEndpointSnitch");
         ClusterInfo {
             name: self.services.node.identity.cluster_name.clone(),
+            snitch: snitch.to_owned(),
             data_centers: ring.data_centers().into_iter().map(str::to_owned).collect(),
             default_compaction: Arc::clone(&self.services.default_compaction),
             ring: ring.tokens().map(|(token, owner)| (token.0, format!("/{}", owner.address))).collect(),

@@ -110,6 +110,7 @@ impl Services {
             tombstone_warn: thresholds.tombstone_warn.unwrap_or(u64::MAX),
             tombstone_failure: thresholds.tombstone_failure.unwrap_or(u64::MAX),
             switches: cql::ddl::Switches {
+                default_keyspace_rf: config.schema.default_keyspace_rf,
                 drop_compact_storage: config.schema.drop_compact_storage,
                 masking: config.schema.masking,
                 cdc: config.commitlog.cdc.is_some(),

@@ -36,8 +36,9 @@ pub(super) fn create(create: &CreateKeyspace<'_>, context: &DdlContext, schema: 
             message: format!("Cannot add existing keyspace \"{name}\""),
         });
     }
+    let factor = context.switches.default_keyspace_rf;
     let (durable_writes, replication) =
-        keyspace_params(name, &options, None, &datacenters(context)).map_err(refused)?;
+        keyspace_params(name, &options, None, &datacenters(context), factor).map_err(refused)?;
     let keyspace = KeyspaceMetadata {
         name: name.to_owned(),
         durable_writes,
@@ -63,8 +64,9 @@ pub(super) fn alter(alter: &AlterKeyspace<'_>, context: &DdlContext, schema: &Sc
         return Err(CqlError::invalid(format!("Keyspace '{name}' doesn't exist")));
     };
     let previous = Some((before.durable_writes, &before.replication));
+    let factor = context.switches.default_keyspace_rf;
     let (durable_writes, replication) =
-        keyspace_params(name, &options, previous, &datacenters(context)).map_err(refused)?;
+        keyspace_params(name, &options, previous, &datacenters(context), factor).map_err(refused)?;
     let keyspace = KeyspaceMetadata { durable_writes, replication, ..KeyspaceMetadata::clone(before) };
     let event = event(SchemaChangeKind::Updated, SchemaTarget::Keyspace, name, "");
     Ok(Some((schema.with_keyspace(keyspace), event)))

@@ -215,6 +215,7 @@ fn keyspaces_types_and_indexes_are_described_as_recorded() {
         &BTreeMap::from([("class".into(), "NetworkTopologyStrategy".into()), ("datacenter1".into(), "1".into())]),
         None,
         &["datacenter1"],
+        1,
     )
     .expect("valid");
     let answer = recorded!("keyspace_mixedcase");
