@@ -36,6 +36,7 @@ pub fn functions() -> Functions<FakeNode> {
     functions
         .add(|node: &FakeNode, _: &GetNode| node.node())
         .add(|node: &FakeNode, get: &GetRing| node.ring(get))
+        .add(|node: &FakeNode, _: &GetSchemaVersions| node.schema_versions())
         .add(|node: &FakeNode, _: &GetKeyspaces| node.keyspaces())
         .add(|node: &FakeNode, _: &GetTokenFile| Ok(node.0.lock().expect("no panic inside").token_file.clone()))
         .add(|node: &FakeNode, _: &Drain| node.called("drain".to_owned()))
@@ -45,6 +46,10 @@ pub fn functions() -> Functions<FakeNode> {
         .add(|_: &FakeNode, _: &GetMessages| {
             let small = MessagePool { completed: 2, ..MessagePool::default() };
             Ok(MessagePools { small, ..MessagePools::default() })
+        })
+        .add(|_: &FakeNode, _: &GetMessageCounts| {
+            let read = MessageCounts { verb: "READ_REQ".to_owned(), received: 7, dropped: 2 };
+            Ok(vec![read, MessageCounts { verb: "PING_REQ".to_owned(), ..MessageCounts::default() }])
         })
         .add(|node: &FakeNode, _: &GetTables| node.tables())
         .add(|node: &FakeNode, _: &GetClientLatencies| node.client_latencies())
@@ -268,6 +273,7 @@ impl FakeNode {
             release_version: "5.0.8".to_owned(),
             helenus_version: "0.1.0".to_owned(),
             snitch: "org.apache.cassandra.locator.SimpleSnitch".to_owned(),
+            dynamic_snitch: true,
             partitioner: "org.apache.cassandra.dht.Murmur3Partitioner".to_owned(),
             data_center: "datacenter1".to_owned(),
             rack: "rack1".to_owned(),
@@ -308,6 +314,15 @@ impl FakeNode {
         let range = |(start, end): (&i64, &i64)| RangeInfo { start: *start, end: *end, replicas: vec![0] };
         let ranges = starts.zip(&node.tokens).map(range).collect();
         Ok(RingInfo { endpoints: vec![endpoint(node)], note: None, ranges })
+    }
+
+    fn schema_versions(&self) -> Result<Vec<SchemaVersion>> {
+        let version = |endpoint: EndpointInfo| SchemaVersion {
+            address: endpoint.address,
+            storage_port: endpoint.storage_port,
+            version: endpoint.schema_version.filter(|_| endpoint.is_up),
+        };
+        Ok(self.ring(&GetRing { keyspace: None })?.endpoints.into_iter().map(version).collect())
     }
 
     fn gossip(&self) -> Result<Vec<GossipState>> {

@@ -9,7 +9,8 @@ use std::fmt::Write;
 use crate::histogram::HistogramData;
 use crate::verb::{AdminApi, Result};
 use crate::verbs::{
-    CacheInfo, GetClientLatencies, GetCompactions, GetMetrics, GetNode, GetTables, ReplayMetrics, TableStats,
+    CacheInfo, GetClientLatencies, GetCompactions, GetMessageCounts, GetMetrics, GetNode, GetTables, MessageCounts,
+    ReplayMetrics, TableStats,
 };
 
 /// The content type of the text.
@@ -79,11 +80,24 @@ fn node(api: &dyn AdminApi, out: &mut Text) -> Result<()> {
     );
     out.one("cassandra_client_sent_bytes_total", "counter", "Bytes sent to clients.", metrics.sent_bytes as f64);
     out.family("cassandra_client_messages_total", "counter", "Requests by opcode.").by("opcode", &metrics.requests);
+    messages(api, out)?;
     out.family("cassandra_client_errors_total", "counter", "Errors answered, by name.").by("error", &metrics.errors);
     let prepared = metrics.prepared_statements as f64;
     out.one("cassandra_cql_prepared_statements", "gauge", "Prepared statements in the cache.", prepared);
     let evicted = metrics.prepared_statements_evicted as f64;
     out.one("cassandra_cql_prepared_statements_evicted_total", "counter", "Prepared statements evicted.", evicted);
+    Ok(())
+}
+
+/// Messages of other nodes; none of a node alone.
+fn messages(api: &dyn AdminApi, out: &mut Text) -> Result<()> {
+    let counts = api.ask(&GetMessageCounts {})?;
+    let by = |of: fn(&MessageCounts) -> u64| counts.iter().map(|one| (one.verb.clone(), of(one))).collect::<Vec<_>>();
+    let received = by(|one| one.received);
+    out.family("cassandra_messaging_received_total", "counter", "Messages of other nodes.").by("verb", &received);
+    let dropped = by(|one| one.dropped);
+    let help = "Messages of other nodes that were too old.";
+    out.family("cassandra_dropped_message_total", "counter", help).by("verb", &dropped);
     Ok(())
 }
 

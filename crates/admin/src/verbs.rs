@@ -27,14 +27,17 @@ pub use compaction::{
     Compact, CompactRequest, CompactionHistoryEntry, CompactionStats, GetCompactionHistory, GetCompactions,
     RunningCompaction, SetCompactionThroughput, SetConcurrentCompactors, StopRequest,
 };
-pub use gossip::{GetGossip, GetMessages, GossipChange, GossipState, MessagePool, MessagePools};
+pub use gossip::{
+    GetGossip, GetMessageCounts, GetMessages, GossipChange, GossipState, MessageCounts, MessagePool, MessagePools,
+};
 pub use hints::{GetHandoff, GetPendingHints, HandoffChange, HandoffInfo, PendingHintsInfo};
 pub use monitoring::{
     ClientLatencies, CommitLogMetrics, GetClientLatencies, GetMetrics, GetPools, GetTables, NodeMetrics, PoolStats,
     ReplayMetrics, TableStats,
 };
 pub use node::{Drain, GetKeyspaces, GetNode, GetTokenFile, KeyspaceInfo, NodeInfo, TransportChange};
-pub use ring::{EndpointInfo, EndpointState, GetRing, RangeInfo, RingInfo};
+pub(crate) use ring::join;
+pub use ring::{EndpointInfo, EndpointState, GetRing, GetSchemaVersions, RangeInfo, RingInfo, SchemaVersion};
 pub use sampling::{
     GetSamplingJobs, SAMPLERS, Sample, SampleRequest, SamplerInfo, Samples, ScheduleSampling, StopSampling,
 };
@@ -68,12 +71,14 @@ verbs! {
     GetNode => NodeInfo, "node", Reads;
     GetKeyspaces => Vec<KeyspaceInfo>, "keyspaces", Reads;
     GetRing => RingInfo, "ring", Reads;
+    GetSchemaVersions => Vec<SchemaVersion>, "schema_versions", Reads;
     GetTokenFile => Option<String>, "token_file", Reads;
     Drain => (), "drain", Changes;
     TransportChange => (), "change_transport", Changes;
     GetGossip => Vec<GossipState>, "gossip", Reads;
     GossipChange => (), "change_gossip", Changes;
     GetMessages => MessagePools, "messages", Reads;
+    GetMessageCounts => Vec<MessageCounts>, "message_counts", Reads;
 
     GetTables => Vec<TableStats>, "tables", Reads;
     GetClientLatencies => ClientLatencies, "client_latencies", Reads;

@@ -93,6 +93,13 @@ pub(crate) fn local_table(engine: &Engine) -> Arc<TableMetadata> {
     Arc::clone(engine.schema().table("system", "local").expect("a built-in table"))
 }
 
+/// Whether the directory has tokens: the node was started before, here or as Cassandra.
+pub fn has_tokens(engine: &Engine) -> Result<bool, NodeError> {
+    let table = local_table(engine);
+    let saved = system_rows::read(engine, &table, Some(system_rows::partition_key(&table, &[b"local"])))?;
+    Ok(saved.first().is_some_and(|(_, row)| !saved_tokens(&table, row).is_empty()))
+}
+
 impl Identity {
     /// As the directory has it; where it has none, a new one.
     pub(crate) fn find(

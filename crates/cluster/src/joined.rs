@@ -1,14 +1,27 @@
 //! The place of a node among the others, as state. The verbs are in [`crate::membership`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 
+use arc_swap::ArcSwap;
 use env::Wake;
 use membership::{Introduction, Membership, Messenger};
 
+use crate::dynamic_snitch::DynamicSnitch;
 use crate::schema_inbox::SchemaInbox;
+
+/// Looks up the addresses of the seeds. Blocks while name servers are asked.
+#[derive(Clone)]
+pub struct SeedNames(pub Arc<dyn Fn() -> Vec<SocketAddr> + Send + Sync>);
+
+impl fmt::Debug for SeedNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SeedNames")
+    }
+}
 
 /// The place of a node among the others; empty while it is alone.
 #[derive(Default)]
@@ -23,10 +36,16 @@ pub(crate) struct Joined {
     pub(crate) listener: OnceLock<Box<Listener>>,
     /// The values that this node tells of itself when gossip is begun again.
     pub(crate) introduction: OnceLock<Introduction>,
-    /// Places of nodes that the snitch's file names.
-    pub(crate) places: OnceLock<Places>,
+    /// Places of nodes that the snitch's file names; replaced when the file changes.
+    pub(crate) places: ArcSwap<Places>,
     /// The way to the task that exchanges schemas. Set before the node joins.
     pub(crate) exchange: OnceLock<SchemaInbox>,
+    /// Looks up the seeds; not set: they have no names.
+    pub(crate) seed_names: OnceLock<SeedNames>,
+    /// Members to which drivers may not connect (RPC_READY): they lead no counters.
+    pub(crate) unready: ArcSwap<HashSet<SocketAddr>>,
+    /// Orders replicas by their latencies; not set: `dynamic_snitch: false`, or the node is alone.
+    pub(crate) dynamic_snitch: OnceLock<DynamicSnitch>,
     /// Every schema that a neighbour has told of is here.
     pub(crate) is_schema_settled: AtomicBool,
 }

@@ -7,12 +7,14 @@
 //! Knows nothing of CQL or of connections: `server::coordinator` puts these verbs behind the trait
 //! that statements use.
 
+pub mod allocation;
 mod batch_replay;
 pub mod batchlog;
 pub mod clock;
 mod clock_mark;
 pub mod compaction_history;
 pub mod coordinator;
+mod dynamic_snitch;
 pub mod error;
 mod explain;
 pub mod handoff;
@@ -46,9 +48,10 @@ mod testing;
 pub use clock::{TimeUuids, WriteClock};
 pub use coordinator::acknowledgement::Acknowledgement;
 pub use coordinator::error::{FailedAnswers, FailedCas, FailedRead, FailedWrite, RequestError};
+pub use dynamic_snitch::DynamicSnitchOptions;
 pub use error::NodeError;
 pub use identity::{Identity, IdentityOptions};
-pub use joined::{Places, RingEvent};
+pub use joined::{Places, RingEvent, SeedNames};
 pub use membership::JoinSettings;
 pub use node::{Node, ProtectionLimits, Timeouts};
 pub use replica::apply::WriteError;

@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use gossip::{Event, Gossip, Options};
 use internode::payload::gossip::ApplicationState;
-use internode::{Envelope, LinkType, MessagingVersion};
+use internode::{Envelope, LinkType, MessagingVersion, Verb};
 use links::{Encryption, LinkOptions, Peer, Scope};
 use membership::{Follower, Introduction, JoinError, JoinOptions, Membership, Messenger};
 
+use crate::dynamic_snitch::{DynamicSnitch, DynamicSnitchOptions};
 use crate::identity::RELEASE_VERSION;
-use crate::joined::Places;
+use crate::joined::{Places, SeedNames};
 use crate::node::Node;
 use crate::{peers, serve};
 
@@ -24,6 +25,8 @@ use crate::{peers, serve};
 pub struct JoinSettings {
     /// Addresses of seeds, this node among them or not (`seed_provider`).
     pub seeds: Vec<SocketAddr>,
+    /// Looks the seeds up again; None: their addresses are for ever.
+    pub seed_names: Option<SeedNames>,
     /// The messaging version of the ring (`storage_compatibility_mode`).
     pub version: MessagingVersion,
     /// The links that this node compresses when it opens them (`internode_compression`).
@@ -42,8 +45,38 @@ pub struct JoinSettings {
     pub convict_threshold: f64,
     /// The SSTable versions that this node writes and reads, as gossip tells them.
     pub sstable_versions: String,
+    /// Links to nodes of this data center go to the internal addresses that they tell
+    /// (`prefer_local`).
+    pub prefers_local: bool,
+    /// This node tells its listen address to its data center, beside the broadcast address.
+    pub tells_internal_address: bool,
+    /// How replicas are ordered by their latencies; None: they are not (`dynamic_snitch: false`).
+    pub dynamic_snitch: Option<DynamicSnitchOptions>,
     /// The places of nodes that a file names (PropertyFileSnitch); empty: nodes tell theirs.
     pub places: Places,
+}
+
+impl JoinSettings {
+    /// The options of links of a node with these addresses.
+    pub(crate) fn links(&self, listen: SocketAddr, local: SocketAddr) -> LinkOptions {
+        LinkOptions {
+            listen,
+            local,
+            version: self.version,
+            compression: self.compression,
+            encryption: self.encryption.clone(),
+            user_timeout: self.user_timeout,
+            queue: self.queue,
+            reserve: self.reserve,
+        }
+    }
+
+    /// The options of gossip of a node of this cluster.
+    pub(crate) fn gossip(&self, local: SocketAddr, cluster: &str) -> Options {
+        let mut gossip = Options::new(local, cluster, self.seeds.clone());
+        gossip.convict_threshold = self.convict_threshold;
+        gossip
+    }
 }
 
 impl Node {
@@ -62,33 +95,34 @@ impl Node {
         self.joined.membership.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Joins the ring as a member that has its data already. The ring snapshot has the others when
-    /// this returns. Drivers are told that they may connect by [`Membership::set_ready`].
+    /// Joins the ring as a member that has its data already. A node that is new in it takes over
+    /// the schema before the others see it as a member: they would ask it for tables that it does
+    /// not know. The ring snapshot has the others when this returns. Drivers are told that they may
+    /// connect by [`Membership::set_ready`].
     pub async fn join(self: &Arc<Self>, settings: JoinSettings) -> Result<(), JoinError> {
         self.keep_identity().await?;
         let identity = &self.identity;
-        let cluster = &identity.cluster_name;
-        let mut gossip = Options::new(identity.broadcast, cluster, settings.seeds);
-        gossip.convict_threshold = settings.convict_threshold;
-        let introduction = self.introduction(settings.version, settings.sstable_versions);
+        let gossip = settings.gossip(identity.broadcast, &identity.cluster_name);
+        let links = settings.links(identity.listen, identity.broadcast);
+        let internal = settings.tells_internal_address.then_some(identity.listen);
+        let introduction = Introduction { internal, ..self.introduction(settings.version, settings.sstable_versions) };
         let _ = self.joined.introduction.set(introduction.clone());
         let options = JoinOptions {
-            links: LinkOptions {
-                listen: identity.listen,
-                local: identity.broadcast,
-                version: settings.version,
-                compression: settings.compression,
-                encryption: settings.encryption,
-                user_timeout: settings.user_timeout,
-                queue: settings.queue,
-                reserve: settings.reserve,
-            },
+            links,
             gossip,
             generation: i32::try_from(identity.generation).unwrap_or(i32::MAX),
-            introduction,
+            is_member: identity.is_bootstrapped,
+            prefers_local: settings.prefers_local,
+            introduction: introduction.clone(),
             remembered: peers::remembered(&self.engine, identity.broadcast),
         };
-        let _ = self.joined.places.set(settings.places);
+        self.joined.places.store(Arc::new(settings.places));
+        if let Some(names) = settings.seed_names {
+            let _ = self.joined.seed_names.set(names);
+        }
+        if let Some(options) = settings.dynamic_snitch {
+            let _ = self.joined.dynamic_snitch.set(DynamicSnitch::new(&self.env, options));
+        }
         let follower = Arc::new(Following(Arc::downgrade(self)));
         // otherwise a node that dies now would come back as another, with its address taken
         if let Err(error) = self.engine.log.sync().await {
@@ -99,11 +133,21 @@ impl Node {
         membership.with_gossip(|gossip| self.follow(gossip));
         let _ = self.this.set(Arc::downgrade(self));
         let _ = self.joined.messenger.set(membership.messenger());
-        *self.joined.membership.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(membership));
-        self.write_bootstrapped();
+        let membership = Arc::new(membership);
+        *self.joined.membership.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&membership));
         self.keep_peers();
         self.tell_schema_version();
         self.wait_for_first_schema().await;
+        if !self.identity.is_bootstrapped {
+            // the schema is there before the task that took it over has told of it
+            self.tell_schema_version();
+            membership.become_member(&introduction);
+            // the others are to know it before drivers do
+            if self.ring().endpoints().len() > 1 {
+                self.env.sleep(gossip::options::ROUND).await;
+            }
+        }
+        self.write_bootstrapped();
         Ok(())
     }
 
@@ -128,6 +172,7 @@ impl Node {
             rack: identity.rack.clone(),
             release_version: RELEASE_VERSION.to_owned(),
             native: identity.native,
+            internal: None,
             schema: types::literal::print_uuid(&self.schema().version),
             version,
             sstable_versions,
@@ -167,6 +212,18 @@ impl Follower for Following {
 
     fn schema_version(&self) -> [u8; 16] {
         self.0.upgrade().map(|node| node.schema().version).unwrap_or_default()
+    }
+
+    fn seeds(&self) -> Option<Vec<SocketAddr>> {
+        let names = self.0.upgrade()?.joined.seed_names.get()?.clone();
+        Some((names.0)())
+    }
+
+    fn measured(&self, peer: SocketAddr, verb: Verb, latency: Duration) {
+        let node = self.0.upgrade();
+        if let Some(snitch) = node.as_ref().and_then(|node| node.joined.dynamic_snitch.get()) {
+            snitch.measured(peer, verb, latency);
+        }
     }
 
     fn requested(&self, via: &Messenger, from: &Peer, link: LinkType, message: Envelope) -> bool {

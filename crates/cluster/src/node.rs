@@ -91,7 +91,7 @@ pub struct Node {
     /// Marks how far it is.
     pub(crate) _clock_mark: Option<Wake>,
     /// Keeps `system.size_estimates`.
-    pub(crate) _size_estimates: Option<Wake>,
+    pub(crate) size_estimates: OnceLock<Wake>,
     /// Ids.
     pub uuids: TimeUuids,
     pub(crate) timeouts: ArcSwap<Timeouts>,

@@ -2,6 +2,10 @@
 //! range of the ring, and how large they are. Connectors such as Spark's cut their scans by these
 //! tables.
 //!
+//! Of each table the ranges count for which this node stands first: in the ring of the keyspace
+//! (size_estimates, and `primary` of table_estimates), and in the ring of its own data center
+//! (`local_primary`).
+//!
 //! Recorded 30 s after a start and then every 5 minutes, from the statistics of the SSTables: what
 //! is only in memtables does not count, and no data is read. The rows of a table are written again
 //! only when they have changed, so that a node at rest stays at rest. The rows of dropped tables
@@ -17,7 +21,9 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use env::{Next, Wake};
+use env::Next;
+use ring::Ring;
+use ring::primary::Ranges;
 use rows::{Cell, ClusteringValues, DeletionTime, Liveness, Mutation, PartitionUpdate, ReadError, Row, Slice};
 use schema::{TableKind, TableMetadata};
 use sstable::SSTable;
@@ -25,6 +31,7 @@ use storage::Engine;
 use types::Token;
 
 use crate::clock::WriteClock;
+use crate::node::Node;
 use crate::system_rows;
 
 /// Time between the start and the first record.
@@ -32,8 +39,8 @@ const FIRST_AFTER: Duration = Duration::from_secs(30);
 /// Time between one record and the next.
 const PERIOD: Duration = Duration::from_secs(5 * 60);
 
-/// `range_type` of `table_estimates`: ranges whose first replica is this node, in the ring and in
-/// its own data center. As long as the ring has one node both are all ranges.
+/// `range_type` of `table_estimates`: ranges of which this node is the primary replica, and those
+/// that its tokens cut out of its own data center.
 const RANGE_TYPES: [&str; 2] = ["primary", "local_primary"];
 
 /// Partitions in a range, and the mean of their bytes.
@@ -47,46 +54,54 @@ struct Estimate {
 /// start and end of the range.
 type Estimates = BTreeMap<Vec<String>, Estimate>;
 
-/// Starts the task; None where nothing may be written. The task ends with the engine, or when the
-/// [`Wake`] is dropped.
-pub(crate) fn keep(engine: &Arc<Engine>, tokens: &[Token], clock: &Arc<WriteClock>) -> Option<Wake> {
-    if engine.options.read_only {
-        return None;
-    }
-    let (weak, clock): (Weak<Engine>, _) = (Arc::downgrade(engine), Arc::clone(clock));
-    let ranges = ranges(tokens);
-    let mut has_waited = false;
-    let step = move || {
-        if !std::mem::replace(&mut has_waited, true) {
-            return Next::After(FIRST_AFTER);
+impl Node {
+    /// Starts the task, unless nothing may be written. The task ends with the node.
+    pub(crate) fn keep_size_estimates(self: &Arc<Self>) {
+        if self.engine.options.read_only {
+            return;
         }
-        let Some(engine) = weak.upgrade().filter(|engine| !engine.is_draining()) else { return Next::Done };
-        record(&engine, &ranges, &clock);
-        Next::After(PERIOD)
-    };
-    let wake = engine.env.tasks.background("estimates", Box::new(step));
-    wake.wake();
-    Some(wake)
+        let weak: Weak<Self> = Arc::downgrade(self);
+        let mut has_waited = false;
+        let step = move || {
+            if !std::mem::replace(&mut has_waited, true) {
+                return Next::After(FIRST_AFTER);
+            }
+            let Some(node) = weak.upgrade().filter(|node| !node.engine.is_draining()) else { return Next::Done };
+            record(&node.engine, &node.ring(), &node.clock);
+            Next::After(PERIOD)
+        };
+        let wake = self.env.tasks.background("estimates", Box::new(step));
+        wake.wake();
+        let _ = self.size_estimates.set(wake);
+    }
 }
 
-/// The ranges that the tokens of a ring cut it into, `(start, end]`. The one over the end of the
-/// ring is cut there: the least token stands for both ends.
-fn ranges(tokens: &[Token]) -> Vec<(Token, Token)> {
-    let mut tokens = tokens.to_vec();
-    tokens.sort_unstable();
-    tokens.dedup();
+/// The ranges of this node for a keyspace, by [`RANGE_TYPES`]; none where nobody knows where the
+/// keyspace lies.
+fn ranges(ring: &Ring, keyspace: &str) -> [Ranges; 2] {
+    let primary = ring.placement(keyspace).map(|placement| placement.primary_ranges(ring.local_id()));
+    [primary.unwrap_or_default(), ring.local_primary_ranges()].map(|ranges| unwrapped(&ranges))
+}
+
+/// Ranges in the order of their starts, the one over the end of the ring cut there: the least token
+/// stands for both ends.
+fn unwrapped(ranges: &[(Token, Token)]) -> Ranges {
     let least = Token(i64::MIN);
-    let starts = std::iter::once(least).chain(tokens.iter().copied());
-    let ends = tokens.iter().copied().chain(std::iter::once(least));
-    starts.zip(ends).filter(|(start, end)| start != end || tokens.is_empty()).collect()
+    let halves = ranges.iter().flat_map(|(start, end)| match start < end {
+        true => vec![(*start, *end)],
+        false => vec![(*start, least), (least, *end)],
+    });
+    let mut unwrapped: Ranges = halves.filter(|(start, end)| start != end).collect();
+    unwrapped.sort_unstable();
+    unwrapped
 }
 
 /// Writes what has changed since the last record.
-fn record(engine: &Engine, ranges: &[(Token, Token)], clock: &WriteClock) {
+fn record(engine: &Engine, ring: &Ring, clock: &WriteClock) {
     for (name, types) in [("size_estimates", &[][..]), ("table_estimates", &RANGE_TYPES[..])] {
         let schema = engine.schema();
         let Some(target) = schema.table("system", name) else { continue };
-        let written = changes(engine, target, ranges, types, clock).map(|mutations| engine.apply(&mutations));
+        let written = changes(engine, target, ring, types, clock).map(|mutations| engine.apply(&mutations));
         match written {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => tracing::warn!(%error, table = name, "estimates cannot be written"),
@@ -98,7 +113,7 @@ fn record(engine: &Engine, ranges: &[(Token, Token)], clock: &WriteClock) {
 fn changes(
     engine: &Engine,
     target: &Arc<TableMetadata>,
-    ranges: &[(Token, Token)],
+    ring: &Ring,
     types: &[&str],
     clock: &WriteClock,
 ) -> Result<Vec<Mutation>, ReadError> {
@@ -112,8 +127,9 @@ fn changes(
             continue;
         }
         let name = (table.keyspace.clone(), table.name.clone());
-        let now = estimates(&store.view().sstables, ranges, types);
-        if old.remove(&name).as_ref() != Some(&now) {
+        let now = estimates(&store.view().sstables, &ranges(ring, &table.keyspace), types);
+        // a table without ranges here has no rows
+        if old.remove(&name).unwrap_or_default() != now {
             mutations.push(replacement(engine, target, &name, &now, clock));
         }
     }
@@ -143,18 +159,14 @@ fn recorded(engine: &Engine, target: &Arc<TableMetadata>) -> Result<BTreeMap<(St
     Ok(recorded)
 }
 
-fn estimates(sstables: &[Arc<SSTable>], ranges: &[(Token, Token)], types: &[&str]) -> Estimates {
+/// The estimates by `types`; without types those of the primary ranges.
+fn estimates(sstables: &[Arc<SSTable>], ranges: &[Ranges; 2], types: &[&str]) -> Estimates {
     let mut estimates = Estimates::new();
-    for (start, end) in ranges {
-        let estimate = estimate(sstables, *start, *end);
+    let by_type = types.iter().map(Some).chain(types.is_empty().then_some(None)).zip(ranges);
+    for (range_type, (start, end)) in by_type.flat_map(|(of, ranges)| ranges.iter().map(move |range| (of, range))) {
         let bounds = [start.0.to_string(), end.0.to_string()];
-        if types.is_empty() {
-            estimates.insert(bounds.to_vec(), estimate);
-        }
-        for range_type in types {
-            let clustering = std::iter::once((*range_type).to_owned()).chain(bounds.iter().cloned()).collect();
-            estimates.insert(clustering, estimate);
-        }
+        let clustering = range_type.map(|name| (*name).to_owned()).into_iter().chain(bounds).collect();
+        estimates.insert(clustering, estimate(sstables, *start, *end));
     }
     estimates
 }
@@ -212,31 +224,60 @@ fn replacement(
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
     use std::path::Path;
 
     use env::sim::{DATA, Sim};
+    use ring::{Endpoint, EndpointId, Replication, State};
     use storage::EngineOptions;
 
     use super::*;
     use crate::system_rows::SystemRow;
+    use crate::testing::SimNode;
 
     const LEAST: Token = Token(i64::MIN);
 
+    /// This node with these tokens, and another one with others.
+    fn ring_of(own: &[i64], others: &[i64]) -> Ring {
+        let endpoint = |number: u8, tokens: &[i64]| {
+            let address = SocketAddr::from(([10, 0, 0, number], 7000));
+            Endpoint {
+                address,
+                native: address,
+                host_id: [number; 16],
+                data_center: "dc".to_owned(),
+                rack: "rack".to_owned(),
+                tokens: tokens.iter().copied().map(Token).collect(),
+                is_up: true,
+                state: State::Normal,
+            }
+        };
+        let keyspaces = [("system_auth".to_owned(), Ok(Replication::Simple { factor: 2 }))];
+        Ring::new(vec![endpoint(1, own), endpoint(2, others)], EndpointId(0)).with_keyspaces(keyspaces)
+    }
+
     #[test]
-    fn ranges_tile_the_ring() {
-        assert_eq!(ranges(&[]), [(LEAST, LEAST)]);
-        assert_eq!(ranges(&[Token(5)]), [(LEAST, Token(5)), (Token(5), LEAST)]);
-        assert_eq!(
-            ranges(&[Token(7), Token(-3), Token(7)]),
-            [(LEAST, Token(-3)), (Token(-3), Token(7)), (Token(7), LEAST)]
-        );
+    fn ranges_are_those_of_this_node() {
+        let of = |own: &[i64], others: &[i64]| {
+            let [primary, local] = ranges(&ring_of(own, others), "system_auth");
+            assert_eq!(primary, local, "one data center");
+            primary
+        };
+        let least = LEAST.0;
+        let tokens =
+            |pairs: &[(i64, i64)]| pairs.iter().map(|(start, end)| (Token(*start), Token(*end))).collect::<Ranges>();
+        assert_eq!(of(&[5], &[]), tokens(&[(least, 5), (5, least)]));
+        assert_eq!(of(&[7, -3], &[]), tokens(&[(least, -3), (-3, 7), (7, least)]));
+        assert_eq!(of(&[7, -3], &[0]), tokens(&[(least, -3), (0, 7), (7, least)]));
+        assert_eq!(of(&[least, 4], &[0]), tokens(&[(least, least), (0, 4), (4, least)])[1..]);
+        assert_eq!(ranges(&ring_of(&[5], &[]), "nowhere")[0], []);
     }
 
     struct Fixture {
         sim: Sim,
         engine: Arc<Engine>,
         clock: Arc<WriteClock>,
-        ranges: Vec<(Token, Token)>,
+        ring: Ring,
     }
 
     impl Fixture {
@@ -244,8 +285,8 @@ mod tests {
             let sim = Sim::new(1);
             let engine = storage::open(&sim.env(), EngineOptions::beneath(Path::new(DATA))).expect("a disk").0;
             let clock = Arc::new(WriteClock::after(&engine.env, 0));
-            let ranges = ranges(&[Token(-(1 << 62)), Token(0), Token(1 << 62)]);
-            Self { sim, engine, clock, ranges }
+            let ring = ring_of(&[-(1 << 62), 0, 1 << 62], &[]);
+            Self { sim, engine, clock, ring }
         }
 
         /// So many roles, in SSTables.
@@ -273,7 +314,7 @@ mod tests {
         let fixture = Fixture::new();
         for from in [0, 400] {
             fixture.write_roles(from, 400);
-            record(&fixture.engine, &fixture.ranges, &fixture.clock);
+            record(&fixture.engine, &fixture.ring, &fixture.clock);
         }
         let estimates = fixture.of_roles("size_estimates");
         assert_eq!(estimates.len(), 4);
@@ -295,9 +336,9 @@ mod tests {
     fn a_node_at_rest_writes_nothing_and_tables_that_are_gone_are_removed() {
         let fixture = Fixture::new();
         fixture.write_roles(0, 10);
-        record(&fixture.engine, &fixture.ranges, &fixture.clock);
+        record(&fixture.engine, &fixture.ring, &fixture.clock);
         let position = fixture.engine.log.position();
-        record(&fixture.engine, &fixture.ranges, &fixture.clock);
+        record(&fixture.engine, &fixture.ring, &fixture.clock);
         assert_eq!(fixture.engine.log.position(), position);
         let schema = fixture.engine.schema();
         let target = schema.table("system", "size_estimates").expect("built in");
@@ -306,21 +347,18 @@ mod tests {
         let written = replacement(&fixture.engine, target, &gone, &one, &fixture.clock);
         fixture.engine.apply(&[written]).expect("written");
         assert_eq!(recorded(&fixture.engine, target).expect("readable").get(&gone), Some(&one));
-        record(&fixture.engine, &fixture.ranges, &fixture.clock);
+        record(&fixture.engine, &fixture.ring, &fixture.clock);
         assert_eq!(recorded(&fixture.engine, target).expect("readable").get(&gone), None);
     }
 
     #[test]
     fn the_task_records_half_a_minute_after_a_start() {
-        let fixture = Fixture::new();
-        let wake = keep(&fixture.engine, &[Token(0)], &fixture.clock);
-        fixture.write_roles(0, 10);
-        assert!(fixture.of_roles("size_estimates").is_empty());
-        fixture.sim.advance(FIRST_AFTER);
-        fixture.sim.run_until_idle();
-        let estimates = fixture.of_roles("size_estimates");
-        let partitions: i64 = estimates.values().map(|one| one.partitions).sum();
-        assert_eq!((estimates.len(), partitions), (2, 10));
-        drop(wake);
+        let machine = SimNode::new(Duration::from_secs(2));
+        machine.sim.block_on(async { machine.node.engine.apply(&[machine.role(1, 10)]) }).expect("written");
+        machine.sim.run_until_idle();
+        assert_eq!(machine.count("system", "size_estimates"), 0);
+        machine.sim.advance(FIRST_AFTER);
+        machine.sim.run_until_idle();
+        assert!(machine.count("system", "size_estimates") > 4, "five ranges of each table");
     }
 }

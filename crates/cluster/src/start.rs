@@ -18,7 +18,7 @@ use crate::node::{Node, Timeouts};
 use crate::replica::Replica;
 use crate::serving::Serving;
 use crate::stripes::Stripes;
-use crate::{clock_mark, compaction_history, size_estimates, topology, traces};
+use crate::{clock_mark, compaction_history, topology, traces};
 
 impl Node {
     /// A node on an engine: finds or makes its identity, writes `system.local`, applies batches
@@ -30,7 +30,6 @@ impl Node {
         let identity = Identity::find(&engine, &env, &uuids, options)?;
         engine.set_host_id(identity.host_id);
         compaction_history::keep(&engine);
-        let size_estimates = size_estimates::keep(&engine, &identity.tokens, &clock);
         let timeouts = ArcSwap::from_pointee(timeouts);
         let (counter_locks, partition_locks) = (Stripes::default(), Stripes::default());
         let schema_changes = Arc::default();
@@ -43,7 +42,7 @@ impl Node {
             identity,
             clock,
             _clock_mark: clock_mark,
-            _size_estimates: size_estimates,
+            size_estimates: OnceLock::new(),
             uuids,
             timeouts,
             trace_ttl: AtomicU32::new(traces::TTL_DEFAULT),
@@ -69,6 +68,7 @@ impl Node {
         node.write_local()?;
         let node = Arc::new(node);
         node.keep_replaying_batches();
+        node.keep_size_estimates();
         Ok(node)
     }
 

@@ -3,7 +3,7 @@
 
 mod ring;
 
-pub(crate) use ring::SimRing;
+pub(crate) use ring::{SNITCH_RESET, SimRing};
 
 use std::future::Future;
 use std::path::Path;

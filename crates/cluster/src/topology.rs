@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use gossip::{Gossip, Status};
 use internode::payload::gossip::tokens::tokens_of;
@@ -14,7 +15,9 @@ use ring::{Endpoint, EndpointId, Replication, Ring, State};
 use schema::Schema;
 use types::Token;
 
+use crate::dynamic_snitch::Severities;
 use crate::identity::Identity;
+use crate::joined::Places;
 use crate::node::Node;
 
 /// The ring of a node alone.
@@ -36,7 +39,7 @@ fn endpoint_of_this(identity: &Identity) -> Endpoint {
 }
 
 /// An endpoint as gossip tells of it; `None`: it is no member of the ring, or has not told enough.
-fn endpoint_of(address: SocketAddr, told: &EndpointState, is_alive: bool) -> Option<Endpoint> {
+pub(crate) fn endpoint_of(address: SocketAddr, told: &EndpointState, is_alive: bool) -> Option<Endpoint> {
     let status = Status::of(told)?;
     let state = match status {
         Status::Normal | Status::Shutdown | Status::Removing => State::Normal,
@@ -95,6 +98,13 @@ impl Node {
         if self.ring.load().endpoints() != endpoints {
             self.ring.rcu(|ring| ring.with_endpoints(endpoints.clone(), EndpointId(0)));
         }
+        let unready = unready(gossip);
+        if **self.joined.unready.load() != unready {
+            self.joined.unready.store(Arc::new(unready));
+        }
+        if let Some(snitch) = self.joined.dynamic_snitch.get() {
+            snitch.set_severities(severities(gossip));
+        }
         if let Some(task) = self.joined.peers.get() {
             task.wake();
         }
@@ -102,11 +112,53 @@ impl Node {
 
     /// The endpoint where the snitch's file places it.
     fn placed(&self, endpoint: Endpoint) -> Endpoint {
-        match self.joined.places.get().and_then(|places| places.of(endpoint.address.ip())) {
+        match self.joined.places.load().of(endpoint.address.ip()) {
             Some((data_center, rack)) => Endpoint { data_center: data_center.clone(), rack: rack.clone(), ..endpoint },
             None => endpoint,
         }
     }
+}
+
+impl Node {
+    /// The snitch's file names other places now. Refused where a node that is up would stand
+    /// somewhere else: its data would be looked for where it is not. Agrees with
+    /// `PropertyFileSnitch.reloadConfiguration`.
+    pub fn replace_places(&self, places: Places) -> Result<(), String> {
+        let (ring, former) = (self.ring(), self.joined.places.load());
+        for endpoint in ring.endpoints().iter().filter(|endpoint| endpoint.is_up) {
+            let (before, after) = (former.of(endpoint.address.ip()), places.of(endpoint.address.ip()));
+            if before != after {
+                let name = |place: Option<&(String, String)>| {
+                    place.map_or_else(|| "none".to_owned(), |(data_center, rack)| format!("{data_center}:{rack}"))
+                };
+                return Err(format!(
+                    "Cannot update data center or rack from {} to {} for live host {}, property file NOT RELOADED",
+                    name(before),
+                    name(after),
+                    endpoint.address
+                ));
+            }
+        }
+        self.joined.places.store(Arc::new(places));
+        if let Some(messenger) = self.members() {
+            messenger.with_gossip(|gossip| self.follow(gossip));
+        }
+        Ok(())
+    }
+}
+
+/// The endpoints that do not say that drivers may connect (RPC_READY).
+fn unready(gossip: &Gossip) -> HashSet<SocketAddr> {
+    let is_ready = |told: &EndpointState| told.value(ApplicationState::RpcReady) == Some("true");
+    gossip.peers().iter().filter(|(_, peer)| !is_ready(&peer.state)).map(|(address, _)| *address).collect()
+}
+
+/// The severities that endpoints tell of themselves (SEVERITY), without those of 0.
+fn severities(gossip: &Gossip) -> Severities {
+    let of = |told: &EndpointState| {
+        told.value(ApplicationState::Severity)?.parse().ok().filter(|told: &f64| told.is_finite() && *told != 0.0)
+    };
+    gossip.peers().iter().filter_map(|(address, peer)| Some((*address, of(&peer.state)?))).collect()
 }
 
 /// The endpoints of the ring, this node first, the others by address. A host id that two endpoints
@@ -137,14 +189,13 @@ fn without_conflicts(this: (i32, Endpoint), mut others: Vec<(i32, Endpoint)>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
     use std::time::Duration;
 
     use schema::KeyspaceMetadata;
     use types::Consistency;
 
     use crate::coordinator::error::RequestError;
-    use crate::testing::SimNode;
+    use crate::testing::{SimNode, SimRing};
 
     fn endpoint(number: u8, tokens: &[i64]) -> Endpoint {
         let address = SocketAddr::from(([10, 0, 0, number], 7000));
@@ -175,6 +226,30 @@ mod tests {
         ];
         let kept = without_conflicts(this.clone(), others);
         assert_eq!(kept, [this.1, endpoint(2, &[3]), moved, endpoint(5, &[9]), joining]);
+    }
+
+    /// A file that moves a node that is up is refused; one that moves a node that is down counts.
+    #[test]
+    fn places_are_replaced_unless_a_live_node_would_move() {
+        let mut ring = SimRing::new(3, &["dc1", "dc1", "dc1"]);
+        let places = |rack: &str| {
+            let default = Some(("dc1".to_owned(), "rack1".to_owned()));
+            let by_address = [(ring.address(2).ip(), ("dc1".to_owned(), rack.to_owned()))].into();
+            Places { by_address, default }
+        };
+        let (first, second) = (places("rack1"), places("rack2"));
+        let of_third = |ring: &SimRing| {
+            let (now, address) = (ring.node(0).ring(), ring.address(2));
+            now.endpoints().iter().find(|endpoint| endpoint.address == address).map(|endpoint| endpoint.rack.clone())
+        };
+        ring.node(0).joined.places.store(Arc::new(first));
+        let refused = ring.node(0).replace_places(second.clone()).expect_err("it is up");
+        assert!(refused.starts_with("Cannot update data center or rack from dc1:rack1 to dc1:rack2"), "{refused}");
+        assert_eq!(of_third(&ring).as_deref(), Some("rack1"));
+        ring.kill(2);
+        ring.agree();
+        ring.node(0).replace_places(second).expect("it is down");
+        assert_eq!(of_third(&ring).as_deref(), Some("rack2"));
     }
 
     /// A keyspace is on the ring when its CREATE is answered; one that cannot be placed is refused

@@ -82,6 +82,11 @@ pub struct Gossip {
 }
 
 impl Gossip {
+    /// The seeds have these addresses now.
+    pub fn set_seeds(&mut self, seeds: Vec<SocketAddr>) {
+        self.options.seeds = seeds;
+    }
+
     /// Knows nobody yet.
     pub fn new(options: Options, local: Local) -> Self {
         Self {

@@ -1,11 +1,12 @@
 //! The configuration of a node: cassandra.yaml, the files beside it, and the command line.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use config::{ARCHIVING_FILE, Archiving, Config, Location, Place};
+use config::{ARCHIVING_FILE, Archiving, Config, Located, Location, Place, Snitch};
 use env::Env;
 
 use crate::arguments::Serve;
+use crate::metadata_service::MetadataService;
 
 /// The most bytes that a cassandra.yaml, or a file beside it, may have.
 const CONFIG_SIZE_MAX: u64 = 16 << 20;
@@ -26,8 +27,44 @@ pub fn load(env: &Env, options: &Serve) -> Result<Config, String> {
         config = read(&settings).map_err(|error| error.to_string())?;
     }
     config.commitlog.archiving = options.config.as_deref().map_or(Ok(None), |path| archiving(env, path))?;
+    let snitch = config.ring.snitch;
+    if snitch.is_of_cloud() {
+        let Located { place, public } = located(env, options, snitch)?;
+        if let Some(address) = public {
+            // the settings of a command line count more than the file
+            settings.push(format!("broadcast_address={address}"));
+            if !config.is_set("broadcast_rpc_address") {
+                settings.push(format!("broadcast_rpc_address={address}"));
+            }
+            let archiving = config.commitlog.archiving.take();
+            config = read(&settings).map_err(|error| error.to_string())?;
+            config.commitlog.archiving = archiving;
+        }
+        let prefers_local = snitch == Snitch::Ec2MultiRegion;
+        config.ring.location = Location { own: Some(place), prefers_local, ..Location::default() };
+        return Ok(config);
+    }
     config.ring.location = location(env, options, &config)?;
+    config.ring.topology_file = topology_file(options, snitch);
     Ok(config)
+}
+
+/// The file that is read again while the node runs.
+fn topology_file(options: &Serve, snitch: Snitch) -> Option<PathBuf> {
+    let file = snitch.file().filter(|_| snitch == Snitch::PropertyFile)?;
+    options.config.as_deref().map(|config| config.with_file_name(file))
+}
+
+/// The answers of the metadata service of the cloud. The properties beside cassandra.yaml may be
+/// missing, as in Cassandra.
+fn located(env: &Env, options: &Serve, snitch: Snitch) -> Result<Located, String> {
+    let path = options.config.as_deref().zip(snitch.file()).map(|(config, file)| config.with_file_name(file));
+    let text = match path.filter(|path| env.disk.exists(path)) {
+        Some(path) => read(env, &path)?,
+        None => String::new(),
+    };
+    let found = config::locate(snitch, &text, &mut MetadataService { env });
+    found.map_err(|why| format!("endpoint_snitch: {}: {why}", snitch.class()))
 }
 
 /// The options of the command line as settings of the configuration. What `--seeds` implies comes
@@ -69,6 +106,10 @@ fn location(env: &Env, options: &Serve, config: &Config) -> Result<Location, Str
         return Ok(Location { own: Some(own), ..Location::default() });
     }
     let snitch = config.ring.snitch;
+    if snitch == Snitch::RackInferring {
+        let own = Some(config::inferred(config.broadcast_address));
+        return Ok(Location { own, ..Location::default() });
+    }
     let Some(file) = snitch.file() else { return Ok(Location::default()) };
     let Some(path) = options.config.as_deref().map(|path| path.with_file_name(file)) else {
         return Err(format!(
@@ -95,6 +136,8 @@ fn read(env: &Env, path: &Path) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
     use crate::arguments::Program;
@@ -125,6 +168,68 @@ mod tests {
             ("127.0.0.9".into(), "127.0.0.2".into())
         );
         assert!(loaded(&["--seeds", "a", "--set", "auto_bootstrap=true"]).expect("valid").ring.auto_bootstrap);
+    }
+
+    /// A metadata service that knows these paths, and the address at which it listens.
+    fn metadata_service(answers: &'static [(&'static str, &'static str)]) -> std::net::SocketAddr {
+        let (tell, told) = std::sync::mpsc::channel();
+        let serve = async move {
+            let env = env::real::env();
+            let mut listener = env.network.bind(([127, 0, 0, 1], 0).into(), false).expect("a port");
+            tell.send(listener.local_address().expect("bound")).expect("awaited");
+            loop {
+                let accepted = std::future::poll_fn(|context| listener.poll_accept(context)).await;
+                let Ok((mut stream, _)) = accepted else { return };
+                let mut asked = vec![0; 4096];
+                let count = stream.read(&mut asked).await.unwrap_or_default();
+                let asked = String::from_utf8_lossy(&asked[..count]).into_owned();
+                let path = asked.split(' ').nth(1).unwrap_or_default();
+                let answer = match answers.iter().find(|(known, _)| *known == path) {
+                    Some((_, body)) => {
+                        format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len())
+                    }
+                    None => "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_owned(),
+                };
+                let _ = stream.write_all(answer.as_bytes()).await;
+                let _ = stream.shutdown().await;
+            }
+        };
+        let make: env::MakeLocal = Box::new(move || Box::pin(serve));
+        // it ends with the process
+        drop(env::real::env().tasks.spawn_local_worker("metadata", make));
+        told.recv().expect("it listens")
+    }
+
+    #[test]
+    fn a_cloud_says_where_the_node_stands() {
+        let service = metadata_service(&[
+            ("/latest/api/token", "secret"),
+            ("/latest/meta-data/placement/availability-zone", "eu-west-1b"),
+            ("/latest/meta-data/public-ipv4", "54.1.2.3"),
+        ]);
+        let directory = tempfile::tempdir().expect("a directory");
+        let yaml = directory.path().join("cassandra.yaml");
+        let write =
+            |path: &Path, text: &str| env::real::env().disk.replace_file(path, text.as_bytes()).expect("written");
+        let properties = yaml.with_file_name("cassandra-rackdc.properties");
+        write(&yaml, "endpoint_snitch: Ec2MultiRegionSnitch\n");
+        write(&properties, &format!("metadata_url=http://{service}\ndc_suffix=_a\n"));
+        let path = yaml.to_str().expect("a path");
+        let config = loaded(&["--config", path]).expect("answered");
+        let own = config.ring.location.own.expect("named");
+        assert_eq!((own.data_center.as_str(), own.rack.as_str()), ("eu-west-1_a", "eu-west-1b"));
+        assert_eq!(config.broadcast_address.to_string(), "54.1.2.3");
+        assert_eq!(config.broadcast_rpc_address.to_string(), "54.1.2.3");
+        assert_eq!(config.listen_address.to_string(), "127.0.0.1");
+        assert!(config.ring.location.prefers_local);
+        write(&yaml, "endpoint_snitch: AlibabaCloudSnitch\n");
+        let error = loaded(&["--config", path]).expect_err("the path is not known");
+        assert_eq!(
+            error,
+            format!(
+                "endpoint_snitch: AlibabaCloudSnitch: http://{service}/latest/meta-data/zone-id: HTTP response code: 404 Not Found"
+            )
+        );
     }
 
     #[test]

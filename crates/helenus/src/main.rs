@@ -9,6 +9,7 @@ mod arguments;
 mod configuration;
 mod heap;
 mod log;
+mod metadata_service;
 mod ring;
 mod serve;
 mod unhonoured;

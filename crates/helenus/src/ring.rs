@@ -52,6 +52,9 @@ pub struct Up {
     /// Memory for each node [default: what the machine has, shared by all].
     #[arg(long, value_name = "SIZE", value_parser = server::memory::parse_size)]
     memory: Option<u64>,
+    /// Copies of each partition in keyspaces that do not say how many (default_keyspace_rf).
+    #[arg(long, value_name = "COPIES", value_parser = clap::value_parser!(u8).range(1..=i64::from(NODES_MAX)))]
+    rf: Option<u8>,
     /// A key of cassandra.yaml, for all nodes.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
@@ -139,6 +142,7 @@ fn arguments(up: &Up, number: u8, address: &str, memory: u64) -> Vec<String> {
     ]
     .map(str::to_owned)
     .to_vec();
+    arguments.extend(up.rf.iter().flat_map(|rf| ["--set".to_owned(), format!("default_keyspace_rf={rf}")]));
     arguments.extend(up.sets.iter().flat_map(|set| ["--set".to_owned(), set.clone()]));
     arguments
 }

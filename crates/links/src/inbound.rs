@@ -171,6 +171,7 @@ fn take_all(
         tallies.received.add(1, bytes);
         if message.header.is_expired(env.clock.now_micros() / 1000) {
             tallies.expired.add(1, bytes);
+            receiver.expired(message.header.verb);
             continue;
         }
         let verb = message.header.verb;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use env::Env;
 use internode::version::VersionRange;
-use internode::{Envelope, InternodeError, LinkType, MessagingVersion};
+use internode::{Envelope, InternodeError, LinkType, MessagingVersion, Verb};
 use tls::{Connector, Tls, TlsOptions};
 
 #[cfg(doc)]
@@ -130,6 +130,14 @@ pub trait Receiver: Send + Sync {
     fn distance(&self, _peer: SocketAddr) -> Distance {
         Distance::OtherDataCenter
     }
+
+    /// The address to which a link to a peer is opened; asked at each attempt.
+    fn route(&self, peer: SocketAddr) -> SocketAddr {
+        peer
+    }
+
+    /// A message of this verb has come and is expired. It is not given to the receiver.
+    fn expired(&self, _verb: Verb) {}
 
     /// A message has come that is not expired. An error says that its payload cannot be read: that
     /// costs the message, and the link goes on.

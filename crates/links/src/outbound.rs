@@ -83,7 +83,8 @@ impl Outbound {
     /// Opens a connection; `failures` attempts have failed since there was one. Gives it with the
     /// framing of what follows.
     async fn connect(&self, failures: u32) -> io::Result<(Box<dyn Stream>, Framing)> {
-        let connecting = self.env.network.connect_within(self.to, self.options.user_timeout);
+        let address = self.receiver.route(self.to);
+        let connecting = self.env.network.connect_within(address, self.options.user_timeout);
         let stream = within(&self.env, CONNECT_MAX, connecting).await?;
         let distance = self.receiver.distance(self.to);
         let framing = if self.options.compression.has(distance) { Framing::Lz4 } else { Framing::Crc };
@@ -91,7 +92,7 @@ impl Outbound {
         let initiate = Initiate { link: self.link, framing, versions, from: self.options.local };
         let shaking = async {
             let mut stream = match self.encryption(distance, failures) {
-                Some(encryption) => encryption.connect.connect(self.to.ip(), stream).await?,
+                Some(encryption) => encryption.connect.connect(address.ip(), stream).await?,
                 None => stream,
             };
             let (version, max) = handshake::open(&mut *stream, &initiate).await?;

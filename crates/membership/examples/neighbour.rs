@@ -57,6 +57,8 @@ fn main() {
         },
         gossip: Options::new(local, cluster, vec![seed.parse().expect("the seed's address with a port")]),
         generation: i32::try_from(env.clock.now_seconds()).expect("before 2038"),
+        is_member: true,
+        prefers_local: false,
         introduction: Introduction {
             host_id: format!("00000000-0000-4000-8000-{number:012x}"),
             tokens: vec![i64::from(number)],
@@ -64,6 +66,7 @@ fn main() {
             rack: "rack1".to_owned(),
             release_version: "5.0.8".to_owned(),
             native: std::net::SocketAddr::new(local.ip(), 9042),
+            internal: None,
             schema: "59adb24e-f3cd-3e02-97f0-5b395827453f".to_owned(),
             version,
             sstable_versions: "big-nb".to_owned(),

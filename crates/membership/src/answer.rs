@@ -12,15 +12,24 @@ use links::{Distance, Peer, Receiver};
 use types::FailureReason;
 
 use crate::request::Unanswered;
-use crate::shared::{Asked, Messenger};
+use crate::shared::{Asked, Messenger, Waiting};
 
 impl Receiver for Messenger {
     fn distance(&self, peer: SocketAddr) -> Distance {
         self.0.distance(peer)
     }
 
+    fn route(&self, peer: SocketAddr) -> SocketAddr {
+        self.0.route(peer)
+    }
+
     fn received(&self, from: &Peer, link: LinkType, message: Envelope) -> Result<(), InternodeError> {
+        self.0.verbs.receive(message.header.verb);
         self.handle(from, link, message)
+    }
+
+    fn expired(&self, verb: Verb) {
+        self.0.verbs.drop(verb);
     }
 }
 
@@ -61,23 +70,27 @@ impl Messenger {
             Verb::SchemaVersionReq => self.answer_on(from, None, &message, self.0.follower.schema_version().to_vec()),
             verb if verb.is_answer() => {
                 let now = self.0.now();
-                let asked = self.0.state().callbacks.take(message.header.id, peer, now.monotonic);
+                let waiting = self.0.state().callbacks.take(message.header.id, peer, now.monotonic);
+                let Some(Waiting { verb: question, sent, asked }) = waiting else { return Ok(()) };
+                if verb != Verb::FailureRsp && !matches!(asked, Asked::Echo) {
+                    self.0.follower.measured(peer, question, now.monotonic.saturating_sub(sent));
+                }
                 match (asked, verb) {
-                    (Some(Asked::Echo), Verb::EchoRsp) => {
+                    (Asked::Echo, Verb::EchoRsp) => {
                         self.0.with_gossip(|gossip, now| gossip.echoed(peer, now));
                     }
-                    (Some(Asked::Answer(waits)), Verb::FailureRsp) => {
+                    (Asked::Answer(waits), Verb::FailureRsp) => {
                         // who has asked may have stopped waiting
                         drop(waits.send(Err(Unanswered::Failed(failure::decode(payload)?))));
                     }
-                    (Some(Asked::Answer(waits)), _) => drop(waits.send(Ok(message))),
-                    (Some(Asked::Asker(asker)), Verb::FailureRsp) => {
+                    (Asked::Answer(waits), _) => drop(waits.send(Ok(message))),
+                    (Asked::Asker(asker), Verb::FailureRsp) => {
                         // a reason that cannot be read is a failure all the same
                         let reason = failure::decode(payload).unwrap_or(FailureReason::Unknown);
                         asker.hear(peer, Err(Unanswered::Failed(reason)));
                     }
-                    (Some(Asked::Asker(asker)), _) => asker.hear(peer, Ok(message)),
-                    (Some(Asked::Echo) | None, _) => {}
+                    (Asked::Asker(asker), _) => asker.hear(peer, Ok(message)),
+                    (Asked::Echo, _) => {}
                 }
             }
             _ => {

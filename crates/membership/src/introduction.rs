@@ -23,6 +23,9 @@ pub struct Introduction {
     pub release_version: String,
     /// Where drivers connect to (`broadcast_rpc_address`).
     pub native: SocketAddr,
+    /// Where nodes of its own data center may connect instead of its broadcast address; None: it
+    /// does not tell.
+    pub internal: Option<SocketAddr>,
     /// The version of its schema as text.
     pub schema: String,
     /// The messaging version of the ring.
@@ -36,8 +39,8 @@ impl Introduction {
     /// (`StorageService.prepareToJoin`).
     pub fn set(&self, local: &mut Local) {
         use ApplicationState::{
-            Dc, HostId, NativeAddressAndPort, NetVersion, Rack, ReleaseVersion, RpcAddress, RpcReady, Schema,
-            SstableVersions,
+            Dc, HostId, InternalAddressAndPort, InternalIp, NativeAddressAndPort, NetVersion, Rack, ReleaseVersion,
+            RpcAddress, RpcReady, Schema, SstableVersions,
         };
         local.set(NetVersion, self.version.number().to_string());
         local.set(HostId, self.host_id.clone());
@@ -47,6 +50,10 @@ impl Introduction {
         local.set(SstableVersions, self.sstable_versions.clone());
         local.set(Dc, self.data_center.clone());
         local.set(Rack, self.rack.clone());
+        if let Some(internal) = self.internal {
+            local.set(InternalAddressAndPort, internal.to_string());
+            local.set(InternalIp, internal.ip().to_string());
+        }
         local.set(Schema, self.schema.clone());
         local.set(RpcReady, "false");
     }

@@ -9,6 +9,7 @@
 //! - [`callbacks`]: requests that wait for their answer
 //! - [`answer`]: what comes from a neighbour
 //! - [`request`], [`messenger`]: asking others, and answering them
+//! - [`verbs`]: messages counted by their verb
 //! - [`start`]: the way in
 //! - [`stop`]: the way out
 //!
@@ -23,11 +24,13 @@ pub mod request;
 mod shared;
 pub mod start;
 pub mod stop;
+pub mod verbs;
 
 pub use introduction::Introduction;
 pub use request::{Asker, Pending, Request, Unanswered};
 pub use shared::{Follower, Messenger};
 pub use start::{JoinError, JoinOptions, Membership};
+pub use verbs::VerbCounts;
 
 #[cfg(test)]
 mod tests;

@@ -13,7 +13,8 @@ use tokio::sync::oneshot;
 use types::FailureReason;
 
 use crate::request::{Asker, Pending, Request, Unanswered};
-use crate::shared::{Asked, Messenger};
+use crate::shared::{Asked, Messenger, Waiting};
+use crate::verbs::VerbCounts;
 
 impl Messenger {
     /// Asks a node.
@@ -65,7 +66,9 @@ impl Messenger {
         let asked = || std::iter::once(to).chain(others.iter().copied());
         let mut state = self.0.state();
         let id = state.callbacks.next_id();
-        let are_kept = asked().all(|peer| state.callbacks.add(id, peer, until, who(peer)));
+        let (verb, sent) = (request.verb, now.monotonic);
+        let are_kept =
+            asked().all(|peer| state.callbacks.add(id, peer, until, Waiting { verb, sent, asked: who(peer) }));
         drop(state);
         let mut header = self.header(&request, id);
         if !others.is_empty() {
@@ -134,6 +137,11 @@ impl Messenger {
     /// Counters of the links that others open, by peer and link. Empty once this node has left.
     pub fn inbound_counts(&self) -> Vec<InboundCounts> {
         self.0.links().map(|links| links.inbound_counts()).unwrap_or_default()
+    }
+
+    /// Messages of others by their verb, in the order of the verbs' numbers.
+    pub fn verb_counts(&self) -> Vec<VerbCounts> {
+        self.0.verbs.counts()
     }
 
     /// Looks at what is known of the others, or changes what this node tells.

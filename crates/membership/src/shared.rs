@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 
 use crate::callbacks::Callbacks;
 use crate::request::{Asker, Unanswered};
+use crate::verbs::VerbTallies;
 
 /// Gossip's messages are worth something for so long.
 const GOSSIP_LIFE: Duration = Duration::from_secs(300);
@@ -30,6 +31,17 @@ pub trait Follower: Send + Sync {
     /// The version of this node's schema.
     fn schema_version(&self) -> [u8; 16];
 
+    /// The addresses that the seeds have by their names now; None: they have no names. Blocks while
+    /// name servers are asked.
+    fn seeds(&self) -> Option<Vec<SocketAddr>> {
+        None
+    }
+
+    /// A node has answered a request of another family, or has not in time: how long that took. A
+    /// node that says that it failed is not told of. Called whether anybody waits for the answer or
+    /// not.
+    fn measured(&self, _peer: SocketAddr, _verb: Verb, _latency: Duration) {}
+
     /// A request of another family. True: it is taken, and the follower answers it through
     /// [`Messenger::answer`]. False: its sender is told that it failed.
     fn requested(&self, via: &Messenger, from: &Peer, link: LinkType, message: Envelope) -> bool;
@@ -39,6 +51,15 @@ pub trait Follower: Send + Sync {
 /// left the ring nothing is sent any more. Its verbs are in [`crate::messenger`].
 #[derive(Clone)]
 pub struct Messenger(pub(crate) Arc<Shared>);
+
+/// A request that waits for its answer.
+pub(crate) struct Waiting {
+    /// The question.
+    pub verb: Verb,
+    /// When it was sent, in monotonic time.
+    pub sent: Duration,
+    pub asked: Asked,
+}
 
 /// The purpose of a request that waits for its answer.
 pub(crate) enum Asked {
@@ -52,7 +73,7 @@ pub(crate) enum Asked {
 
 pub(crate) struct State {
     pub(crate) gossip: Gossip,
-    pub(crate) callbacks: Callbacks<Asked>,
+    pub(crate) callbacks: Callbacks<Waiting>,
 }
 
 pub(crate) struct Shared {
@@ -62,6 +83,10 @@ pub(crate) struct Shared {
     /// None before they are open, and after the node has left.
     pub(crate) links: Mutex<Option<Arc<Links>>>,
     pub(crate) follower: Arc<dyn Follower>,
+    /// Messages of others by their verb.
+    pub(crate) verbs: VerbTallies,
+    /// Links to peers of the own data center go to their internal addresses (`prefer_local`).
+    pub(crate) prefers_local: bool,
     /// ECHO is not answered any more: one late answer would bring the node up again at its
     /// neighbours.
     pub(crate) is_leaving: AtomicBool,
@@ -82,11 +107,23 @@ impl Shared {
         Now { monotonic, wall_millis: self.env.clock.now_micros() / 1000 }
     }
 
+    /// Looks the seeds up again. Names without an address leave what was known.
+    pub(crate) async fn renew_seeds(&self) {
+        let follower = self.follower.clone();
+        let found = self.env.blocking("seeds", move || follower.seeds()).await;
+        if let Some(seeds) = found.ok().flatten().filter(|seeds| !seeds.is_empty()) {
+            self.with_gossip(|gossip, _| gossip.set_seeds(seeds));
+        }
+    }
+
     /// Tells those who asked that no answer has come in time.
     pub(crate) fn expire(&self) {
         let now = self.now();
         let late = self.state().callbacks.expire(now.monotonic);
-        for (peer, asked) in late {
+        for (peer, Waiting { verb, sent, asked }) in late {
+            if !matches!(asked, Asked::Echo) {
+                self.follower.measured(peer, verb, now.monotonic.saturating_sub(sent));
+            }
             // a future finds its sender gone; gossip asks again by itself
             if let Asked::Asker(asker) = asked {
                 asker.hear(peer, Err(Unanswered::TimedOut));
@@ -105,6 +142,19 @@ impl Shared {
             (true, false) => Distance::OtherRack,
             (false, _) => Distance::OtherDataCenter,
         }
+    }
+
+    /// The address to which a link to a peer is opened: the one that the peer tells for its own
+    /// data center, if this node is there and prefers that.
+    pub(crate) fn route(&self, peer: SocketAddr) -> SocketAddr {
+        if !self.prefers_local || self.distance(peer) == Distance::OtherDataCenter {
+            return peer;
+        }
+        let state = self.state();
+        let told = |of| state.gossip.state(peer).and_then(|known| known.value(of));
+        let with_port = told(ApplicationState::InternalAddressAndPort).and_then(|text| text.parse().ok());
+        let alone = || Some(SocketAddr::new(told(ApplicationState::InternalIp)?.parse().ok()?, peer.port()));
+        with_port.or_else(alone).unwrap_or(peer)
     }
 
     pub(crate) fn send(&self, to: SocketAddr, message: Envelope) -> bool {
@@ -191,7 +241,8 @@ fn envelope(state: &mut State, to: SocketAddr, message: Message, now: Now) -> Op
         Message::Ack(ack) => (Verb::GossipDigestAck, GOSSIP_LIFE, ack.encode()),
         Message::Ack2(ack2) => (Verb::GossipDigestAck2, GOSSIP_LIFE, ack2.encode()),
         Message::Echo => {
-            if !state.callbacks.add(id, to, now.monotonic + ECHO_LIFE, Asked::Echo) {
+            let waiting = Waiting { verb: Verb::EchoReq, sent: now.monotonic, asked: Asked::Echo };
+            if !state.callbacks.add(id, to, now.monotonic + ECHO_LIFE, waiting) {
                 return None;
             }
             (Verb::EchoReq, ECHO_LIFE, Ok(Vec::new()))

@@ -22,6 +22,7 @@ use tokio::sync::oneshot;
 use crate::callbacks::Callbacks;
 use crate::introduction::Introduction;
 use crate::shared::{Follower, Messenger, Shared, State};
+use crate::verbs::VerbTallies;
 
 /// The seeds are asked again after so long; each pause after that is twice as long, up to
 /// [`SHADOW_REPEAT_MAX`]. Cassandra asks every five seconds: nodes that start together, each in its
@@ -33,6 +34,10 @@ const SHADOW_REPEAT_MAX: Duration = Duration::from_secs(5);
 
 /// From this time on nodes that storage knows are asked too, beside the seeds.
 const SHADOW_OTHERS: Duration = Duration::from_secs(5);
+
+/// While nobody answers, the names of the seeds are looked up again after so long: they may have
+/// other addresses than at the start.
+const SEEDS_AGAIN: Duration = Duration::from_secs(60);
 
 /// The look is given up after so long (`StorageService.RING_DELAY` twice).
 const SHADOW_MAX: Duration = Duration::from_secs(60);
@@ -57,6 +62,11 @@ pub struct JoinOptions {
     /// Seconds since 1970 at the start, but at least one more than the generation of the start
     /// before.
     pub generation: i32,
+    /// The node shows itself as a member at once. Otherwise it takes part in gossip only, until
+    /// [`Membership::become_member`].
+    pub is_member: bool,
+    /// Links to members of the own data center go to the internal addresses that they tell.
+    pub prefers_local: bool,
     /// The values that this node tells of itself.
     pub introduction: Introduction,
     /// Members that storage knows from before the restart (`system.peers_v2`). They are asked for
@@ -125,14 +135,56 @@ pub struct Membership {
 }
 
 impl Membership {
-    /// Opens links, looks at the ring, and shows this node as a member that has its data already
-    /// (no bootstrap).
+    /// Opens links, looks at the ring, and takes part in gossip: as a member that has its data
+    /// already (no bootstrap), or as none yet.
     pub async fn join(env: &Env, options: JoinOptions, follower: Arc<dyn Follower>) -> Result<Self, JoinError> {
-        let JoinOptions { links, gossip, generation, introduction, remembered } = options;
+        let (introduction, gossip, is_member) =
+            (options.introduction.clone(), options.gossip.clone(), options.is_member);
+        let (mut membership, known) = Self::open(env, options, follower)?;
+        let ring = membership.look(&gossip, &known).await?;
+        check(&introduction, gossip.local, &ring)?;
+        membership.shared.with_gossip(|machine, now| {
+            let own = ring.iter().find(|(endpoint, _)| *endpoint == gossip.local);
+            // the clock was set back since the last start, and the directory is another one
+            if let Some((_, own)) = own.filter(|(_, own)| own.generation >= machine.local.state().generation) {
+                machine.local.begin_generation(own.generation.saturating_add(1));
+            }
+            if is_member {
+                introduction.set_normal(&mut machine.local);
+            }
+            machine.enable();
+            machine.adopt(ring, now);
+        });
+        membership.begin_rounds();
+        membership.settle().await;
+        Ok(membership)
+    }
+
+    /// Shows this node as a member that has its data already.
+    pub fn become_member(&self, introduction: &Introduction) {
+        self.with_gossip(|gossip| introduction.set_normal(&mut gossip.local));
+    }
+
+    /// Opens links, looks at the ring, and closes them again: what others tell of themselves,
+    /// before this node is one of them. Empty: there is no ring yet.
+    pub async fn scout(env: &Env, options: JoinOptions, follower: Arc<dyn Follower>) -> Result<States, JoinError> {
+        let gossip = options.gossip.clone();
+        let (membership, known) = Self::open(env, options, follower)?;
+        membership.look(&gossip, &known).await
+    }
+
+    /// Opens links, and is ready to look at the ring. Gives the members that are known from before,
+    /// too.
+    fn open(
+        env: &Env,
+        options: JoinOptions,
+        follower: Arc<dyn Follower>,
+    ) -> Result<(Self, Vec<SocketAddr>), JoinError> {
+        let JoinOptions { links, gossip, generation, prefers_local, introduction, remembered, .. } = options;
         let known: Vec<_> = remembered.iter().map(|(endpoint, _)| *endpoint).collect();
         let mut local = Local::new(generation);
         introduction.set(&mut local);
-        let mut machine = Gossip::new(gossip.clone(), local);
+        let mut machine = Gossip::new(gossip, local);
         machine.begin_shadow();
         let now = Now {
             monotonic: Duration::from_nanos(env.clock.monotonic_nanos()),
@@ -148,28 +200,15 @@ impl Membership {
             state: Mutex::new(state),
             links: Mutex::new(None),
             follower,
+            verbs: VerbTallies::default(),
+            prefers_local,
             is_leaving: AtomicBool::new(false),
         });
         let listen = links.listen;
         let receiver: Arc<dyn Receiver> = Arc::new(Messenger(shared.clone()));
         let opened = Links::start(env, links, receiver).map_err(|error| JoinError::Port(listen, error))?;
         *shared.links.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(opened));
-        let mut membership = Self { shared, stop: None, thread: Mutex::new(None) };
-        let ring = membership.look(&gossip, &known).await?;
-        check(&introduction, gossip.local, &ring)?;
-        membership.shared.with_gossip(|machine, now| {
-            let own = ring.iter().find(|(endpoint, _)| *endpoint == gossip.local);
-            // the clock was set back since the last start, and the directory is another one
-            if let Some((_, own)) = own.filter(|(_, own)| own.generation >= machine.local.state().generation) {
-                machine.local.begin_generation(own.generation.saturating_add(1));
-            }
-            introduction.set_normal(&mut machine.local);
-            machine.enable();
-            machine.adopt(ring, now);
-        });
-        membership.begin_rounds();
-        membership.settle().await;
-        Ok(membership)
+        Ok((Self { shared, stop: None, thread: Mutex::new(None) }, known))
     }
 
     /// The shadow round. Gives the ring; empty: there is none yet.
@@ -186,6 +225,9 @@ impl Membership {
             let gone = env.elapsed(begun);
             if gone >= ask_at {
                 (ask_at, pause) = (gone + pause, (pause * 2).min(SHADOW_REPEAT_MAX));
+                if gone >= SHADOW_OTHERS {
+                    self.shared.renew_seeds().await;
+                }
                 let known = if gone >= SHADOW_OTHERS { known } else { &[] };
                 self.shared.with_gossip(|gossip, _| gossip.ask_seeds(known));
             }
@@ -214,10 +256,17 @@ impl Membership {
         let shared = self.shared.clone();
         let (stop, mut stopped) = oneshot::channel::<()>();
         let rounds = async move {
+            let mut heard = shared.env.now();
             loop {
                 let random = shared.env.random.clone();
                 shared.with_gossip(|gossip, now| gossip.tick(now, &mut |bound| random.below(bound as u64) as usize));
                 shared.expire();
+                if shared.with_gossip(|gossip, _| gossip.peers().values().any(|peer| peer.is_alive)) {
+                    heard = shared.env.now();
+                } else if shared.env.elapsed(heard) >= SEEDS_AGAIN {
+                    heard = shared.env.now();
+                    shared.renew_seeds().await;
+                }
                 tokio::select! {
                     _ = &mut stopped => return,
                     () = shared.env.sleep(ROUND) => {}

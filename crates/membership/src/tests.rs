@@ -62,6 +62,8 @@ fn options(world: &World, machine: usize, cluster: &str) -> JoinOptions {
         links,
         gossip: Options::new(local, cluster, vec![address(world, 0)]),
         generation: i32::try_from(env.clock.now_seconds()).unwrap(),
+        is_member: true,
+        prefers_local: false,
         introduction: Introduction {
             host_id: format!("host-{machine}"),
             tokens: vec![machine as i64 * 1000],
@@ -69,6 +71,7 @@ fn options(world: &World, machine: usize, cluster: &str) -> JoinOptions {
             rack: "rack1".to_owned(),
             release_version: "5.0.8".to_owned(),
             native: SocketAddr::new(local.ip(), 9042),
+            internal: None,
             schema: "59adb24e-f3cd-3e02-97f0-5b395827453f".to_owned(),
             version: MessagingVersion::V13,
             sstable_versions: "bti-da".to_owned(),
@@ -108,6 +111,29 @@ fn nodes_that_start_at_once_find_each_other() {
         });
         assert_eq!(tokens, Some(internode::payload::gossip::tokens::text_of(&[1000])));
     }
+}
+
+/// Links to peers of the own data center go to the internal address that they tell, if this node
+/// prefers that; those to other data centers do not.
+#[test]
+fn internal_addresses_are_preferred_in_the_own_data_center() {
+    let world = World::new(21, 3);
+    let internal = |machine| Some(SocketAddr::new(world.address(machine), 7777));
+    let telling = |machine: usize, data_center: &str, prefers_local: bool| {
+        let options = options(&world, machine, "lab");
+        let introduction =
+            Introduction { internal: internal(machine), data_center: data_center.to_owned(), ..options.introduction };
+        join(&world, machine, JoinOptions { prefers_local, introduction, ..options })
+    };
+    let nodes = [telling(0, "dc1", true), telling(1, "dc1", false), telling(2, "dc2", true)];
+    // nobody listens there, so only what was connected before goes on
+    world.run_for(Duration::from_secs(5));
+    let route = |node: usize, peer: usize| {
+        let joined = nodes[node].lock().unwrap();
+        joined.as_ref().unwrap().as_ref().ok().unwrap().messenger().0.route(address(&world, peer))
+    };
+    assert_eq!(Some(route(0, 1)), internal(1));
+    assert_eq!([route(1, 0), route(0, 2), route(2, 0)], [0, 2, 0].map(|machine| address(&world, machine)));
 }
 
 /// Kills, restarts, cuts of one direction: when all is quiet again everybody sees everybody.

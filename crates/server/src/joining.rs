@@ -9,11 +9,14 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use cluster::{JoinSettings, Node, Places};
-use config::{Compatibility, Config, InternodeCompression, Location, Ring};
+use cluster::allocation::{self, AllocationError};
+use cluster::{DynamicSnitchOptions, IdentityOptions, JoinSettings, Node, Places, SeedNames};
+use config::{Allocation, Compatibility, Config, InternodeCompression, Location, Ring};
 use env::Env;
 use internode::MessagingVersion;
 use links::Scope;
+use sstable::Version;
+use storage::Engine;
 
 use crate::server_encryption;
 use crate::start_error::{Drive, StartError};
@@ -29,7 +32,7 @@ pub(crate) fn join(node: &Arc<Node>, config: &Config, drive: Drive<'_>) -> Resul
     if !node.identity.joins {
         return Ok(());
     }
-    let settings = settings(node, config)?;
+    let settings = settings(&node.env, cluster::operations::state::options(node).sstable_version, config)?;
     check_bootstrap(node, config, &settings.seeds)?;
     let seeds: Vec<String> = settings.seeds.iter().map(ToString::to_string).collect();
     tracing::info!(
@@ -48,17 +51,55 @@ pub(crate) fn join(node: &Arc<Node>, config: &Config, drive: Drive<'_>) -> Resul
     Ok(())
 }
 
-fn settings(node: &Node, config: &Config) -> Result<JoinSettings, StartError> {
+/// The identity of a node that is new in its ring gets the tokens that are best there, if the
+/// configuration wants that.
+pub(crate) fn allocate_tokens(
+    engine: &Engine,
+    identity: IdentityOptions,
+    config: &Config,
+    drive: Drive<'_>,
+) -> Result<IdentityOptions, StartError> {
+    let is_new = || cluster::identity::has_tokens(engine).map(|has| !has);
+    if !identity.joins || !identity.initial_tokens.is_empty() || !is_new()? {
+        return Ok(identity);
+    }
+    let copies = match &config.ring.allocation {
+        Allocation::Random => return Ok(identity),
+        Allocation::LocalCopies(copies) => *copies,
+        Allocation::Keyspace(keyspace) => {
+            return Err(StartError::Join(format!(
+                "allocate_tokens_for_keyspace: a new node does not know yet how many copies {keyspace} has; say it \
+                 with allocate_tokens_for_local_replication_factor, or name the tokens (initial_token)"
+            )));
+        }
+    };
+    let settings = settings(&engine.env, engine.options.sstable_version, config)?;
+    let result = Rc::new(RefCell::new(None));
+    let (env, told, wanted) = (engine.env.clone(), Rc::clone(&result), identity.clone());
+    drive(Box::pin(async move {
+        *told.borrow_mut() = Some(allocation::allocate_tokens(&env, &wanted, settings, copies).await);
+    }))?;
+    let allocated = result.take().ok_or_else(|| StartError::Join("the look at the ring was given up".to_owned()))?;
+    let initial_tokens = allocated.map_err(|error| match error {
+        AllocationError::Unseen(error) => StartError::Join(error.to_string()),
+        AllocationError::Refused(why) => StartError::Join(why),
+    })?;
+    Ok(IdentityOptions { initial_tokens, ..identity })
+}
+
+fn settings(env: &Env, version: Version, config: &Config) -> Result<JoinSettings, StartError> {
     let ring = &config.ring;
-    let seeds = seeds(&node.env, ring, config.storage_port);
+    let seeds = seeds(env, ring, config.storage_port);
+    let (names, of_names, port) = (ring.clone(), env.clone(), config.storage_port);
+    let seed_names = SeedNames(Arc::new(move || self::seeds(&of_names, &names, port)));
     if seeds.is_empty() {
         let names = ring.seeds.as_deref().unwrap_or_default().join(", ");
         return Err(StartError::Join(format!("none of the seeds has an address: {names} (seed_provider, --seeds)")));
     }
-    let version = cluster::operations::state::options(node).sstable_version;
-    let encryption = ring.encryption.as_ref().map(|options| server_encryption::open(&node.env, options));
+    let encryption = ring.encryption.as_ref().map(|options| server_encryption::open(env, options));
     Ok(JoinSettings {
         seeds,
+        seed_names: Some(seed_names),
         version: match ring.compatibility {
             Compatibility::Cassandra4 => MessagingVersion::V12,
             Compatibility::Upgrading | Compatibility::None => MessagingVersion::V13,
@@ -76,11 +117,19 @@ fn settings(node: &Node, config: &Config) -> Result<JoinSettings, StartError> {
         reserve: usize::try_from(ring.send_reserve).unwrap_or(usize::MAX),
         convict_threshold: ring.phi_convict_threshold,
         sstable_versions: format!("{}-{}", version.format().name(), version.name()),
+        prefers_local: ring.location.prefers_local,
+        tells_internal_address: ring.snitch.tells_internal_address(),
+        dynamic_snitch: ring.dynamic_snitch.map(dynamic_snitch),
         places: places(&ring.location),
     })
 }
 
-fn places(location: &Location) -> Places {
+fn dynamic_snitch(options: config::DynamicSnitch) -> DynamicSnitchOptions {
+    let config::DynamicSnitch { update_interval, reset_interval, badness_threshold } = options;
+    DynamicSnitchOptions { update_interval, reset_interval, badness_threshold }
+}
+
+pub(crate) fn places(location: &Location) -> Places {
     let names = |place: &config::Place| (place.data_center.clone(), place.rack.clone());
     Places {
         by_address: location.places.iter().map(|(address, place)| (*address, names(place))).collect(),

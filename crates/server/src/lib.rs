@@ -20,11 +20,13 @@ pub mod ops;
 pub mod prepared;
 mod replay_watch;
 pub mod request;
+mod resurrection;
 pub mod running;
 mod server_encryption;
 pub mod services;
 mod slow_log;
 mod start_error;
+mod topology_file;
 pub mod trace;
 pub mod virtual_tables;
 

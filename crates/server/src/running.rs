@@ -16,7 +16,7 @@ use admin::http::TokenFile;
 use cluster::operations;
 use cluster::{IdentityOptions, Node, ProtectionLimits, Timeouts};
 use config::{Config, DiskFailurePolicy, SSTableFormat, Snitch};
-use env::Env;
+use env::{Env, Wake};
 use protocol::response::{Event, StatusChange};
 use schema::Schema;
 use sstable::Version;
@@ -37,8 +37,10 @@ use crate::memory::MemoryBudget;
 use crate::ops::Ops;
 use crate::replay_watch::ReplayWatch;
 use crate::request::CqlHandler;
+use crate::resurrection;
 use crate::services::Services;
 pub use crate::start_error::{Drive, StartError};
+use crate::topology_file;
 use native::{EventHub, Server, ServerLimits, ServerOptions};
 
 /// How often compactions are looked for that no flush announces: expired SSTables, and tombstones
@@ -81,6 +83,10 @@ pub struct RunningNode {
     pub services: Arc<Services>,
     server: Server,
     ops: Option<Ops>,
+    /// Follows cassandra-topology.properties; None: there is none to follow.
+    _topology: Option<Wake>,
+    /// Writes the heartbeat of check_data_resurrection; None: it is not enabled.
+    _heartbeat: Option<Wake>,
 }
 
 /// Starts a node.
@@ -138,7 +144,11 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
         sstables = recovered.sstables,
         "storage is open"
     );
-    let node = Node::open(engine, identity(&config, listen, joins), timeouts(&config))?;
+    let resurrection = config.data_resurrection.clone().filter(|_| !read_only);
+    resurrection.iter().try_for_each(|options| resurrection::check(&engine, options))?;
+    let heartbeat = resurrection.map(|options| resurrection::keep_heartbeat(&engine, &options));
+    let identity = joining::allocate_tokens(&engine, identity(&config, listen, joins), &config, drive)?;
+    let node = Node::open(engine, identity, timeouts(&config))?;
     let [warn, fail] = config.thresholds.protected_rows;
     node.set_protection(ProtectionLimits { warn, fail });
     node.trace_ttl.store(config.trace_type_query_ttl, Ordering::Relaxed);
@@ -180,6 +190,8 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     if let Some(auth) = services.auth.as_ref().filter(|_| services.node.identity.joins) {
         auth.has_joined();
     }
+    let topology = services.config.ring.topology_file.clone().filter(|_| joins);
+    let topology = topology.map(|path| topology_file::follow(&services.node, path));
     let server = native::start(&env, server_options, move |_| CqlHandler::new(Arc::clone(&for_handlers)))
         .map_err(StartError::Workers)?;
     services.set_connections(Arc::clone(server.connections()));
@@ -201,7 +213,7 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     }
     let ops = admin
         .map(|address| Ops::start(&env, address, operator, token).map_err(|error| StartError::Port(address, error)));
-    Ok(RunningNode { services, server, ops: ops.transpose()? })
+    Ok(RunningNode { services, server, ops: ops.transpose()?, _topology: topology, _heartbeat: heartbeat })
 }
 
 /// Warns where nobody has to log in and other machines can connect.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use crate::nodetool::{Context, Outcome};
-use crate::verbs::{EndpointInfo, EndpointState, GetKeyspaces, GetNode, GetRing, RingInfo};
+use crate::verbs::join;
+use crate::verbs::{EndpointInfo, EndpointState, GetKeyspaces, GetNode, GetRing, GetSchemaVersions, RingInfo};
 
 /// Shown instead of the schema version of nodes that do not answer, as in Cassandra.
 const UNREACHABLE: &str = "UNREACHABLE";
@@ -18,21 +19,25 @@ impl Args {
         let node = context.api.ask(&GetNode {})?;
         let keyspaces = context.api.ask(&GetKeyspaces {})?;
         let ring = context.api.ask(&GetRing { keyspace: None })?;
+        let versions = context.api.ask(&GetSchemaVersions {})?;
         let out = &mut *context.out;
         writeln!(out, "Cluster Information:\n\tName: {}", node.cluster_name)?;
-        writeln!(out, "\tSnitch: {}\n\tDynamicEndPointSnitch: enabled", node.snitch)?;
+        let dynamic = if node.dynamic_snitch { "enabled" } else { "disabled" };
+        writeln!(out, "\tSnitch: {}\n\tDynamicEndPointSnitch: {dynamic}", node.snitch)?;
         writeln!(out, "\tPartitioner: {}\n\tSchema versions:", node.partitioner)?;
-        let schema_version = |endpoint: &EndpointInfo| {
-            let known = endpoint.schema_version.clone().filter(|_| endpoint.is_up);
-            known.unwrap_or_else(|| UNREACHABLE.to_owned())
-        };
-        for (version, names) in grouped(&ring, context.print_port, schema_version) {
+        let mut by_version: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for of in versions {
+            let version = of.version.unwrap_or_else(|| UNREACHABLE.to_owned());
+            let name = if context.print_port { join(&of.address, of.storage_port) } else { of.address };
+            by_version.entry(version).or_default().push(name);
+        }
+        for (version, names) in by_version {
             writeln!(out, "\t\t{version}: [{}]\n", names.join(", "))?;
         }
         print_numbers(&ring, out)?;
         writeln!(out, "\nDatabase versions:")?;
         let release = |endpoint: &EndpointInfo| endpoint.release_version.clone().unwrap_or_default();
-        for (version, names) in grouped(&ring, true, release) {
+        for (version, names) in grouped(&ring, release) {
             writeln!(out, "\t{version}: [{}]\n", names.join(", "))?;
         }
         writeln!(out, "Keyspaces:")?;
@@ -49,11 +54,11 @@ impl Args {
     }
 }
 
-/// The names of the endpoints, grouped by a property.
-fn grouped(ring: &RingInfo, print_port: bool, by: impl Fn(&EndpointInfo) -> String) -> BTreeMap<String, Vec<String>> {
+/// The names of the endpoints with their ports, grouped by a property.
+fn grouped(ring: &RingInfo, by: impl Fn(&EndpointInfo) -> String) -> BTreeMap<String, Vec<String>> {
     let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for endpoint in &ring.endpoints {
-        groups.entry(by(endpoint)).or_default().push(endpoint.name(print_port));
+        groups.entry(by(endpoint)).or_default().push(endpoint.name(true));
     }
     groups
 }

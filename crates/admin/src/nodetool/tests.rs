@@ -181,6 +181,7 @@ fn pools_have_the_recorded_layout() {
     assert_eq!(ours[..3], [lines[0], lines[1], lines[2]]);
     assert_eq!(ours[5], "Latencies waiting in queue (micros) per dropped message types");
     assert_eq!(head(ours[6]), head("Message type Dropped 50% 95% 99% Max"));
+    assert_eq!(head(ours[7]), "READ_REQ 2 0.0 0.0 0.0 0.0");
 }
 
 #[test]

@@ -1,12 +1,13 @@
-//! `nodetool tpstats`: pools of work. Cassandra prints dropped messages between nodes behind them;
-//! a node alone has none.
+//! `nodetool tpstats`: pools of work, and messages of other nodes that were dropped because they
+//! were too old, by verb. Messages wait in no queue here, so there are no latencies of that.
+//! Agrees with `org.apache.cassandra.tools.nodetool.stats.TpStatsPrinter`.
 
 use serde_json::{Map, Value, json};
 
 use crate::nodetool::tablestats::Format;
 use crate::nodetool::text::Table;
 use crate::nodetool::{Context, Outcome};
-use crate::verbs::GetPools;
+use crate::verbs::{GetMessageCounts, GetPools};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -19,6 +20,7 @@ impl Args {
     pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let format = Format::read(&self.format)?;
         let pools = context.api.ask(&GetPools {})?;
+        let messages = context.api.ask(&GetMessageCounts {})?;
         if format != Format::Plain {
             let pools: Map<String, Value> = pools
                 .into_iter()
@@ -33,8 +35,10 @@ impl Args {
                     (pool.name, figures)
                 })
                 .collect();
-            return Ok(format
-                .print(&json!({ "ThreadPools": pools, "DroppedMessage": {}, "WaitLatencies": {} }), context.out)?);
+            let dropped: Map<String, Value> =
+                messages.into_iter().map(|message| (message.verb, json!(message.dropped))).collect();
+            let all = json!({ "ThreadPools": pools, "DroppedMessage": dropped, "WaitLatencies": {} });
+            return Ok(format.print(&all, context.out)?);
         }
         let mut table = Table::new();
         table.add(["Pool Name", "Active", "Pending", "Completed", "Blocked", "All time blocked"]);
@@ -46,6 +50,10 @@ impl Args {
         writeln!(context.out, "\nLatencies waiting in queue (micros) per dropped message types")?;
         let mut dropped = Table::new();
         dropped.add(["Message type", "Dropped    ", "50%     ", "95%     ", "99%     ", "Max"]);
+        for message in messages {
+            let none = ["0.0"; 4].map(str::to_owned);
+            dropped.add([message.verb, message.dropped.to_string()].into_iter().chain(none));
+        }
         dropped.print(context.out)?;
         Ok(())
     }

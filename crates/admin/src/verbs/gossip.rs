@@ -46,6 +46,21 @@ pub enum GossipChange {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct GetMessages {}
 
+/// Asks how many messages of other nodes came, by their verb.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct GetMessageCounts {}
+
+/// The messages of one verb since the start.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct MessageCounts {
+    /// The verb as Cassandra names it: `READ_REQ`.
+    pub verb: String,
+    /// Messages that came in time.
+    pub received: u64,
+    /// Messages that were too old when they came.
+    pub dropped: u64,
+}
+
 /// Messages of one size and urgency to all other nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct MessagePool {

@@ -47,6 +47,8 @@ pub struct NodeInfo {
     pub helenus_version: String,
     /// Full class name of the snitch.
     pub snitch: String,
+    /// Whether replicas are ordered by their latencies (`dynamic_snitch`).
+    pub dynamic_snitch: bool,
     /// Full class name of the partitioner.
     pub partitioner: String,
     /// Data center.

@@ -3,6 +3,21 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Asks all nodes which version of the schema they have.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct GetSchemaVersions {}
+
+/// A node and the version of its schema.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SchemaVersion {
+    /// The address by which other nodes know it.
+    pub address: String,
+    /// Its port for other nodes.
+    pub storage_port: u16,
+    /// A UUID with dashes; None: the node has not answered.
+    pub version: Option<String>,
+}
+
 /// Asks for the ring, and for a keyspace where its data lies.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct GetRing {
@@ -127,6 +142,6 @@ impl EndpointInfo {
     }
 }
 
-pub(super) fn join(address: &str, port: u16) -> String {
+pub(crate) fn join(address: &str, port: u16) -> String {
     if address.contains(':') { format!("[{address}]:{port}") } else { format!("{address}:{port}") }
 }

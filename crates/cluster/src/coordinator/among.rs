@@ -51,6 +51,7 @@ use super::reading::{Asked, Missing, Portion, READING_SIZE_MAX, ReadingStream, R
 use super::scan::{Order, ScanStream};
 use super::speculation;
 use crate::coordinator::error::RequestError;
+use crate::dynamic_snitch::DynamicSnitch;
 use crate::node::Node;
 use crate::replica::apply::within;
 use crate::replica::read::{ReadFigures, ReadOutcome, ReadRequest, Warnings};
@@ -122,8 +123,18 @@ impl Node {
         let Some(first) = commands.first().filter(|command| !command.table.is_virtual()) else { return Ok(None) };
         let ring = self.ring.load();
         let Some(placement) = placement(&ring, &first.table.keyspace)? else { return Ok(None) };
-        let parts = parts_of(&ring, placement, commands, level)?;
+        let scores = self.joined.dynamic_snitch.get().map(DynamicSnitch::scores);
+        let parts = parts_of(&ring, placement, commands, level, scores.as_deref())?;
         Ok(parts.iter().any(|part| !part.contacts.is_local()).then_some(parts))
+    }
+}
+
+impl Node {
+    /// The dynamic snitch learns how long a read of this node itself took.
+    pub(super) fn measured_here(&self, begun: Instant) {
+        if let Some(snitch) = self.joined.dynamic_snitch.get() {
+            snitch.add(self.identity.broadcast, self.env.elapsed(begun));
+        }
     }
 }
 
@@ -500,7 +511,11 @@ impl Among<'_> {
         if contact.is_local {
             let rest = self.rest();
             return Box::pin(async move {
+                let begun = self.node.env.now();
                 let answer = self.node.replica.answer(&question, wanted, LOCAL_LIMITS, rest, self.trace.clone()).await;
+                if answer.is_ok() {
+                    self.node.measured_here(begun);
+                }
                 let reply = answer.map(|answer| Reply { data: answer.data, digest: answer.digest });
                 (contact, reply.map_err(reason_of))
             });

@@ -1,14 +1,17 @@
 //! Whom a read asks: the replicas of a plan, nearest first.
 //!
 //! Nearest is this node, then replicas of its data centre and rack, then of its data centre, then
-//! the others, each in the order of the ring. Agrees with
+//! the others, each in the order of the ring; unless the dynamic snitch knows that this order is
+//! much slower than another ([`crate::dynamic_snitch`]). Agrees with
 //! `org.apache.cassandra.locator.ReplicaPlans.contactForRead` and `AbstractNetworkTopologySnitch`.
-//! The order does not follow measured latencies (no dynamic snitch).
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use ring::{Endpoint, EndpointId, ReplicaPlan, Replication, Ring};
 use types::Consistency;
+
+use crate::dynamic_snitch::Scores;
 
 /// A replica that is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,20 +32,25 @@ pub(super) struct Contacts {
 }
 
 impl Contacts {
-    /// The replicas of `plan`, which is of a keyspace replicated like this.
-    pub fn of(ring: &Ring, replication: &Replication, plan: &ReplicaPlan) -> Self {
-        let mut near: Vec<EndpointId> = plan.live.iter().copied().filter(|id| counts(ring, plan.level, *id)).collect();
+    /// The replicas of `plan`, which is of a keyspace replicated like this. `scores`: those of the
+    /// dynamic snitch, if there is one.
+    pub fn of(ring: &Ring, replication: &Replication, plan: &ReplicaPlan, scores: Option<&Scores>) -> Self {
+        let mut near: Vec<EndpointId> = plan.live.to_vec();
         // stable: equally near ones stay in the order of the ring
         near.sort_by_key(|id| distance(ring, *id));
+        if let Some(scores) = scores {
+            scores.order(&mut near, |id| ring.endpoint(*id).address);
+        }
+        near.retain(|id| counts(ring, plan.level, *id));
         let asked = match (plan.level, replication) {
             (Consistency::EachQuorum, Replication::NetworkTopology { factors }) => {
-                let of_center = |(name, factor): (&String, &u32)| {
-                    let there = near.iter().copied().filter(|id| ring.endpoint(*id).data_center == *name);
-                    there.take(ring::level::quorum(*factor) as usize).collect::<Vec<_>>()
+                let mut wanted: BTreeMap<&str, u32> =
+                    factors.iter().map(|(name, factor)| (name.as_str(), ring::level::quorum(*factor))).collect();
+                let is_wanted = |id: &EndpointId| {
+                    let wanted = wanted.get_mut(ring.endpoint(*id).data_center.as_str()).filter(|left| **left > 0);
+                    wanted.map(|left| *left -= 1).is_some()
                 };
-                let mut asked: Vec<EndpointId> = factors.iter().flat_map(of_center).collect();
-                asked.sort_by_key(|id| distance(ring, *id));
-                asked
+                near.iter().copied().filter(is_wanted).collect::<Vec<_>>()
             }
             _ => near.iter().copied().take(plan.block_for as usize).collect(),
         };
@@ -75,3 +83,6 @@ fn distance(ring: &Ring, id: EndpointId) -> (bool, bool, bool) {
     let (there, here): (&Endpoint, &Endpoint) = (ring.endpoint(id), ring.local());
     (id != ring.local_id(), there.data_center != here.data_center, there.rack != here.rack)
 }
+
+#[cfg(test)]
+mod tests;

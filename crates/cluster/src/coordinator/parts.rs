@@ -9,6 +9,7 @@ use types::{Consistency, Token};
 use super::contacts::Contacts;
 use super::error::RequestError;
 use super::range;
+use crate::dynamic_snitch::Scores;
 
 /// A part of a read.
 #[derive(Clone, Debug)]
@@ -26,13 +27,14 @@ impl Part {
     }
 }
 
-/// The parts of some commands, in the order of the answer. Refused where too few replicas of one of
-/// them are up.
+/// The parts of some commands, in the order of the answer, whose replicas are ordered by `scores`.
+/// Refused where too few replicas of one of them are up.
 pub(super) fn parts_of(
     ring: &Ring,
     placement: &Placement,
     commands: &[ReadCommand],
     level: Consistency,
+    scores: Option<&Scores>,
 ) -> Result<Vec<Part>, RequestError> {
     let unavailable = |shortage| RequestError::Unavailable { level, shortage };
     let mut parts = Vec::with_capacity(commands.len());
@@ -40,7 +42,7 @@ pub(super) fn parts_of(
         match &command.range {
             PartitionRange::Key(key) => {
                 let plan = ring.plan_read(placement, key.token, level).map_err(unavailable)?;
-                let contacts = Contacts::of(ring, &placement.replication, &plan);
+                let contacts = Contacts::of(ring, &placement.replication, &plan, scores);
                 parts.push(Part { command: command.clone(), contacts });
             }
             range @ PartitionRange::Range { start, end } => {
@@ -50,7 +52,7 @@ pub(super) fn parts_of(
                     continue;
                 }
                 let planned = ring.plan_range(placement, first, last, level).map_err(unavailable)?;
-                for (range, contacts) in stretches(ring, placement, start, end, planned) {
+                for (range, contacts) in stretches((ring, placement, scores), start, end, planned) {
                     parts.push(Part { command: ReadCommand { range, ..command.clone() }, contacts });
                 }
             }
@@ -61,15 +63,14 @@ pub(super) fn parts_of(
 
 /// The stretches of a range, each with whom it asks. Neighbours that ask the same replicas are one.
 fn stretches(
-    ring: &Ring,
-    placement: &Placement,
+    (ring, placement, scores): (&Ring, &Placement, Option<&Scores>),
     start: &RingBound,
     end: &RingBound,
     planned: Vec<(Token, Token, ReplicaPlan)>,
 ) -> Vec<(PartitionRange, Contacts)> {
     let mut stretches: Vec<(Token, Token, Contacts)> = Vec::new();
     for (from, to, plan) in planned {
-        let mut contacts = Contacts::of(ring, &placement.replication, &plan);
+        let mut contacts = Contacts::of(ring, &placement.replication, &plan, scores);
         // all of them give data, so their order does not matter, and equal sets are to be equal
         contacts.asked.sort_by_key(|contact| (!contact.is_local, contact.address));
         contacts.spare.sort_by_key(|contact| contact.address);

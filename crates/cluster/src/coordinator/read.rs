@@ -81,7 +81,11 @@ impl Node {
         }
         let block_for = self.plan_read(&request.commands, level).map_err(FailedRead::Refused)?;
         let limit = self.read_limit(&request.commands);
+        let begun = self.members().map(|_| self.env.now());
         let read = self.replica.read(request, limit, figures, is_blocked, build).await;
+        if let (Ok(_), Some(begun)) = (&read, begun) {
+            self.measured_here(begun);
+        }
         read.map_err(|outcome| self.failed_read(outcome, level, block_for))
     }
 

@@ -5,9 +5,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use gossip::Local;
-use internode::MessagingVersion;
 use internode::payload::gossip::{ApplicationState, EndpointState};
+use internode::{MessagingVersion, Verb};
 use links::{InboundCounts, OutboundCounts};
+use membership::VerbCounts;
 
 use super::{Result, failed, invalid};
 use crate::node::Node;
@@ -121,4 +122,10 @@ pub fn outbound(node: &Node) -> Vec<OutboundCounts> {
 /// The counts of the links that other nodes open.
 pub fn inbound(node: &Node) -> Vec<InboundCounts> {
     node.members().map(|messenger| messenger.inbound_counts()).unwrap_or_default()
+}
+
+/// The messages of other nodes by their verb. A node alone has every verb with nothing.
+pub fn verb_counts(node: &Node) -> Vec<VerbCounts> {
+    let none = || Verb::ALL.iter().map(|verb| VerbCounts { verb: *verb, received: 0, dropped: 0 }).collect();
+    node.members().map_or_else(none, |messenger| messenger.verb_counts())
 }

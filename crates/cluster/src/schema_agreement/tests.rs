@@ -222,3 +222,38 @@ fn schemas_agree_after_bad_days() {
         assert_eq!(BTreeSet::from([ring.node(2).schema().version]), before, "seed {seed}");
     }
 }
+
+/// Each node says its own version; one that is down, or is cut off and not known to be down, says
+/// none.
+#[test]
+fn each_node_tells_its_version() {
+    let mut ring = SimRing::new(63, &["dc1", "dc1", "dc1", "dc1"]);
+    let told = |ring: &SimRing| {
+        let node = Arc::clone(ring.node(0));
+        ring.world.block_on(async move { node.schema_versions().await })
+    };
+    let version = ring.node(0).schema().version;
+    assert_eq!(told(&ring), (0..4).map(|machine| (ring.address(machine), Some(version))).collect::<Vec<_>>());
+    ring.kill(1);
+    ring.agree();
+    ring.world.network().partition(&[2]);
+    let expected = [Some(version), None, None, Some(version)];
+    assert_eq!(told(&ring), (0..4).map(|machine| ring.address(machine)).zip(expected).collect::<Vec<_>>());
+}
+
+/// A node that is new in its ring tells that it is a member after it has told the ring's schema as
+/// its own.
+#[test]
+fn a_new_node_has_the_schema_before_it_is_a_member() {
+    let mut ring = SimRing::begun(62, &["dc1", "dc1", "dc1"], 2);
+    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
+    ring.start(2);
+    let node = ring.node(2);
+    assert!(node.schema().keyspaces.contains_key("ks"));
+    let versions = node.membership().expect("it has joined").with_gossip(|gossip| {
+        use internode::payload::gossip::ApplicationState::{Schema, StatusWithPort};
+        let told = &gossip.local.state().values;
+        [Schema, StatusWithPort].map(|of| told.iter().find(|(name, _)| *name == of).map(|(_, value)| value.version))
+    });
+    assert!(versions[0].is_some() && versions[0] < versions[1], "{versions:?}");
+}

@@ -57,6 +57,38 @@ impl Node {
         }
     }
 
+    /// The version of the schema that each endpoint of the ring has, by address; None: it is down,
+    /// or does not answer within the request timeout. Agrees with
+    /// `org.apache.cassandra.service.StorageProxy.describeSchemaVersions`.
+    pub async fn schema_versions(&self) -> Vec<(SocketAddr, Option<[u8; 16]>)> {
+        let (ring, limit) = (self.ring(), self.timeouts().misc);
+        let mut versions = vec![(self.identity.broadcast, Some(self.schema().version))];
+        let begun = self.env.now();
+        let asked: Vec<(SocketAddr, Option<Pending>)> = ring
+            .peers()
+            .map(|peer| {
+                let request = || Request::new(Verb::SchemaVersionReq, Bytes::new(), limit).silent();
+                let messenger = self.members().filter(|_| peer.is_up);
+                (peer.address, messenger.map(|messenger| messenger.request(peer.address, request())))
+            })
+            .collect();
+        for (peer, answer) in asked {
+            let left = limit.saturating_sub(self.env.elapsed(begun));
+            let answer = match answer {
+                None => None,
+                Some(answer) => tokio::select! {
+                    // an answer counts that came while another one was waited for
+                    biased;
+                    answer = answer => answer.ok(),
+                    () = self.env.sleep(left) => None,
+                },
+            };
+            versions.push((peer, answer.and_then(|answer| answer.payload.as_ref().try_into().ok())));
+        }
+        versions.sort_by_key(|(address, _)| *address);
+        versions
+    }
+
     /// A node without a schema of its own waits until it has that of its ring: until then it could
     /// answer nothing that it is asked. The first node of a ring has nobody to wait for.
     pub(crate) async fn wait_for_first_schema(&self) {

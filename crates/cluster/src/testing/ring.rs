@@ -22,6 +22,7 @@ use storage::commitlog::{self, SyncMode};
 use types::{Consistency, CqlType};
 
 use crate::coordinator::error::{FailedRead, RequestError};
+use crate::dynamic_snitch::DynamicSnitchOptions;
 use crate::handoff::HandoffSettings;
 use crate::hints::HintOptions;
 use crate::identity::{IdentityOptions, local_table};
@@ -33,6 +34,9 @@ use crate::testing::WINDOW;
 
 /// The longest time that nodes take to see each other up, or one of them down.
 const AGREEMENT_MAX: Duration = Duration::from_secs(120);
+
+/// How often nodes forget the latencies of replicas.
+pub(crate) const SNITCH_RESET: Duration = Duration::from_secs(60);
 
 /// Nodes of one ring, one for each machine.
 pub(crate) struct SimRing {
@@ -49,16 +53,25 @@ impl SimRing {
     /// A ring of new nodes that see each other up, one for each name of a data centre. The tokens
     /// are spread evenly, in the order of the machines.
     pub fn new(seed: u64, centers: &[&str]) -> Self {
-        Self::with_segments(seed, centers, commitlog::Options::default().segment_size)
+        Self::of(seed, centers, centers.len(), commitlog::Options::default().segment_size)
     }
 
-    /// The same with segments of the commit log of a size.
+    /// The same, of which only the first ones are started.
+    pub fn begun(seed: u64, centers: &[&str], started: usize) -> Self {
+        Self::of(seed, centers, started, commitlog::Options::default().segment_size)
+    }
+
+    /// All of them, with segments of the commit log of a size.
     pub fn with_segments(seed: u64, centers: &[&str], segment_size: u32) -> Self {
+        Self::of(seed, centers, centers.len(), segment_size)
+    }
+
+    fn of(seed: u64, centers: &[&str], started: usize, segment_size: u32) -> Self {
         let world = World::new(seed, centers.len());
         let nodes = centers.iter().map(|_| None).collect();
         let centers = centers.iter().map(|name| (*name).to_owned()).collect();
         let mut ring = Self { world, nodes, centers, segment_size };
-        (0..ring.nodes.len()).for_each(|machine| ring.start(machine));
+        (0..started).for_each(|machine| ring.start(machine));
         ring.agree();
         ring
     }
@@ -90,6 +103,23 @@ impl SimRing {
         let row = SystemRow::new(&local, &[b"local"], &[], 1, None);
         let row = row.set("data_center", self.centers[machine].clone()).finish();
         engine.apply(&[row]).expect("written");
+        let (identity, settings) = self.options(machine);
+        let node = Node::open(engine, identity, Timeouts::default()).expect("a sound disk opens");
+        let store = StoreOptions {
+            directory: std::path::Path::new(DATA).join("hints"),
+            version: hints::Version::V3,
+            compression: None,
+            settings: hints::Settings::default(),
+        };
+        let options = HintOptions { store, settings: HandoffSettings::default(), deliveries_max: 2 };
+        node.keep_hints(options).expect("a sound disk opens");
+        self.world.block_on(node.join(settings)).expect("a seed answers");
+        node.membership().expect("it has joined").set_ready(true);
+        self.nodes[machine] = Some(node);
+    }
+
+    /// How the node of a machine is started.
+    pub fn options(&self, machine: usize) -> (IdentityOptions, JoinSettings) {
         let address = self.address(machine);
         let tokens = self.nodes.len() as i128;
         let token = i128::from(i64::MIN) + (machine as i128 + 1) * ((1 << 64) / tokens) - 1;
@@ -105,9 +135,9 @@ impl SimRing {
             place: None,
             joins: true,
         };
-        let node = Node::open(engine, identity, Timeouts::default()).expect("a sound disk opens");
         let settings = JoinSettings {
             seeds: vec![self.address(0), self.address(1 % self.nodes.len())],
+            seed_names: None,
             version: MessagingVersion::V13,
             compression: links::Scope::None,
             encryption: None,
@@ -116,19 +146,16 @@ impl SimRing {
             reserve: 1 << 20,
             convict_threshold: 8.0,
             sstable_versions: "bti-da".to_owned(),
+            prefers_local: false,
+            tells_internal_address: false,
+            dynamic_snitch: Some(DynamicSnitchOptions {
+                update_interval: Duration::from_millis(100),
+                reset_interval: SNITCH_RESET,
+                badness_threshold: 1.0,
+            }),
             places: Default::default(),
         };
-        let store = StoreOptions {
-            directory: std::path::Path::new(DATA).join("hints"),
-            version: hints::Version::V3,
-            compression: None,
-            settings: hints::Settings::default(),
-        };
-        let options = HintOptions { store, settings: HandoffSettings::default(), deliveries_max: 2 };
-        node.keep_hints(options).expect("a sound disk opens");
-        self.world.block_on(node.join(settings)).expect("a seed answers");
-        node.membership().expect("it has joined").set_ready(true);
-        self.nodes[machine] = Some(node);
+        (identity, settings)
     }
 
     /// Ends the process of a machine; nobody is told.

@@ -105,3 +105,49 @@ fn all_nodes_start_at_once() {
         assert!(found, "seed {seed}: {:?}", nodes.iter().map(alive).collect::<Vec<_>>());
     }
 }
+
+/// Knows by what names seeds go, and which address they have now.
+struct Named(Arc<Mutex<SocketAddr>>);
+
+impl Follower for Named {
+    fn ring_changed(&self, _gossip: &Gossip, _event: &Event) {}
+
+    fn schema_version(&self) -> [u8; 16] {
+        [0; 16]
+    }
+
+    fn seeds(&self) -> Option<Vec<SocketAddr>> {
+        Some(vec![*self.0.lock().unwrap()])
+    }
+
+    fn requested(&self, _via: &Messenger, _from: &Peer, _link: LinkType, _message: Envelope) -> bool {
+        false
+    }
+}
+
+/// A seed whose name has another address than at the first look is found, by a node that starts and
+/// by one that has lost sight of everybody.
+#[test]
+fn names_of_seeds_are_looked_up_again() {
+    let world = World::new(45, 4);
+    let _first = join(&world, 0, options(&world, 0, "lab"));
+    world.run_for(Duration::from_secs(2));
+    let gone: SocketAddr = "10.9.9.9:7000".parse().unwrap();
+    let name = Arc::new(Mutex::new(address(&world, 0)));
+    let mut lost = options(&world, 1, "lab");
+    lost.gossip.seeds = vec![gone];
+    let (env, joined, known) = (world.env(1), Joined::default(), name.clone());
+    let (of_task, told) = (env.clone(), joined.clone());
+    let joining = async move {
+        *told.lock().unwrap() = Some(Membership::join(&of_task, lost, Arc::new(Named(known))).await);
+    };
+    env.tasks.spawn_local_worker("join", Box::new(move || Box::pin(joining)));
+    assert!(world.run_until(Duration::from_secs(12), || alive(&joined) == Some(1)));
+    // the seed goes, and its name with it to another machine, which knows nobody
+    world.kill(0);
+    *name.lock().unwrap() = address(&world, 2);
+    let mut other = options(&world, 2, "lab");
+    other.gossip.seeds = vec![address(&world, 2)];
+    let second = join(&world, 2, other);
+    assert!(world.run_until(Duration::from_secs(180), || alive(&joined) == Some(1) && alive(&second) == Some(1)));
+}

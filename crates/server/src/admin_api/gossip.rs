@@ -1,6 +1,8 @@
 //! Gossip and messages between nodes.
 
-use admin::verbs::{GetGossip, GetMessages, GossipChange, GossipState, MessagePool, MessagePools};
+use admin::verbs::{
+    GetGossip, GetMessageCounts, GetMessages, GossipChange, GossipState, MessageCounts, MessagePool, MessagePools,
+};
 use admin::{Functions, Result};
 use cluster::operations::gossip;
 use internode::LinkType;
@@ -8,7 +10,7 @@ use internode::LinkType;
 use super::{NodeAdmin, invalid, wait};
 
 pub(super) fn add_to(functions: &mut Functions<NodeAdmin>) {
-    functions.add(known).add(change).add(messages);
+    functions.add(known).add(change).add(messages).add(message_counts);
 }
 
 fn known(admin: &NodeAdmin, _: &GetGossip) -> Result<Vec<GossipState>> {
@@ -56,4 +58,11 @@ fn messages(admin: &NodeAdmin, _: &GetMessages) -> Result<MessagePools> {
         pool.dropped += link.dropped();
     }
     Ok(pools)
+}
+
+fn message_counts(admin: &NodeAdmin, _: &GetMessageCounts) -> Result<Vec<MessageCounts>> {
+    let counts = gossip::verb_counts(admin.cluster()).into_iter();
+    let shown =
+        counts.map(|of| MessageCounts { verb: of.verb.name().to_owned(), received: of.received, dropped: of.dropped });
+    Ok(shown.collect())
 }

@@ -40,6 +40,7 @@ fn info(admin: &NodeAdmin, _: &GetNode) -> Result<NodeInfo> {
         release_version: RELEASE_VERSION.to_owned(),
         helenus_version: env!("CARGO_PKG_VERSION").to_owned(),
         snitch: format!("{SNITCHES}.{}", services.config.ring.snitch.class()),
+        dynamic_snitch: services.config.ring.dynamic_snitch.is_some(),
         partitioner: PARTITIONER.to_owned(),
         data_center: identity.data_center.clone(),
         rack: identity.rack.clone(),

@@ -1,6 +1,10 @@
 //! The ring: endpoints, tokens, shares of the data, replicas.
 
-use admin::verbs::{EndpointInfo, EndpointState, GetEndpoints, GetRing, RangeInfo, RingInfo};
+use std::net::SocketAddr;
+
+use admin::verbs::{
+    EndpointInfo, EndpointState, GetEndpoints, GetRing, GetSchemaVersions, RangeInfo, RingInfo, SchemaVersion,
+};
 use admin::{Functions, Result};
 use cluster::clock::uuid_text;
 use cluster::operations::gossip::{self, Known};
@@ -9,10 +13,10 @@ use cluster::operations::{partition, tables};
 use internode::payload::gossip::ApplicationState;
 use ring::{Endpoint, EndpointId, Ring, State};
 
-use super::{NodeAdmin, of_operation, table_stats};
+use super::{NodeAdmin, of_operation, table_stats, wait};
 
 pub(super) fn add_to(functions: &mut Functions<NodeAdmin>) {
-    functions.add(ring).add(endpoints);
+    functions.add(ring).add(endpoints).add(schema_versions);
 }
 
 fn ring(admin: &NodeAdmin, request: &GetRing) -> Result<RingInfo> {
@@ -68,6 +72,18 @@ fn endpoint(admin: &NodeAdmin, ring: &Ring, id: EndpointId, known: &[Known]) -> 
         tokens: endpoint.tokens.iter().map(|token| token.0).collect(),
         owns: None,
     }
+}
+
+/// The version of the schema that each endpoint has by its own word.
+fn schema_versions(admin: &NodeAdmin, _: &GetSchemaVersions) -> Result<Vec<SchemaVersion>> {
+    let node = admin.cluster();
+    let versions = wait(async { Ok(node.schema_versions().await) })?;
+    let shown = |(address, version): (SocketAddr, Option<[u8; 16]>)| SchemaVersion {
+        address: address.ip().to_string(),
+        storage_port: address.port(),
+        version: version.map(|version| uuid_text(&version)),
+    };
+    Ok(versions.into_iter().map(shown).collect())
 }
 
 /// The addresses of the replicas of a partition, the primary replica first.

@@ -1,7 +1,8 @@
 //! Counters among several nodes: one replica of a mutation leads it.
 //!
 //! 1. This node leads where it is a replica. Otherwise a random live replica of its data centre
-//!    does, and if there is none the first live one, unless the level is of the data centre.
+//!    does, and if there is none the first live one, unless the level is of the data centre. A node
+//!    that does not take drivers yet (RPC_READY) leads nothing: it may still be starting.
 //! 2. The leader turns increments into its shards, applies them, and sends the result, which can be
 //!    applied any number of times, to the other replicas.
 //! 3. The leader answers when its level is met and its own log has the shards: it goes on counting
@@ -91,6 +92,9 @@ impl Node {
         if live.contains(&ring.local_id()) {
             return Ok(ring.local_id());
         }
+        let unready = self.joined.unready.load();
+        let live: Vec<EndpointId> =
+            live.into_iter().filter(|id| !unready.contains(&ring.endpoint(*id).address)).collect();
         let is_near = |id: &&EndpointId| ring.endpoint(**id).data_center == ring.local_data_center();
         let near: Vec<EndpointId> = live.iter().filter(is_near).copied().collect();
         let nobody = unavailable(Shortage { required: plan.block_for, alive: 0 });

@@ -60,3 +60,23 @@ fn a_leader_that_is_cut_off_makes_a_timeout() {
     ring.world.run_for(Duration::from_secs(1));
     assert_eq!(ring.counted(other, "ks", 1), 6);
 }
+
+/// A replica that does not take drivers yet leads nothing.
+#[test]
+fn a_node_that_is_not_ready_leads_nothing() {
+    let ring = SimRing::new(3, &["dc1", "dc1", "dc1"]);
+    ring.create_keyspace("one", "SimpleStrategy", &[("replication_factor", "1")]);
+    add(&ring, 0, "one", 5, Consistency::One).expect("counted");
+    let leader = (0..3).find(|machine| ring.counted(*machine, "one", 1) == 5).expect("one has it");
+    let set_ready = |ready| {
+        ring.node(leader).membership().expect("it has joined").set_ready(ready);
+        ring.world.run_for(Duration::from_secs(5));
+    };
+    set_ready(false);
+    let (other, level) = ((leader + 1) % 3, Consistency::One);
+    let shortage = ring::Shortage { required: 1, alive: 0 };
+    assert_eq!(add(&ring, other, "one", 1, level), Err(RequestError::Unavailable { level, shortage }));
+    set_ready(true);
+    add(&ring, other, "one", 1, level).expect("counted");
+    assert_eq!(ring.counted(leader, "one", 1), 6);
+}

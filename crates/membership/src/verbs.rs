@@ -1,0 +1,84 @@
+//! Messages of other nodes by their verb: how many came, and how many were too old.
+//!
+//! Agrees in role with `org.apache.cassandra.metrics.MessagingMetrics`.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use internode::Verb;
+
+/// The counters of one verb.
+#[derive(Default)]
+struct Tally {
+    received: AtomicU64,
+    dropped: AtomicU64,
+}
+
+/// The counters of all verbs.
+pub(crate) struct VerbTallies(Vec<Tally>);
+
+/// The messages of one verb since the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct VerbCounts {
+    /// The verb.
+    pub verb: Verb,
+    /// Messages that came in time.
+    pub received: u64,
+    /// Messages that were too old when they came: nobody waited for an answer any more.
+    pub dropped: u64,
+}
+
+impl Default for VerbTallies {
+    fn default() -> Self {
+        Self(Verb::ALL.iter().map(|_| Tally::default()).collect())
+    }
+}
+
+impl VerbTallies {
+    /// Verbs ascend by their numbers.
+    fn of(&self, verb: Verb) -> Option<&Tally> {
+        let position = Verb::ALL.binary_search_by_key(&verb.id(), |verb| verb.id()).ok()?;
+        self.0.get(position)
+    }
+
+    /// A message has come in time.
+    pub fn receive(&self, verb: Verb) {
+        if let Some(tally) = self.of(verb) {
+            tally.received.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A message has come, but too late.
+    pub fn drop(&self, verb: Verb) {
+        if let Some(tally) = self.of(verb) {
+            tally.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// All verbs in the order of their numbers.
+    pub fn counts(&self) -> Vec<VerbCounts> {
+        let counts = |(verb, tally): (&Verb, &Tally)| VerbCounts {
+            verb: *verb,
+            received: tally.received.load(Ordering::Relaxed),
+            dropped: tally.dropped.load(Ordering::Relaxed),
+        };
+        Verb::ALL.iter().zip(&self.0).map(counts).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_verb_has_its_counters() {
+        let tallies = VerbTallies::default();
+        for verb in Verb::ALL {
+            tallies.receive(*verb);
+        }
+        tallies.drop(Verb::ReadReq);
+        let counts = tallies.counts();
+        assert!(counts.iter().all(|of| of.received == 1), "{counts:?}");
+        let dropped: Vec<Verb> = counts.iter().filter(|of| of.dropped > 0).map(|of| of.verb).collect();
+        assert_eq!((dropped, counts.len()), (vec![Verb::ReadReq], Verb::ALL.len()));
+    }
+}
