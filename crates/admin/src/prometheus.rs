@@ -9,8 +9,8 @@ use std::fmt::Write;
 use crate::histogram::HistogramData;
 use crate::verb::{AdminApi, Result};
 use crate::verbs::{
-    CacheInfo, GetClientLatencies, GetCompactions, GetMessageCounts, GetMetrics, GetNode, GetTables, MessageCounts,
-    ReplayMetrics, TableStats,
+    CacheInfo, CasCounts, CasKindCounts, GetClientLatencies, GetCompactions, GetMessageCounts, GetMetrics, GetNode,
+    GetTables, MessageCounts, ReplayMetrics, TableStats,
 };
 
 /// The content type of the text.
@@ -132,7 +132,34 @@ fn clients(api: &dyn AdminApi, out: &mut Text) -> Result<()> {
     ] {
         family.latency(&[("request", request)], histogram);
     }
+    conditional(&latencies.cas, out);
     Ok(())
+}
+
+/// Figures of conditional statements.
+fn conditional(counts: &CasCounts, out: &mut Text) {
+    type Figure = fn(&CasKindCounts) -> u64;
+    let figures: [(&str, &str, Figure); 4] = [
+        ("cassandra_client_request_contended_total", "Statements that others have overtaken.", |kind| kind.contended),
+        ("cassandra_client_request_contentions_total", "How often others have overtaken statements.", |kind| {
+            kind.contentions
+        }),
+        ("cassandra_client_request_unfinished_commits_total", "Changes of others that were finished.", |kind| {
+            kind.unfinished_commits
+        }),
+        ("cassandra_client_request_unknown_results_total", "Statements whose outcome is not known.", |kind| {
+            kind.unknown_results
+        }),
+    ];
+    for (name, help, figure) in figures {
+        let mut family = out.family(name, "counter", help);
+        for (request, kind) in [("cas_read", &counts.read), ("cas_write", &counts.write)] {
+            family.sample("", &[("request", request)], figure(kind) as f64);
+        }
+    }
+    let not_met = counts.conditions_not_met as f64;
+    let name = "cassandra_client_request_conditions_not_met_total";
+    out.one(name, "counter", "Conditional writes whose condition did not hold.", not_met);
 }
 
 fn compaction(api: &dyn AdminApi, out: &mut Text) -> Result<()> {

@@ -32,8 +32,8 @@ pub use gossip::{
 };
 pub use hints::{GetHandoff, GetPendingHints, HandoffChange, HandoffInfo, PendingHintsInfo};
 pub use monitoring::{
-    ClientLatencies, CommitLogMetrics, GetClientLatencies, GetMetrics, GetPools, GetTables, NodeMetrics, PoolStats,
-    ReplayMetrics, TableStats,
+    CasCounts, CasKindCounts, ClientLatencies, CommitLogMetrics, GetClientLatencies, GetMetrics, GetPools, GetTables,
+    NodeMetrics, PoolStats, ReplayMetrics, TableStats,
 };
 pub use node::{Drain, GetKeyspaces, GetNode, GetTokenFile, KeyspaceInfo, NodeInfo, TransportChange};
 pub(crate) use ring::join;

@@ -10,6 +10,7 @@
 pub mod allocation;
 mod batch_replay;
 pub mod batchlog;
+pub mod cas_metrics;
 pub mod clock;
 mod clock_mark;
 pub mod compaction_history;

@@ -14,6 +14,7 @@ use storage::{Engine, StorageError};
 use types::{DecoratedKey, Token};
 
 use crate::batch_replay::BatchReplay;
+use crate::cas_metrics::CasMetrics;
 use crate::clock::{TimeUuids, WriteClock};
 use crate::handoff::Handoff;
 use crate::identity::{BOOTSTRAPPED, Identity, local_table};
@@ -109,6 +110,8 @@ pub struct Node {
     pub(crate) counter_locks: Stripes,
     /// Of partitions on which a conditional statement is under way.
     pub(crate) partition_locks: Stripes,
+    /// Figures of conditional statements.
+    pub cas: CasMetrics,
     /// Of logged batches.
     pub(crate) batch_replay: BatchReplay,
     /// Hinted handoff: which mutations are kept for others, and how fast they are sent.

@@ -9,6 +9,7 @@ use rows::Mutation;
 use storage::Engine;
 
 use crate::batch_replay::BatchReplay;
+use crate::cas_metrics::CasMetrics;
 use crate::clock::TimeUuids;
 use crate::error::NodeError;
 use crate::handoff::Handoff;
@@ -52,6 +53,7 @@ impl Node {
             sampling,
             counter_locks,
             partition_locks,
+            cas: CasMetrics::default(),
             batch_replay: BatchReplay::default(),
             handoff: Handoff::default(),
             joined: Joined::default(),

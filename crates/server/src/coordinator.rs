@@ -40,6 +40,8 @@ pub struct RequestCoordinator {
     pub of_range: AtomicBool,
     /// The request was a conditional statement: set on the way.
     pub conditional: AtomicBool,
+    /// The request read at SERIAL or LOCAL_SERIAL: set on the way.
+    pub serial: AtomicBool,
     /// Figures of the request's reads.
     pub figures: ReadFigures,
     /// Looks on at reads that writes do: EXPLAIN ANALYZE asked for it.
@@ -109,6 +111,9 @@ impl RequestCoordinator {
             return Err(CqlError::invalid(
                 "SERIAL/LOCAL_SERIAL consistency may only be requested for one partition at a time",
             ));
+        }
+        if consistency.is_serial() {
+            self.serial.store(true, Ordering::Relaxed);
         }
         if cluster::replica::read::is_of_range(commands) {
             self.of_range.store(true, Ordering::Relaxed);

@@ -170,6 +170,7 @@ impl RequestHandler for CqlHandler {
             trace: trace.clone(),
             of_range: AtomicBool::new(false),
             conditional: AtomicBool::new(false),
+            serial: AtomicBool::new(false),
             figures: ReadFigures::default(),
             observation: OnceLock::new(),
             sampled: OnceLock::new(),
@@ -401,9 +402,9 @@ impl Running<'_> {
         let micros = self.services.micros_since(received);
         let histogram: &Histogram = match (request, result) {
             (Request::Prepare(_), _) => &figures.prepare,
-            (Request::Batch(_), _) => &figures.batch,
             // rows that tell what became of a write are no read
-            (_, Ok(_)) if self.coordinator.conditional.load(Ordering::Relaxed) => &figures.other,
+            (_, Ok(_)) if self.coordinator.conditional.load(Ordering::Relaxed) => &figures.cas_write,
+            (Request::Batch(_), _) => &figures.batch,
             (_, Ok(Reply { response: Response::Rows(_), .. })) if self.coordinator.of_range.load(Ordering::Relaxed) => {
                 &figures.range
             }
@@ -412,6 +413,9 @@ impl Running<'_> {
             _ => &figures.other,
         };
         histogram.record(micros);
+        if result.is_ok() && self.coordinator.serial.load(Ordering::Relaxed) {
+            figures.cas_read.record(micros);
+        }
         if self.services.slow.is_slow(micros) {
             let env = &self.services.node.env;
             self.services.slow.add(env, &self.text_of(request), micros, &self.coordinator.figures);

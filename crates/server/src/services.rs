@@ -60,6 +60,10 @@ pub struct RequestMetrics {
     pub range: Histogram,
     /// INSERT, UPDATE, DELETE.
     pub write: Histogram,
+    /// Conditional statements and batches.
+    pub cas_write: Histogram,
+    /// SELECT at SERIAL and LOCAL_SERIAL. They count as reads, too.
+    pub cas_read: Histogram,
     /// BATCH messages.
     pub batch: Histogram,
     /// PREPARE.

@@ -135,6 +135,33 @@ pub struct ClientLatencies {
     pub cas_write: HistogramData,
     /// View updates.
     pub view_write: HistogramData,
+    /// Figures of conditional writes and of serial reads.
+    #[serde(default)]
+    pub cas: CasCounts,
+}
+
+/// Figures of conditional statements since the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct CasCounts {
+    /// Serial reads.
+    pub read: CasKindCounts,
+    /// Conditional writes.
+    pub write: CasKindCounts,
+    /// Conditional writes whose condition did not hold.
+    pub conditions_not_met: u64,
+}
+
+/// The same of one kind of statement, in a ring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct CasKindCounts {
+    /// Statements that were overtaken by others.
+    pub contended: u64,
+    /// How often that happened to them.
+    pub contentions: u64,
+    /// Changes of other statements that were found and finished.
+    pub unfinished_commits: u64,
+    /// Statements of which it is not known whether they have been decided.
+    pub unknown_results: u64,
 }
 
 /// A pool of work.

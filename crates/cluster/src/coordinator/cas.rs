@@ -89,16 +89,25 @@ impl Node {
         cas: Cas<'_>,
         mut decide: impl AsyncFnMut(Round) -> Result<Option<Mutation>, E>,
     ) -> Result<(), CasError<E>> {
+        let mut decide = async |round: Round| {
+            let decided = decide(round).await;
+            if matches!(decided, Ok(None)) {
+                self.cas.conditions_not_met.add(1);
+            }
+            decided
+        };
         match self.deciding_among(cas.table)? {
             None => self.decide_alone(cas, decide).await,
             Some(others) => {
-                let begun = self.env.now();
+                let mut agreement = Agreement::new(self, others, cas, self.env.now(), &self.cas.write);
                 let Some(_held) = self.lock_partition(cas.table, cas.key).await else {
-                    return Err(self.contended(others, cas, begun).into());
+                    return Err(agreement.waited_in_vain().into());
                 };
-                let mut agreement = Agreement::new(self, others, cas, begun);
                 let decided = agreement.compare_and_set(cas.commit, &mut decide).await;
-                agreement.record_contention();
+                agreement.record(match &decided {
+                    Err(CasError::Request(error)) => Some(error),
+                    _ => None,
+                });
                 decided
             }
         }
@@ -107,13 +116,12 @@ impl Node {
     /// Lets every conditional write of a partition that has begun come to its end, and keeps those
     /// that have been overtaken from coming back: the read that follows sees what was decided.
     pub(super) async fn settle_partition(&self, others: Others<'_>, cas: Cas<'_>) -> Result<(), RequestError> {
-        let begun = self.env.now();
+        let mut agreement = Agreement::new(self, others, cas, self.env.now(), &self.cas.read);
         let Some(_held) = self.lock_partition(cas.table, cas.key).await else {
-            return Err(self.contended(others, cas, begun));
+            return Err(agreement.waited_in_vain());
         };
-        let mut agreement = Agreement::new(self, others, cas, begun);
         let settled = agreement.settle(cas.commit).await;
-        agreement.record_contention();
+        agreement.record(settled.as_ref().err());
         settled
     }
 
@@ -123,12 +131,6 @@ impl Node {
             Some(others) => self.settle_partition(others, cas).await,
             None => Ok(()),
         }
-    }
-
-    fn contended(&self, others: Others<'_>, cas: Cas<'_>, begun: env::Instant) -> RequestError {
-        let mut agreement = Agreement::new(self, others, cas, begun);
-        agreement.contentions = 1;
-        agreement.out_of_time()
     }
 
     /// The others that have a say in a conditional statement; None: this node decides by itself,

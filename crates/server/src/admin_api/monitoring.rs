@@ -2,10 +2,11 @@
 
 use admin::histogram::HistogramData;
 use admin::verbs::{
-    ClientLatencies, CommitLogMetrics, GetClientLatencies, GetMetrics, GetPools, GetTables, NodeMetrics, PoolStats,
-    TableStats,
+    CasCounts, CasKindCounts, ClientLatencies, CommitLogMetrics, GetClientLatencies, GetMetrics, GetPools, GetTables,
+    NodeMetrics, PoolStats, TableStats,
 };
 use admin::{Functions, Result};
+use cluster::cas_metrics::{CasFigures, CasMetrics};
 use cluster::operations::{caches, commit_log, compaction, state, tables};
 use metrics::Histogram;
 
@@ -37,8 +38,22 @@ fn client_latencies(admin: &NodeAdmin, _: &GetClientLatencies) -> Result<ClientL
         read: data(&requests.read),
         range: data(&requests.range),
         write: sum(data(&requests.write), &data(&requests.batch)),
+        cas_read: data(&requests.cas_read),
+        cas_write: data(&requests.cas_write),
+        cas: cas_figures(&admin.cluster().cas),
         ..ClientLatencies::default()
     })
+}
+
+fn cas_figures(figures: &CasMetrics) -> CasCounts {
+    let of = |kind: &CasFigures| CasKindCounts {
+        contended: kind.contention.snapshot().count(),
+        contentions: kind.contention.snapshot().sum,
+        unfinished_commits: kind.unfinished_commits.get(),
+        unknown_results: kind.unknown_results.get(),
+    };
+    let conditions_not_met = figures.conditions_not_met.get();
+    CasCounts { read: of(&figures.read), write: of(&figures.write), conditions_not_met }
 }
 
 /// The pools of work, under the names of the stages of Cassandra that they stand for.

@@ -17,6 +17,7 @@ use storage::StorageError;
 use types::WriteKind;
 
 use super::Cas;
+use crate::cas_metrics::CasFigures;
 use crate::coordinator::answers::Answers;
 use crate::coordinator::error::RequestError;
 use crate::coordinator::plan::placement;
@@ -43,14 +44,16 @@ pub(super) struct Agreement<'n> {
     pub begun: Instant,
     /// How often it was overtaken.
     pub contentions: u32,
+    /// Where it is counted.
+    pub figures: &'n CasFigures,
     /// The next ballot is not before this time, microseconds.
     pub floor: i64,
 }
 
 impl<'n> Agreement<'n> {
     /// Of a statement that has asked nobody yet.
-    pub fn new(node: &'n Node, others: Others<'n>, cas: Cas<'n>, begun: Instant) -> Self {
-        Self { node, others, cas, begun, contentions: 0, floor: i64::MIN }
+    pub fn new(node: &'n Node, others: Others<'n>, cas: Cas<'n>, begun: Instant, figures: &'n CasFigures) -> Self {
+        Self { node, others, cas, begun, contentions: 0, figures, floor: i64::MIN }
     }
 
     /// The replicas that decide, as the ring is now. Refused where too few are up.

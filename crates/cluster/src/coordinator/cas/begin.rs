@@ -58,6 +58,7 @@ impl Agreement<'_> {
         level: Consistency,
     ) -> Result<(), RequestError> {
         self.trace(|| format!("Finishing incomplete paxos round {}", found.ballot));
+        self.figures.unfinished_commits.add(1);
         let proposal = Commit { ballot, update: found.update.retimed(ballot.micros()) };
         if !self.propose(among, &proposal, false).await? {
             self.trace(|| OVERTAKEN.to_owned());

@@ -59,8 +59,17 @@ impl Agreement<'_> {
         })
     }
 
-    /// Tells the samplers how often the statement was overtaken.
-    pub fn record_contention(&self) {
+    /// The time to try is over before the statement's turn among those of this node came.
+    pub fn waited_in_vain(&mut self) -> RequestError {
+        self.contentions = 1;
+        self.figures.record(self.contentions, false);
+        self.out_of_time()
+    }
+
+    /// Counts the statement, which has ended.
+    pub fn record(&self, error: Option<&RequestError>) {
+        let is_unknown = matches!(error, Some(RequestError::Cas(FailedCas::Unknown { .. })));
+        self.figures.record(self.contentions, is_unknown);
         if self.contentions > 0 {
             let (table, key) = (self.cas.table, &self.cas.key.key);
             self.node.sampling.add(Sampler::CasContentions, table, key, u64::from(self.contentions));

@@ -152,6 +152,8 @@ fn contended_increments_all_count_once(ring: &SimRing, k: i32) {
     let counted = serial_value(ring, 0, k).unwrap_or(0) as usize;
     assert!((done..=done + unknown).contains(&counted), "{counted} counted, {outcomes:?}");
     assert!(done >= 6, "most come through within their time: {outcomes:?}");
+    let contended: u64 = (0..3).map(|machine| ring.node(machine).cas.write.contention.snapshot().count()).sum();
+    assert!(contended > 0, "three coordinators get into each other's way");
 }
 
 /// What a majority has accepted is decided: it is finished by whoever comes next, also where its

@@ -60,7 +60,7 @@ impl<'a> SimNode<'a> {
         let node = Node::open(engine, identity, timeouts).expect("a sound disk opens");
         let config = Config::load(None, &[], false).expect("the defaults");
         let services = Arc::new(Services::new(node, config, Arc::default(), 1 << 20, 1 << 20, Arc::default()));
-        let (of_range, conditional, figures, sampled, observation, unacknowledged) = Default::default();
+        let (of_range, conditional, serial, figures, sampled, observation, unacknowledged) = Default::default();
         Self {
             sim,
             coordinator: RequestCoordinator {
@@ -68,6 +68,7 @@ impl<'a> SimNode<'a> {
                 trace: None,
                 of_range,
                 conditional,
+                serial,
                 figures,
                 sampled,
                 observation,
