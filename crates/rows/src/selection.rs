@@ -21,7 +21,8 @@ use bytes::Bytes;
 use schema::{ColumnId, TableMetadata};
 
 use crate::row::compare_paths;
-use crate::{Cell, ColumnData, ColumnFilter, Liveness, PartitionHead, PartitionStream, ReadError, Row, Unfiltered};
+use crate::stream::{FilteredRows, RowFilter};
+use crate::{Cell, ColumnData, ColumnFilter, Liveness, PartitionStream, Row};
 
 /// Static and regular columns, each list in file order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -169,8 +170,10 @@ pub enum SelectedFrom {
 }
 
 /// A stream with the selected columns only, and without the values of those that are not queried.
-pub struct SelectedStream<S> {
-    stream: S,
+pub type SelectedStream<S> = FilteredRows<S, Selecting>;
+
+/// The filter of a [`SelectedStream`].
+pub struct Selecting {
     table: Arc<TableMetadata>,
     from: SelectedFrom,
     /// By column id.
@@ -197,10 +200,13 @@ impl<S: PartitionStream> SelectedStream<S> {
             selection.elements.iter().for_each(|elements| set(elements.column, Part::QueriedElements));
         }
         let fetches_all = selection.fetching != Fetching::OnlyQueried;
-        Self { stream, table: Arc::clone(table), from, parts, elements: selection.elements.clone(), fetches_all }
+        let (table, elements) = (Arc::clone(table), selection.elements.clone());
+        Self::of(stream, Selecting { table, from, parts, elements, fetches_all })
     }
+}
 
-    fn row(&self, mut row: Row) -> Option<Row> {
+impl RowFilter for Selecting {
+    fn keep(&self, mut row: Row) -> Option<Row> {
         let liveness = row.liveness;
         row.columns.retain_mut(|data| {
             let part = self.parts.get(usize::from(data.column().0)).copied().unwrap_or(Part::NotFetched);
@@ -212,7 +218,9 @@ impl<S: PartitionStream> SelectedStream<S> {
         });
         (!row.is_empty()).then_some(row)
     }
+}
 
+impl Selecting {
     /// Leaves out the values of cells that are not queried. False: nothing is left.
     fn blank(&self, data: &mut ColumnData, part: Part, liveness: &Liveness) -> bool {
         match data {
@@ -249,27 +257,6 @@ fn keep_blank(cell: &mut Cell, liveness: &Liveness) -> bool {
     }
     cell.value = Bytes::new();
     true
-}
-
-impl<S: PartitionStream> PartitionStream for SelectedStream<S> {
-    fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
-        let Some(mut head) = self.stream.next_partition()? else { return Ok(None) };
-        head.static_row = head.static_row.and_then(|row| self.row(row));
-        Ok(Some(head))
-    }
-
-    fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
-        loop {
-            match self.stream.next_unfiltered()? {
-                Some(Unfiltered::Row(row)) => {
-                    if let Some(row) = self.row(row) {
-                        return Ok(Some(Unfiltered::Row(row)));
-                    }
-                }
-                other => return Ok(other),
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -121,6 +121,51 @@ impl PartitionStream for OpenedStream {
     }
 }
 
+/// Leaves out rows, or parts of them.
+pub trait RowFilter: Send {
+    /// The part of a row that stays; None: the row goes.
+    fn keep(&self, row: Row) -> Option<Row>;
+}
+
+/// The rows of a stream, static rows too, as a filter leaves them. Deletions stay: so do the
+/// tombstones that `pass_tombstones` counts, which have no cells.
+pub struct FilteredRows<S, F> {
+    stream: S,
+    filter: F,
+}
+
+impl<S: PartitionStream, F: RowFilter> FilteredRows<S, F> {
+    /// The rows of `stream` that `filter` keeps.
+    pub fn of(stream: S, filter: F) -> Self {
+        Self { stream, filter }
+    }
+}
+
+impl<S: PartitionStream, F: RowFilter> PartitionStream for FilteredRows<S, F> {
+    fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
+        let Some(mut head) = self.stream.next_partition()? else { return Ok(None) };
+        head.static_row = head.static_row.and_then(|row| self.filter.keep(row));
+        Ok(Some(head))
+    }
+
+    fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
+        loop {
+            match self.stream.next_unfiltered()? {
+                Some(Unfiltered::Row(row)) => {
+                    if let Some(row) = self.filter.keep(row) {
+                        return Ok(Some(Unfiltered::Row(row)));
+                    }
+                }
+                other => return Ok(other),
+            }
+        }
+    }
+
+    fn pass_tombstones(&mut self, most: u64) -> Result<u64, ReadError> {
+        self.stream.pass_tombstones(most)
+    }
+}
+
 /// A stream without partitions.
 pub struct EmptyStream;
 

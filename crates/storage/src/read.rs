@@ -112,7 +112,7 @@ fn in_memtables<W: Watch>(
             PartitionRange::Range { .. } => format!("Merging contents of {} memtables", memtables.len()),
         });
         let source = watch.memtables(&memtables, view);
-        let stream = dropped::WithoutDropped::of(Box::new(MemtableStream::new(memtables, command)), &view.table);
+        let stream = dropped::without_dropped(Box::new(MemtableStream::new(memtables, command)), &view.table);
         watch.watched(source, selected(stream, command, SelectedFrom::Memtable))
     };
     lists.map(stream).collect()

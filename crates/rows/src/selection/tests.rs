@@ -7,7 +7,7 @@ use schema::{ColumnKind, TableFlags, TableId, TableKind, TableParams};
 use types::{CqlType, DecoratedKey};
 
 use super::*;
-use crate::{ClusteringValues, DeletionTime};
+use crate::{ClusteringValues, DeletionTime, PartitionHead, ReadError, Unfiltered};
 
 /// `(k int PRIMARY KEY, a int, b int, m map<int, int>)`
 fn table() -> Arc<TableMetadata> {
