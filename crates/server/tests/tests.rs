@@ -6,6 +6,8 @@
 
 #[path = "tests/acknowledged.rs"]
 mod acknowledged;
+#[path = "tests/machine.rs"]
+mod machine;
 #[path = "tests/model.rs"]
 mod model;
 #[path = "tests/ring_schema.rs"]

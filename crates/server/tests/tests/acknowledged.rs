@@ -1,5 +1,5 @@
-//! What is left of a write's request while it waits for the commit log: what it answers when the
-//! log is slow, fails, or is synced in time.
+//! Writes that only wait for the commit log: their answers when the log is slow, fails, or is
+//! synced in time.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use cluster::{IdentityOptions, Node, Timeouts};
-use config::Config;
+use cluster::Timeouts;
 use env::sim::{DATA, Fault, Op, Sim};
 use native::{ConnectionInfo, ConnectionStats, Handled, RequestHandler};
 use protocol::request::{Execute, Prepare, Query, QueryParameters};
@@ -17,6 +16,8 @@ use server::{CqlHandler, Services};
 use storage::EngineOptions;
 use storage::commitlog::{self, SyncMode};
 use types::Consistency;
+
+use crate::machine;
 
 /// The log waits so long for company.
 const WINDOW: Duration = Duration::from_millis(30);
@@ -36,27 +37,11 @@ impl Machine {
         let env = sim.env();
         let commitlog = commitlog::Options { sync: SyncMode::Group(WINDOW), ..commitlog::Options::default() };
         let options = EngineOptions { commitlog, ..EngineOptions::beneath(Path::new(DATA)) };
-        let (engine, _) = storage::open(&env, options).expect("a sound disk opens");
-        let address = "127.0.0.1:9042".parse().expect("an address");
-        let identity = IdentityOptions {
-            cluster_name: "acknowledged".into(),
-            adopt_cluster_name: false,
-            num_tokens: 1,
-            adopt_tokens: false,
-            initial_tokens: Vec::new(),
-            listen: address,
-            broadcast: address,
-            native: address,
-            place: None,
-            joins: false,
-        };
         let timeouts = Timeouts { write: write_timeout, ..Timeouts::default() };
-        let node = Node::open(engine, identity, timeouts).expect("a sound disk opens");
-        let config = Config::load(None, &[], false).expect("the defaults");
-        let services = Arc::new(Services::new(node, config, Arc::default(), 1 << 20, 1 << 20, Arc::default()));
+        let services = machine::start(&env, options, 1, timeouts);
         let handler = Rc::new(CqlHandler::new(Arc::clone(&services)));
-        let stats = Arc::new(ConnectionStats::new(address));
-        let info = ConnectionInfo { peer: address, version: ProtocolVersion::CURRENT, user: None, stats };
+        let stats = Arc::new(ConnectionStats::new(machine::address()));
+        let info = ConnectionInfo { peer: machine::address(), version: ProtocolVersion::CURRENT, user: None, stats };
         let client = handler.connect(info);
         let machine = Self { sim, services, handler, client };
         for text in [

@@ -1,20 +1,19 @@
 //! A node on a simulated machine, without sockets: statements in, rows as text out.
 
-use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
+use std::pin::Pin;
 
+use cluster::Timeouts;
 use cluster::operations::compaction::Inputs;
 use cluster::operations::tables::Selection;
 use cluster::operations::{compaction, state, tables};
-use cluster::{IdentityOptions, Node, Timeouts};
-use config::Config;
-use cql::{Answer, ClientState, CqlResult, QueryOptions, ResultSet};
+use cql::{Answer, ClientState, CqlError, CqlResult, QueryOptions, ResultSet};
 use env::Random;
 use env::sim::{DATA, Sim};
-use server::Services;
 use server::coordinator::RequestCoordinator;
 use storage::{EngineOptions, commitlog};
+
+use crate::machine;
 
 /// One run of the node.
 pub struct SimNode<'a> {
@@ -41,25 +40,9 @@ impl<'a> SimNode<'a> {
             tombstone_warn_threshold: 1000,
             ..EngineOptions::beneath(Path::new(DATA))
         };
-        let (engine, _) = storage::open(&env, options).expect("a sound disk opens");
-        let address: SocketAddr = "127.0.0.1:9042".parse().expect("an address");
-        let identity = IdentityOptions {
-            cluster_name: "model".into(),
-            adopt_cluster_name: false,
-            num_tokens: 4,
-            adopt_tokens: false,
-            initial_tokens: Vec::new(),
-            listen: address,
-            broadcast: address,
-            native: address,
-            place: None,
-            joins: false,
-        };
         let long = std::time::Duration::from_secs(3600);
         let timeouts = Timeouts { read: long, range: long, write: long, truncate: long, ..Timeouts::default() };
-        let node = Node::open(engine, identity, timeouts).expect("a sound disk opens");
-        let config = Config::load(None, &[], false).expect("the defaults");
-        let services = Arc::new(Services::new(node, config, Arc::default(), 1 << 20, 1 << 20, Arc::default()));
+        let services = machine::start(&env, options, 4, timeouts);
         let (of_range, conditional, serial, figures, sampled, observation, unacknowledged) = Default::default();
         Self {
             sim,
@@ -84,25 +67,34 @@ impl<'a> SimNode<'a> {
     }
 
     fn run(&self, text: &str, options: &QueryOptions) -> Answer {
+        let answer = self.sim.block_on(self.answer(text, options.clone()));
+        answer.unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    async fn answer(&self, text: &str, options: QueryOptions) -> Result<Answer, CqlError> {
         let schema = self.coordinator.services.node.schema();
-        let prepared = cql::prepare(text, Some("model"), &schema).unwrap_or_else(|error| panic!("{text}: {error}"));
-        let client = ClientState::default();
-        let future = cql::execute(&prepared, &[], options, &client, &self.coordinator);
-        self.sim.block_on(future).unwrap_or_else(|error| panic!("{text}: {error}"))
+        let prepared = cql::prepare(text, Some("model"), &schema)?;
+        let options = QueryOptions { protocol_version: 5, ..options };
+        cql::execute(&prepared, &[], &options, &ClientState::default(), &self.coordinator).await
     }
 
     /// Executes a statement that must succeed.
-    pub fn execute(&self, text: &str, page_size: Option<u32>) -> Answer {
-        self.run(text, &QueryOptions { page_size, protocol_version: 5, ..QueryOptions::default() })
+    pub fn execute(&self, text: &str) -> Answer {
+        self.run(text, &QueryOptions::default())
+    }
+
+    /// A statement that the caller polls while the machine runs and dies; gives whether it
+    /// succeeded.
+    pub fn begin<'n>(&'n self, text: &'n str) -> Pin<Box<dyn Future<Output = bool> + 'n>> {
+        Box::pin(async move { self.answer(text, QueryOptions::default()).await.is_ok() })
     }
 
     /// All rows of a query, page by page; values as text.
-    pub fn query(&self, text: &str, page_size: Option<u32>) -> Vec<Vec<String>> {
-        let mut options = QueryOptions { page_size, protocol_version: 5, ..QueryOptions::default() };
+    pub fn query(&self, text: &str, mut options: QueryOptions) -> Vec<Vec<String>> {
         let mut rows = Vec::new();
         loop {
             let CqlResult::Rows(page) = self.run(text, &options).result else { panic!("{text} gives rows") };
-            if let Some(size) = page_size {
+            if let Some(size) = options.page_size {
                 assert!(page.row_count <= size, "{text}: a page of {} rows, wanted {size}", page.row_count);
             }
             rows.extend(texts(&page));
@@ -113,17 +105,17 @@ impl<'a> SimNode<'a> {
         }
     }
 
-    /// Flushes the table.
+    /// Flushes all tables of the model.
     pub fn flush(&self) {
         let node = &self.coordinator.services.node;
-        let model = Selection { keyspaces: &["model".to_owned()], tables: &["t".to_owned()] };
+        let model = Selection { keyspaces: &["model".to_owned()], tables: &[] };
         self.sim.block_on(tables::flush(node, model)).expect("a sound disk");
     }
 
-    /// Compacts the table.
+    /// Compacts all tables of the model.
     pub fn compact(&self) {
         let node = &self.coordinator.services.node;
-        let model = Selection { keyspaces: &["model".to_owned()], tables: &["t".to_owned()] };
+        let model = Selection { keyspaces: &["model".to_owned()], tables: &[] };
         self.sim.block_on(compaction::compact(node, model, Inputs::All { split: false })).expect("a sound disk");
     }
 

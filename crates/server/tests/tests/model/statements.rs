@@ -3,7 +3,7 @@
 use env::Random;
 use env::sim::SimRandom;
 
-use super::twin::{Change, Op, Place};
+use super::twin::{Change, Op, RowKey};
 
 /// Made at the start of each life.
 pub const KEYSPACE: &str =
@@ -38,7 +38,7 @@ pub enum Where {
     /// (c, d) > (..) in a partition.
     After(i32, i32, String),
     /// One row.
-    Row(Place),
+    Row(RowKey),
 }
 
 /// A query.
@@ -61,6 +61,13 @@ pub struct Query {
 }
 
 impl Query {
+    /// The whole table.
+    pub fn everything() -> Self {
+        let (limit, per_partition, page_size) = (None, None, None);
+        let (reversed, distinct, count) = (false, false, false);
+        Self { which: Where::All, reversed, limit, per_partition, page_size, distinct, count }
+    }
+
     /// As CQL.
     pub fn text(&self) -> String {
         let list = |values: &[i32]| values.iter().map(i32::to_string).collect::<Vec<_>>().join(", ");
@@ -76,7 +83,7 @@ impl Query {
             Where::Slice(k, from, to) => format!(" WHERE k = {k} AND c >= {from} AND c < {to}"),
             Where::In(k, values) => format!(" WHERE k = {k} AND c IN ({})", list(values)),
             Where::After(k, c, d) => format!(" WHERE k = {k} AND (c, d) > ({c}, '{d}')"),
-            Where::Row(Place { k, c, d }) => format!(" WHERE k = {k} AND c = {c} AND d = '{d}'"),
+            Where::Row(RowKey { k, c, d }) => format!(" WHERE k = {k} AND c = {c} AND d = '{d}'"),
         };
         if self.reversed {
             text += " ORDER BY c ASC, d DESC";
@@ -101,9 +108,9 @@ impl Generator {
         self.dice.below(end) as i32
     }
 
-    fn place(&self) -> Place {
+    fn row(&self) -> RowKey {
         let d = ["a", "b", "c"][self.dice.below(TEXTS) as usize].to_owned();
-        Place { k: self.below(PARTITIONS), c: self.below(CLUSTERINGS), d }
+        RowKey { k: self.below(PARTITIONS), c: self.below(CLUSTERINGS), d }
     }
 
     /// Mostly now, sometimes long ago; tens, so that a deletion just before a write has a timestamp
@@ -111,7 +118,7 @@ impl Generator {
     fn timestamp(&mut self) -> i64 {
         self.writes += 1;
         let at = if self.dice.chance(85) { self.writes } else { 1 + self.dice.below(self.writes as u64) as i64 };
-        // never the same twice: the place in the history is part of it
+        // never the same twice: the number of the write is part of it
         1_000_000_000_000_000 + at * 1_000_000_000 + self.writes * 10
     }
 
@@ -132,8 +139,8 @@ impl Generator {
 
     fn single(&mut self, now: u32) -> (String, Vec<Op>) {
         let at = self.timestamp();
-        let place = self.place();
-        let Place { k, c, d } = place.clone();
+        let row = self.row();
+        let RowKey { k, c, d } = row.clone();
         let key = format!("k = {k} AND c = {c} AND d = '{d}'");
         let ttl = self.dice.chance(15).then(|| 1 + self.dice.below(60) as u32);
         let expires = ttl.map(|ttl| now + ttl);
@@ -155,33 +162,33 @@ impl Generator {
             2 => {
                 (format!("DELETE FROM t {plain} WHERE k = {k} AND c = {c}"), Change::DeleteRange { k, from: c, to: c })
             }
-            3 => (format!("DELETE FROM t {plain} WHERE {key}"), Change::DeleteRow { place }),
-            4 => (format!("DELETE v FROM t {plain} WHERE {key}"), Change::DeleteValue { place }),
-            5 => (format!("DELETE m FROM t {plain} WHERE {key}"), Change::DeleteMap { place }),
+            3 => (format!("DELETE FROM t {plain} WHERE {key}"), Change::DeleteRow { row }),
+            4 => (format!("DELETE v FROM t {plain} WHERE {key}"), Change::DeleteValue { row }),
+            5 => (format!("DELETE m FROM t {plain} WHERE {key}"), Change::DeleteMap { row }),
             6 => (
                 format!("DELETE m[{v}] FROM t {plain} WHERE {key}", v = v % 4),
-                Change::DeleteEntry { place, key: v % 4 },
+                Change::DeleteEntry { row, key: v % 4 },
             ),
             7..=8 => (format!("UPDATE t {using} SET s = {v} WHERE k = {k}"), Change::Static { k, s: v, expires }),
-            9..=10 => (format!("UPDATE t {using} SET v = {v} WHERE {key}"), Change::Value { place, v, expires }),
+            9..=10 => (format!("UPDATE t {using} SET v = {v} WHERE {key}"), Change::Value { row, v, expires }),
             11..=12 => {
                 let entry = (v % 4, v);
                 (
                     format!("UPDATE t {using} SET m[{}] = {} WHERE {key}", entry.0, entry.1),
-                    Change::Entry { place, entry, expires },
+                    Change::Entry { row, entry, expires },
                 )
             }
             13 => (
                 format!("UPDATE t {using} SET m = {{1: {v}, 2: {v}}} WHERE {key}"),
-                Change::Map { place, map: vec![(1, v), (2, v)], expires },
+                Change::Map { row, map: vec![(1, v), (2, v)], expires },
             ),
             14 => (
                 format!("INSERT INTO t (k, c, d, v) VALUES ({k}, {c}, '{d}', null) {using}"),
-                Change::Insert { place, v: None, expires },
+                Change::Insert { row, v: None, expires },
             ),
             _ => (
                 format!("INSERT INTO t (k, c, d, v) VALUES ({k}, {c}, '{d}', {v}) {using}"),
-                Change::Insert { place, v: Some(v), expires },
+                Change::Insert { row, v: Some(v), expires },
             ),
         };
         (text, vec![Op { at, change }])
@@ -189,15 +196,15 @@ impl Generator {
 
     /// A query.
     pub fn query(&self) -> Query {
-        let place = self.place();
-        let (k, c) = (place.k, place.c);
+        let row = self.row();
+        let (k, c) = (row.k, row.c);
         let which = match self.dice.below(12) {
             0..=1 => Where::All,
             2 => Where::Partitions((0..PARTITIONS as i32).filter(|_| self.dice.chance(60)).chain([k]).collect()),
             3..=5 => Where::Slice(k, c, c + self.below(CLUSTERINGS)),
             6 => Where::In(k, (0..CLUSTERINGS as i32).filter(|_| self.dice.chance(30)).chain([c]).collect()),
-            7 => Where::After(k, c, place.d.clone()),
-            8..=9 => Where::Row(place),
+            7 => Where::After(k, c, row.d.clone()),
+            8..=9 => Where::Row(row),
             _ => Where::Partition(k),
         };
         let distinct = matches!(which, Where::All) && self.dice.chance(30);

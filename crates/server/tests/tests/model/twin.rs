@@ -6,7 +6,7 @@ use super::statements::{Query, Where};
 
 /// A row's primary key.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Place {
+pub struct RowKey {
     /// Partition key.
     pub k: i32,
     /// First clustering column, DESC.
@@ -15,27 +15,27 @@ pub struct Place {
     pub d: String,
 }
 
-/// What a write does.
+/// The effect of a write.
 #[derive(Clone, Debug)]
 pub enum Change {
     /// INSERT; None: null.
-    Insert { place: Place, v: Option<i32>, expires: Option<u32> },
+    Insert { row: RowKey, v: Option<i32>, expires: Option<u32> },
     /// UPDATE SET v
-    Value { place: Place, v: i32, expires: Option<u32> },
+    Value { row: RowKey, v: i32, expires: Option<u32> },
     /// UPDATE SET s
     Static { k: i32, s: i32, expires: Option<u32> },
     /// UPDATE SET m[key] = value
-    Entry { place: Place, entry: (i32, i32), expires: Option<u32> },
+    Entry { row: RowKey, entry: (i32, i32), expires: Option<u32> },
     /// UPDATE SET m = {…}
-    Map { place: Place, map: Vec<(i32, i32)>, expires: Option<u32> },
+    Map { row: RowKey, map: Vec<(i32, i32)>, expires: Option<u32> },
     /// DELETE v
-    DeleteValue { place: Place },
+    DeleteValue { row: RowKey },
     /// DELETE m
-    DeleteMap { place: Place },
+    DeleteMap { row: RowKey },
     /// DELETE m[key]
-    DeleteEntry { place: Place, key: i32 },
+    DeleteEntry { row: RowKey, key: i32 },
     /// DELETE of a row.
-    DeleteRow { place: Place },
+    DeleteRow { row: RowKey },
     /// DELETE of from <= c <= to.
     DeleteRange { k: i32, from: i32, to: i32 },
     /// DELETE of a partition.
@@ -47,12 +47,12 @@ pub enum Change {
 pub struct Op {
     /// Microseconds.
     pub at: i64,
-    /// What it does.
+    /// The effect.
     pub change: Change,
 }
 
 /// Everything that was written.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Twin {
     ops: Vec<Op>,
 }
@@ -86,13 +86,13 @@ impl Twin {
         deletions.map(|op| op.at).max().unwrap_or(i64::MIN)
     }
 
-    fn row_deleted_at(&self, place: &Place) -> i64 {
+    fn row_deleted_at(&self, row: &RowKey) -> i64 {
         let deletions = self.ops.iter().filter(|op| match &op.change {
-            Change::DeleteRow { place: at } => at == place,
-            Change::DeleteRange { k, from, to } => *k == place.k && *from <= place.c && place.c <= *to,
+            Change::DeleteRow { row: at } => at == row,
+            Change::DeleteRange { k, from, to } => *k == row.k && *from <= row.c && row.c <= *to,
             _ => false,
         });
-        deletions.map(|op| op.at).max().unwrap_or(i64::MIN).max(self.partition_deleted_at(place.k))
+        deletions.map(|op| op.at).max().unwrap_or(i64::MIN).max(self.partition_deleted_at(row.k))
     }
 
     fn static_value(&self, k: i32, now: u32) -> Option<i32> {
@@ -104,32 +104,30 @@ impl Twin {
         alive(newest(values), now)
     }
 
-    fn row(&self, place: &Place, now: u32) -> RowState {
-        let deleted = self.row_deleted_at(place);
+    fn row(&self, row: &RowKey, now: u32) -> RowState {
+        let deleted = self.row_deleted_at(row);
         let ops: Vec<&Op> = self.ops.iter().filter(|op| op.at > deleted).collect();
         let liveness = newest(ops.iter().filter_map(|op| match &op.change {
-            Change::Insert { place: at, expires, .. } if at == place => Some((op.at, (), *expires)),
+            Change::Insert { row: at, expires, .. } if at == row => Some((op.at, (), *expires)),
             _ => None,
         }));
         let v = newest(ops.iter().filter_map(|op| match &op.change {
-            Change::Insert { place: at, v, expires } if at == place => {
-                Some((op.at, *v, expires.filter(|_| v.is_some())))
-            }
-            Change::Value { place: at, v, expires } if at == place => Some((op.at, Some(*v), *expires)),
-            Change::DeleteValue { place: at } if at == place => Some((op.at, None, None)),
+            Change::Insert { row: at, v, expires } if at == row => Some((op.at, *v, expires.filter(|_| v.is_some()))),
+            Change::Value { row: at, v, expires } if at == row => Some((op.at, Some(*v), *expires)),
+            Change::DeleteValue { row: at } if at == row => Some((op.at, None, None)),
             _ => None,
         }));
         let v = alive(v, now).flatten();
-        let m = self.map(place, &ops, now);
+        let m = self.map(row, &ops, now);
         let there = alive(liveness, now).is_some() || v.is_some() || !m.is_empty();
         RowState { v, m, there }
     }
 
-    fn map(&self, place: &Place, ops: &[&Op], now: u32) -> BTreeMap<i32, i32> {
+    fn map(&self, row: &RowKey, ops: &[&Op], now: u32) -> BTreeMap<i32, i32> {
         let deleted = ops.iter().filter_map(|op| match &op.change {
-            Change::DeleteMap { place: at } if at == place => Some(op.at),
+            Change::DeleteMap { row: at } if at == row => Some(op.at),
             // an overwrite deletes what was there, just before itself
-            Change::Map { place: at, .. } if at == place => Some(op.at - 1),
+            Change::Map { row: at, .. } if at == row => Some(op.at - 1),
             _ => None,
         });
         let deleted = deleted.max().unwrap_or(i64::MIN);
@@ -142,28 +140,28 @@ impl Twin {
         };
         for op in ops.iter().filter(|op| op.at > deleted) {
             match &op.change {
-                Change::Entry { place: at, entry, expires } if at == place => {
+                Change::Entry { row: at, entry, expires } if at == row => {
                     put(entry.0, (op.at, Some(entry.1), *expires));
                 }
-                Change::Map { place: at, map, expires } if at == place => {
+                Change::Map { row: at, map, expires } if at == row => {
                     map.iter().for_each(|(key, value)| put(*key, (op.at, Some(*value), *expires)));
                 }
-                Change::DeleteEntry { place: at, key } if at == place => put(*key, (op.at, None, None)),
+                Change::DeleteEntry { row: at, key } if at == row => put(*key, (op.at, None, None)),
                 _ => {}
             }
         }
         cells.into_iter().filter_map(|(key, cell)| Some((key, alive(Some(cell), now)??))).collect()
     }
 
-    fn places(&self) -> BTreeSet<Place> {
-        let places = self.ops.iter().filter_map(|op| match &op.change {
-            Change::Insert { place, .. }
-            | Change::Value { place, .. }
-            | Change::Entry { place, .. }
-            | Change::Map { place, .. } => Some(place.clone()),
+    fn row_keys(&self) -> BTreeSet<RowKey> {
+        let row_keys = self.ops.iter().filter_map(|op| match &op.change {
+            Change::Insert { row, .. }
+            | Change::Value { row, .. }
+            | Change::Entry { row, .. }
+            | Change::Map { row, .. } => Some(row.clone()),
             _ => None,
         });
-        places.collect()
+        row_keys.collect()
     }
 
     /// Partition keys in ring order.
@@ -172,7 +170,7 @@ impl Twin {
             Change::Static { k, .. } => Some(k),
             _ => None,
         });
-        let mut keys: Vec<i32> = statics.chain(self.places().into_iter().map(|place| place.k)).collect();
+        let mut keys: Vec<i32> = statics.chain(self.row_keys().into_iter().map(|row| row.k)).collect();
         keys.sort_by_key(|k| types::Token::of_key(&k.to_be_bytes()));
         keys.dedup();
         keys
@@ -205,20 +203,20 @@ impl Twin {
     fn partition(&self, query: &Query, k: i32, now: u32) -> Vec<Vec<String>> {
         let text = |value: Option<i32>| value.map_or_else(|| "null".to_owned(), |value| value.to_string());
         let s = self.static_value(k, now);
-        let mut places: Vec<Place> = self.places().into_iter().filter(|place| place.k == k).collect();
-        places.sort_by(|a, b| b.c.cmp(&a.c).then_with(|| a.d.cmp(&b.d)));
+        let mut row_keys: Vec<RowKey> = self.row_keys().into_iter().filter(|row| row.k == k).collect();
+        row_keys.sort_by(|a, b| b.c.cmp(&a.c).then_with(|| a.d.cmp(&b.d)));
         if query.reversed {
-            places.reverse();
+            row_keys.reverse();
         }
         let mut rows = Vec::new();
-        for place in places.iter().filter(|place| wants_row(&query.which, place)) {
-            let state = self.row(place, now);
+        for row in row_keys.iter().filter(|row| wants_row(&query.which, row)) {
+            let state = self.row(row, now);
             if !state.there {
                 continue;
             }
             let entries: Vec<_> = state.m.iter().map(|(key, value)| format!("{key}: {value}")).collect();
             let m = if entries.is_empty() { "null".to_owned() } else { format!("{{{}}}", entries.join(", ")) };
-            rows.push(vec![k.to_string(), place.c.to_string(), format!("'{}'", place.d), text(s), text(state.v), m]);
+            rows.push(vec![k.to_string(), row.c.to_string(), format!("'{}'", row.d), text(s), text(state.v), m]);
         }
         let whole = matches!(query.which, Where::All | Where::Partition(_) | Where::Partitions(_));
         if rows.is_empty() && whole && s.is_some() {
@@ -234,16 +232,16 @@ fn wants(which: &Where, k: i32) -> bool {
         Where::All => true,
         Where::Partitions(keys) => keys.contains(&k),
         Where::Partition(key) | Where::Slice(key, ..) | Where::In(key, _) | Where::After(key, ..) => *key == k,
-        Where::Row(place) => place.k == k,
+        Where::Row(row) => row.k == k,
     }
 }
 
-fn wants_row(which: &Where, place: &Place) -> bool {
+fn wants_row(which: &Where, row: &RowKey) -> bool {
     match which {
         Where::All | Where::Partition(_) | Where::Partitions(_) => true,
-        Where::Slice(_, from, to) => *from <= place.c && place.c < *to,
-        Where::In(_, values) => values.contains(&place.c),
-        Where::After(_, c, d) => (place.c, &place.d) > (*c, d),
-        Where::Row(wanted) => wanted == place,
+        Where::Slice(_, from, to) => *from <= row.c && row.c < *to,
+        Where::In(_, values) => values.contains(&row.c),
+        Where::After(_, c, d) => (row.c, &row.d) > (*c, d),
+        Where::Row(wanted) => wanted == row,
     }
 }
