@@ -251,6 +251,8 @@ impl Slices {
                 _ => joined.push(slice),
             }
         }
+        let ascends = |pair: &[Slice]| pair[0].end.compare(&pair[1].start, comparator) == Ordering::Less;
+        assert!(joined.windows(2).all(ascends), "slices of a read ascend and are apart");
         joined.into()
     }
 

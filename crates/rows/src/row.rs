@@ -291,6 +291,8 @@ impl Row {
         if !deletion.is_live() {
             self.drop_shadowed(&deletion);
         }
+        let ids = || self.columns.iter().map(ColumnData::column);
+        debug_assert!(ids().is_sorted_by(|a, b| a < b), "columns of a row ascend");
     }
 
     fn merge_column(&mut self, data: ColumnData, table: &TableMetadata) {
@@ -410,4 +412,6 @@ fn merge_complex(old: &mut ComplexColumn, new: ComplexColumn, table: &TableMetad
             old.cells.push(cell);
         }
     }
+    let paths = || old.cells.iter().map(path);
+    debug_assert!(paths().is_sorted_by(|a, b| compare_paths(ty, a, b).is_lt()), "cells of a collection ascend");
 }

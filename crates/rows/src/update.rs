@@ -104,6 +104,8 @@ impl PartitionUpdate {
             }
             self.rows = merged;
         }
+        let ascends = |pair: &[Row]| order(&pair[0], &pair[1]) == Ordering::Less;
+        assert!(self.rows.windows(2).all(ascends), "rows of an update ascend");
     }
 }
 

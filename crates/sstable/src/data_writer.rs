@@ -23,6 +23,9 @@ const WRITE_BUFFER: usize = 128 * 1024;
 /// Offsets and checksums are written when so many bytes of them wait.
 const SIDE_BUFFER: usize = 64 * 1024;
 
+// the buffer holds a whole plain chunk
+const _: () = assert!(WRITE_BUFFER >= PLAIN_CHUNK_LENGTH);
+
 /// A component being written.
 pub(crate) struct ComponentFile {
     pub path: PathBuf,
@@ -84,7 +87,7 @@ pub struct DataWriter {
     digest_path: PathBuf,
     /// Chunks that can hardly be compressed may be compressed with less effort.
     is_quick: bool,
-    /// That of the next chunk, as the last one was.
+    /// The effort for the next chunk, chosen by how far the last one was compressed.
     effort: Effort,
 }
 
@@ -165,6 +168,8 @@ impl DataWriter {
     }
 
     fn write_chunk(&mut self, chunk: &[u8]) -> Result<(), Error> {
+        assert!((1..=self.chunk_length()).contains(&chunk.len()), "a chunk holds {} bytes", chunk.len());
+        assert_eq!(self.flushed, self.chunks * self.chunk_length() as u64, "only the last chunk is short");
         let start = self.waiting.len();
         match &self.compression {
             None => {
@@ -217,6 +222,7 @@ impl DataWriter {
         if !last.is_empty() {
             self.write_chunk(&last)?;
         }
+        assert_eq!(self.chunks, self.flushed.div_ceil(self.chunk_length() as u64), "chunks hold all bytes");
         self.write_waiting()?;
         self.side.write(&self.side_buffer)?;
         if let Some(params) = &self.compression {

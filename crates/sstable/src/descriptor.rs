@@ -198,7 +198,7 @@ pub struct Descriptor {
 }
 
 impl Descriptor {
-    /// Of an SSTable of a version.
+    /// The descriptor of an SSTable of a version.
     pub fn new(directory: &Path, version: Version, id: SSTableId) -> Self {
         Self { directory: directory.to_owned(), version, id, format: version.format() }
     }

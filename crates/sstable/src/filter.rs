@@ -90,7 +90,7 @@ pub struct KeyHash {
 }
 
 impl KeyHash {
-    /// Of a serialized key.
+    /// The hash of a serialized key.
     pub fn of(key: &[u8]) -> Self {
         let (h0, h1) = stdx::murmur3(key);
         Self { h0, h1 }

@@ -184,7 +184,7 @@ pub(crate) struct Memory(Bytes);
 
 #[cfg(test)]
 impl Memory {
-    /// Of this content.
+    /// A file of this content.
     pub fn new(content: Vec<u8>) -> Self {
         Self(content.into())
     }

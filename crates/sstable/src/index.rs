@@ -39,7 +39,7 @@ const TOKEN_COMPARABLE_LEN: usize = 9;
 /// A run of unfiltereds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Block {
-    /// Of its first unfiltered, from the partition's start.
+    /// The position of the block's first unfiltered, from the partition's start.
     pub offset: u64,
     /// The range deletion open there; live: none.
     pub open: DeletionTime,
@@ -198,9 +198,9 @@ impl IndexCursor {
 
 /// The row index of a partition.
 pub struct RowIndex {
-    /// Of the partition in Data.db.
+    /// The position of the partition in Data.db.
     pub data_position: u64,
-    /// Of the whole partition.
+    /// The deletion of the whole partition.
     pub deletion: DeletionTime,
     /// How many blocks there are, as it says.
     pub count: u64,
@@ -212,9 +212,9 @@ pub struct RowIndex {
 /// block, without content.
 #[derive(Clone)]
 pub enum Blocks {
-    /// Of a row trie.
+    /// The blocks of a row trie.
     Trie(BlockCursor),
-    /// Of an entry of Index.db.
+    /// The blocks of an entry of Index.db.
     Promoted(PromotedCursor),
 }
 

@@ -83,7 +83,8 @@ impl Kind {
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Record {
     kind: Kind,
-    /// Of the files, up to and with the dash before the component; empty for COMMIT and ABORT.
+    /// The path of the SSTable's files, up to and with the dash before the component; empty for
+    /// COMMIT and ABORT.
     prefix: String,
     modified: u64,
     files: u32,
@@ -248,12 +249,17 @@ impl Transaction {
     }
 
     fn append(&mut self, record: Record) -> Result<(), Error> {
+        assert!(!self.is_committed(), "a transaction takes nothing more after its commit");
         let line = record.print() + "\n";
         let written = self.replicas.iter_mut().try_for_each(|replica| replica.append(&line));
         self.suspect |= written.is_err();
         written?;
         self.records.push(record);
         Ok(())
+    }
+
+    fn is_committed(&self) -> bool {
+        self.records.last().is_some_and(|record| record.kind == Kind::Commit)
     }
 
     /// Makes sure that a directory has its replica of the log.
@@ -294,7 +300,7 @@ impl Transaction {
     /// what it added; then its log. After an error it can be tried again.
     pub fn settle(&mut self) -> Result<(), Error> {
         let disk = &*self.disk;
-        let committed = self.records.last().is_some_and(|record| record.kind == Kind::Commit);
+        let committed = self.is_committed();
         if self.suspect {
             self.replicas.iter_mut().try_for_each(|replica| replica.cut(disk))?;
             self.suspect = false;

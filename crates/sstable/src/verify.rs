@@ -84,7 +84,7 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// Of an SSTable.
+    /// The verification of an SSTable.
     pub fn new(env: &Env, sstable: &SSTable, depth: Depth) -> Self {
         let (env, sstable) = (env.clone(), sstable.clone());
         Self { env, sstable, depth, stage: Stage::Components, verified: Verified::default() }
@@ -210,7 +210,7 @@ impl Digest {
 struct Partitions {
     stream: SSTableStream,
     last: Option<DecoratedKey>,
-    /// Of the partition that is being looked at.
+    /// The rows of the partition that is being looked at.
     rows: Option<Rows>,
     /// Rows so far, static ones included.
     row_count: u64,

@@ -336,6 +336,7 @@ impl SSTableWriter {
         let (Some(open), Some(last)) = (partition.block.take(), &partition.last) else { return };
         let end = self.data.position() - partition.start;
         let OpenBlock { first, block } = &open;
+        assert!(end > block.offset, "a block of a partition is not empty");
         let block = FinishedBlock { first, last, block: *block, end, open_behind: partition.open_marker };
         self.index.add_block(&block, &self.table);
     }
@@ -352,6 +353,7 @@ impl SSTableWriter {
             self.end_block();
         }
         let Some(partition) = self.partition.take() else { panic!("no partition to end") };
+        assert!(partition.start < end, "a partition is not empty");
         let end_offset = end - partition.start;
         let OpenPartition { key, start, deletion, .. } = &partition;
         let hash = KeyHash::of(&key.key);
@@ -376,6 +378,7 @@ impl SSTableWriter {
     pub fn note_token_space_coverage(&mut self) {
         let Some(last) = &self.last_key else { return };
         let width = i128::from(last.token.0) - i128::from(Token::of_key(&self.first_key).0) + 1;
+        assert!(width > 0, "the last partition does not stand before the first");
         self.options.token_space_coverage = Some(width as f64 / (1u128 << 64) as f64);
     }
 
@@ -397,7 +400,9 @@ impl SSTableWriter {
             components.push(Component::Filter);
         }
         let data = self.data.finish(disk)?;
+        assert!(data.length >= self.count, "a partition has a byte at least");
         let (mut stats, cardinality) = self.stats.finish();
+        assert_eq!(stats.partition_sizes.count(), self.count, "the statistics count each partition once");
         stats.compression_ratio = data.compression_ratio;
         stats.first_key = self.first_key;
         stats.last_key = self.last_key.map(|last| Bytes::copy_from_slice(&last.key)).unwrap_or_default();

@@ -269,7 +269,7 @@ pub struct PendingPartition {
 }
 
 impl PendingPartition {
-    /// Of a head.
+    /// A partition that begins with `head`.
     pub fn new(head: rows::PartitionHead) -> Self {
         Self { head, begun: false }
     }

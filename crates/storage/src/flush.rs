@@ -74,6 +74,9 @@ fn flush_one(engine: &Engine, store: &Arc<TableStore>, set: &Arc<FlushSet>) -> R
         flush_index(engine, &index.store, own)?;
     }
     let written = write_set(engine, store, set)?;
+    let in_memory: usize = set.memtables.iter().map(|memtable| memtable.counts().0).sum();
+    let in_files: u64 = written.iter().map(|sstable| sstable.partition_count()).sum();
+    assert!(in_files <= in_memory as u64, "a flush of {in_memory} partitions wrote {in_files}");
     if !written.is_empty() {
         let bytes = written.iter().map(|sstable| sstable.stored_length()).sum();
         store.metrics.flushes.add(1);
@@ -99,6 +102,7 @@ fn end(engine: &Engine, store: &TableStore, set: &Arc<FlushSet>, written: Vec<Ar
     engine.memory.release(set.memtables.iter().map(|memtable| memtable.total_size()).sum());
     for (shard, memtable) in set.memtables.iter().enumerate() {
         if let Some(range) = memtable.log_range() {
+            assert!(range.last <= set.up_to, "the log forgets no record of later memtables");
             engine.log.mark_flushed(store.id, shard as u16, range.last);
         }
     }

@@ -29,7 +29,7 @@ use sstable::SSTable;
 
 /// Bytes of chunks a second that are read again after a start: a tenth or so of what a disk gives.
 pub const LOAD_BYTES_PER_SECOND: u64 = 64 << 20;
-/// Of these, in one step.
+/// Bytes of chunks that are read in one step.
 const LOAD_STEP_BYTES: u64 = 4 << 20;
 /// A key is counted as so many bytes: reading it again reads an index, or a block or two.
 const KEY_BYTES: u64 = 16 << 10;

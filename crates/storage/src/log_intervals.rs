@@ -25,6 +25,7 @@ pub fn union(mut intervals: Vec<Interval>) -> Vec<Interval> {
             _ => merged.push((from, to)),
         }
     }
+    assert!(merged.windows(2).all(|pair| pair[0].1 < pair[1].0), "intervals of the log ascend and are apart");
     merged
 }
 

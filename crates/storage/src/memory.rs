@@ -5,7 +5,7 @@
 //! - from 60 % on each write waits a little, in proportion to the overshoot;
 //! - at the whole of it writers wait until a flush has ended. Nothing is dropped and nothing fails.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicIsize, Ordering};
 use std::time::Duration;
 
 use env::Env;
@@ -17,51 +17,57 @@ const PAUSE_MAX: Duration = Duration::from_millis(10);
 /// Bytes in memtables, and who waits for less.
 pub struct MemtableMemory {
     budget: usize,
-    used: AtomicUsize,
+    /// Bytes in memtables. A writer counts its bytes after it has left the door, so a flush may
+    /// give them back before: the number is below 0 for a moment then.
+    used: AtomicIsize,
     freed: Notify,
 }
 
 impl MemtableMemory {
     /// A budget in bytes.
     pub fn new(budget: usize) -> Self {
-        Self { budget, used: AtomicUsize::new(0), freed: Notify::new() }
+        Self { budget, used: AtomicIsize::new(0), freed: Notify::new() }
     }
 
     /// Bytes were added to memtables.
     #[inline]
     pub fn take(&self, bytes: usize) {
-        self.used.fetch_add(bytes, Ordering::Relaxed);
+        self.used.fetch_add(bytes.cast_signed(), Ordering::Relaxed);
     }
 
     /// Memtables are gone.
     pub fn release(&self, bytes: usize) {
-        let update = |used: usize| Some(used.saturating_sub(bytes));
-        let _ = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, update);
+        self.used.fetch_sub(bytes.cast_signed(), Ordering::Relaxed);
         self.freed.notify_waiters();
     }
 
     /// Bytes used, and allowed.
     pub fn usage(&self) -> (usize, usize) {
-        (self.used.load(Ordering::Relaxed), self.budget)
+        (self.used(), self.budget)
+    }
+
+    #[inline]
+    fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed).max(0).cast_unsigned()
     }
 
     /// Time to flush something.
     #[inline]
     pub fn wants_flush(&self) -> bool {
-        self.used.load(Ordering::Relaxed) > self.budget / 3
+        self.used() > self.budget / 3
     }
 
     /// A write need not wait.
     #[inline]
     pub fn is_relaxed(&self) -> bool {
-        self.used.load(Ordering::Relaxed) <= self.budget / 5 * 3
+        self.used() <= self.budget / 5 * 3
     }
 
     /// Waits as the budget demands.
     pub async fn admit(&self, env: &Env) {
         loop {
             let freed = self.freed.notified();
-            let used = self.used.load(Ordering::Relaxed);
+            let used = self.used();
             let relaxed = self.budget / 5 * 3;
             if used <= relaxed {
                 return;

@@ -5,6 +5,7 @@
 //! are of one transaction, so that after a crash all count or none. An SSTable is begun with its
 //! first partition: what would be empty leaves no trace.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rows::PartitionStream;
@@ -129,6 +130,7 @@ impl Outputs {
         };
         let opened = self.done.iter().map(open).collect::<Result<Vec<_>, sstable::Error>>()?;
         check_disjoint(&self.store, &opened)?;
+        assert_are_others(&opened, replaced);
         for old in replaced {
             self.transaction.remove(old.descriptor())?;
         }
@@ -173,6 +175,13 @@ fn check_disjoint(store: &TableStore, written: &[Arc<SSTable>]) -> Result<(), St
             Err(StorageError::Refused { why })
         }
     }
+}
+
+/// Outputs are other SSTables than their inputs, of which each is there once.
+fn assert_are_others(written: &[Arc<SSTable>], replaced: &[Arc<SSTable>]) {
+    let ids: BTreeSet<_> = replaced.iter().map(|sstable| sstable.descriptor().id).collect();
+    assert_eq!(ids.len(), replaced.len(), "an SSTable is an input of a compaction once");
+    assert!(written.iter().all(|sstable| !ids.contains(&sstable.descriptor().id)), "no output is an input");
 }
 
 /// A partition that goes into one of them, once there is something in it.

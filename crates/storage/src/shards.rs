@@ -8,6 +8,9 @@ use types::Token;
 /// Most shards of a table.
 pub const SHARDS_MAX: usize = 1024;
 
+// the commit log numbers the shards of a table with 16 bits
+const _: () = assert!(SHARDS_MAX.is_power_of_two() && SHARDS_MAX <= u16::MAX as usize + 1);
+
 /// How many shards there are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shards {

@@ -102,7 +102,7 @@ pub(crate) struct Truncation {
     pub(crate) at_millis: i64,
 }
 
-/// Of a table that was never truncated.
+/// The time of truncation, in milliseconds, of a table that was never truncated.
 pub(crate) const NEVER: i64 = i64::MIN;
 
 /// An SSTable that could not be opened: what it holds does not show, nor does what it deletes stay
@@ -243,6 +243,9 @@ impl TableStore {
 
     /// Replaces the view; `_changes` shows that the caller is the only one.
     pub fn publish(&self, _changes: &Changes, view: View) {
+        assert_eq!(view.active.len(), self.shards.count(), "a table has one memtable a shard that takes writes");
+        let ends = view.flushing.iter().map(|set| set.up_to);
+        assert!(ends.is_sorted(), "memtables wait for their flush in the order of the log");
         self.view.store(Arc::new(view));
     }
 
@@ -358,6 +361,8 @@ impl TableStore {
     pub fn finish_flush(&self, set: &Arc<FlushSet>, flushed: Vec<Arc<SSTable>>) {
         let mut changes = self.changes();
         let old = self.view();
+        let is_oldest = old.flushing.first().is_some_and(|oldest| Arc::ptr_eq(oldest, set));
+        assert!(is_oldest || flushed.is_empty(), "memtables become SSTables in the order of the log");
         let flushing = old.flushing.iter().filter(|other| !Arc::ptr_eq(other, set)).map(Arc::clone).collect();
         let mut sstables = old.sstables.clone();
         changes.cuts.note_flushed(&old.flushing, &flushed);

@@ -29,7 +29,7 @@ use crate::table::memtable::{EncodedRows, Memtable, WriteGuard};
 const LARGE_RECORD: usize = 256 << 10;
 
 /// Where an update goes.
-struct Target<'a> {
+struct Destination<'a> {
     store: Arc<TableStore>,
     shard: usize,
     update: &'a PartitionUpdate,
@@ -96,27 +96,29 @@ pub fn apply(
     durable: bool,
     store_of: impl Fn(&PartitionUpdate) -> Result<Arc<TableStore>, StorageError>,
 ) -> Result<Applied, StorageError> {
-    let mut targets = Vec::with_capacity(mutations.len());
+    let mut destinations = Vec::with_capacity(mutations.len());
     for mutation in mutations {
         for update in &mutation.updates {
             let store = store_of(update)?;
             let shard = store.shards.of(update.key.token);
-            targets.push(Target { store, shard, update });
+            destinations.push(Destination { store, shard, update });
         }
     }
-    targets.sort_by_key(|target| (target.store.id, target.shard));
-    let room = targets.iter().map(|target| room_of(target.update)).sum();
+    destinations.sort_by_key(|destination| (destination.store.id, destination.shard));
+    let room = destinations.iter().map(|destination| room_of(destination.update)).sum();
     let mut records = if durable { serialize(mutations, room) } else { Entries::default() };
     let large = mutations.len() == 1 && room > LARGE_RECORD;
     loop {
-        let memtables: Vec<Arc<Memtable>> =
-            targets.iter().map(|target| Arc::clone(&target.store.view().active[target.shard])).collect();
-        let encoded = if large { encode_rows(&targets, &memtables) } else { Vec::new() };
-        if let Some(result) = apply_inside(&targets, &memtables, encoded, &mut records, log) {
+        let memtables: Vec<Arc<Memtable>> = destinations
+            .iter()
+            .map(|destination| Arc::clone(&destination.store.view().active[destination.shard]))
+            .collect();
+        let encoded = if large { encode_rows(&destinations, &memtables) } else { Vec::new() };
+        if let Some(result) = apply_inside(&destinations, &memtables, encoded, &mut records, log) {
             return result;
         }
-        if let Some(target) = targets.iter().find(|target| target.store.is_closed()) {
-            return Err(StorageError::UnknownTable { table: target.store.name() });
+        if let Some(destination) = destinations.iter().find(|destination| destination.store.is_closed()) {
+            return Err(StorageError::UnknownTable { table: destination.store.name() });
         }
         // the new memtables are in the view before the old ones are frozen: the next look finds
         // them
@@ -132,8 +134,12 @@ fn serialize(mutations: &[Mutation], room: usize) -> Entries {
     records
 }
 
-fn encode_rows(targets: &[Target<'_>], memtables: &[Arc<Memtable>]) -> Vec<EncodedRows> {
-    targets.iter().zip(memtables).map(|(target, memtable)| memtable.encode_large(target.update)).collect()
+fn encode_rows(destinations: &[Destination<'_>], memtables: &[Arc<Memtable>]) -> Vec<EncodedRows> {
+    destinations
+        .iter()
+        .zip(memtables)
+        .map(|(destination, memtable)| memtable.encode_large(destination.update))
+        .collect()
 }
 
 /// Bytes that an update takes as a record, or a few more: a buffer that grows would copy large
@@ -155,16 +161,16 @@ fn is_of_last_resort(table: &TableMetadata) -> bool {
 
 /// None: a memtable is frozen.
 fn apply_inside(
-    targets: &[Target<'_>],
+    destinations: &[Destination<'_>],
     memtables: &[Arc<Memtable>],
     encoded: Vec<EncodedRows>,
     records: &mut Entries,
     log: &CommitLog,
 ) -> Option<Result<Applied, StorageError>> {
     let mut guards: Vec<WriteGuard<'_>> = Vec::with_capacity(1);
-    let mut guard_of = Vec::with_capacity(targets.len());
+    let mut guard_of = Vec::with_capacity(destinations.len());
     for (index, memtable) in memtables.iter().enumerate() {
-        // targets of one memtable stand side by side
+        // destinations of one memtable stand side by side
         let same = index > 0 && Arc::ptr_eq(&memtables[index - 1], memtable);
         if !same {
             guards.push(memtable.enter_to_write().ok()?);
@@ -174,10 +180,12 @@ fn apply_inside(
     let mut appended = None;
     if !records.is_empty() {
         let dirty: SmallVec<[DirtyKey; 4]> =
-            targets.iter().map(|target| (target.store.id, target.shard as u16)).collect();
-        let is_captured = targets.iter().any(|target| target.update.table.params.cdc == Some(true));
+            destinations.iter().map(|destination| (destination.store.id, destination.shard as u16)).collect();
+        let is_captured = destinations.iter().any(|destination| destination.update.table.params.cdc == Some(true));
         let range = match log.append_entries(records, &dirty, is_captured) {
-            Err(LogError::NoSpace { .. }) if targets.iter().all(|target| is_of_last_resort(&target.update.table)) => {
+            Err(LogError::NoSpace { .. })
+                if destinations.iter().all(|destination| is_of_last_resort(&destination.update.table)) =>
+            {
                 log.append_reserved(records, &dirty)
             }
             range => range,
@@ -188,9 +196,9 @@ fn apply_inside(
         }
     }
     let (mut added, mut encoded) = (0, encoded.into_iter());
-    for (target, guard) in targets.iter().zip(guard_of) {
-        added += guards[guard].apply_encoded(target.update, appended, encoded.next().unwrap_or_default());
-        target.store.metrics.writes.add(1);
+    for (destination, guard) in destinations.iter().zip(guard_of) {
+        added += guards[guard].apply_encoded(destination.update, appended, encoded.next().unwrap_or_default());
+        destination.store.metrics.writes.add(1);
     }
     Some(Ok(Applied { position: appended.map(|range| range.last), added }))
 }

@@ -59,7 +59,7 @@ impl PermissionSet {
     /// Every permission.
     pub const ALL: Self = Self((1 << ALL.len()) - 1);
 
-    /// Of some permissions.
+    /// The set of some permissions.
     pub const fn of(permissions: &[Permission]) -> Self {
         let (mut bits, mut at) = (0, 0);
         while at < permissions.len() {

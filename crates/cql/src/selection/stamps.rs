@@ -31,11 +31,11 @@ pub(crate) enum Stamped {
 
 /// Timestamps or remaining seconds; None where there is none.
 enum Stamps {
-    /// Of nothing.
+    /// There is no cell.
     Nothing,
-    /// Of one cell.
+    /// The write time or TTL of one cell.
     One(Option<i64>),
-    /// Of cells of a collection or user type.
+    /// The write times or TTLs of the cells of a collection or user type.
     Many(Vec<Option<i64>>),
 }
 

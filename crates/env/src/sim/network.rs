@@ -111,7 +111,7 @@ pub struct NetworkFigures {
 struct State {
     hosts: Vec<Host>,
     links: BTreeMap<(usize, usize), Link>,
-    /// Of links that are not set.
+    /// The properties of links that have none of their own.
     usual: Link,
     blocked: BTreeSet<(usize, usize)>,
     ports_given: u16,

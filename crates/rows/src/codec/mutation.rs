@@ -29,7 +29,9 @@ const UPDATES_MAX: u64 = 65_535;
 
 /// Appends a mutation.
 pub fn encode_mutation(out: &mut Vec<u8>, mutation: &Mutation) {
-    put_uvint(out, mutation.updates.len() as u64);
+    let count = mutation.updates.len() as u64;
+    assert!((1..=UPDATES_MAX).contains(&count), "a mutation has {count} updates");
+    put_uvint(out, count);
     for update in &mutation.updates {
         encode_update(out, update);
     }

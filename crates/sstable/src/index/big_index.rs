@@ -30,7 +30,7 @@ use crate::resolved::Resolved;
 pub enum KeyOrder {
     /// By token, then bytes.
     Murmur3,
-    /// That of a type: legacy index tables. There are no tokens.
+    /// The order of a type: legacy index tables. There are no tokens.
     Local(CqlType),
 }
 

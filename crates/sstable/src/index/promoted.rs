@@ -232,6 +232,8 @@ impl PromotedCursor {
 pub struct PromotedWriter {
     infos: Vec<u8>,
     offsets: Vec<u32>,
+    /// The end of the last block, counted from the partition's start.
+    end: u64,
 }
 
 impl PromotedWriter {
@@ -250,6 +252,9 @@ impl PromotedWriter {
         types: &[CqlType],
         form: DeletionTimeForm,
     ) {
+        assert!(offset < end, "a block of a partition is not empty: {offset} to {end}");
+        assert!(offset >= self.end, "blocks of a partition ascend: {offset} behind {}", self.end);
+        self.end = end;
         self.offsets.push(self.infos.len() as u32);
         let out = &mut self.infos;
         put_position(out, first, types);
@@ -279,6 +284,7 @@ impl PromotedWriter {
         }
         self.infos.clear();
         self.offsets.clear();
+        self.end = 0;
     }
 }
 

@@ -29,12 +29,14 @@ const ENTRY_LEN: usize = 256;
 /// The most bytes that an entry takes: a key, and some integers.
 const ENTRY_LEN_MAX: usize = 2 + u16::MAX as usize + 64;
 
+const _: () = assert!(ENTRY_LEN < ENTRY_LEN_MAX);
+
 /// The row index of a partition.
 #[derive(Clone, Debug)]
 pub struct RowIndexEntry {
-    /// Of the partition in Data.db.
+    /// The position of the partition in Data.db.
     pub data_position: u64,
-    /// Of the whole partition.
+    /// The deletion of the whole partition.
     pub deletion: DeletionTime,
     /// How many blocks it has.
     pub count: u64,
@@ -142,6 +144,8 @@ pub struct RowIndexWriter {
     separator: Vec<u8>,
     last: Vec<u8>,
     blocks: u64,
+    /// The offset of the last block in its partition.
+    offset: u64,
 }
 
 impl RowIndexWriter {
@@ -161,6 +165,8 @@ impl RowIndexWriter {
         } else {
             self.separator.clear();
         }
+        assert!(self.blocks == 0 || self.offset < block.offset, "blocks of a partition ascend");
+        self.offset = block.offset;
         self.trie.add(&self.separator, payload(&block), &mut self.out);
         self.last = last;
         self.blocks += 1;
@@ -180,6 +186,7 @@ impl RowIndexWriter {
             self.trie.reset();
             return None;
         }
+        assert!(self.offset < end_offset, "the end of a partition stands behind its last block");
         let end = nudge(&self.last, common_prefix(&self.last, &self.separator));
         self.trie.add(&end, payload(&Block { offset: end_offset, open: DeletionTime::LIVE }), &mut self.out);
         let root = self.trie.finish(&mut self.out);

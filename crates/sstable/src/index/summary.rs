@@ -110,13 +110,16 @@ pub struct SummaryBuilder {
     samples: Vec<u8>,
     first: Vec<u8>,
     last: Vec<u8>,
+    /// The position of the last partition's entry.
+    position: u64,
 }
 
 impl SummaryBuilder {
     /// A sample every `interval` partitions.
     pub fn new(interval: u32) -> Self {
         let interval = interval.max(1);
-        Self { interval, partitions: 0, offsets: Vec::new(), samples: Vec::new(), first: Vec::new(), last: Vec::new() }
+        let (offsets, samples, first, last) = Default::default();
+        Self { interval, partitions: 0, offsets, samples, first, last, position: 0 }
     }
 
     /// A partition whose entry is at `position` of Index.db.
@@ -124,6 +127,8 @@ impl SummaryBuilder {
         if self.partitions == 0 {
             self.first = key.to_vec();
         }
+        assert!(self.partitions == 0 || self.position < position, "entries of Index.db ascend");
+        self.position = position;
         let fits = self.samples.len() + self.offsets.len() * 4 + key.len() + 12 <= SAMPLES_LENGTH_MAX;
         if self.partitions.is_multiple_of(u64::from(self.interval)) && fits {
             self.offsets.push(self.samples.len() as u32);

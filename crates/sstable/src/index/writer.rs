@@ -28,7 +28,7 @@ const INDEX_BUFFER: usize = 256 * 1024;
 pub struct FinishedBlock<'a> {
     /// The position of its first unfiltered.
     pub first: &'a ClusteringPrefix,
-    /// That of its last.
+    /// The position of its last unfiltered.
     pub last: &'a ClusteringPrefix,
     /// Where it starts, and what is open there.
     pub block: Block,
@@ -43,11 +43,11 @@ pub struct FinishedBlock<'a> {
 pub struct FinishedPartition<'a> {
     /// Its key.
     pub key: &'a DecoratedKey,
-    /// Of the key.
+    /// The hash of the key.
     pub hash: KeyHash,
     /// In Data.db.
     pub start: u64,
-    /// Of the whole partition.
+    /// The deletion of the whole partition.
     pub deletion: &'a DeletionTime,
     /// The end-of-partition byte, from the partition's start.
     pub end_offset: u64,
@@ -170,7 +170,7 @@ pub struct BigIndexWriter {
     out: Vec<u8>,
     written: u64,
     promoted: PromotedWriter,
-    /// Of the current partition; known with its first block.
+    /// Bytes of the current partition before its first unfiltered; known with its first block.
     head_length: u64,
     summary: SummaryBuilder,
 }

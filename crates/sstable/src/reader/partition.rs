@@ -41,9 +41,9 @@ pub(super) struct PartitionReader {
     cursor: DataCursor,
     clip: Clip,
     pub(super) reversed: bool,
-    /// Of the partition in the data.
+    /// The position of the partition in the data.
     pub(super) start: u64,
-    /// Of its first unfiltered.
+    /// The position of the partition's first unfiltered.
     body: u64,
     pub(super) index: Option<RowIndex>,
     /// The slice, by number, that the row index was asked for last.

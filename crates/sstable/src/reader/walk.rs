@@ -29,12 +29,12 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    /// Of a read of one partition.
+    /// The walk of a read of one partition.
     pub fn in_partition(data: &DataFile) -> Self {
         Self::new(if data.cache().takes_walks_over(data.length()) { u32::MAX } else { CACHED_RUN_MAX })
     }
 
-    /// Of a scan.
+    /// The walk of a scan.
     pub fn over_partitions(data: &DataFile) -> Self {
         Self::new(if data.cache().takes_walks_over(data.length()) { u32::MAX } else { 0 })
     }

@@ -24,7 +24,7 @@ pub struct OpenPartition {
     start: u64,
     /// Where it ends, if that is known.
     pub end: Option<u64>,
-    /// Of the next unfiltered; once it has ended, of what follows the partition.
+    /// The position of the next unfiltered; once the partition has ended, the position behind it.
     pub position: u64,
     /// Goes behind the marker that was given last.
     held: Option<Unfiltered>,

@@ -31,7 +31,7 @@ pub struct SalvageReport {
     /// Partitions that were set aside because they are out of order; they are given by a later
     /// pass.
     pub out_of_order: u64,
-    /// Of the partitions given, those of which a part is lost.
+    /// Partitions that were given and of which a part is lost.
     pub partitions_cut: u64,
     /// Partitions that the index names and nothing could be read of.
     pub partitions_lost: u64,

@@ -64,7 +64,7 @@ fn find_in(files: &Opened, bytes: &Bytes, last: Option<&DecoratedKey>, is_end: b
 /// A head that was recognised as far as it goes.
 struct Head {
     key: DecoratedKey,
-    /// Of its first unfiltered.
+    /// The position of its first unfiltered.
     body: usize,
     /// Without rows it would say something.
     says_something: bool,

@@ -27,7 +27,7 @@ pub struct StatsCollector {
     cells: u64,
     /// Seconds: what has expired by then counts as a tombstone.
     now: u32,
-    /// Of the open partition.
+    /// Tombstones of the open partition.
     tombstones: u64,
     /// Sketch of the partition keys.
     pub cardinality: Cardinality,

@@ -44,7 +44,7 @@ pub struct HeaderComponent {
     pub statics: Vec<HeaderColumn>,
     /// Regular columns in file order.
     pub regulars: Vec<HeaderColumn>,
-    /// Of the SSTable's version, not of the component.
+    /// The form of deletion times in the SSTable's version. The component does not hold it.
     pub deletion_times: DeletionTimeForm,
 }
 
@@ -70,7 +70,7 @@ fn count_of_columns(cursor: &mut Cursor<'_>) -> Result<u64, CodecError> {
 }
 
 impl HeaderComponent {
-    /// Of a header of rows that is about to be written.
+    /// The component for rows that are about to be written with `header`.
     pub fn of(table: &TableMetadata, header: &Header) -> Self {
         let column =
             |column: &CodecColumn| HeaderColumn { name: column.name.clone(), ty: marshal::print(&column.ty, false) };

@@ -29,12 +29,12 @@ impl Histogram {
         Self { counts: vec![0; limits.len() + 1], limits }
     }
 
-    /// That of partition sizes in bytes.
+    /// The empty histogram of partition sizes in bytes.
     pub fn of_partition_sizes() -> Self {
         Self::new(155)
     }
 
-    /// That of cells in a partition.
+    /// The empty histogram of cells in a partition.
     pub fn of_cell_counts() -> Self {
         Self::new(118)
     }

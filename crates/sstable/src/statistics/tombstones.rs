@@ -26,6 +26,9 @@ const TIME_MAX: i64 = u32::MAX as i64 - 1;
 /// The same before `oa`.
 const SIGNED_TIME_MAX: i64 = i32::MAX as i64 - 1;
 
+// joining leaves more times than a finished histogram has, so that the last joining decides
+const _: () = assert!(SPOOL_MAX / 2 > BINS_MAX && BINS_MAX < BINS_READ_MAX as usize);
+
 /// Times (seconds) and how many tombstones have them, ascending.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TombstoneHistogram {
@@ -65,7 +68,10 @@ impl TombstoneHistogram {
 
     /// Ready to be written.
     pub fn finish(mut self) -> Self {
+        let before: u64 = self.bins.values().sum();
         self.shrink(BINS_MAX);
+        let after: u64 = self.bins.values().sum();
+        assert!(self.bins.len() <= BINS_MAX && before == after, "a histogram of {before} tombstones counts {after}");
         self
     }
 

@@ -262,7 +262,7 @@ impl TrieWriter {
     /// Adds a key, greater than the one before.
     pub fn add(&mut self, key: &[u8], payload: Payload, out: &mut PagedBuffer) {
         let common = if self.count == 0 { 0 } else { common_prefix(&self.last, key) };
-        debug_assert!(self.count == 0 || key.get(common) > self.last.get(common), "keys of a trie ascend");
+        assert!(self.count == 0 || key.get(common) > self.last.get(common), "keys of a trie ascend");
         self.count += 1;
         self.complete_to(common + 1, out);
         for byte in &key[common..] {

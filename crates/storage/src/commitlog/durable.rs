@@ -115,6 +115,7 @@ impl Durability {
     /// Everything after the durable position and up to `to` is lost.
     pub(super) fn lose(&self, to: LogPosition) {
         let range = (self.position.load(Ordering::Acquire), self.pack(to));
+        assert!(range.0 <= range.1, "a durable record is not lost: {range:?}");
         let mut waiting = self.lock();
         if waiting.lost.len() >= LOST_RANGES_MAX {
             waiting.lost.remove(0);

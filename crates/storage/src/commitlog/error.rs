@@ -73,7 +73,8 @@ pub enum LogError {
 }
 
 impl LogError {
-    /// Of anything but a sync: what was not written for lack of room can be written later.
+    /// The error of any operation but a sync: bytes that were not written for lack of room can be
+    /// written later.
     pub(super) fn io(path: &Path) -> impl FnOnce(io::Error) -> LogError {
         |source| match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => LogError::NoSpace { path: path.to_owned() },
@@ -88,7 +89,7 @@ impl LogError {
         matches!(self, LogError::NoSpace { .. } | LogError::NoDescriptors { .. })
     }
 
-    /// Of a sync, whatever it says: a later one that succeeds would prove nothing.
+    /// The error of a sync, whatever it says: a later one that succeeds would prove nothing.
     pub(super) fn sync(path: &Path) -> impl FnOnce(io::Error) -> LogError {
         |source| LogError::Io { path: path.to_owned(), source: Arc::new(source) }
     }

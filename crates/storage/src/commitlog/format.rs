@@ -150,19 +150,19 @@ pub(super) fn marker_crc(id: u64, offset: u32) -> u32 {
 pub(super) struct EntryCrc(Hasher);
 
 impl EntryCrc {
-    /// Of an entry of this size.
+    /// The checksum of an entry of this size, begun.
     pub(super) fn of_size(size: u32) -> Self {
         let mut hasher = Hasher::new();
         hasher.update(&size.to_be_bytes());
         EntryCrc(hasher)
     }
 
-    /// Of the size.
+    /// The checksum of the size.
     pub(super) fn size_crc(&self) -> u32 {
         self.0.clone().finalize()
     }
 
-    /// Of the size and the mutation.
+    /// The checksum of the size and the mutation.
     pub(super) fn record_crc(mut self, record: &[u8]) -> u32 {
         self.0.update(record);
         self.0.finalize()

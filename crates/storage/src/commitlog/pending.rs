@@ -244,7 +244,9 @@ impl Pending {
     pub(super) fn written(&mut self, sections: VecDeque<Section>) {
         for Section { pieces, len, start, marker, .. } in sections {
             let overhead = if start == marker { MARKER_LEN } else { 0 };
-            self.bytes -= (len - overhead) as usize;
+            let written = (len - overhead) as usize;
+            assert!(self.bytes >= written, "bytes of the log that are written were appended: {written}");
+            self.bytes -= written;
             // the last one is the buffer, most often
             if let Some(mut bytes) = pieces.into_iter().next_back().filter(|bytes| bytes.capacity() <= REUSE_BYTES_MAX)
             {
@@ -258,6 +260,8 @@ impl Pending {
     /// the section that was open may have ended.
     pub(super) fn put_back(&mut self, mut sections: VecDeque<Section>) {
         sections.extend(self.closed.drain(..));
+        let places = sections.iter().map(|section| (section.segment, section.start));
+        assert!(places.is_sorted_by(|a, b| a < b), "sections of the log are written in order");
         self.closed = sections;
         self.forced = true;
     }

@@ -30,7 +30,7 @@ pub struct Appended {
 }
 
 impl Appended {
-    /// Of one record.
+    /// The place of one record.
     pub fn one(position: LogPosition) -> Self {
         Self { first: position, last: position }
     }

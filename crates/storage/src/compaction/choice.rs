@@ -201,7 +201,10 @@ pub fn choose_and_mark(store: &Arc<TableStore>) -> Option<Start> {
 }
 
 fn mark(changes: &mut Changes, inputs: &[Arc<SSTable>]) {
-    changes.compacting.extend(inputs.iter().map(|sstable| sstable.descriptor().id));
+    for sstable in inputs {
+        let is_free = changes.compacting.insert(sstable.descriptor().id);
+        assert!(is_free, "an SSTable is in one compaction: {}", sstable.descriptor().prefix());
+    }
 }
 
 /// Whether an operation may have the SSTables that it is for.
@@ -272,7 +275,8 @@ pub(crate) fn take_for(store: &TableStore, operation: &Operation, compactions: &
 pub fn unmark(store: &TableStore, inputs: &[Arc<SSTable>]) {
     let mut changes = store.changes();
     for sstable in inputs {
-        changes.compacting.remove(&sstable.descriptor().id);
+        let was_marked = changes.compacting.remove(&sstable.descriptor().id);
+        assert!(was_marked, "an SSTable is given back once: {}", sstable.descriptor().prefix());
     }
 }
 

@@ -50,7 +50,7 @@ fn memtables(view: &View) -> impl Iterator<Item = &Arc<Memtable>> {
     view.active.iter().chain(view.flushing.iter().flat_map(|set| &set.memtables))
 }
 
-/// Of the SSTables of a compaction, those of which nothing counts any more.
+/// The SSTables of a compaction of which nothing counts any more.
 pub fn fully_expired(store: &TableStore, inputs: &[Arc<SSTable>]) -> Vec<Arc<SSTable>> {
     let changes = store.changes();
     let view = store.view();

@@ -21,7 +21,7 @@ pub struct Relevel {
 }
 
 impl Relevel {
-    /// Of an item's only SSTable.
+    /// Opens the task of giving an item's only SSTable another level.
     pub fn open(store: &Arc<TableStore>, item: &Item, level: u32) -> Result<Self, StorageError> {
         match item.sstables.as_slice() {
             [single] => Ok(Self { store: Arc::clone(store), sstable: Arc::clone(single), level }),

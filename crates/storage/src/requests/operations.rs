@@ -117,7 +117,7 @@ pub struct Item {
 }
 
 impl Item {
-    /// Of SSTables in the view.
+    /// An item of SSTables in the view.
     pub fn of(sstables: Vec<Arc<SSTable>>) -> Self {
         Self { sstables, ..Self::default() }
     }

@@ -22,7 +22,7 @@ pub fn unsound<'a>(table: &'a TableMetadata, unfiltered: &Unfiltered) -> Option<
     }
 }
 
-/// Of a row or static row.
+/// The name of the first column of a row or static row whose cells are not sound; None: all are.
 pub fn unsound_row<'a>(table: &'a TableMetadata, row: &Row) -> Option<&'a str> {
     row.columns.iter().find_map(|data| {
         let (id, cells) = match data {

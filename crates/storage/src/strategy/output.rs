@@ -17,12 +17,12 @@ const HALVINGS_MAX: usize = 20;
 pub enum Output {
     /// One SSTable.
     One {
-        /// Of this level.
+        /// The level of the outputs.
         level: u32,
     },
     /// SSTables of about a size.
     Sized {
-        /// Of this level.
+        /// The level of the outputs.
         level: u32,
         /// Bytes of a data file from which the next is begun.
         size_max: u64,

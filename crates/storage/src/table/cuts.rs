@@ -38,7 +38,9 @@ impl Cuts {
 
     /// The truncation has ended.
     pub fn end(&mut self, number: u64) {
+        let before = self.cuts.len();
         self.cuts.retain(|cut| cut.number != number);
+        assert_eq!(self.cuts.len() + 1, before, "a truncation ends once");
     }
 
     /// No truncation is under way.

@@ -102,7 +102,8 @@ impl WriteGuard<'_> {
         };
         let size = self.contents.size();
         let before = memtable.size.swap(size, Ordering::Relaxed);
-        size.saturating_sub(before) + indexed
+        assert!(before <= size, "a memtable only grows: {size} bytes, before {before}");
+        size - before + indexed
     }
 
     /// The base first: who finds an entry finds what it stands for, or would take it for stale.

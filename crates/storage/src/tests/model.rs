@@ -322,10 +322,13 @@ impl Model {
         }
         let mut under_way = Vec::new();
         for _ in 0..self.dice.below(4) {
-            let op = self.random_op();
-            let mutation = self.mutation(&self.table(engine), &op, engine.env.clock.now_seconds());
-            engine.apply(&[mutation]).expect("a sound disk takes writes");
-            under_way.push(op);
+            // mutations of one step lie side by side in the log, as those of a logged batch do: a
+            // crash leaves a beginning of them
+            let ops: Vec<Op> = (0..1 + self.dice.below(3)).map(|_| self.random_op()).collect();
+            let (table, now) = (self.table(engine), engine.env.clock.now_seconds());
+            let mutations: Vec<Mutation> = ops.iter().map(|op| self.mutation(&table, op, now)).collect();
+            engine.apply(&mutations).expect("a sound disk takes writes");
+            under_way.extend(ops);
             for _ in 0..self.dice.below(3) {
                 self.sim.step();
             }

@@ -53,7 +53,7 @@ fn clustering(a: u64, b: u64) -> ClusteringValues {
     [Some(value(a)), Some("x".repeat(b as usize).into())].into_iter().collect()
 }
 
-/// Of both columns, or of the first alone.
+/// A clustering of both columns, or of the first alone.
 fn prefix(dice: &SimRandom) -> ClusteringValues {
     let mut values = clustering(dice.below(A), dice.below(B));
     if dice.chance(30) {

@@ -48,7 +48,7 @@ impl Node {
         Self { sim, engine, store }
     }
 
-    /// Of the partition `k` at the timestamp `at`, by the clock of now.
+    /// Writes a change of the partition `k` at the timestamp `at`, by the clock of now.
     fn write(&self, k: i32, at: i64, change: impl FnOnce(&mut PartitionUpdate, DeletionTime)) {
         let mut update = PartitionUpdate::new(self.store.table(), DecoratedKey::new(int(k)));
         change(&mut update, DeletionTime::new(at, self.sim.env().clock.now_seconds()));

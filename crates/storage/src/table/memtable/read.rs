@@ -36,6 +36,8 @@ pub const BATCH_BYTES: usize = 64 << 10;
 /// Rows of the first batch of a slice: a read of one row takes little more.
 const FIRST_BATCH_ROWS: usize = 16;
 
+const _: () = assert!(FIRST_BATCH_ROWS <= BATCH_ROWS);
+
 /// Memtables of one table in token order (one a shard), read as one stream.
 pub struct MemtableStream {
     memtables: VecDeque<Arc<Memtable>>,
@@ -131,6 +133,7 @@ impl PartitionStream for MemtableStream {
                 self.memtables.clear();
                 return Ok(None);
             }
+            assert!(self.last_key.as_ref().is_none_or(|last| *last < head.key), "partitions of memtables ascend");
             self.last_key = Some(head.key.clone());
             let mut static_row = head.static_row.map(|bytes| decode_static(&bytes, &memtable.header));
             if let Some(row) = &mut static_row {
