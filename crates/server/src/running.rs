@@ -146,7 +146,7 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     );
     let resurrection = config.data_resurrection.clone().filter(|_| !read_only);
     resurrection.iter().try_for_each(|options| resurrection::check(&engine, options))?;
-    let heartbeat = resurrection.map(|options| resurrection::keep_heartbeat(&engine, &options));
+    let resurrection = resurrection.map(|options| (Arc::clone(&engine), options));
     let identity = joining::allocate_tokens(&engine, identity(&config, listen, joins), &config, drive)?;
     let node = Node::open(engine, identity, timeouts(&config))?;
     let [warn, fail] = config.thresholds.protected_rows;
@@ -187,6 +187,9 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     services.node.on_ring_event(Box::new(move |event| for_ring.publish(events::of_ring(event))));
     handoff::keep(&services.node, &services.config, hints_directory).map_err(StartError::Join)?;
     joining::join(&services.node, &services.config, drive)?;
+    // after the join: a start that failed on the way would otherwise count as time in the ring, and
+    // the check of the next start would pass
+    let heartbeat = resurrection.map(|(engine, options)| resurrection::keep_heartbeat(&engine, &options));
     if let Some(auth) = services.auth.as_ref().filter(|_| services.node.identity.joins) {
         auth.has_joined();
     }
