@@ -106,6 +106,8 @@ mod tests {
                 "paxos_on_linearizability_violations" => "fail",
                 "paxos_state_purging" => "gc_grace",
                 "paxos_variant" => "v2",
+                "auth_cache_warming_enabled" => "true",
+                key if key.ends_with("_cache_active_update") => "true",
                 _ => "12345678B",
             };
             assert_eq!(keys(&load(&[seeds, &format!("{key}={other}")])), [key], "{key}");

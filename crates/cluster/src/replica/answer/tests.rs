@@ -300,8 +300,13 @@ fn answers_say_what_the_engine_gives() {
             let question = Arc::new(question(&table, dice));
             let digests = [check(&one, &question), check(&other, &question)];
             // a read of rows by name stops at SSTables that cannot have anything newer, and what is
-            // left out of cells that are not queried depends on what is in an SSTable with them
-            if matches!(question.clustering.rows, Rows::Slices(_)) && question.columns.is_whole() {
+            // left out of cells that are not queried depends on what is in an SSTable with them. Whether
+            // the answer of one partition names static columns without a static row depends on whether
+            // one SSTable alone has it, as in Cassandra
+            let is_of_slices = matches!(question.clustering.rows, Rows::Slices(_));
+            let names_statics =
+                matches!(question.partitions, Partitions::Key(_)) && !question.columns.fetched.statics.is_empty();
+            if is_of_slices && question.columns.is_whole() && !names_statics {
                 assert_eq!(digests[0], digests[1], "seed {seed}: {question:?}");
             }
         }
