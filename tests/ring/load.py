@@ -102,7 +102,7 @@ class Worker(threading.Thread):
             try:
                 getattr(self, kind)()
                 self.done += 1
-            except FAILURES as error:
+            except Exception as error:  # noqa: BLE001 a thread that ended would make a run without its kind of request pass
                 self.failed.append(f"{kind}: {type(error).__name__}: {str(error)[:300]}")
 
     def execute(self, statement, values=None):
