@@ -9,6 +9,7 @@
 
 mod captures;
 mod lines;
+mod sessions;
 
 use std::collections::VecDeque;
 use std::path::Path;
