@@ -127,7 +127,11 @@ fn check(engine: &Engine, store: &TableStore, source: &Descriptor, options: &Opt
 }
 
 /// Opens an SSTable that is to be one of the table.
-fn open(engine: &Engine, descriptor: &Descriptor, table: &Arc<TableMetadata>) -> Result<SSTable, StorageError> {
+pub(crate) fn open(
+    engine: &Engine,
+    descriptor: &Descriptor,
+    table: &Arc<TableMetadata>,
+) -> Result<SSTable, StorageError> {
     let sstable = SSTable::open(&engine.env, descriptor.clone(), table, Arc::new(NoCache))?;
     let misfits = fit::misfits(sstable.statistics(), table);
     if misfits.is_empty() {

@@ -30,6 +30,7 @@ pub mod options;
 mod outputs;
 mod query;
 mod read;
+pub mod received;
 mod recovery;
 pub mod requests;
 mod restore_point;

@@ -11,6 +11,7 @@ mod model;
 mod passing;
 mod purged_log;
 mod purging;
+mod receiving;
 mod restart;
 mod seeds;
 mod shortages;

@@ -1,0 +1,210 @@
+//! SSTables of one machine received by another: partition by partition and whole.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use env::sim::{DATA, Sim};
+use rows::live::{LiveRows, TombstoneLimits};
+use rows::{
+    Cell, IndexSearch, Liveness, Mutation, PartitionRange, PartitionUpdate, ReadCommand, ReadContext, ReadMode, Row,
+};
+use schema::table::ColumnSpec;
+use schema::{ColumnKind, IndexKind, IndexMetadata, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+use sstable::{Component, SSTable, Version};
+use types::{CqlType, DecoratedKey};
+
+use super::common::{self, int, number};
+use crate::received::{Origin, Receiving};
+use crate::{Engine, EngineOptions, StorageError, commitlog, schema_change};
+
+const ID: TableId = TableId([8; 16]);
+const ORIGIN: Origin = Origin { level: 3, repaired_at: 1_700_000_000_000, pending_repair: None };
+
+fn table() -> TableMetadata {
+    let spec =
+        |name: &str, kind| ColumnSpec { name: name.into(), kind, position: 0, ty: CqlType::Int, reversed: false };
+    let specs =
+        vec![spec("k", ColumnKind::PartitionKey), spec("c", ColumnKind::Clustering), spec("v", ColumnKind::Regular)];
+    let (kind, flags, params) = (TableKind::Regular, TableFlags::COMPOUND, TableParams::default());
+    let mut table = TableMetadata::new(ID, "ks", "t", kind, flags, params, specs, BTreeMap::new(), None);
+    let options = BTreeMap::from([("target".to_owned(), "v".to_owned())]);
+    let index = IndexMetadata { name: "by_v".to_owned(), kind: IndexKind::Composites, options };
+    table.indexes.insert("by_v".to_owned(), index);
+    table
+}
+
+fn open(sim: &Sim, version: Version) -> Arc<Engine> {
+    let options = EngineOptions {
+        commitlog: commitlog::Options { segment_size: 64 << 10, total_space: 1 << 20, ..commitlog::Options::default() },
+        memtable_bytes: 1 << 20,
+        sstable_version: version,
+        ..EngineOptions::beneath(Path::new(DATA))
+    };
+    let (engine, _) = crate::open(&sim.env(), options).expect("a sound disk opens");
+    if engine.schema().table("ks", "t").is_none() {
+        let keyspace = || common::keyspace("ks", Some(Arc::new(table())));
+        let changed = schema_change::change(&engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace())));
+        let position = changed.expect("a sound disk").expect("not refused").position.expect("rows were written");
+        sim.block_on(engine.log.wait_durable(position)).expect("a sound disk syncs");
+    }
+    let _ = sim.run_until_idle();
+    engine
+}
+
+/// A machine with two SSTables that overlap.
+fn source(version: Version) -> (Sim, Arc<Engine>) {
+    let sim = Sim::new(5);
+    let engine = open(&sim, version);
+    let table = engine.schema().table("ks", "t").cloned().expect("it was made");
+    let column = table.column_by_name("v").expect("the table's column").id;
+    for half in 0..2 {
+        for key in 0..40 {
+            let mut update = PartitionUpdate::new(Arc::clone(&table), DecoratedKey::new(int(key)));
+            for clustering in 0..3 {
+                let mut row = Row::new([Some(int(clustering * 2 + half))].into_iter().collect());
+                row.liveness = Liveness::new(10);
+                row.add_cell(Cell::live(column, 10, int((key + clustering) % 7)));
+                update.add_row(row);
+            }
+            engine.apply(&[Mutation::of(update)]).expect("a sound disk takes writes");
+        }
+        sim.block_on(engine.flush(&engine.table(ID).expect("open"))).expect("a sound disk flushes");
+    }
+    (sim, engine)
+}
+
+fn sstables(engine: &Engine) -> Vec<Arc<SSTable>> {
+    engine.table(ID).expect("open").view().sstables.to_vec()
+}
+
+/// Key, clustering and value of the rows that a scan gives, or that the index gives for a value.
+fn read(engine: &Engine, value: Option<i32>) -> Vec<[i32; 3]> {
+    let table = engine.schema().table("ks", "t").cloned().expect("it was made");
+    let column = table.column_by_name("v").expect("the table's column").id;
+    let indexes = value.map(|value| IndexSearch { name: "by_v".into(), value: int(value) }).into_iter().collect();
+    let command = ReadCommand { indexes, ..ReadCommand::whole(&table, PartitionRange::all()) };
+    let mut stream = engine.read(&command, &ReadContext::new(ReadMode::Background)).expect("sound");
+    let mut live = LiveRows::new(stream.as_mut(), table, 1, TombstoneLimits::NONE);
+    let mut found = Vec::new();
+    while let Some(partition) = live.next_partition().expect("sound") {
+        while let Some(row) = live.next_row().expect("sound") {
+            let Some(rows::ColumnData::Simple(cell)) = row.column(column) else { continue };
+            let clustering = row.clustering[0].as_ref().expect("no null");
+            found.push([number(&partition.key.key), number(clustering), number(&cell.value)]);
+        }
+    }
+    found
+}
+
+/// Receives all SSTables of an engine; they are not added.
+fn receive(from: &Engine, to: &Arc<Engine>, entire: bool) -> Result<Receiving, StorageError> {
+    let receiving = Receiving::begin(to, &to.table(ID).expect("open"))?;
+    for sstable in sstables(from) {
+        if entire {
+            let mut whole = receiving.whole(to, sstable.descriptor().version)?;
+            for component in Component::ALL.into_iter().filter(|component| *component != Component::Toc) {
+                let path = sstable.descriptor().path(component);
+                let Ok(bytes) = from.env.disk.read_all(&path, 1 << 20) else { continue };
+                whole.component(component.name())?;
+                bytes.chunks(100).try_for_each(|piece| whole.write(piece))?;
+            }
+            whole.component("SAI+aa+Meta.db")?;
+            whole.write(b"of an index that this node makes itself")?;
+            receiving.take(to, whole, ORIGIN)?;
+        } else {
+            let mut stream = sstable.scan_all(&ReadContext::new(ReadMode::Background))?;
+            receiving.write_rows(to, &mut stream, sstable.header(), 40, ORIGIN)?;
+        }
+    }
+    Ok(receiving)
+}
+
+/// Names of the files in the table's directory.
+fn files(engine: &Engine) -> Vec<String> {
+    let store = engine.table(ID).expect("open");
+    let entries = engine.env.disk.list_dir(&store.directory).unwrap_or_default();
+    entries.into_iter().filter(|entry| !entry.is_dir).map(|entry| entry.name).collect()
+}
+
+#[test]
+fn what_was_received_is_there_all_at_once_and_stays() {
+    for (entire, version) in [(false, Version::DA), (true, Version::DA), (true, Version::NB)] {
+        let (_from_sim, from) = source(version);
+        let sim = Sim::new(6);
+        let to = open(&sim, Version::OA);
+        let receiving = receive(&from, &to, entire).expect("a sound disk");
+        assert_eq!(read(&to, None), Vec::<[i32; 3]>::new());
+        assert_eq!(receiving.finish(&to).expect("a sound disk"), 2);
+        let expected = read(&from, None);
+        assert_eq!((expected.len(), read(&to, None)), (240, expected.clone()));
+        for sstable in sstables(&to) {
+            let stats = &sstable.statistics().stats;
+            assert_eq!((stats.level, stats.repaired_at), (ORIGIN.level, ORIGIN.repaired_at));
+            let expected = if entire { version } else { Version::OA };
+            assert_eq!(sstable.descriptor().version, expected);
+        }
+        let _ = sim.run_until_idle();
+        for value in 0..7 {
+            let of_value: Vec<_> = expected.iter().copied().filter(|row| row[2] == value).collect();
+            assert_eq!(read(&to, Some(value)), of_value, "the index has what came");
+        }
+        drop(to);
+        sim.power_cut();
+        assert_eq!(read(&open(&sim, Version::OA), None), expected);
+    }
+}
+
+#[test]
+fn what_was_not_added_leaves_no_trace() {
+    for entire in [false, true] {
+        let (_from_sim, from) = source(Version::DA);
+        let sim = Sim::new(7);
+        let to = open(&sim, Version::DA);
+        let before = files(&to);
+        let receiving = receive(&from, &to, entire).expect("a sound disk");
+        assert!(files(&to).len() > before.len());
+        receiving.abandon();
+        assert_eq!(files(&to), before);
+        let receiving = receive(&from, &to, entire).expect("a sound disk");
+        drop((receiving, to));
+        sim.power_cut();
+        let to = open(&sim, Version::DA);
+        assert_eq!(files(&to), before, "a crash before the end");
+    }
+}
+
+/// A component that was cut on its way is found when the SSTable is opened, and nothing counts.
+#[test]
+fn a_damaged_sstable_is_not_added() {
+    let (_from_sim, from) = source(Version::DA);
+    let sim = Sim::new(8);
+    let to = open(&sim, Version::DA);
+    let before = files(&to);
+    let receiving = receive(&from, &to, false).expect("a sound disk");
+    let mut whole = receiving.whole(&to, Version::DA).expect("a sound disk");
+    for component in [Component::Data, Component::Statistics] {
+        let path = sstables(&from)[0].descriptor().path(component);
+        whole.component(component.name()).expect("a sound disk");
+        whole.write(&from.env.disk.read_all(&path, 1 << 20).expect("readable")).expect("a sound disk");
+    }
+    receiving.take(&to, whole, ORIGIN).expect("statistics are sound");
+    assert!(receiving.finish(&to).is_err(), "there is no index");
+    assert_eq!((files(&to), sstables(&to).len()), (before, 0));
+}
+
+/// The sender's schema is ahead of the receiver's.
+#[test]
+fn rows_with_an_unknown_column_are_refused() {
+    let (_from_sim, from) = source(Version::DA);
+    let sim = Sim::new(9);
+    let to = open(&sim, Version::DA);
+    let receiving = Receiving::begin(&to, &to.table(ID).expect("open")).expect("a sound disk");
+    let sstable = &sstables(&from)[0];
+    let mut header = sstable.header().clone();
+    header.regulars[0].id = None;
+    let mut stream = sstable.scan_all(&ReadContext::new(ReadMode::Background)).expect("sound");
+    let refused = receiving.write_rows(&to, &mut stream, &header, 40, ORIGIN);
+    assert!(matches!(refused, Err(StorageError::Refused { why }) if why.contains("Unknown column v")));
+    assert_eq!(receiving.finish(&to).expect("nothing is added"), 0);
+}
