@@ -138,7 +138,8 @@ mod tests {
     use super::*;
     use crate::{Cell, ClusteringValues, ColumnData};
 
-    fn table() -> Arc<TableMetadata> {
+    /// `t (k int, c int, v int, s int static, PRIMARY KEY (k, c))`.
+    pub(super) fn table() -> Arc<TableMetadata> {
         let spec =
             |name: &str, kind| ColumnSpec { name: name.into(), kind, position: 0, ty: CqlType::Int, reversed: false };
         let columns = vec![

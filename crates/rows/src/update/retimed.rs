@@ -42,29 +42,13 @@ fn retime_deletion(deletion: &mut DeletionTime, timestamp: i64) {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-    use std::sync::Arc;
-
     use bytes::Bytes;
-    use schema::table::ColumnSpec;
-    use schema::{ColumnId, ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TableParams};
-    use types::{CqlType, DecoratedKey};
+    use schema::ColumnId;
+    use types::DecoratedKey;
 
     use super::*;
+    use crate::update::tests::table;
     use crate::{Cell, ClusteringValues, ComplexColumn, Liveness, Slice};
-
-    fn table() -> Arc<TableMetadata> {
-        let spec =
-            |name: &str, kind| ColumnSpec { name: name.into(), kind, position: 0, ty: CqlType::Int, reversed: false };
-        let columns = vec![
-            spec("k", ColumnKind::PartitionKey),
-            spec("c", ColumnKind::Clustering),
-            spec("v", ColumnKind::Regular),
-            spec("s", ColumnKind::Static),
-        ];
-        let (kind, flags, params) = (TableKind::Regular, TableFlags::COMPOUND, TableParams::default());
-        Arc::new(TableMetadata::new(TableId([1; 16]), "k", "t", kind, flags, params, columns, BTreeMap::new(), None))
-    }
 
     /// Everything that has a timestamp, with `cells` and `deletions` as theirs.
     fn full(cells: i64, deletions: i64) -> PartitionUpdate {
