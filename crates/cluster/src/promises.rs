@@ -38,7 +38,7 @@ use crate::replica::read::ReadOutcome;
 /// updates beside the data.
 const DATA_SIZE_MAX: usize = MESSAGE_SIZE_MAX / 2;
 
-/// What a promise tells with the state.
+/// The rest of a promise beside the state of the partition.
 struct Told {
     read: Option<ReadResponse>,
     is_stable: bool,

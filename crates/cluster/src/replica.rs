@@ -2,8 +2,8 @@
 //!
 //! The engine is behind this: a coordinator asks a replica and never the engine. This node is asked
 //! by a call, nothing is serialised. Files: [`apply`] for writes, [`read`] for reads, [`answer`]
-//! for reads whose answer may leave this node, [`paxos`] for conditional statements. What other nodes ask of it comes through
-//! [`crate::serve`].
+//! for reads whose answer may leave this node, [`paxos`] for conditional statements. Requests of
+//! other nodes come through [`crate::serve`].
 
 mod answer;
 pub mod apply;

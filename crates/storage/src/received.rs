@@ -9,10 +9,11 @@
 //!    meanwhile from what they have. Cassandra fills indexes with the received rows before the
 //!    rows are visible.
 //!
-//! What is given up leaves the table as it was ([`Receiving::abandon`]). SSTables that come whole
-//! keep their bytes; level and repair state, which are the stream's to say, are written anew into
-//! Statistics.db. Agrees with `org.apache.cassandra.db.streaming.CassandraStreamReceiver` for
-//! tables without views and change data capture.
+//! A stream that is given up leaves the table as it was ([`Receiving::abandon`]). SSTables that
+//! come whole keep their bytes; level and repair state, which are the stream's to say, are written
+//! anew into Statistics.db. Agrees with
+//! `org.apache.cassandra.db.streaming.CassandraStreamReceiver` for tables without views and change
+//! data capture.
 
 mod whole;
 

@@ -151,7 +151,8 @@ pub struct CasCounts {
     pub conditions_not_met: u64,
 }
 
-/// The same of one kind of statement, in a ring.
+/// Contention and unfinished work of one kind of statement (serial read or conditional write), in a
+/// ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct CasKindCounts {
     /// Statements that were overtaken by others.

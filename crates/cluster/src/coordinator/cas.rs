@@ -5,8 +5,8 @@
 //!   and however many copies there are. The lock is held there too: statements of one coordinator
 //!   wait for each other instead of competing for the replicas' promises.
 //!
-//! What is written has the time of the ballot that decided it, on a node alone a time that is later
-//! than everything that was read.
+//! A statement's cells have the time of the ballot that decided it; on a node alone they have a
+//! time that is later than everything that was read.
 //!
 //! Agrees in role with `org.apache.cassandra.service.paxos` and `StorageProxy.cas`.
 

@@ -9,7 +9,7 @@
 //! static column or a counter by no replica at all: these are left to the coordinator. Cassandra
 //! sends all of them, and may miss such rows (CASSANDRA-19007).
 //!
-//! What one replica gives may be out of date, and newer data of another one left out: see
+//! The answer of one replica may be out of date, and newer data of another one left out: see
 //! [`super::protection`]. Agrees with `org.apache.cassandra.db.filter.RowFilter` as it is sent.
 
 use std::sync::Arc;

@@ -44,7 +44,7 @@ pub(crate) use uncommitted::{Uncommitted, bounds as uncommitted_bounds};
 /// How long the state of a partition may be read. Whoever asks usually waits for less.
 const READ_MAX: Duration = Duration::from_secs(10);
 
-/// What comes of a prepare, and the state before it.
+/// The outcome of a prepare, and the state before it.
 pub(crate) struct Promised {
     /// Whether the ballot is promised.
     pub promise: Promise,

@@ -1,4 +1,5 @@
-//! MUTATION_REQ, READ_REPAIR_REQ and PAXOS2_COMMIT_REMOTE_REQ: a mutation that this node is a replica of.
+//! MUTATION_REQ, READ_REPAIR_REQ and PAXOS2_COMMIT_REMOTE_REQ: a mutation of which this node is a
+//! replica.
 //!
 //! 1. The message is passed on to the other replicas of this data centre that it names, who answer
 //!    the coordinator.

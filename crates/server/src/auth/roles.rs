@@ -37,7 +37,7 @@ pub struct Standing {
     pub access: Arc<Access>,
     /// The generation of the roles that it was worked out of.
     generation: u64,
-    /// It holds before this time.
+    /// The standing holds before this time.
     until: Instant,
     /// When it was worked out.
     made: Instant,

@@ -26,7 +26,7 @@ use crate::node::Node;
 
 /// The replicas that are asked in a round.
 pub(super) struct Participants {
-    /// Those that are up.
+    /// The replicas of the partition that are up.
     pub live: Replicas,
     /// How many are a majority of all.
     pub required: u32,

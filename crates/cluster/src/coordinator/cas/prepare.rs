@@ -14,7 +14,7 @@ use super::agreement::{Agreement, Asking, Participants};
 use crate::coordinator::error::RequestError;
 use crate::replica::apply::within;
 
-/// What the replicas have told so far.
+/// The answers of the replicas so far, summed up.
 pub(super) struct Promises {
     /// The latest ballot that a replica has promised instead; None: none has.
     pub preempted_by: Option<Ballot>,
@@ -22,7 +22,7 @@ pub(super) struct Promises {
     pub in_progress: Commit,
     /// The latest commit that one of them knows.
     pub most_recent: Commit,
-    /// Those that have promised, each with the latest commit that it knows.
+    /// The replicas that have promised, each with the latest commit that it knows.
     pub promised: Vec<(EndpointId, Ballot)>,
 }
 

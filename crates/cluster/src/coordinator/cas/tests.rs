@@ -156,8 +156,8 @@ fn contended_increments_all_count_once(ring: &SimRing, k: i32) {
     assert!(contended > 0, "three coordinators get into each other's way");
 }
 
-/// What a majority has accepted is decided: it is finished by whoever comes next, also where its
-/// coordinator has died before telling anybody.
+/// A proposal that a majority has accepted is decided: whoever comes next finishes it, also where
+/// its coordinator has died before telling anybody.
 fn what_a_majority_accepted_is_finished(ring: &SimRing, k: i32) {
     accept(ring, &[0, 1], &proposed(ring, k, 41, 2000));
     assert_eq!(ring.stored(0, "ks", k), [], "accepted, not committed");
@@ -175,7 +175,7 @@ fn what_a_majority_accepted_is_finished(ring: &SimRing, k: i32) {
     assert_eq!((0..3).map(|machine| ring.stored(machine, "ks", k).len()).collect::<Vec<_>>(), [1, 1, 1]);
 }
 
-/// The same with nodes that go and come back.
+/// Proposals, commits and refusals are right while nodes die and come back.
 #[test]
 fn nodes_that_die_change_nothing() {
     let mut ring = ring_of(5, &THREE);
@@ -184,8 +184,8 @@ fn nodes_that_die_change_nothing() {
     too_few_replicas_refuse(&mut ring, 3);
 }
 
-/// What fewer than a majority have accepted is finished, or never: a read that has not shown it is
-/// a promise that it does not come back.
+/// A proposal that fewer than a majority have accepted is finished, or never: a read that has not
+/// shown it is a promise that it does not come back.
 fn what_a_minority_accepted_is_finished_or_never(ring: &mut SimRing, k: i32) {
     accept(ring, &[0], &proposed(ring, k, 41, 2000));
     ring.kill(0);

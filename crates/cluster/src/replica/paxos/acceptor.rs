@@ -21,7 +21,7 @@ pub(crate) struct State {
     pub committed: Commit,
 }
 
-/// What comes of a prepare.
+/// The outcome of a prepare.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Promise {
     /// The ballot is promised.
@@ -38,7 +38,7 @@ pub(crate) enum Promise {
     },
 }
 
-/// What comes of a proposal.
+/// The outcome of a proposal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Acceptance {
     /// The proposal is accepted and to be stored.
@@ -53,7 +53,7 @@ pub(crate) enum Acceptance {
 }
 
 impl State {
-    /// What comes of a prepare. `low_bound`: ballots before it are refused.
+    /// The outcome of a prepare. `low_bound`: ballots before it are refused.
     pub fn promise(&self, ballot: &Ballot, low_bound: Ballot) -> Promise {
         let superseded_by = self.witnessed(low_bound);
         if ballot.is_after(&superseded_by) {
@@ -65,7 +65,7 @@ impl State {
         }
     }
 
-    /// What comes of a proposal. `low_bound`: ballots before it are refused.
+    /// The outcome of a proposal. `low_bound`: ballots before it are refused.
     pub fn accept(&self, ballot: &Ballot, low_bound: Ballot) -> Acceptance {
         let by = self.witnessed(low_bound);
         if !ballot.is_same_or_after(&by) {

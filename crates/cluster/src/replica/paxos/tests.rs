@@ -23,7 +23,7 @@ impl Draw {
     }
 }
 
-/// What an acceptor knows of one key, in the words of the rules: times and bytes, no updates.
+/// The knowledge of an acceptor about one key, in the words of the rules: times and bytes, no updates.
 #[derive(Clone, Default)]
 struct Twin {
     promised: Option<Ballot>,
@@ -239,7 +239,7 @@ fn rows_of_system_paxos() {
     assert_eq!(columns(), row(&committed));
 }
 
-/// What is promised or accepted has to be completed, what is committed or changes nothing has not;
+/// A promise or an accepted proposal has to be completed, a commit or an empty change has not;
 /// in pages, and by ranges that go over the end of the ring.
 #[test]
 fn what_is_not_completed_is_found_in_pages() {

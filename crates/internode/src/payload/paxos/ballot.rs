@@ -16,7 +16,7 @@ const EPOCH_TICKS: i64 = 122_192_928_000_000_000;
 /// The last eight bytes of [`Ballot::NONE`] as releases before 4.1 wrote them (CASSANDRA-20493).
 const NONE_END_BEFORE_4_1: u64 = 0x8080_8080_8080_8080;
 
-/// What the last decimal digit of a ballot's time tells.
+/// The meaning of the last decimal digit of a ballot's time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BallotFlag {
     /// Nothing.
@@ -66,7 +66,7 @@ impl Ballot {
         timeuuid::unix_micros(&self.0)
     }
 
-    /// What the last digit of the time tells.
+    /// The meaning of the last digit of the time.
     pub fn flag(&self) -> BallotFlag {
         match self.ticks() % TICKS_PER_MICRO {
             1 => BallotFlag::Local,

@@ -74,7 +74,7 @@ pub struct CleanupHistory {
     pub table: TableId,
     /// A ballot after every one that was seen: earlier ones are refused from now on.
     pub high_bound: Ballot,
-    /// What is completed already.
+    /// The ballots up to which each token range is completed already.
     pub history: History,
 }
 

@@ -34,7 +34,7 @@ impl Commit {
         Self { ballot, update: PartitionUpdate::new(table, key) }
     }
 
-    /// What stands where nothing was accepted or committed.
+    /// The commit that stands where nothing was accepted or committed.
     pub fn none(table: Arc<TableMetadata>, key: DecoratedKey) -> Self {
         Self::empty(Ballot::NONE, table, key)
     }

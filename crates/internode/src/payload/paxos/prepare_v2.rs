@@ -28,7 +28,7 @@ const NOT_FOR_WRITE: u8 = 0x02;
 /// The kind of a position that is a partition key.
 const ROW_KEY: u8 = 0;
 
-/// What a promise is about.
+/// The partition that a promise is about, with the read of it if there is one.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Prepared {
     /// A partition that is read after the promise is made.
@@ -122,9 +122,9 @@ impl PrepareV2 {
 /// A commit, and the request of the next promise.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CommitAndPrepare {
-    /// What is committed first.
+    /// The commit that the replica applies first.
     pub commit: Commit,
-    /// What is asked for then, of the same partition.
+    /// The prepare that follows, of the same partition.
     pub prepare: PrepareV2,
 }
 

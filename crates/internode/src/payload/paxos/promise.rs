@@ -32,7 +32,7 @@ const IS_STABLE: u8 = 0x08;
 const READ_ONLY: u8 = 0x10;
 const KNOWN_FLAGS: u8 = PERMITTED | HAS_ACCEPTED | HAS_READ | IS_STABLE | READ_ONLY;
 
-/// What comes of a prepare.
+/// The outcome of a prepare.
 #[derive(Clone, PartialEq, Debug)]
 pub enum PrepareV2Answer {
     /// The ballot is too late.
@@ -44,7 +44,7 @@ pub enum PrepareV2Answer {
     Permitted(Box<Permission>),
 }
 
-/// What a replica tells with a promise.
+/// The state of a partition that a replica tells with a promise.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Permission {
     /// The time of the ballot below which a repair has completed everything, units of 100 ns since
