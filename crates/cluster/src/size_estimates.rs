@@ -224,34 +224,21 @@ fn replacement(
 
 #[cfg(test)]
 mod tests {
-    use std::net::SocketAddr;
     use std::path::Path;
 
     use env::sim::{DATA, Sim};
-    use ring::{Endpoint, EndpointId, Replication, State};
+    use ring::{EndpointId, Replication};
     use storage::EngineOptions;
 
     use super::*;
     use crate::system_rows::SystemRow;
     use crate::testing::SimNode;
+    use crate::topology::tests::endpoint;
 
     const LEAST: Token = Token(i64::MIN);
 
     /// This node with these tokens, and another one with others.
     fn ring_of(own: &[i64], others: &[i64]) -> Ring {
-        let endpoint = |number: u8, tokens: &[i64]| {
-            let address = SocketAddr::from(([10, 0, 0, number], 7000));
-            Endpoint {
-                address,
-                native: address,
-                host_id: [number; 16],
-                data_center: "dc".to_owned(),
-                rack: "rack".to_owned(),
-                tokens: tokens.iter().copied().map(Token).collect(),
-                is_up: true,
-                state: State::Normal,
-            }
-        };
         let keyspaces = [("system_auth".to_owned(), Ok(Replication::Simple { factor: 2 }))];
         Ring::new(vec![endpoint(1, own), endpoint(2, others)], EndpointId(0)).with_keyspaces(keyspaces)
     }

@@ -187,7 +187,7 @@ fn without_conflicts(this: (i32, Endpoint), mut others: Vec<(i32, Endpoint)>) ->
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::time::Duration;
 
@@ -197,7 +197,8 @@ mod tests {
     use crate::coordinator::error::RequestError;
     use crate::testing::{SimNode, SimRing};
 
-    fn endpoint(number: u8, tokens: &[i64]) -> Endpoint {
+    /// A node of a ring that is up, at 10.0.0.NUMBER.
+    pub(crate) fn endpoint(number: u8, tokens: &[i64]) -> Endpoint {
         let address = SocketAddr::from(([10, 0, 0, number], 7000));
         Endpoint {
             address,
