@@ -9,7 +9,7 @@
 //! - [`compression`]: compressed bodies of versions 3 and 4
 //! - [`request`], [`response`], [`error`]: the messages
 //!
-//! It knows the types of CQL, to describe columns, but no statement, table or connection.
+//! The crate knows the types of CQL, to describe columns, but no statement, table or connection.
 
 pub mod compression;
 pub mod decode_error;

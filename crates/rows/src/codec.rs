@@ -390,6 +390,8 @@ pub enum CodecError {
     Truncated,
     /// The bytes cannot be right.
     Invalid(String),
+    /// The bytes name a column that the table does not have: they are of a newer schema, or wrong.
+    UnknownColumn(String),
 }
 
 impl From<CursorError> for CodecError {
@@ -405,7 +407,7 @@ impl fmt::Display for CodecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Truncated => write!(f, "the bytes end in the middle"),
-            Self::Invalid(what) => f.write_str(what),
+            Self::Invalid(what) | Self::UnknownColumn(what) => f.write_str(what),
         }
     }
 }

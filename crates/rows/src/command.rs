@@ -151,8 +151,9 @@ pub struct ReadCommand {
     pub now: u32,
     /// The number of rows that are wanted.
     pub limits: DataLimits,
-    /// If not empty, only rows that one of these indexes finds are wanted; the reader takes the
-    /// most selective. Empty: the table itself is read.
+    /// If not empty, only rows that these indexes find are wanted: of legacy indexes the reader
+    /// takes the most selective, of storage-attached ones as many as pay. Empty: the table itself
+    /// is read.
     pub indexes: Vec<IndexSearch>,
 }
 
@@ -161,8 +162,25 @@ pub struct ReadCommand {
 pub struct IndexSearch {
     /// The name of the index.
     pub name: Arc<str>,
+    /// How the values that are wanted compare with `value`.
+    pub operator: SearchOperator,
     /// The value, as partition key of the hidden table.
     pub value: Bytes,
+}
+
+/// The comparison of a search in an index. Legacy indexes know `Eq` only.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SearchOperator {
+    /// The values that are equal to the given one.
+    Eq,
+    /// Values that are greater.
+    Gt,
+    /// Values that are greater or equal.
+    Gte,
+    /// Values that are less.
+    Lt,
+    /// Values that are less or equal.
+    Lte,
 }
 
 impl ReadCommand {
@@ -212,6 +230,9 @@ pub struct ReadStats {
     pub rows: AtomicU64,
     /// Tombstones of every kind that were passed.
     pub tombstones: AtomicU64,
+    /// The largest row index of a partition among the SSTables of `nb` and `oa`, bytes as
+    /// [`crate::heap_size::of_row_index`] counts them; 0: there is none.
+    pub row_index_size: AtomicU64,
 }
 
 impl ReadStats {

@@ -71,6 +71,13 @@ pub enum ReadError {
     },
     /// The read met more tombstones than `tombstone_failure_threshold`.
     TooManyTombstones(Box<TooManyTombstones>),
+    /// The read loaded more bytes than a threshold on sizes of reads lets it.
+    TooLarge {
+        /// The row index of a partition is too large, not the sum of what was read.
+        is_row_index: bool,
+        /// Bytes until the read ended.
+        bytes: u64,
+    },
     /// The index that the read needs is not built completely, or is gone.
     IndexNotAvailable {
         /// The name of the index.
@@ -98,6 +105,12 @@ impl fmt::Display for ReadError {
             }
             Self::Io { path, message } => write!(f, "{}: {message}", path.display()),
             Self::TooManyTombstones(found) => found.fmt(f),
+            Self::TooLarge { is_row_index: false, bytes } => {
+                write!(f, "the read loaded {bytes} bytes (local_read_size_fail_threshold)")
+            }
+            Self::TooLarge { is_row_index: true, bytes } => {
+                write!(f, "the read loaded a row index of {bytes} bytes (row_index_read_size_fail_threshold)")
+            }
             Self::IndexNotAvailable { name } => write!(f, "The secondary index '{name}' is not yet available"),
             Self::TimedOut => write!(f, "the read took longer than its timeout"),
             Self::Stopped => write!(f, "the node is shutting down"),

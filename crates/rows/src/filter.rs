@@ -14,7 +14,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use schema::{ColumnId, ColumnKind, ColumnMetadata, TableKind, TableMetadata};
+use schema::index::attached::TextForm;
+use schema::index::definition::text_form;
+use schema::{ColumnId, ColumnKind, ColumnMetadata, TableMetadata};
 use types::{CqlType, DecoratedKey};
 
 use crate::{Cell, ColumnData, PartitionHead, PartitionStream, ReadError, Row, Unfiltered, counter};
@@ -155,13 +157,28 @@ fn is_of_partition(expression: &Expression, table: &TableMetadata) -> bool {
     column.is_some_and(|column| matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Static))
 }
 
+/// A condition, and the form in which text is compared: that of a storage-attached index on the
+/// column.
+struct Condition {
+    expression: Expression,
+    form: Option<TextForm>,
+}
+
+impl Condition {
+    fn of(expression: Expression, table: &TableMetadata) -> Self {
+        let column = expression.column().and_then(|id| table.column(id));
+        let form = column.and_then(|column| text_form(table, column));
+        Self { expression, form }
+    }
+}
+
 /// The partitions and rows of a stream that meet a filter. Range tombstones and deletions of
 /// partitions that are kept pass unchanged.
 pub struct FilteredStream<S> {
     stream: S,
     table: Arc<TableMetadata>,
-    of_partition: Vec<Expression>,
-    of_rows: Vec<Expression>,
+    of_partition: Vec<Condition>,
+    of_rows: Vec<Condition>,
     needs_reconciliation: bool,
     now: u32,
     key: Option<DecoratedKey>,
@@ -172,13 +189,14 @@ pub struct FilteredStream<S> {
 impl<S: PartitionStream> FilteredStream<S> {
     /// The rows of `stream` that meet `filter` at the time `now`, seconds.
     pub fn new(stream: S, table: &Arc<TableMetadata>, filter: &RowFilter, now: u32) -> Self {
-        let (of_partition, of_rows) =
+        let (of_partition, of_rows): (Vec<_>, Vec<_>) =
             filter.expressions.iter().cloned().partition(|expression| is_of_partition(expression, table));
+        let conditions = |list: Vec<Expression>| list.into_iter().map(|one| Condition::of(one, table)).collect();
         Self {
             stream,
             table: Arc::clone(table),
-            of_partition,
-            of_rows,
+            of_partition: conditions(of_partition),
+            of_rows: conditions(of_rows),
             needs_reconciliation: filter.needs_reconciliation,
             now,
             key: None,
@@ -186,9 +204,13 @@ impl<S: PartitionStream> FilteredStream<S> {
         }
     }
 
-    fn passes(&self, expressions: &[Expression], key: &DecoratedKey, row: Option<&Row>, live_only: bool) -> bool {
-        let view = View { table: &self.table, key, row, now: self.now, live_only };
-        expressions.iter().all(|expression| view.satisfies(expression))
+    fn passes(&self, conditions: &[Condition], key: &DecoratedKey, row: Option<&Row>, live_only: bool) -> bool {
+        let is_met = |condition: &Condition| {
+            let form = condition.form.unwrap_or(TextForm::PLAIN);
+            let view = View { table: &self.table, key, row, now: self.now, live_only, form };
+            view.satisfies(&condition.expression)
+        };
+        conditions.iter().all(is_met)
     }
 
     fn keeps(&self, row: &Row) -> bool {
@@ -213,7 +235,7 @@ impl<S: PartitionStream> FilteredStream<S> {
 
 /// Whether anything of a row is left once its deletions and what is dead are taken away.
 fn is_left(row: &Row, table: &TableMetadata, now: u32) -> bool {
-    if table.kind == TableKind::View && !row.liveness.is_live(now) {
+    if table.is_liveness_strict() && !row.liveness.is_live(now) {
         return false;
     }
     row.is_live(now)
@@ -254,6 +276,8 @@ struct View<'a> {
     now: u32,
     /// Whether cells that are dead do not count.
     live_only: bool,
+    /// The form in which text is compared.
+    form: TextForm,
 }
 
 impl View<'_> {
@@ -284,6 +308,13 @@ impl View<'_> {
         }
     }
 
+    fn is_equal(&self, ty: &CqlType, found: &[u8], given: &[u8]) -> bool {
+        match is_text(ty) {
+            true => self.form.apply(found) == self.form.apply(given),
+            false => types::compare(ty, found, given).is_eq(),
+        }
+    }
+
     /// The cells of a column that is stored cell by cell.
     fn cells(&self, column: &ColumnMetadata) -> impl Iterator<Item = &Cell> {
         let data = self.row.and_then(|row| row.column(column.id));
@@ -300,6 +331,7 @@ impl View<'_> {
             Operator::ContainsKey => self.entry(column, given).is_some(),
             _ => self.value(column).is_some_and(|found| match &column.ty {
                 CqlType::Counter => holds(operator, &CqlType::BigInt, &counter::total(&found).to_be_bytes(), given),
+                ty if is_text(ty) => holds(operator, ty, &self.form.apply(&found), &self.form.apply(given)),
                 ty => holds(operator, ty, &found, given),
             }),
         }
@@ -307,7 +339,7 @@ impl View<'_> {
 
     fn maps(&self, column: &ColumnMetadata, key: &Bytes, given: &Bytes) -> bool {
         let CqlType::Map { value, .. } = &column.ty else { return false };
-        self.entry(column, key).is_some_and(|found| types::compare(value, &found, given).is_eq())
+        self.entry(column, key).is_some_and(|found| self.is_equal(value, &found, given))
     }
 
     fn contains(&self, column: &ColumnMetadata, given: &Bytes) -> bool {
@@ -316,7 +348,7 @@ impl View<'_> {
         else {
             return false;
         };
-        let is_same = |found: &[u8]| types::compare(element, found, given).is_eq();
+        let is_same = |found: &[u8]| self.is_equal(element, found, given);
         if column.is_complex() {
             let is_set = matches!(column.ty, CqlType::Set { .. });
             let element = |cell: &Cell| if is_set { cell.path.clone().unwrap_or_default() } else { cell.value.clone() };
@@ -332,7 +364,7 @@ impl View<'_> {
     /// The value of a map under a key.
     fn entry(&self, column: &ColumnMetadata, wanted: &Bytes) -> Option<Bytes> {
         let CqlType::Map { key, .. } = &column.ty else { return None };
-        let is_wanted = |found: &[u8]| types::compare(key, found, wanted).is_eq();
+        let is_wanted = |found: &[u8]| self.is_equal(key, found, wanted);
         if column.is_complex() {
             let mut cells = self.cells(column);
             return cells
@@ -343,6 +375,10 @@ impl View<'_> {
         let entry = types::collection::entries(&found).find(|(key, _)| is_wanted(key));
         entry.map(|(_, value)| found.slice_ref(value))
     }
+}
+
+fn is_text(ty: &CqlType) -> bool {
+    matches!(ty, CqlType::Text | CqlType::Ascii)
 }
 
 fn holds(operator: Operator, ty: &CqlType, found: &[u8], given: &[u8]) -> bool {

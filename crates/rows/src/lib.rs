@@ -7,6 +7,8 @@
 //! [`PartitionUpdate`] of one partition for each table. This crate does no I/O and does not know
 //! where bytes come from.
 
+pub mod aged;
+pub mod build;
 pub mod cell;
 pub mod clustering;
 pub mod codec;
@@ -16,6 +18,7 @@ pub mod dead;
 pub mod deletion;
 pub mod error;
 pub mod filter;
+pub mod heap_size;
 pub mod limits;
 pub mod live;
 pub mod merge;
@@ -31,11 +34,14 @@ pub mod stream;
 pub mod tombstone_map;
 pub mod unfiltered;
 pub mod update;
+pub mod views;
 
+pub use build::{Build, BuildError, BuildResult};
 pub use cell::{Cell, CellPath, INVALID_DELETION_TIME, NO_DELETION_TIME, NO_TIMESTAMP, NO_TTL};
 pub use clustering::{Bound, ClusteringPrefix, ClusteringValues, PrefixKind, Slice, Slices};
 pub use command::{
     ColumnFilter, DataLimits, IndexSearch, PartitionRange, ReadCommand, ReadContext, ReadMode, ReadStats,
+    SearchOperator,
 };
 pub use deletion::DeletionTime;
 pub use error::{Corruption, ReadError};
@@ -48,4 +54,4 @@ pub use row::{ColumnData, ComplexColumn, Liveness, Row};
 pub use selection::{ColumnSelection, Columns};
 pub use stream::{PartitionHead, PartitionStream};
 pub use unfiltered::{MaybeEncoded, RangeTombstoneMarker, Unfiltered};
-pub use update::{Mutation, PartitionUpdate};
+pub use update::{Mutation, PartitionUpdate, Updates};

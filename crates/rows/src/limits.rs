@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use schema::{TableKind, TableMetadata};
+use schema::TableMetadata;
 
 use crate::range_tombstones::marker_at;
 use crate::{
@@ -145,7 +145,7 @@ impl<S: PartitionStream> LimitedStream<S> {
     }
 
     fn is_live(&self, row: &Row) -> bool {
-        if self.table.kind == TableKind::View {
+        if self.table.is_liveness_strict() {
             return row.liveness.is_live(self.now);
         }
         row.is_live(self.now)

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use schema::{TableKind, TableMetadata};
+use schema::TableMetadata;
 use types::DecoratedKey;
 
 use crate::command::ReadStats;
@@ -171,8 +171,8 @@ impl<'a> LiveRows<'a> {
         let now = self.now;
         let is_deleted = !row.deletion.is_live();
         row.deletion = DeletionTime::LIVE;
-        if row.liveness.is_gone_from_view() && self.table.kind == TableKind::View {
-            // cells that the deletion left are not a row
+        if self.table.is_liveness_strict() && !row.liveness.is_live(now) {
+            // cells without their liveness are not a row of such a view
             self.count(1)?;
             return Ok(None);
         }
@@ -214,9 +214,12 @@ impl<'a> LiveRows<'a> {
     }
 }
 
-/// The counts of a row, without changing it: whether it has live data, and its number of
-/// tombstones.
-pub fn counted(row: &Row, now: u32) -> (bool, u64) {
+/// The counts of a row of a table, without changing it: whether it has live data, and its number
+/// of tombstones.
+pub fn counted(row: &Row, table: &TableMetadata, now: u32) -> (bool, u64) {
+    if table.is_liveness_strict() && !row.liveness.is_live(now) {
+        return (false, 1);
+    }
     let (mut live, mut dead, mut deleted) = (row.liveness.is_live(now), 0, !row.deletion.is_live());
     deleted |= !live && !row.liveness.is_empty();
     let mut cell = |is_live: bool| {
@@ -259,7 +262,7 @@ mod tests {
     fn of(make: impl Fn(&mut Row)) -> (bool, u64) {
         let mut row = Row::new(ClusteringValues::new());
         make(&mut row);
-        counted(&row, 1_000)
+        counted(&row, &crate::update::tests::table(), 1_000)
     }
 
     #[test]

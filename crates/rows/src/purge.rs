@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use schema::TableMetadata;
 use types::DecoratedKey;
 
 use crate::cell::NO_TTL;
@@ -32,13 +33,30 @@ pub struct PurgeStream<S> {
     /// Partitions whose deletions may go before gc_grace has ended.
     graceless: Arc<BTreeSet<DecoratedKey>>,
     is_graceless: bool,
+    /// Whether a row without liveness is dead, whatever cells it has (`is_liveness_strict`).
+    is_strict: bool,
 }
 
 impl<S: PartitionStream> PurgeStream<S> {
     /// Purges at the time `now` deletions from before `gc_before` (both in seconds).
     pub fn new(stream: S, now: u32, gc_before: u32, max_purgeable: MaxPurgeable) -> Self {
         let graceless = Arc::default();
-        Self { stream, now, gc_before, max_purgeable, current: None, key: None, graceless, is_graceless: false }
+        Self {
+            stream,
+            now,
+            gc_before,
+            max_purgeable,
+            current: None,
+            key: None,
+            graceless,
+            is_graceless: false,
+            is_strict: false,
+        }
+    }
+
+    /// Lets cells go with the liveness of their row, where those of the table are dead without it.
+    pub fn of_table(self, table: &TableMetadata) -> Self {
+        Self { is_strict: table.is_liveness_strict(), ..self }
     }
 
     /// Lets the deletions of these partitions go before gc_grace has ended.
@@ -101,6 +119,9 @@ impl<S: PartitionStream> PurgeStream<S> {
             && self.may_go(liveness.timestamp, liveness.local_expiration_time)
         {
             row.liveness = Liveness::EMPTY;
+        }
+        if self.is_strict && row.liveness.is_empty() && row.deletion.is_live() {
+            return None;
         }
         let columns = std::mem::take(&mut row.columns);
         row.columns.reserve(columns.len());

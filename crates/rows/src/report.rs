@@ -26,8 +26,45 @@ pub struct ReadReport {
     pub is_virtual: bool,
     /// Number of replicas that must answer.
     pub block_for: u32,
+    /// The replicas of a read that other nodes have a share in, at most [`REPLICAS_MAX`]; empty:
+    /// this node alone is asked. The sources are those of this node then, if it is one of them.
+    pub replicas: Vec<ReplicaReport>,
     /// The measured result; None: the read was not carried out.
     pub run: Option<RunReport>,
+}
+
+/// Most replicas that are listed.
+pub const REPLICAS_MAX: usize = 64;
+
+/// The share of a replica in a read among several nodes. Of a range each stretch of tokens with
+/// replicas of its own counts as a part; each partition that is named counts as one, too.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ReplicaReport {
+    /// The address by which the others know it.
+    pub address: String,
+    /// Whether the replica is this node.
+    pub is_local: bool,
+    /// Parts of which it gives the data.
+    pub data: u64,
+    /// Parts of which it gives a digest.
+    pub digest: u64,
+    /// Parts for which it may be asked where another replica fails, or is late.
+    pub spare: u64,
+    /// The measured answers; None: the read was not carried out, or it was not asked.
+    pub answers: Option<AnswerFigures>,
+}
+
+/// The answers of a replica to one read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AnswerFigures {
+    /// Answers that came.
+    pub count: u64,
+    /// Requests that failed, or were not answered in time.
+    pub failed: u64,
+    /// Time from a request to its answer, of the slowest, microseconds.
+    pub micros_max: u64,
+    /// Bytes of the data that it gave.
+    pub bytes: u64,
 }
 
 /// The measured result of a whole read.
@@ -79,12 +116,12 @@ pub enum SourceKind {
 /// Whether a source is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decision {
-    /// It is read.
+    /// The source is read.
     Read,
-    /// It is read unless newer sources answer everything, which is known only when they have been
-    /// read.
+    /// The source is read unless newer sources answer everything, which is known only when they
+    /// have been read.
     Perhaps,
-    /// It is left out.
+    /// The source is left out.
     Skip,
 }
 

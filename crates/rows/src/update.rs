@@ -11,6 +11,9 @@ use types::DecoratedKey;
 use crate::{DeletionTime, Row, Slice};
 
 mod retimed;
+mod stream;
+
+pub use stream::Updates;
 
 /// Changes to one partition of one table.
 #[derive(Clone, PartialEq, Debug)]
@@ -127,7 +130,7 @@ impl Mutation {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::collections::BTreeMap;
 
     use bytes::Bytes;
@@ -139,7 +142,7 @@ mod tests {
     use crate::{Cell, ClusteringValues, ColumnData};
 
     /// `t (k int, c int, v int, s int static, PRIMARY KEY (k, c))`.
-    pub(super) fn table() -> Arc<TableMetadata> {
+    pub(crate) fn table() -> Arc<TableMetadata> {
         let spec =
             |name: &str, kind| ColumnSpec { name: name.into(), kind, position: 0, ty: CqlType::Int, reversed: false };
         let columns = vec![

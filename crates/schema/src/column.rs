@@ -5,8 +5,8 @@ use types::CqlType;
 /// Names a column of one table inside this process; rows in memory carry it instead of the column's
 /// name.
 ///
-/// It stays the same while the process lives, also over ALTER TABLE, also when the column is
-/// dropped and added again: memtables may hold cells of it that are newer than the drop. It is
+/// A column id stays the same while the process lives, also over ALTER TABLE, also when the column
+/// is dropped and added again: memtables may hold cells of it that are newer than the drop. It is
 /// never written to disk or network.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct ColumnId(pub u16);

@@ -1,6 +1,7 @@
 //! Secondary indexes as the schema stores them. Agrees with
 //! `org.apache.cassandra.schema.IndexMetadata`.
 
+pub mod attached;
 pub mod definition;
 
 use std::collections::BTreeMap;

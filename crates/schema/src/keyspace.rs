@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use types::UserType;
 
+use crate::function::{AggregateMetadata, FunctionKey, FunctionMetadata};
 use crate::schema_row::SchemaRow;
 use crate::{TableId, TableMetadata};
 
@@ -31,9 +32,13 @@ pub struct KeyspaceMetadata {
     pub tables: BTreeMap<String, Arc<TableMetadata>>,
     /// The user types by name.
     pub user_types: BTreeMap<String, Arc<UserType>>,
-    /// Stored rows of its functions and aggregates, kept unchanged because they are not executed
-    /// yet.
+    /// The stored rows of its functions and aggregates, from which these are read
+    /// ([`KeyspaceMetadata::read_functions`]). A row that cannot be read is kept unchanged.
     pub kept: Vec<SchemaRow>,
+    /// The user-defined functions by name and argument types.
+    pub functions: BTreeMap<FunctionKey, Arc<FunctionMetadata>>,
+    /// The user-defined aggregates by name and argument types.
+    pub aggregates: BTreeMap<FunctionKey, Arc<AggregateMetadata>>,
     /// Whether the keyspace is virtual, that is, not stored: system_views and
     /// system_virtual_schema.
     pub is_virtual: bool,

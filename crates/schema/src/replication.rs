@@ -12,6 +12,7 @@ use crate::options::Options;
 
 const PACKAGE: &str = "org.apache.cassandra.locator.";
 const FACTOR: &str = "replication_factor";
+const AUTH_KEYSPACE: &str = "system_auth";
 
 /// `durable_writes` and the replication that a CREATE or ALTER KEYSPACE statement asks for.
 /// `previous` is the keyspace before an ALTER; `datacenters` are those that have nodes;
@@ -79,6 +80,7 @@ impl Replication {
                     return config("Configuration for at least one datacenter must be present");
                 }
                 check_options_of(keyspace, name, &options, |key| datacenters.contains(&key))?;
+                check_login_everywhere(keyspace, &options, datacenters)?;
             }
             _ => {
                 return Err(SchemaError::Invalid(
@@ -170,6 +172,19 @@ fn check_options_of(
     }
 }
 
+/// Clients that connect to a datacenter without a copy of the roles could not log in there.
+fn check_login_everywhere(keyspace: &str, options: &BTreeMap<String, String>, datacenters: &[&str]) -> Result<()> {
+    let without: Vec<&str> = datacenters.iter().copied().filter(|name| !options.contains_key(*name)).collect();
+    match without.is_empty() || !keyspace.eq_ignore_ascii_case(AUTH_KEYSPACE) {
+        true => Ok(()),
+        false => config(format!(
+            "Following datacenters have active nodes and must be present in replication options for keyspace \
+             {AUTH_KEYSPACE}: [{}]",
+            without.join(", ")
+        )),
+    }
+}
+
 fn check_factor(factor: &str) -> Result<()> {
     let all = match factor.split_once('/') {
         Some(_) => return config("Transient replication is not enabled on this node"),
@@ -228,5 +243,19 @@ mod tests {
         for (pairs, message) in cases {
             assert_eq!(made(pairs).expect_err("refused").message(), *message);
         }
+    }
+
+    #[test]
+    fn roles_have_a_copy_in_each_datacenter() {
+        let made = |keyspace: &str, pairs| Replication::from_options(keyspace, &map(pairs), None, &["dc1", "dc2"], 1);
+        let one: &[(&str, &str)] = &[("class", "NetworkTopologyStrategy"), ("dc1", "3")];
+        let refused = made("system_auth", one).expect_err("nobody could log in at dc2");
+        assert_eq!(
+            refused.message(),
+            "Following datacenters have active nodes and must be present in replication options for keyspace system_auth: \
+             [dc2]"
+        );
+        made("ks", one).expect("a keyspace of users may be in one datacenter");
+        made("system_auth", &[one[0], one[1], ("dc2", "1")]).expect("a copy in each");
     }
 }

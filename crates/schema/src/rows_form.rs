@@ -9,7 +9,7 @@
 //! * [`Schema::from_rows`]: the whole schema from the stored rows;
 //! * [`Schema::with_rows`]: some keyspaces of a schema read again.
 //!
-//! Functions, aggregates and triggers are not executed yet. Their rows are kept unchanged with the
+//! Triggers are not executed. Their rows, and those of functions, are kept unchanged with the
 //! keyspace or table that they belong to.
 
 use bytes::Bytes;

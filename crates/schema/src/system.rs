@@ -58,7 +58,7 @@ pub fn generation(keyspace: &str) -> Option<i64> {
 }
 
 /// A schema of the built-in keyspaces only, with which a node starts on an empty data directory.
-/// It has no version yet: that is a digest of stored rows.
+/// The schema has no version yet: the version is a digest of stored rows.
 pub fn schema() -> Schema {
     let mut schema = Schema::default();
     for keyspace in keyspaces() {
@@ -122,6 +122,8 @@ impl Reader {
             tables: BTreeMap::new(),
             user_types: BTreeMap::new(),
             kept: Vec::new(),
+            functions: BTreeMap::new(),
+            aggregates: BTreeMap::new(),
             is_virtual: strategy == "virtual",
         });
     }

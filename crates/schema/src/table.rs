@@ -69,6 +69,10 @@ pub struct ViewDefinition {
     pub include_all_columns: bool,
     /// The text after WHERE.
     pub where_clause: String,
+    /// Whether the key of the view has a column that is not in the key of the base. A row of the
+    /// view is then live only while its liveness is, whatever cells it has: the base row has moved
+    /// otherwise. Not stored: computed of both tables when the schema is read.
+    pub has_base_column_in_key: bool,
 }
 
 /// A table. [`TableMetadata::new`] builds it and puts the columns in order.
@@ -406,6 +410,22 @@ impl TableMetadata {
     /// Whether reads of the table may filter without ALLOW FILTERING.
     pub fn filters_implicitly(&self) -> bool {
         self.is_virtual() && self.name != "system_logs"
+    }
+
+    /// Whether rows of the table are live only while their liveness is, whatever cells they have.
+    /// Agrees with `TableMetadata.enforceStrictLiveness`.
+    #[inline]
+    pub fn is_liveness_strict(&self) -> bool {
+        self.view.as_ref().is_some_and(|view| view.has_base_column_in_key)
+    }
+
+    /// Whether the key of this table, as a view of `base`, has a column that is none of the base's
+    /// key.
+    pub fn has_column_in_key_beyond(&self, base: &TableMetadata) -> bool {
+        let is_beyond = |column: &ColumnMetadata| {
+            base.column_by_name(&column.name).is_some_and(|of_base| !of_base.is_primary_key())
+        };
+        self.partition_key.iter().chain(&self.clustering).any(is_beyond)
     }
 
     /// Whether the rows of the table are computed when they are read.

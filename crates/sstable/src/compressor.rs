@@ -246,7 +246,7 @@ impl CompressionParams {
         self.compress_with(Effort::Table, chunk, out)
     }
 
-    /// The same at another cost.
+    /// Appends the compressed form of a chunk, made with more or less effort.
     pub fn compress_with(&self, effort: Effort, chunk: &[u8], out: &mut Vec<u8>) -> std::io::Result<()> {
         let start = out.len();
         match self.compressor {

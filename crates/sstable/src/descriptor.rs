@@ -184,15 +184,17 @@ impl Component {
     }
 }
 
-/// An SSTable by its place and name.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+/// An SSTable by its place and name. The id alone does not identify an SSTable: a table with
+/// several data directories may have files of one id in two of them, for instance after files were
+/// copied. The id stands first because it decides nearly every comparison; the order is by id.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Descriptor {
+    /// Id.
+    pub id: SSTableId,
     /// The table's directory.
     pub directory: PathBuf,
     /// Version.
     pub version: Version,
-    /// Id.
-    pub id: SSTableId,
     /// Format.
     pub format: Format,
 }

@@ -95,7 +95,8 @@ impl Malformed {
         Self { offset, what: what.into() }
     }
 
-    /// The same, where the bytes that were looked at begin at `base`.
+    /// The damage with its offset counted from the start of the file, where the bytes that were
+    /// looked at begin at `base`.
     pub fn behind(mut self, base: u64) -> Self {
         self.offset = self.offset.saturating_add(base);
         self

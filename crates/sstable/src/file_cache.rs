@@ -15,8 +15,8 @@ pub trait FileCache: Send + Sync {
     /// A chunk that was put in, if it is still there. It was wanted once more.
     fn chunk(&self, file: u64, chunk: u64) -> Option<Bytes>;
 
-    /// The same for a walk over the file, which wants each chunk once: says nothing of how much the
-    /// chunk is wanted.
+    /// A chunk that was put in, if it is still there, for a walk over the file, which wants each
+    /// chunk once: the cache does not count it as wanted.
     fn chunk_in_passing(&self, file: u64, chunk: u64) -> Option<Bytes>;
 
     /// Offers a chunk.

@@ -19,6 +19,7 @@ use ::rows::ReadMode;
 use bytes::Bytes;
 use env::ReadFile;
 
+use crate::attached::{KeysCursor, RowKeys, TermIndex, TermRange, any_keys_block, any_terms_block};
 use crate::chunk_reader::DataFile;
 use crate::compression_info::CompressionInfo;
 use crate::compressor::{CHUNK_LENGTH_MAX, Compressor};
@@ -71,6 +72,32 @@ fn use_statistics(statistics: &Statistics) {
     }
     if let Ok(table) = statistics.header.table("ks", "t") {
         let _ = statistics.header.resolve(&table);
+    }
+}
+
+/// The keys of rows of attached indexes: what opens can be read by number.
+pub fn attached_keys(data: &[u8]) {
+    any_keys_block(data);
+    let Ok(keys) = RowKeys::over(Bytes::copy_from_slice(data)) else { return };
+    let rows = keys.rows();
+    let mut cursor = KeysCursor::new(Arc::new(keys), ReadMode::Background);
+    for row in [0, 1, rows / 2, rows.saturating_sub(1), rows] {
+        let _ = cursor.place(row);
+    }
+}
+
+/// The terms of attached indexes: what opens can be searched.
+pub fn attached_terms(data: &[u8]) {
+    any_terms_block(data);
+    let Ok(terms) = TermIndex::over(Bytes::copy_from_slice(data)) else { return };
+    // a set of rows takes a bit for each row that the file names
+    if terms.of_data().0 > 1 << 24 {
+        return;
+    }
+    let one = terms.ends().map(|(least, _)| TermRange::one(least)).unwrap_or_default();
+    for range in [TermRange::default(), one] {
+        let _ = terms.estimate(&range, ReadMode::Background);
+        let _ = terms.rows(&range, ReadMode::Background);
     }
 }
 

@@ -163,7 +163,16 @@ impl Index {
             Self::Bti { rows, .. } => {
                 let (key, entry) = RowIndexEntry::read(rows, position, access)?;
                 let RowIndexEntry { data_position, deletion, count, .. } = entry;
-                Ok((key, RowIndex { data_position, deletion, count, blocks: Blocks::Trie(entry.cursor(access)) }))
+                Ok((
+                    key,
+                    RowIndex {
+                        data_position,
+                        deletion,
+                        count,
+                        heap_size: 0,
+                        blocks: Blocks::Trie(entry.cursor(access)),
+                    },
+                ))
             }
             Self::Big(index) => index.row_index(position, schema, access),
         }
@@ -204,6 +213,8 @@ pub struct RowIndex {
     pub deletion: DeletionTime,
     /// How many blocks there are, as it says.
     pub count: u64,
+    /// Bytes of an entry of Index.db as a threshold counts them; 0: the row index is a trie.
+    pub heap_size: u64,
     /// A cursor over the blocks, at none yet.
     pub blocks: Blocks,
 }

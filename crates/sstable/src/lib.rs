@@ -5,10 +5,11 @@
 //! [`rows::PartitionStream`]s. Rooms: `version` (in what versions differ), `descriptor` (names),
 //! `compressor` and `compression_info` and `chunk_reader`, `read_ahead` and `data_writer` (Data.db
 //! as a container), `file_cache` (what is kept of open files), `index` (Partitions.db and Rows.db
-//! over `trie`; Index.db and Summary.db), `filter`, `statistics`, `txn_log` (file sets that appear
-//! and vanish as one), `verify`. The bytes of rows are `rows::codec`'s. Nothing here knows which
-//! SSTables a table has, nor when to write one.
+//! over `trie`; Index.db and Summary.db), `filter`, `statistics`, `attached` (indexes beside an
+//! SSTable), `txn_log` (file sets that appear and vanish as one), `verify`. The bytes of rows are
+//! `rows::codec`'s. Nothing here knows which SSTables a table has, nor when to write one.
 
+pub mod attached;
 mod chunk_reader;
 mod compression_info;
 mod compressor;

@@ -25,6 +25,7 @@ use rows::{ReadCommand, ReadContext, ReadError, ReadMode};
 use schema::TableMetadata;
 use types::{DecoratedKey, Token};
 
+use crate::attached::Attachments;
 use crate::chunk_reader::DataFile;
 use crate::data_writer::ComponentFile;
 use crate::descriptor::{Component, Descriptor};
@@ -64,6 +65,8 @@ struct Shared {
     disk_size: u64,
     /// Components that were missing or wrong and could be done without.
     notes: Vec<String>,
+    /// The open components of storage-attached indexes.
+    attached: Attachments,
 }
 
 impl SSTable {
@@ -108,6 +111,11 @@ impl SSTable {
         let path = self.shared.descriptor.path(Component::Statistics);
         let resolved = Resolved::new(&self.shared.statistics, table).map_err(|error| error.of(&path, 0))?;
         Ok(Self { shared: Arc::clone(&self.shared), schema: Arc::new(resolved) })
+    }
+
+    /// The open components of storage-attached indexes.
+    pub fn attached(&self) -> &Attachments {
+        &self.shared.attached
     }
 
     /// Its place and name.

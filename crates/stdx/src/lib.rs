@@ -6,6 +6,7 @@
 pub mod block_map;
 pub mod crc24;
 pub mod cursor;
+pub mod memory_text;
 pub mod murmur3;
 pub mod put;
 pub mod share;
@@ -13,6 +14,7 @@ pub mod share;
 pub use block_map::BlockMap;
 pub use crc24::crc24;
 pub use cursor::{Cursor, CursorError};
+pub use memory_text::memory_text;
 pub use murmur3::murmur3;
 pub use put::*;
 pub use share::{Share, Taken};

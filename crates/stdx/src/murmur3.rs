@@ -2,6 +2,8 @@
 //! modulo 16) are sign-extended before they are shifted in. Agrees with
 //! `org.apache.cassandra.utils.MurmurHash.hash3_x64_128`.
 
+pub mod standard;
+
 const C1: u64 = 0x87c3_7b91_1142_53d5;
 const C2: u64 = 0x4cf5_ad43_2745_937f;
 

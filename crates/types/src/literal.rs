@@ -393,7 +393,8 @@ fn put_sequence<'a>(out: &mut String, around: [char; 2], items: impl Iterator<It
     put_list(out, around, items, |out, item| put_text(out, ty, Some(item)));
 }
 
-fn put_list<T>(
+/// Appends items between two characters, with commas in between.
+pub(crate) fn put_list<T>(
     out: &mut String,
     [open, close]: [char; 2],
     items: impl Iterator<Item = T>,

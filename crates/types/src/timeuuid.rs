@@ -86,6 +86,12 @@ pub fn prepend_path(millis: i64, tick: i64, clock_seq_node: u64) -> [u8; 16] {
     from_parts(millis.wrapping_mul(TICKS_PER_MILLI).wrapping_add(tick), clock_seq_node)
 }
 
+/// A UUID as text.
+pub fn uuid_text(uuid: &[u8; 16]) -> String {
+    let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

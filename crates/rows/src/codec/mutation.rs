@@ -341,7 +341,8 @@ pub(super) fn get_columns(
     let count = cursor.uvint()?;
     let known = table.regulars.len() + table.statics.len() + table.dropped.len();
     if count > known as u64 {
-        return invalid(format!("{count} columns of a table that has {known}"));
+        let name = format!("{}.{}", table.keyspace, table.name);
+        return Err(CodecError::UnknownColumn(format!("{count} columns of {name}, which has {known}")));
     }
     let mut columns = Vec::with_capacity(count as usize);
     for _ in 0..count {
@@ -356,7 +357,10 @@ pub(super) fn get_columns(
                 let is_of_kind = (dropped.kind == ColumnKind::Static) == is_static;
                 CodecColumn::of_dropped(table.dropped_column_id(name).filter(|_| is_of_kind), dropped)
             }
-            _ => return invalid(format!("{}.{} has no column {name}", table.keyspace, table.name)),
+            _ => {
+                let what = format!("{}.{} has no column {name}", table.keyspace, table.name);
+                return Err(CodecError::UnknownColumn(what));
+            }
         };
         columns.push(column);
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use schema::table::ColumnSpec;
-use schema::{ColumnKind, TableFlags, TableId, TableParams};
+use schema::{ColumnKind, TableFlags, TableId, TableKind, TableParams};
 use types::{CqlType, DecoratedKey};
 
 use super::*;

@@ -126,7 +126,7 @@ impl Answers {
                 return Err(self.broken("a replica's answer has a partition that was not asked for there"));
             }
             let (rows, last) = self.rows_of(&mut *stream)?;
-            let of_static = head.static_row.as_ref().is_some_and(|row| counted(row, self.now).0);
+            let of_static = head.static_row.as_ref().is_some_and(|row| counted(row, &self.table, self.now).0);
             live += rows.max(u64::from(of_static));
             found.is_full = live >= u64::from(limits.rows);
             let is_cut = found.is_full || rows >= u64::from(limits.per_partition);
@@ -144,7 +144,7 @@ impl Answers {
         let (mut live, mut last) = (0, None);
         while let Some(unfiltered) = stream.next_unfiltered()? {
             if let Unfiltered::Row(row) = unfiltered {
-                live += u64::from(counted(&row, self.now).0);
+                live += u64::from(counted(&row, &self.table, self.now).0);
                 last = Some(row.clustering);
             }
         }

@@ -28,6 +28,8 @@ fn keyspace(name: &str) -> KeyspaceMetadata {
         tables: BTreeMap::new(),
         user_types: BTreeMap::new(),
         kept: Vec::new(),
+        functions: BTreeMap::new(),
+        aggregates: BTreeMap::new(),
         is_virtual: false,
     }
 }

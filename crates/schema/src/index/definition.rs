@@ -1,5 +1,6 @@
-//! The parts of a legacy index: the column that it indexes, which part of the column, and the
-//! hidden table that holds the entries.
+//! The parts of an index: the column that it indexes, which part of the column, and the hidden
+//! table that holds the entries. Of a storage-attached index the hidden table has memtables only:
+//! on disk its entries stand beside each SSTable of the base (docs/formats/attached-index.md).
 //!
 //! The partitions of the hidden table are the indexed values, ordered by their type. Its rows are
 //! the positions in the base table at which the value stands: partition key, then clustering. A row
@@ -10,7 +11,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use types::{CqlType, CustomType};
+use bytes::Bytes;
+use types::{CqlType, CustomType, DecoratedKey};
+
+use super::attached::{TextForm, has_ranges, is_attached, is_supported};
 
 use crate::params::compaction::short_class;
 use crate::table::ColumnSpec;
@@ -46,6 +50,8 @@ pub enum IndexOperator {
     Contains,
     /// CONTAINS KEY
     ContainsKey,
+    /// `<`, `<=`, `>`, `>=`
+    Range,
 }
 
 /// An index that this node maintains.
@@ -59,6 +65,8 @@ pub struct IndexDefinition {
     pub part: IndexPart,
     /// The hidden table with the entries.
     pub table: Arc<TableMetadata>,
+    /// The form in which a storage-attached index compares text; None: a legacy index.
+    pub attached: Option<TextForm>,
 }
 
 /// Takes a `target` option apart, for instance `keys(c)` or `"Quoted"`: the word before the
@@ -77,18 +85,45 @@ pub fn parse_target(target: &str) -> (Option<&str>, String) {
 }
 
 impl IndexDefinition {
-    /// The definition of a legacy index. None: the index belongs to another class, or its target is
-    /// not understood. `compatible`: the types of the hidden table are written as Cassandra 4
-    /// writes them (`storage_compatibility_mode`).
+    /// The definition of an index. None: the index belongs to a class that is not kept up, or its
+    /// target, type or options are not understood. `compatible`: the types of the hidden table are
+    /// written as Cassandra 4 writes them (`storage_compatibility_mode`).
     pub fn of(base: &TableMetadata, index: &IndexMetadata, compatible: bool) -> Option<Self> {
-        if index.kind == IndexKind::Custom {
-            return None;
-        }
+        let attached = match index.kind {
+            IndexKind::Custom if is_attached(index) => Some(TextForm::of(index)?),
+            IndexKind::Custom => return None,
+            IndexKind::Keys | IndexKind::Composites => None,
+        };
         let (word, name) = parse_target(index.options.get("target")?);
         let column = base.column_by_name(&name)?;
         let part = part_of(column, word, index.kind)?;
-        let table = hidden_table(base, index, column, part, compatible);
-        Some(Self { name: Arc::from(index.name.as_str()), column: column.clone(), part, table: Arc::new(table) })
+        if attached.is_some() && !has_terms(column, part) {
+            return None;
+        }
+        let table = hidden_table(base, index, column, part, compatible, attached.is_some());
+        let name = Arc::from(index.name.as_str());
+        Some(Self { name, column: column.clone(), part, table: Arc::new(table), attached })
+    }
+
+    /// Whether the index is storage-attached.
+    pub fn is_attached(&self) -> bool {
+        self.attached.is_some()
+    }
+
+    /// Whether an entry stands for a whole partition: the column has one value in it.
+    pub fn is_of_partition(&self) -> bool {
+        self.column.is_static() || matches!(self.part, IndexPart::PartitionKey(_))
+    }
+
+    /// The term by which an index finds a value: its byte-comparable form, of text in the form of
+    /// the index. Two values that are equal by their type have one term.
+    pub fn term(&self, value: Bytes) -> DecoratedKey {
+        match self.attached {
+            Some(form) if !form.case_sensitive && is_text(&self.column.ty, self.part) => {
+                self.table.decorate(Bytes::from(form.apply(&value).into_owned()))
+            }
+            _ => self.table.decorate(value),
+        }
     }
 
     /// Whether the index can answer a restriction of its column with this operator.
@@ -98,6 +133,8 @@ impl IndexDefinition {
             (IndexPart::Keys, IndexOperator::Contains) => matches!(self.column.ty, CqlType::Set { .. }),
             (IndexPart::Values, IndexOperator::Contains) => true,
             (IndexPart::Keys | IndexPart::Values, _) => false,
+            (IndexPart::Entries | IndexPart::StaticCompact, IndexOperator::Range) => false,
+            (_, IndexOperator::Range) => self.is_attached() && has_ranges(&self.column.ty),
             (_, operator) => operator == IndexOperator::Eq,
         }
     }
@@ -106,6 +143,39 @@ impl IndexDefinition {
     pub fn is_of_key(&self) -> bool {
         matches!(self.part, IndexPart::PartitionKey(_) | IndexPart::Clustering(_))
     }
+}
+
+/// The form in which conditions on a column compare text: that of a storage-attached index on it.
+/// None: text is compared as it is.
+pub fn text_form(table: &TableMetadata, column: &ColumnMetadata) -> Option<TextForm> {
+    let forms = table.indexes.values().filter(|index| is_attached(index)).filter_map(|index| {
+        let (_, name) = parse_target(index.options.get("target")?);
+        (name == column.name).then(|| TextForm::of(index))?
+    });
+    forms.into_iter().find(|form| !form.case_sensitive)
+}
+
+/// Whether all terms of an index have a type that storage-attached indexes take.
+fn has_terms(column: &ColumnMetadata, part: IndexPart) -> bool {
+    let (names, values) = cell_types(&column.ty);
+    match part {
+        IndexPart::Keys => is_supported(&names),
+        IndexPart::Values => is_supported(&values),
+        IndexPart::Entries => is_supported(&names) && is_supported(&values),
+        _ => is_supported(&column.ty),
+    }
+}
+
+/// Whether the terms of an index are text.
+fn is_text(ty: &CqlType, part: IndexPart) -> bool {
+    let (names, values) = cell_types(ty);
+    let ty = match part {
+        IndexPart::Keys => names,
+        IndexPart::Values => values,
+        IndexPart::Entries => return false,
+        _ => ty.clone(),
+    };
+    matches!(ty, CqlType::Text | CqlType::Ascii)
 }
 
 fn part_of(column: &ColumnMetadata, word: Option<&str>, kind: IndexKind) -> Option<IndexPart> {
@@ -147,11 +217,12 @@ fn hidden_table(
     column: &ColumnMetadata,
     part: IndexPart,
     compatible: bool,
+    attached: bool,
 ) -> TableMetadata {
     let (names, values) = cell_types(&column.ty);
     // a descending clustering column has ReversedType, and its values are in descending order here
-    // as well
-    let own = match column.reversed {
+    // as well; those of a storage-attached index ascend, so that `<` and `>` are ranges of terms
+    let own = match column.reversed && !attached {
         true => CqlType::Custom(Arc::new(CustomType::Reversed(column.ty.clone()))),
         false => column.ty.clone(),
     };

@@ -164,6 +164,8 @@ impl Reading<'_> {
             tables: BTreeMap::new(),
             user_types: self.types(rows),
             kept: Vec::new(),
+            functions: BTreeMap::new(),
+            aggregates: BTreeMap::new(),
             is_virtual: false,
         };
         for row in rows_in(rows, SchemaTable::Tables).chain(rows_in(rows, SchemaTable::Views)) {
@@ -171,12 +173,16 @@ impl Reading<'_> {
                 keyspace.tables.insert(table.name.clone(), table);
             }
         }
-        for (table, what) in [(SchemaTable::Functions, "function"), (SchemaTable::Aggregates, "aggregate")] {
+        judge_views(&mut keyspace);
+        for table in [SchemaTable::Functions, SchemaTable::Aggregates] {
             for row in rows_in(rows, table) {
-                self.ignored.push(format!("{what} {name}.{}", row.key(0)?));
                 keyspace.kept.push(row.0.clone());
             }
         }
+        if let Some(previous) = self.previous.filter(|previous| previous.user_types == keyspace.user_types) {
+            keyspace.functions = previous.functions.clone();
+        }
+        self.ignored.extend(keyspace.read_functions());
         for row in rows_in(rows, SchemaTable::Triggers) {
             self.ignored.push(format!("trigger on {name}.{}", row.key(0)?));
         }
@@ -226,6 +232,23 @@ impl Reading<'_> {
             waiting = still;
         }
         known
+    }
+}
+
+/// Completes the definitions of views by what only their base tables tell. A view whose base table
+/// is not known stays as its row says.
+fn judge_views(keyspace: &mut KeyspaceMetadata) {
+    let beyond = |view: &TableMetadata| {
+        let definition = view.view.as_ref()?;
+        let base = keyspace.tables.get(&definition.base_name).filter(|base| base.id == definition.base_id)?;
+        view.has_column_in_key_beyond(base).then(|| view.name.clone())
+    };
+    let beyond: Vec<String> = keyspace.tables.values().filter_map(|table| beyond(table)).collect();
+    for name in beyond {
+        let table = keyspace.tables.get_mut(&name).map(Arc::make_mut);
+        if let Some(view) = table.and_then(|table| table.view.as_mut()) {
+            view.has_base_column_in_key = true;
+        }
     }
 }
 
@@ -301,6 +324,7 @@ fn read_view(row: Row<'_>) -> Result<ViewDefinition> {
         base_name: row.need("base_table_name", read_text)?,
         include_all_columns: row.need("include_all_columns", read_boolean)?,
         where_clause: row.need("where_clause", read_text)?,
+        has_base_column_in_key: false,
     })
 }
 

@@ -43,6 +43,8 @@ fn keyspace() -> KeyspaceMetadata {
         tables: BTreeMap::from([("t".to_owned(), Arc::new(table))]),
         user_types: BTreeMap::from([("street".to_owned(), street), ("address".to_owned(), address)]),
         kept: Vec::new(),
+        functions: BTreeMap::new(),
+        aggregates: BTreeMap::new(),
         is_virtual: false,
     }
 }

@@ -145,7 +145,7 @@ pub(crate) fn read_sized(bytes: &[u8]) -> i64 {
     bytes.iter().fold(if negative { -1 } else { 0 }, |value, byte| (value << 8) | i64::from(*byte))
 }
 
-/// The same in the fewest bytes, at least one.
+/// Appends a signed big-endian integer in the fewest bytes, at least one.
 pub(crate) fn put_sized(out: &mut SmallVec<[u8; 20]>, value: i64) -> u8 {
     let magnitude = if value < 0 { !value } else { value };
     let width = (64 - magnitude.leading_zeros()) as usize / 8 + 1;

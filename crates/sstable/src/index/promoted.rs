@@ -19,6 +19,7 @@ use bytes::Bytes;
 use rows::codec::{
     DeletionTimeForm, get_clustering_values, get_deletion_time, put_clustering_values, put_deletion_time,
 };
+use rows::heap_size::of_row_index;
 use rows::{Bound, ClusteringPrefix, DeletionTime, PrefixKind};
 use stdx::{Cursor, put_svint, put_u16, put_u32, put_uvint};
 use types::CqlType;
@@ -72,7 +73,8 @@ pub(super) fn read(
     };
     let promoted = Promoted { schema: Arc::clone(schema), form, pages, infos: start..end, count };
     let blocks = Blocks::Promoted(PromotedCursor { promoted, at: None });
-    Ok(RowIndex { data_position, deletion, count: u64::from(count), blocks })
+    let (count, heap_size) = (u64::from(count), of_row_index(u64::from(count), length as u64));
+    Ok(RowIndex { data_position, deletion, count, heap_size, blocks })
 }
 
 /// Deletion of the partition, number of blocks, and the head's length.

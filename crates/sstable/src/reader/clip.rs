@@ -15,7 +15,7 @@ use schema::ClusteringComparator;
 /// The next step after an unfiltered was shown.
 #[derive(Debug, PartialEq)]
 pub enum Step {
-    /// It lies outside; show the next.
+    /// The unfiltered lies outside; show the next.
     Pass,
     /// Give it.
     Give,

@@ -135,7 +135,7 @@ impl DataCursor {
                     None => return Err(data.corruption(self.position, format!("a size of {next} bytes")).into()),
                 },
                 Err(CodecError::Truncated) => self.extend(data)?,
-                Err(CodecError::Invalid(what)) => {
+                Err(CodecError::Invalid(what) | CodecError::UnknownColumn(what)) => {
                     return Err(data.corruption(self.position, what).into());
                 }
             }

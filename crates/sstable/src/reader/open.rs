@@ -17,6 +17,7 @@ use env::{Disk, Env};
 use schema::TableMetadata;
 
 use super::{SMALL_FILE_MAX, SSTable, Shared};
+use crate::attached::Attachments;
 use crate::chunk_reader::DataFile;
 use crate::compression_info::CompressionInfo;
 use crate::descriptor::{Component, Descriptor, parse_toc};
@@ -85,6 +86,7 @@ pub(super) fn open(
         filter,
         statistics,
         notes,
+        attached: Attachments::default(),
         descriptor,
     };
     Ok(SSTable { shared: Arc::new(shared), schema: Arc::new(resolved) })

@@ -11,6 +11,7 @@ mod backwards;
 
 use std::cmp::Ordering;
 use std::sync::Arc;
+use std::sync::atomic;
 
 use rows::codec::{
     CodecError, Decoded, Header, Peeked, decode_static_row, decode_unfiltered, get_deletion_time, get_encoded_row,
@@ -129,6 +130,7 @@ impl PartitionReader {
                     return Ok(None);
                 }
                 self.start = entry.data_position;
+                self.cursor.context().stats.row_index_size.fetch_max(entry.heap_size, atomic::Ordering::Relaxed);
                 let head = match wanted {
                     Some(wanted) if self.sstable.schema.header.statics.is_empty() => {
                         self.head_from_index(wanted, &entry)?

@@ -55,7 +55,7 @@ fn find_in(files: &Opened, bytes: &Bytes, last: Option<&DecoratedKey>, is_end: b
         match looks_like_head(files, bytes, offset, last, is_end) {
             Ok(true) => return Found::At(offset),
             Err(CodecError::Truncated) => return Found::Unclear(offset),
-            Ok(false) | Err(CodecError::Invalid(_)) => {}
+            Ok(false) | Err(CodecError::Invalid(_) | CodecError::UnknownColumn(_)) => {}
         }
     }
     Found::No

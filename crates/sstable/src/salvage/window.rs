@@ -82,7 +82,9 @@ impl Window {
             match decode(&self.bytes, (position - self.start) as usize) {
                 Ok((value, next)) => return Ok((value, self.start + next as u64)),
                 Err(CodecError::Truncated) => self.extend(data, position)?,
-                Err(CodecError::Invalid(what)) => return Err(Damage { to: position + 1, what }),
+                Err(CodecError::Invalid(what) | CodecError::UnknownColumn(what)) => {
+                    return Err(Damage { to: position + 1, what });
+                }
             }
         }
     }

@@ -23,7 +23,7 @@ const SPOOL_MAX: usize = 1000;
 const ROUND_SECONDS: i64 = 60;
 /// Greatest local deletion time.
 const TIME_MAX: i64 = u32::MAX as i64 - 1;
-/// The same before `oa`.
+/// Greatest local deletion time before `oa`.
 const SIGNED_TIME_MAX: i64 = i32::MAX as i64 - 1;
 
 // joining leaves more times than a finished histogram has, so that the last joining decides

@@ -1,7 +1,6 @@
 //! The files of Cassandra: `testdata/fixtures` of the repository, or a folder of the same layout
 //! that HELENUS_FIXTURES names.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -122,9 +121,7 @@ impl Fixture {
     /// The content according to Cassandra.
     pub fn golden_lines(&self) -> Vec<serde_json::Value> {
         let path = self.descriptor.directory.join(format!("{}-cells.jsonl.gz", self.descriptor.prefix()));
-        let file = std::fs::File::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        let mut text = String::new();
-        flate2::read::MultiGzDecoder::new(file).read_to_string(&mut text).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        let gz = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        captures::lines(&gz)
     }
 }

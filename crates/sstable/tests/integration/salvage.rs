@@ -87,7 +87,7 @@ fn twins(stream: &mut SalvageStream) -> Vec<Twin> {
     twins
 }
 
-/// The same with exact places, from a plain read.
+/// All of an intact file with exact places, from a plain read.
 fn placed(fixture: &Fixture) -> Vec<Twin> {
     let sstable = fixture.open();
     let mut stream = sstable.scan_all(&ReadContext::new(ReadMode::Background)).unwrap();

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::collection::{self, VectorElements};
-use crate::literal::{self, hex};
+use crate::literal::{self, hex, put_list};
 use crate::{CqlType, CustomType, temporal};
 
 /// The value as JSON. Bytes that are not a value of the type become hex digits.
@@ -104,22 +104,6 @@ fn put_key(out: &mut String, ty: &CqlType, key: &[u8]) {
 fn put_field_name(out: &mut String, name: &str) {
     let quoted = name != name.to_lowercase();
     put_json_string(out, &if quoted { format!("\"{name}\"") } else { name.to_owned() });
-}
-
-fn put_list<T>(
-    out: &mut String,
-    [open, close]: [char; 2],
-    items: impl Iterator<Item = T>,
-    mut put: impl FnMut(&mut String, T),
-) {
-    out.push(open);
-    for (index, item) in items.enumerate() {
-        if index > 0 {
-            out.push_str(", ");
-        }
-        put(out, item);
-    }
-    out.push(close);
 }
 
 fn put_custom(out: &mut String, custom: &CustomType, bytes: &[u8]) {

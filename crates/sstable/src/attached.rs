@@ -1,0 +1,111 @@
+//! The components of storage-attached indexes beside an SSTable: which rows it has, by number
+//! ([`RowKeys`]), and for each index the numbers of the rows that have a term ([`TermIndex`]).
+//!
+//! Row numbers count what an SSTable holds from its first partition on, so that they ascend with
+//! the order of partitions and clusterings: of a table with clustering columns each partition has a
+//! number of its own, which stands for its static row and for the whole of it, and behind it one
+//! for each row; of any other table each row has one. Both files follow from Data.db and the
+//! index's definition alone: one that is missing or does not fit is made again.
+//!
+//! The names are no components of Cassandra's: it passes over them, as it passes over everything
+//! that TOC.txt does not name, and makes its own. docs/formats/attached-index.md has the bytes.
+
+mod blocks;
+mod keys;
+mod rows_found;
+mod terms;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::descriptor::Descriptor;
+
+pub use blocks::BLOCK_SIZE_MAX;
+pub use keys::{KeysCursor, Place, Position, RowKeys, RowKeysWriter};
+pub use rows_found::RowSet;
+pub use terms::{TermIndex, TermRange, TermsWriter};
+
+pub(crate) use keys::any_block as any_keys_block;
+pub(crate) use terms::any_block as any_terms_block;
+
+/// The beginning of the components' names.
+const COMPONENT: &str = "Attached";
+
+/// The beginning of the names of files that are being written.
+const UNFINISHED: &str = "unfinished.";
+
+/// The file with the keys of rows.
+pub fn keys_path(descriptor: &Descriptor) -> PathBuf {
+    descriptor.directory.join(format!("{}-{COMPONENT}+Keys.db", descriptor.prefix()))
+}
+
+/// The file with the terms of an index.
+pub fn terms_path(descriptor: &Descriptor, index: &str) -> PathBuf {
+    descriptor.directory.join(format!("{}-{COMPONENT}+{index}+Terms.db", descriptor.prefix()))
+}
+
+/// Whether a file of a table's directory is one of these components, or one that was not completed.
+pub fn is_component(file_name: &str) -> bool {
+    let is_whole = file_name.splitn(4, '-').nth(3).is_some_and(|name| name.starts_with("Attached+"));
+    is_whole && file_name.ends_with(".db")
+}
+
+/// Whether a file is a component that was not completed.
+pub fn is_unfinished(file_name: &str) -> bool {
+    file_name.strip_prefix(UNFINISHED).is_some_and(is_component)
+}
+
+/// A file of this name is not complete, and is left over where nobody writes it.
+pub fn unfinished(path: &std::path::Path) -> PathBuf {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    path.with_file_name(format!("{UNFINISHED}{name}"))
+}
+
+/// The open components of an SSTable.
+#[derive(Debug, Default)]
+pub struct Attachments(Mutex<Open>);
+
+#[derive(Debug, Default)]
+struct Open {
+    keys: Option<Arc<RowKeys>>,
+    terms: BTreeMap<String, Arc<TermIndex>>,
+}
+
+impl Attachments {
+    fn open(&self) -> std::sync::MutexGuard<'_, Open> {
+        // a panic leaves the map as it was before or after one change
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The keys of rows; None: not made or not opened.
+    pub fn keys(&self) -> Option<Arc<RowKeys>> {
+        self.open().keys.clone()
+    }
+
+    /// Keys and terms for an index; None: one of them is not made or not opened.
+    pub fn of_index(&self, index: &str) -> Option<(Arc<RowKeys>, Arc<TermIndex>)> {
+        let open = self.open();
+        Some((Arc::clone(open.keys.as_ref()?), Arc::clone(open.terms.get(index)?)))
+    }
+
+    /// Puts the keys of rows in place.
+    pub fn put_keys(&self, keys: Arc<RowKeys>) {
+        self.open().keys = Some(keys);
+    }
+
+    /// Puts the terms of an index in place.
+    pub fn put_terms(&self, index: &str, terms: Arc<TermIndex>) {
+        self.open().terms.insert(index.to_owned(), terms);
+    }
+
+    /// Forgets the terms of an index; who reads them still does.
+    pub fn forget(&self, index: &str) {
+        self.open().terms.remove(index);
+    }
+}
+
+/// An offset or number does not fit where the format has room for it.
+fn damaged(what: impl Into<String>) -> crate::error::Malformed {
+    crate::error::Malformed::at(0, what)
+}
