@@ -62,6 +62,11 @@ impl Ident<'_> {
         &self.text
     }
 
+    /// A name that stands in no text.
+    pub fn owned(name: &str) -> Ident<'static> {
+        Ident { text: Cow::Owned(name.to_owned()), quoted: true, pos: Pos::default() }
+    }
+
     /// The same name, owning its text.
     pub fn into_owned(self) -> Ident<'static> {
         Ident { text: Cow::Owned(self.text.into_owned()), quoted: self.quoted, pos: self.pos }
@@ -219,7 +224,7 @@ pub enum Statement<'a> {
 /// `EXPLAIN [ANALYZE] statement`: how it is, or was, carried out.
 #[derive(Debug, Clone)]
 pub struct Explain<'a> {
-    /// It is carried out, and what happened is told.
+    /// ANALYZE: the statement is carried out, and the answer tells what happened.
     pub analyze: bool,
     /// SELECT, INSERT, UPDATE, DELETE or BATCH.
     pub statement: Box<Statement<'a>>,

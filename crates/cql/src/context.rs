@@ -11,7 +11,7 @@ use types::CqlType;
 
 use crate::ast;
 use crate::error::CqlError;
-use crate::functions::Scope;
+use crate::functions::{Function, Scope};
 use crate::result::ColumnSpec;
 use crate::sources::Sources;
 use crate::values::BoundValue;
@@ -58,6 +58,8 @@ pub(crate) struct Preparing<'a> {
     keys: Vec<Option<usize>>,
     /// The functions already resolved for calls within the term that is being prepared.
     pub calls: Calls,
+    /// The user-defined functions that the statement calls.
+    pub used: Vec<Arc<Function>>,
 }
 
 impl<'a> Preparing<'a> {
@@ -66,7 +68,23 @@ impl<'a> Preparing<'a> {
         let names = markers.iter().map(|marker| marker.as_ref().map(|name| name.as_str().to_owned())).collect();
         let (keyspace, table) = (Arc::from(""), Arc::from(""));
         let specs = vec![None; markers.len()];
-        Self { schema, keyspace, table, names, specs, keys: vec![None; markers.len()], calls: Calls::default() }
+        Self {
+            schema,
+            keyspace,
+            table,
+            names,
+            specs,
+            keys: vec![None; markers.len()],
+            calls: Calls::default(),
+            used: Vec::new(),
+        }
+    }
+
+    /// Records that the statement calls a function, if that is a user-defined one.
+    pub fn uses(&mut self, function: &Arc<Function>) {
+        if function.is_user_defined() && !self.used.iter().any(|known| Arc::ptr_eq(known, function)) {
+            self.used.push(Arc::clone(function));
+        }
     }
 
     /// The keyspace and table in which function names are resolved.
@@ -87,6 +105,8 @@ impl<'a> Preparing<'a> {
     /// Records that a bind marker is a value for the receiver, and returns the marker's index.
     pub fn bind(&mut self, marker: &ast::BindMarker<'_>, receiver: &Receiver) -> u16 {
         let index = usize::from(marker.index);
+        assert!(index < self.specs.len(), "the parser has counted every bind marker");
+        assert!(self.specs[index].is_none(), "a bind marker is the value of one place");
         let name = self.names.get(index).and_then(|name| name.as_deref()).unwrap_or(&receiver.name);
         let spec = ColumnSpec {
             keyspace: Arc::clone(&self.keyspace),
@@ -94,10 +114,7 @@ impl<'a> Preparing<'a> {
             name: Arc::from(name),
             ty: receiver.ty.clone(),
         };
-        if let (Some(place), Some(key)) = (self.specs.get_mut(index), self.keys.get_mut(index)) {
-            *place = Some(spec);
-            *key = receiver.key;
-        }
+        (self.specs[index], self.keys[index]) = (Some(spec), receiver.key);
         marker.index
     }
 

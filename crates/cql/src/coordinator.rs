@@ -8,6 +8,7 @@ mod cas;
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use rows::{Mutation, PartitionStream, PartitionUpdate, ReadCommand, Sought};
@@ -82,8 +83,10 @@ pub struct ClusterInfo {
     pub partitioner: String,
     /// The snitch's class, without its package.
     pub snitch: String,
-    /// The datacenters that have nodes.
-    pub data_centers: Vec<String>,
+    /// The datacenters that have nodes, with the number of their nodes.
+    pub data_centers: BTreeMap<String, usize>,
+    /// Other nodes that come, go or move, as `/address:port`.
+    pub moving: Vec<String>,
     /// `default_secondary_index`; None where `default_secondary_index_enabled` is off.
     pub default_index: Option<String>,
     /// `default_compaction`: the compaction options of a table that is created without any, as they
@@ -100,12 +103,23 @@ impl Default for ClusterInfo {
             name: "Test Cluster".to_owned(),
             partitioner: "Murmur3Partitioner".to_owned(),
             snitch: "DynamicEndpointSnitch".to_owned(),
-            data_centers: vec!["datacenter1".to_owned()],
+            data_centers: BTreeMap::from([("datacenter1".to_owned(), 1)]),
+            moving: Vec::new(),
             default_index: Some(LEGACY_INDEX.to_owned()),
             default_compaction: Arc::new(schema::TableParams::default().compaction),
             ring: Vec::new(),
         }
     }
+}
+
+/// Sentences about thresholds that replicas found exceeded.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct ReplicaFindings {
+    /// Why replicas ended their reads, as the error says it.
+    pub failures: Vec<String>,
+    /// Sentences that warn the client: of reads that were ended, and of thresholds that were
+    /// passed.
+    pub warnings: Vec<String>,
 }
 
 /// The node, as statements see it.
@@ -151,8 +165,8 @@ pub trait Coordinator {
     /// Reads a partition, calls `decide` and writes what it returns, as one step: of several
     /// conditional writes to a partition each sees what the one before it wrote. `decide` gets the
     /// rows and the timestamp to write with, which is greater than every timestamp that was read.
-    /// It may be called again with other values; if it returns None nothing is written. Ordinary
-    /// writes may come in between.
+    /// `decide` may be called again with other values; if it returns None nothing is written.
+    /// Ordinary writes may come in between.
     fn compare_and_set<F>(&self, request: CasRequest, decide: F) -> impl Future<Output = Result<(), CqlError>>
     where
         F: FnMut(CasPartition, i64) -> Result<Option<PartitionUpdate>, CqlError>;
@@ -175,9 +189,29 @@ pub trait Coordinator {
         T: Send + 'static,
         F: Fn(&mut dyn PartitionStream) -> Result<T, CqlError> + Send + Sync + 'static;
 
+    /// Keeps warnings for the error that the request ends with: a client is told both.
+    fn warn_beside_error(&self, _warnings: Vec<String>) {}
+
     /// Warnings of the reads of this request, each once. They are taken out.
     fn read_warnings(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// The sentences about thresholds that replicas of this request's reads found exceeded, which
+    /// they ended their reads for (first) or warn of. They are taken out. `query`: the read as CQL;
+    /// `tokens`: the tokens that it reads, as text.
+    fn replica_findings(&self, _query: &str, _tokens: &str) -> ReplicaFindings {
+        ReplicaFindings::default()
+    }
+
+    /// The address by which other nodes know this one.
+    fn endpoint(&self) -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, 7000))
+    }
+
+    /// Whether replicas tell of such thresholds.
+    fn tracks_thresholds(&self) -> bool {
+        false
     }
 
     /// Tells the node that a read of the table passed many tombstones. `warning` is what the client

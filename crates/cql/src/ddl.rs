@@ -3,7 +3,7 @@
 //! A change is a pure function: statement, schema and a [`DdlContext`] in; a new schema and what
 //! clients are told of it out, or `None` where there is nothing to change (`IF NOT EXISTS`).
 //! Nothing is stored here: the coordinator gives the function its turn, stores the difference and
-//! publishes the result. New views, functions, triggers, indexes by class are refused by name.
+//! publishes the result. New triggers and indexes by class are refused by name.
 //!
 //! Must agree with: `org.apache.cassandra.cql3.statements.schema` and the checks of `ClientState`,
 //! in their order and in their words.
@@ -15,6 +15,7 @@ mod create_index;
 mod create_table;
 mod drop;
 mod drop_dependent;
+mod function;
 mod guard;
 mod keyspace;
 mod masks;
@@ -22,6 +23,7 @@ mod properties;
 pub mod restore;
 mod type_name;
 mod user_type;
+mod view;
 mod warnings;
 
 use std::collections::BTreeMap;
@@ -32,10 +34,9 @@ use schema::{KeyspaceMetadata, Schema, SchemaError, TableId, system};
 pub use guard::guard;
 pub use warnings::warnings;
 
-use crate::ast::{AlterView, QualifiedName, Statement};
+use crate::ast::{QualifiedName, Statement};
 use crate::coordinator::SchemaChange;
 use crate::error::CqlError;
-use crate::functions::user_functions_are_refused;
 use crate::guardrails::Guardrails;
 use crate::result::{SchemaChangeKind, SchemaEvent, SchemaTarget};
 
@@ -48,8 +49,10 @@ pub struct DdlContext {
     pub now_micros: i64,
     /// The id of a table that does not say its own: a time UUID.
     pub new_table_id: TableId,
-    /// The datacenters that have nodes.
-    pub datacenters: Vec<String>,
+    /// The datacenters that have nodes, with the number of their nodes.
+    pub datacenters: BTreeMap<String, usize>,
+    /// Other nodes that come, go or move, as `/address:port`: meanwhile no replication changes.
+    pub moving: Vec<String>,
     /// The implementation of indexes for which none is named (`default_secondary_index`); None: one
     /// must be.
     pub default_index: Option<String>,
@@ -82,12 +85,23 @@ pub struct Switches {
     pub masking: bool,
     /// cdc_enabled
     pub cdc: bool,
+    /// materialized_views_enabled
+    pub views: bool,
+    /// user_defined_functions_enabled
+    pub user_functions: bool,
 }
 
 impl Default for Switches {
     /// The keys of a node without configuration: nothing is allowed.
     fn default() -> Self {
-        Self { default_keyspace_rf: 1, drop_compact_storage: false, masking: false, cdc: false }
+        Self {
+            default_keyspace_rf: 1,
+            drop_compact_storage: false,
+            masking: false,
+            cdc: false,
+            views: false,
+            user_functions: false,
+        }
     }
 }
 
@@ -119,6 +133,9 @@ pub fn change(query: Arc<str>, context: DdlContext) -> SchemaChange {
         apply: Box::new(move |schema| {
             let parsed = crate::parse(&query)?;
             let statement = &parsed.statement;
+            if matches!(statement, Statement::CreateView(_)) && !parsed.bind_markers.is_empty() {
+                return Err(CqlError::invalid("Bind variables are not allowed in CREATE MATERIALIZED VIEW statements"));
+            }
             guard::before(statement, &context, schema, &mut Vec::new())?;
             let changed = apply(statement, &context, schema)?;
             let after = changed.as_ref().map_or(schema, |(after, _)| after);
@@ -140,34 +157,61 @@ pub fn apply(statement: &Statement<'_>, context: &DdlContext, schema: &Schema) -
         Statement::CreateType(create) => user_type::create(create, context, schema)?,
         Statement::AlterType(alter) => user_type::alter(alter, context, schema)?,
         Statement::DropType(drop) => drop::user_type(drop, context, schema)?,
-        Statement::AlterView(alter) => return alter_view(alter, context, schema),
-        Statement::CreateFunction(_) => return Err(user_functions_are_refused("CREATE FUNCTION")),
-        Statement::DropFunction(_) => return Err(user_functions_are_refused("DROP FUNCTION")),
-        Statement::CreateAggregate(_) => return Err(user_functions_are_refused("CREATE AGGREGATE")),
-        Statement::DropAggregate(_) => return Err(user_functions_are_refused("DROP AGGREGATE")),
+        Statement::CreateView(create) => view::create(create, context, schema)?,
+        Statement::AlterView(alter) => view::alter(alter, context, schema)?,
+        Statement::CreateFunction(create) => function::create(create, context, schema)?,
+        Statement::DropFunction(drop) => function::drop(drop, context, schema)?,
+        Statement::CreateAggregate(create) => function::create_aggregate(create, context, schema)?,
+        Statement::DropAggregate(drop) => function::drop_aggregate(drop, context, schema)?,
         Statement::CreateIndex(create) => create_index::create(create, context, schema)?,
         Statement::DropIndex(drop) => drop_dependent::index(drop, context, schema)?,
         Statement::DropView(drop) => drop_dependent::view(drop, context, schema)?,
         Statement::DropTrigger(drop) => drop_dependent::trigger(drop, context, schema)?,
         other => return Err(CqlError::unsupported(unsupported(other))),
     };
-    Ok(changed.filter(|(after, _)| after.keyspaces != schema.keyspaces))
+    let changed = changed.filter(|(after, _)| after.keyspaces != schema.keyspaces);
+    if let Some((after, event)) = &changed {
+        assert_told(schema, after, event);
+    }
+    Ok(changed)
 }
 
-/// Views are read from files and not maintained: changing one is refused.
-fn alter_view(alter: &AlterView<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
-    let (keyspace, name) = (keyspace_of(&alter.name, context)?, alter.name.name.as_str());
-    match schema.table(keyspace, name) {
-        Some(table) if table.view.is_some() => Err(CqlError::unsupported("Materialized views are")),
-        _ if alter.if_exists => Ok(None),
-        _ => Err(CqlError::invalid(format!("Materialized view '{keyspace}.{name}' doesn't exist"))),
+/// Asserts that clients are told of the change that was made: drivers keep their own picture of the
+/// schema by these events.
+fn assert_told(before: &Schema, after: &Schema, event: &SchemaEvent) {
+    let (keyspace, name) = (event.keyspace.as_str(), event.name.as_str());
+    let has = |schema: &Schema| match event.target {
+        SchemaTarget::Keyspace => schema.keyspace(keyspace).is_some(),
+        SchemaTarget::Table => schema.table(keyspace, name).is_some(),
+        SchemaTarget::Type => schema.keyspace(keyspace).is_some_and(|found| found.user_types.contains_key(name)),
+        SchemaTarget::Function => {
+            schema.keyspace(keyspace).is_some_and(|found| found.functions.keys().any(|key| key.0 == name))
+        }
+        SchemaTarget::Aggregate => {
+            schema.keyspace(keyspace).is_some_and(|found| found.aggregates.keys().any(|key| key.0 == name))
+        }
+    };
+    // overloads share a name, so that only the other targets tell whether they are there
+    if matches!(event.target, SchemaTarget::Function | SchemaTarget::Aggregate) {
+        assert!(has(before) || has(after), "{event:?} is of a function that is or was there");
+        return;
+    }
+    let expected = match event.change {
+        SchemaChangeKind::Created => (false, true),
+        SchemaChangeKind::Updated => (true, true),
+        SchemaChangeKind::Dropped => (true, false),
+    };
+    assert_eq!((has(before), has(after)), expected, "{event:?} is what happened");
+    if let (SchemaTarget::Table, Some(old), Some(new)) =
+        (event.target, before.table(keyspace, name), after.table(keyspace, name))
+    {
+        assert_eq!(old.id, new.id, "a table that is altered stays the table that it is");
     }
 }
 
 /// The feature that a statement needs which is parsed and not executed; the refusal begins with it.
 fn unsupported(statement: &Statement<'_>) -> &'static str {
     match statement {
-        Statement::CreateView(_) | Statement::AlterView(_) => "Materialized views are",
         Statement::CreateTrigger(_) => "Triggers are",
         _ => "Roles and permissions are",
     }

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use rows::ReadError;
+use rows::{BuildError, ReadError};
 use types::{Consistency, ReplicaFailure, WriteKind};
 
 /// Why a statement was refused or failed.
@@ -68,6 +68,16 @@ pub enum CqlError {
     Read(ReadError),
 }
 
+/// The message of a read or write that replicas have failed: why, and each of them.
+pub(crate) fn operation_failed(why: &str, failures: &[ReplicaFailure]) -> String {
+    let told: Vec<_> =
+        failures.iter().map(|failure| format!("{} from /{}", failure.reason.name(), failure.endpoint)).collect();
+    match told.is_empty() {
+        true => format!("Operation failed - {why}"),
+        false => format!("Operation failed - {why}: {}", told.join(", ")),
+    }
+}
+
 impl CqlError {
     /// An invalid request.
     pub fn invalid(message: impl Into<String>) -> Self {
@@ -106,6 +116,12 @@ impl CqlError {
 impl From<ReadError> for CqlError {
     fn from(error: ReadError) -> Self {
         Self::Read(error)
+    }
+}
+
+impl BuildError for CqlError {
+    fn is_blocked(&self) -> bool {
+        matches!(self, Self::Read(ReadError::WouldBlock))
     }
 }
 

@@ -11,11 +11,11 @@ use crate::ast::NativeType;
 /// How well a value can be given to something of a type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fit {
-    /// It is of this type.
+    /// The value is of this type.
     Exact,
-    /// It can be taken for one.
+    /// The value can be taken for one.
     Weak,
-    /// It cannot.
+    /// The value cannot be given.
     No,
 }
 

@@ -24,6 +24,7 @@ mod table;
 mod tests;
 mod time;
 mod token;
+mod user;
 mod uuids;
 mod vectors;
 
@@ -39,7 +40,8 @@ pub(crate) use casts::function_name as cast_name;
 pub(crate) use masking::{is_masking, null_of};
 pub(crate) use operations::{NEGATION, function_name as operation_name};
 pub(crate) use resolve::{Scope, is_made, resolve};
-pub(crate) use table::user_functions_are_refused;
+pub use user::UserFunctionLimits;
+pub(crate) use user::{ARE_OFF, UserAggregate};
 
 use crate::error::CqlError;
 use crate::scalar::type_name;
@@ -69,6 +71,8 @@ enum Body {
     Source(fn(&dyn Sources, &mut Vec<u8>)),
     /// An aggregate, which [`crate::selection`] computes.
     Aggregate(AggregateKind),
+    /// A user-defined function: [`Function::user`].
+    User,
 }
 
 /// The form of the name of a result column.
@@ -108,12 +112,13 @@ pub(crate) struct Function {
     body: Body,
     shown: Shown,
     monotonic: Monotonic,
+    user: Option<user::UserFunction>,
 }
 
 impl Function {
     fn new(name: &str, arguments: &[CqlType], returns: CqlType, body: Body) -> Self {
         let arguments = arguments.to_vec();
-        Self { name: name.into(), arguments, returns, body, shown: Shown::Call, monotonic: Monotonic::No }
+        Self { name: name.into(), arguments, returns, body, shown: Shown::Call, monotonic: Monotonic::No, user: None }
     }
 
     fn shown(self, shown: Shown) -> Self {
@@ -136,14 +141,35 @@ impl Function {
 
     /// The name with the keyspace, as in messages.
     pub fn full_name(&self) -> String {
-        format!("system.{}", self.name)
+        format!("{}.{}", self.keyspace(), self.name)
+    }
+
+    /// The keyspace.
+    pub fn keyspace(&self) -> &str {
+        self.user.as_ref().map_or("system", user::UserFunction::keyspace)
+    }
+
+    /// Whether it is a user-defined function or aggregate.
+    pub fn is_user_defined(&self) -> bool {
+        self.user.is_some()
+    }
+
+    /// Whether the schema still has the user-defined function as it was resolved.
+    pub fn is_current(&self, schema: &schema::Schema) -> bool {
+        self.user.as_ref().is_none_or(|user| user.is_current(schema))
+    }
+
+    /// The user-defined aggregate that this is.
+    pub fn user_aggregate(&self) -> Option<&Arc<UserAggregate>> {
+        self.user.as_ref().and_then(user::UserFunction::aggregate)
     }
 
     /// The signature, as in messages: `system.f : (int) -> text`.
     pub fn signature(&self) -> String {
         let arguments: Vec<_> = self.arguments.iter().map(type_name).collect();
         let name = types::ident::maybe_quote(&self.name);
-        format!("system.{name} : ({}) -> {}", arguments.join(", "), type_name(&self.returns))
+        let keyspace = types::ident::maybe_quote(self.keyspace());
+        format!("{keyspace}.{name} : ({}) -> {}", arguments.join(", "), type_name(&self.returns))
     }
 
     /// The name of a result column.
@@ -153,18 +179,18 @@ impl Function {
             (Shown::Negation, [of]) => format!("-{of}"),
             (Shown::Cast, [of]) => format!("cast({of} as {})", type_name(&self.returns)),
             (Shown::Count, _) => "count".to_owned(),
-            _ => format!("system.{}({})", self.name, arguments.join(", ")),
+            _ => format!("{}({})", self.full_name(), arguments.join(", ")),
         }
     }
 
     /// Whether the same arguments always give the same value.
     pub fn is_pure(&self) -> bool {
-        !matches!(self.body, Body::Source(_))
+        !matches!(self.body, Body::Source(_) | Body::User)
     }
 
     /// Whether every call gives a new id.
     pub fn gives_ids(&self) -> bool {
-        !self.is_pure() && matches!(self.returns, CqlType::Uuid | CqlType::TimeUuid)
+        matches!(self.body, Body::Source(_)) && matches!(self.returns, CqlType::Uuid | CqlType::TimeUuid)
     }
 
     /// The kind of aggregate; None: the function is none.
@@ -191,6 +217,7 @@ impl Function {
     ///
     /// Errors: arguments that the function refuses. Calling an aggregate is an error of the server.
     pub fn call(&self, arguments: &[Option<Bytes>], sources: &dyn Sources, out: &mut Vec<u8>) -> Outcome {
+        assert_eq!(arguments.len(), self.arguments.len(), "{} is called as it was resolved", self.name);
         match self.body {
             Body::Source(body) => {
                 body(sources, out);
@@ -210,6 +237,10 @@ impl Function {
                 }
                 body(self, &known, out)
             }
+            Body::User => match &self.user {
+                Some(user) => user.call(arguments, out),
+                None => Err(CqlError::Server(format!("{} has no body", self.name))),
+            },
             Body::Aggregate(_) => Err(CqlError::Server(format!("the aggregate {} was called", self.name))),
         }
     }

@@ -36,7 +36,10 @@ mod terms;
 mod tests;
 mod values;
 
-pub use coordinator::{CasPartition, CasRequest, ClusterInfo, Coordinator, ReadOptions, SchemaChange, WriteOptions};
+pub use crate::functions::UserFunctionLimits;
+pub use coordinator::{
+    CasPartition, CasRequest, ClusterInfo, Coordinator, ReadOptions, ReplicaFindings, SchemaChange, WriteOptions,
+};
 pub use error::CqlError;
 pub use execute::{bind_by_name, execute, execute_batch};
 pub use explain::Explain;
@@ -44,6 +47,7 @@ pub use obfuscate::{obfuscate, obfuscate_syntax_error};
 pub use options::{ClientState, Limits, QueryOptions};
 pub use parse::{SyntaxError, parse};
 pub use prepare::{Prepared, prepare};
+pub use restrictions::view_filter;
 pub use result::{
     Answer, ColumnSpec, CqlResult, ResultMetadata, ResultSet, SchemaChangeKind, SchemaEvent, SchemaTarget,
 };

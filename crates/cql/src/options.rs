@@ -28,6 +28,10 @@ pub struct Limits {
     pub tombstone_warn: u64,
     /// tombstone_failure_threshold.
     pub tombstone_failure: u64,
+    /// coordinator_read_size_warn_threshold, bytes of the values of a result; None: never.
+    pub result_size_warn: Option<u64>,
+    /// coordinator_read_size_fail_threshold; None: never.
+    pub result_size_fail: Option<u64>,
     /// Switches for statements on the schema.
     pub switches: Switches,
 }
@@ -41,6 +45,8 @@ impl Default for Limits {
             unlogged_batch_partitions_warn: 10,
             tombstone_warn: 1_000,
             tombstone_failure: 100_000,
+            result_size_warn: None,
+            result_size_fail: None,
             switches: Switches::default(),
         }
     }

@@ -37,7 +37,7 @@ use std::borrow::Cow;
 
 pub use error::SyntaxError;
 
-use crate::ast::{BindMarker, Ident, Parsed, Pos};
+use crate::ast::{BindMarker, Ident, Parsed, Pos, WhereClause};
 use crate::lexer::{Keyword, Kind, Lexer, Token};
 
 /// The longest statement in bytes: what the largest frame of the protocol can carry. Longer ones
@@ -72,6 +72,16 @@ pub fn parse(text: &str) -> Result<Parsed<'_>, SyntaxError> {
         return Err(parser.expected("the end of the statement"));
     }
     Ok(Parsed { statement, bind_markers: parser.bind_markers })
+}
+
+/// Parses the text after `WHERE`, as the schema keeps that of a materialized view.
+pub fn where_clause(text: &str) -> Result<WhereClause<'_>> {
+    let mut parser = Parser::new(text)?;
+    let clause = parser.where_clause()?;
+    if parser.token.kind != Kind::End {
+        return Err(parser.expected("the end of the condition"));
+    }
+    Ok(clause)
 }
 
 type Result<T, E = SyntaxError> = std::result::Result<T, E>;

@@ -14,6 +14,7 @@ use schema::{Schema, TableMetadata};
 use crate::ast::{Modification, Statement};
 use crate::context::Preparing;
 use crate::error::CqlError;
+use crate::functions::Function;
 use crate::parse::parse;
 use crate::result::{ColumnSpec, ResultMetadata};
 use crate::statements::batch::{self, BatchPlan};
@@ -40,6 +41,8 @@ pub struct Prepared {
     pub partition_key_bind_indexes: Arc<[u16]>,
     /// The columns of the result; empty for statements without rows.
     pub result_metadata: Arc<ResultMetadata>,
+    /// The user-defined functions that the statement calls.
+    pub(crate) functions: Vec<Arc<Function>>,
     pub(crate) plan: Plan,
 }
 
@@ -116,14 +119,19 @@ pub fn prepare(query: &str, keyspace: Option<&str>, schema: &Arc<Schema>) -> Res
     };
     let qualified = is_qualified(&parsed.statement);
     let partition_key_bind_indexes = key_columns(&plan).map(|count| preparing.key_markers(count)).unwrap_or_default();
+    let functions = std::mem::take(&mut preparing.used);
+    let bind_variables = preparing.into_bind_variables()?;
+    let is_variable = |index: &u16| usize::from(*index) < bind_variables.len();
+    assert!(partition_key_bind_indexes.iter().all(is_variable), "the routing key is made of bind variables");
     Ok(Prepared {
         query: Arc::from(query),
         keyspace: keyspace.map(Arc::from),
         qualified,
-        bind_variables: preparing.into_bind_variables()?,
+        bind_variables,
         partition_key_bind_indexes,
         result_metadata,
         plan,
+        functions,
     })
 }
 
@@ -143,7 +151,7 @@ fn plan(preparing: &mut Preparing<'_>, statement: &Statement<'_>, keyspace: Opti
         Statement::Use(name) => Plan::Use(name.as_str().to_owned()),
         Statement::Truncate(name) => {
             let table = preparing.table(name, keyspace)?;
-            crate::statements::check_dependents(preparing.schema, &table)?;
+            crate::statements::check_dependents(&table)?;
             Plan::Truncate(table)
         }
         Statement::Explain(explain) => {

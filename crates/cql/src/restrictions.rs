@@ -11,6 +11,7 @@ mod indexes;
 mod relation;
 mod slices;
 mod text;
+mod view;
 
 use bytes::Bytes;
 use rows::command::RingBound;
@@ -21,6 +22,8 @@ use types::{DecoratedKey, Token};
 pub(crate) use build::{REQUIRES_ALLOW_FILTERING, of_insert, prepare};
 pub(crate) use filter::{BoundFilter, Filter, contains, contains_key};
 pub(crate) use indexes::IndexCandidate;
+pub(crate) use view::of_view;
+pub use view::view_filter;
 
 use crate::context::Bindings;
 use crate::error::CqlError;
@@ -213,6 +216,23 @@ fn is_between(token: Token, lower: Option<(Token, bool)>, upper: Option<(Token, 
 }
 
 impl Restrictions {
+    /// Asserts that the restrictions are of columns that the table has, in the order in which they
+    /// are evaluated.
+    fn assert_sound(&self, table: &TableMetadata) {
+        if let PartitionRestriction::Keys(tests) = &self.partition {
+            assert_eq!(tests.len(), table.partition_key.len(), "a key has a value for each of its columns");
+        }
+        let ends = |restriction: &ClusteringRestriction| restriction.first + restriction.width;
+        assert!(
+            self.clustering.iter().all(|one| one.width > 0 && ends(one) <= table.clustering.len()),
+            "columns exist"
+        );
+        let ascend = |pair: &[ClusteringRestriction]| pair[0].first <= pair[1].first;
+        assert!(self.clustering.windows(2).all(ascend), "restrictions stand in the order of the clustering");
+        assert!(self.filters.iter().all(|filter| filter.column.is_of(table)), "filters are of columns of the table");
+        assert_eq!(self.equal_clustering.len(), table.clustering.len(), "each clustering column is judged");
+    }
+
     /// The partitions are named by their keys.
     pub fn names_keys(&self) -> bool {
         matches!(self.partition, PartitionRestriction::Keys(_))

@@ -93,7 +93,8 @@ impl Selection {
             selector.bind(bindings)?;
         }
         for aggregate in &mut bound.aggregates {
-            if let Some(argument) = &mut aggregate.argument {
+            let user = aggregate.user.iter_mut().flat_map(|(_, arguments)| arguments);
+            for argument in aggregate.argument.iter_mut().chain(user) {
                 argument.bind(bindings)?;
             }
         }
@@ -279,7 +280,10 @@ impl Selector {
                 values::sort_map(ty, &mut found);
                 Some(values::pack_map(&found))
             }
-            Self::Aggregate(at) => row.aggregates.get(*at).cloned().flatten(),
+            Self::Aggregate(at) => match row.aggregates.get(*at) {
+                Some(value) => value.clone(),
+                None => return Err(CqlError::Server("a row without its aggregates is shown".into())),
+            },
         })
     }
 }

@@ -7,22 +7,20 @@ pub(crate) mod modification;
 pub(crate) mod select;
 
 use schema::index::definition::IndexDefinition;
-use schema::{Schema, TableMetadata, system};
+use schema::{TableMetadata, system};
 
 use crate::error::CqlError;
 
-/// Refuses changes of a table that has dependents which would not follow: indexes by class, views,
+/// Refuses changes of a table that has dependents which would not follow: indexes by class,
 /// triggers. They are not kept up yet, and one that is stale would answer wrongly once Cassandra
 /// has the directory back. Indexes of legacy kind are kept up (`storage::index`).
-pub(crate) fn check_dependents(schema: &Schema, table: &TableMetadata) -> Result<(), CqlError> {
+pub(crate) fn check_dependents(table: &TableMetadata) -> Result<(), CqlError> {
     if system::is_system_keyspace(&table.keyspace) {
         return Ok(());
     }
-    let views = schema.keyspace(&table.keyspace).into_iter().flat_map(|keyspace| keyspace.views_of(table.id));
     let not_kept_up = table.indexes.values().filter(|index| IndexDefinition::of(table, index, false).is_none());
     let dependents = [
         ("indexes", not_kept_up.map(|index| index.name.clone()).collect::<Vec<_>>()),
-        ("materialized views", views.map(|view| view.name.clone()).collect()),
         ("triggers", table.triggers().collect()),
     ];
     match dependents.iter().find(|(_, names)| !names.is_empty()) {

@@ -3,6 +3,7 @@
 
 mod answers;
 mod conditional;
+mod functions;
 mod memory;
 mod model;
 mod paging;

@@ -187,6 +187,17 @@ pub enum Relation<'a> {
 }
 
 impl<'a> Relation<'a> {
+    /// The columns that it is of, to be renamed.
+    pub fn columns_mut(&mut self) -> &mut [Ident<'a>] {
+        match self {
+            Self::Column { column, .. }
+            | Self::ColumnIn { column, .. }
+            | Self::IsNotNull { column }
+            | Self::Element { column, .. } => std::slice::from_mut(column),
+            Self::Token { columns, .. } | Self::Tuple { columns, .. } | Self::TupleIn { columns, .. } => columns,
+        }
+    }
+
     /// The columns that it is of.
     pub fn columns(&self) -> &[Ident<'a>] {
         match self {
@@ -263,6 +274,15 @@ pub struct Ordering<'a> {
 /// for the planner to put right: functions without keyspace are taken for native ones (`system.f`);
 /// a cast to the type its argument has already is named like the argument; the name of a user's
 /// function in the current keyspace.
+impl fmt::Display for InValues<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::List(values) => write_between(f, "(", values, ")"),
+            Self::Bind(marker) => marker.fmt(f),
+        }
+    }
+}
+
 impl fmt::Display for Selectable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -19,7 +19,7 @@ pub struct Access {
     pub user: Arc<str>,
     /// It, or one that it inherits, is a superuser.
     pub is_super: bool,
-    /// It and those that it inherits.
+    /// The user's role and those that it inherits.
     pub roles: BTreeSet<String>,
     /// Permissions are asked for at all.
     authorizes: bool,
@@ -135,7 +135,7 @@ impl Access {
         }
     }
 
-    /// It is known what the user may do.
+    /// Refuses where the node does not know what the user may do.
     fn check_known(&self) -> Result<(), CqlError> {
         match &self.unknown {
             None => Ok(()),
@@ -216,6 +216,16 @@ pub(crate) fn exists(resource: &Resource, roles: &Roles, schema: &Schema) -> boo
         }
         Resource::Table(keyspace, table) => schema.table(keyspace, table).is_some(),
         Resource::Role(role) => roles.exists(role),
-        Resource::Function(..) | Resource::Mbean(_) => false,
+        Resource::Function(keyspace, name, _) => schema.keyspace(keyspace).is_some_and(|found| {
+            let functions = found
+                .functions
+                .values()
+                .filter(|function| function.name == *name)
+                .map(|function| Resource::function(keyspace, name, function.arguments.iter().map(|(_, ty)| ty)));
+            let aggregates = found.aggregates.values().filter(|aggregate| aggregate.name == *name);
+            let aggregates = aggregates.map(|aggregate| Resource::function(keyspace, name, &aggregate.arguments));
+            functions.chain(aggregates).any(|known| known == *resource)
+        }),
+        Resource::Mbean(_) => false,
     }
 }

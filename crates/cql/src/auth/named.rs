@@ -2,6 +2,8 @@
 //!
 //! Must agree with: the rule `resource` of the grammar, and what its actions refuse.
 
+use types::CqlType;
+
 use super::{PermissionSet, Resource};
 use crate::ast::{self, ChangePermissions, Permissions, Statement};
 use crate::context::NO_KEYSPACE;
@@ -83,6 +85,14 @@ fn function(name: &ast::QualifiedName<'_>, arguments: &[ast::TypeName<'_>]) -> R
     let Some(keyspace) = name.keyspace() else {
         return Err(CqlError::invalid("In this context function name must be explictly qualified by a keyspace"));
     };
-    let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
-    Ok(Resource::Function(keyspace.to_owned(), name.name.as_str().to_owned(), arguments.join("^")))
+    let types: Result<Vec<_>, CqlError> = arguments.iter().map(argument_type).collect();
+    Ok(Resource::function(keyspace, name.name.as_str(), &types?))
+}
+
+/// The type of an argument. User types are refused: a permission on a function that takes one is
+/// granted on all functions of its keyspace.
+fn argument_type(name: &ast::TypeName<'_>) -> Result<CqlType, CqlError> {
+    let text = name.to_string();
+    types::cql_name::parse(&text, &|_| None)
+        .ok_or_else(|| CqlError::invalid(format!("The type {text} is not supported for arguments of functions here")))
 }

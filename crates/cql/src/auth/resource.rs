@@ -7,6 +7,8 @@
 
 use std::fmt;
 
+use types::CqlType;
+
 use super::PermissionSet;
 use crate::ast::Permission::{Alter, Authorize, Create, Describe, Drop, Execute, Modify, Select, SelectMasked, Unmask};
 
@@ -29,8 +31,7 @@ pub enum Resource {
     AllFunctions,
     /// ALL FUNCTIONS IN KEYSPACE
     KeyspaceFunctions(String),
-    /// FUNCTION: keyspace, name, marshal classes of the arguments between `^`. There are none yet;
-    /// a directory may name some.
+    /// FUNCTION: keyspace, name, marshal classes of the arguments between `^`.
     Function(String, String, String),
     /// ALL MBEANS
     AllMbeans,
@@ -48,6 +49,12 @@ const ON_FUNCTIONS: PermissionSet = PermissionSet::of(&[Alter, Drop, Authorize, 
 const ON_MBEANS: PermissionSet = PermissionSet::of(&[Authorize, Describe, Execute, Modify, Select]);
 
 impl Resource {
+    /// A function with arguments of these types.
+    pub fn function<'t>(keyspace: &str, name: &str, arguments: impl IntoIterator<Item = &'t CqlType>) -> Self {
+        let classes: Vec<String> = arguments.into_iter().map(|ty| types::marshal::print(ty, false)).collect();
+        Self::Function(keyspace.to_owned(), name.to_owned(), classes.join("^"))
+    }
+
     /// The permissions that can be granted on it.
     pub fn applicable(&self) -> PermissionSet {
         match self {
@@ -157,7 +164,11 @@ impl fmt::Display for Resource {
             Self::AllFunctions => f.write_str("<all functions>"),
             Self::KeyspaceFunctions(keyspace) => write!(f, "<all functions in {keyspace}>"),
             Self::Function(keyspace, name, arguments) => {
-                write!(f, "<function {keyspace}.{name}({})>", arguments.replace('^', ", "))
+                let types = arguments.split('^').filter(|class| !class.is_empty());
+                let types: Vec<String> = types
+                    .map(|class| types::marshal::parse(class).map_or(class.to_owned(), |(ty, _)| ty.cql_name()))
+                    .collect();
+                write!(f, "<function {keyspace}.{name}({})>", types.join(", "))
             }
             Self::AllMbeans => f.write_str("<all mbeans>"),
             Self::Mbean(name) => write!(f, "<mbean {name}>"),
@@ -179,7 +190,12 @@ mod tests {
             (Resource::AllKeyspaces, "data", "<all keyspaces>", 1),
             (Resource::Role(text("a/b")), "roles/a/b", "<role a/b>", 2),
             (Resource::KeyspaceFunctions(text("k")), "functions/k", "<all functions in k>", 2),
-            (Resource::Function(text("k"), text("f"), text("x^y")), "functions/k/f[x^y]", "<function k.f(x, y)>", 3),
+            (
+                Resource::function("k", "f", [&CqlType::Int, &CqlType::Text]),
+                "functions/k/f[org.apache.cassandra.db.marshal.Int32Type^org.apache.cassandra.db.marshal.UTF8Type]",
+                "<function k.f(int, text)>",
+                3,
+            ),
             (Resource::Mbean(text("a:type=*")), "mbean/a:type=*", "<mbean a:type=*>", 2),
         ];
         for (resource, name, shown, steps) in each {

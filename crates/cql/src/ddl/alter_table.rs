@@ -18,7 +18,7 @@ use types::CqlType;
 use super::create_table::has_unfrozen_fields;
 use super::{
     Act, Changed, DdlContext, SchemaObject, check_changeable, compact, compatible, event, keyspace_of, masks,
-    properties, refused, type_name,
+    properties, refused, type_name, view,
 };
 use crate::ast::{AlterTable, ColumnDefinition, Ident, Property, TableAlteration};
 use crate::error::CqlError;
@@ -47,13 +47,52 @@ pub(super) fn alter(alter: &AlterTable<'_>, context: &DdlContext, schema: &Schem
         ));
     }
     let altered = altered(&alter.alteration, keyspace, table, context)?;
+    check_views(&alter.alteration, keyspace, table, &altered)?;
     let mut after = KeyspaceMetadata::clone(keyspace);
     if let TableAlteration::MaskColumn { column, .. } = &alter.alteration {
         masks::follow(&mut after, &altered, column.as_str());
     }
+    let renamed = match &alter.alteration {
+        TableAlteration::Rename { columns, .. } => columns.as_slice(),
+        _ => &[],
+    };
+    view::follow(&mut after, table, &altered, renamed)?;
     after.tables.insert(name.to_owned(), Arc::new(altered));
     let event = event(SchemaChangeKind::Updated, SchemaTarget::Table, keyspace_name, name);
     Ok(Some((schema.with_keyspace(after), event)))
+}
+
+/// Refuses changes that the views of a table cannot follow.
+fn check_views(
+    alteration: &TableAlteration<'_>,
+    keyspace: &KeyspaceMetadata,
+    table: &TableMetadata,
+    altered: &TableMetadata,
+) -> Result<(), CqlError> {
+    if keyspace.views_of(table.id).next().is_none() {
+        return Ok(());
+    }
+    match alteration {
+        TableAlteration::Drop { columns, .. } => {
+            let Some(dropped) = columns.iter().find(|column| altered.column_by_name(column.as_str()).is_none()) else {
+                return Ok(());
+            };
+            if table.column_by_name(dropped.as_str()).is_none() {
+                return Ok(());
+            }
+            Err(CqlError::invalid(format!(
+                "Cannot drop column {} on base table {} with materialized views",
+                types::ident::maybe_quote(dropped.as_str()),
+                table.name
+            )))
+        }
+        TableAlteration::With(_) if altered.params.gc_grace_seconds == 0 => Err(CqlError::invalid(
+            "Cannot alter gc_grace_seconds of the base table of a materialized view to 0, since this value is used to TTL \
+             undelivered updates. Setting gc_grace_seconds too low might cause undelivered updates to expire before being \
+             replayed.",
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn altered(

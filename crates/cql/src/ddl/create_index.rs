@@ -1,14 +1,17 @@
 //! CREATE INDEX: what is checked, and the index in the schema.
 //!
-//! Indexes of legacy kind are made; those by class (storage-attached, SASI, others) are checked as
-//! far as they share the rules, then refused: nothing keeps them up yet.
+//! Indexes of legacy kind and storage-attached ones are made; those of other classes (SASI, others)
+//! are checked as far as they share the rules, then refused: nothing keeps them up yet.
 //! Must agree with: `CreateIndexStatement`, `IndexTarget`, `IndexAttributes`, `IndexMetadata`,
 //! `SecondaryIndexes`.
+
+mod attached;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schema::ident::maybe_quote;
+use schema::index::attached::is_attached_class;
 use schema::{IndexKind, IndexMetadata, KeyspaceMetadata, Schema, TableKind, TableMetadata};
 use types::CqlType;
 
@@ -55,12 +58,20 @@ pub(super) fn create(create: &CreateIndex<'_>, context: &DdlContext, schema: &Sc
         check_target(table, target, *kind, class.is_some())?;
     }
     let name = given.map_or_else(|| available_name(keyspace, table_name, &create.targets), str::to_owned);
-    if let Some(class) = class {
-        return refuse_class(&class);
+    if let Some(class) = class.as_deref().filter(|class| !is_attached_class(class)) {
+        return refuse_class(class);
     }
     let target = create.targets.iter().zip(&targets).map(|(target, kind)| target_text(target, *kind));
-    let options = BTreeMap::from([("target".to_owned(), target.collect::<Vec<_>>().join(", "))]);
-    let index = IndexMetadata { name: name.clone(), kind: IndexKind::Composites, options };
+    let mut options = BTreeMap::from([("target".to_owned(), target.collect::<Vec<_>>().join(", "))]);
+    let kind = match &class {
+        None => IndexKind::Composites,
+        Some(class) => {
+            options.extend(given_options(create)?);
+            options.insert("class_name".to_owned(), class.clone());
+            IndexKind::Custom
+        }
+    };
+    let index = IndexMetadata { name: name.clone(), kind, options };
     let is_equal = |other: &&IndexMetadata| other.kind == index.kind && other.options == index.options;
     if let Some(other) = table.indexes.values().find(is_equal) {
         let message = format!("Index {name} is a duplicate of existing index {}", other.name);
@@ -68,6 +79,9 @@ pub(super) fn create(create: &CreateIndex<'_>, context: &DdlContext, schema: &Sc
     }
     if !is_word(&name) {
         return Err(CqlError::Config(format!("Illegal index name {name}")));
+    }
+    if class.is_some() {
+        attached::check(table, &index)?;
     }
     let mut altered = TableMetadata::clone(table);
     altered.indexes.insert(name, index);
@@ -106,11 +120,17 @@ fn check_attributes(create: &CreateIndex<'_>, class: Option<&str>) -> Result<(),
     Ok(())
 }
 
+/// The options of the statement.
+fn given_options(create: &CreateIndex<'_>) -> Result<BTreeMap<String, String>, CqlError> {
+    let options = properties::options(&create.properties)?;
+    let given = options.map("options").map_err(refused)?;
+    Ok(given.into_iter().flatten().map(|(name, value)| (name.to_string(), value.to_string())).collect())
+}
+
 fn refuse_class<T>(class: &str) -> Result<T, CqlError> {
     let own = class.strip_prefix(CASSANDRAS_CLASSES);
     let name = own.and_then(|own| own.rsplit('.').next()).unwrap_or(class);
     Err(match name.to_ascii_lowercase().as_str() {
-        "sai" | "storageattachedindex" => CqlError::unsupported("Storage-attached indexes (USING 'sai') are"),
         "sasiindex" => CqlError::unsupported("SASI indexes are"),
         _ if own.is_some() => CqlError::unsupported(&format!("Indexes of class {class} are")),
         _ => CqlError::Config(format!("Unable to find custom indexer class '{class}'")),

@@ -274,7 +274,7 @@ fn specs(
     specs
 }
 
-fn check_name(table: &TableMetadata) -> Result<(), CqlError> {
+pub(super) fn check_name(table: &TableMetadata) -> Result<(), CqlError> {
     let name = &table.name;
     let refuse = |why: String| Err(CqlError::Config(format!("{}.{name}: {why}", table.keyspace)));
     if !is_word(name) {

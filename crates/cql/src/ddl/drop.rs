@@ -3,6 +3,8 @@
 //! Must agree with: `DropKeyspaceStatement`, `DropTableStatement`, `DropTypeStatement`.
 
 use schema::{KeyspaceMetadata, Schema, TableKind};
+use types::CqlType;
+use types::ident::qualified;
 
 use super::{Act, Changed, DdlContext, SchemaObject, check_changeable, event, keyspace_of};
 use crate::ast::{DropKeyspace, DropNamed};
@@ -79,7 +81,23 @@ fn check_unused(keyspace: &KeyspaceMetadata, name: &str) -> Result<(), CqlError>
         })
         .map(|table| table.name.as_str())
         .collect();
-    for (what, users) in [("user types", types), ("tables", tables)] {
+    let uses = |ty: &CqlType| ty.references_udt(&keyspace.name, name);
+    let functions = keyspace
+        .functions
+        .values()
+        .filter(|function| uses(&function.returns) || function.arguments.iter().any(|(_, ty)| uses(ty)))
+        .map(|function| &function.name);
+    let aggregates = keyspace
+        .aggregates
+        .values()
+        .filter(|aggregate| {
+            uses(&aggregate.returns) || uses(&aggregate.state_type) || aggregate.arguments.iter().any(uses)
+        })
+        .map(|aggregate| &aggregate.name);
+    let functions: Vec<String> =
+        functions.chain(aggregates).map(|function| qualified(&keyspace.name, function)).collect();
+    let functions = functions.iter().map(String::as_str).collect();
+    for (what, users) in [("functions", functions), ("user types", types), ("tables", tables)] {
         if !users.is_empty() {
             return Err(CqlError::invalid(format!(
                 "Cannot drop user type '{}.{name}' as it is still used by {what} {}",

@@ -46,6 +46,8 @@ pub(super) fn create(create: &CreateKeyspace<'_>, context: &DdlContext, schema: 
         tables: BTreeMap::new(),
         user_types: BTreeMap::new(),
         kept: Vec::new(),
+        functions: BTreeMap::new(),
+        aggregates: BTreeMap::new(),
         is_virtual: false,
     };
     let event = event(SchemaChangeKind::Created, SchemaTarget::Keyspace, name, "");
@@ -67,6 +69,12 @@ pub(super) fn alter(alter: &AlterKeyspace<'_>, context: &DdlContext, schema: &Sc
     let factor = context.switches.default_keyspace_rf;
     let (durable_writes, replication) =
         keyspace_params(name, &options, previous, &datacenters(context), factor).map_err(refused)?;
+    if !context.moving.is_empty() {
+        return Err(CqlError::Config(format!(
+            "Cannot alter RF while some endpoints are not in normal state (no range movements): [{}]",
+            context.moving.join(", ")
+        )));
+    }
     let keyspace = KeyspaceMetadata { durable_writes, replication, ..KeyspaceMetadata::clone(before) };
     let event = event(SchemaChangeKind::Updated, SchemaTarget::Keyspace, name, "");
     Ok(Some((schema.with_keyspace(keyspace), event)))
@@ -84,5 +92,5 @@ fn check_options(options: &Options) -> Result<(), CqlError> {
 }
 
 fn datacenters(context: &DdlContext) -> Vec<&str> {
-    context.datacenters.iter().map(String::as_str).collect()
+    context.datacenters.keys().map(String::as_str).collect()
 }

@@ -60,7 +60,8 @@ pub fn restore(text: &str, restoring: &Restoring<'_>, schema: Schema) -> Result<
             keyspace: current.clone(),
             now_micros: restoring.now_micros,
             new_table_id: TableId([0; 16]),
-            datacenters: Vec::new(),
+            datacenters: BTreeMap::new(),
+            moving: Vec::new(),
             default_index: Some(crate::coordinator::LEGACY_INDEX.to_owned()),
             default_compaction: std::sync::Arc::new(schema::TableParams::default().compaction),
             restoring: true,
@@ -159,6 +160,8 @@ fn unknown_keyspace(name: &str) -> KeyspaceMetadata {
         tables: BTreeMap::new(),
         user_types: BTreeMap::new(),
         kept: Vec::new(),
+        functions: BTreeMap::new(),
+        aggregates: BTreeMap::new(),
         is_virtual: false,
     }
 }
@@ -267,6 +270,7 @@ fn view(
         base_name: base.name.clone(),
         include_all_columns: create.selectors.is_empty(),
         where_clause: where_text(text)?,
+        has_base_column_in_key: table.has_column_in_key_beyond(base),
     });
     let keyspace = super::existing_keyspace(schema, &name.0)?;
     let mut after = KeyspaceMetadata::clone(keyspace);

@@ -2,6 +2,8 @@
 //! `nothing`, or the code and text of its error. The texts of errors in the first part are those
 //! that Cassandra 5.0.8 gave to the same statements.
 
+use std::collections::BTreeMap;
+
 use schema::{Schema, TableId, system};
 
 use super::{DdlContext, Switches, apply};
@@ -13,7 +15,8 @@ fn context(number: u8) -> DdlContext {
         keyspace: Some("answers".to_owned()),
         now_micros: 1_700_000_000_000_000,
         new_table_id: TableId([number; 16]),
-        datacenters: vec!["datacenter1".to_owned()],
+        datacenters: BTreeMap::from([("datacenter1".to_owned(), 1)]),
+        moving: Vec::new(),
         default_index: Some(crate::coordinator::LEGACY_INDEX.to_owned()),
         default_compaction: std::sync::Arc::new(schema::TableParams::default().compaction),
         restoring: false,
@@ -138,6 +141,20 @@ fn events_say_what_happened() {
 }
 
 #[test]
+fn no_replication_changes_while_nodes_move() {
+    let schema = changed(
+        &system::schema(),
+        "CREATE KEYSPACE answers WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+    );
+    let parsed = crate::parse("ALTER KEYSPACE answers WITH durable_writes = false").expect("valid");
+    let moving = DdlContext { moving: vec!["/127.0.0.2:7000".to_owned()], ..context(1) };
+    let error = apply(&parsed.statement, &moving, &schema).expect_err("refused");
+    let said = "Cannot alter RF while some endpoints are not in normal state (no range movements): [/127.0.0.2:7000]";
+    assert_eq!(error, CqlError::Config(said.to_owned()));
+    apply(&parsed.statement, &context(1), &schema).expect("nobody moves");
+}
+
+#[test]
 fn doubtful_changes_are_warned_of() {
     let mut schema = system::schema();
     let cases = [
@@ -153,10 +170,11 @@ fn doubtful_changes_are_warned_of() {
         ("ALTER KEYSPACE answers WITH replication = {'class': 'NetworkTopologyStrategy', 'datacenter1': 1}", ""),
         ("CREATE TABLE t (k int PRIMARY KEY)", ""),
     ];
+    let context = context(1);
     for (statement, warnings) in cases {
         let parsed = crate::parse(statement).expect(statement);
         let after = changed(&schema, statement);
-        assert_eq!(super::warnings(&parsed.statement, &schema, &after).join("\n"), warnings, "{statement}");
+        assert_eq!(super::warnings(&parsed.statement, &context, &schema, &after).join("\n"), warnings, "{statement}");
         schema = after;
     }
 }

@@ -14,6 +14,7 @@ use types::CqlType;
 
 use crate::ast::{Ident, NativeType, QualifiedName, TypeName};
 use crate::error::CqlError;
+use crate::fit::native_type;
 
 /// The most dimensions of a vector: its length in bytes must fit the counts of the formats. More
 /// are refused.
@@ -181,31 +182,6 @@ fn user_type(name: &QualifiedName<'_>, keyspace: &KeyspaceMetadata) -> Result<Ar
     match keyspace.user_types.get(name.name.as_str()) {
         Some(udt) => Ok(Arc::clone(udt)),
         None => Err(CqlError::invalid(format!("Unknown type {}.{}", keyspace.name, name.name))),
-    }
-}
-
-fn native_type(native: NativeType) -> CqlType {
-    match native {
-        NativeType::Ascii => CqlType::Ascii,
-        NativeType::Bigint => CqlType::BigInt,
-        NativeType::Blob => CqlType::Blob,
-        NativeType::Boolean => CqlType::Boolean,
-        NativeType::Counter => CqlType::Counter,
-        NativeType::Date => CqlType::Date,
-        NativeType::Decimal => CqlType::Decimal,
-        NativeType::Double => CqlType::Double,
-        NativeType::Duration => CqlType::Duration,
-        NativeType::Float => CqlType::Float,
-        NativeType::Inet => CqlType::Inet,
-        NativeType::Int => CqlType::Int,
-        NativeType::Smallint => CqlType::SmallInt,
-        NativeType::Text | NativeType::Varchar => CqlType::Text,
-        NativeType::Time => CqlType::Time,
-        NativeType::Timestamp => CqlType::Timestamp,
-        NativeType::Timeuuid => CqlType::TimeUuid,
-        NativeType::Tinyint => CqlType::TinyInt,
-        NativeType::Uuid => CqlType::Uuid,
-        NativeType::Varint => CqlType::Varint,
     }
 }
 

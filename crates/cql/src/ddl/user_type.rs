@@ -161,6 +161,8 @@ fn with_user_type(keyspace: &KeyspaceMetadata, udt: UserType) -> KeyspaceMetadat
         }
     }
     after.user_types.insert(udt.name.clone(), udt);
+    after.functions.clear();
+    after.read_functions();
     after
 }
 

@@ -6,24 +6,26 @@
 
 use schema::{KeyspaceMetadata, Schema, system};
 
+use super::{DdlContext, view};
 use crate::ast::Statement;
 
 const MORE_COPIES: &str =
     "When increasing replication factor you need to run a full (-full) repair to distribute the data.";
 
-/// The warnings for a statement that has turned `before` into `after`, in a cluster of one node a
-/// datacenter.
-pub fn warnings(statement: &Statement<'_>, before: &Schema, after: &Schema) -> Vec<String> {
+/// The warnings for a statement that has turned `before` into `after`.
+pub fn warnings(statement: &Statement<'_>, context: &DdlContext, before: &Schema, after: &Schema) -> Vec<String> {
     match statement {
         Statement::CreateKeyspace(create) => {
-            after.keyspace(create.name.as_str()).map(|keyspace| too_many_copies(keyspace)).unwrap_or_default()
+            let keyspace = after.keyspace(create.name.as_str());
+            keyspace.map(|keyspace| too_many_copies(keyspace, context)).unwrap_or_default()
         }
+        Statement::CreateView(_) if before.keyspaces != after.keyspaces => vec![view::USAGE_WARNING.to_owned()],
         Statement::AlterKeyspace(alter) => {
             let name = alter.name.as_str();
             let (Some(old), Some(new)) = (before.keyspace(name), after.keyspace(name)) else {
                 return Vec::new();
             };
-            let mut warnings = too_many_copies(new);
+            let mut warnings = too_many_copies(new, context);
             if old.replication.factor() < new.replication.factor() {
                 warnings.push(MORE_COPIES.to_owned());
             }
@@ -33,18 +35,22 @@ pub fn warnings(statement: &Statement<'_>, before: &Schema, after: &Schema) -> V
     }
 }
 
-/// More copies than nodes.
-fn too_many_copies(keyspace: &KeyspaceMetadata) -> Vec<String> {
+/// More copies than nodes: than all of them with SimpleStrategy, else than those of the datacenter.
+fn too_many_copies(keyspace: &KeyspaceMetadata, context: &DdlContext) -> Vec<String> {
     if system::is_system_keyspace(&keyspace.name) {
         return Vec::new();
     }
     let simple = keyspace.replication.short_class() == "SimpleStrategy";
     let mut warnings = Vec::new();
     for (key, factor) in &keyspace.replication.options {
-        if factor.parse::<u32>().is_ok_and(|copies| copies > 1) {
-            let place = if simple { String::new() } else { format!(" for datacenter {key}") };
+        let (nodes, place) = match simple {
+            true => (context.datacenters.values().sum(), String::new()),
+            false => (context.datacenters.get(key).copied().unwrap_or(0), format!(" for datacenter {key}")),
+        };
+        // no node at all is known where a schema is read outside of a ring
+        if nodes > 0 && factor.parse::<usize>().is_ok_and(|copies| copies > nodes) {
             warnings.push(format!(
-                "Your replication factor {factor} for keyspace {} is higher than the number of nodes 1{place}",
+                "Your replication factor {factor} for keyspace {} is higher than the number of nodes {nodes}{place}",
                 keyspace.name
             ));
         }

@@ -5,7 +5,10 @@
 
 use std::sync::Arc;
 
-use schema::{IndexMetadata, KeyspaceMetadata, Schema, TableKind, TableMetadata, ViewDefinition, describe, system};
+use schema::{
+    AggregateMetadata, FunctionMetadata, IndexMetadata, KeyspaceMetadata, Schema, TableKind, TableMetadata,
+    ViewDefinition, describe, system,
+};
 use types::UserType;
 use types::ident::maybe_quote;
 
@@ -17,6 +20,8 @@ pub(super) enum Element<'a> {
     Keyspace(&'a KeyspaceMetadata),
     Table(&'a TableMetadata),
     Type(Arc<UserType>),
+    Function(&'a FunctionMetadata),
+    Aggregate(&'a AggregateMetadata),
     Index(&'a TableMetadata, &'a IndexMetadata),
     View(&'a TableMetadata, &'a ViewDefinition),
 }
@@ -27,6 +32,8 @@ impl Element<'_> {
             Element::Keyspace(keyspace) => &keyspace.name,
             Element::Table(table) | Element::Index(table, _) | Element::View(table, _) => &table.keyspace,
             Element::Type(udt) => &udt.keyspace,
+            Element::Function(function) => &function.keyspace,
+            Element::Aggregate(aggregate) => &aggregate.keyspace,
         }
     }
 
@@ -35,6 +42,8 @@ impl Element<'_> {
             Element::Keyspace(_) => "keyspace",
             Element::Table(_) => "table",
             Element::Type(_) => "type",
+            Element::Function(_) => "function",
+            Element::Aggregate(_) => "aggregate",
             Element::Index(..) => "index",
             Element::View(..) => "materialized_view",
         }
@@ -45,6 +54,8 @@ impl Element<'_> {
             Element::Keyspace(keyspace) => &keyspace.name,
             Element::Table(table) | Element::View(table, _) => &table.name,
             Element::Type(udt) => &udt.name,
+            Element::Function(function) => &function.name,
+            Element::Aggregate(aggregate) => &aggregate.name,
             Element::Index(_, index) => &index.name,
         }
     }
@@ -54,14 +65,26 @@ impl Element<'_> {
             Element::Keyspace(keyspace) => describe::keyspace(keyspace),
             Element::Table(table) => describe::table(table, internals),
             Element::Type(udt) => describe::user_type(udt),
+            Element::Function(function) => function.describe(),
+            Element::Aggregate(aggregate) => aggregate.describe(),
             Element::Index(table, index) => describe::index(table, index),
             Element::View(table, view) => describe::view(table, view, internals),
         }
     }
 
+    /// The name; of functions with the types of their arguments.
+    fn shown_name(&self) -> String {
+        use schema::function::shown_name;
+        match self {
+            Element::Function(function) => shown_name(&function.name, function.arguments.iter().map(|(_, ty)| ty)),
+            Element::Aggregate(aggregate) => shown_name(&aggregate.name, &aggregate.arguments),
+            _ => maybe_quote(self.name()),
+        }
+    }
+
     /// The values of its row.
     pub fn row(&self, with_statement: bool, internals: bool) -> Vec<Vec<u8>> {
-        let mut row = vec![maybe_quote(self.keyspace()), self.kind().to_owned(), maybe_quote(self.name())];
+        let mut row = vec![maybe_quote(self.keyspace()), self.kind().to_owned(), self.shown_name()];
         if with_statement {
             row.push(self.create_statement(internals));
         }
@@ -80,8 +103,8 @@ pub(super) fn of<'a>(target: &DescribeTarget<'_>, current: Option<&str>, schema:
         DescribeTarget::Types => list(current, schema, |keyspace| {
             sorted(keyspace.user_types.values().map(|udt| Element::Type(Arc::clone(udt))).collect())
         }),
-        // There are none yet.
-        DescribeTarget::Functions | DescribeTarget::Aggregates => list(current, schema, |_| Vec::new()),
+        DescribeTarget::Functions => list(current, schema, functions),
+        DescribeTarget::Aggregates => list(current, schema, aggregates),
         DescribeTarget::Schema { full } => {
             let keyspaces = keyspaces(schema).into_iter();
             let shown = keyspaces.filter(|keyspace| *full || !system::is_system_keyspace(&keyspace.name));
@@ -128,8 +151,14 @@ fn named<'a>(
             Some(view) => Ok(vec![view]),
             None => missing("Materialized view"),
         },
-        DescribeTarget::Function(_) => missing("User defined function"),
-        _ => missing("User defined aggregate"),
+        DescribeTarget::Function(_) => {
+            let all: Vec<_> = functions(keyspace).into_iter().filter(|element| element.name() == name).collect();
+            if all.is_empty() { missing("User defined function") } else { Ok(all) }
+        }
+        _ => {
+            let all: Vec<_> = aggregates(keyspace).into_iter().filter(|element| element.name() == name).collect();
+            if all.is_empty() { missing("User defined aggregate") } else { Ok(all) }
+        }
     }
 }
 
@@ -203,6 +232,14 @@ fn tables(keyspace: &KeyspaceMetadata) -> Vec<Element<'_>> {
     sorted(tables.map(|table| Element::Table(table)).collect())
 }
 
+fn functions(keyspace: &KeyspaceMetadata) -> Vec<Element<'_>> {
+    sorted(keyspace.functions.values().map(|function| Element::Function(function)).collect())
+}
+
+fn aggregates(keyspace: &KeyspaceMetadata) -> Vec<Element<'_>> {
+    sorted(keyspace.aggregates.values().map(|aggregate| Element::Aggregate(aggregate)).collect())
+}
+
 fn view_element(table: &TableMetadata) -> Option<Element<'_>> {
     table.view.as_ref().map(|view| Element::View(table, view))
 }
@@ -219,6 +256,8 @@ fn table_elements<'a>(keyspace: &'a KeyspaceMetadata, table: &'a TableMetadata) 
 fn keyspace_elements(keyspace: &KeyspaceMetadata) -> Vec<Element<'_>> {
     let mut elements = vec![Element::Keyspace(keyspace)];
     elements.extend(describe::types_by_dependency(keyspace).into_iter().map(Element::Type));
+    elements.extend(functions(keyspace));
+    elements.extend(aggregates(keyspace));
     for table in tables(keyspace) {
         if let Element::Table(table) = table {
             elements.extend(table_elements(keyspace, table));

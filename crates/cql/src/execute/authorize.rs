@@ -4,7 +4,7 @@
 
 use schema::Schema;
 
-use crate::ast::{self, Permission, QualifiedName, Statement};
+use crate::ast::{self, Permission, QualifiedName, Statement, TypeName};
 use crate::auth::{Access, Resource, check_changeable};
 use crate::context::NO_KEYSPACE;
 use crate::coordinator::Coordinator;
@@ -21,10 +21,12 @@ pub(super) fn statement<C: Coordinator>(
     client: &ClientState,
     coordinator: &C,
 ) -> Result<(), CqlError> {
-    match &client.access {
-        Some(access) => of_plan(&prepared.plan, access, coordinator),
-        None => Ok(()),
-    }
+    let Some(access) = &client.access else { return Ok(()) };
+    of_plan(&prepared.plan, access, coordinator)?;
+    prepared.functions.iter().try_for_each(|function| {
+        let resource = Resource::function(function.keyspace(), function.name(), &function.arguments);
+        access.check(Permission::Execute, &resource)
+    })
 }
 
 fn of_plan<C: Coordinator>(plan: &Plan, access: &Access, coordinator: &C) -> Result<(), CqlError> {
@@ -102,8 +104,25 @@ pub(super) fn change(
         Statement::CreateType(create) => here.all_tables(Permission::Create, &create.name),
         Statement::AlterType(alter) => here.all_tables(Permission::Alter, &alter.name),
         Statement::DropType(drop) => here.all_tables(Permission::Drop, &drop.name),
+        Statement::CreateFunction(create) => {
+            here.create_function(&create.name, create.arguments.iter().map(|(_, ty)| ty), create.or_replace, schema)
+        }
+        Statement::CreateAggregate(create) => {
+            here.create_function(&create.name, create.arguments.iter(), create.or_replace, schema)?;
+            let keyspace = here.keyspace_of(&create.name)?;
+            let state: Vec<_> = std::iter::once(&create.state_type).chain(&create.arguments).collect();
+            here.execute(keyspace, create.state_function.as_str(), &state, schema)?;
+            match &create.final_function {
+                Some(last) => here.execute(keyspace, last.as_str(), &[&create.state_type], schema),
+                None => Ok(()),
+            }
+        }
+        Statement::DropFunction(drop) | Statement::DropAggregate(drop) => here.drop_function(drop, schema),
         Statement::CreateIndex(create) => here.table(Permission::Alter, &create.table),
         Statement::DropIndex(drop) => here.index(&drop.name, schema),
+        Statement::CreateView(create) => here.table(Permission::Alter, &create.base),
+        Statement::AlterView(alter) => here.view(&alter.name, schema),
+        Statement::DropView(drop) => here.view(&drop.name, schema),
         Statement::CreateTrigger(_) => {
             superusers(access, "Only superusers are allowed to perform CREATE TRIGGER queries")
         }
@@ -116,6 +135,11 @@ pub(super) fn change(
 
 fn superusers(access: &Access, message: &str) -> Result<(), CqlError> {
     if access.is_super { Ok(()) } else { Err(CqlError::Unauthorized(message.to_owned())) }
+}
+
+/// A type without what may be left out where functions are named: tuples are always frozen.
+fn bare(ty: &str) -> String {
+    ty.replace("frozen<", "").replace('>', "")
 }
 
 struct Asked<'a> {
@@ -144,6 +168,69 @@ impl Asked<'_> {
             Some(table) => self.check(Permission::Alter, Resource::Table(keyspace.to_owned(), table.name.clone())),
             None => Ok(()),
         }
+    }
+
+    /// A view is changed by whoever may change its base.
+    fn view(&self, name: &QualifiedName<'_>, schema: &Schema) -> Result<(), CqlError> {
+        let keyspace = self.keyspace_of(name)?;
+        match schema.table(keyspace, name.name.as_str()).and_then(|table| table.view.as_ref()) {
+            Some(view) => self.check(Permission::Alter, Resource::Table(keyspace.to_owned(), view.base_name.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the schema has a function or aggregate with arguments of these types.
+    fn function(&self, keyspace: &str, name: &str, types: &[&TypeName<'_>], schema: &Schema) -> Option<Resource> {
+        let found = schema.keyspace(keyspace)?;
+        let wanted: Vec<String> = types.iter().map(|ty| bare(&ty.to_string())).collect();
+        let is_it =
+            |key: &schema::FunctionKey| key.0 == name && key.1.iter().map(|ty| bare(ty)).eq(wanted.iter().cloned());
+        if let Some((_, function)) = found.functions.iter().find(|(key, _)| is_it(key)) {
+            return Some(Resource::function(keyspace, name, function.arguments.iter().map(|(_, ty)| ty)));
+        }
+        let (_, aggregate) = found.aggregates.iter().find(|(key, _)| is_it(key))?;
+        Some(Resource::function(keyspace, name, &aggregate.arguments))
+    }
+
+    fn create_function<'t>(
+        &self,
+        name: &QualifiedName<'_>,
+        types: impl Iterator<Item = &'t TypeName<'t>>,
+        or_replace: bool,
+        schema: &Schema,
+    ) -> Result<(), CqlError> {
+        let keyspace = self.keyspace_of(name)?;
+        let types: Vec<_> = types.collect();
+        match self.function(keyspace, name.name.as_str(), &types, schema).filter(|_| or_replace) {
+            Some(function) => self.check(Permission::Alter, function),
+            None => self.check(Permission::Create, Resource::KeyspaceFunctions(keyspace.to_owned())),
+        }
+    }
+
+    fn execute(&self, keyspace: &str, name: &str, types: &[&TypeName<'_>], schema: &Schema) -> Result<(), CqlError> {
+        match self.function(keyspace, name, types, schema) {
+            Some(function) => self.check(Permission::Execute, function),
+            None => Ok(()),
+        }
+    }
+
+    fn drop_function(&self, drop: &ast::DropFunction<'_>, schema: &Schema) -> Result<(), CqlError> {
+        let (keyspace, name) = (self.keyspace_of(&drop.name)?, drop.name.name.as_str());
+        let Some(found) = schema.keyspace(keyspace) else { return Ok(()) };
+        let wanted: Option<Vec<String>> =
+            drop.arguments.as_ref().map(|types| types.iter().map(|ty| bare(&ty.to_string())).collect());
+        let matches = |key: &schema::FunctionKey| {
+            key.0 == name
+                && wanted.as_ref().is_none_or(|types| key.1.iter().map(|ty| bare(ty)).eq(types.iter().cloned()))
+        };
+        for (_, function) in found.functions.iter().filter(|(key, _)| matches(key)) {
+            let types = function.arguments.iter().map(|(_, ty)| ty);
+            self.check(Permission::Drop, Resource::function(keyspace, name, types))?;
+        }
+        for (_, aggregate) in found.aggregates.iter().filter(|(key, _)| matches(key)) {
+            self.check(Permission::Drop, Resource::function(keyspace, name, &aggregate.arguments))?;
+        }
+        Ok(())
     }
 
     fn keyspace_of<'n>(&'n self, name: &'n ast::QualifiedName<'_>) -> Result<&'n str, CqlError> {

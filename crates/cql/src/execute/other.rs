@@ -47,6 +47,7 @@ pub(super) async fn execute<C: Coordinator>(
         now_micros: coordinator.now_micros(),
         new_table_id: TableId(coordinator.next_timeuuid()),
         datacenters: cluster.data_centers,
+        moving: cluster.moving,
         default_index: cluster.default_index,
         default_compaction: cluster.default_compaction,
         restoring: false,
@@ -69,7 +70,7 @@ pub(super) async fn execute<C: Coordinator>(
     // the change was not refused, so the guardrails have nothing but warnings left
     let mut warnings = ddl::guard(statement, &context, &before, &after).unwrap_or_default();
     if event.is_some() || !matches!(statement, Statement::CreateKeyspace(_)) {
-        warnings.extend(ddl::warnings(statement, &before, &after));
+        warnings.extend(ddl::warnings(statement, &context, &before, &after));
     }
     warnings.extend(followed);
     warnings.extend(disagreement);
@@ -144,6 +145,13 @@ fn resources_of(event: &SchemaEvent, before: &Schema) -> Vec<Resource> {
         }
         // a change of an index is an update of its table
         SchemaTarget::Table => vec![Resource::Table(keyspace.clone(), name.clone())],
-        _ => Vec::new(),
+        SchemaTarget::Function | SchemaTarget::Aggregate => {
+            let known = before.keyspace(keyspace);
+            let find = |name: &str| known.and_then(|keyspace| keyspace.user_types.get(name).cloned());
+            let types: Option<Vec<_>> =
+                event.argument_types.iter().map(|text| schema::type_text::parse(text, &find)).collect();
+            types.into_iter().map(|types| Resource::function(keyspace, name, &types)).collect()
+        }
+        SchemaTarget::Type => Vec::new(),
     }
 }

@@ -1,5 +1,6 @@
 //! The way to the rows of a SELECT: path, slices, consistency, filters, order, limits, page.
 
+use rows::report::ReplicaReport;
 use rows::{PartitionRange, ReadCommand};
 
 use super::table::{Lines, shortened};
@@ -110,6 +111,7 @@ pub(super) fn tell(
     if let Some(read) = read {
         let block_for = u64::from(read.report.block_for);
         lines.add("access", &table, "replicas", block_for, &format!("consistency {}", read.consistency.name()));
+        replicas(lines, &read.report.replicas);
     }
     for filter in &plan.restrictions.filters {
         let text = shortened(&filter.text(bindings)?, FILTER_MAX);
@@ -122,6 +124,24 @@ pub(super) fn tell(
     }
     order(lines, plan);
     limits(lines, plan, told, bindings)
+}
+
+/// The replicas of a read among several nodes, and their answers.
+fn replicas(lines: &mut Lines, replicas: &[ReplicaReport]) {
+    for replica in replicas {
+        let whose = if replica.is_local { "this node" } else { "another node" };
+        let add = |lines: &mut Lines, figure: &str, value: u64, detail: &str| {
+            lines.add_some("replica", &replica.address, figure, value, detail);
+        };
+        add(lines, "data", replica.data, whose);
+        add(lines, "digest", replica.digest, whose);
+        add(lines, "spare", replica.spare, "asked where another one fails or is late");
+        let Some(answers) = replica.answers else { continue };
+        add(lines, "answers", answers.count, "that came");
+        add(lines, "failures", answers.failed, "or answers that did not come in time");
+        add(lines, "answer us", answers.micros_max, "from the request to the slowest answer");
+        add(lines, "answer bytes", answers.bytes, "of data; digests count for none");
+    }
 }
 
 fn order(lines: &mut Lines, plan: &SelectPlan) {

@@ -25,6 +25,8 @@ pub(crate) enum AggregateKind {
     Sum,
     /// `avg(x)`
     Avg,
+    /// A user-defined aggregate.
+    User,
 }
 
 /// Declares them.

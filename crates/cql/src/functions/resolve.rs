@@ -36,14 +36,25 @@ pub(crate) fn resolve(
     arguments: &[&dyn Argument],
     receiver: Option<&CqlType>,
 ) -> Result<Option<Arc<Function>>, CqlError> {
-    if keyspace.is_some_and(|keyspace| keyspace != "system") {
-        return Ok(None);
+    let mut candidates = super::user::candidates(scope.schema, keyspace.unwrap_or(scope.keyspace), name);
+    let has_native = keyspace.is_none_or(|keyspace| keyspace == "system");
+    if has_native && let Some(function) = made(scope, name, arguments, receiver)? {
+        if candidates.is_empty() {
+            check(&function, arguments)?;
+            return Ok(Some(Arc::new(function)));
+        }
+        candidates.push(Arc::new(function));
     }
-    if let Some(function) = made(scope, name, arguments, receiver)? {
-        check(&function, arguments)?;
-        return Ok(Some(Arc::new(function)));
-    }
-    match TABLE.functions(name) {
+    let native = if has_native { TABLE.functions(name) } else { &[] };
+    // native functions are by far the most common: their list is used as it is
+    let all = match candidates.is_empty() {
+        true => native,
+        false => {
+            candidates.extend_from_slice(native);
+            &candidates
+        }
+    };
+    match all {
         [] => Ok(None),
         [only] => {
             check(only, arguments)?;
@@ -51,7 +62,7 @@ pub(crate) fn resolve(
         }
         candidates => {
             let shown = match keyspace {
-                Some(_) => format!("system.{name}"),
+                Some(keyspace) => format!("{keyspace}.{name}"),
                 None => name.to_owned(),
             };
             best(&shown, name, candidates, arguments, receiver).map(Some)

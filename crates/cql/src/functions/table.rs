@@ -8,7 +8,6 @@ use std::sync::{Arc, LazyLock};
 
 use super::factory::Factory;
 use super::{Function, aggregates, blobs, casts, collections, json, masking, math, operations, time, uuids, vectors};
-use crate::error::CqlError;
 
 /// The functions.
 #[derive(Default)]
@@ -72,12 +71,4 @@ impl Table {
     pub fn factories(&self) -> impl Iterator<Item = &Factory> {
         self.factories.values()
     }
-}
-
-/// The error for CREATE FUNCTION and its relatives.
-pub(crate) fn user_functions_are_refused(statement: &str) -> CqlError {
-    CqlError::invalid(format!(
-        "{statement} is not supported by this version of Helenus: user-defined functions and aggregates are code in Java, for \
-         which there is no virtual machine here. The native functions are all there"
-    ))
 }

@@ -73,12 +73,7 @@ impl<'a> Parser<'a> {
     fn selected_product(&mut self) -> Result<Selectable<'a>> {
         let mut left = self.selected_group()?;
         loop {
-            let operator = match self.token.kind {
-                Kind::Star => Arithmetic::Multiply,
-                Kind::Slash => Arithmetic::Divide,
-                Kind::Percent => Arithmetic::Modulo,
-                _ => return Ok(left),
-            };
+            let Some(operator) = self.product_operator() else { return Ok(left) };
             self.advance()?;
             self.link()?;
             let right = self.selected_group()?;

@@ -43,16 +43,21 @@ impl<'a> Parser<'a> {
     fn multiplication(&mut self) -> Result<Term<'a>> {
         let mut left = self.signed()?;
         loop {
-            let operator = match self.token.kind {
-                Kind::Star => Arithmetic::Multiply,
-                Kind::Slash => Arithmetic::Divide,
-                Kind::Percent => Arithmetic::Modulo,
-                _ => return Ok(left),
-            };
+            let Some(operator) = self.product_operator() else { return Ok(left) };
             self.advance()?;
             self.link()?;
             let right = self.signed()?;
             left = Term::Operation(Box::new(left), operator, Box::new(right));
+        }
+    }
+
+    /// The current token as an operator between the factors of a product.
+    pub(super) fn product_operator(&self) -> Option<Arithmetic> {
+        match self.token.kind {
+            Kind::Star => Some(Arithmetic::Multiply),
+            Kind::Slash => Some(Arithmetic::Divide),
+            Kind::Percent => Some(Arithmetic::Modulo),
+            _ => None,
         }
     }
 

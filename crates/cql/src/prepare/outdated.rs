@@ -14,7 +14,7 @@ impl Prepared {
     /// A table of the statement was dropped or altered since the statement was prepared: clients
     /// that hold its id may know other columns than it has now.
     pub fn is_outdated(&self, now: &Schema) -> bool {
-        self.plan.is_outdated(now)
+        self.plan.is_outdated(now) || self.functions.iter().any(|function| !function.is_current(now))
     }
 }
 

@@ -3,6 +3,8 @@
 //! Agrees with `org.apache.cassandra.cql3.restrictions.StatementRestrictions`, its messages
 //! included.
 
+use schema::index::attached::TextForm;
+use schema::index::definition::text_form;
 use schema::{ColumnKind, ColumnMetadata, TableMetadata};
 
 use super::filter::FilterTest;
@@ -355,7 +357,7 @@ impl<'t> Builder<'t> {
             );
         }
         let lacks_allow_filtering = needs_filtering && !self.filters_freely();
-        Ok(Restrictions {
+        let restrictions = Restrictions {
             partition,
             key_tokens: self.token,
             clustering,
@@ -369,7 +371,9 @@ impl<'t> Builder<'t> {
             only_static_filters,
             indexes: candidates,
             uses_index: uses,
-        })
+        };
+        restrictions.assert_sound(self.table);
+        Ok(restrictions)
     }
 
     /// Filtering needs no ALLOW FILTERING: most virtual tables are filtered implicitly, and an
@@ -442,7 +446,7 @@ impl<'t> Builder<'t> {
                 }
                 Some(KeyPart::Contains(tests)) => tests,
             };
-            filters.extend(tests.into_iter().map(|test| filter_of(column, test)));
+            filters.extend(tests.into_iter().map(|test| filter_of(table, column, test)));
         }
         Ok(match self.token.take() {
             None => PartitionRestriction::All,
@@ -497,7 +501,7 @@ impl<'t> Builder<'t> {
             clustering_filters(table, restriction, filters)?;
         }
         for (position, test) in std::mem::take(&mut self.clustering_contains) {
-            filters.push(filter_of(&table.clustering[position], test));
+            filters.push(filter_of(table, &table.clustering[position], test));
         }
         Ok(leading)
     }
@@ -541,14 +545,15 @@ impl<'t> Builder<'t> {
             return invalid(REQUIRES_ALLOW_FILTERING.into());
         }
         for (column, test) in std::mem::take(&mut self.others) {
-            filters.push(filter_of(column, test));
+            filters.push(filter_of(self.table, column, test));
         }
         Ok(())
     }
 }
 
-fn filter_of(column: &ColumnMetadata, test: FilterTest) -> Filter {
-    Filter { name: column.name.clone(), column: Column::of(column), test }
+fn filter_of(table: &TableMetadata, column: &ColumnMetadata, test: FilterTest) -> Filter {
+    let form = text_form(table, column).unwrap_or(TextForm::PLAIN);
+    Filter { name: column.name.clone(), column: Column::of(column), test, form }
 }
 
 fn clustering_filters(
@@ -560,7 +565,7 @@ fn clustering_filters(
     match restriction.test {
         ClusteringTest::Eq(RowTerm::Columns(terms)) => {
             for (at, term) in terms.into_iter().enumerate() {
-                filters.push(filter_of(column(at), FilterTest::Compare(Operator::Eq, term)));
+                filters.push(filter_of(table, column(at), FilterTest::Compare(Operator::Eq, term)));
             }
         }
         ClusteringTest::Eq(RowTerm::Tuple(_)) => return Err(CqlError::unsupported("Filtering by a bound tuple is")),
@@ -568,14 +573,14 @@ fn clustering_filters(
             return invalid("Multicolumn IN filters are not supported".into());
         }
         ClusteringTest::In(RowTerms::Bind(term)) => {
-            filters.push(filter_of(column(0), FilterTest::In(InTerms::Bind(term))));
+            filters.push(filter_of(table, column(0), FilterTest::In(InTerms::Bind(term))));
         }
         ClusteringTest::In(RowTerms::List(rows)) => {
             let terms = rows.into_iter().filter_map(|row| match row {
                 RowTerm::Columns(mut terms) => terms.pop(),
                 RowTerm::Tuple(_) => None,
             });
-            filters.push(filter_of(column(0), FilterTest::In(InTerms::List(terms.collect()))));
+            filters.push(filter_of(table, column(0), FilterTest::In(InTerms::List(terms.collect()))));
         }
         ClusteringTest::Slice { .. } if restriction.multi => {
             return invalid("Multi-column slice restrictions cannot be used for filtering.".into());
@@ -587,7 +592,7 @@ fn clustering_filters(
                     && let Some(term) = terms.pop()
                 {
                     let operator = if inclusive { closed } else { open };
-                    filters.push(filter_of(column(0), FilterTest::Compare(operator, term)));
+                    filters.push(filter_of(table, column(0), FilterTest::Compare(operator, term)));
                 }
             }
         }

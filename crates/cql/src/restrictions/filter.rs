@@ -6,6 +6,7 @@ use bytes::Bytes;
 use rows::Expression;
 use rows::filter::Operator as Number;
 use schema::TableMetadata;
+use schema::index::attached::TextForm;
 use types::CqlType;
 
 use super::{InTerms, in_values};
@@ -29,6 +30,8 @@ pub(crate) struct Filter {
     pub column: Column,
     /// The comparison.
     pub test: FilterTest,
+    /// The form in which text is compared: that of a storage-attached index on the column.
+    pub form: TextForm,
 }
 
 /// The comparison of a filter.
@@ -51,6 +54,7 @@ pub(crate) enum FilterTest {
 pub(crate) struct BoundFilter {
     column: Column,
     test: BoundTest,
+    form: TextForm,
 }
 
 #[derive(Clone, Debug)]
@@ -84,7 +88,7 @@ impl Filter {
             FilterTest::ContainsKey(term) => BoundTest::ContainsKey(value(term)?),
             FilterTest::Entry(key, term) => BoundTest::Entry(entry(key, "key")?, entry(term, "value")?),
         };
-        Ok(BoundFilter { column: self.column.clone(), test })
+        Ok(BoundFilter { column: self.column.clone(), test, form: self.form })
     }
 }
 
@@ -106,6 +110,17 @@ impl BoundFilter {
     /// The column has the same value for all rows of a partition.
     pub fn is_of_partition(&self) -> bool {
         matches!(self.column, Column::PartitionKey { .. } | Column::Static { .. })
+    }
+
+    /// The filter with text compared as it is, whatever an index on the column says: in the WHERE
+    /// of a view.
+    pub fn plain(self) -> Self {
+        Self { form: TextForm::PLAIN, ..self }
+    }
+
+    /// The column is in the key of the table.
+    pub fn is_of_key(&self) -> bool {
+        matches!(self.column, Column::PartitionKey { .. } | Column::Clustering { .. })
     }
 
     /// The filter as other nodes are told of it. None: a message has no form for it.
@@ -135,6 +150,9 @@ impl BoundFilter {
     pub fn holds(&self, row: &RowView<'_>) -> bool {
         let Some(found) = row.value(&self.column) else { return false };
         let ty = self.column.ty();
+        if !self.form.case_sensitive {
+            return self.holds_folded(&found);
+        }
         match &self.test {
             BoundTest::Compare(operator, value) => {
                 let order = types::compare(ty, &found, value);
@@ -161,6 +179,49 @@ impl BoundFilter {
                 }
                 _ => false,
             },
+        }
+    }
+}
+
+impl BoundFilter {
+    /// As `holds`, for text of which upper and lower case count as the same. All of a value is
+    /// folded: a collection of text by its elements, whose lengths may change.
+    fn holds_folded(&self, found: &Bytes) -> bool {
+        let fold = |value: &Bytes| Bytes::from(self.form.apply(value).into_owned());
+        let equals = |ty: &CqlType, found: &Bytes, value: &Bytes| match ty {
+            CqlType::Text | CqlType::Ascii => fold(found) == fold(value),
+            ty => types::compare(ty, found, value).is_eq(),
+        };
+        let entries = || values::split_map(found).unwrap_or_default();
+        match (&self.test, self.column.ty()) {
+            (BoundTest::Compare(operator, value), CqlType::Text | CqlType::Ascii) => {
+                let order = fold(found).cmp(&fold(value));
+                match operator {
+                    Operator::Eq => order.is_eq(),
+                    Operator::Lt => order.is_lt(),
+                    Operator::Lte => order.is_le(),
+                    Operator::Gt => order.is_gt(),
+                    Operator::Gte => order.is_ge(),
+                    Operator::Neq => order.is_ne(),
+                    Operator::Like | Operator::Contains | Operator::ContainsKey => false,
+                }
+            }
+            (BoundTest::In(values), ty) => values.iter().any(|value| equals(ty, found, value)),
+            (BoundTest::Contains(value), CqlType::List { element, .. } | CqlType::Set { element, .. }) => {
+                let elements = values::split_list(found).unwrap_or_default();
+                elements.iter().any(|found| equals(element, found, value))
+            }
+            (BoundTest::Contains(value), CqlType::Map { value: ty, .. }) => {
+                entries().iter().any(|(_, found)| equals(ty, found, value))
+            }
+            (BoundTest::ContainsKey(key), CqlType::Map { key: ty, .. }) => {
+                entries().iter().any(|(found, _)| equals(ty, found, key))
+            }
+            (BoundTest::Entry(key, value), CqlType::Map { key: key_type, value: value_type, .. }) => {
+                entries().iter().any(|(k, v)| equals(key_type, k, key) && equals(value_type, v, value))
+            }
+            (BoundTest::Compare(Operator::Eq, value), ty) => equals(ty, found, value),
+            _ => false,
         }
     }
 }

@@ -1,15 +1,15 @@
 //! The secondary indexes that can answer a WHERE, and whether the rows they find have to be
 //! filtered.
 //!
-//! An index answers one restriction. The others filter the rows that the index finds, which needs
-//! ALLOW FILTERING. The read command names all indexes that could answer; the replica uses the most
-//! selective. Agrees with the use of `hasSupportingIndex`, `needsFiltering` and
-//! `usesSecondaryIndexing` in
+//! A legacy index answers one restriction. The others filter the rows that the index finds, which
+//! needs ALLOW FILTERING. Storage-attached indexes answer any number of restrictions together. The
+//! read command names all indexes that could answer; the replica uses what pays. Agrees with the
+//! use of `hasSupportingIndex`, `needsFiltering` and `usesSecondaryIndexing` in
 //! `org.apache.cassandra.cql3.restrictions.{StatementRestrictions,IndexRestrictions}`.
 
 use std::sync::Arc;
 
-use rows::IndexSearch;
+use rows::{IndexSearch, SearchOperator};
 use schema::index::definition::{IndexDefinition, IndexOperator};
 use schema::{ColumnMetadata, TableMetadata};
 
@@ -31,6 +31,9 @@ const VALUE_SIZE_MAX: usize = u16::MAX as usize;
 pub(crate) struct IndexCandidate {
     name: Arc<str>,
     column: String,
+    /// The index is storage-attached.
+    is_attached: bool,
+    operator: SearchOperator,
     value: Term,
     /// For an index on the entries of a map: the key of the entry, whose value is `value`.
     entry_key: Option<Term>,
@@ -51,7 +54,7 @@ impl IndexCandidate {
         if value.len() > VALUE_SIZE_MAX {
             return Err(CqlError::invalid("Index expression values may not be larger than 64K"));
         }
-        Ok(IndexSearch { name: Arc::clone(&self.name), value })
+        Ok(IndexSearch { name: Arc::clone(&self.name), operator: self.operator, value })
     }
 }
 
@@ -66,9 +69,21 @@ enum Part {
 struct Restricted {
     part: Part,
     candidates: Vec<IndexCandidate>,
-    /// An index cannot answer the restriction alone: it is several CONTAINS on one column, or a
-    /// comparison of several columns.
+    /// No index can answer the restriction alone: it is a comparison of several columns.
     always_filters: bool,
+    /// It has several conditions on one column, which a legacy index cannot answer alone.
+    is_repeated: bool,
+}
+
+impl Restricted {
+    fn new(part: Part, candidates: Vec<IndexCandidate>) -> Self {
+        Self { part, candidates, always_filters: false, is_repeated: false }
+    }
+
+    /// Whether one of the storage-attached indexes answers the restriction.
+    fn is_answered_by_attached(&self) -> bool {
+        !self.always_filters && self.candidates.iter().any(|candidate| candidate.is_attached)
+    }
 }
 
 /// The parts of a WHERE from which the use of indexes is decided.
@@ -126,13 +141,15 @@ pub(super) fn of(clause: &Clause<'_>) -> IndexUse {
     };
     let filters: Vec<&Restricted> = restricted.iter().filter(|one| is_filter(one.part)).collect();
     let is_answered = |definition: &IndexDefinition| {
-        filters
-            .iter()
-            .all(|one| !one.always_filters && one.candidates.iter().any(|candidate| candidate.name == definition.name))
+        filters.iter().all(|one| {
+            let answers = |candidate: &IndexCandidate| candidate.name == definition.name;
+            !one.always_filters && !one.is_repeated && one.candidates.iter().any(answers)
+        })
     };
+    let are_answered = filters.iter().all(|one| one.is_answered_by_attached());
     let must_filter = match filters.is_empty() {
         true => !clause.clustering.is_empty(),
-        false => !definitions.iter().any(is_answered),
+        false => !are_answered && !definitions.iter().any(is_answered),
     };
     let candidates = if uses { filters.iter().flat_map(|one| one.candidates.clone()).collect() } else { Vec::new() };
     let key_in = clause.keys.iter().flatten().any(|key| matches!(key, KeyPart::In(_)));
@@ -153,41 +170,79 @@ fn has_gap(clustering: &[ClusteringRestriction]) -> bool {
     false
 }
 
+/// The condition that an index has to answer, and the search in it.
+type Operators = (IndexOperator, SearchOperator);
+
+const EQUAL: Operators = (IndexOperator::Eq, SearchOperator::Eq);
+
+/// A comparison as indexes know it; None: no index answers it.
+fn comparison(operator: Operator) -> Option<Operators> {
+    Some(match operator {
+        Operator::Eq => EQUAL,
+        Operator::Gt => (IndexOperator::Range, SearchOperator::Gt),
+        Operator::Gte => (IndexOperator::Range, SearchOperator::Gte),
+        Operator::Lt => (IndexOperator::Range, SearchOperator::Lt),
+        Operator::Lte => (IndexOperator::Range, SearchOperator::Lte),
+        Operator::Neq | Operator::Like | Operator::Contains | Operator::ContainsKey => return None,
+    })
+}
+
 fn restricted(clause: &Clause<'_>, definitions: &[IndexDefinition]) -> Vec<Restricted> {
-    let answering = |column: &ColumnMetadata, operator: IndexOperator, value: &Term, entry_key: Option<&Term>| {
+    let answering = |column: &ColumnMetadata, (operator, search): Operators, value: &Term, entry_key: Option<&Term>| {
         let can = definitions
             .iter()
             .filter(move |definition| definition.column.name == column.name && definition.supports(operator));
         can.map(|definition| IndexCandidate {
             name: Arc::clone(&definition.name),
             column: column.name.clone(),
+            is_attached: definition.is_attached(),
+            operator: search,
             value: value.clone(),
             entry_key: entry_key.cloned(),
         })
         .collect::<Vec<_>>()
     };
+    let compared = |column: &ColumnMetadata, operator: Operator, term: &Term| {
+        comparison(operator).map(|operators| answering(column, operators, term, None)).unwrap_or_default()
+    };
     let mut found = Vec::new();
     for (key, column) in clause.keys.iter().zip(&clause.table.partition_key) {
         let candidates = match key {
             None => continue,
-            Some(KeyPart::Eq(term)) => answering(column, IndexOperator::Eq, term, None),
+            Some(KeyPart::Eq(term)) => answering(column, EQUAL, term, None),
+            Some(KeyPart::Slice(bounds)) => {
+                bounds.iter().flat_map(|(operator, term)| compared(column, *operator, term)).collect()
+            }
             Some(_) => Vec::new(),
         };
-        found.push(Restricted { part: Part::Key, candidates, always_filters: false });
+        found.push(Restricted::new(Part::Key, candidates));
     }
     for restriction in clause.clustering {
+        let columns = clause.table.clustering.iter().skip(restriction.first);
         let candidates = match &restriction.test {
             ClusteringTest::Eq(RowTerm::Columns(terms)) => {
-                let columns = clause.table.clustering.iter().skip(restriction.first);
-                columns.zip(terms).flat_map(|(column, term)| answering(column, IndexOperator::Eq, term, None)).collect()
+                columns.zip(terms).flat_map(|(column, term)| answering(column, EQUAL, term, None)).collect()
+            }
+            ClusteringTest::Slice { lower, upper } if restriction.width == 1 && !restriction.multi => {
+                let ends = [(lower, Operator::Gt, Operator::Gte), (upper, Operator::Lt, Operator::Lte)];
+                let of_end = |(end, open, closed): (&Option<(RowTerm, bool)>, Operator, Operator)| match end {
+                    Some((RowTerm::Columns(terms), inclusive)) => {
+                        let operator = if *inclusive { closed } else { open };
+                        let pairs = columns.clone().zip(terms);
+                        pairs.flat_map(|(column, term)| compared(column, operator, term)).collect()
+                    }
+                    _ => Vec::new(),
+                };
+                ends.into_iter().flat_map(of_end).collect()
             }
             _ => Vec::new(),
         };
         // an index is on one column, so it cannot answer a comparison of several
-        found.push(Restricted { part: Part::Clustering, candidates, always_filters: restriction.width > 1 });
+        let always_filters = restriction.width > 1;
+        found.push(Restricted { always_filters, ..Restricted::new(Part::Clustering, candidates) });
     }
     if clause.clustering_contains {
-        found.push(Restricted { part: Part::Clustering, candidates: Vec::new(), always_filters: true });
+        found.push(Restricted { always_filters: true, ..Restricted::new(Part::Clustering, Vec::new()) });
     }
     let mut names: Vec<&str> = Vec::new();
     for (column, _) in clause.others {
@@ -197,18 +252,16 @@ fn restricted(clause: &Clause<'_>, definitions: &[IndexDefinition]) -> Vec<Restr
         names.push(&column.name);
         let of_column: Vec<&FilterTest> =
             clause.others.iter().filter(|(other, _)| other.name == column.name).map(|(_, test)| test).collect();
+        let contains = |operator| (operator, SearchOperator::Eq);
         let candidates = of_column.iter().flat_map(|test| match test {
-            FilterTest::Compare(Operator::Eq, term) => answering(column, IndexOperator::Eq, term, None),
-            FilterTest::Contains(term) => answering(column, IndexOperator::Contains, term, None),
-            FilterTest::ContainsKey(term) => answering(column, IndexOperator::ContainsKey, term, None),
-            FilterTest::Entry(key, term) => answering(column, IndexOperator::Eq, term, Some(key)),
-            _ => Vec::new(),
+            FilterTest::Compare(operator, term) => compared(column, *operator, term),
+            FilterTest::Contains(term) => answering(column, contains(IndexOperator::Contains), term, None),
+            FilterTest::ContainsKey(term) => answering(column, contains(IndexOperator::ContainsKey), term, None),
+            FilterTest::Entry(key, term) => answering(column, EQUAL, term, Some(key)),
+            FilterTest::In(_) => Vec::new(),
         });
-        found.push(Restricted {
-            part: Part::Other,
-            candidates: candidates.collect(),
-            always_filters: of_column.len() > 1,
-        });
+        let is_repeated = of_column.len() > 1;
+        found.push(Restricted { is_repeated, ..Restricted::new(Part::Other, candidates.collect()) });
     }
     found
 }

@@ -3,7 +3,7 @@
 //! Must agree with: `RoleOptions.validate`, `DCPermissions.validate`, `CIDRPermissions.validate`.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ast::RoleOption;
 use crate::auth::Roles;
@@ -77,9 +77,9 @@ impl<'a> Options<'a> {
     }
 
     /// Datacenters and CIDR groups that there are.
-    pub fn validate_origins(&self, roles: &Roles, data_centers: &[String]) -> Result<(), CqlError> {
+    pub fn validate_origins(&self, roles: &Roles, data_centers: &BTreeMap<String, usize>) -> Result<(), CqlError> {
         if let Some(names) = &self.datacenters
-            && names.iter().any(|name| !data_centers.iter().any(|known| known == name))
+            && names.iter().any(|name| !data_centers.contains_key(*name))
         {
             return Err(CqlError::invalid(format!(
                 "Invalid value(s) for DATACENTERS '[{}]',All values must be valid datacenters",

@@ -2,13 +2,15 @@
 //!
 //! Agrees with `org.apache.cassandra.cql3.functions.AggregateFcts`.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use types::CqlType;
 use types::number::Total;
 
 use super::{RowView, Selector};
 use crate::error::CqlError;
-use crate::functions::{self, AggregateKind};
+use crate::functions::{self, AggregateKind, UserAggregate, Values};
 
 /// An aggregate of a select clause.
 #[derive(Clone, Debug)]
@@ -19,6 +21,8 @@ pub(crate) struct Aggregate {
     pub argument: Option<Selector>,
     /// The type of the argument. It is the type of the value too, except for counts.
     pub ty: CqlType,
+    /// A user-defined aggregate with its arguments; None: a native one.
+    pub user: Option<(Arc<UserAggregate>, Vec<Selector>)>,
 }
 
 /// The state of an aggregate over the rows of a group so far.
@@ -27,17 +31,29 @@ pub(crate) struct AggregateState {
     count: i64,
     extreme: Option<Bytes>,
     total: Option<Total>,
+    /// The state of a user-defined aggregate; None before the first row.
+    user: Option<Option<Bytes>>,
 }
 
 impl Aggregate {
     /// Adds a row to the state.
     pub fn add(&self, state: &mut AggregateState, row: &RowView<'_>) -> Result<(), CqlError> {
+        if let Some((user, arguments)) = &self.user {
+            let mut values = Values::new();
+            for argument in arguments {
+                values.push(argument.value(row)?);
+            }
+            let before = state.user.take().unwrap_or_else(|| user.initial());
+            state.user = Some(user.add(before.as_ref(), &values)?);
+            return Ok(());
+        }
         let Some(argument) = &self.argument else {
             state.count += 1;
             return Ok(());
         };
         let Some(value) = argument.value(row)? else { return Ok(()) };
         match self.kind {
+            AggregateKind::User => {}
             AggregateKind::CountRows | AggregateKind::Count => state.count += 1,
             AggregateKind::Min | AggregateKind::Max => {
                 let wins = state.extreme.as_ref().is_none_or(|old| functions::wins(self.kind, &self.ty, &value, old));
@@ -59,6 +75,11 @@ impl Aggregate {
     /// The value for the group.
     pub fn finish(&self, state: &AggregateState) -> Result<Option<Bytes>, CqlError> {
         match self.kind {
+            AggregateKind::User => match (&self.user, &state.user) {
+                (Some((user, _)), Some(state)) => user.finish(state.as_ref()),
+                (Some((user, _)), None) => user.finish(user.initial().as_ref()),
+                (None, _) => Ok(None),
+            },
             AggregateKind::CountRows | AggregateKind::Count => {
                 Ok(Some(Bytes::copy_from_slice(&state.count.to_be_bytes())))
             }

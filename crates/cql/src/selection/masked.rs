@@ -26,7 +26,10 @@ impl Selection {
             })
             .collect();
         let mut masked = self.clone();
-        let arguments = masked.aggregates.iter_mut().filter_map(|aggregate| aggregate.argument.as_mut());
+        let arguments = masked.aggregates.iter_mut().flat_map(|aggregate| {
+            let user = aggregate.user.iter_mut().flat_map(|(_, arguments)| arguments);
+            aggregate.argument.iter_mut().chain(user)
+        });
         masked.selectors.iter_mut().chain(arguments).for_each(|selector| cover(selector, &masks));
         masked
     }

@@ -202,6 +202,7 @@ impl<'p, 's, 't> Builder<'p, 's, 't> {
     }
 
     fn call(&mut self, function: &Arc<Function>, arguments: &[Node<'t, '_>]) -> Result<Typed, CqlError> {
+        self.preparing.uses(function);
         let aggregates = self.aggregates.len();
         let mut built = Vec::with_capacity(arguments.len());
         for (argument, ty) in arguments.iter().zip(&function.arguments) {
@@ -221,8 +222,9 @@ impl<'p, 's, 't> Builder<'p, 's, 't> {
             Some(CqlType::Counter) | None => CqlType::BigInt,
             Some(ty) => ty.clone(),
         };
+        let user = function.user_aggregate().map(|user| (Arc::clone(user), selectors.by_ref().collect()));
         let argument = if kind == AggregateKind::CountRows { None } else { selectors.next() };
-        self.aggregates.push(Aggregate { kind, argument, ty: of });
+        self.aggregates.push(Aggregate { kind, argument, ty: of, user });
         Ok(Typed { selector: Selector::Aggregate(self.aggregates.len() - 1), ty, name })
     }
 

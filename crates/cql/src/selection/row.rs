@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use rows::{ColumnData, Row};
-use schema::{ColumnId, ColumnKind, ColumnMetadata};
+use schema::{ColumnId, ColumnKind, ColumnMetadata, TableMetadata};
 use types::CqlType;
 
 use crate::values;
@@ -27,6 +27,17 @@ impl Column {
             ColumnKind::Static => Self::Static { id, ty },
             ColumnKind::Regular => Self::Regular { id, ty },
         }
+    }
+
+    /// Whether rows of the table have the place, with values of its type.
+    pub fn is_of(&self, table: &TableMetadata) -> bool {
+        let column = match self {
+            Self::PartitionKey { position, .. } => table.partition_key.get(*position),
+            Self::Clustering { position, .. } => table.clustering.get(*position),
+            Self::Static { id, .. } => table.column(*id).filter(|column| column.is_static()),
+            Self::Regular { id, .. } => table.column(*id).filter(|column| column.kind == ColumnKind::Regular),
+        };
+        column.is_some_and(|column| column.ty == *self.ty())
     }
 
     /// The type of the column.

@@ -286,7 +286,9 @@ impl ModificationPlan {
                 return Ok(if all == 0 { Extent::Partition } else { Extent::WholePartition });
             }
             if width < all || self.restrictions.has_clustering_slice() {
-                return Ok(Extent::Ranges(self.restrictions.slices(&self.table, bindings)?));
+                let slices = self.restrictions.slices(&self.table, bindings)?;
+                self.check_ends(&slices)?;
+                return Ok(Extent::Ranges(slices));
             }
             let rows = self.restrictions.clusterings(&self.table, bindings)?;
             rows.iter().try_for_each(|clustering| self.check_dense(clustering))?;
@@ -306,6 +308,20 @@ impl ModificationPlan {
             clustering.resize(all, None);
         }
         Ok(Extent::Rows(rows))
+    }
+
+    /// Refuses a range of rows that begins or ends at null. Cassandra sends such a deletion to its
+    /// replicas, which throw and never take it: in a ring of both kinds, replicas would differ for
+    /// ever, and each read that meets the difference would wait in its repair.
+    fn check_ends(&self, slices: &Slices) -> Result<(), CqlError> {
+        let ends = slices.0.iter().flat_map(|slice| [&slice.start, &slice.end]);
+        match ends.filter_map(|end| end.values.iter().position(Option::is_none)).min() {
+            None => Ok(()),
+            Some(position) => {
+                let name = self.table.clustering.get(position).map_or("", |column| &column.name);
+                Err(CqlError::invalid(format!("Invalid null value in condition for column {name}")))
+            }
+        }
     }
 
     /// Refuses an empty value of the only clustering column of a compact table, because it is the

@@ -7,6 +7,7 @@ mod command_text;
 mod group;
 mod page;
 mod plan;
+mod sizes;
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ pub(crate) use plan::prepare;
 
 use crate::context::Bindings;
 use crate::coordinator::{Coordinator, ReadOptions};
-use crate::error::CqlError;
+use crate::error::{CqlError, operation_failed};
 use crate::guardrails::{Query, QueryGuards};
 use crate::keys;
 use crate::options::{Limits, QueryOptions};
@@ -33,6 +34,7 @@ use crate::statements::modification::request_seconds;
 use crate::terms::Term;
 use crate::values::BoundValue;
 use page::{Job, Page};
+use sizes::SizeOfPage;
 
 /// A prepared SELECT.
 #[derive(Debug)]
@@ -112,7 +114,14 @@ impl SelectPlan {
     }
 
     fn empty(&self) -> Page {
-        Page { rows: bytes::Bytes::new(), row_count: 0, paging_state: None, scanned: Vec::new() }
+        Page {
+            rows: bytes::Bytes::new(),
+            row_count: 0,
+            paging_state: None,
+            scanned: Vec::new(),
+            size: 0,
+            is_too_large: false,
+        }
     }
 }
 
@@ -227,33 +236,63 @@ pub(crate) async fn execute<C: Coordinator>(
     }
     let now = request_seconds(options, coordinator);
     let selection = plan.shown(unmasks || !options.limits.switches.masking);
-    let mut job = job(plan, selection, &bindings, options, wanted.page_size, now, !wanted.slices.0.is_empty())?;
+    let mut job = job(plan, selection, &bindings, options, wanted.page_size, now)?;
     if let Some(keys) = wanted.keys() {
         job.single_key = keys.len() == 1;
         job.last_key = keys.last().map(|key| key.key.clone());
     }
     job.results = coordinator.results().cloned();
+    let is_sized = options.limits.result_size_warn.or(options.limits.result_size_fail).is_some();
+    let tokens: Vec<_> = wanted.keys().filter(|_| is_sized).into_iter().flatten().map(|key| key.token).collect();
     let commands = match wanted.partitions {
         Some(partitions) if !wanted.slices.0.is_empty() && job.remaining > 0 => {
             commands(plan, partitions, &wanted.slices, &job)
         }
         _ => Vec::new(),
     };
+    answer_warnings.extend(warnings(plan));
     let job = Arc::new(job);
+    let mut is_told = false;
     let page = if commands.is_empty() && !plan.aggregates_everything() {
         plan.empty()
     } else {
         let read_options = ReadOptions { consistency: options.consistency, sought: job.sought() };
         let job = Arc::clone(&job);
-        coordinator.read(commands, &read_options, move |stream| page::build(&job, stream)).await?
+        let of_read = Arc::clone(&job);
+        let read = coordinator.read(commands, &read_options, move |stream| page::build(&of_read, stream)).await;
+        if coordinator.tracks_thresholds() {
+            let key = job.last_key.clone().unwrap_or_default();
+            let key = plan.table.decorate(key);
+            let text = command_text::of(plan, &key, &bindings, options, &job)?;
+            let tokens = sizes::tokens_of_read(plan, key.token, &bindings)?;
+            let found = coordinator.replica_findings(&text, &tokens);
+            is_told = !found.warnings.is_empty();
+            answer_warnings.extend(found.warnings);
+            read.map_err(|error| {
+                coordinator.warn_beside_error(std::mem::take(&mut answer_warnings));
+                with_findings(error, found.failures)
+            })?
+        } else {
+            read?
+        }
     };
     answer_warnings.extend(coordinator.read_warnings());
-    answer_warnings.extend(warnings(plan));
+    if is_sized {
+        match sizes::check(plan, &page, &tokens, &bindings, options, coordinator)? {
+            SizeOfPage::Fits(warning) => answer_warnings.extend(warning),
+            SizeOfPage::TooLarge { warning, error } => {
+                answer_warnings.push(warning);
+                coordinator.warn_beside_error(answer_warnings);
+                return Err(error);
+            }
+        }
+    }
     for scanned in &page.scanned {
         let command = command_text::of(plan, &scanned.key, &bindings, options, &job)?;
         let warning = of_tombstones(scanned, &command);
         coordinator.tombstones_passed(&plan.table, &warning);
-        answer_warnings.push(warning);
+        // replicas have warned of the same tombstones
+        answer_warnings.extend((!is_told).then_some(warning));
     }
     let result = CqlResult::Rows(ResultSet {
         metadata: Arc::clone(&plan.metadata),
@@ -262,6 +301,17 @@ pub(crate) async fn execute<C: Coordinator>(
         paging_state: page.paging_state.map(|state| state.encode()),
     });
     Ok(Answer { result, warnings: answer_warnings })
+}
+
+/// The failure of a read whose replicas have ended it for a threshold says so, as Cassandra does.
+fn with_findings(error: CqlError, failures: Vec<String>) -> CqlError {
+    match (error, failures.into_iter().next()) {
+        (CqlError::ReadFailure { consistency, received, block_for, failures, data_present, .. }, Some(why)) => {
+            let message = operation_failed(&why, &failures);
+            CqlError::ReadFailure { consistency, received, block_for, failures, data_present, message }
+        }
+        (error, _) => error,
+    }
 }
 
 fn warnings(plan: &SelectPlan) -> Vec<String> {
@@ -302,13 +352,12 @@ fn job(
     options: &QueryOptions,
     page_size: Option<u32>,
     now: u32,
-    reads: bool,
 ) -> Result<Job, CqlError> {
     let user_limit = limit_value(plan.limit.as_ref(), bindings)?;
     let per_partition = limit_value(plan.per_partition_limit.as_ref(), bindings)?;
     let selection = if selection.has_terms { Arc::new(selection.bind(bindings)?) } else { Arc::clone(selection) };
-    let filters: Result<Vec<_>, _> =
-        plan.restrictions.filters.iter().filter(|_| reads).map(|filter| filter.bind(bindings)).collect();
+    // also where no row is asked for: a value that cannot be compared with is an error all the same
+    let filters: Result<Vec<_>, _> = plan.restrictions.filters.iter().map(|filter| filter.bind(bindings)).collect();
     let (partition_filters, row_filters) = filters?.into_iter().partition(|filter| filter.is_of_partition());
     let paged = page_size.filter(|size| *size < user_limit && !plan.aggregates_everything());
     let resume = match (&options.paging_state, paged) {
@@ -337,6 +386,7 @@ fn job(
         single_key: false,
         now,
         tombstones: tombstone_limits(plan, &options.limits),
+        size_max: options.limits.result_size_fail,
         results: None,
     })
 }

@@ -115,6 +115,7 @@ fn prepare_known(preparing: &mut Preparing<'_>, term: &ast::Term<'_>, receiver: 
     let Some(chosen) = function(preparing, term, Some(&receiver.ty))? else {
         return Err(CqlError::invalid(format!("Unknown function {} called", call.shown())));
     };
+    preparing.uses(&chosen);
     if chosen.aggregate().is_some() {
         return Err(CqlError::invalid("Aggregation function are not supported in the where clause"));
     }

@@ -50,6 +50,8 @@ impl Memory {
             tables: BTreeMap::new(),
             user_types: BTreeMap::new(),
             kept: Vec::new(),
+            functions: BTreeMap::new(),
+            aggregates: BTreeMap::new(),
             is_virtual: false,
         };
         Self {

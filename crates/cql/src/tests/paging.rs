@@ -147,11 +147,13 @@ fn forged_states_do_no_harm() {
             }
         });
         let zeros = [vec![0; 4], [&[4][..], &key, &[0, 0, 0]].concat(), [&[4][..], &key, &[0, 9, 0]].concat()];
-        for state in real.iter().chain(&zeros) {
-            for _ in 0..200 {
+        // a row (0, 1) of no partition, behind which its partition has none left
+        let row_alone = [&[0, 11, 0, 4][..], &[0; 4], &[4], &key, &[9, 0]].concat();
+        for state in real.iter().chain(&zeros).chain([&row_alone]) {
+            for change in 0..200 {
                 seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 let mut forged = state.clone();
-                if !forged.is_empty() {
+                if change > 0 && !forged.is_empty() {
                     let at = usize::try_from(seed >> 40).expect("small") % forged.len();
                     forged[at] ^= 1 << ((seed >> 33) % 8);
                 }

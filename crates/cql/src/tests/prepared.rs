@@ -152,6 +152,17 @@ fn null_deletes_and_unset_leaves() {
     assert_eq!(shown(&node, select, &[BoundValue::Unset]), "c int\n1\n2\n3");
     assert_eq!(shown(&node, select, &[int(0)]), "error 2200 LIMIT must be strictly positive");
     assert_eq!(shown(&node, select, &[BoundValue::Null]), "error 2200 Invalid null value of limit");
+    let deletes = [
+        ("DELETE FROM t WHERE a = 1 AND b = 'x' AND c >= ?", "c"),
+        ("DELETE FROM t WHERE a = 1 AND b = 'x' AND c < ?", "c"),
+        ("DELETE FROM t WHERE a = 1 AND b = 'x' AND c = 1 AND d > ? AND d < 9", "d"),
+    ];
+    for (delete, column) in deletes {
+        let message = format!("Invalid null value in condition for column {column}");
+        let refused = go(&node, delete, &[BoundValue::Null]).expect_err(delete);
+        assert_eq!(refused, CqlError::invalid(message), "{delete}");
+        assert_eq!(shown(&node, delete, &[int(100)]), "done");
+    }
     assert!(shown(&node, select, &[]).starts_with("error 2200 there were 1 markers(?) in CQL but 0 bound variables"));
 }
 
@@ -231,7 +242,7 @@ fn batches_join_what_belongs_together_and_warn() {
 fn what_is_not_executed_says_so() {
     let node = node();
     let cases = [
-        ("CREATE FUNCTION f (a int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS 'x'", "CREATE FUNCTION"),
+        ("CREATE FUNCTION f (a int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS 'x'", "functions are disabled"),
         ("SELECT v FROM t ORDER BY v ANN OF [1] LIMIT 1", "ANN OF"),
     ];
     for (statement, feature) in cases {

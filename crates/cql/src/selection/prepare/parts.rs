@@ -104,6 +104,8 @@ impl<'t> Builder<'_, '_, 't> {
         of: &Node<'t, '_>,
     ) -> Result<Typed, CqlError> {
         if column.is_primary_key() {
+            // the column counts as selected where the WHERE is looked at, whose mistakes come first
+            self.requested.push(Column::of(column));
             return invalid(format!(
                 "Cannot use selection function {} on PRIMARY KEY part {}",
                 attribute.name(),

@@ -15,7 +15,8 @@ fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
 }
 
 impl BoundCondition {
-    /// It holds for a row; None: there is no row, which is as if it had no value.
+    /// Whether the condition holds for a row; None: there is no row, which is as if it had no
+    /// value.
     pub fn holds(&self, row: Option<&Row>) -> Result<bool, CqlError> {
         let data = row.and_then(|row| row.column(self.column.id));
         let whole = || values::column_value(&self.column.ty, data);

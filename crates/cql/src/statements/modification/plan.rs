@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use schema::index::definition::IndexDefinition;
-use schema::{ColumnKind, ColumnMetadata, Schema, TableKind, TableMetadata};
+use schema::{ColumnKind, ColumnMetadata, TableKind, TableMetadata};
 use types::CqlType;
 
 use super::assign::{assign, field_index, set_value};
@@ -24,13 +24,13 @@ fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
     Err(CqlError::invalid(message))
 }
 
-fn check_table(schema: &Schema, table: &TableMetadata) -> Result<(), CqlError> {
+fn check_table(table: &TableMetadata) -> Result<(), CqlError> {
     match table.kind {
         TableKind::View => return invalid("Cannot directly modify a materialized view"),
         // a virtual table refuses changes itself
         TableKind::Regular | TableKind::Index | TableKind::Virtual => {}
     }
-    crate::statements::check_dependents(schema, table)
+    crate::statements::check_dependents(table)
 }
 
 fn using(
@@ -75,6 +75,10 @@ impl Operations {
         // theirs
         self.statics.sort_by_key(Operation::column);
         self.regulars.sort_by_key(Operation::column);
+        let is_static = |operation: &Operation| table.column(operation.column()).map(ColumnMetadata::is_static);
+        let (statics, regulars) = (&self.statics, &self.regulars);
+        assert!(statics.iter().all(|operation| is_static(operation) == Some(true)), "static rows have static columns");
+        assert!(regulars.iter().all(|operation| is_static(operation) == Some(false)), "rows have regular columns");
         let requires_read = self.statics.iter().chain(&self.regulars).any(Operation::requires_read);
         let indexes = table.indexes.values().filter_map(|index| IndexDefinition::of(&table, index, false));
         let plan = ModificationPlan {
@@ -105,7 +109,7 @@ pub(crate) fn prepare_insert(
     if table.is_counter() {
         return invalid("INSERT statements are not allowed on counter tables, use UPDATE instead");
     }
-    check_table(preparing.schema, &table)?;
+    check_table(&table)?;
     let (columns, values) = match &insert.source {
         InsertSource::Values { columns, values } => (columns, values),
         InsertSource::Json { value, default_unset } => {
@@ -194,7 +198,7 @@ pub(crate) fn prepare_update(
 ) -> Result<ModificationPlan, CqlError> {
     let table = preparing.table(&update.table, keyspace)?;
     preparing.enter(&table);
-    check_table(preparing.schema, &table)?;
+    check_table(&table)?;
     let using = using(preparing, update.using.timestamp.as_ref(), update.using.ttl.as_ref())?;
     let conditions = conditions::prepare(preparing, &table, &update.condition, using.0.is_some())?;
     let mut operations = Operations::default();
@@ -220,7 +224,7 @@ pub(crate) fn prepare_delete(
 ) -> Result<ModificationPlan, CqlError> {
     let table = preparing.table(&delete.table, keyspace)?;
     preparing.enter(&table);
-    check_table(preparing.schema, &table)?;
+    check_table(&table)?;
     let using = using(preparing, delete.timestamp.as_ref(), None)?;
     let conditions = conditions::prepare(preparing, &table, &delete.condition, using.0.is_some())?;
     let mut operations = Operations::default();

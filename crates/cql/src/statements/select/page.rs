@@ -50,6 +50,9 @@ pub(super) struct Job {
     pub single_key: bool,
     pub now: u32,
     pub tombstones: TombstoneLimits,
+    /// coordinator_read_size_fail_threshold: bytes of values beyond which the page ends in a
+    /// refusal. None: there is no such limit.
+    pub size_max: Option<u64>,
     /// The memory for results, which large pages are counted in; None: not counted.
     pub results: Option<Arc<Share>>,
 }
@@ -82,6 +85,10 @@ pub(super) struct Page {
     pub paging_state: Option<PagingState>,
     /// Partitions or ranges whose tombstones passed the warning threshold.
     pub scanned: Vec<Scanned>,
+    /// Bytes of the values of all rows, also of those that a LIMIT behind an ORDER BY cuts off.
+    pub size: u64,
+    /// The values passed the limit before the last row: the page is to be refused.
+    pub is_too_large: bool,
 }
 
 /// The position of the last row of the page.
@@ -113,7 +120,13 @@ struct Builder<'j> {
     room: usize,
     /// The page's part of the memory for results; None while the page is small.
     taken: Option<Taken>,
+    /// See [`Page::size`].
+    size: u64,
+    is_too_large: bool,
 }
+
+/// Bytes of the length before each value of a result.
+const LENGTH_BYTES: usize = 4;
 
 /// Bytes that are allocated for a new page: a row of the usual size.
 const FIRST_BYTES: usize = 256;
@@ -167,6 +180,8 @@ pub(super) fn build(job: &Job, stream: &mut dyn PartitionStream) -> Result<Page,
         sorted_bytes: 0,
         room: COUNTED_BYTES,
         taken: None,
+        size: 0,
+        is_too_large: false,
     };
     while let Some(partition) = live.next_partition()? {
         if builder.partition(&partition, &mut live)? == Next::Stop {
@@ -179,10 +194,9 @@ pub(super) fn build(job: &Job, stream: &mut dyn PartitionStream) -> Result<Page,
 impl Builder<'_> {
     fn partition(&mut self, partition: &LivePartition, live: &mut LiveRows<'_>) -> Result<Next, CqlError> {
         let job = self.job;
-        let resumed = job
-            .resume
-            .as_ref()
-            .filter(|state| state.row.is_some() && state.key.as_ref().is_none_or(|key| *key == partition.key.key));
+        let resumed = job.resume.as_ref().filter(|state| {
+            state.row.is_some() && state.key.as_ref().map_or(job.single_key, |key| *key == partition.key.key)
+        });
         let mut left = resumed.map_or(job.per_partition, |state| state.remaining_in_partition);
         let components = keys::decompose(&partition.key.key, job.table.partition_key.len());
         let whole = RowView {
@@ -231,6 +245,7 @@ impl Builder<'_> {
             return self.grouped(view, key, &row.clustering, left);
         }
         self.show(view)?;
+        assert!(*left > 0, "a partition gives no row beyond its limit");
         *left -= 1;
         if self.is_full() {
             let left_in_partition = if no_clustering { 0 } else { *left };
@@ -318,6 +333,8 @@ impl Builder<'_> {
     }
 
     fn show(&mut self, view: &RowView<'_>) -> Result<(), CqlError> {
+        // as in Cassandra, which finds a page too large when a further row comes
+        self.is_too_large |= self.job.size_max.is_some_and(|max| self.size > max);
         self.count += 1;
         if self.job.post_order.is_empty() {
             return self.put(view);
@@ -330,11 +347,15 @@ impl Builder<'_> {
     }
 
     fn put(&mut self, view: &RowView<'_>) -> Result<(), CqlError> {
-        if self.job.json {
+        let before = self.out.len();
+        let values = if self.job.json {
             self.job.selection.put_json(&mut self.out, view)?;
+            1
         } else {
             self.job.selection.put(&mut self.out, view)?;
-        }
+            self.job.selection.selectors.len()
+        };
+        self.size += (self.out.len() - before).saturating_sub(values * LENGTH_BYTES) as u64;
         self.sorted_bytes += if self.job.post_order.is_empty() { 0 } else { self.out.len() };
         let size = self.out.len().max(self.sorted_bytes);
         if size > self.room { self.more_room(size) } else { Ok(()) }
@@ -363,7 +384,7 @@ impl Builder<'_> {
 
     /// The page has its rows, or as many bytes as a page may have.
     fn is_full(&self) -> bool {
-        self.count >= self.limit || (self.job.page.is_some() && self.out.len() >= PAGE_BYTES)
+        self.is_too_large || self.count >= self.limit || (self.job.page.is_some() && self.out.len() >= PAGE_BYTES)
     }
 
     fn finish(mut self, scanned: Vec<Scanned>) -> Result<Page, CqlError> {
@@ -377,6 +398,9 @@ impl Builder<'_> {
         if !job.post_order.is_empty() {
             self.sort();
         }
+        let limit = if job.post_order.is_empty() { self.limit } else { job.remaining };
+        assert!(self.count <= limit, "a page of {} rows has no more than {limit}", self.count);
+        assert_eq!(self.out.is_empty(), self.count == 0, "a row has bytes");
         let paging_state = self.mark.take().filter(|_| job.page.is_some()).and_then(|mark| {
             let remaining = job.remaining - self.count;
             let ended = mark.left_in_partition == 0 && job.last_key.as_ref() == Some(&mark.key);
@@ -394,7 +418,8 @@ impl Builder<'_> {
                 Bytes::from_owner(Counted { rows: self.out, _taken: taken })
             }
         };
-        Ok(Page { rows, row_count: self.count, paging_state, scanned })
+        let (size, is_too_large) = (self.size, self.is_too_large);
+        Ok(Page { rows, row_count: self.count, paging_state, scanned, size, is_too_large })
     }
 
     /// Aggregates without GROUP BY give one row even where there are no rows to aggregate.

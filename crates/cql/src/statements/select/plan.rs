@@ -68,7 +68,7 @@ pub(crate) fn prepare(
     };
     let masked = (!table.masks.is_empty()).then(|| Arc::new(selection.masked(&table)));
     let metadata = metadata(preparing, &selection, select.json);
-    Ok(SelectPlan {
+    let plan = SelectPlan {
         masked_in_where: masked_in_where(&table, clause),
         table,
         selection: Arc::new(selection),
@@ -85,7 +85,32 @@ pub(crate) fn prepare(
         post_order,
         limit,
         per_partition_limit,
-    })
+    };
+    plan.assert_sound();
+    Ok(plan)
+}
+
+impl SelectPlan {
+    /// Asserts the relations between the parts of the plan on which its execution relies.
+    fn assert_sound(&self) {
+        let (selection, table) = (&self.selection, &self.table);
+        let width = if self.json { 1 } else { selection.selectors.len() };
+        assert_eq!(self.metadata.columns.len(), width, "clients are told of as many columns as rows have");
+        let masked = self.masked.as_deref();
+        for selection in [Some(&**selection), masked].into_iter().flatten() {
+            assert_eq!(selection.selectors.len(), selection.names.len(), "every selector has a name and a type");
+            assert!(selection.fetched.is_sorted_by(|a, b| a < b), "columns that are read ascend, each once");
+        }
+        assert!(
+            masked.is_none_or(|masked| masked.selectors.len() == selection.selectors.len()),
+            "masks hide no column"
+        );
+        assert!(self.named.iter().all(|id| selection.fetched.contains(id)), "columns that are named are read");
+        let ordered = self.post_order.iter().map(|(column, _)| column);
+        assert!(selection.requested.iter().chain(ordered).all(|column| column.is_of(table)), "columns are the table's");
+        let is_read = |column: &Column| column.id().is_none_or(|id| selection.fetched.contains(&id));
+        assert!(selection.requested.iter().all(is_read), "columns that selectors ask for are read");
+    }
 }
 
 /// Names of the masked columns that a WHERE says something of, in order.

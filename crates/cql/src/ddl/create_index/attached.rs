@@ -1,0 +1,113 @@
+//! CREATE INDEX … USING 'sai': the checks of storage-attached indexes on target, type and options.
+//!
+//! Agrees with `org.apache.cassandra.index.sai.StorageAttachedIndex.validateOptions`,
+//! `…sai.analyzer.{AbstractAnalyzer,NonTokenizingOptions}` and
+//! `…sai.disk.v1.IndexWriterConfig.fromOptions`. Indexes on vectors, `normalize` and `ascii` are
+//! refused by name: nothing keeps them up yet.
+
+use schema::index::attached::{ASCII, CASE_SENSITIVE, NORMALIZE, TextForm, is_attached, is_supported};
+use schema::index::definition::parse_target;
+use schema::{IndexMetadata, TableMetadata};
+use types::CqlType;
+
+use crate::error::CqlError;
+
+/// The options of text.
+const OF_TEXT: [&str; 3] = [CASE_SENSITIVE, NORMALIZE, ASCII];
+/// The options of vectors.
+const OF_VECTORS: [&str; 4] =
+    ["maximum_node_connections", "construction_beam_width", "similarity_function", "optimize_for"];
+
+fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
+    Err(CqlError::invalid(message))
+}
+
+/// Checks a new index of a table.
+pub(super) fn check(table: &TableMetadata, index: &IndexMetadata) -> Result<(), CqlError> {
+    let own = |name: &str| matches!(name, "target" | "class_name");
+    let given = || index.options.iter().filter(|(name, _)| !own(name));
+    let is_known = |name: &str| OF_TEXT.contains(&name) || OF_VECTORS.contains(&name);
+    let unknown: Vec<&str> = given().map(|(name, _)| name.as_str()).filter(|name| !is_known(name)).collect();
+    if !unknown.is_empty() {
+        let message =
+            format!("Properties specified [{}] are not understood by StorageAttachedIndex", unknown.join(", "));
+        return Err(CqlError::Config(message));
+    }
+    let target = index.options.get("target").map_or("", String::as_str);
+    if target.is_empty() {
+        return invalid("Missing target column");
+    }
+    if target.contains(',') {
+        return invalid(format!("A storage-attached index cannot be created over multiple columns: {target}"));
+    }
+    let (word, name) = parse_target(target);
+    let Some(column) = table.column_by_name(&name) else {
+        return invalid(format!("Failed to retrieve target column for: {target}"));
+    };
+    let is_same = |other: &&IndexMetadata| {
+        let parts = other.options.get("target").map(|target| parse_target(target));
+        is_attached(other) && parts.is_some_and(|(other, of)| other == word && of == name)
+    };
+    if table.indexes.values().any(|other| is_same(&other)) {
+        return invalid(format!("Cannot create more than one storage-attached index on the same column: {name}"));
+    }
+    let of_text: Vec<_> = given().filter(|(name, _)| OF_TEXT.contains(&name.as_str())).collect();
+    if column.is_primary_key() && !of_text.is_empty() {
+        let pairs: Vec<String> = of_text.iter().map(|(name, value)| format!("'{name}': '{value}'")).collect();
+        let pairs = pairs.join(", ");
+        return invalid(format!("Analysis options are not supported on primary key columns, but found {{{pairs}}}"));
+    }
+    let terms = term_types(&column.ty, word);
+    check_text(&terms, &of_text)?;
+    let is_vector = matches!(column.ty, CqlType::Vector { .. });
+    if !is_vector && given().any(|(name, _)| OF_VECTORS.contains(&name.as_str())) {
+        return invalid(format!("CQL type {} cannot have vector options", shown(&terms, &column.ty)));
+    }
+    if is_vector {
+        return Err(CqlError::unsupported("Storage-attached indexes on vectors are"));
+    }
+    if let Some(ty) = terms.iter().find(|ty| !is_supported(ty)) {
+        return invalid(format!("Unsupported type: {}", ty.cql_name()));
+    }
+    if TextForm::of(index).is_none() {
+        return Err(CqlError::unsupported("The options 'normalize' and 'ascii' of storage-attached indexes are"));
+    }
+    Ok(())
+}
+
+/// The types of what an index holds of a column: two for the entries of a map.
+fn term_types(ty: &CqlType, word: Option<&str>) -> Vec<CqlType> {
+    match (ty, word) {
+        _ if !ty.is_multi_cell() => vec![ty.clone()],
+        (CqlType::Map { key, value, .. }, Some("entries")) => vec![(**key).clone(), (**value).clone()],
+        (CqlType::Map { key, .. }, Some("keys")) => vec![(**key).clone()],
+        (CqlType::Map { value, .. }, _) => vec![(**value).clone()],
+        (CqlType::List { element, .. } | CqlType::Set { element, .. }, _) => vec![(**element).clone()],
+        _ => vec![ty.clone()],
+    }
+}
+
+fn shown(terms: &[CqlType], column: &CqlType) -> String {
+    match terms {
+        [one] => one.cql_name(),
+        _ => column.cql_name(),
+    }
+}
+
+/// Checks the options of text against the type and each value.
+fn check_text(terms: &[CqlType], given: &[(&String, &String)]) -> Result<(), CqlError> {
+    let is_text = |ty: &CqlType| matches!(ty, CqlType::Text | CqlType::Ascii);
+    let Some(first) = terms.first().filter(|_| !given.is_empty()) else { return Ok(()) };
+    if terms.len() != 1 || !is_text(first) {
+        return invalid(format!("CQL type {} cannot be analyzed.", first.cql_name()));
+    }
+    for (name, value) in given {
+        if value.is_empty() {
+            return invalid(format!("Empty value for boolean option '{name}'"));
+        }
+        if !value.eq_ignore_ascii_case("true") && !value.eq_ignore_ascii_case("false") {
+            return invalid(format!("Illegal value for boolean option '{name}': {value}"));
+        }
+    }
+    Ok(())
+}
