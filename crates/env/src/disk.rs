@@ -75,8 +75,8 @@ pub trait Disk: Send + Sync {
         self.sync_above(path)
     }
 
-    /// The same, but `root`, which `path` lies in, is not created: `NotFound` where it is not
-    /// there, also if it goes at this moment.
+    /// As `Disk::create_dir_durable`, but `root`, which `path` lies in, is not created: `NotFound`
+    /// where it is not there, also if it goes at this moment.
     fn create_dir_below(&self, root: &Path, path: &Path) -> io::Result<()> {
         if !path.starts_with(root) {
             return Err(io::ErrorKind::InvalidInput.into());

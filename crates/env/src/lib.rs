@@ -15,6 +15,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod clock;
+pub mod defects;
 mod disk;
 mod network;
 mod programs;
@@ -97,7 +98,8 @@ impl Env {
         receiver.await.map_err(|_| QueueFull)
     }
 
-    /// The same for a job that may use the CPU for long: on threads of lower priority.
+    /// Runs `job` as `blocking` does, on threads of lower priority: for a job that may use the CPU
+    /// for long.
     pub async fn blocking_long<T: Send + 'static>(
         &self,
         name: &str,

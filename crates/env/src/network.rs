@@ -27,9 +27,9 @@ pub trait Network: Send + Sync {
     /// Connects to a listener.
     fn connect(&self, address: SocketAddr) -> Connecting;
 
-    /// The same, where the kernel ends the connection when the peer has acknowledged nothing for
-    /// `user_timeout` (TCP_USER_TIMEOUT); zero: the kernel's own time, which is a quarter of an
-    /// hour.
+    /// Connects to a listener. The kernel ends the connection when the peer has acknowledged
+    /// nothing for `user_timeout` (TCP_USER_TIMEOUT); zero: the kernel's own time, which is a
+    /// quarter of an hour.
     fn connect_within(&self, address: SocketAddr, user_timeout: Duration) -> Connecting {
         let _ = user_timeout;
         self.connect(address)

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::{DirEntry, Disk, Env, Lock, ReadFile, WriteFile};
 
-/// The same outside with a disk that refuses to be changed.
+/// The outside `env` with a disk that refuses to be changed.
 pub fn read_only(env: &Env) -> Env {
     Env { disk: Arc::new(ReadOnly(Arc::clone(&env.disk))), ..env.clone() }
 }

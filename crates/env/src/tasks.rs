@@ -65,10 +65,10 @@ pub type MakeLocal = Box<dyn FnOnce() -> LocalFuture + Send>;
 
 /// Starts work outside the request path.
 pub trait Tasks: Send + Sync {
-    /// Registers a background task while the process starts. The system has a thread for it,
-    /// otherwise the process could not be of use.
+    /// Registers a background task while the process starts. Where the system has no thread for it
+    /// the process ends with a sentence and exit code 1, because it could not be of use.
     fn background(&self, name: &str, step: Step) -> Wake {
-        self.try_background(name, step).expect("the system has a thread left for this process")
+        self.try_background(name, step).unwrap_or_else(|error| crate::tasks::end_without_thread(name, &error))
     }
 
     /// Registers a background task. Its first step runs after the first wake. The task ends with
@@ -93,13 +93,21 @@ pub trait Tasks: Send + Sync {
     /// ended. A panic in one of them is passed on.
     fn side_by_side(&self, name: &str, parts: Vec<Part<'_>>);
 
-    /// Starts a worker thread.
+    /// Starts a worker thread while the process starts or ends; without a thread as
+    /// [`Tasks::background`].
     fn spawn_worker(&self, name: &str, worker: Box<dyn FnOnce() + Send>) -> Box<dyn Joinable>;
 
     /// Starts a worker thread that runs a future to its end, within which
     /// `tokio::task::spawn_local` starts more on that thread. Whatever they wait for comes from
     /// [`crate::Env`]: the simulated machine has no runtime with timers and sockets of its own.
-    fn spawn_local_worker(&self, name: &str, make: MakeLocal) -> Box<dyn Joinable>;
+    /// An error: the system has no thread left, and the future is not made.
+    fn try_spawn_local_worker(&self, name: &str, make: MakeLocal) -> io::Result<Box<dyn Joinable>>;
+
+    /// As [`Tasks::try_spawn_local_worker`] while the process starts; without a thread as
+    /// [`Tasks::background`].
+    fn spawn_local_worker(&self, name: &str, make: MakeLocal) -> Box<dyn Joinable> {
+        self.try_spawn_local_worker(name, make).unwrap_or_else(|error| crate::tasks::end_without_thread(name, &error))
+    }
 
     /// CPU cores this process may use (at least 1).
     fn cores(&self) -> usize;
@@ -153,3 +161,10 @@ impl fmt::Display for QueueFull {
 }
 
 impl std::error::Error for QueueFull {}
+
+/// Ends a process that lacks a thread which it cannot do without. Called while it starts or ends:
+/// nobody who could handle an error is there yet, and a panic would be shown as a defect.
+pub(crate) fn end_without_thread(name: &str, error: &io::Error) -> ! {
+    eprintln!("helenus: the system gives this process no thread for {name}: {error} (ulimit -u, ulimit -v, pids.max)");
+    std::process::exit(1)
+}

@@ -267,8 +267,9 @@ impl CommitLog {
         self.append_beside(reserve as usize, entries, dirty, is_captured)
     }
 
-    /// The same for few records of the node itself that take part in making room: where the device
-    /// has no room for a further segment, they may fill the last one to its end.
+    /// As `CommitLog::append_entries`, for few records of the node itself that take part in making
+    /// room: where the device has no room for a further segment, they may fill the last one to its
+    /// end.
     pub fn append_reserved(&self, entries: &mut Entries, dirty: &[DirtyKey]) -> Result<Appended, LogError> {
         self.append_beside(0, entries, dirty, false)
     }
@@ -318,7 +319,7 @@ impl CommitLog {
         if entries.largest > size_max {
             return Err(too_large(entries.largest, size_max));
         }
-        let total = entries.bytes.len();
+        let total = entries.len();
         let room = (self.shared.options.segment_size - self.shared.form.header_len() - format::MARKER_LEN) as usize;
         if total > room { Err(too_large(total, room)) } else { Ok(total) }
     }
@@ -418,7 +419,7 @@ impl CommitLog {
         self.ending()()
     }
 
-    /// The same as a job for another thread.
+    /// `CommitLog::end` as a job for another thread.
     pub fn ending(&self) -> impl FnOnce() -> Result<(), LogError> + Send + use<> {
         let shared = Arc::clone(&self.shared);
         move || shared.remove_all()
@@ -444,7 +445,8 @@ impl CommitLog {
         state.segments.values().any(|segment| segment.dirty().iter().any(|dirty| dirty.0 == table))
     }
 
-    /// It takes nothing any more, because of a failure or because nothing may be written.
+    /// Whether the log takes nothing any more, because of a failure or because nothing may be
+    /// written.
     pub fn is_stopped(&self) -> bool {
         self.shared.durability.is_stopped()
     }

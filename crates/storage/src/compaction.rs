@@ -7,8 +7,9 @@
 //! disk finishes or undoes what a crash interrupts.
 
 pub mod choice;
+mod kept;
 pub mod purge;
-pub(crate) mod relevel;
+pub(crate) mod restate;
 pub(crate) mod room;
 pub(crate) mod run;
 pub(crate) mod shadow;

@@ -72,7 +72,9 @@ impl Compactor {
     /// Registers the tasks.
     pub fn start(engine: &Arc<Engine>) {
         let started = engine.compactor.set_concurrency(engine, engine.options.concurrent_compactors);
-        started.expect("the system has a thread left for this process");
+        if let Err(error) = started {
+            tracing::error!(%error, "fewer compactions run at a time than concurrent_compactors asks for");
+        }
     }
 
     /// Has work looked for now and then, also when nothing is flushed.

@@ -1,9 +1,9 @@
 //! The engine: tables, commit log, budgets and background tasks of this node, and the schema that
 //! says which tables there are.
 //!
-//! It knows none of what is done with these parts: that lies in modules above it (write, query,
-//! flush, compactor, recovery, schema_change, lifecycle, …), which take the engine. What they have
-//! running in the background keeps its state in [`crate::requests`].
+//! The engine knows none of what is done with these parts: that lies in modules above it (write,
+//! query, flush, compactor, recovery, schema_change, lifecycle, …), which take the engine. What
+//! they have running in the background keeps its state in [`crate::requests`].
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -13,9 +13,11 @@ use std::task::Waker;
 
 use arc_swap::ArcSwap;
 use env::{Env, Lock};
+use rows::aged::OldestKept;
 use schema::{Schema, TableId};
 use tokio::sync::oneshot;
 
+use crate::base_views::{BaseViews, FilterMaker};
 use crate::caches::Caches;
 use crate::commitlog::CommitLog;
 use crate::error::StorageError;
@@ -61,6 +63,10 @@ pub struct Engine {
     /// How long writes waited for the log to be durable, microseconds.
     pub waiting_on_commit: metrics::Histogram,
     pub(crate) schema: ArcSwap<Schema>,
+    /// The materialized views of the schema in force.
+    pub(crate) views: ArcSwap<BaseViews>,
+    /// Reads the WHERE of views; empty: nothing does yet.
+    pub(crate) view_filters: OnceLock<FilterMaker>,
     pub(crate) tables: ArcSwap<BTreeMap<TableId, Arc<TableStore>>>,
     /// Held by whoever changes the schema.
     pub(crate) schema_changes: Mutex<()>,
@@ -71,6 +77,9 @@ pub struct Engine {
     pub(crate) stopped: AtomicBool,
     compaction_rate: AtomicU64,
     host_id: OnceLock<[u8; 16]>,
+    /// Which cells of `system.paxos` compactions may leave out; None: those that have expired
+    /// alone.
+    pub paxos_oldest: OnceLock<Arc<OldestKept>>,
     /// Held while the process lives; None: read-only.
     pub(crate) _lock: Option<Box<dyn Lock>>,
 }
@@ -94,6 +103,7 @@ impl Engine {
             memory: MemtableMemory::new(options.memtable_bytes),
             compaction_rate: AtomicU64::new(options.compaction_bytes_per_second),
             host_id: options.host_id.map(OnceLock::from).unwrap_or_default(),
+            paxos_oldest: OnceLock::new(),
             env,
             options,
             log,
@@ -106,6 +116,8 @@ impl Engine {
             compactions: Compactions::default(),
             waiting_on_commit: metrics::Histogram::default(),
             schema: ArcSwap::from_pointee(schema),
+            views: ArcSwap::default(),
+            view_filters: OnceLock::new(),
             tables: ArcSwap::from_pointee(tables),
             schema_changes: Mutex::new(()),
             last_timestamp: AtomicI64::new(0),

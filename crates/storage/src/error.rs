@@ -40,6 +40,9 @@ pub enum StorageError {
     },
     /// The commit log's buffer is full: try again when [`crate::Engine::writable`] says so.
     Busy,
+    /// A view came or went since the changes of views were computed that belong to a write: they
+    /// are to be computed again.
+    ViewsChanged,
     /// A write to a table with change data capture, for which there is no space.
     CaptureFull {
         /// Where, and how much there is.
@@ -95,6 +98,7 @@ impl fmt::Display for StorageError {
                 f,
                 "a mutation of {size} bytes is too large for the maximum size of {size_max} (max_mutation_size, half of commitlog_segment_size)"
             ),
+            Self::ViewsChanged => write!(f, "the materialized views of a table have changed meanwhile"),
             Self::Busy => write!(f, "the commit log cannot take more at the moment"),
             Self::WritesStopped { why } => write!(f, "writes are refused: {why}"),
             Self::ReadOnly => f.write_str("this node only reads (--read-only): nothing can be written or changed"),

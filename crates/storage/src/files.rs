@@ -29,6 +29,8 @@ use crate::options::FlushCompression;
 pub use crate::table::Opened;
 use crate::table::{Changes, LeftOut, TableStore};
 
+use sstable::attached::is_component as is_attached_component;
+
 pub use sstable::SSTable;
 
 pub use sstable::txn_log::{Operation, Transaction};
@@ -347,7 +349,16 @@ pub fn remove(
 pub fn file_names(env: &Env, sstable: &SSTable) -> Vec<String> {
     let descriptor = sstable.descriptor();
     let there = Component::ALL.into_iter().filter(|component| env.disk.exists(&descriptor.path(*component)));
-    there.map(|component| descriptor.file_name(component)).collect()
+    let mut names: Vec<String> = there.map(|component| descriptor.file_name(component)).collect();
+    if sstable.attached().keys().is_none() {
+        return names;
+    }
+    let prefix = format!("{}-", descriptor.prefix());
+    let entries = env.disk.list_dir(&descriptor.directory).unwrap_or_default();
+    let of_indexes = entries.into_iter().map(|entry| entry.name);
+    let is_own = |name: &String| name.starts_with(&prefix) && is_attached_component(name);
+    names.extend(of_indexes.filter(is_own));
+    names
 }
 
 /// Everything in an SSTable.

@@ -23,6 +23,7 @@ use crate::inherited::Inherited;
 use crate::outputs::Outputs;
 use crate::strategy::Strategy;
 use crate::table::TableStore;
+use crate::table::indexes::IndexStore;
 use crate::table::memtable::Memtable;
 use crate::table::memtable::read::MemtableStream;
 use crate::table::view::FlushSet;
@@ -70,7 +71,8 @@ pub(crate) fn in_order(store: &TableStore) -> MutexGuard<'_, ()> {
 }
 
 fn flush_one(engine: &Engine, store: &Arc<TableStore>, set: &Arc<FlushSet>) -> Result<Vec<Arc<SSTable>>, StorageError> {
-    for (index, own) in &set.indexes {
+    let attached = |index: &Arc<IndexStore>| index.definition.is_attached();
+    for (index, own) in set.indexes.iter().filter(|(index, _)| !attached(index)) {
         flush_index(engine, &index.store, own)?;
     }
     let written = write_set(engine, store, set)?;
@@ -92,6 +94,11 @@ fn flush_one(engine: &Engine, store: &Arc<TableStore>, set: &Arc<FlushSet>) -> R
         );
     }
     end(engine, store, set, written.clone());
+    // the SSTable has these entries beside it: a read that does not see them here any more loads
+    // the base's view later, and sees them there
+    for (index, own) in set.indexes.iter().filter(|(index, _)| attached(index)) {
+        index.store.finish_flush(own, Vec::new());
+    }
     Ok(written)
 }
 

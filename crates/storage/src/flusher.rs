@@ -73,7 +73,15 @@ impl Flusher {
         };
         tell(&mut request, &result);
         match result {
-            Ok(()) => engine.compactor.wake(),
+            Ok(()) => {
+                engine.compactor.wake();
+                // while this flush was due, no other was asked for, and memtables may have filled
+                // up: writers wait for memory then, and no write is left that would ask for the
+                // next flush
+                if engine.memory.wants_flush() {
+                    engine.flush_largest();
+                }
+            }
             Err(error) => {
                 tracing::error!(table = request.store.name(), %error, "a flush failed and will be tried again");
                 let again_at = Some(engine.env.now().plus(RETRY));

@@ -77,7 +77,7 @@ pub fn import(engine: &Engine, store: &Arc<TableStore>, options: &Options) -> Re
     }
     let mut count = 0;
     if !sound.is_empty() {
-        index::built::doubt(engine, store)?;
+        index::built::doubt(engine, store, &store.view().indexes)?;
     }
     for (directory, sources) in sound {
         match bring_all(engine, store, &sources, options) {
@@ -200,7 +200,9 @@ fn add_all(
         // what was not verified is compared with the schema here
         open(engine, &target, &store.table())?;
         let cache: Arc<dyn sstable::FileCache> = Arc::clone(&engine.caches) as _;
-        sstables.push(Arc::new(SSTable::open(&engine.env, target, &store.table(), cache)?));
+        let sstable = Arc::new(SSTable::open(&engine.env, target, &store.table(), cache)?);
+        index::attached::components::complete(engine, store, &sstable)?;
+        sstables.push(sstable);
     }
     Ok(sstables)
 }
@@ -226,7 +228,7 @@ pub fn refresh(engine: &Engine, store: &Arc<TableStore>) -> Result<usize, Storag
         tracing::info!(table = store.name(), "no new SSTables were found");
         return Ok(0);
     }
-    index::built::doubt(engine, store)?;
+    index::built::doubt(engine, store, &store.view().indexes)?;
     let mut transaction = files::begin(engine, store, Operation::Write)?;
     let reset = Reset { level: true, repaired: false, log_of: engine.host_id() };
     let brought = add_all(engine, store, &mut transaction, &sources, reset);

@@ -1,5 +1,5 @@
-//! Secondary indexes of legacy kind: hidden tables that are kept up with their base table and
-//! answer reads by value.
+//! Secondary indexes. Those of legacy kind: hidden tables that are kept up with their base table
+//! and answer reads by value.
 //!
 //! - [`crate::table::entries`]: what a write to the base means for an index;
 //! - an [`crate::table::indexes::IndexStore`]: the hidden table's SSTables, a
@@ -8,12 +8,17 @@
 //!   they are frozen together, flushed together (the index first), and the log's records of the
 //!   base are the index's ([`crate::table::memtable`]);
 //! - [`search`]: reading the base by an index;
+//! - [`arriving`]: entries of SSTables that are about to be added;
 //! - [`build`]: making an index of what a table holds already;
 //! - [`built`]: which indexes are complete, in `system."IndexInfo"`.
+//!
+//! Storage-attached indexes have a room of their own, [`attached`].
 //!
 //! docs/notes/0006-indexes.md says why so. Agrees with
 //! `org.apache.cassandra.index.internal.CassandraIndex`.
 
+pub(crate) mod arriving;
+pub mod attached;
 pub mod build;
 pub mod built;
 pub mod compacted;

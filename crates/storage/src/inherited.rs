@@ -16,9 +16,9 @@ use crate::log_intervals::{Interval, union};
 /// Whether the data of an SSTable is known to be the same on all replicas.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum RepairState {
-    /// It is not.
+    /// The data is not known to be the same.
     Unrepaired,
-    /// It was, at some time.
+    /// The data was the same when a repair ended.
     Repaired,
     /// A repair session that has not ended has it.
     Pending {

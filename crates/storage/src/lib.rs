@@ -4,6 +4,7 @@
 //! [`Engine`] holds the parts; each verb (write, read, flush, compaction, snapshot, truncate,
 //! schema change) is a module that takes them. [`open`] is the way from a directory to an engine.
 
+pub mod base_views;
 pub mod caches;
 pub mod commitlog;
 pub mod compaction;
@@ -15,6 +16,7 @@ pub mod error;
 pub mod files;
 pub mod flush;
 mod flusher;
+pub mod frozen;
 pub mod guardrails;
 pub mod import;
 pub mod index;
@@ -23,6 +25,7 @@ mod keeper;
 pub mod layout;
 mod lifecycle;
 pub mod log_intervals;
+pub mod materialized;
 pub mod memory;
 pub mod metrics;
 mod opening;
@@ -32,6 +35,7 @@ mod query;
 mod read;
 pub mod received;
 mod recovery;
+pub mod repair_sessions;
 pub mod requests;
 mod restore_point;
 pub mod schema_change;
@@ -41,6 +45,7 @@ pub mod shards;
 pub mod snapshot;
 pub mod strategy;
 pub mod table;
+pub mod token_ranges;
 pub mod tombstones;
 pub mod truncate;
 mod truncation_records;

@@ -11,6 +11,7 @@ use sstable::Version;
 
 use crate::caches::Caches;
 use crate::error::StorageError;
+use crate::index::attached;
 use crate::options::{DiskFailurePolicy, EngineOptions};
 use crate::shards::Shards;
 use crate::table::TableStore;
@@ -28,6 +29,10 @@ pub(crate) fn open_table(
     let opened = files::open_all(env, &directories, table, cache, options.read_only)?;
     let shards = Shards::at_least(options.shards);
     let indexes = open_indexes(env, options, cache, &directories, table, &[])?;
+    if !options.read_only {
+        attached::components::remove_unfinished(env, &directories);
+    }
+    opened.sstables.iter().for_each(|sstable| attached::components::open(env, cache, sstable, &indexes));
     let store = Arc::new(TableStore::new(
         env.clone(),
         directories,
@@ -114,7 +119,9 @@ pub fn open_indexes(
     let mut indexes = Vec::new();
     for definition in definitions(table, options.sstable_version) {
         let same = known.get(&*definition.name).filter(|old| {
-            old.definition.part == definition.part && old.definition.column.name == definition.column.name
+            old.definition.part == definition.part
+                && old.definition.column.name == definition.column.name
+                && old.definition.attached == definition.attached
         });
         indexes.push(match same {
             Some(old) => {

@@ -14,7 +14,7 @@ use crate::guardrails::PartitionGuards;
 /// cannot be opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DiskFailurePolicy {
-    /// It is refused.
+    /// The start is refused.
     Stop,
     /// The SSTable is left out.
     Ignore,

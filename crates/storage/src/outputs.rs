@@ -4,6 +4,10 @@
 //! A [`Splitter`] says where one ends. Each is completed and synced before the next is begun; all
 //! are of one transaction, so that after a crash all count or none. An SSTable is begun with its
 //! first partition: what would be empty leaves no trace.
+//!
+//! Where a repair session takes its ranges (`setting_apart`) there are two sides, written beside
+//! each other: its partitions and the rest. The SSTables of a side ascend; those of two sides may
+//! overlap.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,69 +19,46 @@ use types::Token;
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::files::{self, NewSSTable, PendingPartition, Transaction};
+use crate::index::attached::components;
 use crate::inherited::Inherited;
+use crate::requests::operations::Apart;
 use crate::strategy::output::{Output, Splitter};
 use crate::table::TableStore;
+use crate::token_ranges::TokenRanges;
 
 /// SSTables under way.
 pub struct Outputs {
     store: Arc<TableStore>,
     transaction: Transaction,
-    new: NewSSTable,
-    splitter: Splitter,
     /// Bytes that go in.
     total: u64,
+    /// The SSTables of partitions that nobody takes.
+    rest: Side,
+    /// The ranges of a repair session, and its SSTables.
+    apart: Option<(TokenRanges, Side)>,
+    /// The partition that was begun last is in `apart`.
+    is_apart: bool,
+}
+
+/// SSTables of one repair state, one after the other.
+struct Side {
+    new: NewSSTable,
+    splitter: Splitter,
     writer: Option<SSTableWriter>,
     done: Vec<FinishedSSTable>,
     done_bytes: u64,
 }
 
-impl Outputs {
-    /// Begins the change; `total` bytes go in, and `new.keys` partitions.
-    pub fn begin(
-        engine: &Engine,
-        store: &Arc<TableStore>,
-        new: NewSSTable,
-        output: Output,
-        total: u64,
-    ) -> Result<Self, StorageError> {
-        let transaction = files::begin(engine, store, new.operation)?;
-        let (store, splitter) = (Arc::clone(store), Splitter::new(output));
-        Ok(Self { store, transaction, new, splitter, total, writer: None, done: Vec::new(), done_bytes: 0 })
+impl Side {
+    fn new(new: NewSSTable, output: Output) -> Self {
+        Self { new, splitter: Splitter::new(output), writer: None, done: Vec::new(), done_bytes: 0 }
     }
 
-    /// The writer for a partition that comes behind all before it.
-    pub fn writer_for(&mut self, engine: &Engine, token: Token) -> Result<&mut SSTableWriter, StorageError> {
-        let written = self.writer.as_ref().map_or(0, SSTableWriter::stored_length);
-        if self.splitter.splits_before(token, written) {
-            self.end_sstable()?;
-        }
-        if self.writer.is_none() {
-            let mut new = self.new.clone();
-            new.keys = ((new.keys as f64 * self.splitter.share(self.total)).ceil() as usize).max(1);
-            new.inherited.level = self.splitter.level();
-            self.writer = Some(files::writer(engine, &self.store, &mut self.transaction, &new)?);
-        }
-        self.writer.as_mut().ok_or_else(|| StorageError::Refused { why: "no writer was begun".into() })
-    }
-
-    /// The writer of the partition that was begun last.
-    pub fn writer(&mut self) -> Option<&mut SSTableWriter> {
-        self.writer.as_mut()
-    }
-
-    /// Bytes of data files so far.
-    pub fn bytes(&self) -> u64 {
+    fn bytes(&self) -> u64 {
         self.done_bytes + self.writer.as_ref().map_or(0, SSTableWriter::stored_length)
     }
 
-    /// The properties that each output takes over from the inputs.
-    pub fn inherited(&self) -> &Inherited {
-        &self.new.inherited
-    }
-
-    /// Nothing was written so far.
-    pub fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.done.is_empty() && self.writer.is_none()
     }
 
@@ -90,6 +71,78 @@ impl Outputs {
         self.done.push(writer.finish()?);
         Ok(())
     }
+}
+
+impl Outputs {
+    /// Begins the change; `total` bytes go in, and `new.keys` partitions.
+    pub fn begin(
+        engine: &Engine,
+        store: &Arc<TableStore>,
+        new: NewSSTable,
+        output: Output,
+        total: u64,
+    ) -> Result<Self, StorageError> {
+        let transaction = files::begin(engine, store, new.operation)?;
+        let (store, rest) = (Arc::clone(store), Side::new(new, output));
+        Ok(Self { store, transaction, total, rest, apart: None, is_apart: false })
+    }
+
+    /// The partitions of a repair session go into SSTables of their own.
+    pub fn setting_apart(mut self, apart: Option<&Apart>, output: Output) -> Self {
+        self.apart = apart.map(|Apart { session, ranges }| {
+            let mut new = self.rest.new.clone();
+            new.inherited.pending_repair = Some(*session);
+            (ranges.clone(), Side::new(new, output))
+        });
+        self
+    }
+
+    fn sides(&self) -> impl Iterator<Item = &Side> {
+        [Some(&self.rest), self.apart.as_ref().map(|(_, side)| side)].into_iter().flatten()
+    }
+
+    /// The writer for a partition that comes behind all before it.
+    pub fn writer_for(&mut self, engine: &Engine, token: Token) -> Result<&mut SSTableWriter, StorageError> {
+        self.is_apart = self.apart.as_ref().is_some_and(|(ranges, _)| ranges.contain(token));
+        let side = match &mut self.apart {
+            Some((_, side)) if self.is_apart => side,
+            _ => &mut self.rest,
+        };
+        let written = side.writer.as_ref().map_or(0, SSTableWriter::stored_length);
+        if side.splitter.splits_before(token, written) {
+            side.end_sstable()?;
+        }
+        if side.writer.is_none() {
+            let mut new = side.new.clone();
+            new.keys = ((new.keys as f64 * side.splitter.share(self.total)).ceil() as usize).max(1);
+            new.inherited.level = side.splitter.level();
+            side.writer = Some(files::writer(engine, &self.store, &mut self.transaction, &new)?);
+        }
+        side.writer.as_mut().ok_or_else(|| StorageError::Refused { why: "no writer was begun".into() })
+    }
+
+    /// The writer of the partition that was begun last.
+    pub fn writer(&mut self) -> Option<&mut SSTableWriter> {
+        match &mut self.apart {
+            Some((_, side)) if self.is_apart => side.writer.as_mut(),
+            _ => self.rest.writer.as_mut(),
+        }
+    }
+
+    /// Bytes of data files so far.
+    pub fn bytes(&self) -> u64 {
+        self.sides().map(Side::bytes).sum()
+    }
+
+    /// The properties that each output takes over from the inputs.
+    pub fn inherited(&self) -> &Inherited {
+        &self.rest.new.inherited
+    }
+
+    /// Nothing was written so far.
+    pub fn is_empty(&self) -> bool {
+        self.sides().all(Side::is_empty)
+    }
 
     /// Completes them and puts them in the place of `replaced`. After a flush the caller puts them
     /// in the view (with the memtables they stand for); after a compaction that is done here. If
@@ -101,6 +154,7 @@ impl Outputs {
         replaced: &[Arc<SSTable>],
     ) -> Result<Vec<Arc<SSTable>>, StorageError> {
         let store = Arc::clone(&self.store);
+        let written = written.and_then(|()| self.attach_indexes(engine));
         let _alone = store.replacing.lock().expect("a panic while SSTables are replaced ends the process");
         let completed = written.and_then(|()| self.complete(engine, replaced));
         // committed, the new SSTables count, also after a crash; what cannot be tidied up now does
@@ -114,22 +168,46 @@ impl Outputs {
         completed
     }
 
+    /// Makes the components of attached indexes, while nobody waits for the change.
+    fn attach_indexes(&mut self, engine: &Engine) -> Result<(), StorageError> {
+        self.rest.end_sstable()?;
+        if let Some((_, side)) = &mut self.apart {
+            side.end_sstable()?;
+        }
+        if components::of(&self.store.view().indexes).next().is_none() {
+            return Ok(());
+        }
+        let table = self.store.table();
+        for done in self.sides().flat_map(|side| &side.done) {
+            let cache: Arc<dyn sstable::FileCache> = Arc::clone(&engine.caches) as _;
+            let sstable = SSTable::open(&engine.env, done.descriptor.clone(), &table, cache)?;
+            components::complete(engine, &self.store, &Arc::new(sstable))?;
+        }
+        Ok(())
+    }
+
     fn complete(&mut self, engine: &Engine, replaced: &[Arc<SSTable>]) -> Result<Vec<Arc<SSTable>>, StorageError> {
         let view = self.store.view();
-        let is_there = |old: &Arc<SSTable>| view.sstables.iter().any(|s| s.descriptor().id == old.descriptor().id);
+        let is_there = |old: &Arc<SSTable>| view.sstables.iter().any(|s| s.descriptor() == old.descriptor());
         if !replaced.iter().all(is_there) {
             return Err(StorageError::Refused { why: format!("{} was truncated meanwhile", self.store.name()) });
         }
-        self.end_sstable()?;
         let cache: Arc<dyn sstable::FileCache> = Arc::clone(&engine.caches) as _;
         let table = self.store.table();
-        let open = |done: &FinishedSSTable| {
+        let open = |done: &FinishedSSTable| -> Result<Arc<SSTable>, StorageError> {
             let sstable = SSTable::open(&engine.env, done.descriptor.clone(), &table, Arc::clone(&cache))?;
             sstable.check_written(done)?;
-            Ok(Arc::new(sstable))
+            let sstable = Arc::new(sstable);
+            components::complete(engine, &self.store, &sstable)?;
+            Ok(sstable)
         };
-        let opened = self.done.iter().map(open).collect::<Result<Vec<_>, sstable::Error>>()?;
-        check_disjoint(&self.store, &opened)?;
+        let mut opened = Vec::new();
+        for side in self.sides() {
+            let of_side = side.done.iter().map(open).collect::<Result<Vec<_>, StorageError>>()?;
+            check_disjoint(&self.store, &of_side)?;
+            opened.extend(of_side);
+        }
+        check_within(&self.store, &opened, replaced)?;
         assert_are_others(&opened, replaced);
         for old in replaced {
             self.transaction.remove(old.descriptor())?;
@@ -144,7 +222,8 @@ impl Outputs {
     }
 
     fn settle(self) {
-        if let Some(writer) = self.writer {
+        let apart = self.apart.and_then(|(_, side)| side.writer);
+        for writer in [self.rest.writer, apart].into_iter().flatten() {
             writer.abort();
         }
         files::settle(&self.store, self.transaction);
@@ -177,11 +256,33 @@ fn check_disjoint(store: &TableStore, written: &[Arc<SSTable>]) -> Result<(), St
     }
 }
 
+/// Checks that the outputs hold no other partitions than their inputs (none: memtables were
+/// flushed). Nothing of them counts otherwise, and the inputs stay.
+fn check_within(store: &TableStore, written: &[Arc<SSTable>], replaced: &[Arc<SSTable>]) -> Result<(), StorageError> {
+    let count = |sstables: &[Arc<SSTable>]| sstables.iter().map(|sstable| sstable.partition_count()).sum::<u64>();
+    let is_outside = |output: &&Arc<SSTable>| {
+        output.has_tokens()
+            && (replaced.iter().all(|input| output.first_key() < input.first_key())
+                || replaced.iter().all(|input| output.last_key() > input.last_key()))
+    };
+    let why = match written.iter().find(is_outside) {
+        _ if replaced.is_empty() => return Ok(()),
+        Some(output) => {
+            format!("{} reaches beyond the SSTables that it was compacted from", output.descriptor().prefix())
+        }
+        None if count(written) > count(replaced) => {
+            format!("{} partitions were compacted into {}", count(replaced), count(written))
+        }
+        None => return Ok(()),
+    };
+    Err(StorageError::Refused { why: format!("{}: {why}", store.name()) })
+}
+
 /// Outputs are other SSTables than their inputs, of which each is there once.
 fn assert_are_others(written: &[Arc<SSTable>], replaced: &[Arc<SSTable>]) {
-    let ids: BTreeSet<_> = replaced.iter().map(|sstable| sstable.descriptor().id).collect();
-    assert_eq!(ids.len(), replaced.len(), "an SSTable is an input of a compaction once");
-    assert!(written.iter().all(|sstable| !ids.contains(&sstable.descriptor().id)), "no output is an input");
+    let inputs: BTreeSet<_> = replaced.iter().map(|sstable| sstable.descriptor()).collect();
+    assert_eq!(inputs.len(), replaced.len(), "an SSTable is an input of a compaction once");
+    assert!(written.iter().all(|sstable| !inputs.contains(sstable.descriptor())), "no output is an input");
 }
 
 /// A partition that goes into one of them, once there is something in it.

@@ -41,7 +41,7 @@ pub fn read(
     read_watched(store, command, context, &mut Unwatched)
 }
 
-/// The same, told to somebody who looks on.
+/// As [`read`], with an observer that is told which sources are chosen.
 fn read_watched<W: Watch>(
     store: &TableStore,
     command: &ReadCommand,

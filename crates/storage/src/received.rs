@@ -4,23 +4,23 @@
 //! 2. Each file that comes is written on its own, several at the same time: partitions
 //!    ([`Receiving::write_rows`]) or whole components ([`Receiving::whole`]). After a crash nothing
 //!    of them is left.
-//! 3. [`Receiving::finish`] compares them with the schema, opens and commits them; from then on
-//!    reads see all of them. The table's indexes are made again behind that, and answer queries
-//!    meanwhile from what they have. Cassandra fills indexes with the received rows before the
-//!    rows are visible.
+//! 3. [`Receiving::finish`] compares them with the schema, opens them, writes the entries of their
+//!    rows to the table's indexes (`crate::index::arriving`), and commits; from then on reads see
+//!    all of them, by the indexes too. A crash leaves all of that or no row.
 //!
-//! A stream that is given up leaves the table as it was ([`Receiving::abandon`]). SSTables that
-//! come whole keep their bytes; level and repair state, which are the stream's to say, are written
-//! anew into Statistics.db. Agrees with
-//! `org.apache.cassandra.db.streaming.CassandraStreamReceiver` for tables without views and change
-//! data capture.
+//! Where rows have to pass the path of writes instead, [`Receiving::readers`] gives them, and
+//! [`Receiving::abandon`] removes the files behind it. A stream that is given up leaves the table
+//! as it was. SSTables that come whole keep their bytes; level and repair state, which are the
+//! stream's to say, are written anew into Statistics.db. Agrees with
+//! `org.apache.cassandra.db.streaming.CassandraStreamReceiver`.
 
 mod whole;
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 
 use rows::codec::Header;
-use rows::{NO_TIMESTAMP, PartitionStream};
+use rows::{NO_TIMESTAMP, PartitionStream, ReadError};
 use sstable::{Descriptor, SSTable, SSTableWriter, Version};
 
 use crate::engine::Engine;
@@ -46,13 +46,35 @@ pub struct Origin {
 /// The SSTables of one table that come in one session.
 pub struct Receiving {
     store: Arc<TableStore>,
+    /// When the table was truncated last before this began, milliseconds since 1970.
+    truncated: Option<i64>,
     files: Mutex<Files>,
 }
 
+#[derive(Default)]
 struct Files {
-    transaction: Transaction,
+    /// None: the change has ended.
+    transaction: Option<Transaction>,
     /// SSTables that are whole and synced.
     done: Vec<Descriptor>,
+}
+
+/// An SSTable whose rows come piece by piece.
+pub struct ReceivedRows {
+    header: Header,
+    keys: u64,
+    origin: Origin,
+    /// None: no row has come yet.
+    writer: Option<SSTableWriter>,
+    /// The partition of which rows may still come.
+    partition: Option<PendingPartition>,
+}
+
+impl ReceivedRows {
+    /// Gives up what was written.
+    pub fn abort(self) {
+        self.writer.into_iter().for_each(SSTableWriter::abort);
+    }
 }
 
 /// Most partitions that the Bloom filter of a received SSTable is made for: 80 MiB at ten bits a
@@ -63,8 +85,8 @@ impl Receiving {
     /// Begins; nothing is written yet.
     pub fn begin(engine: &Engine, store: &Arc<TableStore>) -> Result<Self, StorageError> {
         let transaction = files::begin(engine, store, Operation::Write)?;
-        let files = Mutex::new(Files { transaction, done: Vec::new() });
-        Ok(Self { store: Arc::clone(store), files })
+        let files = Mutex::new(Files { transaction: Some(transaction), done: Vec::new() });
+        Ok(Self { store: Arc::clone(store), truncated: store.truncated_at_millis(), files })
     }
 
     fn files(&self) -> std::sync::MutexGuard<'_, Files> {
@@ -82,48 +104,84 @@ impl Receiving {
         keys: u64,
         origin: Origin,
     ) -> Result<(), StorageError> {
-        check_columns(header, &self.store)?;
-        let mut writer: Option<SSTableWriter> = None;
-        let written = loop {
-            match self.write_partition(engine, stream, &mut writer, (header, keys, origin)) {
-                Ok(true) => {}
-                Ok(false) => break Ok(()),
-                Err(error) => break Err(error),
+        let mut rows = self.rows(header.clone(), keys, origin)?;
+        match self.write_some(engine, &mut rows, stream) {
+            Ok(true) => self.take_rows(rows),
+            Ok(false) => {
+                rows.abort();
+                Err(StorageError::Refused { why: "a stream of rows that never waits was expected".into() })
             }
-        };
-        match (written, writer) {
-            (Ok(()), Some(writer)) if writer.partition_count() > 0 => {
-                let finished = writer.finish()?;
-                self.files().done.push(finished.descriptor);
-                Ok(())
-            }
-            (written, writer) => {
-                writer.into_iter().for_each(SSTableWriter::abort);
-                written
+            Err(error) => {
+                rows.abort();
+                Err(error)
             }
         }
     }
 
-    /// Writes the next partition; false: there is none.
-    fn write_partition(
+    /// Refuses an SSTable before anything of it has come: `header` is the sender's, resolved for
+    /// the table.
+    pub fn check(&self, header: &Header) -> Result<(), StorageError> {
+        check_columns(header, &self.store)
+    }
+
+    /// The writer of an SSTable whose rows come piece by piece: [`Self::write_some`] until the rows
+    /// have ended, then [`Self::take_rows`]; or [`ReceivedRows::abort`].
+    pub fn rows(&self, header: Header, keys: u64, origin: Origin) -> Result<ReceivedRows, StorageError> {
+        self.check(&header)?;
+        Ok(ReceivedRows { header, keys, origin, writer: None, partition: None })
+    }
+
+    /// Writes the rows that a stream has. False: the stream has no more for now
+    /// ([`ReadError::WouldBlock`]); the next call goes on where this one has ended. True: the
+    /// stream has ended.
+    pub fn write_some(
         &self,
         engine: &Engine,
+        rows: &mut ReceivedRows,
         stream: &mut dyn PartitionStream,
-        writer: &mut Option<SSTableWriter>,
-        new: (&Header, u64, Origin),
     ) -> Result<bool, StorageError> {
-        let Some(head) = stream.next_partition()? else { return Ok(false) };
-        let writer = match writer {
-            Some(writer) => writer,
-            None => writer.insert(self.writer(engine, new)?),
-        };
-        let mut partition = PendingPartition::new(head);
-        while let Some(unfiltered) = stream.next_unfiltered()? {
-            partition.begin(writer);
-            writer.append(&unfiltered)?;
+        loop {
+            if rows.partition.is_none() {
+                match at_once(stream.next_partition())? {
+                    Poll::Ready(Some(head)) => rows.partition = Some(PendingPartition::new(head)),
+                    Poll::Ready(None) => return Ok(true),
+                    Poll::Pending => return Ok(false),
+                }
+            }
+            if rows.writer.is_none() {
+                rows.writer = Some(self.writer(engine, (&rows.header, rows.keys, rows.origin))?);
+            }
+            let (Some(partition), Some(writer)) = (&mut rows.partition, &mut rows.writer) else {
+                unreachable!("both were just made")
+            };
+            loop {
+                match at_once(stream.next_unfiltered())? {
+                    Poll::Ready(Some(unfiltered)) => {
+                        partition.begin(writer);
+                        writer.append(&unfiltered)?;
+                    }
+                    Poll::Ready(None) => break,
+                    Poll::Pending => return Ok(false),
+                }
+            }
+            if let Some(partition) = rows.partition.take() {
+                partition.end(writer, &engine.options.partition_guards)?;
+            }
         }
-        partition.end(writer, &engine.options.partition_guards)?;
-        Ok(true)
+    }
+
+    /// Takes an SSTable whose rows have all come.
+    pub fn take_rows(&self, rows: ReceivedRows) -> Result<(), StorageError> {
+        assert!(rows.partition.is_none(), "an SSTable is complete at the end of a partition");
+        match rows.writer {
+            Some(writer) if writer.partition_count() > 0 => {
+                let finished = writer.finish()?;
+                self.files().done.push(finished.descriptor);
+            }
+            Some(writer) => writer.abort(),
+            None => {}
+        }
+        Ok(())
     }
 
     fn writer(
@@ -146,14 +204,19 @@ impl Receiving {
             dropped: DroppedColumns::of(&table, [header]),
             table,
         };
-        files::writer(engine, &self.store, &mut self.files().transaction, &new)
+        files::writer(engine, &self.store, self.files().transaction(), &new)
     }
 
     /// An SSTable whose components come as they are. `version` is the sender's.
     pub fn whole(&self, engine: &Engine, version: Version) -> Result<WholeSSTable, StorageError> {
         let target = files::new_descriptor(engine, &self.store, version);
-        self.files().transaction.add(&target)?;
+        self.files().transaction().add(&target)?;
         Ok(WholeSSTable::new(&engine.env, target))
+    }
+
+    /// The table.
+    pub fn store(&self) -> &Arc<TableStore> {
+        &self.store
     }
 
     /// Takes an SSTable that has come whole.
@@ -163,22 +226,106 @@ impl Receiving {
         Ok(())
     }
 
-    /// Adds all that has come to the table; gives the number of SSTables. After an error nothing of
-    /// them is there.
-    pub fn finish(self, engine: &Engine) -> Result<usize, StorageError> {
-        let store = self.store;
-        let Files { mut transaction, done } = self.files.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let _alone = store.importing.lock().expect("a panic in an import ends the process");
-        let added = add_all(engine, &store, &mut transaction, &done);
+    /// Adds all that has come to the table, behind its entries in the indexes; gives the number of
+    /// SSTables. After an error nothing of them is there.
+    pub async fn finish(self, engine: &Arc<Engine>) -> Result<usize, StorageError> {
+        let store = Arc::clone(&self.store);
+        let (of_job, this) = (Arc::clone(engine), self);
+        let opened = job(engine, move || (this.open(&of_job), this)).await?;
+        let this = opened.1;
+        let filled = match opened.0 {
+            Ok(sstables) => index::arriving::fill(engine, &store, &sstables).await.map(|filled| (sstables, filled)),
+            Err(error) => Err(error),
+        };
+        let of_job = Arc::clone(engine);
+        job(engine, move || match filled {
+            Ok((sstables, filled)) => this.publish(&of_job, sstables, &filled),
+            Err(error) => {
+                this.abandon();
+                Err(error)
+            }
+        })
+        .await?
+    }
+
+    /// Readers of the SSTables that have come, which are not in the table.
+    pub fn readers(&self, engine: &Engine) -> Result<Vec<Arc<SSTable>>, StorageError> {
+        self.open(engine)
+    }
+
+    /// Refuses what has come where the table was dropped or truncated meanwhile: rows that come may
+    /// be older than the truncation.
+    pub fn check_table(&self) -> Result<(), StorageError> {
+        let store = &self.store;
+        let why = match (store.is_closed(), store.truncated_at_millis() == self.truncated) {
+            (false, true) => return Ok(()),
+            (true, _) => "dropped",
+            (false, false) => "truncated",
+        };
+        Err(StorageError::Refused { why: format!("{} was {why} meanwhile", store.name()) })
+    }
+
+    /// Opens what has come, compared with the schema.
+    fn open(&self, engine: &Engine) -> Result<Vec<Arc<SSTable>>, StorageError> {
+        self.check_table()?;
+        let store = &self.store;
+        let cache: Arc<dyn sstable::FileCache> = Arc::clone(&engine.caches) as _;
+        let open = |descriptor: &Descriptor| {
+            let synced = engine.env.disk.sync_dir(&descriptor.directory);
+            synced.map_err(|error| StorageError::io(&descriptor.directory, &error))?;
+            import::open(engine, descriptor, &store.table())?;
+            let sstable = SSTable::open(&engine.env, descriptor.clone(), &store.table(), Arc::clone(&cache))?;
+            Ok(Arc::new(sstable))
+        };
+        self.files().done.iter().map(open).collect()
+    }
+
+    /// Commits; from now on reads see the SSTables. After an error nothing of them is there.
+    fn publish(
+        self,
+        engine: &Engine,
+        sstables: Vec<Arc<SSTable>>,
+        filled: &index::arriving::Filled,
+    ) -> Result<usize, StorageError> {
+        let store = Arc::clone(&self.store);
+        let Files { transaction, done } = std::mem::take(&mut *self.files());
+        let mut transaction = transaction.expect("a change ends once");
+        assert_eq!(done.len(), sstables.len(), "every SSTable that came is added");
+        let alone = store.importing.lock().expect("a panic in an import ends the process");
+        let added = self.check_table();
+        let added = added.and_then(|()| add_all(engine, &store, &mut transaction, sstables, filled));
         files::settle(&store, transaction);
-        index::build::make_again(engine, &store);
+        drop(alone);
         added.map(|()| done.len())
     }
 
     /// Gives up all that has come.
     pub fn abandon(self) {
-        let files = self.files.into_inner().unwrap_or_else(PoisonError::into_inner);
-        files::settle(&self.store, files.transaction);
+        drop(self);
+    }
+}
+
+impl Drop for Receiving {
+    /// Files that were not added are given up.
+    fn drop(&mut self) {
+        if let Some(transaction) = std::mem::take(&mut *self.files()).transaction {
+            files::settle(&self.store, transaction);
+        }
+    }
+}
+
+impl Files {
+    fn transaction(&mut self) -> &mut Transaction {
+        self.transaction.as_mut().expect("the change has not ended")
+    }
+}
+
+/// The next item of a stream; pending: the stream has none for now.
+fn at_once<T>(next: Result<Option<T>, ReadError>) -> Result<Poll<Option<T>>, StorageError> {
+    match next {
+        Ok(next) => Ok(Poll::Ready(next)),
+        Err(ReadError::WouldBlock) => Ok(Poll::Pending),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -199,21 +346,26 @@ fn add_all(
     engine: &Engine,
     store: &Arc<TableStore>,
     transaction: &mut Transaction,
-    done: &[Descriptor],
+    sstables: Vec<Arc<SSTable>>,
+    filled: &index::arriving::Filled,
 ) -> Result<(), StorageError> {
-    if store.is_closed() {
-        return Err(StorageError::Refused { why: format!("{} was dropped meanwhile", store.name()) });
+    for sstable in &sstables {
+        index::attached::components::complete(engine, store, sstable)?;
     }
-    let cache: Arc<dyn sstable::FileCache> = Arc::clone(&engine.caches) as _;
-    let mut sstables = Vec::with_capacity(done.len());
-    for descriptor in done {
-        let synced = engine.env.disk.sync_dir(&descriptor.directory);
-        synced.map_err(|error| StorageError::io(&descriptor.directory, &error))?;
-        import::open(engine, descriptor, &store.table())?;
-        sstables.push(Arc::new(SSTable::open(&engine.env, descriptor.clone(), &store.table(), Arc::clone(&cache))?));
-    }
-    index::built::doubt(engine, store)?;
+    index::built::doubt(engine, store, &filled.lacking(store))?;
     transaction.commit()?;
     store.replace_sstables(&[], sstables);
+    // indexes that were created since the entries were written are made again with the new rows
+    let lacking = filled.lacking(store);
+    if let Err(error) = index::built::doubt(engine, store, &lacking) {
+        tracing::warn!(table = store.name(), %error, "an index that is made again is noted to be complete");
+    }
+    lacking.iter().for_each(|index| engine.index_builder.request(store, index.name()));
     Ok(())
+}
+
+/// Runs a job that waits for the disk.
+async fn job<T: Send + 'static>(engine: &Engine, job: impl FnOnce() -> T + Send + 'static) -> Result<T, StorageError> {
+    let done = engine.env.blocking_long("stream", job).await;
+    done.map_err(|full| StorageError::Refused { why: full.to_string() })
 }

@@ -114,6 +114,7 @@ fn bring_about(
     let dropped = apply_to_tables(engine, &after, prepared);
     let schema = Arc::new(after);
     engine.schema.store(Arc::clone(&schema));
+    engine.note_views(&schema);
     index::built::begin_new(engine, &before);
     Ok(Changed { before, schema, written, position, dropped })
 }
@@ -184,10 +185,11 @@ fn write_rows(engine: &Engine, mutations: &[Mutation]) -> Result<Option<LogPosit
         return Ok(None);
     }
     // a node that only reads has the rows in memory: clients find the schema there
-    let logged = !engine.options.read_only;
-    let applied = write::apply(mutations, &engine.log, logged, |update| {
+    let logged = (!engine.options.read_only).then_some(write::Join::Beside);
+    let store_of = |update: &rows::PartitionUpdate| {
         engine.table(update.table.id).ok_or_else(|| StorageError::UnknownTable { table: update.table.name.clone() })
-    })?;
+    };
+    let applied = write::apply(mutations, &[], &engine.log, logged, store_of, || true)?;
     engine.memory.take(applied.added);
     Ok(applied.position)
 }
@@ -203,6 +205,7 @@ fn apply_to_tables(engine: &Engine, after: &Schema, prepared: Prepared) -> Vec<A
             None => engine.memory.release(old_size),
         }
         dropped.extend(dropped_indexes(&view, &store.view()));
+        index::attached::components::remove_dropped(engine, &store, &view);
     }
     tables.extend(prepared.new.into_iter().map(|store| (store.id, store)));
     tables.retain(|id, store| {

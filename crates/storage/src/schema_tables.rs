@@ -107,6 +107,10 @@ pub fn mutations(
     Ok(mutations)
 }
 
+/// The columns of `system_schema.aggregates` that Cassandra writes as null where an aggregate has
+/// nothing for them (`SchemaKeyspace.addAggregateToSchemaMutation`).
+const AGGREGATE_MAY_LACK: &[&str] = &["final_func", "initcond"];
+
 fn fill(update: &mut PartitionUpdate, write: &SchemaWrite, timestamp: i64, now: u32) {
     let row_of = |clustering: &[Bytes]| Row::new(clustering.iter().cloned().map(Some).collect::<ClusteringValues>());
     match write {
@@ -125,6 +129,13 @@ fn fill(update: &mut PartitionUpdate, write: &SchemaWrite, timestamp: i64, now: 
             for (name, value) in &wanted.cells {
                 if let Some(column) = update.table.column_by_name(name) {
                     row.add_cell(Cell::live(column.id, timestamp, value.clone()));
+                }
+            }
+            // what an aggregate lacks is written as null, which also takes away what another had
+            let may_lack = if wanted.table == SchemaTable::Aggregates { AGGREGATE_MAY_LACK } else { &[] };
+            for name in may_lack.iter().filter(|name| !wanted.content().contains_key(*name)) {
+                if let Some(column) = update.table.column_by_name(name) {
+                    row.add_cell(Cell::tombstone(column.id, timestamp, now));
                 }
             }
             update.add_row(row);

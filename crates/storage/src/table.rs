@@ -2,6 +2,7 @@
 //! table is elsewhere: write, read, flush, compaction, snapshot, truncate each have a module that
 //! takes a [`TableStore`].
 
+pub(crate) mod arrivals;
 mod cuts;
 pub mod entries;
 pub mod indexes;
@@ -17,7 +18,7 @@ use arc_swap::ArcSwap;
 use env::Env;
 use schema::{TableId, TableMetadata};
 use sstable::txn_log::Transaction;
-use sstable::{Descriptor, SSTable, SSTableId};
+use sstable::{Descriptor, SSTable};
 
 use crate::caches::Caches;
 use crate::commitlog::LogPosition;
@@ -26,6 +27,7 @@ use crate::metrics::TableMetrics;
 use crate::shards::Shards;
 use crate::strategy::Memory;
 use crate::strategy::auto::{AutoCompaction, FlushSize, Thresholds};
+use arrivals::Arrivals;
 use cuts::Cuts;
 use indexes::IndexStore;
 use memtable::Memtable;
@@ -61,6 +63,8 @@ pub struct TableStore {
     pub(crate) replacing: Mutex<()>,
     /// Held by whoever brings SSTables in.
     pub(crate) importing: Mutex<()>,
+    /// SSTables whose entries in indexes come before them.
+    pub(crate) arrivals: Arrivals,
     /// Held by whoever writes memtables out: their order is that of the commit log.
     pub(crate) flushing: Mutex<()>,
     /// Up to where the commit log has nothing to say about it. Held while that is recorded: it only
@@ -128,11 +132,11 @@ pub struct Remembered {
 #[derive(Default)]
 pub struct Changes {
     /// SSTables that a compaction reads: no other may take them.
-    pub compacting: BTreeSet<SSTableId>,
+    pub compacting: BTreeSet<Descriptor>,
     /// SSTables that a compaction found damaged: strategies leave them alone.
-    pub suspect: BTreeSet<SSTableId>,
+    pub suspect: BTreeSet<Descriptor>,
     /// When this process wrote SSTables that are in the view, milliseconds.
-    pub written: BTreeMap<SSTableId, u64>,
+    pub written: BTreeMap<Descriptor, u64>,
     /// The memory of the table's strategy.
     pub remembered: Remembered,
     /// Where the log stood when memtables were frozen last: what the present ones hold comes after.
@@ -177,6 +181,7 @@ impl TableStore {
             last_sequence: AtomicU64::new(last_sequence),
             unsettled: Mutex::new(Vec::new()),
             replacing: Mutex::new(()),
+            arrivals: Arrivals::default(),
             importing: Mutex::new(()),
             flushing: Mutex::new(()),
             truncation: Mutex::new(None),
@@ -375,19 +380,18 @@ impl TableStore {
 
     fn note_written(&self, changes: &mut Changes, sstables: &[Arc<SSTable>]) {
         let now = u64::try_from(self.env.clock.now_micros() / 1000).unwrap_or(0);
-        changes.written.extend(sstables.iter().map(|sstable| (sstable.descriptor().id, now)));
+        changes.written.extend(sstables.iter().map(|sstable| (sstable.descriptor().clone(), now)));
     }
 
     /// Puts SSTables in the place of others.
     pub fn replace_sstables(&self, old_ones: &[Arc<SSTable>], new_ones: Vec<Arc<SSTable>>) {
         let mut changes = self.changes();
         let old = self.view();
-        let gone =
-            |sstable: &Arc<SSTable>| old_ones.iter().any(|other| other.descriptor().id == sstable.descriptor().id);
+        let gone = |sstable: &Arc<SSTable>| old_ones.iter().any(|other| other.descriptor() == sstable.descriptor());
         let mut sstables: Vec<_> = old.sstables.iter().filter(|sstable| !gone(sstable)).map(Arc::clone).collect();
         for old in old_ones {
-            changes.written.remove(&old.descriptor().id);
-            changes.suspect.remove(&old.descriptor().id);
+            changes.written.remove(old.descriptor());
+            changes.suspect.remove(old.descriptor());
         }
         changes.cuts.note_replaced(old_ones, &new_ones);
         self.note_written(&mut changes, &new_ones);
@@ -434,6 +438,7 @@ fn attach(indexes: &[Entered<'_>], base: &[Arc<Memtable>], old: &[(Arc<IndexStor
 
 /// A new SSTable under the table's present schema: an ALTER may have come since it was begun.
 fn bound_to(table: &Arc<TableMetadata>, sstable: Arc<SSTable>) -> Arc<SSTable> {
+    assert_eq!(sstable.table().id, table.id, "a view has SSTables of its own table");
     if Arc::ptr_eq(sstable.table(), table) {
         return sstable;
     }
@@ -443,8 +448,7 @@ fn bound_to(table: &Arc<TableMetadata>, sstable: Arc<SSTable>) -> Arc<SSTable> {
 /// Each of them once: an SSTable that is in the view twice would be read, compacted and removed
 /// twice. Such a live set is not gone on with.
 fn newest_first(mut sstables: Vec<Arc<SSTable>>) -> Vec<Arc<SSTable>> {
-    let named = |sstable: &Arc<SSTable>| (sstable.descriptor().directory.clone(), sstable.descriptor().prefix());
-    let names: BTreeSet<_> = sstables.iter().map(named).collect();
+    let names: BTreeSet<_> = sstables.iter().map(|sstable| sstable.descriptor()).collect();
     assert_eq!(names.len(), sstables.len(), "an SSTable is in the view once");
     sstables.sort_by_key(|sstable| std::cmp::Reverse(sstable.statistics().stats.max_timestamp));
     sstables

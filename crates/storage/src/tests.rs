@@ -1,6 +1,7 @@
 //! The engine as a whole on a simulated machine: random histories with flushes, compactions, kills,
 //! power cuts and disk faults, against a naive twin.
 
+mod apart;
 mod caches;
 mod common;
 mod dropped_columns;
@@ -20,4 +21,5 @@ mod static_form;
 mod tombstones;
 mod truncating;
 mod twin;
+mod views;
 mod wide;

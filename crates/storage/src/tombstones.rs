@@ -33,7 +33,7 @@ impl Others for Beside<'_> {
     fn oldest(&self, key: &DecoratedKey) -> Vec<(i64, usize)> {
         let hash = KeyHash::of(&key.key);
         let others = self.view.sstables.iter().enumerate().filter(|(_, other)| {
-            other.descriptor().id != self.but.descriptor().id && (!other.has_tokens() || other.may_contain(key, hash))
+            other.descriptor() != self.but.descriptor() && (!other.has_tokens() || other.may_contain(key, hash))
         });
         let in_sstables = others.map(|(number, other)| (other.statistics().stats.min_timestamp, number));
         let memtables = self.view.memtables_of(self.store.shards, key).into_iter();

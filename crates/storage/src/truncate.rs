@@ -5,6 +5,8 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
+use rows::Mutation;
+
 use crate::commitlog::LogPosition;
 use crate::engine::Engine;
 use crate::error::StorageError;
@@ -18,9 +20,28 @@ use crate::{layout, snapshot, truncation_records};
 /// Records that a table is being truncated: what the log has of it up to `position` is not
 /// replayed. The caller waits until the returned position is durable before anything of the table
 /// goes.
-fn record(engine: &Engine, store: &TableStore, position: LogPosition) -> Result<Option<LogPosition>, StorageError> {
+fn record(engine: &Engine, cuts: &[(Arc<Cut>, Arc<TableStore>)]) -> Result<Option<LogPosition>, StorageError> {
     let at_millis = engine.env.clock.now_micros() / 1000;
-    advance(engine, store, |_| Truncation { position, at_millis })
+    let schema = engine.schema();
+    let Some(local) = schema.table("system", "local") else { return Ok(None) };
+    let mut recorded: Vec<_> =
+        cuts.iter().map(|(_, store)| store.truncation.lock().expect("no panic inside")).collect();
+    let now = engine.next_timestamp(1);
+    let of_cut = |(cut, store): &(Arc<Cut>, Arc<TableStore>)| {
+        let truncation = Truncation { position: cut.position, at_millis };
+        truncation_records::mutation(local, store.id, truncation, now)
+    };
+    let mutations: Option<Vec<Mutation>> = cuts.iter().map(of_cut).collect();
+    let Some(mut updates) = mutations.map(|all| all.into_iter().flat_map(|mutation| mutation.updates)) else {
+        return Ok(None);
+    };
+    let Some(mut update) = updates.next() else { return Ok(None) };
+    update.merge(updates);
+    let applied = engine.apply(&[Mutation::of(update)])?;
+    for (recorded, (cut, _)) in recorded.iter_mut().zip(cuts) {
+        **recorded = Some(Truncation { position: cut.position, at_millis });
+    }
+    Ok(applied.position)
 }
 
 /// Whether memtables hold what the log has up to `position`. Flushes are in the order of the log,
@@ -82,22 +103,47 @@ fn advance(
 /// before step 4 then ([`Cut::remove_flushed`]), and a truncation that is cut off leaves all rows
 /// or those that were never flushed.
 pub async fn truncate(engine: &Arc<Engine>, store: &Arc<TableStore>) -> Result<(), StorageError> {
+    truncate_together(engine, &[Arc::clone(store)], ()).await
+}
+
+/// As [`truncate`], of a table and its views: the steps are taken of all side by side. Nobody
+/// writes to them while the cuts are made, since `held` keeps others off, and what step 4 records
+/// of all of them is one record.
+pub async fn truncate_together(
+    engine: &Arc<Engine>,
+    stores: &[Arc<TableStore>],
+    held: impl Send + 'static,
+) -> Result<(), StorageError> {
+    let Some(first) = stores.first() else { return Ok(()) };
     if engine.options.read_only {
         return Err(StorageError::ReadOnly);
     }
-    let cut = in_background(engine, store, |engine, store| Ok(Cut::make(engine, store))).await?;
-    let cut = Arc::new(cut);
-    let is_flushed = cut.flush(engine, store).await?;
-    if snapshot::is_automatic(engine, store) {
+    let all = stores.to_vec();
+    let make = move |engine: &Arc<Engine>, _: &Arc<TableStore>| {
+        let cuts: Vec<_> = all.into_iter().map(|store| (Arc::new(Cut::make(engine, &store)), store)).collect();
+        drop(held);
+        Ok(cuts)
+    };
+    let cuts = in_background(engine, first, make).await?;
+    let mut unflushed = Vec::new();
+    for (cut, store) in &cuts {
+        if !cut.flush(engine, store).await? {
+            unflushed.push((cut, store));
+        }
+    }
+    for (_, store) in cuts.iter().filter(|(_, store)| snapshot::is_automatic(engine, store)) {
         in_background(engine, store, |engine, store| snapshot::take_automatic(engine, store, "truncated")).await?;
     }
-    if !is_flushed {
-        Cut::remove_flushed(&cut, engine, store).await?;
+    for (cut, store) in unflushed {
+        Cut::remove_flushed(cut, engine, store).await?;
     }
-    if let Some(recorded) = record(engine, store, cut.position)? {
+    if let Some(recorded) = record(engine, &cuts)? {
         engine.log.wait_durable(recorded).await?;
     }
-    in_background(engine, store, move |engine, store| cut.remove(engine, store)).await
+    for (cut, store) in cuts {
+        in_background(engine, &store, move |engine, store| cut.remove(engine, store)).await?;
+    }
+    Ok(())
 }
 
 /// The moment that divides the rows that a truncation removes from those that stay. While it is
@@ -190,9 +236,7 @@ impl Cut {
     /// Removes the SSTables from before the cut. The entries of indexes go before the rows.
     fn remove_sstables(&self, engine: &Engine) -> Result<(), StorageError> {
         for (store, number) in &self.stores {
-            crate::files::remove(engine, store, |changes, sstable| {
-                changes.cuts.is_before(*number, sstable.descriptor().id)
-            })?;
+            crate::files::remove(engine, store, |changes, sstable| changes.cuts.is_before(*number, sstable))?;
         }
         Ok(())
     }

@@ -12,6 +12,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use bytes::Bytes;
 use rows::codec::encode_mutation;
 use rows::{Mutation, PartitionUpdate, Row};
 use schema::TableMetadata;
@@ -49,18 +50,49 @@ impl Engine {
     /// once [`CommitLog::wait_durable`] completes for the position. `durable_writes = false` of a
     /// keyspace leaves the log out.
     pub fn apply(&self, mutations: &[Mutation]) -> Result<Applied, StorageError> {
+        self.apply_as(mutations, &[], Join::Beside, None)
+    }
+
+    pub(crate) fn apply_as(
+        &self,
+        mutations: &[Mutation],
+        encoded: &[Bytes],
+        join: Join,
+        number: Option<u64>,
+    ) -> Result<Applied, StorageError> {
         if self.draining.load(Ordering::Acquire) {
             return Err(StorageError::WritesStopped { why: "the node is draining".into() });
         }
         if self.options.read_only && !mutations.iter().all(is_of_the_node) {
             return Err(StorageError::ReadOnly);
         }
-        let applied = apply(mutations, &self.log, self.is_logged(mutations), |update| self.store_of(update))?;
+        let logged = self.is_logged(mutations).then_some(join);
+        let are_views_known = || number.is_none_or(|number| number == self.views_number());
+        let store_of = |update: &PartitionUpdate| self.store_of(update);
+        let applied = apply(mutations, encoded, &self.log, logged, store_of, are_views_known)?;
         self.memory.take(applied.added);
         if applied.added > 0 && self.memory.wants_flush() {
             self.flush_largest();
         }
         Ok(applied)
+    }
+
+    /// As [`Engine::apply`], of mutations that are all replayed after a crash, or none of them:
+    /// those of a base table and of its views.
+    pub fn apply_whole(&self, mutations: &[Mutation]) -> Result<Applied, StorageError> {
+        self.apply_as(mutations, &[], Join::Whole, None)
+    }
+
+    /// As [`Engine::apply`], of a write that concerns no view as long as the number of the views
+    /// holds (`crate::base_views`). `encoded`: the mutations as `encode_mutation` writes them,
+    /// where somebody has encoded them already; empty: nobody has.
+    pub fn apply_without_views(
+        &self,
+        mutations: &[Mutation],
+        encoded: &[Bytes],
+        number: u64,
+    ) -> Result<Applied, StorageError> {
+        self.apply_as(mutations, encoded, Join::Beside, Some(number))
     }
 
     fn store_of(&self, update: &PartitionUpdate) -> Result<Arc<TableStore>, StorageError> {
@@ -88,31 +120,62 @@ fn is_of_the_node(mutation: &Mutation) -> bool {
     mutation.updates.iter().all(|update| of_the_node(&update.table.keyspace))
 }
 
-/// Applies mutations as one step. `store_of` finds the table of each update. `durable`: false
-/// leaves the commit log out.
+/// How the records of a write stand in the commit log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Join {
+    /// Side by side. A crash leaves a beginning of them.
+    Beside,
+    /// As one group. A crash leaves all of them or none.
+    Whole,
+}
+
+/// Applies mutations as one step. `encoded`: their records, if there are some already, which stand
+/// side by side. `store_of` finds the table of each update. `logged`: None leaves the commit log
+/// out. `are_views_known`: false where views have come or gone since the caller looked.
+///
+/// # Panics
+/// When there are records of some mutations only.
 pub fn apply(
     mutations: &[Mutation],
+    encoded: &[Bytes],
     log: &CommitLog,
-    durable: bool,
+    logged: Option<Join>,
     store_of: impl Fn(&PartitionUpdate) -> Result<Arc<TableStore>, StorageError>,
+    are_views_known: impl Fn() -> bool,
 ) -> Result<Applied, StorageError> {
     let mut destinations = Vec::with_capacity(mutations.len());
     for mutation in mutations {
         for update in &mutation.updates {
-            let store = store_of(update)?;
+            let store = match store_of(update) {
+                // a view was dropped
+                Err(StorageError::UnknownTable { .. }) if !are_views_known() => return Err(StorageError::ViewsChanged),
+                found => found?,
+            };
             let shard = store.shards.of(update.key.token);
             destinations.push(Destination { store, shard, update });
         }
     }
     destinations.sort_by_key(|destination| (destination.store.id, destination.shard));
     let room = destinations.iter().map(|destination| room_of(destination.update)).sum();
-    let mut records = if durable { serialize(mutations, room) } else { Entries::default() };
+    let mut records = match (logged, encoded) {
+        (None, _) => Entries::default(),
+        (Some(Join::Beside), [_, ..]) => {
+            assert_eq!(encoded.len(), mutations.len(), "each mutation has one record");
+            Entries::of_encoded(encoded)
+        }
+        (Some(join), _) => serialize(mutations, room, join),
+    };
     let large = mutations.len() == 1 && room > LARGE_RECORD;
     loop {
         let memtables: Vec<Arc<Memtable>> = destinations
             .iter()
             .map(|destination| Arc::clone(&destination.store.view().active[destination.shard]))
             .collect();
+        // after the memtables are chosen: who makes a view puts it in force first and freezes them
+        // then, so either this look sees the view, or the view's build sees this write
+        if !are_views_known() {
+            return Err(StorageError::ViewsChanged);
+        }
         let encoded = if large { encode_rows(&destinations, &memtables) } else { Vec::new() };
         if let Some(result) = apply_inside(&destinations, &memtables, encoded, &mut records, log) {
             return result;
@@ -126,10 +189,18 @@ pub fn apply(
     }
 }
 
-fn serialize(mutations: &[Mutation], room: usize) -> Entries {
-    let mut records = Entries::with_capacity(mutations.len(), room);
+fn serialize(mutations: &[Mutation], room: usize, join: Join) -> Entries {
+    let mut records = Entries::with_capacity(mutations.len() + 1, room);
+    // one record is whole by itself
+    let is_group = join == Join::Whole && mutations.len() > 1;
+    if is_group {
+        records.begin_group();
+    }
     for mutation in mutations {
         records.push(|out| encode_mutation(out, mutation));
+    }
+    if is_group {
+        records.end_group();
     }
     records
 }
@@ -144,7 +215,7 @@ fn encode_rows(destinations: &[Destination<'_>], memtables: &[Arc<Memtable>]) ->
 
 /// Bytes that an update takes as a record, or a few more: a buffer that grows would copy large
 /// values again and again.
-fn room_of(update: &PartitionUpdate) -> usize {
+pub fn room_of(update: &PartitionUpdate) -> usize {
     const HEAD: usize = 200;
     HEAD + update.static_row.iter().chain(&update.rows).map(Row::encoded_room).sum::<usize>()
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use rustix::thread::CpuSet;
 
+use crate::tasks::end_without_thread;
 use crate::{
     BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, LONG_NICENESS, LONG_QUEUE_MAX, LONG_THREADS_MAX, MakeLocal,
     Next, Part, QueueFull, Step, Tasks, Wake, WakeTarget,
@@ -44,7 +45,7 @@ impl Tasks for Threads {
         let signal = Arc::new(Signal { state: AtomicU8::new(ASLEEP), thread: OnceLock::new() });
         let of_thread = signal.clone();
         let body = move || run_background(&of_thread, step);
-        let handle = thread::Builder::new().name(name.to_owned()).spawn(body)?;
+        let handle = spawn(name, body)?;
         signal.thread.set(handle.thread().clone()).expect("set once, here");
         Ok(Wake::new(Arc::new(Sender(signal))))
     }
@@ -76,11 +77,12 @@ impl Tasks for Threads {
     }
 
     fn spawn_worker(&self, name: &str, worker: Box<dyn FnOnce() + Send>) -> Box<dyn Joinable> {
-        Box::new(Worker(spawn(name, worker)))
+        let worker = spawn(name, worker).unwrap_or_else(|error| end_without_thread(name, &error));
+        Box::new(Worker(worker))
     }
 
-    fn spawn_local_worker(&self, name: &str, make: MakeLocal) -> Box<dyn Joinable> {
-        Box::new(Worker(spawn(name, move || run_local(make))))
+    fn try_spawn_local_worker(&self, name: &str, make: MakeLocal) -> io::Result<Box<dyn Joinable>> {
+        Ok(Box::new(Worker(spawn(name, move || run_local(make))?)))
     }
 
     fn cores(&self) -> usize {
@@ -95,9 +97,8 @@ impl Tasks for Threads {
     }
 }
 
-/// Starts a thread that is needed for the process to be of use: called while the process starts.
-fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
-    thread::Builder::new().name(name.to_owned()).spawn(body).expect("the system has a thread left for this process")
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    thread::Builder::new().name(name.to_owned()).spawn(body)
 }
 
 fn try_spawn(name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {

@@ -111,6 +111,8 @@ pub struct NetworkFigures {
 struct State {
     hosts: Vec<Host>,
     links: BTreeMap<(usize, usize), Link>,
+    /// The properties of links that are so by nature, such as those of a long way.
+    lasting: BTreeMap<(usize, usize), Link>,
     /// The properties of links that have none of their own.
     usual: Link,
     blocked: BTreeSet<(usize, usize)>,

@@ -237,10 +237,13 @@ impl Tasks for SimTasks {
     }
 
     /// Polled once at once, so that who waits for its first words has them when this returns.
-    fn spawn_local_worker(&self, name: &str, make: MakeLocal) -> Box<dyn Joinable> {
+    fn try_spawn_local_worker(&self, name: &str, make: MakeLocal) -> io::Result<Box<dyn Joinable>> {
         let mut state = lock(&self.state);
         if state.life != self.life {
-            return Box::new(Started(Err(QueueFull)));
+            return Ok(Box::new(Started(Err(QueueFull))));
+        }
+        if state.lacks_threads {
+            return Err(io::Error::from_raw_os_error(EAGAIN));
         }
         state.made += 1;
         let (id, key) = (state.made, WORKERS_MADE.fetch_add(1, Ordering::Relaxed));
@@ -249,7 +252,7 @@ impl Tasks for SimTasks {
         let future = make();
         let alone = async move { tokio::task::LocalSet::new().run_until(future).await };
         poll_worker(&self.state, id, key, Box::pin(alone));
-        Box::new(Started(Ok(())))
+        Ok(Box::new(Started(Ok(()))))
     }
 
     fn cores(&self) -> usize {

@@ -12,7 +12,7 @@ pub(super) struct PartitionKey<O> {
     pub key: Box<[u8]>,
 }
 
-/// The same, lent.
+/// A borrowed [`PartitionKey`], for a look-up without a copy of the key.
 #[derive(Clone, Copy)]
 pub(super) struct PartitionKeyRef<'a, O> {
     pub of: O,

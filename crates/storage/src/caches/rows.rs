@@ -152,7 +152,8 @@ impl RowCache {
         self.partitions.entries.get(&PartitionKeyRef { of: table, key })
     }
 
-    /// The same, for who only wants to know.
+    /// As `get`, without counting as a use of the entry: for reports that must not change the
+    /// cache.
     pub(crate) fn peek(&self, table: TableId, key: &[u8]) -> Option<Arc<CachedPartition>> {
         self.partitions.entries.peek(&PartitionKeyRef { of: table, key })
     }

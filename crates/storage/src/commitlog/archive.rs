@@ -42,7 +42,7 @@ pub struct ArchiveOptions {
 /// The fate of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Archived {
-    /// It is not full yet.
+    /// The segment is not full yet.
     #[default]
     NotYet,
     /// The command is to be run, or runs.

@@ -48,9 +48,9 @@ pub(super) enum Captured {
     /// There was no room for it.
     #[default]
     Forbidden,
-    /// It has no such write yet.
+    /// The segment may take a captured write and has none yet.
     Permitted,
-    /// It has some.
+    /// The segment has captured writes.
     Contains,
 }
 

@@ -1,7 +1,10 @@
 //! Records on their way into the log, already in the form of its entries: sizes and checksums are
 //! computed before any lock is taken, and what is large is handed on, not copied.
 
+use bytes::Bytes;
+
 use super::format::{self, ENTRY_OVERHEAD, RECORD_SIZE_MIN};
+use super::pending::{MOVED_BYTES_MIN, Piece};
 
 /// Bytes before a record: its size and the checksum of that.
 const HEAD: usize = 8;
@@ -9,7 +12,12 @@ const HEAD: usize = 8;
 /// Records that stand side by side in the log.
 #[derive(Debug, Default)]
 pub struct Entries {
+    /// Pieces that stand before `bytes`: large records that others hold, and what lies between
+    /// them.
+    pub(super) pieces: Vec<Piece>,
     pub(super) bytes: Vec<u8>,
+    /// Bytes of all pieces.
+    pieces_len: usize,
     pub(super) count: u64,
     /// Bytes of the largest record.
     pub(super) largest: usize,
@@ -18,7 +26,12 @@ pub struct Entries {
 impl Entries {
     /// Room for so many records of so many bytes together.
     pub fn with_capacity(records: usize, bytes: usize) -> Self {
-        Self { bytes: Vec::with_capacity(bytes + records * ENTRY_OVERHEAD as usize), count: 0, largest: 0 }
+        Self { bytes: Vec::with_capacity(bytes + records * ENTRY_OVERHEAD as usize), ..Self::default() }
+    }
+
+    /// Bytes of all entries.
+    pub(super) fn len(&self) -> usize {
+        self.pieces_len + self.bytes.len()
     }
 
     /// Another record: what `write` appends.
@@ -42,8 +55,79 @@ impl Entries {
         self.count += 1;
     }
 
+    /// Room for the head of a group, which [`Entries::end_group`] completes. For the first record.
+    pub fn begin_group(&mut self) {
+        assert!(self.is_empty(), "the head of a group is its first record");
+        self.push(|out| out.extend_from_slice(&format::group_head(0)));
+    }
+
+    /// Makes one group of the records behind the head: a crash leaves all of them or none.
+    pub fn end_group(&mut self) {
+        const HEAD_ENTRY: usize = format::GROUP_HEAD_LEN + ENTRY_OVERHEAD as usize;
+        assert!(self.pieces.is_empty(), "records of a group are encoded here, so none is shared");
+        let behind = self.bytes.split_off(HEAD_ENTRY);
+        let (count, largest) = (self.count, self.largest);
+        self.bytes.clear();
+        // what is longer than 4 GiB fits into no segment and is refused by its length
+        let length = u32::try_from(behind.len()).unwrap_or(u32::MAX);
+        self.push(|out| out.extend_from_slice(&format::group_head(length)));
+        assert_eq!(self.bytes.len(), HEAD_ENTRY, "the head of a group has one length");
+        self.bytes.extend_from_slice(&behind);
+        (self.count, self.largest) = (count, largest.max(self.largest));
+    }
+
+    /// The entries of records that are encoded already. Large ones are shared with their other
+    /// holders until they are written.
+    ///
+    /// # Panics
+    /// When a record is shorter than any mutation.
+    pub fn of_encoded(records: &[Bytes]) -> Self {
+        let copied = records.iter().map(Bytes::len).filter(|size| *size < MOVED_BYTES_MIN).sum();
+        let mut entries = Self::with_capacity(records.len(), copied);
+        records.iter().for_each(|record| entries.push_encoded(record));
+        entries
+    }
+
+    fn push_encoded(&mut self, record: &Bytes) {
+        if record.len() < MOVED_BYTES_MIN {
+            return self.push(|out| out.extend_from_slice(record));
+        }
+        let size = u32::try_from(record.len()).unwrap_or(u32::MAX);
+        let (of_size, of_both) = format::entry_crcs(size, record);
+        self.bytes.extend_from_slice(&size.to_be_bytes());
+        self.bytes.extend_from_slice(&of_size.to_be_bytes());
+        for piece in [Piece::Own(std::mem::take(&mut self.bytes)), Piece::Shared(record.clone())] {
+            self.pieces_len += piece.len();
+            self.pieces.push(piece);
+        }
+        self.bytes.extend_from_slice(&of_both.to_be_bytes());
+        self.largest = self.largest.max(record.len());
+        self.count += 1;
+    }
+
     /// No record was put here, or all are in the log.
     pub fn is_empty(&self) -> bool {
         self.count == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_that_are_encoded_already_make_the_same_entries() {
+        let sizes = [RECORD_SIZE_MIN, MOVED_BYTES_MIN - 1, MOVED_BYTES_MIN, 40, 3 * MOVED_BYTES_MIN, MOVED_BYTES_MIN];
+        let records: Vec<Bytes> = sizes.iter().zip(1..).map(|(size, byte)| Bytes::from(vec![byte; *size])).collect();
+        for count in 0..=records.len() {
+            let shared = Entries::of_encoded(&records[..count]);
+            let mut plain = Entries::default();
+            records[..count].iter().for_each(|record| plain.push(|out| out.extend_from_slice(record)));
+            let mut bytes: Vec<u8> = shared.pieces.iter().flat_map(|piece| piece.to_vec()).collect();
+            bytes.extend_from_slice(&shared.bytes);
+            assert_eq!(bytes, plain.bytes, "{count} records");
+            assert_eq!([shared.len(), shared.largest], [plain.len(), plain.largest]);
+            assert_eq!(shared.count, plain.count);
+        }
     }
 }

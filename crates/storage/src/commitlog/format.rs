@@ -12,6 +12,10 @@
 //! entry   := i32 size, u32 CRC of the size, mutation, u32 CRC of the size and the mutation
 //! ```
 //!
+//! Entries that must all be replayed or none stand behind the head of their group, an entry whose
+//! record is `0x01`, a table id that no table has, and the length of the group's entries as u32. A
+//! group whose end is torn is cut where its head begins.
+//!
 //! All integers are big-endian, all offsets count from the start of the file. The marker's CRC does
 //! not cover the offset it holds.
 
@@ -42,6 +46,28 @@ pub(super) const ENTRY_OVERHEAD: u32 = 12;
 /// No mutation is smaller; Cassandra refuses smaller entries as garbage.
 pub(super) const RECORD_SIZE_MIN: usize = 10;
 
+/// The first bytes of a record that is no mutation but the head of a group: one update of a table
+/// that no node has. Readers that do not know groups, Cassandra's among them, pass over it.
+const GROUP_HEAD: [u8; 17] = *b"\x01\xffhelenus-group-1";
+
+/// Length of the head of a group: those bytes and the length of the group.
+pub(super) const GROUP_HEAD_LEN: usize = GROUP_HEAD.len() + 4;
+
+/// The head of a group whose entries take so many bytes.
+pub(super) fn group_head(length: u32) -> [u8; GROUP_HEAD_LEN] {
+    let mut head = [0; GROUP_HEAD_LEN];
+    let (name, of_length) = head.split_at_mut(GROUP_HEAD.len());
+    name.copy_from_slice(&GROUP_HEAD);
+    of_length.copy_from_slice(&length.to_be_bytes());
+    head
+}
+
+/// The length of the group whose head a record is; None: it is a mutation.
+pub(super) fn group_length(record: &[u8]) -> Option<u32> {
+    let length = record.strip_prefix(&GROUP_HEAD)?;
+    Some(u32::from_be_bytes(length.try_into().ok()?))
+}
+
 const NAME_PREFIX: &str = "CommitLog-";
 const NAME_SUFFIX: &str = ".log";
 
@@ -50,7 +76,7 @@ pub(super) fn file_name(id: u64) -> String {
     versioned_file_name(VERSION, id)
 }
 
-/// The same of a segment of any version.
+/// The file name of a segment of any version.
 pub(super) fn versioned_file_name(version: i32, id: u64) -> String {
     format!("{NAME_PREFIX}{version}-{id}{NAME_SUFFIX}")
 }

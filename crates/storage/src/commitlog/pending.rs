@@ -7,6 +7,8 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
+use bytes::Bytes;
+
 use super::format::MARKER_LEN;
 use super::{Appended, Entries, LogPosition};
 
@@ -18,7 +20,27 @@ pub(super) const REUSE_BYTES_MAX: usize = 4 << 20;
 
 /// Entries from this size on become a piece of their section as they are, instead of being copied
 /// into the buffer.
-const MOVED_BYTES_MIN: usize = if cfg!(test) { 500 } else { 128 << 10 };
+pub(super) const MOVED_BYTES_MIN: usize = if cfg!(test) { 500 } else { 128 << 10 };
+
+/// A piece of a section.
+#[derive(Debug)]
+pub(super) enum Piece {
+    /// Bytes that nobody else holds.
+    Own(Vec<u8>),
+    /// A large record, which is on its way to other nodes as well, or came from one.
+    Shared(Bytes),
+}
+
+impl std::ops::Deref for Piece {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Own(bytes) => bytes,
+            Self::Shared(bytes) => bytes,
+        }
+    }
+}
 
 /// Bytes for one place in one segment: a section, or more of the section that is still open.
 #[derive(Debug)]
@@ -29,8 +51,8 @@ pub(super) struct Section {
     /// Where the bytes go; the marker's place unless they continue the section.
     pub start: u32,
     /// The bytes, one piece behind the other. A section that begins here has its marker's place at
-    /// the front of the first.
-    pub pieces: Vec<Vec<u8>>,
+    /// the front of the first, which is its own then.
+    pub pieces: Vec<Piece>,
     /// Bytes of all pieces.
     pub len: u32,
 }
@@ -44,7 +66,11 @@ impl Section {
     pub(super) fn joined(&self) -> Cow<'_, [u8]> {
         match self.pieces.as_slice() {
             [one] => Cow::Borrowed(one),
-            pieces => Cow::Owned(pieces.concat()),
+            pieces => {
+                let mut joined = Vec::with_capacity(self.len as usize);
+                pieces.iter().for_each(|piece| joined.extend_from_slice(piece));
+                Cow::Owned(joined)
+            }
         }
     }
 }
@@ -63,7 +89,7 @@ pub(super) struct Pending {
     start: u32,
     /// The part of the segment being filled that waits for the disk: pieces, and the buffer behind
     /// them.
-    pieces: Vec<Vec<u8>>,
+    pieces: Vec<Piece>,
     buffer: Vec<u8>,
     /// A buffer kept for the next swap.
     spare: Vec<u8>,
@@ -166,7 +192,7 @@ impl Pending {
 
     /// Lays out entries, which the caller has checked to fit a segment.
     pub(super) fn append(&mut self, entries: &mut Entries) -> Appended {
-        let total = entries.bytes.len();
+        let total = entries.len();
         let added = u32::try_from(total).expect("fits a segment");
         if !self.fits(added) {
             self.next_segment();
@@ -185,9 +211,10 @@ impl Pending {
             self.buffer.extend_from_slice(&entries.bytes);
         } else {
             if !self.buffer.is_empty() {
-                self.pieces.push(std::mem::take(&mut self.buffer));
+                self.pieces.push(Piece::Own(std::mem::take(&mut self.buffer)));
             }
-            self.pieces.push(entries.bytes);
+            self.pieces.extend(entries.pieces);
+            self.pieces.push(Piece::Own(entries.bytes));
         }
         self.offset += added;
         self.bytes += total;
@@ -222,7 +249,7 @@ impl Pending {
         let marker = self.open.expect("bytes belong to a section");
         let mut pieces = std::mem::take(&mut self.pieces);
         if !self.buffer.is_empty() {
-            pieces.push(std::mem::replace(&mut self.buffer, std::mem::take(&mut self.spare)));
+            pieces.push(Piece::Own(std::mem::replace(&mut self.buffer, std::mem::take(&mut self.spare))));
         }
         Some(Section { segment: self.segment, marker, start: self.start, pieces, len: self.offset - self.start })
     }
@@ -248,7 +275,8 @@ impl Pending {
             assert!(self.bytes >= written, "bytes of the log that are written were appended: {written}");
             self.bytes -= written;
             // the last one is the buffer, most often
-            if let Some(mut bytes) = pieces.into_iter().next_back().filter(|bytes| bytes.capacity() <= REUSE_BYTES_MAX)
+            if let Some(Piece::Own(mut bytes)) = pieces.into_iter().next_back()
+                && bytes.capacity() <= REUSE_BYTES_MAX
             {
                 bytes.clear();
                 self.spare = bytes;

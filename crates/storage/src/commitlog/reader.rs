@@ -85,7 +85,7 @@ impl SegmentReader {
         &self.bytes
     }
 
-    /// The same, when nothing more is read of it.
+    /// The segment's content, taken out of a reader that is not used any more.
     pub(super) fn into_content(self) -> Bytes {
         self.bytes
     }
@@ -149,6 +149,13 @@ impl SegmentReader {
             return Some(self.skip_to_section(at, "an entry's size does not match its checksum"));
         }
         let entry_end = at + size + ENTRY_OVERHEAD;
+        if let Some(length) = format::group_length(record) {
+            let is_whole = record_crc == entry.record_crc(record) && self.is_group_whole(entry_end, length, end);
+            return match is_whole {
+                true => self.next_entry(entry_end, end, wanted),
+                false => Some(self.skip_to_section(at, "a group of records is not whole")),
+            };
+        }
         self.section = Some((entry_end, end));
         let position = LogPosition { segment: self.id, offset: entry_end };
         if !wanted(record) {
@@ -158,6 +165,25 @@ impl SegmentReader {
             return Some(Item::Bad(self.bad(at, "a mutation does not match its checksum")));
         }
         Some(Item::Entry(position, self.bytes.slice_ref(record)))
+    }
+
+    /// Whether the entries of a group are all there, and match their checksums.
+    fn is_group_whole(&self, start: u32, length: u32, end: u32) -> bool {
+        let Some(group_end) = start.checked_add(length).filter(|group_end| *group_end <= end && length > 0) else {
+            return false;
+        };
+        let Some(entries) = self.bytes.get(start as usize..group_end as usize) else { return false };
+        let mut cursor = Cursor::new(entries);
+        while !cursor.is_empty() {
+            let (Ok(size), Ok(size_crc)) = (cursor.u32(), cursor.u32()) else { return false };
+            let entry = format::EntryCrc::of_size(size);
+            let (Ok(record), Ok(record_crc)) = (cursor.take(size as usize), cursor.u32()) else { return false };
+            let is_sound = record.len() >= RECORD_SIZE_MIN && format::group_length(record).is_none();
+            if !is_sound || size_crc != entry.size_crc() || record_crc != entry.record_crc(record) {
+                return false;
+            }
+        }
+        true
     }
 
     /// Zeros end the last section of a segment, if nothing follows them.
@@ -231,5 +257,67 @@ impl Iterator for SegmentReader {
 
     fn next(&mut self) -> Option<Item> {
         self.next_wanted(&|_| true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Entries;
+    use super::*;
+
+    /// A segment of a record, a group of three and a record.
+    fn segment() -> (Vec<u8>, [usize; 2]) {
+        let (mut alone, mut group) = (Entries::default(), Entries::default());
+        alone.push(|out| out.extend_from_slice(&[1; 30]));
+        group.begin_group();
+        for number in 2..5 {
+            group.push(|out| out.extend_from_slice(&[number; 40]));
+        }
+        group.end_group();
+        let mut bytes = format::header(7, format::PARAMETERS);
+        let at = bytes.len() as u32;
+        let group_at = at as usize + MARKER_LEN as usize + alone.bytes.len();
+        let end = group_at + group.bytes.len() + alone.bytes.len();
+        bytes.extend_from_slice(&format::marker(7, at, end as u32));
+        for entries in [&alone, &group, &alone] {
+            bytes.extend_from_slice(&entries.bytes);
+        }
+        (bytes, [group_at, group_at + group.bytes.len()])
+    }
+
+    fn records(bytes: Vec<u8>) -> (Vec<u8>, Option<u32>) {
+        let header = format::header_len(format::PARAMETERS);
+        let (mut found, mut bad) = (Vec::new(), None);
+        for item in SegmentReader::new(Bytes::from(bytes), 7, header) {
+            match item {
+                Item::Entry(_, record) => found.push(record[0]),
+                Item::Passed(_) => {}
+                Item::Bad(Bad { offset, followed, .. }) => {
+                    assert!(!followed);
+                    bad = Some(offset);
+                    // the tail is cut there
+                    break;
+                }
+            }
+        }
+        (found, bad)
+    }
+
+    #[test]
+    fn a_group_is_read_whole_or_not_at_all() {
+        let (bytes, [group, behind]) = segment();
+        assert_eq!(records(bytes.clone()), (vec![1, 2, 3, 4, 1], None));
+        for cut in group + 1..behind {
+            let mut torn = bytes.clone();
+            torn[cut..].fill(0);
+            // a size begins with zeros: as if nothing had been written
+            let bad = (cut > group + 3).then_some(group as u32);
+            assert_eq!(records(torn), (vec![1], bad), "torn at {cut}");
+            let mut damaged = bytes.clone();
+            damaged[cut] ^= 0x10;
+            let (found, bad) = records(damaged);
+            assert_eq!((&found[..1], bad.is_some()), (&[1][..], true), "damaged at {cut}");
+            assert!(!found[1..].iter().any(|record| (2..5).contains(record)), "damaged at {cut}: {found:?}");
+        }
     }
 }

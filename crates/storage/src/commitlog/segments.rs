@@ -51,7 +51,7 @@ pub(super) struct Segment {
     pub(super) records: u64,
     pub(super) captured: Captured,
     pub(super) archived: Archived,
-    /// It has, or had, a record.
+    /// The segment has, or had, a record.
     pub(super) is_used: bool,
     /// Up to where it is durable, in positions; kept where changes are captured.
     pub(super) durable_end: u32,
@@ -126,7 +126,7 @@ struct Raw {
     path: PathBuf,
     file: Box<dyn WriteFile>,
     zeroed: u32,
-    /// It holds nothing but zeros, written or reserved.
+    /// The file holds nothing but zeros, written or reserved.
     is_blank: bool,
 }
 

@@ -20,7 +20,7 @@ use std::time::Duration;
 use env::{Next, Wake, WriteFile};
 
 use super::captured::Captured;
-use super::pending::{Pending, REUSE_BYTES_MAX, Section, WAKE_BYTES};
+use super::pending::{Pending, Piece, REUSE_BYTES_MAX, Section, WAKE_BYTES};
 use super::{DirtyKey, FailurePolicy, Form, LogError, LogPosition, Shared, SyncMode, format};
 
 /// In `periodic` mode data reaches the kernel after this long (Cassandra's marker interval).
@@ -50,7 +50,7 @@ struct Current {
     /// Where the next section is stored, and up to where what is stored is durable.
     stored_end: u32,
     synced_end: u32,
-    /// It has its link where changes are captured.
+    /// The segment has its link where changes are captured.
     is_linked: bool,
 }
 
@@ -380,7 +380,10 @@ fn write_plain(current: &mut Current, section: &mut Section) -> io::Result<()> {
     current.stored_end = section.end();
     let begins = section.start == section.marker;
     if begins {
-        let place = section.pieces.first_mut().and_then(|first| first.get_mut(..marker.len()));
+        let place = match section.pieces.first_mut() {
+            Some(Piece::Own(first)) => first.get_mut(..marker.len()),
+            _ => None,
+        };
         place.expect("a section begins with its marker's place").copy_from_slice(&marker);
     }
     let mut at = u64::from(section.start);

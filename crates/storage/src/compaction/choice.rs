@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use sstable::{Component, SSTable};
+use sstable::{Component, Descriptor, SSTable};
 
 use super::purge::{gc_before, is_whole, may_purge, memtable_min_timestamp};
 use super::task::Start;
 use crate::inherited::{RepairState, by_repair_state};
 use crate::requests::operations::{Item, Operation, Work};
-use crate::requests::progress::Compactions;
+use crate::requests::progress::{Compactions, Running};
 use crate::strategy::kind::Kind;
 use crate::strategy::leveled::{self, LEVELS};
 use crate::strategy::{Candidate, Memory, State, Strategy};
@@ -41,7 +41,7 @@ impl Seen {
     fn new(store: &TableStore, changes: &Changes, view: &View) -> Self {
         let micros = store.env.clock.now_micros();
         let gc_before = gc_before(&view.table, store.env.clock.now_seconds());
-        let sound = |sstable: &Arc<SSTable>| !changes.suspect.contains(&sstable.descriptor().id);
+        let sound = |sstable: &Arc<SSTable>| !changes.suspect.contains(sstable.descriptor());
         let candidates = |sstables: &[Arc<SSTable>]| -> Vec<Candidate> {
             let numbered = sstables.iter().enumerate();
             numbered.map(|(index, sstable)| candidate(store, changes, index, sstable, gc_before)).collect()
@@ -105,7 +105,7 @@ pub(super) fn candidate(
         droppable: droppable_tombstones(sstable, gc_before),
         created: written_at(store, changes, sstable),
         coverage: (!stats.token_space_coverage.is_nan()).then_some(stats.token_space_coverage),
-        compacting: changes.compacting.contains(&sstable.descriptor().id),
+        compacting: changes.compacting.contains(sstable.descriptor()),
     }
 }
 
@@ -113,7 +113,7 @@ pub(super) fn candidate(
 /// says.
 fn written_at(store: &TableStore, changes: &Changes, sstable: &SSTable) -> u64 {
     let descriptor = sstable.descriptor();
-    let noted = changes.written.get(&descriptor.id).copied();
+    let noted = changes.written.get(descriptor).copied();
     noted.unwrap_or_else(|| store.env.disk.modified_millis(&descriptor.path(Component::Data)).unwrap_or(0))
 }
 
@@ -202,14 +202,14 @@ pub fn choose_and_mark(store: &Arc<TableStore>) -> Option<Start> {
 
 fn mark(changes: &mut Changes, inputs: &[Arc<SSTable>]) {
     for sstable in inputs {
-        let is_free = changes.compacting.insert(sstable.descriptor().id);
+        let is_free = changes.compacting.insert(sstable.descriptor().clone());
         assert!(is_free, "an SSTable is in one compaction: {}", sstable.descriptor().prefix());
     }
 }
 
 /// Whether an operation may have the SSTables that it is for.
 pub(crate) enum Taken {
-    /// It has them now: in parts that are worked on together.
+    /// The operation has them now, in parts that are worked on together.
     Items(Vec<Item>),
     /// A truncation is under way, or compactions that a strategy chose were asked to end.
     Wait,
@@ -222,11 +222,12 @@ pub(crate) fn take_for(store: &TableStore, operation: &Operation, compactions: &
     let mut changes = store.changes();
     let view = store.view();
     if !changes.compacting.is_empty() {
-        let of_table = compactions.running().into_iter().filter(|running| running.table_id == store.id);
-        if of_table.into_iter().any(|running| !running.automatic) {
+        // a validation keeps the SSTables that it reads: it is in nobody's way
+        let is_in_the_way = |running: &Running| running.table_id == store.id && running.kind != Kind::Validation;
+        if compactions.running().iter().any(|running| is_in_the_way(running) && !running.automatic) {
             return Taken::Refused;
         }
-        compactions.stop(|running| running.table_id == store.id);
+        compactions.stop(is_in_the_way);
         return Taken::Wait;
     }
     if !changes.cuts.is_empty() {
@@ -263,6 +264,8 @@ pub(crate) fn take_for(store: &TableStore, operation: &Operation, compactions: &
     for item in &mut items {
         mark(&mut changes, &item.sstables);
         item.graceless = Arc::clone(&operation.graceless);
+        item.kept.clone_from(&operation.kept);
+        item.apart.clone_from(&operation.apart);
     }
     if operation.work.takes_left_out() {
         let left_out = store.left_out().into_iter();
@@ -271,11 +274,29 @@ pub(crate) fn take_for(store: &TableStore, operation: &Operation, compactions: &
     Taken::Items(items)
 }
 
+/// SSTables that were taken, and SSTables that somebody else has.
+type TakenAndBusy = (Vec<Arc<SSTable>>, Vec<Arc<SSTable>>);
+
+/// Takes those of some SSTables that are in the view and that nobody else has; gives them and the
+/// others. None are taken while a truncation is under way.
+pub(crate) fn take_free(store: &TableStore, wanted: impl Fn(&SSTable) -> bool) -> TakenAndBusy {
+    let mut changes = store.changes();
+    let view = store.view();
+    let all: Vec<_> = view.sstables.iter().filter(|sstable| wanted(sstable)).cloned().collect();
+    if !changes.cuts.is_empty() {
+        return (Vec::new(), all);
+    }
+    let (busy, free): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|sstable| changes.compacting.contains(sstable.descriptor()));
+    mark(&mut changes, &free);
+    (free, busy)
+}
+
 /// Gives SSTables back.
 pub fn unmark(store: &TableStore, inputs: &[Arc<SSTable>]) {
     let mut changes = store.changes();
     for sstable in inputs {
-        let was_marked = changes.compacting.remove(&sstable.descriptor().id);
+        let was_marked = changes.compacting.remove(sstable.descriptor());
         assert!(was_marked, "an SSTable is given back once: {}", sstable.descriptor().prefix());
     }
 }
@@ -284,7 +305,11 @@ pub fn unmark(store: &TableStore, inputs: &[Arc<SSTable>]) {
 /// note away.
 pub(crate) fn suspect(store: &TableStore, inputs: &[Arc<SSTable>], damaged: &std::path::Path) {
     let named = damaged.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let is_damaged = |sstable: &&Arc<SSTable>| named.starts_with(&format!("{}-", sstable.descriptor().prefix()));
-    let found: Vec<_> = inputs.iter().filter(is_damaged).map(|sstable| sstable.descriptor().id).collect();
+    let is_damaged = |descriptor: &&Descriptor| {
+        damaged.parent() == Some(descriptor.directory.as_path())
+            && named.starts_with(&format!("{}-", descriptor.prefix()))
+    };
+    let descriptors = inputs.iter().map(|sstable| sstable.descriptor());
+    let found: Vec<_> = descriptors.filter(is_damaged).cloned().collect();
     store.changes().suspect.extend(found);
 }

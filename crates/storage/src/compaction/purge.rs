@@ -115,7 +115,7 @@ fn span(inputs: &[Arc<SSTable>]) -> Option<(Token, Token)> {
 /// SSTables of a view that are not of a compaction and overlap it. Those without tokens may hold
 /// anything.
 pub fn overlapping(view: &View, inputs: &[Arc<SSTable>], span: Option<(Token, Token)>) -> Vec<Arc<SSTable>> {
-    let is_input = |sstable: &Arc<SSTable>| inputs.iter().any(|input| input.descriptor().id == sstable.descriptor().id);
+    let is_input = |sstable: &Arc<SSTable>| inputs.iter().any(|input| input.descriptor() == sstable.descriptor());
     let is_near = |sstable: &Arc<SSTable>| {
         !sstable.has_tokens() || span.is_some_and(|(first, last)| sstable.overlaps(first, last))
     };

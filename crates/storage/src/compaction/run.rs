@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use rows::aged::AgedStream;
 use rows::codec::{EncodingStats, Header};
 use rows::merge::MergeCounts;
 use rows::purge::PurgeStream;
@@ -20,6 +21,7 @@ use schema::TableMetadata;
 use sstable::{SSTable, SSTableStream};
 
 use super::choice::unmark;
+use super::kept::KeptStream;
 use super::purge::{fully_expired, gc_before, is_whole, max_purgeable, may_purge};
 use super::room;
 use super::shadow;
@@ -103,15 +105,23 @@ impl Merge {
         let purges = purges && may_purge(&table, &item.sstables);
         let gc_before = if purges { gc_before(&table, now) } else { 0 };
         let mut merge: Box<dyn PartitionStream> = Box::new(merge);
+        if let Some(kept) = &item.kept {
+            merge = Box::new(KeptStream::new(merge, Arc::clone(kept)));
+        }
+        let is_paxos = (table.keyspace.as_str(), table.name.as_str()) == ("system", "paxos");
+        if let Some(oldest) = engine.paxos_oldest.get().filter(|_| purges && is_paxos) {
+            merge = Box::new(AgedStream::new(merge, Arc::clone(&table), Arc::clone(oldest)));
+        }
         if let Some(cells) = skips_garbage(&table, work).filter(|_| purges) {
             let beside = shadow::beside(store, &item.sstables, cells);
             merge = Box::new(ShadowStream::new(merge, Arc::clone(&table), beside, cells));
         }
         // what has expired hides nothing that stays, but is there until all of this counts
-        let stream = PurgeStream::new(merge, now, gc_before, max_purgeable(store, &item.sstables));
+        let stream = PurgeStream::new(merge, now, gc_before, max_purgeable(store, &item.sstables)).of_table(&table);
         let stream = if purges { stream.without_grace(Arc::clone(&item.graceless)) } else { stream };
         let total = read.iter().map(|sstable| sstable.stored_length()).sum();
-        let outputs = Outputs::begin(engine, store, new, output, total)?;
+        let apart = item.apart.as_deref();
+        let outputs = Outputs::begin(engine, store, new, output, total)?.setting_apart(apart, output);
         let (engine, store, replaced) = (Arc::clone(engine), Arc::clone(store), item.sstables.clone());
         Ok(Self { engine, store, replaced, stream: Box::new(stream), outputs, merged, partition: None })
     }

@@ -20,7 +20,7 @@ pub fn beside(store: &Arc<TableStore>, inputs: &[Arc<SSTable>], cells: bool) -> 
     let oldest = inputs.iter().map(|input| input.statistics().stats.min_timestamp).min().unwrap_or(i64::MIN);
     Box::new(move |key| {
         let hash = KeyHash::of(&key.key);
-        let is_input = |sstable: &SSTable| inputs.iter().any(|input| input.descriptor().id == sstable.descriptor().id);
+        let is_input = |sstable: &SSTable| inputs.iter().any(|input| input.descriptor() == sstable.descriptor());
         let may_delete = |sstable: &SSTable| {
             let stats = &sstable.statistics().stats;
             let has_tombstones = stats.has_partition_deletions || stats.tombstones.bins().next().is_some();

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use crate::commitlog::{LogPosition, WaitDurable};
 use crate::compaction::choice::{suspect, unmark};
-use crate::compaction::relevel::Relevel;
+use crate::compaction::restate::{Restate, Restatement};
 use crate::compaction::run::Merge;
 use crate::compaction::task::{Start, Task};
 use crate::engine::Engine;
@@ -58,12 +58,15 @@ impl Active {
     pub fn start(engine: &Arc<Engine>, start: Start) -> Result<Self, StorageError> {
         let Start { store, operation, kind, work, mut item } = start;
         let opened: Result<Box<dyn Task>, StorageError> = match work {
-            Work::Chosen | Work::Major { .. } | Work::Named | Work::Rewrite | Work::GarbageCollect { .. } => {
-                match relevels(&item) {
-                    Some(level) => Relevel::open(&store, &item, level).map(|task| Box::new(task) as _),
-                    None => Merge::open(engine, &store, &mut item, work).map(|task| Box::new(task) as _),
-                }
-            }
+            Work::Chosen
+            | Work::Major { .. }
+            | Work::Named
+            | Work::Rewrite
+            | Work::GarbageCollect { .. }
+            | Work::SetApart => match restated(&item) {
+                Some(change) => Restate::open(&store, &item, change).map(|task| Box::new(task) as _),
+                None => Merge::open(engine, &store, &mut item, work).map(|task| Box::new(task) as _),
+            },
             Work::Verify(options) => Verification::open(engine, &store, &item, options).map(|task| Box::new(task) as _),
             Work::Scrub(options) => Scrub::open(engine, &store, &item, options).map(|task| Box::new(task) as _),
         };
@@ -190,16 +193,21 @@ impl Active {
     }
 }
 
-/// The level that an item's SSTable goes to as it is. Statistics of old versions are not written:
-/// it is compacted instead.
-fn relevels(item: &Item) -> Option<u32> {
-    match (item.output, item.sstables.as_slice()) {
-        (Some(Output::LevelOnly { level }), [single]) => {
-            let version = single.descriptor().version;
-            version.has_repair_sessions_and_checksums().then_some(level)
+/// The change of an item's only SSTable that stays as it is but for its statistics: another level,
+/// or a repair session that takes all of it. Statistics of old versions are not written: the
+/// SSTable is written again instead.
+fn restated(item: &Item) -> Option<Restatement> {
+    let [single] = item.sstables.as_slice() else { return None };
+    let change = match (item.output, &item.apart) {
+        (Some(Output::LevelOnly { level }), _) => Restatement::Level(level),
+        (_, Some(apart)) => {
+            let (first, last) = (single.first_key().token, single.last_key().token);
+            let is_whole = single.has_tokens() && apart.ranges.contain_all(first, last);
+            is_whole.then_some(Restatement::Pending(apart.session))?
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    single.descriptor().version.has_repair_sessions_and_checksums().then_some(change)
 }
 
 fn note_damage(store: &TableStore, item: &Item, error: &StorageError) {

@@ -23,10 +23,10 @@ const STATISTICS_MAX: u64 = 256 << 20;
 pub struct Reset {
     /// Its level becomes 0.
     pub level: bool,
-    /// It does not count as repaired any more.
+    /// The SSTable does not count as repaired any more.
     pub repaired: bool,
-    /// It holds no part of the commit log of this node: what the log has of another table, or had,
-    /// is none of this table's.
+    /// The SSTable holds no part of the commit log of this node: what the log has of another table,
+    /// or had, is none of this table's.
     pub log_of: Option<[u8; 16]>,
 }
 

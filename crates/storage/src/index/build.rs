@@ -21,6 +21,7 @@ use env::Next;
 use rows::{PartitionHead, PartitionStream, Unfiltered};
 use tokio::sync::oneshot;
 
+use super::attached::build::{AttachedBuild, Came};
 use super::built;
 use crate::engine::{self, Engine};
 use crate::error::StorageError;
@@ -38,7 +39,13 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Pause before a build that failed is tried again.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// A build under way.
+/// A build under way, by the kind of its index.
+enum Work {
+    Hidden(Box<Build>),
+    Attached(Box<AttachedBuild>),
+}
+
+/// A build of a legacy index under way.
 struct Build {
     request: Request,
     index: Arc<IndexStore>,
@@ -58,7 +65,7 @@ impl IndexBuilder {
     /// Registers the task.
     pub fn start(engine: &Arc<Engine>) {
         let weak: Weak<Engine> = Arc::downgrade(engine);
-        let mut current: Option<Build> = None;
+        let mut current: Option<Work> = None;
         let step = move || match weak.upgrade() {
             None => Next::Done,
             Some(engine) => step(&engine, &mut current),
@@ -89,17 +96,59 @@ pub(crate) fn make_again(engine: &Engine, base: &Arc<TableStore>) {
     base.view().indexes.iter().for_each(|index| engine.index_builder.request(base, index.name()));
 }
 
-fn step(engine: &Arc<Engine>, current: &mut Option<Build>) -> Next {
+fn step(engine: &Arc<Engine>, current: &mut Option<Work>) -> Next {
     if engine.is_stopped() || engine.is_draining() {
         *current = None;
         return Next::Idle;
     }
-    let Some(build) = current else {
-        let Some(request) = engine.index_builder.queue.lock().expect("no panic inside").pop_front() else {
-            return Next::Idle;
-        };
-        return begin(engine, request, current);
-    };
+    match current.take() {
+        None => {
+            let Some(request) = engine.index_builder.queue.lock().expect("no panic inside").pop_front() else {
+                return Next::Idle;
+            };
+            begin(engine, request, current)
+        }
+        Some(Work::Hidden(build)) => {
+            let mut build = Some(*build);
+            let next = step_hidden(engine, &mut build);
+            *current = build.map(|build| Work::Hidden(Box::new(build)));
+            next
+        }
+        Some(Work::Attached(build)) => step_attached(engine, build, current),
+    }
+}
+
+/// A slice of the build of an attached index.
+fn step_attached(engine: &Arc<Engine>, mut build: Box<AttachedBuild>, current: &mut Option<Work>) -> Next {
+    match build.step(engine) {
+        Ok(came @ (Came::Again | Came::Waits)) => {
+            *current = Some(Work::Attached(build));
+            if matches!(came, Came::Again) { Next::Again } else { Next::Idle }
+        }
+        Ok(Came::Done) => {
+            let AttachedBuild { request, progress, .. } = *build;
+            ended(engine, request, &progress)
+        }
+        Err(error) => {
+            let AttachedBuild { request, progress, .. } = *build;
+            engine.compactions.aborted(&progress);
+            failed(engine, request, error)
+        }
+    }
+}
+
+fn ended(engine: &Engine, request: Request, progress: &Arc<Running>) -> Next {
+    engine.compactions.ended(progress, None);
+    tracing::info!(index = request.index, table = request.base.name(), "an index is built");
+    if let Some(done) = request.done {
+        // who asked may have gone
+        let _ = done.send(Ok(()));
+    }
+    Next::Again
+}
+
+fn step_hidden(engine: &Arc<Engine>, current: &mut Option<Build>) -> Next {
+    let Some(build) = current else { return Next::Again };
     if !engine.memory.is_relaxed() {
         engine.flush_largest();
         return Next::After(PAUSE);
@@ -122,12 +171,16 @@ fn step(engine: &Arc<Engine>, current: &mut Option<Build>) -> Next {
     }
 }
 
-fn begin(engine: &Arc<Engine>, request: Request, current: &mut Option<Build>) -> Next {
+fn begin(engine: &Arc<Engine>, request: Request, current: &mut Option<Work>) -> Next {
     let Some(index) = request.base.view().index(&request.index).cloned() else {
         return Next::Again;
     };
+    if index.definition.is_attached() {
+        *current = Some(Work::Attached(Box::new(AttachedBuild::open(engine, request, index))));
+        return Next::Again;
+    }
     match Build::open(engine, request, index) {
-        Ok(build) => *current = Some(build),
+        Ok(build) => *current = Some(Work::Hidden(Box::new(build))),
         Err((request, error)) => return failed(engine, request, error),
     }
     Next::Again
@@ -241,22 +294,18 @@ impl Build {
         if self.is_dropped() {
             return Ok(());
         }
-        built::store(engine, &self.request.base.table().keyspace, &self.request.index, true)?;
+        // SSTables came while this build ran, and another build follows: after a crash in between
+        // the index must not count as complete
+        if !engine.index_builder.awaits(&self.request.base, &self.request.index) {
+            built::store(engine, &self.request.base.table().keyspace, &self.request.index, true)?;
+        }
         self.index.state.set_built(true);
         Ok(())
     }
 
     fn end(self, engine: &Engine, result: Result<(), StorageError>) -> Next {
         match result {
-            Ok(()) => {
-                engine.compactions.ended(&self.progress, None);
-                tracing::info!(index = self.request.index, table = self.request.base.name(), "an index is built");
-                if let Some(done) = self.request.done {
-                    // who asked may have gone
-                    let _ = done.send(Ok(()));
-                }
-                Next::Again
-            }
+            Ok(()) => ended(engine, self.request, &self.progress),
             Err(error) => {
                 engine.compactions.aborted(&self.progress);
                 failed(engine, self.request, error)

@@ -11,10 +11,12 @@ use bytes::Bytes;
 use rows::live::{LiveRows, TombstoneLimits};
 use rows::{DeletionTime, Liveness, Mutation, PartitionUpdate, Row};
 use schema::Schema;
+use sstable::SSTable;
 use types::DecoratedKey;
 
 use crate::engine::Engine;
 use crate::error::StorageError;
+use crate::materialized;
 use crate::table::TableStore;
 use crate::table::indexes::IndexStore;
 
@@ -39,16 +41,11 @@ pub fn stored(engine: &Engine) -> Result<BTreeSet<(String, String)>, StorageErro
 
 /// Writes the row of an index, or takes it away.
 pub fn store(engine: &Engine, keyspace: &str, index: &str, built: bool) -> Result<(), StorageError> {
-    write(engine, TABLE, keyspace, index, built)
+    write(engine, keyspace, index, built)
 }
 
-/// A materialized view that is dropped is not built any more.
-fn forget_view(engine: &Engine, keyspace: &str, view: &str) -> Result<(), StorageError> {
-    write(engine, "built_views", keyspace, view, false)
-}
-
-fn write(engine: &Engine, table: &str, keyspace: &str, index: &str, built: bool) -> Result<(), StorageError> {
-    let Some(table) = engine.schema().table("system", table).cloned() else { return Ok(()) };
+fn write(engine: &Engine, keyspace: &str, index: &str, built: bool) -> Result<(), StorageError> {
+    let Some(table) = engine.schema().table("system", TABLE).cloned() else { return Ok(()) };
     let micros = engine.next_timestamp(1);
     let name = Bytes::copy_from_slice(index.as_bytes());
     let mut row = Row::new(std::iter::once(Some(name)).collect());
@@ -62,11 +59,11 @@ fn write(engine: &Engine, table: &str, keyspace: &str, index: &str, built: bool)
     engine.apply(&[Mutation::of(update)]).map(|_| ())
 }
 
-/// SSTables are about to come that the indexes of a table know nothing of: until they are made
+/// SSTables are about to come that these indexes of a table know nothing of: until they are made
 /// again ([`super::build::make_again`]) they are not complete, also after a crash. Queries go on.
-pub(crate) fn doubt(engine: &Engine, base: &Arc<TableStore>) -> Result<(), StorageError> {
-    let (view, table) = (base.view(), base.table());
-    view.indexes.iter().try_for_each(|index| store(engine, &table.keyspace, index.name(), false))
+pub(crate) fn doubt(engine: &Engine, base: &TableStore, indexes: &[Arc<IndexStore>]) -> Result<(), StorageError> {
+    let keyspace = &base.table().keyspace;
+    indexes.iter().try_for_each(|index| store(engine, keyspace, index.name(), false))
 }
 
 /// At a start: which indexes can be used, and which must be made.
@@ -78,7 +75,10 @@ pub(crate) fn note(engine: &Engine) -> Result<(), StorageError> {
     let stored = stored(engine)?;
     for store in indexed {
         for index in store.view().indexes.iter() {
-            if stored.contains(&(store.table().keyspace.clone(), index.name().to_owned())) {
+            let has_row = stored.contains(&(store.table().keyspace.clone(), index.name().to_owned()));
+            let is_attached = index.definition.is_attached();
+            let lacks = |sstable: &Arc<SSTable>| sstable.attached().of_index(index.name()).is_none();
+            if has_row && !(is_attached && store.view().sstables.iter().any(lacks)) {
                 index.state.set_built(true);
             } else {
                 begin(engine, &store, index)?;
@@ -95,7 +95,7 @@ pub(crate) fn forget_dropped(engine: &Engine, before: &Schema, after: &Schema) -
     for old in before.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
         let new = after.table_by_id(old.id);
         if old.view.is_some() && new.is_none() {
-            forget_view(engine, &old.keyspace, &old.name)?;
+            materialized::built::forget(engine, &old.keyspace, &old.name)?;
         }
         let stays = |name: &String| new.is_some_and(|table| table.indexes.contains_key(name));
         for name in old.indexes.keys().filter(|name| !stays(name)) {

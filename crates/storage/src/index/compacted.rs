@@ -68,7 +68,8 @@ impl RowObserver for ShadowedEntries {
     fn merged(&mut self, key: &DecoratedKey, versions: &[Row], merged: Option<&Row>) {
         let now = self.store.env.clock.now_seconds();
         let indexes = Arc::clone(&self.indexes);
-        for index in indexes.iter() {
+        // entries beside SSTables are made anew with them
+        for index in indexes.iter().filter(|index| !index.definition.is_attached()) {
             for version in versions {
                 self.of_version(index, key, version, merged, now);
             }

@@ -7,8 +7,9 @@
 //! 2. Entries of one partition are taken in batches of at most [`BATCH_ENTRIES`] (the first is
 //!    smaller); the base's rows of a batch are read by name.
 //! 3. An entry whose row is not there, or has another value by now, is stale: it is passed over,
-//!    and taken away at its own timestamp, so that one written since stays. For a static column the
-//!    rows are those of the whole partition.
+//!    and taken away at its own timestamp, so that one written since stays. None is taken away
+//!    while SSTables arrive whose entries are there before their rows. For a static column the rows
+//!    are those of the whole partition.
 //!
 //! The view of the hidden table is loaded before that of the base is, for each batch: a writer
 //! applies the row before its entry.
@@ -30,6 +31,7 @@ use rows::{
 use schema::index::definition::{IndexDefinition, IndexPart};
 use types::{CqlType, DecoratedKey};
 
+use super::attached;
 use crate::read::explain::Observation;
 use crate::table::TableStore;
 use crate::table::entries::{self, Entry};
@@ -43,11 +45,11 @@ const FIRST_BATCH_ENTRIES: usize = 16;
 const INLINE_READS_MAX: u32 = 32;
 
 /// A row of the hidden table.
-struct Hit {
-    key: Bytes,
+pub(super) struct Hit {
+    pub(super) key: Bytes,
     /// Clustering in the base; None: the entry of a static column, or of a partition that has
     /// static columns only.
-    clustering: Option<ClusteringValues>,
+    pub(super) clustering: Option<ClusteringValues>,
     place: ClusteringValues,
     timestamp: i64,
 }
@@ -65,6 +67,8 @@ pub struct SearchStream {
     stale: Vec<Entry>,
     reads_left: u32,
     removes: bool,
+    /// Arrivals of SSTables at the table before the first entry was read; None: one was under way.
+    settled: Option<u64>,
     /// The observer of the read, for EXPLAIN; None: there is none.
     observation: Option<Observation>,
 }
@@ -86,6 +90,10 @@ pub fn search(
     removes: bool,
     observation: Option<Observation>,
 ) -> Result<Box<dyn PartitionStream>, ReadError> {
+    let wanted = attached::search::wanted(base, command)?;
+    if !wanted.is_empty() {
+        return attached::search::search(base, wanted, command, context, observation);
+    }
     let (index, search) = selected(base, command)?;
     // an entry whose row is not there may be of an SSTable that is left out
     let removes = removes && base.left_out().is_empty();
@@ -96,6 +104,13 @@ pub fn search(
 
 /// The cost of reading the entries: the sources of the hidden table.
 pub fn plan(base: &Arc<TableStore>, command: &ReadCommand) -> Result<CommandReport, ReadError> {
+    let wanted = attached::search::wanted(base, command)?;
+    if !wanted.is_empty() {
+        let names: Vec<_> = wanted.iter().map(|wanted| wanted.index.name()).collect();
+        let base_read = ReadCommand { indexes: Vec::new(), ..command.clone() };
+        let report = crate::read::explain::plan(base, &base_read)?;
+        return Ok(CommandReport { index: Some(names.join(", ")), ..report });
+    }
     let (index, search) = selected(base, command)?;
     let (_, hidden) = hidden(&index.definition, search, command);
     let report = crate::read::explain::plan(&index.store, &hidden)?;
@@ -144,6 +159,7 @@ impl SearchStream {
         observation: Option<Observation>,
     ) -> Result<Self, ReadError> {
         let (value, hidden) = hidden(&index.definition, search, command);
+        let settled = base.arrivals.settled();
         let mut hits = match &observation {
             None => crate::read::read(&index.store, &hidden, context)?,
             Some(observation) => observation.open_index(index.name(), &index.store, &hidden, context)?,
@@ -161,6 +177,7 @@ impl SearchStream {
             stale: Vec::new(),
             reads_left: INLINE_READS_MAX,
             removes,
+            settled,
             observation,
         })
     }
@@ -266,7 +283,9 @@ impl SearchStream {
     /// Takes away what was found stale of a partition.
     fn remove_stale(&mut self, key: &DecoratedKey) {
         let stale = std::mem::take(&mut self.stale);
-        if self.removes && !stale.is_empty() {
+        // an entry that looks stale may be of a row that was about to come
+        let is_settled = self.settled.is_some() && self.settled == self.base.arrivals.settled();
+        if self.removes && is_settled && !stale.is_empty() {
             self.index.state.stale_removed.fetch_add(stale.len() as u64, Ordering::Relaxed);
             self.index.apply(self.base.shards.of(key.token), &stale);
         }
@@ -359,7 +378,7 @@ impl PartitionStream for SearchStream {
 }
 
 /// An entry from a row of the hidden table; None: it has not the values of one.
-fn hit(definition: &IndexDefinition, width: usize, value: &DecoratedKey, row: &Row) -> Option<Hit> {
+pub(super) fn hit(definition: &IndexDefinition, width: usize, value: &DecoratedKey, row: &Row) -> Option<Hit> {
     let key = row.clustering.first()?.clone()?;
     let mut clustering: ClusteringValues = row.clustering.iter().skip(1).take(width).cloned().collect();
     if let IndexPart::Clustering(position) = definition.part {

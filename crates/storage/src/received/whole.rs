@@ -48,6 +48,17 @@ impl WholeSSTable {
         file.write_all(bytes).map_err(|error| StorageError::io(&self.target.path(*component), &error))
     }
 
+    /// Gives up: removes what was written.
+    pub fn abort(mut self) {
+        self.current = None;
+        for component in self.there {
+            let path = self.target.path(component);
+            if let Err(error) = self.disk.remove_file(&path) {
+                tracing::warn!(path = %path.display(), %error, "a part of a streamed SSTable stays behind");
+            }
+        }
+    }
+
     fn end_component(&mut self) -> Result<(), StorageError> {
         let Some((component, mut file)) = self.current.take() else { return Ok(()) };
         file.sync_data().map_err(|error| StorageError::io(&self.target.path(component), &error))

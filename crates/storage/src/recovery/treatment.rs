@@ -28,7 +28,7 @@ pub(super) struct Treatment {
     pub table: Arc<TableMetadata>,
     /// None: its records are not replayed (now).
     pub store: Option<Arc<TableStore>>,
-    /// It is one of the first tables ([`is_first`]).
+    /// The table is one of the first tables ([`is_first`]).
     pub is_first: bool,
     /// Its changes are captured.
     pub is_captured: bool,

@@ -28,7 +28,7 @@ pub(crate) enum Stage {
 pub(crate) struct Dropped {
     pub(crate) store: Arc<TableStore>,
     pub(crate) stage: Stage,
-    /// It failed before, and is not tried again until then.
+    /// The drop failed before, and is not tried again until then; None: it has not failed.
     pub(crate) again_at: Option<Instant>,
     pub(crate) done: Option<Done>,
 }

@@ -35,6 +35,12 @@ impl IndexBuilder {
         self.queue.lock().expect("no panic inside").len()
     }
 
+    /// Whether a build of this index waits.
+    pub(crate) fn awaits(&self, base: &Arc<TableStore>, index: &str) -> bool {
+        let queue = self.queue.lock().expect("no panic inside");
+        queue.iter().any(|request| Arc::ptr_eq(&request.base, base) && request.index == index)
+    }
+
     pub(crate) fn push(&self, request: Request) {
         self.queue.lock().expect("no panic inside").push_back(request);
         self.wake();

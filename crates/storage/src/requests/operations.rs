@@ -13,6 +13,7 @@ use crate::error::StorageError;
 use crate::strategy::kind::Kind;
 use crate::strategy::output::Output;
 use crate::table::{LeftOut, TableStore};
+use crate::token_ranges::TokenRanges;
 use sstable::SSTable;
 
 /// Which SSTables it is for.
@@ -30,12 +31,25 @@ pub struct Operation {
     pub select: Select,
     /// Partitions whose tombstones may go before gc_grace has ended.
     pub graceless: Arc<BTreeSet<DecoratedKey>>,
+    /// Partitions outside of these ranges are left out; None: all stay.
+    pub kept: Option<Arc<TokenRanges>>,
+    /// The repair session that [`Work::SetApart`] is for; None with other work.
+    pub apart: Option<Arc<Apart>>,
+}
+
+/// The data that a repair session takes for itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Apart {
+    /// The session.
+    pub session: [u8; 16],
+    /// The ranges that it repairs.
+    pub ranges: TokenRanges,
 }
 
 impl Operation {
     /// For all SSTables.
     pub fn new(kind: Kind, work: Work, jobs: usize) -> Self {
-        Self { kind, work, jobs, select: Box::new(|_| true), graceless: Arc::default() }
+        Self { kind, work, jobs, select: Box::new(|_| true), graceless: Arc::default(), kept: None, apart: None }
     }
 }
 
@@ -58,6 +72,8 @@ pub enum Work {
         /// Also single cells.
         cells: bool,
     },
+    /// The ranges of a repair session in each become SSTables of the session, the rest others.
+    SetApart,
     /// Each is read, those that could not be opened as well.
     Verify(VerifyOptions),
     /// Each is written again as far as it can be read, those that could not be opened as well.
@@ -70,7 +86,7 @@ impl Work {
         matches!(self, Self::Verify(_))
     }
 
-    /// It is also for SSTables that could not be opened.
+    /// Whether the work is also for SSTables that could not be opened.
     pub(crate) fn takes_left_out(self) -> bool {
         matches!(self, Self::Verify(_) | Self::Scrub(_))
     }
@@ -114,6 +130,10 @@ pub struct Item {
     pub output: Option<Output>,
     /// Partitions whose tombstones may go before gc_grace has ended.
     pub graceless: Arc<BTreeSet<DecoratedKey>>,
+    /// Partitions outside of these ranges are left out; None: all stay.
+    pub kept: Option<Arc<TokenRanges>>,
+    /// The repair session that takes its ranges; None: nothing is put apart.
+    pub apart: Option<Arc<Apart>>,
 }
 
 impl Item {
@@ -128,7 +148,7 @@ impl Item {
 pub enum Status {
     /// All was done.
     Successful = 0,
-    /// It was given up.
+    /// The operation was given up.
     Aborted = 1,
     /// Another operation has the SSTables.
     UnableToCancel = 2,

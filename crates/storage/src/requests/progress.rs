@@ -91,7 +91,7 @@ impl Compactions {
         running
     }
 
-    /// It ended before its end.
+    /// An operation was ended before all was done.
     pub fn aborted(&self, running: &Arc<Running>) {
         self.forget(running);
         self.aborted.fetch_add(1, Ordering::Relaxed);
@@ -101,7 +101,7 @@ impl Compactions {
         self.running.lock().expect("no panic inside").retain(|other| !Arc::ptr_eq(other, running));
     }
 
-    /// It ended well; `finished` when it wrote something that the history knows.
+    /// An operation ended well; `finished`: it wrote something that the history knows.
     pub fn ended(&self, running: &Arc<Running>, finished: Option<Finished>) {
         self.forget(running);
         let Some(finished) = finished else { return };
@@ -127,7 +127,8 @@ impl Compactions {
         self.stop(|running| running.id == id);
     }
 
-    pub(crate) fn stop(&self, which: impl Fn(&Running) -> bool) {
+    /// Asks those to end of which `which` says so.
+    pub fn stop(&self, which: impl Fn(&Running) -> bool) {
         let running = self.running.lock().expect("no panic inside");
         running.iter().filter(|running| which(running)).for_each(|running| running.stop.store(true, Ordering::Relaxed));
     }

@@ -18,12 +18,12 @@ const AS_IN_SCHEMA: u8 = 0;
 const OFF: u8 = 1;
 
 impl AutoCompaction {
-    /// It may from now on, or may not, whatever the schema says.
+    /// Compactions may, or may not, begin by themselves from now on, whatever the schema says.
     pub fn set(&self, on: bool) {
         self.0.store(if on { OFF + 1 } else { OFF }, Ordering::Relaxed);
     }
 
-    /// It may.
+    /// Whether compactions may begin by themselves.
     pub fn is_on(&self, table: &TableMetadata) -> bool {
         match self.0.load(Ordering::Relaxed) {
             AS_IN_SCHEMA => is_enabled(&table.params.compaction),

@@ -18,15 +18,23 @@ pub enum Kind {
     Verify,
     /// Each written again without what others delete.
     GarbageCollect,
+    /// Each written again without what belongs to other nodes.
+    Cleanup,
     /// Each moved to the directory that its tokens belong to.
     Relocate,
     /// An index made of what a table holds.
     IndexBuild,
+    /// A materialized view made of what its base table holds.
+    ViewBuild,
+    /// The partitions of a table hashed for a repair; nothing is written.
+    Validation,
+    /// Data of an incremental repair put apart from the rest.
+    Anticompaction,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 13] = [
         Self::Compaction,
         Self::TombstoneCompaction,
         Self::MajorCompaction,
@@ -34,8 +42,12 @@ impl Kind {
         Self::Scrub,
         Self::Verify,
         Self::GarbageCollect,
+        Self::Cleanup,
         Self::Relocate,
         Self::IndexBuild,
+        Self::ViewBuild,
+        Self::Validation,
+        Self::Anticompaction,
     ];
 
     /// In `compactionstats`, `sstable_tasks` and the history.
@@ -48,8 +60,12 @@ impl Kind {
             Self::Scrub => "Scrub",
             Self::Verify => "Verify",
             Self::GarbageCollect => "Remove deleted data",
+            Self::Cleanup => "Cleanup",
             Self::Relocate => "Relocate sstables to correct disk",
             Self::IndexBuild => "Secondary index build",
+            Self::ViewBuild => "View build",
+            Self::Validation => "Validation",
+            Self::Anticompaction => "Anticompaction after repair",
         }
     }
 
@@ -63,8 +79,12 @@ impl Kind {
             Self::Scrub => "SCRUB",
             Self::Verify => "VERIFY",
             Self::GarbageCollect => "GARBAGE_COLLECT",
+            Self::Cleanup => "CLEANUP",
             Self::Relocate => "RELOCATE",
             Self::IndexBuild => "INDEX_BUILD",
+            Self::ViewBuild => "VIEW_BUILD",
+            Self::Validation => "VALIDATION",
+            Self::Anticompaction => "ANTICOMPACTION",
         }
     }
 

@@ -1,10 +1,10 @@
 //! One SSTable compacted alone, for the tombstones in it.
 //!
-//! It is worth it when more of its cells than `tombstone_threshold` are droppable tombstones, it
-//! has been there for `tombstone_compaction_interval`, and they can be expected to go: nothing
-//! overlaps it, or it has expired as a whole, or enough of its keys lie where nothing overlaps it
-//! (else it would be chosen again and again). `unchecked_tombstone_compaction` asks for none of
-//! that.
+//! Compacting one SSTable alone is worth it when more of its cells than `tombstone_threshold` are
+//! droppable tombstones, it has been there for `tombstone_compaction_interval`, and they can be
+//! expected to go: nothing overlaps it, or it has expired as a whole, or enough of its keys lie
+//! where nothing overlaps it (else it would be chosen again and again).
+//! `unchecked_tombstone_compaction` asks for none of that.
 //!
 //! How many keys lie in a range is taken from the tokens, which are evenly spread; Cassandra counts
 //! samples of the index. Agrees with `AbstractCompactionStrategy.worthDroppingTombstones`.

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use sstable::{SSTable, SSTableId};
+use sstable::{Descriptor, SSTable};
 
 use super::view::FlushSet;
 
@@ -24,7 +24,7 @@ struct Cut {
     /// The last memtables from before the cut; None: all rows were in SSTables.
     last: Option<Arc<FlushSet>>,
     /// SSTables that hold nothing from before the cut.
-    since: BTreeSet<SSTableId>,
+    since: BTreeSet<Descriptor>,
 }
 
 impl Cuts {
@@ -49,8 +49,8 @@ impl Cuts {
     }
 
     /// Whether an SSTable may hold rows from before a cut.
-    pub fn is_before(&self, number: u64, id: SSTableId) -> bool {
-        self.cuts.iter().any(|cut| cut.number == number && !cut.since.contains(&id))
+    pub fn is_before(&self, number: u64, sstable: &SSTable) -> bool {
+        self.cuts.iter().any(|cut| cut.number == number && !cut.since.contains(sstable.descriptor()))
     }
 
     /// Notes SSTables that a flush has written. `flushing` are the memtables that were waiting when
@@ -60,7 +60,7 @@ impl Cuts {
         for cut in &mut self.cuts {
             let is_before = |last: &Arc<FlushSet>| flushing.iter().any(|set| Arc::ptr_eq(set, last));
             if !cut.last.as_ref().is_some_and(is_before) {
-                cut.since.extend(ids(flushed));
+                cut.since.extend(descriptors(flushed).cloned());
             }
         }
     }
@@ -68,13 +68,13 @@ impl Cuts {
     /// Notes SSTables that take the place of others; of none: they come from elsewhere.
     pub(super) fn note_replaced(&mut self, old: &[Arc<SSTable>], new: &[Arc<SSTable>]) {
         for cut in &mut self.cuts {
-            if ids(old).all(|id| cut.since.contains(&id)) {
-                cut.since.extend(ids(new));
+            if descriptors(old).all(|old| cut.since.contains(old)) {
+                cut.since.extend(descriptors(new).cloned());
             }
         }
     }
 }
 
-fn ids(sstables: &[Arc<SSTable>]) -> impl Iterator<Item = SSTableId> {
-    sstables.iter().map(|sstable| sstable.descriptor().id)
+fn descriptors(sstables: &[Arc<SSTable>]) -> impl Iterator<Item = &Descriptor> {
+    sstables.iter().map(|sstable| sstable.descriptor())
 }

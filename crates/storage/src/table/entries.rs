@@ -34,7 +34,7 @@ pub struct Change<'a> {
     pub before: Option<&'a Row>,
     /// Now.
     pub after: &'a Row,
-    /// It is the static row.
+    /// The row is the static one.
     pub is_static: bool,
 }
 
@@ -156,7 +156,17 @@ fn value(
         IndexPart::Clustering(position) => clustering.get(position)?.clone()?,
         IndexPart::PartitionKey(position) => component(key, position)?,
     };
-    (value.len() <= VALUE_SIZE_MAX).then(|| definition.table.decorate(value))
+    (value.len() <= VALUE_SIZE_MAX).then(|| definition.term(value))
+}
+
+/// The term that a row, or the cell of one, has in an attached index; None: it has none.
+pub fn term(
+    definition: &IndexDefinition,
+    key: &Bytes,
+    clustering: Option<&ClusteringValues>,
+    cell: Option<&Cell>,
+) -> Option<DecoratedKey> {
+    value(definition, key, clustering.unwrap_or(&ClusteringValues::new()), cell)
 }
 
 /// Two values as one of a `CompositeType`; None: one is too long for it.

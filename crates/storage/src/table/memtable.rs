@@ -58,8 +58,8 @@ pub struct Contents {
     arena: Arena,
     stats: EncodingStatsCollector,
     rows: usize,
-    /// It holds cells of columns that its table has dropped: from the commit log, or of a request
-    /// that began before the drop.
+    /// The memtable holds cells of columns that its table has dropped: from the commit log, or of a
+    /// request that began before the drop.
     has_dropped: bool,
     /// First and last commit-log position of the records in this memtable; None while it has none.
     log_range: Option<Appended>,
@@ -78,9 +78,10 @@ impl WriteGuard<'_> {
         self.apply_encoded(update, position.map(Appended::one), EncodedRows::default())
     }
 
-    /// The same with rows that [`Memtable::encode_large`] has encoded, of a record that was
-    /// appended with others. Which of them it was is not known, so all of them count: a position
-    /// that is left out would be replayed, perhaps after a compaction has purged what deleted it.
+    /// As `Memtable::apply`, with rows that [`Memtable::encode_large`] has encoded, of a record
+    /// that was appended with others. Which of them it was is not known, so all of them count: a
+    /// position that is left out would be replayed, perhaps after a compaction has purged what
+    /// deleted it.
     pub fn apply_encoded(
         &mut self,
         update: &PartitionUpdate,

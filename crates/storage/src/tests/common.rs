@@ -32,6 +32,8 @@ pub fn keyspace(name: &str, table: Option<Arc<TableMetadata>>) -> KeyspaceMetada
         tables: table.into_iter().map(|table| ("t".to_owned(), table)).collect(),
         user_types: BTreeMap::new(),
         kept: Vec::new(),
+        functions: Default::default(),
+        aggregates: Default::default(),
         is_virtual: false,
     }
 }

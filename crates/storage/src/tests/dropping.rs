@@ -178,7 +178,8 @@ fn a_writer_that_knew_the_table_comes_too_late() {
     let (t, row) = (node.store("t"), node.row("t", 1));
     node.drop_keyspace();
     let position = node.engine.log.position();
-    let applied = write::apply(&[row], &node.engine.log, true, |_| Ok(Arc::clone(&t)));
+    let logged = Some(write::Join::Beside);
+    let applied = write::apply(&[row], &[], &node.engine.log, logged, |_| Ok(Arc::clone(&t)), || true);
     assert!(matches!(applied, Err(StorageError::UnknownTable { .. })), "{applied:?}");
     assert_eq!(node.engine.log.position(), position);
     assert!(!node.is_dirty(t.id));

@@ -1,12 +1,15 @@
 //! Shortages of the system. File descriptors while a node starts: the start ends with a sentence
 //! that says so, or finds a way; it never takes an SSTable for damaged. Threads while a node runs:
-//! the node goes on with those that it has.
+//! the node goes on with those that it has. Memory while a flush is due for long: writers go on
+//! afterwards.
 
 use std::path::Path;
+use std::time::Duration;
 
-use env::sim::{DATA, EMFILE, Fault, Op, Sim};
+use env::sim::{DATA, EIO, EMFILE, Fault, Op, Sim};
 use sstable::Version;
 
+use super::dropping::Node;
 use super::restart::{check, open, options, write};
 use crate::{DiskFailurePolicy, EngineOptions};
 
@@ -84,4 +87,28 @@ fn a_node_without_threads_goes_on_with_its_compactors() {
     sim.set_lack_of_threads(false);
     assert_eq!(engine.compactor.set_concurrency(&engine, before + 3), Ok(()));
     assert_eq!(engine.compactor.concurrency(), before + 3);
+}
+
+/// While a flush is tried again and again nobody asks for another one. When it has succeeded, all
+/// writers may be waiting for the memory of other tables, and none is left to ask.
+#[test]
+fn writers_go_on_after_a_flush_that_was_due_for_long() {
+    let sim = Sim::new(23);
+    let (engine, _) = open(&sim.env(), options(Path::new(DATA), 256 << 10));
+    let node = Node { sim, engine };
+    node.flush_all();
+    let small = node.store("u");
+    node.engine.apply(&[node.row("u", 0)]).expect("room");
+    node.sim.disk().inject(Fault { times: u64::MAX, errno: EIO, ..Fault::next(Op::Create, "/u-") });
+    node.sim.block_on(node.engine.flush(&small)).expect_err("the disk fails");
+    let (mut k, budget) = (0, node.engine.memory.usage().1);
+    while node.engine.memory.usage().0 < budget + (16 << 10) {
+        node.engine.apply(&[node.row("t", k)]).expect("room");
+        k += 1;
+    }
+    assert_eq!(node.engine.flusher.pending(), 1);
+    node.sim.disk().heal();
+    let env = node.sim.env();
+    let admitted = node.sim.block_on(env.timeout(Duration::from_secs(30), node.engine.admit()));
+    admitted.expect("memory is free once both tables are flushed");
 }

@@ -10,11 +10,12 @@ use env::sim::{DATA, Sim};
 use rows::{DeletionTime, Liveness, Mutation, PartitionUpdate, Row};
 use schema::table::ColumnSpec;
 use schema::{ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TableParams};
-use sstable::{Component, SSTable, Statistics};
+use sstable::{Component, Descriptor, SSTable, Statistics};
 use types::{CqlType, DecoratedKey};
 
 use super::common::{self, delete_range, delete_row, int};
 use crate::compaction::operation::{Operation, Work};
+use crate::compaction::purge;
 use crate::strategy::kind::Kind;
 use crate::{Engine, EngineOptions, TableStore, schema_change, tombstones};
 
@@ -96,6 +97,20 @@ impl Node {
         }
     }
 
+    /// A copy of an SSTable in a directory of its own, named as another one is.
+    fn moved(&self, sstable: &SSTable, named_as: &Descriptor) -> Arc<SSTable> {
+        let env = self.sim.env();
+        let descriptor = Descriptor { directory: named_as.directory.join("elsewhere"), ..named_as.clone() };
+        env.disk.create_dir_all(&descriptor.directory).expect("a sound disk");
+        for component in Component::ALL {
+            if let Ok(bytes) = env.disk.read_all(&sstable.descriptor().path(component), 1 << 20) {
+                env.disk.replace_file(&descriptor.path(component), &bytes).expect("a sound disk");
+            }
+        }
+        let cache: Arc<dyn sstable::FileCache> = Arc::clone(&self.engine.caches) as _;
+        Arc::new(SSTable::open(&env, descriptor, &self.store.table(), cache).expect("it is sound"))
+    }
+
     fn map(&self) -> String {
         tombstones::tombstones(&self.store, 2).expect("a sound disk reads").concat()
     }
@@ -175,4 +190,28 @@ fn the_map_says_where_and_why() {
     // together they can all go but the one that the memtable needs
     node.compact();
     assert_says(&node.map(), &["kinds       partition 1", "may go      0 of 1, if this SSTable is compacted alone"]);
+}
+
+/// Two data directories have SSTables of one id, as after files of two nodes were copied together:
+/// the older rows in one of them keep the deletion in the other, and removing one leaves the other.
+#[test]
+fn sstables_of_one_id_in_two_directories_are_two() {
+    let node = Node::new(&[]);
+    node.insert(1, 1, 10);
+    node.flush();
+    node.delete(1, 1, 20);
+    node.flush();
+    let view = node.store.view();
+    let [deletion, rows] = &view.sstables[..] else { panic!("two flushes") };
+    let moved = node.moved(rows, deletion.descriptor());
+    node.store.replace_sstables(std::slice::from_ref(rows), vec![Arc::clone(&moved)]);
+    node.gc_grace_ends();
+    let kept =
+        format!("stay        1: SSTable {} may hold older data of their partitions", moved.descriptor().prefix());
+    assert_says(&node.map(), &[&kept]);
+    let (view, inputs) = (node.store.view(), std::slice::from_ref(deletion));
+    let span = Some((deletion.first_key().token, deletion.last_key().token));
+    assert_eq!(purge::overlapping(&view, inputs, span).len(), 1, "no compaction of one leaves the other out");
+    node.store.replace_sstables(inputs, Vec::new());
+    assert_eq!(node.store.view().sstables.len(), 1);
 }

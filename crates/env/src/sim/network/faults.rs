@@ -18,6 +18,11 @@ impl SimNetwork {
         lock(&self.state).usual = link;
     }
 
+    /// The link of one way from a machine to another, also after [`Self::heal`].
+    pub fn set_lasting_link(&self, from: usize, to: usize, link: Link) {
+        lock(&self.state).lasting.insert((from, to), link);
+    }
+
     /// Nothing more reaches `to` from `from`; the other way is as it was.
     pub fn block(&self, from: usize, to: usize) {
         self.trace.record("block", &[from as u64, to as u64]);

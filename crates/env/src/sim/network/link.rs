@@ -43,6 +43,7 @@ impl Link {
 
 impl State {
     pub(super) fn link(&self, from: usize, to: usize) -> Link {
-        self.links.get(&(from, to)).copied().unwrap_or(self.usual)
+        let of_way = (from, to);
+        self.links.get(&of_way).or_else(|| self.lasting.get(&of_way)).copied().unwrap_or(self.usual)
     }
 }

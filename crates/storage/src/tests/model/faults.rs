@@ -54,7 +54,7 @@ enum Fate {
     Durable,
     /// Refused, or in memory and perhaps not on disk: the log waits for room or descriptors.
     Short,
-    /// The same, and the log takes nothing more in this life.
+    /// Refused, or in memory and perhaps not on disk, and the log takes nothing more in this life.
     Stopped,
 }
 

@@ -1,0 +1,52 @@
+//! The backups that a store holds.
+
+use std::collections::BTreeMap;
+
+use crate::manifest::{self, Manifest};
+use crate::store::Store;
+use crate::{Result, log};
+
+/// A backup of a node.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Listed {
+    /// The backup's name.
+    pub tag: String,
+    /// The node's host id.
+    pub host_id: String,
+    /// The node's address.
+    pub address: String,
+    /// When it was made, milliseconds since 1970.
+    pub created_at: i64,
+    /// Tables.
+    pub tables: usize,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// All backups by name and host id, and the archived segments of each node.
+pub fn list(store: &dyn Store) -> Result<(Vec<Listed>, BTreeMap<String, usize>)> {
+    let mut listed = Vec::new();
+    for key in manifest::keys(store, None)? {
+        let manifest = Manifest::read(store, &key)?;
+        let bytes = manifest.bytes();
+        let Manifest { tag, node, created_at, tables, .. } = manifest;
+        listed.push(Listed {
+            tag,
+            host_id: node.host_id,
+            address: node.address,
+            created_at,
+            tables: tables.len(),
+            bytes,
+        });
+    }
+    listed.sort_by(|one, other| {
+        (one.created_at, &one.tag, &one.host_id).cmp(&(other.created_at, &other.tag, &other.host_id))
+    });
+    let mut segments = BTreeMap::new();
+    for host_id in listed.iter().map(|listed| &listed.host_id) {
+        if !segments.contains_key(host_id) {
+            segments.insert(host_id.clone(), log::segments(store, host_id)?.len());
+        }
+    }
+    Ok((listed, segments))
+}

@@ -1,0 +1,183 @@
+//! The manifest of a backup of one node: who the node is, the schema, and every file with its size
+//! and digest.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Result;
+use crate::store::{Store, bring_bytes, check_key, fetch_bytes};
+
+/// The form of manifests that is written. A reader refuses later ones.
+pub const FORMAT: u32 = 1;
+/// Most bytes of a manifest.
+const SIZE_MAX: usize = 512 << 20;
+/// The directory of manifests.
+const MANIFESTS: &str = "manifests";
+
+/// The node of a backup.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct NodeIdentity {
+    /// The cluster's name.
+    pub cluster: String,
+    /// The host id, in the usual text form.
+    pub host_id: String,
+    /// The broadcast address.
+    pub address: String,
+    /// The data center.
+    pub data_center: String,
+    /// The rack.
+    pub rack: String,
+    /// The tokens, ascending.
+    pub tokens: Vec<i64>,
+    /// The node's version of Helenus.
+    pub version: String,
+}
+
+/// A file of a backup.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Entry {
+    /// The file's name in the table's directory; within an index's directory with that in front.
+    pub name: String,
+    /// The key of the object.
+    pub key: String,
+    /// Bytes.
+    pub size: u64,
+    /// SHA-256, hexadecimal.
+    pub sha256: String,
+}
+
+/// A table of a backup.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Table {
+    /// The keyspace.
+    pub keyspace: String,
+    /// The table.
+    pub name: String,
+    /// The id: 32 hexadecimal digits, as in the directory's name.
+    pub id: String,
+    /// The statements that make the table, of the snapshot's schema.cql; empty: a built-in table.
+    pub schema: String,
+    /// The files of its SSTables.
+    pub files: Vec<Entry>,
+}
+
+/// A keyspace of a backup.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Keyspace {
+    /// The name.
+    pub name: String,
+    /// The replication: `class` and its options.
+    pub replication: Vec<(String, String)>,
+}
+
+/// The content of a backup of a node.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Manifest {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// The backup's name.
+    pub tag: String,
+    /// The node.
+    pub node: NodeIdentity,
+    /// When the manifest was written, milliseconds since 1970.
+    pub created_at: i64,
+    /// The keyspaces.
+    pub keyspaces: Vec<Keyspace>,
+    /// The tables.
+    pub tables: Vec<Table>,
+}
+
+impl Table {
+    /// The name of the table's directory.
+    pub fn directory(&self) -> String {
+        format!("{}-{}", self.name, self.id)
+    }
+}
+
+impl Manifest {
+    /// All files.
+    pub fn files(&self) -> impl Iterator<Item = &Entry> {
+        self.tables.iter().flat_map(|table| &table.files)
+    }
+
+    /// Bytes of all files.
+    pub fn bytes(&self) -> u64 {
+        self.files().fold(0, |sum, entry| sum.saturating_add(entry.size))
+    }
+
+    /// The key under which the manifest of a node's backup lies.
+    pub fn key(tag: &str, host_id: &str) -> String {
+        format!("{MANIFESTS}/{tag}/{host_id}.json")
+    }
+
+    /// Writes the manifest: with that the backup of the node is whole.
+    pub fn write(&self, store: &dyn Store) -> Result<()> {
+        let bytes = serde_json::to_vec_pretty(self).map_err(|error| error.to_string())?;
+        bring_bytes(store, &Self::key(&self.tag, &self.node.host_id), &bytes)
+    }
+
+    /// Reads the manifest at a key.
+    pub fn read(store: &dyn Store, key: &str) -> Result<Self> {
+        Self::decode(&fetch_bytes(store, key, SIZE_MAX)?).map_err(|why| format!("{key}: {why}"))
+    }
+
+    /// From its bytes. Every name in it is a plain one afterwards.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        let manifest: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        if manifest.format != FORMAT {
+            return Err(format!("it has the form {}, and this program reads {FORMAT}", manifest.format));
+        }
+        let Self { tag, node, tables, keyspaces, .. } = &manifest;
+        check_name(tag)?;
+        check_name(&node.host_id)?;
+        keyspaces.iter().try_for_each(|keyspace| check_name(&keyspace.name))?;
+        for table in tables {
+            check_name(&table.keyspace)?;
+            check_name(&table.directory())?;
+            for entry in &table.files {
+                check_key(&entry.key)?;
+                check_file_name(&entry.name)?;
+            }
+        }
+        Ok(manifest)
+    }
+}
+
+/// Refuses a text that is no name of a directory or of a file.
+pub fn check_name(name: &str) -> Result<()> {
+    match name.contains('/') {
+        true => Err(format!("{name:?} is no plain name")),
+        false => check_key(name).map_err(|_| format!("{name:?} is no plain name")),
+    }
+}
+
+/// As [`check_name`]; the directory of an index may stand in front, which begins with a dot.
+fn check_file_name(name: &str) -> Result<()> {
+    match name.split_once('/') {
+        Some((index, file)) => {
+            let index = index.strip_prefix('.').ok_or_else(|| format!("{name:?} is no name of a file"))?;
+            check_name(index)?;
+            check_name(file)
+        }
+        None => check_name(name),
+    }
+}
+
+/// The keys of all manifests: of one backup, or of all.
+pub fn keys(store: &dyn Store, tag: Option<&str>) -> Result<Vec<String>> {
+    let prefix = match tag {
+        Some(tag) => format!("{MANIFESTS}/{tag}"),
+        None => MANIFESTS.to_owned(),
+    };
+    let found = store.list(&prefix)?.into_iter().map(|object| object.key);
+    Ok(found.filter(|key| key.ends_with(".json") && key.split('/').count() == 3).collect())
+}
+
+/// The manifests of a backup, a node each. Err: there are none.
+pub fn of_backup(store: &dyn Store, tag: &str) -> Result<Vec<Manifest>> {
+    check_name(tag)?;
+    let keys = keys(store, Some(tag))?;
+    if keys.is_empty() {
+        return Err(format!("there is no backup {tag} here"));
+    }
+    keys.iter().map(|key| Manifest::read(store, key)).collect()
+}

@@ -1,0 +1,136 @@
+//! Makes the data directory of a node again, with all its tables as they were in a backup, those of
+//! the node itself included: it starts with its host id, its tokens and its schema, in the ring of
+//! a topology as it was.
+//!
+//! Everything is fetched into a directory beside; when it is whole and its digests are right, one
+//! rename makes it the data directory. Killed and begun again, it fetches what is missing.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use env::{Env, Part};
+
+use crate::manifest::{Entry, Manifest, check_name};
+use crate::store::Store;
+use crate::{Result, copy, log};
+
+/// Files that are fetched at one time.
+const AT_ONCE: usize = 4;
+/// The directory of data in that of a node.
+const DATA: &str = "data";
+/// The directory of fetched files until all of them are there.
+const FETCHED: &str = "restoring";
+/// The directory of archived segments.
+const SEGMENTS: &str = "commitlog-restored";
+/// The file that tells a start which segments are replayed, and up to when.
+const PROPERTIES: &str = "commitlog_archiving.properties";
+
+/// A backup of a node, and where the node is made again.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The backup.
+    pub tag: String,
+    /// The node's host id.
+    pub host_id: String,
+    /// The directory of the node: it must have no data.
+    pub directory: PathBuf,
+    /// Writes up to this time are replayed from archived segments, in the form of
+    /// `restore_point_in_time`; None: the backup alone is restored.
+    pub point_in_time: Option<String>,
+}
+
+/// The amount that was restored.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Done {
+    /// Tables.
+    pub tables: usize,
+    /// Files and their bytes.
+    pub files: (usize, u64),
+    /// Segments of the commit log to be replayed, and the properties file that says so; it belongs
+    /// beside cassandra.yaml for one start.
+    pub log: Option<(usize, PathBuf)>,
+}
+
+/// Restores a node. `told` hears of bytes that were fetched.
+pub fn restore(env: &Env, store: &dyn Store, request: &Request, told: &(dyn Fn(u64) + Sync)) -> Result<Done> {
+    check_name(&request.tag)?;
+    check_name(&request.host_id)?;
+    let manifest = Manifest::read(store, &Manifest::key(&request.tag, &request.host_id))?;
+    let data = request.directory.join(DATA);
+    for taken in [&data, &request.directory.join("commitlog")] {
+        if env.disk.list_dir(taken).is_ok_and(|entries| !entries.is_empty()) {
+            return Err(format!("{} is not empty: a node is restored into a new directory", taken.display()));
+        }
+    }
+    let fetched = request.directory.join(FETCHED);
+    fetch(env, store, &manifest, &fetched, told)?;
+    let log = match &request.point_in_time {
+        Some(time) => Some(restore_log(env, store, request, time)?),
+        None => None,
+    };
+    let wrong = |error: std::io::Error| format!("{}: {error}", data.display());
+    if env.disk.exists(&data) {
+        env.disk.remove_dir_all(&data).map_err(wrong)?;
+    }
+    env.disk.rename(&fetched, &data).and_then(|()| env.disk.sync_dir(&request.directory)).map_err(wrong)?;
+    let files = (manifest.files().count(), manifest.bytes());
+    Ok(Done { tables: manifest.tables.len(), files, log })
+}
+
+fn fetch(env: &Env, store: &dyn Store, manifest: &Manifest, fetched: &Path, told: &(dyn Fn(u64) + Sync)) -> Result<()> {
+    let mut waiting: VecDeque<(&Entry, PathBuf)> = VecDeque::new();
+    let mut directories = Vec::new();
+    for table in &manifest.tables {
+        let directory = fetched.join(&table.keyspace).join(table.directory());
+        directories.push(directory.clone());
+        waiting.extend(table.files.iter().map(|entry| (entry, directory.join(&entry.name))));
+    }
+    directories.extend(waiting.iter().filter_map(|(_, path)| path.parent().map(Path::to_owned)));
+    directories.sort();
+    directories.dedup();
+    let wrong = |directory: &Path| {
+        let shown = directory.display().to_string();
+        move |error: std::io::Error| format!("{shown}: {error}")
+    };
+    for directory in &directories {
+        env.disk.create_dir_durable(directory).map_err(wrong(directory))?;
+    }
+    let (waiting, failure) = (Mutex::new(waiting), Mutex::new(None::<String>));
+    let next = || match failure.lock().unwrap_or_else(PoisonError::into_inner).is_none() {
+        true => waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front(),
+        false => None,
+    };
+    let part = || -> Part<'_> {
+        Box::new(|| {
+            while let Some((entry, path)) = next() {
+                if let Err(why) = copy::fetch(env, store, entry, &path) {
+                    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+                }
+                told(entry.size);
+            }
+        })
+    };
+    env.tasks.side_by_side("restore", (0..AT_ONCE).map(|_| part()).collect());
+    if let Some(why) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(why);
+    }
+    directories.iter().try_for_each(|directory| env.disk.sync_dir(directory).map_err(wrong(directory)))
+}
+
+/// Fetches the archived segments and writes the file that has them replayed.
+fn restore_log(env: &Env, store: &dyn Store, request: &Request, time: &str) -> Result<(usize, PathBuf)> {
+    let directory = std::path::absolute(request.directory.join(SEGMENTS)).map_err(|error| error.to_string())?;
+    let count = log::fetch(env, store, &request.host_id, &directory)?;
+    if count == 0 {
+        return Err(format!("the store has no segment of the commit log of {}", request.host_id));
+    }
+    let text = format!(
+        "restore_command=/bin/cp -f %from %to\nrestore_directories={}\nrestore_point_in_time={time}\n",
+        directory.display()
+    );
+    let path = request.directory.join(PROPERTIES);
+    let written = env.disk.replace_file(&path, text.as_bytes());
+    written.map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok((count, path))
+}

@@ -1,0 +1,56 @@
+//! Reads every file of a backup and compares its size and digest with the manifest.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use env::{Env, Part};
+
+use crate::manifest::{self, Entry, Manifest};
+use crate::store::Store;
+use crate::{Result, copy};
+
+/// Files that are read at one time.
+const AT_ONCE: usize = 4;
+/// Damaged files that are told of one by one.
+const TOLD_MAX: usize = 100;
+
+/// The findings of a verification.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Found {
+    /// Nodes of the backup.
+    pub nodes: usize,
+    /// Files that were read, and their bytes.
+    pub files: (usize, u64),
+    /// Files that are missing or damaged.
+    pub wrong: usize,
+    /// Sentences about the first of them, at most a hundred.
+    pub told: Vec<String>,
+}
+
+/// Verifies a backup. `told` hears of bytes that were read.
+pub fn verify(env: &Env, store: &dyn Store, tag: &str, told: &(dyn Fn(u64) + Sync)) -> Result<Found> {
+    let manifests = manifest::of_backup(store, tag)?;
+    let files: VecDeque<&Entry> = manifests.iter().flat_map(Manifest::files).collect();
+    let bytes = manifests.iter().map(Manifest::bytes).sum();
+    let found = Found { nodes: manifests.len(), files: (files.len(), bytes), ..Found::default() };
+    let (waiting, found) = (Mutex::new(files), Mutex::new(found));
+    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    let part = || -> Part<'_> {
+        Box::new(|| {
+            while let Some(entry) = next() {
+                if let Err(why) = copy::check(store, entry, |_| Ok(())) {
+                    let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                    found.wrong += 1;
+                    if found.told.len() < TOLD_MAX {
+                        found.told.push(why);
+                    }
+                }
+                told(entry.size);
+            }
+        })
+    };
+    env.tasks.side_by_side("verify", (0..AT_ONCE).map(|_| part()).collect());
+    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    found.told.sort();
+    Ok(found)
+}

@@ -1,0 +1,32 @@
+//! Bulk loads: SSTables from outside of a ring, streamed into it by a program that is no member.
+//!
+//! 1. The ring, the keyspace and the table are asked of one node over the native protocol
+//!    ([`native`], [`target`]).
+//! 2. Each SSTable is opened with the ring's table; what does not fit it is refused before a byte
+//!    flows ([`columns`]).
+//! 3. Each replica is to get the part of each SSTable that lies in its ranges ([`plan`]).
+//! 4. The parts go over sessions of streams ([`session`], [`sender`]), all replicas at once.
+//!
+//! Rows keep their timestamps, so that a load which failed half-way is repeated as it was. Memory
+//! does not grow with the SSTables. Agrees with `org.apache.cassandra.tools.BulkLoader`,
+//! `io.sstable.SSTableLoader` and `utils.NativeSSTableLoaderClient`.
+
+#![forbid(unsafe_code)]
+
+mod columns;
+mod door;
+#[doc(hidden)]
+pub mod fuzzing;
+mod native;
+mod options;
+mod plan;
+mod run;
+mod sender;
+mod session;
+mod target;
+mod watch;
+
+pub use native::{Access, Answer, Asker};
+pub use options::{Options, Throttle};
+pub use run::{Loaded, PeerEnd, execute, load, run};
+pub use watch::{Planned, Watch};

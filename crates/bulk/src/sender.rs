@@ -1,0 +1,89 @@
+//! Sends the files of a session over file links, several side by side, at the pace that the options
+//! allow. A job reads the next piece of a file while the last one is on its way.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use env::Stream;
+use sending::{Begun, OfSession, Outgoing, write_within};
+use streaming::{Event, Received};
+use tokio::sync::mpsc;
+
+use crate::door::{Door, TAKING_MAX};
+
+/// File links of one session at one time.
+const LINKS_MAX: usize = 2;
+
+/// The links on which all files were sent. A receiver of Cassandra fails its session when one of
+/// them ends before it has taken COMPLETE, so they stay open until the session ends.
+pub(crate) type Kept = Rc<RefCell<Vec<Box<dyn Stream>>>>;
+
+/// The state that the tasks of one session share.
+pub(crate) struct Sender {
+    pub door: Rc<Door>,
+    pub session: OfSession,
+    pub files: Vec<Arc<Outgoing>>,
+    pub kept: Kept,
+    pub events: mpsc::Sender<Event>,
+}
+
+/// Sends these files. The session hears of a failure, and of progress; the peer tells what it has.
+pub(crate) fn start(sender: &Rc<Sender>, files: Vec<Received>) {
+    let links = LINKS_MAX.min(files.len());
+    let queue = Rc::new(RefCell::new(VecDeque::from(files)));
+    for _ in 0..links {
+        let (sender, queue) = (Rc::clone(sender), Rc::clone(&queue));
+        drop(tokio::task::spawn_local(async move {
+            match sender.send_all(&queue).await {
+                Ok(link) => sender.kept.borrow_mut().extend(link),
+                Err(why) => drop(sender.events.send(Event::Broken(why)).await),
+            }
+        }));
+    }
+}
+
+impl Sender {
+    /// Sends what is left in the queue; gives the link.
+    async fn send_all(&self, queue: &RefCell<VecDeque<Received>>) -> Result<Option<Box<dyn Stream>>, String> {
+        let mut link = None;
+        loop {
+            let next = queue.borrow_mut().pop_front();
+            let Some(id) = next else { return Ok(link) };
+            let file = self.files.iter().find(|file| file.id == id).ok_or("a file that was never offered")?;
+            let link = match &mut link {
+                Some(link) => link,
+                None => link.insert(self.door.open().await?),
+            };
+            self.send(&mut **link, file).await?;
+        }
+    }
+
+    async fn send(&self, link: &mut dyn Stream, file: &Arc<Outgoing>) -> Result<(), String> {
+        let Door { env, shared, peer, is_far, .. } = &*self.door;
+        let (session, of_file) = (self.session, Arc::clone(file));
+        let job = move || of_file.begin(session);
+        let begun = env.blocking_long("load", job).await.map_err(|full| full.to_string())?;
+        let Begun { head, first: mut piece, mut pieces, .. } = begun?;
+        let taken = |error: std::io::Error| format!("the node takes no bytes: {error}");
+        write_within(env, TAKING_MAX, link, &head).await.map_err(taken)?;
+        while let Some(bytes) = piece.take() {
+            let wait = shared.paces.borrow_mut().take(env, bytes.len(), file.entire.is_some(), *is_far);
+            if !wait.is_zero() {
+                env.sleep(wait).await;
+            }
+            let job = move || (pieces.read_next(), pieces);
+            let (written, read) =
+                tokio::join!(write_within(env, TAKING_MAX, link, &bytes), env.blocking_long("load", job));
+            written.map_err(taken)?;
+            let (next, given_back) = read.map_err(|full| full.to_string())?;
+            piece = next.map_err(|error| error.to_string())?;
+            pieces = given_back;
+            shared.watch.sent(*peer, bytes.len() as u64);
+            // full: something else keeps the session awake
+            drop(self.events.try_send(Event::Progress));
+        }
+        Ok(())
+    }
+}

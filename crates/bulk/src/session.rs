@@ -1,0 +1,137 @@
+//! One session with a node, as its initiator: messages of the control link and news of the files go
+//! into the state machine ([`streaming::Session`]), and what comes out is done here.
+//!
+//! The node takes the session from whoever opens it: a loader is no member of the ring, listens on
+//! no port, and is never called back.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use env::{Env, Stream};
+use sending::{OfSession, Outgoing, offers, write_within};
+use streaming::session::Limits;
+use streaming::{Effect, Event, Incoming, LinkReader, Message, Operation, Preview, Session, StreamInit};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::sync::mpsc;
+
+use crate::door::{Door, TAKING_MAX, own_address};
+use crate::sender::{self, Kept, Sender};
+
+/// News of files that wait for the session. Who has more waits.
+const EVENTS_MAX: usize = 64;
+/// How often the session is told the time.
+const TICK: Duration = Duration::from_secs(1);
+/// Bytes taken from a control link at once.
+const READ_SIZE: usize = 64 << 10;
+
+/// Runs a session to its end. Err: why it has failed.
+pub(crate) async fn run(door: Rc<Door>, index: i32, files: Vec<Outgoing>) -> Result<(), String> {
+    let (env, plan) = (door.env.clone(), door.shared.plan);
+    let from = own_address(door.peer);
+    let init = StreamInit {
+        from,
+        session_index: index,
+        plan,
+        operation: Operation::BulkLoad,
+        pending_repair: None,
+        preview: Preview::None,
+    };
+    let offers = offers(&files);
+    let stream = door.open().await?;
+    let (session, effects) = Session::initiate(init, Vec::new(), offers, Limits::default(), now_ms(&env));
+    let (read, write) = tokio::io::split(stream);
+    let (events_in, events) = mpsc::channel(EVENTS_MAX);
+    let kept = Kept::default();
+    let sender = Rc::new(Sender {
+        door,
+        session: OfSession { sender: from, plan, by_follower: false, index },
+        files: files.into_iter().map(Arc::new).collect(),
+        kept: Rc::clone(&kept),
+        events: events_in,
+    });
+    let control = Control { env, session, sender, read, write, input: (LinkReader::new(), BytesMut::new()), events };
+    let ended = control.drive(effects.into()).await;
+    kept.borrow_mut().clear();
+    ended
+}
+
+fn now_ms(env: &Env) -> u64 {
+    env.clock.monotonic_nanos() / 1_000_000
+}
+
+struct Control {
+    env: Env,
+    session: Session,
+    sender: Rc<Sender>,
+    read: ReadHalf<Box<dyn Stream>>,
+    write: WriteHalf<Box<dyn Stream>>,
+    input: (LinkReader, BytesMut),
+    events: mpsc::Receiver<Event>,
+}
+
+impl Control {
+    async fn drive(mut self, mut effects: VecDeque<Effect>) -> Result<(), String> {
+        loop {
+            let Some(effect) = effects.pop_front() else {
+                let event = self.next().await;
+                effects.extend(self.session.on(event, now_ms(&self.env)));
+                continue;
+            };
+            match effect {
+                Effect::Send(message) => {
+                    if self.send(&message).await.is_err() {
+                        effects.extend(self.session.on(Event::LinkEnded, now_ms(&self.env)));
+                    }
+                }
+                Effect::SendFiles(files) => sender::start(&self.sender, files),
+                // only a follower collects, and nothing was asked for that would come
+                Effect::Collect(_) | Effect::Add(_) => {
+                    let why = "the node sends files to a loader".to_owned();
+                    effects.extend(self.session.on(Event::Broken(why), now_ms(&self.env)));
+                }
+                Effect::Close => {}
+                Effect::Finished(result) => {
+                    drop(self.write.shutdown().await);
+                    return result;
+                }
+            }
+        }
+    }
+
+    async fn send(&mut self, message: &Message) -> Result<(), String> {
+        let mut out = Vec::new();
+        message.encode(&mut out).map_err(|error| error.to_string())?;
+        write_within(&self.env, TAKING_MAX, &mut self.write, &out).await.map_err(|error| error.to_string())
+    }
+
+    /// The next thing that happens.
+    async fn next(&mut self) -> Event {
+        loop {
+            let (reader, input) = &mut self.input;
+            match reader.next(input) {
+                Ok(Some(Incoming::Message(message @ (Message::Stream(_) | Message::Init(_))))) => {
+                    return Event::Broken(format!("{} came on a control link", message.name()));
+                }
+                Ok(Some(Incoming::Message(message))) => return Event::Message(message),
+                Ok(Some(Incoming::Data(_) | Incoming::EndOfFile)) => {
+                    return Event::Broken("a file came on a control link".to_owned());
+                }
+                Ok(None) => {}
+                Err(error) => return Event::Broken(error.to_string()),
+            }
+            input.reserve(READ_SIZE);
+            tokio::select! {
+                biased;
+                event = self.events.recv() => return event.unwrap_or(Event::LinkEnded),
+                read = self.read.read_buf(input) => match read {
+                    Ok(0) | Err(_) => return Event::LinkEnded,
+                    Ok(_) => {}
+                },
+                () = self.env.sleep(TICK) => return Event::Tick,
+            }
+        }
+    }
+}

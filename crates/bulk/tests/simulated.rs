@@ -1,0 +1,197 @@
+//! A ring of three simulated nodes, and a fourth machine that loads SSTables of Cassandra into it.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used)] // the fixtures are read as any program does
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bulk::{Access, Loaded, Options, Planned, Throttle, Watch};
+use config::Config;
+use env::sim::{DATA, World};
+use env::{Env, LocalFuture, MakeLocal};
+use server::memory::MemoryBudget;
+use server::running::{RunningNode, StartOptions};
+use sstable::Descriptor;
+
+const NODES: usize = 3;
+const TABLE: &str = "comp_pk_ck";
+const PORT: u16 = 9042;
+/// Rows of the table.
+const ROWS: usize = 180;
+
+struct Bench {
+    world: Arc<World>,
+    _nodes: Vec<RunningNode>,
+}
+
+impl Bench {
+    /// A ring with the keyspace and the table, and the SSTables of a version on the loader's disk.
+    fn new(seed: u64) -> Self {
+        let world = Arc::new(World::new(seed, NODES + 1));
+        let nodes = (0..NODES).map(|machine| start(&world, machine)).collect();
+        let bench = Self { world, _nodes: nodes };
+        bench.world.run_for(Duration::from_secs(30));
+        let keyspace = "CREATE KEYSPACE fx WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 2}";
+        let schema = std::fs::read_to_string(fixture().join("schema.cql")).unwrap();
+        let table: String = schema.lines().filter(|line| !line.starts_with("--")).collect::<Vec<_>>().join("\n");
+        for statement in [keyspace, table.trim_end().trim_end_matches(';')] {
+            let (access, statement) = (bench.access(), statement.to_owned());
+            bench.on_loader(move |env| {
+                Box::pin(async move { access.open(&env).await.unwrap().execute(&statement).await.unwrap() })
+            });
+        }
+        bench.world.run_for(Duration::from_secs(5));
+        bench
+    }
+
+    fn access(&self) -> Access {
+        let nodes = (0..NODES).map(|machine| self.world.address(machine).to_string()).collect();
+        Access { nodes, port: PORT, login: None, tls: None }
+    }
+
+    /// Runs a future on the loader's machine.
+    fn on_loader<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(Env) -> std::pin::Pin<Box<dyn Future<Output = T>>> + Send + 'static,
+    ) -> T {
+        let env = self.world.env(NODES);
+        let (tell, told) = tokio::sync::oneshot::channel();
+        let of_thread = env.clone();
+        let make: MakeLocal =
+            Box::new(move || -> LocalFuture { Box::pin(async move { drop(tell.send(work(of_thread).await)) }) });
+        let worker = env.tasks.spawn_local_worker("load", make);
+        let answer = self.world.block_on(told).unwrap();
+        worker.join().unwrap();
+        answer
+    }
+
+    fn load(&self, version: &str, connections_per_host: usize, watch: Arc<dyn Watch>) -> Result<Loaded, String> {
+        let sstables = self.copied(version);
+        let options = Options {
+            access: self.access(),
+            keyspace: "fx".to_owned(),
+            table: TABLE.to_owned(),
+            storage_port: None,
+            internode_tls: None,
+            ignored: Vec::new(),
+            connections_per_host,
+            throttle: Throttle::default(),
+        };
+        self.on_loader(move |env| Box::pin(async move { bulk::run(&env, options, sstables, watch).await }))
+    }
+
+    /// The fixture's SSTables, on the simulated disk of the loader.
+    fn copied(&self, version: &str) -> Vec<Descriptor> {
+        let (disk, to) = (self.world.env(NODES).disk, Path::new(DATA).join(version));
+        disk.create_dir_all(&to).unwrap();
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(fixture().join(version)).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            let Some((descriptor, Some(component))) = Descriptor::parse(&to, &name) else { continue };
+            disk.create(&to.join(&name)).unwrap().write_all(&std::fs::read(&path).unwrap()).unwrap();
+            if component == sstable::Component::Data {
+                found.push(descriptor);
+            }
+        }
+        found
+    }
+
+    /// How many rows the ring has.
+    fn rows(&self) -> usize {
+        let access = self.access();
+        let answer = self.on_loader(|env| {
+            Box::pin(async move { access.open(&env).await.unwrap().ask(&format!("SELECT * FROM fx.{TABLE}")).await })
+        });
+        answer.unwrap().rows.len()
+    }
+}
+
+fn fixture() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/fixtures").join(TABLE)
+}
+
+fn start(world: &World, machine: usize) -> RunningNode {
+    let (address, seed) = (world.address(machine), world.address(0));
+    let settings = [
+        format!("seed_provider={{class_name: SimpleSeedProvider, parameters: {{seeds: '{seed}'}}}}"),
+        format!("listen_address={address}"),
+        format!("rpc_address={address}"),
+        "auto_bootstrap=false".to_owned(),
+        "num_tokens=4".to_owned(),
+        "cluster_name=sim".to_owned(),
+        // version 13 of messages in one ring of two
+        format!("storage_compatibility_mode={}", if world.seed().is_multiple_of(2) { "NONE" } else { "CASSANDRA_4" }),
+    ];
+    let options = StartOptions {
+        env: world.env(machine),
+        data_dir: Path::new(DATA).join("helenus"),
+        schema_file: None,
+        read_only: false,
+        config: Config::load(None, &settings, false).unwrap(),
+        listen: SocketAddr::from(([0, 0, 0, 0], PORT)),
+        admin: None,
+        set_level: None,
+        log: Arc::default(),
+        workers: Some(1),
+        shards: Some(1),
+        descriptors: None,
+        memory: MemoryBudget { memtables: 256 << 10, ..MemoryBudget::of(64 << 20) },
+    };
+    let started = server::running::start_driven(options, &|joining| {
+        world.block_on(joining);
+        Ok(())
+    });
+    started.unwrap()
+}
+
+/// Takes note of what was planned and sent.
+#[derive(Default)]
+struct Noted(Mutex<(Vec<Planned>, u64)>);
+
+impl Watch for Noted {
+    fn planned(&self, plan: &[Planned]) {
+        self.0.lock().unwrap().0 = plan.to_vec();
+    }
+
+    fn sent(&self, _peer: SocketAddr, bytes: u64) {
+        self.0.lock().unwrap().1 += bytes;
+    }
+}
+
+#[test]
+fn every_version_comes_to_its_replicas_in_either_version_of_messages() {
+    for (seed, version) in [(1, "nb"), (2, "nb"), (4, "da")] {
+        let bench = Bench::new(seed);
+        let noted = Arc::new(Noted::default());
+        let loaded = bench.load(version, 2, Arc::clone(&noted) as Arc<dyn Watch>).unwrap();
+        assert!(loaded.failures().next().is_none(), "seed {seed}: {loaded:?}");
+        let (planned, sent) = noted.0.lock().unwrap().clone();
+        assert_eq!(planned.iter().map(|planned| planned.bytes).sum::<u64>(), sent, "seed {seed}");
+        assert_eq!(planned.len(), NODES);
+        assert_eq!(bench.rows(), ROWS, "seed {seed}");
+    }
+}
+
+/// Cuts a node off as soon as bytes flow.
+struct Cutting(Arc<World>);
+
+impl Watch for Cutting {
+    fn planned(&self, _plan: &[Planned]) {
+        self.0.network().partition(&[2]);
+    }
+}
+
+#[test]
+fn a_node_that_is_cut_off_is_told_of_and_the_load_is_repeated() {
+    let bench = Bench::new(6);
+    let loaded = bench.load("da", 1, Arc::new(Cutting(Arc::clone(&bench.world)))).unwrap();
+    let failed: Vec<_> = loaded.failures().map(|end| end.planned.peer.ip()).collect();
+    assert_eq!(failed, [bench.world.address(2)], "{loaded:?}");
+    bench.world.network().heal();
+    bench.world.run_for(Duration::from_secs(60));
+    let again = bench.load("da", 1, Arc::new(Noted::default())).unwrap();
+    assert!(again.failures().next().is_none(), "{again:?}");
+    assert_eq!(bench.rows(), ROWS);
+}

@@ -1,0 +1,92 @@
+//! The materialized views of base tables as writers need them: by the id of the base, ready to be
+//! maintained.
+//!
+//! An immutable snapshot, made again when a schema with views comes into force, with a number that
+//! only grows. A writer remembers the number under which it computed the changes of views;
+//! memtables take its write only while the number holds ([`crate::write`]). So a view that is built
+//! finds every row that was written without it, and no write misses a view that is there.
+//!
+//! The WHERE of a view is text, which the storage does not read: whoever opens the engine gives a
+//! [`FilterMaker`]. Until then, and where it refuses, the base table takes no writes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rows::views::{View, ViewFilter};
+use schema::{Schema, TableId, TableMetadata};
+
+/// Makes the condition of a view: the schema, the base table, the view. Err: why it cannot.
+pub type FilterMaker =
+    Box<dyn Fn(&Arc<Schema>, &Arc<TableMetadata>, &TableMetadata) -> Result<Arc<dyn ViewFilter>, String> + Send + Sync>;
+
+/// The views of one base table.
+#[derive(Clone, Default)]
+pub struct OfBase {
+    /// The views, by name.
+    pub views: Vec<Arc<View>>,
+    /// Why the base takes no writes: a view cannot be maintained. None: all can.
+    pub refusal: Option<String>,
+}
+
+/// All views under one schema.
+#[derive(Default)]
+pub struct BaseViews {
+    /// Grows with every schema that has views or had some.
+    pub number: u64,
+    by_base: BTreeMap<TableId, OfBase>,
+}
+
+impl BaseViews {
+    /// The views of a schema.
+    pub fn of(schema: &Arc<Schema>, maker: Option<&FilterMaker>, number: u64) -> Self {
+        let mut by_base: BTreeMap<TableId, OfBase> = BTreeMap::new();
+        for table in schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
+            let Some(definition) = &table.view else { continue };
+            let entry = by_base.entry(definition.base_id).or_default();
+            match view(schema, table, maker) {
+                Ok(view) => entry.views.push(view),
+                Err(why) => {
+                    let refusal =
+                        format!("the materialized view {}.{} cannot be kept: {why}", table.keyspace, table.name);
+                    tracing::warn!(why = refusal, "a table takes no writes");
+                    entry.refusal.get_or_insert(refusal);
+                }
+            }
+        }
+        Self { number, by_base }
+    }
+
+    /// Whether no table has a view.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.by_base.is_empty()
+    }
+
+    /// The views of a table; None: it has none.
+    #[inline]
+    pub fn of_base(&self, base: TableId) -> Option<&OfBase> {
+        if self.by_base.is_empty() {
+            return None;
+        }
+        self.by_base.get(&base)
+    }
+
+    /// A view by its own id.
+    pub fn by_id(&self, view: TableId) -> Option<&Arc<View>> {
+        self.by_base.values().flat_map(|of| &of.views).find(|of| of.table.id == view)
+    }
+
+    /// All views.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<View>> {
+        self.by_base.values().flat_map(|of| &of.views)
+    }
+}
+
+fn view(schema: &Arc<Schema>, table: &Arc<TableMetadata>, maker: Option<&FilterMaker>) -> Result<Arc<View>, String> {
+    let definition = table.view.as_ref().ok_or("the table is no view")?;
+    let base = schema.table_by_id(definition.base_id).ok_or("its base table is not known")?;
+    let maker = maker.ok_or("nothing here reads its WHERE")?;
+    let filter = maker(schema, base, table)?;
+    let view = View::new(base, table, filter).ok_or("its columns do not fit its base table")?;
+    Ok(Arc::new(view))
+}

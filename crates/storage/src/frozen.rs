@@ -1,0 +1,164 @@
+//! The SSTables of a table as they are at one moment: what a repair validates.
+//!
+//! Memtables are flushed first, so that what is validated can be streamed afterwards. The SSTables
+//! stay readable until the value is dropped, also those that a compaction replaces meanwhile: their
+//! files are removed after that. Agrees in role with
+//! `org.apache.cassandra.db.repair.CassandraValidationIterator`.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rows::command::RingBound;
+use rows::{
+    MergeStream, PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, Unfiltered,
+};
+use schema::TableMetadata;
+use sstable::SSTable;
+use types::Token;
+
+use crate::engine::Engine;
+use crate::error::StorageError;
+use crate::table::TableStore;
+
+/// A range of tokens, from a token (excluded) to a token (included). A start that is not before the
+/// end: over the end of the ring.
+pub type TokenRange = (Token, Token);
+
+/// The SSTables of a table at one moment.
+#[derive(Clone)]
+pub struct Frozen {
+    /// The table as it is then.
+    pub table: Arc<TableMetadata>,
+    /// SSTables that a caller wanted.
+    pub sstables: Vec<Arc<SSTable>>,
+}
+
+/// Flushes the memtables of a table and takes the SSTables that `select` wants.
+pub async fn freeze(
+    engine: &Engine,
+    store: &Arc<TableStore>,
+    select: impl Fn(&SSTable) -> bool,
+) -> Result<Frozen, StorageError> {
+    engine.flush(store).await?;
+    if let [left_out, ..] = store.left_out().as_slice() {
+        let why = format!("an SSTable of {} cannot be read: {}", store.name(), left_out.why);
+        return Err(StorageError::Refused { why });
+    }
+    let view = store.view();
+    let sstables = view.sstables.iter().filter(|sstable| select(sstable)).cloned().collect();
+    Ok(Frozen { table: Arc::clone(&view.table), sstables })
+}
+
+impl Frozen {
+    /// The partitions of a range, estimated.
+    pub fn partitions_in(&self, range: TokenRange) -> u64 {
+        let pieces = unwrapped(range);
+        let of_piece = |(start, end): &TokenRange| -> f64 {
+            self.sstables.iter().map(|sstable| partitions_between(sstable, *start, *end)).sum()
+        };
+        pieces.iter().map(of_piece).sum::<f64>().round() as u64
+    }
+
+    /// The bytes of the SSTables on disk.
+    pub fn bytes(&self) -> u64 {
+        self.sstables.iter().map(|sstable| sstable.stored_length()).sum()
+    }
+
+    /// The partitions of ranges, merged; one range after the other.
+    pub fn read(&self, ranges: &[TokenRange], context: ReadContext) -> FrozenStream {
+        let waiting = ranges.iter().flat_map(|range| unwrapped(*range)).collect();
+        FrozenStream { frozen: self.clone(), waiting, context, current: None }
+    }
+
+    fn open(&self, (start, end): TokenRange, context: &ReadContext) -> Result<Box<dyn PartitionStream>, ReadError> {
+        let start = RingBound::Token { token: start, inclusive: false };
+        let end = match end {
+            Token(i64::MIN) => RingBound::Open,
+            token => RingBound::Token { token, inclusive: true },
+        };
+        let command = ReadCommand::whole(&self.table, PartitionRange::Range { start, end });
+        let mut streams: Vec<Box<dyn PartitionStream>> = Vec::new();
+        for sstable in &self.sstables {
+            let range = &command.range;
+            if !range.is_past(sstable.first_key()) && !range.is_before(sstable.last_key()) {
+                streams.push(Box::new(sstable.read(&command, context)?));
+            }
+        }
+        Ok(MergeStream::boxed(&self.table, streams, false))
+    }
+}
+
+/// Partitions of an SSTable in the range `(start, end]`, as if they were spread evenly between its
+/// first and its last token. The least token as an end is behind all tokens.
+pub fn partitions_between(sstable: &SSTable, start: Token, end: Token) -> f64 {
+    let start = i128::from(start.0);
+    let end = if end.0 == i64::MIN { i128::from(i64::MAX) } else { i128::from(end.0) };
+    let (first, last) = (i128::from(sstable.first_key().token.0), i128::from(sstable.last_key().token.0));
+    let common = last.min(end) - first.max(start + 1) + 1;
+    if common <= 0 {
+        return 0.0;
+    }
+    sstable.partition_count() as f64 * common as f64 / (last - first + 1) as f64
+}
+
+/// A range cut at the end of the ring, in the order of tokens. The least token as an end is behind
+/// all tokens.
+fn unwrapped((start, end): TokenRange) -> Vec<TokenRange> {
+    let least = Token(i64::MIN);
+    if start < end {
+        return vec![(start, end)];
+    }
+    // no partition has the least token
+    let before = (end > least).then_some((least, end));
+    before.into_iter().chain([(start, least)]).collect()
+}
+
+/// The partitions of ranges.
+pub struct FrozenStream {
+    frozen: Frozen,
+    waiting: VecDeque<TokenRange>,
+    context: ReadContext,
+    current: Option<Box<dyn PartitionStream>>,
+}
+
+impl PartitionStream for FrozenStream {
+    fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
+        loop {
+            if let Some(current) = &mut self.current {
+                if let Some(head) = current.next_partition()? {
+                    return Ok(Some(head));
+                }
+                self.current = None;
+            }
+            match self.waiting.pop_front() {
+                Some(range) => self.current = Some(self.frozen.open(range, &self.context)?),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
+        match &mut self.current {
+            Some(current) => current.next_unfiltered(),
+            None => Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_over_the_end_are_cut_there() {
+        let cut = |start: i64, end: i64| {
+            unwrapped((Token(start), Token(end))).iter().map(|(start, end)| (start.0, end.0)).collect::<Vec<_>>()
+        };
+        let least = i64::MIN;
+        assert_eq!(cut(3, 9), [(3, 9)]);
+        assert_eq!(cut(9, 3), [(least, 3), (9, least)]);
+        assert_eq!(cut(9, least), [(9, least)]);
+        assert_eq!(cut(5, 5), [(least, 5), (5, least)], "the whole ring");
+        assert_eq!(cut(least, least), [(least, least)], "the whole ring too");
+    }
+}

@@ -1,0 +1,20 @@
+//! Storage-attached indexes (SAI): entries beside each SSTable, made from it, and entries of what
+//! is in memory in the memtables that hang on those of the base, as those of a legacy index do.
+//!
+//! - [`components`]: which components an SSTable has, opening and removing them;
+//! - [`make`]: making them from an SSTable's rows; [`build`]: of all SSTables, in the background;
+//! - [`sources`], [`search`]: reading the base by one or several indexes.
+//!
+//! What must hold: an SSTable has the components of every index of its table before it is in the
+//! view; the memtable of an index is given up only behind that. So a read that loads the entries in
+//! memory first and the base's view second misses nothing. No entry is ever taken away: one that is
+//! stale names a row that the read of the base, and the statement's conditions, leave out.
+//!
+//! docs/notes/0017-attached-indexes.md says why so. Agrees in what it answers with
+//! `org.apache.cassandra.index.sai.StorageAttachedIndex`.
+
+pub(crate) mod build;
+pub(crate) mod components;
+pub(crate) mod make;
+pub(crate) mod search;
+mod sources;

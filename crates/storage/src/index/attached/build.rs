@@ -1,0 +1,161 @@
+//! Building an attached index in the background: the components of every SSTable that lacks them,
+//! or, for a rebuild, of all.
+//!
+//! 1. What is in memory is flushed: memtables from before the index have no entries of it, and what
+//!    a flush writes has its components.
+//! 2. SSTables of the view are taken one after the other, some rows at a time, until none lacks the
+//!    index. One that a compaction replaces meanwhile is passed over: what replaces it has its own.
+//! 3. The index is complete, and `system."IndexInfo"` says so. A build that a crash or a stop ends
+//!    goes on at the next start with the SSTables that are not done.
+//!
+//! Agrees with `org.apache.cassandra.index.sai.StorageAttachedIndexBuilder`.
+
+use std::collections::BTreeSet;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+
+use sstable::{Descriptor, SSTable};
+
+use super::make::Making;
+use crate::engine::{self, Engine};
+use crate::error::StorageError;
+use crate::index::built;
+use crate::requests::index_builds::Request;
+use crate::requests::progress::Running;
+use crate::strategy::kind::Kind;
+use crate::table::indexes::IndexStore;
+
+/// Rows of a slice of work.
+const SLICE_ROWS: usize = 4096;
+
+type Flush = Pin<Box<dyn Future<Output = Result<(), StorageError>> + Send>>;
+
+/// A build under way.
+pub struct AttachedBuild {
+    pub request: Request,
+    index: Arc<IndexStore>,
+    pub progress: Arc<Running>,
+    /// The flush that the build begins with, while it is under way.
+    flush: Option<Flush>,
+    is_flushed: bool,
+    /// SSTables whose components are made though they have some.
+    again: BTreeSet<Descriptor>,
+    making: Option<Making>,
+}
+
+/// The outcome of a slice of work.
+pub enum Came {
+    /// There is more to do.
+    Again,
+    /// A flush is waited for.
+    Waits,
+    /// The index is built.
+    Done,
+}
+
+impl AttachedBuild {
+    /// Begins.
+    pub fn open(engine: &Engine, request: Request, index: Arc<IndexStore>) -> Self {
+        let (view, table) = (request.base.view(), request.base.table());
+        // who asks and waits wants all of it made again
+        let is_rebuild = request.done.is_some();
+        let is_there = |sstable: &&Arc<SSTable>| sstable.attached().of_index(index.name()).is_some();
+        let again = view.sstables.iter().filter(|sstable| is_rebuild && is_there(sstable));
+        let again = again.map(|sstable| sstable.descriptor().clone()).collect();
+        tracing::info!(index = request.index, table = request.base.name(), "an index is being built");
+        // what was written since the index is there has its entries in memory
+        let is_built = index.state.is_built();
+        let progress = engine.compactions.begin(Running {
+            id: types::timeuuid::from_micros(engine.env.clock.now_micros(), engine.env.random.next_u64()),
+            table_id: request.base.id,
+            keyspace: table.keyspace.clone(),
+            table: table.name.clone(),
+            kind: Kind::IndexBuild,
+            automatic: false,
+            sstables: view.sstables.len(),
+            total: view.sstables.iter().map(|sstable| sstable.data_length()).sum(),
+            done: Default::default(),
+            stop: Default::default(),
+        });
+        Self { request, index, progress, flush: None, is_flushed: is_built, again, making: None }
+    }
+
+    /// Does a slice.
+    pub fn step(&mut self, engine: &Arc<Engine>) -> Result<Came, StorageError> {
+        let base = &self.request.base;
+        if self.index.store.dropped.load(Ordering::Acquire) || base.dropped.load(Ordering::Acquire) {
+            return Ok(Came::Done);
+        }
+        if self.progress.stop.load(Ordering::Relaxed) {
+            let why = format!("Compaction interrupted: {}@{}", Kind::IndexBuild.name(), base.name());
+            return Err(StorageError::Refused { why });
+        }
+        if let Some(waits) = self.flush(engine)? {
+            return Ok(waits);
+        }
+        let Some(mut making) = self.making.take() else { return self.begin_next(engine) };
+        if making.advance(SLICE_ROWS)? {
+            self.making = Some(making);
+            return Ok(Came::Again);
+        }
+        self.end(engine, making)?;
+        Ok(Came::Again)
+    }
+
+    /// Flushes what is in memory, once; Some: the flush is under way.
+    fn flush(&mut self, engine: &Arc<Engine>) -> Result<Option<Came>, StorageError> {
+        if self.is_flushed {
+            return Ok(None);
+        }
+        let base = &self.request.base;
+        let flush = self.flush.get_or_insert_with(|| Box::pin(engine.flush(base)));
+        let waker = engine::waker(engine, |engine| engine.index_builder.wake());
+        match flush.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Pending => Ok(Some(Came::Waits)),
+            Poll::Ready(flushed) => {
+                self.flush = None;
+                flushed?;
+                self.is_flushed = true;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Begins with the next SSTable; where there is none the index is complete.
+    fn begin_next(&mut self, engine: &Engine) -> Result<Came, StorageError> {
+        let view = self.request.base.view();
+        let name = self.index.name();
+        let wants = |sstable: &&Arc<SSTable>| {
+            self.again.contains(sstable.descriptor()) || sstable.attached().of_index(name).is_none()
+        };
+        match view.sstables.iter().find(wants) {
+            Some(sstable) => {
+                self.making = Some(Making::begin(&engine.env, sstable, std::slice::from_ref(&self.index))?);
+                Ok(Came::Again)
+            }
+            None => {
+                built::store(engine, &self.request.base.table().keyspace, name, true)?;
+                self.index.state.set_built(true);
+                Ok(Came::Done)
+            }
+        }
+    }
+
+    /// All rows of an SSTable are passed. While its components get their names nobody may take it
+    /// away.
+    fn end(&mut self, engine: &Engine, making: Making) -> Result<(), StorageError> {
+        let base = &self.request.base;
+        let _alone = base.replacing.lock().expect("a panic while SSTables are replaced ends the process");
+        let (descriptor, length) = (making.sstable().descriptor().clone(), making.sstable().data_length());
+        self.again.remove(&descriptor);
+        if !base.view().sstables.iter().any(|sstable| *sstable.descriptor() == descriptor) {
+            making.abandon();
+            return Ok(());
+        }
+        making.finish(&engine.caches)?;
+        self.progress.done.fetch_add(length, Ordering::Relaxed);
+        Ok(())
+    }
+}

@@ -1,0 +1,129 @@
+//! The components of attached indexes that SSTables have: opened where they fit, made where they
+//! are missing or do not, removed with their index.
+//!
+//! A component fits if it was made for the index as it is defined now (its fingerprint) and for
+//! this SSTable (number of rows, length of the data). One that does not is passed over with a line
+//! in the log, and made again.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use env::Env;
+use schema::index::definition::IndexDefinition;
+use sstable::attached::{RowKeys, TermIndex, is_unfinished, keys_path, terms_path};
+use sstable::{FileCache, SSTable};
+
+use super::make::Making;
+use crate::caches::Caches;
+use crate::engine::Engine;
+use crate::error::StorageError;
+use crate::table::TableStore;
+use crate::table::indexes::IndexStore;
+use crate::table::view::View;
+
+/// Rows that are passed at a time where nobody waits for a turn.
+const ROWS_AT_ONCE: usize = 1 << 16;
+
+/// The facts on which the terms of an index depend: the column, the part of it, its type, the form
+/// of text.
+pub fn fingerprint(definition: &IndexDefinition) -> Vec<u8> {
+    let IndexDefinition { name, column, part, attached, .. } = definition;
+    format!("{name} {} {part:?} {:?} {attached:?}", column.name, column.ty).into_bytes()
+}
+
+/// The attached indexes of a table.
+pub fn of(indexes: &[Arc<IndexStore>]) -> impl Iterator<Item = &Arc<IndexStore>> {
+    indexes.iter().filter(|index| index.definition.is_attached())
+}
+
+/// The indexes whose components an SSTable lacks.
+pub fn lacking(sstable: &SSTable, indexes: &[Arc<IndexStore>]) -> Vec<Arc<IndexStore>> {
+    of(indexes).filter(|index| sstable.attached().of_index(index.name()).is_none()).cloned().collect()
+}
+
+/// Opens the components that an SSTable has on disk and that fit.
+pub fn open(env: &Env, cache: &Arc<Caches>, sstable: &SSTable, indexes: &[Arc<IndexStore>]) {
+    for index in lacking(sstable, indexes) {
+        let path = terms_path(sstable.descriptor(), index.name());
+        if !env.disk.exists(&path) {
+            continue;
+        }
+        if let Err(why) = open_one(env, cache, sstable, &index.definition) {
+            tracing::warn!(path = %path.display(), why, "a component of an index is made again");
+        }
+    }
+}
+
+/// Removes what a crash left of components that were being made. What cannot be removed stays until
+/// the next start.
+pub fn remove_unfinished(env: &Env, directories: &[PathBuf]) {
+    for directory in directories {
+        for entry in env.disk.list_dir(directory).unwrap_or_default() {
+            if is_unfinished(&entry.name)
+                && let Err(error) = env.disk.remove_file(&directory.join(&entry.name))
+            {
+                tracing::warn!(file = entry.name, %error, "half a component of an index stays behind");
+            }
+        }
+    }
+}
+
+/// Opens keys and terms of one index.
+pub fn open_one(env: &Env, cache: &Arc<Caches>, sstable: &SSTable, definition: &IndexDefinition) -> Result<(), String> {
+    let cache = || Arc::clone(cache) as Arc<dyn FileCache>;
+    let descriptor = sstable.descriptor();
+    let terms = TermIndex::open(&*env.disk, &terms_path(descriptor, &definition.name), cache());
+    let terms = terms.map_err(|error| error.to_string())?;
+    if terms.fingerprint() != fingerprint(definition) {
+        return Err("the component is of another definition of the index".into());
+    }
+    let keys = match sstable.attached().keys() {
+        Some(keys) => keys,
+        None => {
+            let keys = RowKeys::open(&*env.disk, &keys_path(descriptor), cache());
+            Arc::new(keys.map_err(|error| error.to_string())?)
+        }
+    };
+    let of_keys = (keys.rows(), keys.data_length());
+    if terms.of_data() != of_keys || keys.data_length() != sstable.data_length() {
+        return Err("the component is of another SSTable".into());
+    }
+    sstable.attached().put_keys(keys);
+    sstable.attached().put_terms(&definition.name, Arc::new(terms));
+    Ok(())
+}
+
+/// Makes what a new SSTable lacks, before it is in the view.
+pub fn complete(engine: &Engine, store: &TableStore, sstable: &Arc<SSTable>) -> Result<(), StorageError> {
+    let indexes = Arc::clone(&store.view().indexes);
+    open(&engine.env, &engine.caches, sstable, &indexes);
+    let lacking = lacking(sstable, &indexes);
+    if lacking.is_empty() {
+        return Ok(());
+    }
+    let mut making = Making::begin(&engine.env, sstable, &lacking)?;
+    while making.advance(ROWS_AT_ONCE)? {}
+    making.finish(&engine.caches)
+}
+
+/// Removes the components of indexes that are no more.
+pub fn remove_dropped(engine: &Engine, store: &TableStore, before: &View) {
+    let _alone = store.replacing.lock().expect("a panic while SSTables are replaced ends the process");
+    let view = store.view();
+    for index in of(&before.indexes) {
+        let old = fingerprint(&index.definition);
+        let is_same = |other: &Arc<IndexStore>| other.definition.is_attached() && fingerprint(&other.definition) == old;
+        if view.indexes.iter().any(is_same) {
+            continue;
+        }
+        for sstable in &view.sstables {
+            sstable.attached().forget(index.name());
+            let path = terms_path(sstable.descriptor(), index.name());
+            if engine.env.disk.exists(&path)
+                && let Err(error) = engine.env.disk.remove_file(&path)
+            {
+                tracing::warn!(path = %path.display(), %error, "a component of a dropped index stays behind");
+            }
+        }
+    }
+}

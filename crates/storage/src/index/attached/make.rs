@@ -1,0 +1,197 @@
+//! Making the components of attached indexes from the rows of an SSTable, some rows at a time.
+//!
+//! Every partition of a table with clustering columns, and every row, takes the next number; the
+//! terms of its live cells are collected with it (`sstable::attached`). A cell that may have
+//! expired counts as live: time does not change the component. The files are written under other
+//! names and renamed once they are complete, so that a crash leaves nothing that could be mistaken
+//! for one.
+//!
+//! Bound: one row, and what a segment of terms holds ([`sstable::attached`]), for each index.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use env::Env;
+use rows::{Cell, PartitionHead, PartitionStream, Row, Unfiltered};
+use schema::index::definition::{IndexDefinition, IndexPart};
+use sstable::SSTable;
+use sstable::attached::{RowKeysWriter, TermsWriter, keys_path, terms_path, unfinished};
+use types::DecoratedKey;
+
+use super::components::{fingerprint, open_one};
+use crate::caches::Caches;
+use crate::error::StorageError;
+use crate::files;
+use crate::table::entries;
+use crate::table::indexes::IndexStore;
+
+/// Most rows that an SSTable with attached indexes may have: their numbers have 32 bits.
+const ROWS_MAX: u32 = u32::MAX - 1;
+
+/// Components that are being made.
+pub struct Making {
+    env: Env,
+    sstable: Arc<SSTable>,
+    stream: Box<dyn PartitionStream>,
+    head: Option<PartitionHead>,
+    keys: RowKeysWriter,
+    terms: Vec<(Arc<IndexDefinition>, TermsWriter)>,
+    /// Partitions have numbers of their own.
+    has_clustering: bool,
+}
+
+/// Creates a file anew: what reads one of the name goes on reading the old one.
+fn fresh(env: &Env, path: PathBuf) -> Result<PathBuf, StorageError> {
+    let path = unfinished(&path);
+    if env.disk.exists(&path) {
+        env.disk.remove_file(&path).map_err(|error| StorageError::io(&path, &error))?;
+    }
+    Ok(path)
+}
+
+impl Making {
+    /// Begins with the components of some indexes.
+    pub fn begin(env: &Env, sstable: &Arc<SSTable>, indexes: &[Arc<IndexStore>]) -> Result<Self, StorageError> {
+        let descriptor = sstable.descriptor();
+        let keys = RowKeysWriter::create(&*env.disk, fresh(env, keys_path(descriptor))?)?;
+        let mut terms = Vec::new();
+        for index in indexes {
+            let path = fresh(env, terms_path(descriptor, index.name()))?;
+            terms.push((Arc::clone(&index.definition), TermsWriter::create(&*env.disk, path)?));
+        }
+        Ok(Self {
+            env: env.clone(),
+            stream: files::scan(sstable)?,
+            sstable: Arc::clone(sstable),
+            head: None,
+            keys,
+            terms,
+            has_clustering: !sstable.table().clustering.is_empty(),
+        })
+    }
+
+    /// The SSTable.
+    pub fn sstable(&self) -> &Arc<SSTable> {
+        &self.sstable
+    }
+
+    /// Passes some rows; false: there are no more.
+    pub fn advance(&mut self, rows: usize) -> Result<bool, StorageError> {
+        for _ in 0..rows {
+            let Some(head) = &self.head else {
+                let Some(head) = self.stream.next_partition()? else { return Ok(false) };
+                if self.has_clustering {
+                    let number = self.number()?;
+                    self.keys.add(&head.key, None)?;
+                    self.add_terms(&head.key, head.static_row.as_ref(), true, number)?;
+                }
+                self.head = Some(head);
+                continue;
+            };
+            let key = head.key.clone();
+            match self.stream.next_unfiltered()? {
+                None => self.head = None,
+                Some(Unfiltered::Marker(_)) => {}
+                Some(Unfiltered::Row(row)) => {
+                    let number = self.number()?;
+                    self.keys.add(&key, Some(&row.clustering))?;
+                    self.add_terms(&key, Some(&row), false, number)?;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn number(&self) -> Result<u32, StorageError> {
+        let rows = self.keys.rows();
+        if rows >= ROWS_MAX {
+            let why = format!("{} has too many rows for an attached index", self.sstable.descriptor().prefix());
+            return Err(StorageError::Refused { why });
+        }
+        Ok(rows)
+    }
+
+    /// Adds the terms of a row, or, `is_head`, of a partition with its static row.
+    fn add_terms(
+        &mut self,
+        key: &DecoratedKey,
+        row: Option<&Row>,
+        is_head: bool,
+        number: u32,
+    ) -> Result<(), StorageError> {
+        for (definition, writer) in &mut self.terms {
+            let by_head = self.has_clustering && definition.is_of_partition();
+            if by_head != is_head {
+                continue;
+            }
+            let mut add = |cell: Option<&Cell>| -> Result<(), StorageError> {
+                let clustering = row.map(|row| &row.clustering);
+                let Some(term) = entries::term(definition, &key.key, clustering, cell) else { return Ok(()) };
+                Ok(writer.add(&local(&term), number)?)
+            };
+            match definition.part {
+                IndexPart::PartitionKey(_) => add(None)?,
+                IndexPart::Clustering(_) => {
+                    if row.is_some_and(has_something) {
+                        add(None)?;
+                    }
+                }
+                _ => {
+                    let cells = row.map(|row| entries::cells(definition, row)).unwrap_or_default();
+                    cells.iter().filter(|cell| !cell.is_tombstone()).try_for_each(|cell| add(Some(cell)))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Completes the files, gives them their names and puts them with the SSTable.
+    pub fn finish(self, cache: &Arc<Caches>) -> Result<(), StorageError> {
+        let Self { env, sstable, keys, terms, .. } = self;
+        let (rows, data_length, descriptor) = (keys.rows(), sstable.data_length(), sstable.descriptor());
+        keys.finish(data_length)?;
+        let mut paths = vec![keys_path(descriptor)];
+        let mut definitions = Vec::new();
+        for (definition, writer) in terms {
+            writer.finish(&fingerprint(&definition), rows, data_length)?;
+            paths.push(terms_path(descriptor, &definition.name));
+            definitions.push(definition);
+        }
+        for path in paths {
+            let renamed = env.disk.rename(&unfinished(&path), &path);
+            renamed.map_err(|error| StorageError::io(&path, &error))?;
+        }
+        let directory = &descriptor.directory;
+        env.disk.sync_dir(directory).map_err(|error| StorageError::io(directory, &error))?;
+        for definition in definitions {
+            sstable.attached().forget(&definition.name);
+            open_one(&env, cache, &sstable, &definition).map_err(|why| StorageError::Refused {
+                why: format!("an index component of {} that was just made: {why}", descriptor.prefix()),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Gives up; removes what was written.
+    pub fn abandon(self) {
+        let descriptor = self.sstable.descriptor();
+        let terms = self.terms.iter().map(|(definition, _)| terms_path(descriptor, &definition.name));
+        for path in terms.chain([keys_path(descriptor)]) {
+            let path = unfinished(&path);
+            if let Err(error) = self.env.disk.remove_file(&path) {
+                tracing::warn!(path = %path.display(), %error, "half a component of an index stays behind");
+            }
+        }
+    }
+}
+
+/// The byte-comparable form of a term.
+pub fn local(term: &DecoratedKey) -> Bytes {
+    term.local.as_deref().map_or_else(|| term.key.clone(), Bytes::copy_from_slice)
+}
+
+/// Whether a row is more than the deletion of one.
+fn has_something(row: &Row) -> bool {
+    !row.liveness.is_empty() || !row.columns.is_empty()
+}

@@ -1,0 +1,317 @@
+//! Reading a table by its attached indexes.
+//!
+//! 1. The searches of a command become a range of terms for each index. Entries in memory are
+//!    collected before the base's view is loaded: a flush publishes the SSTable, with its
+//!    components, before it gives the memtables up.
+//! 2. The condition with the fewest places leads; among those by rows, if there is one. Others take
+//!    part where they have at most [`WORTH`] times as many places: beyond that reading the row, and
+//!    the statement's conditions, cost less than looking the place up.
+//! 3. Places that all of them have, in the order of the table, are read from the base by name, in
+//!    batches of one partition each; a place that is a partition is read with the command's slices.
+//!
+//! What comes out is a [`PartitionStream`] of the base like any other. Rows that do not meet the
+//! conditions (any more) are left out by whoever asked: conditions are checked on every row.
+//!
+//! Agrees with
+//! `org.apache.cassandra.index.sai.plan.{QueryController,StorageAttachedIndexSearcher}`.
+
+use std::sync::Arc;
+
+use rows::command::RingBound;
+use rows::{
+    ClusteringValues, DataLimits, PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError,
+    ReadMode, SearchOperator, Slice, Slices, Unfiltered,
+};
+use schema::TableMetadata;
+use sstable::attached::{Place, Position, TermRange};
+use types::DecoratedKey;
+
+use super::make::local;
+use super::sources::{Sources, Union, Wanted};
+use crate::read::explain::Observation;
+use crate::table::TableStore;
+use crate::table::indexes::IndexStore;
+
+/// How many times the places of the leading condition another one may have to take part.
+const WORTH: u64 = 16;
+/// Most rows of a partition that are read together.
+const BATCH_ROWS: usize = 256;
+/// Rows of the first batch of a partition: a page may want no more.
+const FIRST_BATCH_ROWS: usize = 16;
+/// Reads of the base that an inline read may do; behind that it goes on in the background.
+const INLINE_READS_MAX: u32 = 32;
+
+/// The attached indexes that a command names, with the terms that are wanted of each. Empty: the
+/// command names none.
+pub fn wanted(base: &TableStore, command: &ReadCommand) -> Result<Vec<Wanted>, ReadError> {
+    let view = base.view();
+    let mut wanted: Vec<Wanted> = Vec::new();
+    for search in &command.indexes {
+        let Some(index) = view.index(&search.name).filter(|index| index.definition.is_attached()) else { continue };
+        if !index.state.is_built() {
+            return Err(ReadError::IndexNotAvailable { name: index.name().to_owned() });
+        }
+        let term = local(&index.definition.term(search.value.clone())).to_vec();
+        let mut range = TermRange::default();
+        match search.operator {
+            SearchOperator::Eq => range = TermRange::one(&term),
+            SearchOperator::Gt => range.lower = Some((term, false)),
+            SearchOperator::Gte => range.lower = Some((term, true)),
+            SearchOperator::Lt => range.upper = Some((term, false)),
+            SearchOperator::Lte => range.upper = Some((term, true)),
+        }
+        add(&mut wanted, index, range);
+    }
+    Ok(wanted)
+}
+
+/// Two ends of one index are one range; other conditions stand beside each other.
+fn add(wanted: &mut Vec<Wanted>, index: &Arc<IndexStore>, range: TermRange) {
+    let fits = |own: &TermRange| {
+        (own.lower.is_none() && own.upper.is_some() && range.lower.is_some() && range.upper.is_none())
+            || (own.upper.is_none() && own.lower.is_some() && range.upper.is_some() && range.lower.is_none())
+    };
+    match wanted.iter_mut().find(|own| own.index.name() == index.name() && fits(&own.range)) {
+        Some(own) => {
+            own.range.lower = own.range.lower.take().or(range.lower);
+            own.range.upper = own.range.upper.take().or(range.upper);
+        }
+        None => wanted.push(Wanted { index: Arc::clone(index), range }),
+    }
+}
+
+/// The stream of what a command asks for.
+pub fn search(
+    base: &Arc<TableStore>,
+    wanted: Vec<Wanted>,
+    command: &ReadCommand,
+    context: &ReadContext,
+    observation: Option<Observation>,
+) -> Result<Box<dyn PartitionStream>, ReadError> {
+    let table = Arc::clone(&command.table);
+    let mode = context.mode;
+    let mut all = Vec::new();
+    for wanted in wanted {
+        all.push(Sources::in_memory(wanted, &table, command, context)?);
+    }
+    let view = base.view();
+    for sources in &mut all {
+        for sstable in &view.sstables {
+            if !sources.add(sstable, mode)? {
+                let name = sources.wanted.index.name().to_owned();
+                tracing::error!(index = name, sstable = sstable.descriptor().prefix(), "an SSTable lacks its index");
+                return Err(ReadError::IndexNotAvailable { name });
+            }
+        }
+    }
+    all.sort_by_key(|sources| (sources.by_partition, sources.estimate));
+    let least = all.first().map_or(0, |sources| sources.estimate);
+    let mut unions = Vec::new();
+    for (at, sources) in all.into_iter().enumerate() {
+        let takes_part = at == 0 || sources.estimate <= least.saturating_mul(WORTH);
+        context.trace(|| {
+            let what = if takes_part { "Using" } else { "Not using" };
+            format!("{what} index {}: about {} places", sources.wanted.index.name(), sources.estimate)
+        });
+        if takes_part {
+            unions.push(sources.open(mode)?);
+        }
+    }
+    let mut stream = SearchStream {
+        base: Arc::clone(base),
+        command: ReadCommand { indexes: Vec::new(), ..command.clone() },
+        context: context.clone(),
+        table,
+        unions,
+        waiting: None,
+        current: None,
+        reads_left: INLINE_READS_MAX,
+        observation,
+    };
+    stream.begin()?;
+    Ok(Box::new(stream))
+}
+
+/// The base, by attached indexes.
+struct SearchStream {
+    base: Arc<TableStore>,
+    command: ReadCommand,
+    context: ReadContext,
+    table: Arc<TableMetadata>,
+    /// The conditions; the first one leads. If it is by partition, all are.
+    unions: Vec<Union>,
+    /// The next place that all conditions have, until it is taken.
+    waiting: Option<Place>,
+    current: Option<Current>,
+    reads_left: u32,
+    /// The observer of the read, for EXPLAIN; None: there is none.
+    observation: Option<Observation>,
+}
+
+/// The partition that is being read.
+struct Current {
+    key: DecoratedKey,
+    stream: Box<dyn PartitionStream>,
+    /// The stream has the whole partition.
+    is_whole: bool,
+}
+
+impl SearchStream {
+    /// Passes what comes before the range and, in one partition, before the slices.
+    fn begin(&mut self) -> Result<(), ReadError> {
+        let start = match &self.command.range {
+            PartitionRange::Key(key) => {
+                let whole = self.command.slices.0.first();
+                let row = whole.map(|slice| &slice.start.values).filter(|values| is_whole(values, &self.table));
+                match row {
+                    Some(row) => Place::row(key.clone(), row.clone()),
+                    None => Place::partition(key.clone()),
+                }
+            }
+            PartitionRange::Range { start: RingBound::Key { key, .. }, .. } => Place::partition(key.clone()),
+            PartitionRange::Range { start: RingBound::Token { token, .. }, .. } => {
+                Place::partition(DecoratedKey::at(*token, bytes::Bytes::new()))
+            }
+            PartitionRange::Range { start: RingBound::Open, .. } => return Ok(()),
+        };
+        let table = Arc::clone(&self.table);
+        let start = match self.unions.first() {
+            Some(first) if first.by_partition => Place::partition(start.key),
+            _ => start,
+        };
+        self.unions.first_mut().map_or(Ok(()), |first| first.seek(&start, &table))
+    }
+
+    /// The next place that all conditions have, in the range and the slices.
+    fn peek(&mut self) -> Result<Option<&Place>, ReadError> {
+        while self.waiting.is_none() {
+            let Some(place) = self.next_place()? else { break };
+            if self.command.range.is_past(&place.key) {
+                self.unions.clear();
+                break;
+            }
+            let is_wanted = match &place.position {
+                Position::Partition => true,
+                Position::Row(row) => {
+                    self.command.slices.0.iter().any(|slice| slice.contains(row, &self.table.comparator))
+                }
+            };
+            if is_wanted && self.command.range.contains(&place.key) {
+                self.waiting = Some(place);
+            }
+        }
+        Ok(self.waiting.as_ref())
+    }
+
+    /// The next place that all conditions have, passed.
+    fn next_place(&mut self) -> Result<Option<Place>, ReadError> {
+        let table = &*self.table;
+        let Some((lead, others)) = self.unions.split_first_mut() else { return Ok(None) };
+        'places: loop {
+            let Some(place) = lead.peek(table).cloned() else { return Ok(None) };
+            for other in others.iter_mut() {
+                let sought = match other.by_partition && !lead.by_partition {
+                    true => Place::partition(place.key.clone()),
+                    false => place.clone(),
+                };
+                other.seek(&sought, table)?;
+                let Some(found) = other.peek(table) else { return Ok(None) };
+                if found.compare(&sought, table).is_eq() {
+                    continue;
+                }
+                let next = found.clone();
+                assert!(next.compare(&sought, table).is_gt(), "a search passes what comes before");
+                lead.seek(&next, table)?;
+                continue 'places;
+            }
+            lead.pass(&place, table)?;
+            return Ok(Some(place));
+        }
+    }
+
+    fn read_base(&mut self, key: &DecoratedKey, slices: Slices) -> Result<Box<dyn PartitionStream>, ReadError> {
+        if self.context.mode == ReadMode::Inline {
+            self.reads_left = self.reads_left.checked_sub(1).ok_or(ReadError::WouldBlock)?;
+        }
+        let command = ReadCommand {
+            range: PartitionRange::Key(key.clone()),
+            slices,
+            limits: DataLimits::NONE,
+            ..self.command.clone()
+        };
+        match &self.observation {
+            None => crate::read::read(&self.base, &command, &self.context),
+            Some(observation) => observation.open(&self.base, &command, &self.context),
+        }
+    }
+
+    /// Opens the next rows of a partition, at most so many at a time, or all of it; gives its head.
+    /// None: the partition has nothing more that is wanted.
+    fn open_next(&mut self, key: &DecoratedKey, most: usize) -> Result<Option<PartitionHead>, ReadError> {
+        loop {
+            self.current = None;
+            let (names, is_whole) = self.batch(key, most)?;
+            if names.is_empty() && !is_whole {
+                return Ok(None);
+            }
+            let slices = if is_whole { self.command.slices.clone() } else { names.into_iter().collect() };
+            let mut stream = self.read_base(key, slices)?;
+            if let Some(head) = stream.next_partition()? {
+                self.current = Some(Current { key: key.clone(), stream, is_whole });
+                return Ok(Some(head));
+            }
+        }
+    }
+
+    /// The next rows of a partition; true: the whole partition is wanted.
+    fn batch(&mut self, key: &DecoratedKey, most: usize) -> Result<(Vec<Slice>, bool), ReadError> {
+        let mut names: Vec<Slice> = Vec::new();
+        while names.len() < most && self.peek()?.is_some_and(|place| place.key == *key) {
+            match self.waiting.take().map(|place| place.position) {
+                Some(Position::Row(row)) => names.push(Slice::of_prefix(row)),
+                Some(Position::Partition) => return Ok((names, true)),
+                None => break,
+            }
+        }
+        Ok((names, false))
+    }
+}
+
+/// A clustering has a value for each column.
+fn is_whole(values: &ClusteringValues, table: &TableMetadata) -> bool {
+    !values.is_empty() && values.len() == table.clustering.len()
+}
+
+impl PartitionStream for SearchStream {
+    fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
+        if let Some(current) = self.current.take() {
+            while self.peek()?.is_some_and(|place| place.key == current.key) {
+                self.waiting = None;
+            }
+        }
+        loop {
+            let Some(place) = self.peek()? else { return Ok(None) };
+            let key = place.key.clone();
+            let head = self.open_next(&key, FIRST_BATCH_ROWS)?;
+            if head.is_some() {
+                return Ok(head);
+            }
+        }
+    }
+
+    fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
+        loop {
+            let Some(current) = &mut self.current else { return Ok(None) };
+            if let Some(unfiltered) = current.stream.next_unfiltered()? {
+                return Ok(Some(unfiltered));
+            }
+            if current.is_whole {
+                return Ok(None);
+            }
+            let key = current.key.clone();
+            if self.open_next(&key, BATCH_ROWS)?.is_none() {
+                return Ok(None);
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The places that have the terms of one condition, in the order of the table, from all that a
+//! table has: its memtables' entries and the components of its SSTables.
+//!
+//! Entries in memory are collected when a search begins; the rows of an SSTable are numbers until
+//! one is wanted. A static column, and a column of the partition key, has one value in a partition:
+//! its places are whole partitions.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use rows::command::RingBound;
+use rows::{
+    ColumnFilter, DataLimits, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadMode, Slices,
+    Unfiltered,
+};
+use schema::TableMetadata;
+use sstable::SSTable;
+use sstable::attached::{KeysCursor, Place, RowKeys, RowSet, TermIndex, TermRange};
+use types::{DecoratedKey, Token};
+
+use super::make::local;
+use crate::index::search::hit;
+use crate::table::indexes::IndexStore;
+
+/// A condition that an index answers: the terms of one index that are wanted.
+pub struct Wanted {
+    pub index: Arc<IndexStore>,
+    pub range: TermRange,
+}
+
+/// The sources of a condition before any row is looked for.
+pub struct Sources {
+    pub wanted: Wanted,
+    /// Places in memory, sorted, each once.
+    memory: Vec<Place>,
+    sstables: Vec<(Arc<RowKeys>, Arc<TermIndex>)>,
+    /// About how many places there are.
+    pub estimate: u64,
+    /// The places are whole partitions.
+    pub by_partition: bool,
+}
+
+impl Sources {
+    /// Collects the entries in memory. To be called before the base's view is loaded.
+    pub fn in_memory(
+        wanted: Wanted,
+        table: &TableMetadata,
+        command: &ReadCommand,
+        context: &ReadContext,
+    ) -> Result<Self, ReadError> {
+        let memory = memory(&wanted, table, command, context)?;
+        let by_partition = wanted.index.definition.is_of_partition() && !table.clustering.is_empty();
+        Ok(Self { estimate: memory.len() as u64, wanted, memory, sstables: Vec::new(), by_partition })
+    }
+
+    /// Adds an SSTable; false: it lacks the components.
+    pub fn add(&mut self, sstable: &SSTable, mode: ReadMode) -> Result<bool, ReadError> {
+        let Some((keys, terms)) = sstable.attached().of_index(self.wanted.index.name()) else { return Ok(false) };
+        let estimate = terms.estimate(&self.wanted.range, mode)?;
+        if estimate > 0 {
+            self.estimate += estimate;
+            self.sstables.push((keys, terms));
+        }
+        Ok(true)
+    }
+
+    /// Looks for the rows.
+    pub fn open(self, mode: ReadMode) -> Result<Union, ReadError> {
+        let mut sources = vec![Source::Memory { places: self.memory, at: 0 }];
+        for (keys, terms) in self.sstables {
+            let set = terms.rows(&self.wanted.range, mode)?;
+            let keys = KeysCursor::new(keys, mode);
+            let mut source = SSTableSource { set, hint: 0, next: 0, keys, place: None };
+            source.load()?;
+            sources.push(Source::SSTable(Box::new(source)));
+        }
+        Ok(Union { by_partition: self.by_partition, sources })
+    }
+}
+
+/// The entries of the memtables.
+fn memory(
+    wanted: &Wanted,
+    table: &TableMetadata,
+    command: &ReadCommand,
+    context: &ReadContext,
+) -> Result<Vec<Place>, ReadError> {
+    let definition = &wanted.index.definition;
+    let start = match &wanted.range.lower {
+        None => RingBound::Open,
+        Some((term, _)) => {
+            let key = DecoratedKey { token: Token::LOCAL, key: bytes::Bytes::new(), local: Some(term[..].into()) };
+            RingBound::Key { key, inclusive: true }
+        }
+    };
+    let hidden = ReadCommand {
+        table: Arc::clone(&definition.table),
+        range: PartitionRange::Range { start, end: RingBound::Open },
+        slices: Slices::all(),
+        reversed: false,
+        columns: ColumnFilter::All,
+        now: command.now,
+        limits: DataLimits::NONE,
+        indexes: Vec::new(),
+    };
+    let mut stream = crate::read::read(&wanted.index.store, &hidden, context)?;
+    let mut places = Vec::new();
+    let width = table.clustering.len();
+    while let Some(head) = stream.next_partition()? {
+        let term = local(&head.key);
+        if wanted.range.is_behind(&term) {
+            break;
+        }
+        if wanted.range.is_before(&term) {
+            continue;
+        }
+        while let Some(unfiltered) = stream.next_unfiltered()? {
+            let Unfiltered::Row(row) = unfiltered else { continue };
+            if !row.liveness.is_live(command.now) {
+                continue;
+            }
+            let Some(hit) = hit(definition, width, &head.key, &row) else { continue };
+            let key = DecoratedKey::new(hit.key);
+            if !command.range.contains(&key) {
+                continue;
+            }
+            let by_partition = definition.is_of_partition() && width > 0;
+            places.push(match hit.clustering {
+                Some(clustering) if !by_partition => Place::row(key, clustering),
+                _ => Place::partition(key),
+            });
+        }
+    }
+    places.sort_by(|a, b| a.compare(b, table));
+    places.dedup_by(|a, b| a.compare(b, table).is_eq());
+    Ok(places)
+}
+
+/// The rows of one SSTable.
+struct SSTableSource {
+    set: RowSet,
+    hint: usize,
+    /// Rows before this one are passed.
+    next: u32,
+    keys: KeysCursor,
+    /// The place of row `next`; None: there are no more.
+    place: Option<Place>,
+}
+
+impl SSTableSource {
+    fn load(&mut self) -> Result<(), ReadError> {
+        self.place = match self.set.at_or_after(self.next, &mut self.hint) {
+            None => None,
+            Some(row) => {
+                self.next = row;
+                Some(self.keys.place(row)?)
+            }
+        };
+        Ok(())
+    }
+
+    fn advance(&mut self) -> Result<(), ReadError> {
+        self.next = self.next.saturating_add(1);
+        self.load()
+    }
+
+    fn seek(&mut self, place: &Place, table: &TableMetadata) -> Result<(), ReadError> {
+        if self.place.as_ref().is_none_or(|own| own.compare(place, table).is_ge()) {
+            return Ok(());
+        }
+        self.next = self.keys.lower_bound(place, table)?.max(self.next.saturating_add(1));
+        self.load()
+    }
+}
+
+enum Source {
+    Memory { places: Vec<Place>, at: usize },
+    SSTable(Box<SSTableSource>),
+}
+
+impl Source {
+    fn place(&self) -> Option<&Place> {
+        match self {
+            Self::Memory { places, at } => places.get(*at),
+            Self::SSTable(source) => source.place.as_ref(),
+        }
+    }
+
+    fn advance(&mut self) -> Result<(), ReadError> {
+        match self {
+            Self::Memory { at, .. } => *at += 1,
+            Self::SSTable(source) => source.advance()?,
+        }
+        Ok(())
+    }
+
+    fn seek(&mut self, place: &Place, table: &TableMetadata) -> Result<(), ReadError> {
+        match self {
+            Self::Memory { places, at } => {
+                let rest = places.get(*at..).unwrap_or_default();
+                *at += rest.partition_point(|own| own.compare(place, table).is_lt());
+            }
+            Self::SSTable(source) => source.seek(place, table)?,
+        }
+        Ok(())
+    }
+}
+
+/// The places of one condition, from all sources, ascending.
+pub struct Union {
+    /// A place stands for its whole partition.
+    pub by_partition: bool,
+    sources: Vec<Source>,
+}
+
+impl Union {
+    /// The next place, which stays until it is passed.
+    pub fn peek(&self, table: &TableMetadata) -> Option<&Place> {
+        let places = self.sources.iter().filter_map(Source::place);
+        places.min_by(|a, b| a.compare(b, table))
+    }
+
+    /// Passes a place.
+    pub fn pass(&mut self, place: &Place, table: &TableMetadata) -> Result<(), ReadError> {
+        for source in &mut self.sources {
+            while source.place().is_some_and(|own| own.compare(place, table) == Ordering::Equal) {
+                source.advance()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes what comes before a place.
+    pub fn seek(&mut self, place: &Place, table: &TableMetadata) -> Result<(), ReadError> {
+        self.sources.iter_mut().try_for_each(|source| source.seek(place, table))
+    }
+}

@@ -1,0 +1,65 @@
+//! SSTables that are about to be added to a table, while the table's indexes have the entries of
+//! their rows already.
+//!
+//! An entry without its row looks stale. Whoever finds such an entry must not take it away, because
+//! the row comes a moment later: a reader remembers the count of arrivals from before it read the
+//! entries ([`Arrivals::settled`]), and takes nothing away if one was under way then or began
+//! since.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::TableStore;
+
+/// Counts of arrivals since the start of the process. Both only grow.
+#[derive(Default)]
+pub(crate) struct Arrivals {
+    begun: AtomicU64,
+    ended: AtomicU64,
+}
+
+impl Arrivals {
+    /// How many arrivals there have been; None: one of them is under way.
+    pub(crate) fn settled(&self) -> Option<u64> {
+        // `ended` is read first: an arrival that ends in between counts as under way
+        let ended = self.ended.load(Ordering::SeqCst);
+        (self.begun.load(Ordering::SeqCst) == ended).then_some(ended)
+    }
+}
+
+/// An arrival under way: from before the first entry until the SSTables can be read or are given
+/// up.
+pub(crate) struct Arrival(Arc<TableStore>);
+
+impl Arrival {
+    /// Begins; dropping the arrival ends it.
+    pub(crate) fn begin(store: &Arc<TableStore>) -> Self {
+        store.arrivals.begun.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(store))
+    }
+}
+
+impl Drop for Arrival {
+    fn drop(&mut self) {
+        let arrivals = &self.0.arrivals;
+        let ended = arrivals.ended.fetch_add(1, Ordering::SeqCst);
+        assert!(ended < arrivals.begun.load(Ordering::SeqCst), "an arrival ends once");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Arrivals;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn an_arrival_under_way_is_not_settled_and_one_that_has_ended_counts() {
+        let arrivals = Arrivals::default();
+        assert_eq!(arrivals.settled(), Some(0));
+        arrivals.begun.fetch_add(2, Ordering::SeqCst);
+        arrivals.ended.fetch_add(1, Ordering::SeqCst);
+        assert_eq!(arrivals.settled(), None);
+        arrivals.ended.fetch_add(1, Ordering::SeqCst);
+        assert_eq!(arrivals.settled(), Some(2));
+    }
+}
