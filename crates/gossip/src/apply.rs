@@ -1,4 +1,4 @@
-//! What becomes of states that are received.
+//! Takes the states that peers send.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,8 +13,9 @@ use crate::status::Status;
 
 impl Gossip {
     /// Takes what a look at the ring has shown (the shadow round), so that the nodes in it need not
-    /// be found again in rounds of gossip. Those that answer are alive. Endpoints that are known from
-    /// before the restart alone are greeted: chance would choose each of them only after some rounds.
+    /// be found again in rounds of gossip. Those that answer are alive. Endpoints that are known
+    /// from before the restart alone are greeted: chance would choose each of them only after some
+    /// rounds.
     pub fn adopt(&mut self, ring: States, now: Now) {
         assert!(self.is_enabled, "a node adopts the ring when it shows itself");
         self.apply(ring, now);

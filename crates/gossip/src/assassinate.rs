@@ -49,8 +49,8 @@ impl Gossip {
         Ok(())
     }
 
-    /// How suspicious the silence of an endpoint is, by the failure detector; None: it is not known.
-    /// Above `phi_convict_threshold` it is convicted.
+    /// How suspicious the silence of an endpoint is, by the failure detector; None: it is not
+    /// known. Above `phi_convict_threshold` it is convicted.
     pub fn phi(&self, endpoint: SocketAddr, now: Duration) -> Option<f64> {
         self.peers().get(&endpoint).map(|peer| peer.arrivals.phi(now))
     }

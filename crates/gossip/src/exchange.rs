@@ -6,6 +6,7 @@ use internode::payload::gossip::{Ack, Ack2, Digest, EndpointState, States, Syn};
 
 use crate::machine::{Gossip, Message, Now};
 use crate::options::PARTITIONER;
+use crate::peer::Peer;
 
 impl Gossip {
     /// A node begins a round with this one.
@@ -16,6 +17,7 @@ impl Gossip {
         if !self.is_of_this_cluster(syn) {
             return;
         }
+        self.note_knowledge(from, &syn.digests);
         let ack = match (self.is_enabled, syn.digests.is_empty()) {
             (true, true) => Ack { digests: Vec::new(), states: self.all_states() },
             (true, false) => self.compare(&syn.digests),
@@ -24,6 +26,24 @@ impl Gossip {
             (false, _) => return,
         };
         self.send(from, Message::Ack(ack));
+    }
+
+    /// Notes how much of this node's state a peer has, by the digest of it that the peer has sent:
+    /// what it knows, or beyond what it asks for more.
+    fn note_knowledge(&mut self, from: SocketAddr, digests: &[Digest]) {
+        let local = self.options.local;
+        let known = digests.iter().find(|digest| digest.endpoint == local);
+        if let (Some(digest), Some(peer)) = (known, self.peers.get_mut(&from)) {
+            peer.knows = peer.knows.max((digest.generation, digest.max_version));
+        }
+    }
+
+    /// Peers that are alive and have not shown yet that they know this node's state up to a
+    /// version. A peer shows it when it begins a round with this node, or asks this one for more.
+    pub fn unaware_of(&self, version: i32) -> impl Iterator<Item = SocketAddr> {
+        let generation = self.local.state().generation;
+        let is_unaware = move |peer: &Peer| peer.is_alive && peer.knows < (generation, version);
+        self.peers.iter().filter(move |(_, peer)| is_unaware(peer)).map(|(address, _)| *address)
     }
 
     /// Whether a SYN comes of the same cluster.
@@ -39,12 +59,13 @@ impl Gossip {
         if !self.is_enabled {
             return;
         }
+        self.note_knowledge(from, &ack.digests);
         self.apply(ack.states, now);
         let states: States = ack.digests.iter().filter_map(|digest| self.asked(digest)).collect();
         self.send(from, Message::Ack2(Ack2 { states }));
     }
 
-    /// What this node asked for in its ACK.
+    /// Takes the states that this node asked for in its ACK.
     pub fn on_ack2(&mut self, ack2: Ack2, now: Now) {
         if self.is_enabled {
             self.apply(ack2.states, now);
@@ -75,8 +96,8 @@ impl Gossip {
         self.peers.get(&endpoint).is_some_and(|peer| peer.is_remembered)
     }
 
-    /// What to ask for, and what to send unasked. Endpoints that the digests leave out are not
-    /// volunteered.
+    /// The digests to ask for and the states to send unasked. Endpoints that the digests leave out
+    /// are not volunteered.
     fn compare(&self, digests: &[Digest]) -> Ack {
         let mut ack = Ack::default();
         for digest in digests {
@@ -102,7 +123,7 @@ impl Gossip {
         ack
     }
 
-    /// What an ACK asks for.
+    /// The state of one endpoint that a digest in an ACK asks for; None: there is nothing newer.
     fn asked(&self, digest: &Digest) -> Option<(SocketAddr, EndpointState)> {
         let known = self.state(digest.endpoint).filter(|_| !self.is_remembered(digest.endpoint))?;
         let is_local = digest.endpoint == self.options.local;

@@ -19,6 +19,7 @@
 //! - [`exchange`]: SYN, ACK, ACK2
 //! - [`apply`]: what becomes of states that are received
 //! - [`assassinate`]: the removal of an endpoint that does not come back
+//! - [`removal`]: the removal of an endpoint whose data others fetch
 //! - [`round`]: what happens every second
 //! - [`shadow`]: the look at the ring before this node shows itself
 //!
@@ -32,6 +33,7 @@ pub mod local;
 pub mod machine;
 pub mod options;
 pub mod peer;
+pub mod removal;
 pub mod round;
 pub mod shadow;
 pub mod status;

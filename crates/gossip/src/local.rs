@@ -1,4 +1,4 @@
-//! What this node tells of itself: a counter, a heartbeat, values.
+//! The state that this node tells of itself: a counter, a heartbeat, values.
 
 use internode::payload::gossip::{ApplicationState, EndpointState, VersionedValue};
 

@@ -30,7 +30,7 @@ pub enum Message {
     Echo,
 }
 
-/// What has changed.
+/// A change of the ring as this node sees it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
     /// An endpoint is new, or has started anew.
@@ -45,7 +45,7 @@ pub enum Event {
     Removed(SocketAddr),
 }
 
-/// What is to be done.
+/// An act that the machine asks of its caller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Output {
     /// Send a message. It may be lost.
@@ -54,7 +54,7 @@ pub enum Output {
     Tell(Event),
 }
 
-/// What has come of a shadow round.
+/// The answers of a shadow round so far.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Shadow {
     /// Seeds that are in a shadow round themselves.
@@ -62,11 +62,11 @@ pub struct Shadow {
     pub(crate) found: Option<States>,
 }
 
-/// What this node knows of all.
+/// The state machine of gossip: all endpoints that this node knows, itself included.
 #[derive(Debug)]
 pub struct Gossip {
     pub(crate) options: Options,
-    /// What this node tells of itself.
+    /// The state that this node tells of itself.
     pub local: Local,
     pub(crate) peers: BTreeMap<SocketAddr, Peer>,
     /// Endpoints that were removed, and when gossip about them counts again.
@@ -102,7 +102,7 @@ impl Gossip {
         }
     }
 
-    /// Who this node is.
+    /// The identity of this node, and the constants that it runs with.
     pub fn options(&self) -> &Options {
         &self.options
     }
@@ -112,7 +112,7 @@ impl Gossip {
         &self.peers
     }
 
-    /// What is known of an endpoint, this node included.
+    /// The state of an endpoint, this node included; None: the endpoint is not known.
     pub fn state(&self, endpoint: SocketAddr) -> Option<&EndpointState> {
         match endpoint == self.options.local {
             true => Some(self.local.state()),
@@ -120,13 +120,14 @@ impl Gossip {
         }
     }
 
-    /// What is to be done since the last call. The caller takes it after every other call.
+    /// The acts that were asked for since the last call. The caller takes them after every other
+    /// call.
     pub fn take_outputs(&mut self) -> Vec<Output> {
         std::mem::take(&mut self.outputs)
     }
 
-    /// Takes an endpoint that storage knows from before the restart: it is down until it is heard of.
-    /// The state has generation 0, so that whatever is heard replaces it.
+    /// Takes an endpoint that storage knows from before the restart: it is down until it is heard
+    /// of. The state has generation 0, so that whatever is heard replaces it.
     pub fn remember(&mut self, endpoint: SocketAddr, state: EndpointState, now: Now) {
         if endpoint != self.options.local {
             let remembered = || Peer { is_remembered: true, ..Peer::new(state, now.monotonic) };

@@ -1,4 +1,4 @@
-//! Who this node is, and the constants of gossip.
+//! The identity of this node in gossip, and the constants of gossip.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub const QUARANTINE: Duration = Duration::from_secs(60);
 /// or a node that gave up.
 pub const SILENT_CLIENT: Duration = Duration::from_secs(30);
 
-/// The same for a node that is joining: streaming may keep it from gossip.
+/// As [`SILENT_CLIENT`], for a node that is joining: streaming may keep it from gossip.
 pub const SILENT_JOINING: Duration = Duration::from_secs(300);
 
 /// A dead endpoint without tokens is forgotten after so long, unless its status names the time.
@@ -37,7 +37,7 @@ pub const LOCAL_PAUSE: Duration = Duration::from_secs(5);
 /// Seconds.
 pub const GENERATION_AHEAD_MAX: i64 = 365 * 24 * 3600;
 
-/// Who this node is.
+/// The identity of this node in gossip: its address, cluster and seeds.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Options {
     /// The broadcast address, by which all others know it.

@@ -1,4 +1,4 @@
-//! What is known of another node.
+//! An endpoint as this node knows it: its state, and when it was heard of.
 
 use std::time::Duration;
 
@@ -11,15 +11,17 @@ use crate::status::Status;
 /// Another node.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// What it tells of itself.
+    /// The state that the endpoint tells of itself.
     pub state: EndpointState,
-    /// It has answered an ECHO_REQ, and has not been silent for too long since.
+    /// The node has answered an ECHO_REQ, and has not been silent for too long since.
     pub is_alive: bool,
     /// When it became alive or dead; hints are kept from then on.
     pub since: Duration,
-    /// It is known from before this node's restart and has not been heard of since. What is
+    /// The node is known from before this node's restart and has not been heard of since. What is
     /// remembered of it is not told to others: it may have left the ring meanwhile.
     pub is_remembered: bool,
+    /// Generation and greatest version of this node's state that the peer is known to have.
+    pub(crate) knows: (i32, i32),
     pub(crate) arrivals: ArrivalWindow,
     /// When a greater heartbeat or value came last.
     pub(crate) updated: Duration,
@@ -30,20 +32,30 @@ pub struct Peer {
 impl Peer {
     pub(crate) fn new(state: EndpointState, now: Duration) -> Self {
         let arrivals = ArrivalWindow::default();
-        Self { state, is_alive: false, since: now, is_remembered: false, arrivals, updated: now, echo_sent: None }
+        Self {
+            state,
+            is_alive: false,
+            since: now,
+            is_remembered: false,
+            knows: (0, 0),
+            arrivals,
+            updated: now,
+            echo_sent: None,
+        }
     }
 
-    /// What it is doing. `None`: it has not said so yet.
+    /// The endpoint's status. `None`: it has told none yet.
     pub fn status(&self) -> Option<Status> {
         Status::of(&self.state)
     }
 
-    /// It is never marked alive.
+    /// Whether the status is one in which an endpoint is never marked alive.
     pub fn is_dead_state(&self) -> bool {
         self.status().is_some_and(|status| status.is_dead())
     }
 
-    /// It owns tokens: it is a member of the ring, and is kept however long it is silent.
+    /// Whether the endpoint owns tokens: it is a member of the ring, and is kept however long it is
+    /// silent.
     pub fn is_member(&self) -> bool {
         self.state.value(ApplicationState::Tokens).is_some() && self.status().is_some_and(|status| status.owns_tokens())
     }

@@ -1,4 +1,4 @@
-//! What happens every second: a heartbeat, SYNs to a few others, a check of all.
+//! The round of gossip that runs every second: a heartbeat, SYNs to a few others, a check of all.
 
 use std::net::SocketAddr;
 

@@ -2,35 +2,35 @@
 
 use internode::payload::gossip::{ApplicationState, EndpointState};
 
-/// What a node is doing.
+/// The part that a node takes in its ring, as it tells of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Status {
     /// Its data is on the way; writes go to it too.
     Boot,
-    /// It takes the place of another: that node's address.
+    /// The node takes the place of another: that node's address.
     BootReplace(String),
-    /// It owns its tokens.
+    /// The node owns its tokens.
     Normal,
     /// Its data is on the way to others.
     Leaving,
-    /// It has left; the time at which it may be forgotten, milliseconds since 1970.
+    /// The node has left; the time at which it may be forgotten, milliseconds since 1970.
     Left(Option<i64>),
-    /// It is about to own this token instead of its own.
+    /// The node is about to own this token instead of its own.
     Moving(String),
     /// Others remove it.
     Removing,
-    /// It was removed; the time at which it may be forgotten, milliseconds since 1970.
+    /// The node was removed; the time at which it may be forgotten, milliseconds since 1970.
     Removed(Option<i64>),
-    /// It replaces a node under the same address, or stands aside.
+    /// The node replaces one under the same address, or stands aside.
     Hibernate,
-    /// It was stopped on purpose. It owns its tokens all the same.
+    /// The node was stopped on purpose. It owns its tokens all the same.
     Shutdown,
     /// Another word.
     Other(String),
 }
 
 impl Status {
-    /// What a state says. `None`: nothing yet.
+    /// The status in a state. `None`: the state has none yet.
     pub fn of(state: &EndpointState) -> Option<Self> {
         let value = state.value(ApplicationState::StatusWithPort).or_else(|| state.value(ApplicationState::Status));
         value.map(Self::parse)
@@ -69,7 +69,10 @@ impl Status {
 
     /// The node owns its tokens.
     pub fn owns_tokens(&self) -> bool {
-        matches!(self, Self::Normal | Self::Leaving | Self::Moving(_) | Self::Shutdown | Self::Removing)
+        matches!(
+            self,
+            Self::Normal | Self::Leaving | Self::Moving(_) | Self::Shutdown | Self::Removing | Self::Hibernate
+        )
     }
 
     /// When the node may be forgotten, milliseconds since 1970.

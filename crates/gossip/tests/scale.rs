@@ -1,5 +1,6 @@
-//! A ring of a hundred gossip machines holds to its bounds: rounds that news needs, bytes of a quiet
-//! round. The same for a thousand, with times: `cargo run --release -p gossip --example scale`.
+//! A ring of a hundred gossip machines holds to its bounds: rounds that news needs, bytes of a
+//! quiet round. The same for a thousand, with times: `cargo run --release -p gossip --example
+//! scale`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -17,7 +18,8 @@ fn news_reaches_a_hundred_nodes_in_few_rounds() {
     let version = "00000000-0000-3000-8000-000000000001";
     ring.change_schema(50, version);
     let schema = ring.rounds_until(60, |ring| ring.all_know_schema(50, version)).unwrap();
-    // a rumour that each who knows it tells one other a round needs log2 of the nodes and a few more
+    // a rumour that each who knows it tells one other a round needs log2 of the nodes and a few
+    // more
     assert!(start <= 15 && join <= 12 && schema <= 12, "start {start}, join {join}, schema {schema}");
     let (bytes, messages) = (ring.bytes, ring.messages);
     (0..5).for_each(|_| ring.round());

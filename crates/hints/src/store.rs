@@ -121,6 +121,12 @@ impl HintStore {
         state.hosts.iter().filter(|(_, host)| host.has_hints()).map(|(host_id, _)| *host_id).collect()
     }
 
+    /// Whether nothing waits for any host, and nothing is being sent. Files that cannot be read do
+    /// not count.
+    pub fn is_empty(&self) -> bool {
+        self.shared.state().hosts.values().all(|host| !host.has_hints() && host.sending.is_none())
+    }
+
     /// The hints that wait in files.
     pub fn pending(&self) -> Vec<PendingHints> {
         let state = self.shared.state();

@@ -16,7 +16,7 @@ use super::*;
 const GOLDEN: &[u8] = include_bytes!("../testdata/4799343a-fe41-4c70-bf8e-7815389bcb3c-1795376665385-3.hints");
 const GOLDEN_NAME: &str = "4799343a-fe41-4c70-bf8e-7815389bcb3c-1795376665385-3.hints";
 
-/// The same, of version 2 and compressed.
+/// A file of hints of version 2, compressed.
 const GOLDEN_LZ4: &[u8] = include_bytes!("../testdata/0d3af36a-02eb-47cb-a2cc-7bcabcd0ac6c-1795413972244-2.hints");
 const GOLDEN_LZ4_NAME: &str = "0d3af36a-02eb-47cb-a2cc-7bcabcd0ac6c-1795413972244-2.hints";
 

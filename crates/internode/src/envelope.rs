@@ -31,7 +31,7 @@ const PARAMETERS_MAX: usize = 64;
 /// replicas.
 pub const HEADER_SIZE_MAX: usize = 64 << 10;
 
-/// What the sender wishes of the handler (`MessageFlag`). Bits that are not known are kept.
+/// Wishes of the sender to the handler (`MessageFlag`). Bits that are not known are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Flags(pub i32);
 
@@ -60,7 +60,7 @@ pub enum Parameter {
     /// The replicas of this data centre to which the receiver forwards the message, each with the
     /// id to answer with.
     ForwardTo(Vec<(SocketAddr, u64)>),
-    /// Who gets the answer instead of the link's peer.
+    /// The endpoint that gets the answer instead of the link's peer.
     RespondTo(SocketAddr),
     /// The tracing session (a time UUID).
     TraceSession([u8; 16]),
@@ -74,6 +74,18 @@ pub enum Parameter {
 pub const TOMBSTONE_FAIL: i32 = 8;
 /// The number of tombstones of which a replica warns (an answer to TRACK_WARNINGS).
 pub const TOMBSTONE_WARNING: i32 = 9;
+/// The bytes for which a replica ended a read.
+pub const LOCAL_READ_SIZE_FAIL: i32 = 10;
+/// The bytes of which a replica warns.
+pub const LOCAL_READ_SIZE_WARN: i32 = 11;
+/// The bytes of row index entries for which a replica ended a read.
+pub const ROW_INDEX_READ_SIZE_FAIL: i32 = 12;
+/// The bytes of row index entries of which a replica warns.
+pub const ROW_INDEX_READ_SIZE_WARN: i32 = 13;
+/// The number of indexes of SSTables of which a replica warns.
+pub const TOO_MANY_REFERENCED_INDEXES_WARN: i32 = 16;
+/// The number of indexes of SSTables for which a replica ended a read.
+pub const TOO_MANY_REFERENCED_INDEXES_FAIL: i32 = 17;
 
 const FORWARD_TO: i32 = 0;
 const RESPOND_TO: i32 = 1;
@@ -91,9 +103,9 @@ pub struct Header {
     pub created: u32,
     /// For how many milliseconds from then on the message is worth anything.
     pub life: u64,
-    /// What it is.
+    /// The verb, which decides the payload's layout.
     pub verb: Verb,
-    /// What the sender wishes of the handler.
+    /// Wishes of the sender to the handler.
     pub flags: Flags,
     /// In the order in which they came.
     pub parameters: Vec<Parameter>,
@@ -190,10 +202,16 @@ fn read_header(cursor: &mut Cursor<'_>) -> Result<(Header, usize), InternodeErro
 }
 
 impl Parameter {
-    /// A number of tombstones, [`TOMBSTONE_FAIL`] or [`TOMBSTONE_WARNING`].
-    pub fn of_tombstones(id: i32, tombstones: u64) -> Self {
-        let tombstones = i32::try_from(tombstones).unwrap_or(i32::MAX);
-        Self::Other(id, Bytes::copy_from_slice(&tombstones.to_be_bytes()))
+    /// A number, as of tombstones ([`TOMBSTONE_FAIL`], [`TOMBSTONE_WARNING`]).
+    pub fn of_count(id: i32, count: u64) -> Self {
+        let count = i32::try_from(count).unwrap_or(i32::MAX);
+        Self::Other(id, Bytes::copy_from_slice(&count.to_be_bytes()))
+    }
+
+    /// A number of bytes, as of what was read ([`LOCAL_READ_SIZE_FAIL`]).
+    pub fn of_size(id: i32, size: u64) -> Self {
+        let size = i64::try_from(size).unwrap_or(i64::MAX);
+        Self::Other(id, Bytes::copy_from_slice(&size.to_be_bytes()))
     }
 
     fn read(id: i32, value: &[u8]) -> Result<Self, InternodeError> {
@@ -263,7 +281,7 @@ fn broken(part: &'static str, found: usize) -> InternodeError {
 pub struct Envelope {
     /// All but the payload.
     pub header: Header,
-    /// What the verb is about; its layout is the verb's and the link's version's.
+    /// The verb's payload; its layout is the verb's and the link's version's.
     pub payload: Bytes,
 }
 

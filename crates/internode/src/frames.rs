@@ -14,7 +14,7 @@
 use std::cmp::Ordering;
 
 use bytes::{Bytes, BytesMut};
-use segments::{SegmentDecoder, SegmentEncoder, SegmentError};
+use segments::{PAYLOAD_SIZE_MAX, SegmentDecoder, SegmentEncoder, SegmentError};
 
 use crate::envelope::{Envelope, Header};
 use crate::error::InternodeError;
@@ -41,13 +41,13 @@ struct Cut {
     payload_start: usize,
     /// Bytes of the whole message.
     size: usize,
-    /// What has come. Empty when a frame was damaged: then the message is lost.
+    /// The bytes that have come. Empty when a frame was damaged: then the message is lost.
     bytes: BytesMut,
     /// Bytes that have come, damaged ones included.
     seen: usize,
 }
 
-/// What a link brought.
+/// A message that a link brought, or word that messages were lost.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Received {
     /// A message.
@@ -123,7 +123,9 @@ impl MessageReader {
                 let (header, payload_start, payload) = Header::decode(part)?.ok_or(no_header)?;
                 self.check_size(payload_start, payload)?;
                 let size = payload_start + payload;
-                let bytes = BytesMut::from(&part[..]);
+                // the size is below the limit; a buffer that grows would be copied again and again
+                let mut bytes = BytesMut::with_capacity(size.max(part.len()));
+                bytes.extend_from_slice(part);
                 self.cut.insert(Cut { header, payload_start, size, seen: bytes.len(), bytes })
             }
         };
@@ -175,23 +177,62 @@ impl MessageReader {
 #[derive(Debug)]
 pub struct MessageWriter {
     encoder: SegmentEncoder,
-    /// A message on its way into frames; kept for its room.
+    /// A small message, or the first frame of a large one, on its way into frames; kept for its
+    /// room.
     scratch: Vec<u8>,
+    /// Bytes of the message that was begun last, with its header, without frames.
+    message_size: usize,
 }
 
 impl MessageWriter {
     /// A writer of what follows the handshake.
     pub fn new(framing: Framing) -> Self {
-        Self { encoder: SegmentEncoder::new(framing.segments()), scratch: Vec::new() }
+        Self { encoder: SegmentEncoder::new(framing.segments()), scratch: Vec::new(), message_size: 0 }
     }
 
-    /// Appends a message to `out`, and gives its bytes without those of its frames. Call
-    /// [`Self::finish`] before `out` is sent.
-    pub fn append(&mut self, out: &mut BytesMut, envelope: &Envelope) -> usize {
-        self.scratch.clear();
-        envelope.encode(&mut self.scratch);
-        self.encoder.append(out, |out| out.extend_from_slice(&self.scratch));
-        self.scratch.len()
+    /// Appends a whole message to `out`. Call [`Self::finish`] before `out` is sent.
+    pub fn append(&mut self, out: &mut BytesMut, envelope: &Envelope) {
+        let mut next = Some(0);
+        while let Some(from) = next {
+            next = self.append_from(out, envelope, from, usize::MAX);
+        }
+    }
+
+    /// Appends a message to `out`; of a message that is larger than a frame, the frames from byte
+    /// `from` of its payload on, until `out` has `room` bytes. Gives the byte of the payload where
+    /// the next call goes on; None: the message ends in `out`. A large message that is sent piece
+    /// by piece needs no buffer of its size.
+    pub fn append_from(
+        &mut self,
+        out: &mut BytesMut,
+        envelope: &Envelope,
+        mut from: usize,
+        room: usize,
+    ) -> Option<usize> {
+        let payload = &envelope.payload;
+        if from == 0 {
+            self.scratch.clear();
+            envelope.header.encode(&mut self.scratch, payload.len());
+            self.message_size = self.scratch.len() + payload.len();
+            from = payload.len().min(PAYLOAD_SIZE_MAX - self.scratch.len());
+            self.scratch.extend_from_slice(&payload[..from]);
+            if from == payload.len() {
+                self.encoder.append(out, |out| out.extend_from_slice(&self.scratch));
+                return None;
+            }
+            self.encoder.append_part(out, &self.scratch);
+        }
+        while from < payload.len() && out.len() < room {
+            let end = payload.len().min(from + PAYLOAD_SIZE_MAX);
+            self.encoder.append_part(out, &payload[from..end]);
+            from = end;
+        }
+        (from < payload.len()).then_some(from)
+    }
+
+    /// Bytes of the message that was begun last, with its header, without frames.
+    pub fn message_size(&self) -> usize {
+        self.message_size
     }
 
     /// Closes the frame that is open.

@@ -2,10 +2,13 @@
 //! There is no third message.
 //!
 //! ```text
-//! Initiate:  u32 magic CA552DFA | u32 flags | addr broadcast address of the opener | u32 CRC-32 of all before
-//! Accept:    i32 highest version of the acceptor | i32 version to use             | u32 CRC-32 of all before
-//! flags:     bits 0-1 link type | 2 low bit of the framing | 3 streaming | 4 high bit of the framing
-//!            | 8-15 and 16-23 lowest accepted version | 24-31 highest accepted version
+//! Initiate:  u32 magic CA552DFA | u32 flags | addr broadcast address of the opener
+//!            | u32 CRC-32 of all before
+//! Accept:    i32 highest version of the acceptor | i32 version to use
+//!            | u32 CRC-32 of all before
+//! flags:     bits 0-1 link type | 2 low bit of the framing | 3 streaming
+//!            | 4 high bit of the framing | 8-15 and 16-23 lowest accepted version
+//!            | 24-31 highest accepted version
 //! ```
 //!
 //! The checksum is that of frames ([`segments::crc::crc32`]) but big-endian.
@@ -24,7 +27,8 @@ use crate::version::VersionRange;
 const MAGIC: u32 = 0xCA55_2DFA;
 const STREAMING_BIT: u32 = 1 << 3;
 
-/// What a link carries. The sender sorts messages among the links of a peer by size and priority.
+/// The messages that a link carries. The sender sorts messages among the links of a peer by size
+/// and priority.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum LinkType {
     /// Messages of the highest priority: gossip, truncation, failures.
@@ -100,7 +104,7 @@ impl Framing {
 /// The opener's message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Initiate {
-    /// What the link will carry.
+    /// The messages that the link will carry.
     pub link: LinkType,
     /// How frames are protected.
     pub framing: Framing,

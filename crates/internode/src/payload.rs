@@ -7,14 +7,17 @@ pub mod digest;
 pub mod failure;
 pub mod gossip;
 pub mod hint;
+pub mod kept;
 pub mod partitions;
 pub mod paxos;
 pub mod read_answer;
 pub mod read_request;
 pub mod read_response;
 mod reader;
+pub mod repair;
 pub mod schema;
 pub mod simple;
+pub mod token_ranges;
 
 use stdx::Cursor;
 

@@ -16,7 +16,7 @@ pub enum Priority {
 
 macro_rules! verbs {
     ($($name:ident $id:literal $text:literal $priority:ident $answer:expr;)*) => {
-        /// What a message asks for or answers.
+        /// The subject of a message: a request of some kind, or the answer to one.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[repr(u8)]
         #[allow(missing_docs)] // the names are those of the protocol
@@ -150,9 +150,10 @@ impl Verb {
         self as i32
     }
 
-    /// Whether it answers another verb.
+    /// Whether it answers another verb, by its number. STATUS_RSP is a message of its own.
     pub fn is_answer(self) -> bool {
-        matches!(self, Self::FailureRsp | Self::RepairRsp) || self.name().ends_with("_RSP") && self.answer().is_none()
+        let has_form = self.name().ends_with("_RSP") && self.answer().is_none();
+        matches!(self, Self::FailureRsp | Self::RepairRsp) || has_form && self != Self::StatusRsp
     }
 }
 
@@ -181,5 +182,6 @@ mod tests {
             }
         }
         assert!(!Verb::ValidationRsp.is_answer(), "repair's results are requests of their own");
+        assert!(!Verb::StatusRsp.is_answer(), "the state of a session is told by a message of its own");
     }
 }

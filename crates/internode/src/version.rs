@@ -41,13 +41,13 @@ pub struct VersionRange {
 }
 
 impl VersionRange {
-    /// What a node accepts for messages whose current version is `current`: a node of version 13
-    /// still speaks 12.
+    /// The versions that a node accepts for messages when its current version is `current`: a node
+    /// of version 13 still speaks 12.
     pub const fn of_messages(current: MessagingVersion) -> Self {
         Self { min: 12, max: current.number() }
     }
 
-    /// What a node accepts for streams: its current version alone.
+    /// The versions that a node accepts for streams: its current version alone.
     pub const fn of_streams(current: MessagingVersion) -> Self {
         Self { min: current.number(), max: current.number() }
     }

@@ -1,4 +1,4 @@
-//! What real Cassandra 5.0.8 nodes sent each other, read and written again byte for byte.
+//! Messages that real Cassandra 5.0.8 nodes sent each other, read and written again byte for byte.
 //!
 //! `testdata/messages/` holds message envelopes of three captured rings (version 12; version 13;
 //! version 13 with LZ4 frames and two data centres), `messages.jsonl` what each of them says.
@@ -80,8 +80,8 @@ fn of_digests(digests: &[Digest]) -> Value {
     digests.iter().map(|d| json!([d.endpoint.to_string(), d.generation, d.max_version])).collect()
 }
 
-/// What a payload says, and the payload written again. `None`: its family is not read by this
-/// crate.
+/// The content of a payload as JSON, and the payload written again. `None`: its family is not read
+/// by this crate.
 fn payload(verb: Verb, payload: &[u8], version: MessagingVersion) -> Option<(Value, Vec<u8>)> {
     Some(match verb {
         Verb::GossipDigestSyn => {
@@ -132,8 +132,8 @@ fn payload(verb: Verb, payload: &[u8], version: MessagingVersion) -> Option<(Val
     })
 }
 
-/// What surrounds mutations in a payload is read and written again: what was written where that is
-/// something else, None where it is the same.
+/// Reads and writes again the bytes around the mutations in a payload: gives the written bytes
+/// where they differ, None where they are equal.
 fn around_mutations(verb: Verb, payload: &Bytes) -> Option<Vec<u8>> {
     let again = match verb {
         Verb::BatchStoreReq => StoredBatch::decode(payload).unwrap().encode(),

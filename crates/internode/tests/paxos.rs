@@ -6,9 +6,6 @@
 
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, missing_docs)] // reads its captures, as any test may
 
-#[path = "captures/lines.rs"]
-mod captures;
-
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -39,7 +36,7 @@ fn messages(mut see: impl FnMut(&Tables, &Bytes, &Value)) {
     }
 }
 
-/// What the other decoder tells of a commit: its ballot, key, and the clusterings of its rows.
+/// A commit as the other decoder tells it: its ballot, key, and the clusterings of its rows.
 fn of_commit(commit: &Commit) -> Value {
     let update = &commit.update;
     let key = hex_of(&update.key.key);
@@ -130,8 +127,8 @@ fn of_history(history: &History) -> Value {
     json!({"entries": entries, "last": history.last.to_string()})
 }
 
-/// What a payload says, what the other decoder says, and the payload written again. None: the verb
-/// is not one of v1.
+/// The content of a payload of v1, the other decoder's words for it, and the payload written again.
+/// None: the verb is not one of v1.
 fn payload_of_v1(verb: &str, payload: &Bytes, tables: &Tables, told: &Value) -> Option<(Value, Value, Vec<u8>)> {
     let find = |id: TableId| tables.get(&id).cloned();
     Some(match verb {
@@ -153,7 +150,8 @@ fn payload_of_v1(verb: &str, payload: &Bytes, tables: &Tables, told: &Value) -> 
     })
 }
 
-/// The same of v2.
+/// The content of a payload of v2, the other decoder's words for it, and the payload written again.
+/// None: the verb is not one of v2.
 fn payload_of_v2(verb: &str, payload: &Bytes, tables: &Tables, told: &Value) -> Option<(Value, Value, Vec<u8>)> {
     let find = |id: TableId| tables.get(&id).cloned();
     Some(match verb {
@@ -195,7 +193,8 @@ fn payload_of_v2(verb: &str, payload: &Bytes, tables: &Tables, told: &Value) -> 
     })
 }
 
-/// The same of the repair of Paxos.
+/// The content of a payload of the repair of Paxos, the other decoder's words for it, and the
+/// payload written again. None: the verb is none of that repair.
 fn payload_of_cleanup(verb: &str, payload: &Bytes, told: &Value) -> Option<(Value, Value, Vec<u8>)> {
     let count = |told: &Value| told["ranges"].as_array().unwrap().len();
     Some(match verb {

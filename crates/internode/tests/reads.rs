@@ -7,9 +7,6 @@
 
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, missing_docs)] // reads its captures, as any test may
 
-#[path = "captures/lines.rs"]
-mod captures;
-
 use std::collections::HashMap;
 use std::sync::Arc;
 

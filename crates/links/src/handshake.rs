@@ -5,7 +5,7 @@ use std::io;
 use bytes::BytesMut;
 use env::Stream;
 use internode::version::VersionRange;
-use internode::{Accept, Initiate, InternodeError, MessagingVersion};
+use internode::{Accept, Initiate, InternodeError, LinkType, MessagingVersion};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// The most bytes of a handshake's message.
@@ -56,15 +56,17 @@ pub(crate) async fn open(stream: &mut dyn Stream, initiate: &Initiate) -> io::Re
 }
 
 /// The acceptor's side. Gives what the peer wants and the version of what follows; bytes behind the
-/// handshake stay in `input`. `check` may refuse the peer before it is answered.
+/// handshake stay in `input`. `versions` are those that this node speaks on a link of a type;
+/// `check` may refuse the peer before it is answered.
 pub(crate) async fn accept(
     stream: &mut dyn Stream,
     input: &mut BytesMut,
-    versions: VersionRange,
+    versions: impl FnOnce(LinkType) -> VersionRange,
     check: impl FnOnce(&Initiate) -> io::Result<()>,
 ) -> io::Result<(Initiate, MessagingVersion)> {
     let initiate = read(stream, input, decode_initiate).await?;
     check(&initiate)?;
+    let versions = versions(initiate.link);
     let version = versions.choose(initiate.versions);
     let accept = Accept { max: i32::from(versions.max), version: i32::from(version) };
     // sent in any case: an opener that is refused reads what we speak

@@ -63,8 +63,8 @@ pub(crate) async fn serve(
     }
 }
 
-/// Reasons for which links were closed, and when each was told last: a peer with a wrong certificate
-/// or version comes back every second.
+/// Reasons for which links were closed, and when each was told last: a peer with a wrong
+/// certificate or version comes back every second.
 #[derive(Default)]
 struct Told(HashMap<(IpAddr, String), Instant>);
 
@@ -97,7 +97,7 @@ async fn serve_link(
     (counts, room): (&Inbound, &Rc<Room>),
 ) -> io::Result<()> {
     let mut input = BytesMut::with_capacity(READ_SIZE);
-    let versions = options.versions();
+    let versions = |link| options.versions_of(link);
     let shaking = async {
         let (mut stream, is_encrypted) = match &options.encryption {
             Some(encryption) => encryption.accept.accept_and_tell(stream).await?,
@@ -111,10 +111,11 @@ async fn serve_link(
     };
     let shaken = env.timeout(HANDSHAKE_MAX, shaking).await;
     let (mut stream, initiate, version) = shaken.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
-    if initiate.link == LinkType::Streaming {
-        return Err(io::Error::new(io::ErrorKind::Unsupported, "streams are not taken yet"));
-    }
     let peer = Peer { address: initiate.from, version, max: i32::from(initiate.versions.max) };
+    if initiate.link == LinkType::Streaming {
+        receiver.stream(&peer, stream, input);
+        return Ok(());
+    }
     receiver.connected(&peer);
     let tallies = counts.of(peer.address, initiate.link);
     let _open = Open::new(&tallies);

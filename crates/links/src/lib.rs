@@ -7,6 +7,7 @@
 //! - [`Links`]: starts it all; takes messages to send from any thread
 //! - [`outbound`]: the queue of a link and what empties it
 //! - [`inbound`]: accepted connections; [`room`]: the memory of messages that come in parts
+//! - [`streams`]: links for streams, which the caller reads and writes
 //! - [`counts`]: what has happened, in numbers
 //! - [`limits`]: bounds and times
 //!
@@ -22,11 +23,13 @@ mod neighbour;
 mod outbound;
 mod queue;
 mod room;
+mod streams;
 
 pub use counts::{Figure, InboundCounts, OutboundCounts};
 pub use links::Links;
 pub use neighbour::{Distance, Encryption, LinkOptions, Peer, Receiver, Scope};
 pub use queue::Refused;
+pub use streams::StreamOpener;
 pub use tls::TlsOptions;
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use crate::limits::{PEERS_MAX, RECEIVE_RESERVE_MAX};
 use crate::neighbour::{LinkOptions, Receiver};
 use crate::outbound::Outbound;
 use crate::queue::{Queue, Refused, Reserve};
+use crate::streams::StreamOpener;
 
 /// Links that wait to be opened. The thread opens them at once.
 const OPENING_MAX: usize = PEERS_MAX * 3;
@@ -28,6 +29,7 @@ pub struct Links {
     queues: Queues,
     reserve: Arc<Reserve>,
     inbound: Arc<Inbound>,
+    streams: StreamOpener,
     opening: Option<mpsc::Sender<(SocketAddr, LinkType, Arc<Queue>)>>,
     stop: Option<oneshot::Sender<()>>,
     /// Behind a lock so that threads can share the rest.
@@ -40,7 +42,7 @@ impl Links {
         Self::start_with(env, options, receiver, RECEIVE_RESERVE_MAX)
     }
 
-    /// The same with so many bytes for messages that come in parts.
+    /// As `Links::start`, with so many bytes for messages that come in parts.
     pub(crate) fn start_with(
         env: &Env,
         options: LinkOptions,
@@ -51,6 +53,7 @@ impl Links {
         let (stop, stopped) = oneshot::channel();
         let (tell, told) = std::sync::mpsc::channel();
         let reserve = Arc::new(Reserve::new(options.reserve, options.queue));
+        let streams = StreamOpener::new(env, &options, &receiver);
         let (of_thread, inbound) = (env.clone(), Arc::<Inbound>::default());
         let counts = (Arc::clone(&inbound), receive_reserve);
         let make: MakeLocal =
@@ -63,6 +66,7 @@ impl Links {
             queues: Queues::default(),
             reserve,
             inbound,
+            streams,
             opening: Some(opening),
             stop: Some(stop),
             thread: Mutex::new(Some(thread)),
@@ -72,6 +76,11 @@ impl Links {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Opens links for streams.
+    pub fn streams(&self) -> StreamOpener {
+        self.streams.clone()
     }
 
     /// Puts a message into the queue to a peer, on the link that its size and verb belong on.
@@ -84,8 +93,8 @@ impl Links {
         self.send_on(to, link, message)
     }
 
-    /// The same on a link of the caller's choice: the answer to PING_REQ goes on the link that was
-    /// asked about.
+    /// As `Links::send`, on a link of the caller's choice: the answer to PING_REQ goes on the link
+    /// that was asked about.
     pub fn send_on(&self, to: SocketAddr, link: LinkType, message: Envelope) -> Result<(), Refused> {
         self.queue(to, link)?.push(message)
     }

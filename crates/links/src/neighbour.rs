@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use env::Env;
+use bytes::BytesMut;
+use env::{Env, Stream};
 use internode::version::VersionRange;
 use internode::{Envelope, InternodeError, LinkType, MessagingVersion, Verb};
 use tls::{Connector, Tls, TlsOptions};
@@ -29,6 +30,8 @@ pub struct LinkOptions {
     /// A link whose peer takes no byte for so long is closed and opened anew
     /// (`internode_tcp_user_timeout`); zero: never.
     pub user_timeout: Duration,
+    /// As `user_timeout`, for streams (`internode_streaming_tcp_user_timeout`); zero: never.
+    pub stream_user_timeout: Duration,
     /// Bytes that may wait on one outbound link before the reserve is touched:
     /// [`QUEUE_SIZE_MAX`] unless `internode_application_send_queue_capacity` says otherwise.
     pub queue: usize,
@@ -39,6 +42,22 @@ pub struct LinkOptions {
 impl LinkOptions {
     pub(crate) fn versions(&self) -> VersionRange {
         VersionRange::of_messages(self.version)
+    }
+
+    /// The versions of a link of this type.
+    pub(crate) fn versions_of(&self, link: LinkType) -> VersionRange {
+        match link {
+            LinkType::Streaming => VersionRange::of_streams(self.version),
+            LinkType::Urgent | LinkType::Small | LinkType::Large => self.versions(),
+        }
+    }
+
+    /// How an attempt to open a link to a peer is encrypted. Where encryption is optional every
+    /// second attempt goes without it: the peer may not encrypt yet. `failures` attempts have
+    /// failed since there was a link.
+    pub(crate) fn encryption_to(&self, distance: Distance, failures: u32) -> Option<&Encryption> {
+        let encryption = self.encryption.as_ref().filter(|encryption| encryption.scope.has(distance))?;
+        (!encryption.optional || failures.is_multiple_of(2)).then_some(encryption)
     }
 }
 
@@ -78,8 +97,8 @@ pub enum Distance {
     OtherDataCenter,
 }
 
-/// How links are encrypted. A link that is encrypted begins with TLS; the handshake of links and all
-/// that follows are inside of it.
+/// How links are encrypted. A link that is encrypted begins with TLS; the handshake of links and
+/// all that follows are inside of it.
 #[derive(Clone, Debug)]
 pub struct Encryption {
     /// The links that this node encrypts when it opens them, and that must be encrypted when a peer
@@ -135,6 +154,10 @@ pub trait Receiver: Send + Sync {
     fn route(&self, peer: SocketAddr) -> SocketAddr {
         peer
     }
+
+    /// A peer has opened a link for a stream. The stream is read and written by the receiver from
+    /// now on; `input` holds what has come behind the handshake. Dropping the stream closes it.
+    fn stream(&self, _from: &Peer, _stream: Box<dyn Stream>, _input: BytesMut) {}
 
     /// A message of this verb has come and is expired. It is not given to the receiver.
     fn expired(&self, _verb: Verb) {}

@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use env::{Env, Stream};
-use internode::{Framing, Initiate, LinkType, MessageWriter};
+use internode::{Envelope, Framing, Initiate, LinkType, MessageWriter};
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::counts::OutboundTallies;
 use crate::handshake;
 use crate::limits::{CONNECT_MAX, HANDSHAKE_MAX, RETRY_MAX, RETRY_MIN, WRITE_SIZE};
-use crate::neighbour::{Distance, Encryption, LinkOptions, Peer, Receiver};
+use crate::neighbour::{LinkOptions, Peer, Receiver};
 use crate::queue::Queue;
 
 /// One of our links.
@@ -91,7 +91,7 @@ impl Outbound {
         let versions = self.options.versions();
         let initiate = Initiate { link: self.link, framing, versions, from: self.options.local };
         let shaking = async {
-            let mut stream = match self.encryption(distance, failures) {
+            let mut stream = match self.options.encryption_to(distance, failures) {
                 Some(encryption) => encryption.connect.connect(address.ip(), stream).await?,
                 None => stream,
             };
@@ -102,13 +102,6 @@ impl Outbound {
         self.queue.connected();
         self.receiver.connected(&peer);
         Ok((stream, framing))
-    }
-
-    /// How the next attempt is encrypted. Where encryption is optional every second attempt goes
-    /// without it: the peer may not encrypt yet.
-    fn encryption(&self, distance: Distance, failures: u32) -> Option<&Encryption> {
-        let encryption = self.options.encryption.as_ref().filter(|encryption| encryption.scope.has(distance))?;
-        (!encryption.optional || failures.is_multiple_of(2)).then_some(encryption)
     }
 
     /// Sends until the connection or the queue ends. The acceptor sends nothing: what can be read
@@ -133,14 +126,35 @@ impl Outbound {
             if messages.is_empty() {
                 continue;
             }
-            let bytes = messages.iter().map(|message| writer.append(&mut out, message)).sum();
-            writer.finish(&mut out);
+            let mut bytes = 0;
             let written = tokio::select! {
-                written = self.write(&mut write, &mut out) => written,
+                written = self.send(&mut writer, &mut write, &mut out, &messages, &mut bytes) => written,
                 () = self.queue.reset() => Err(io::ErrorKind::ConnectionReset.into()),
             };
             self.count(messages.len(), bytes, written)?;
         }
+    }
+
+    /// Sends messages, a large one piece by piece, so that `out` stays small; adds the bytes of the
+    /// messages that it has begun to `bytes`.
+    async fn send(
+        &self,
+        writer: &mut MessageWriter,
+        to: &mut (impl AsyncWrite + Unpin),
+        out: &mut BytesMut,
+        messages: &[Envelope],
+        bytes: &mut usize,
+    ) -> io::Result<()> {
+        for message in messages {
+            let mut next = writer.append_from(out, message, 0, WRITE_SIZE);
+            *bytes += writer.message_size();
+            while let Some(from) = next {
+                self.write(to, out).await?;
+                next = writer.append_from(out, message, from, WRITE_SIZE);
+            }
+        }
+        writer.finish(out);
+        self.write(to, out).await
     }
 
     /// Writes all of `out`. A peer that takes no byte for [`LinkOptions::user_timeout`] hangs: an
@@ -180,6 +194,11 @@ impl Outbound {
     }
 }
 
-async fn within<T>(env: &Env, limit: Duration, future: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+/// A future with a limit of time, at which it is an error.
+pub(crate) async fn within<T>(
+    env: &Env,
+    limit: Duration,
+    future: impl Future<Output = io::Result<T>>,
+) -> io::Result<T> {
     env.timeout(limit, future).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
 }

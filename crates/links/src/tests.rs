@@ -16,7 +16,7 @@ use super::*;
 mod bad_days;
 mod encryption;
 
-/// What a node has got: from whom, on which link, the id.
+/// Messages that a node has got: the peer, the link, the id.
 type Got = Arc<Mutex<Vec<(SocketAddr, LinkType, u64)>>>;
 
 struct Gather(Got);
@@ -60,6 +60,7 @@ fn plain(world: &World, machine: usize) -> LinkOptions {
         compression: Scope::None,
         encryption: None,
         user_timeout: Duration::from_secs(30),
+        stream_user_timeout: Duration::from_secs(300),
         queue: limits::QUEUE_SIZE_MAX,
         reserve: RESERVE,
     }

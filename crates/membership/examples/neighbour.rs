@@ -1,7 +1,7 @@
 //! Stands as a member in a ring of real Cassandra nodes, and prints what it sees: `neighbour LOCAL
 //! SEED CLUSTER SECONDS [12|13]`.
 //!
-//! It holds no data: for a scratch ring alone. `tests/oracle/gossip` runs it.
+//! The node holds no data: for a scratch ring alone. `tests/oracle/gossip` runs it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use membership::{Follower, Introduction, JoinOptions, Membership, Messenger};
 struct Print;
 
 impl Follower for Print {
-    fn ring_changed(&self, _gossip: &Gossip, event: &Event) {
-        println!("{event:?}");
+    fn ring_changed(&self, _gossip: &Gossip, events: &[Event]) {
+        events.iter().for_each(|event| println!("{event:?}"));
     }
 
     fn schema_version(&self) -> [u8; 16] {
@@ -52,12 +52,15 @@ fn main() {
             compression: Scope::None,
             encryption: None,
             user_timeout: Duration::from_secs(30),
+            stream_user_timeout: Duration::from_secs(300),
             queue: links::limits::QUEUE_SIZE_MAX,
             reserve: links::limits::RESERVE_SIZE_MAX,
         },
         gossip: Options::new(local, cluster, vec![seed.parse().expect("the seed's address with a port")]),
         generation: i32::try_from(env.clock.now_seconds()).expect("before 2038"),
         is_member: true,
+        joining: None,
+        replaces: None,
         prefers_local: false,
         introduction: Introduction {
             host_id: format!("00000000-0000-4000-8000-{number:012x}"),

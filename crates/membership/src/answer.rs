@@ -3,9 +3,11 @@
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use env::Stream;
+use env::defects::{Defect, is_on};
 use internode::payload::failure;
-use internode::payload::gossip::{Ack, Ack2, Shutdown, Syn};
+use internode::payload::gossip::{Ack, Ack2, ApplicationState, Shutdown, States, Syn};
 use internode::payload::simple::decode_ping;
 use internode::{Envelope, InternodeError, LinkType, Verb};
 use links::{Distance, Peer, Receiver};
@@ -31,6 +33,18 @@ impl Receiver for Messenger {
     fn expired(&self, verb: Verb) {
         self.0.verbs.drop(verb);
     }
+
+    fn stream(&self, from: &Peer, stream: Box<dyn Stream>, input: BytesMut) {
+        self.0.follower.stream(from, stream, input);
+    }
+}
+
+/// Forgets a value of what a message tells, in a build that has the defect for it.
+fn mishear(states: &mut States) {
+    if is_on(Defect::DeafToGossip) {
+        let forgotten = ApplicationState::SstableVersions;
+        states.iter_mut().for_each(|(_, told)| told.values.retain(|(state, _)| *state != forgotten));
+    }
 }
 
 impl Messenger {
@@ -47,11 +61,13 @@ impl Messenger {
                 });
             }
             Verb::GossipDigestAck => {
-                let ack = Ack::decode(payload)?;
+                let mut ack = Ack::decode(payload)?;
+                mishear(&mut ack.states);
                 self.0.with_gossip(|gossip, now| gossip.on_ack(peer, ack, now));
             }
             Verb::GossipDigestAck2 => {
-                let ack2 = Ack2::decode(payload)?;
+                let mut ack2 = Ack2::decode(payload)?;
+                mishear(&mut ack2.states);
                 self.0.with_gossip(|gossip, now| gossip.on_ack2(ack2, now));
             }
             Verb::GossipShutdown => {

@@ -34,7 +34,8 @@ impl<T> Callbacks<T> {
         if self.waiting.len() >= CALLBACKS_MAX {
             return false;
         }
-        self.waiting.insert((id, peer), (until, of));
+        let before = self.waiting.insert((id, peer), (until, of));
+        assert!(before.is_none(), "an id names one request to a peer at a time");
         true
     }
 

@@ -65,9 +65,21 @@ impl Introduction {
         self.set_status(local, &format!("NORMAL,{}", self.tokens.first().copied().unwrap_or_default()));
     }
 
+    /// The values of a node that is on its way in: tokens, and a status as in [`Self::set_status`].
+    pub fn set_joining(&self, local: &mut Local, status: &str) {
+        local.set(ApplicationState::Tokens, text_of(&self.tokens));
+        self.set_status(local, status);
+    }
+
     /// A status, under both of its names.
     pub fn set_status(&self, local: &mut Local, status: &str) {
         local.set(ApplicationState::StatusWithPort, status);
-        local.set(ApplicationState::Status, status);
+        local.set(ApplicationState::Status, without_port(status));
     }
+}
+
+/// A status as nodes before 4.0 read it: the address of a node that is replaced has no port there.
+fn without_port(status: &str) -> String {
+    let replaced = status.strip_prefix("BOOT_REPLACE,").and_then(|address| address.parse::<SocketAddr>().ok());
+    replaced.map_or_else(|| status.to_owned(), |address| format!("BOOT_REPLACE,{}", address.ip()))
 }

@@ -8,7 +8,7 @@ use gossip::Gossip;
 use internode::payload::failure;
 use internode::payload::gossip::{Ack2, EndpointState};
 use internode::{Envelope, Flags, Header, Parameter, Verb};
-use links::{InboundCounts, OutboundCounts, Peer};
+use links::{Distance, InboundCounts, OutboundCounts, Peer, StreamOpener};
 use tokio::sync::oneshot;
 use types::FailureReason;
 
@@ -105,7 +105,7 @@ impl Messenger {
         self.answer_with(from, request, answer, Vec::new());
     }
 
-    /// The same with parameters beside those of the request.
+    /// As `Messenger::answer`, with parameters beside those of the request.
     pub fn answer_with(
         &self,
         from: &Peer,
@@ -127,6 +127,16 @@ impl Messenger {
     /// Sends a message as it is.
     pub fn send(&self, to: SocketAddr, message: Envelope) -> bool {
         self.0.send(to, message)
+    }
+
+    /// Opens links for streams; None: this node has left.
+    pub fn streams(&self) -> Option<StreamOpener> {
+        self.0.links().map(|links| links.streams())
+    }
+
+    /// Where a node stands, by what gossip tells of it.
+    pub fn distance(&self, peer: SocketAddr) -> Distance {
+        self.0.distance(peer)
     }
 
     /// Counters of the links that this node opens, by peer and link. Empty once the node has left.

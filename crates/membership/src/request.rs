@@ -35,7 +35,7 @@ impl Request {
         Self { verb, payload: payload.into(), life, flags, parameters: Vec::new() }
     }
 
-    /// The same without FAILURE_RSP: the asked node says nothing when it fails.
+    /// The request without FAILURE_RSP: the asked node says nothing when it fails.
     pub fn silent(self) -> Self {
         Self { flags: Flags::default(), ..self }
     }

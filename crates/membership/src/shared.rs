@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
-use env::Env;
+use bytes::{Bytes, BytesMut};
+use env::{Env, Stream};
 use gossip::options::ECHO_LIFE;
 use gossip::{Event, Gossip, Message, Now, Output, Status};
 use internode::payload::gossip::ApplicationState;
@@ -25,8 +25,9 @@ const GOSSIP_LIFE: Duration = Duration::from_secs(300);
 /// Follows the ring, and answers what membership does not. Called on the threads of membership: it
 /// must not wait.
 pub trait Follower: Send + Sync {
-    /// Somebody has come, changed, gone up or down, or is forgotten.
-    fn ring_changed(&self, gossip: &Gossip, event: &Event);
+    /// Somebody has come, changed, gone up or down, or is forgotten. The events of one message or
+    /// round come together: in a large ring one message tells of many nodes with many values each.
+    fn ring_changed(&self, gossip: &Gossip, events: &[Event]);
 
     /// The version of this node's schema.
     fn schema_version(&self) -> [u8; 16];
@@ -41,6 +42,10 @@ pub trait Follower: Send + Sync {
     /// node that says that it failed is not told of. Called whether anybody waits for the answer or
     /// not.
     fn measured(&self, _peer: SocketAddr, _verb: Verb, _latency: Duration) {}
+
+    /// A peer has opened a link for a stream; `input` holds what has come behind the handshake.
+    /// Dropping the stream closes it.
+    fn stream(&self, _from: &Peer, _stream: Box<dyn Stream>, _input: BytesMut) {}
 
     /// A request of another family. True: it is taken, and the follower answers it through
     /// [`Messenger::answer`]. False: its sender is told that it failed.
@@ -180,7 +185,7 @@ impl Shared {
         let now = self.now();
         let mut state = self.state();
         let result = act(&mut state.gossip, now);
-        let (mut messages, mut dead, mut gone) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut messages, mut events, mut dead, mut gone) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for output in state.gossip.take_outputs() {
             match output {
                 Output::Send(to, message) => messages.extend(envelope(&mut state, to, message, now).map(|e| (to, e))),
@@ -196,9 +201,12 @@ impl Shared {
                     if let Event::Joined(endpoint) = &event {
                         warn_of_twin(&state.gossip, *endpoint);
                     }
-                    self.follower.ring_changed(&state.gossip, &event);
+                    events.push(event);
                 }
             }
+        }
+        if !events.is_empty() {
+            self.follower.ring_changed(&state.gossip, &events);
         }
         drop(state);
         if let Some(links) = self.links().filter(|_| !dead.is_empty() || !gone.is_empty()) {

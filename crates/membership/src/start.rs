@@ -65,6 +65,11 @@ pub struct JoinOptions {
     /// The node shows itself as a member at once. Otherwise it takes part in gossip only, until
     /// [`Membership::become_member`].
     pub is_member: bool,
+    /// The status that a node says at once that is no member yet and was on its way in at an
+    /// earlier start; None: none.
+    pub joining: Option<String>,
+    /// The node in whose place this one stands: its tokens are not taken from it.
+    pub replaces: Option<SocketAddr>,
     /// Links to members of the own data center go to the internal addresses that they tell.
     pub prefers_local: bool,
     /// The values that this node tells of itself.
@@ -91,6 +96,8 @@ pub enum JoinError {
     /// The host id and the tokens of the node cannot be made durable, so that its next start might
     /// come with others.
     Identity(String),
+    /// The data of the node has not come, or may not: a sentence.
+    Bootstrap(String),
     /// A token belongs to another node.
     TokenTaken {
         /// The token.
@@ -116,6 +123,7 @@ impl fmt::Display for JoinError {
                 f,
                 "{address} is the address of the node with host id {host_id}; start on its directory, or remove that node first"
             ),
+            Self::Bootstrap(why) => f.write_str(why),
             Self::Identity(why) => write!(f, "who this node is cannot be written: {why}"),
             Self::TokenTaken { token, owner } => {
                 write!(f, "the token {token} belongs to {owner}; choose another (initial_token)")
@@ -129,6 +137,8 @@ impl std::error::Error for JoinError {}
 /// This node among the others. Dropping it is like the death of the process: nobody is told.
 pub struct Membership {
     pub(crate) shared: Arc<Shared>,
+    /// The others knew this node as one on its way in when it came.
+    was_joining: bool,
     stop: Option<oneshot::Sender<()>>,
     /// Behind a lock so that threads can share the rest.
     thread: Mutex<Option<Box<dyn Joinable>>>,
@@ -140,9 +150,12 @@ impl Membership {
     pub async fn join(env: &Env, options: JoinOptions, follower: Arc<dyn Follower>) -> Result<Self, JoinError> {
         let (introduction, gossip, is_member) =
             (options.introduction.clone(), options.gossip.clone(), options.is_member);
+        let (joining, replaces) = (options.joining.clone(), options.replaces);
         let (mut membership, known) = Self::open(env, options, follower)?;
         let ring = membership.look(&gossip, &known).await?;
-        check(&introduction, gossip.local, &ring)?;
+        check(&introduction, gossip.local, &ring, replaces)?;
+        let own = ring.iter().find(|(endpoint, _)| *endpoint == gossip.local).and_then(|(_, own)| Status::of(own));
+        membership.was_joining = own.is_some_and(|status| status.is_joining());
         membership.shared.with_gossip(|machine, now| {
             let own = ring.iter().find(|(endpoint, _)| *endpoint == gossip.local);
             // the clock was set back since the last start, and the directory is another one
@@ -151,6 +164,8 @@ impl Membership {
             }
             if is_member {
                 introduction.set_normal(&mut machine.local);
+            } else if let Some(status) = joining {
+                introduction.set_joining(&mut machine.local, &status);
             }
             machine.enable();
             machine.adopt(ring, now);
@@ -208,7 +223,7 @@ impl Membership {
         let receiver: Arc<dyn Receiver> = Arc::new(Messenger(shared.clone()));
         let opened = Links::start(env, links, receiver).map_err(|error| JoinError::Port(listen, error))?;
         *shared.links.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(opened));
-        Ok((Self { shared, stop: None, thread: Mutex::new(None) }, known))
+        Ok((Self { shared, was_joining: false, stop: None, thread: Mutex::new(None) }, known))
     }
 
     /// The shadow round. Gives the ring; empty: there is none yet.
@@ -278,6 +293,12 @@ impl Membership {
         self.stop = Some(stop);
     }
 
+    /// Whether the others knew this node as one on its way in when it came: an earlier start was
+    /// interrupted, and writes of its ranges have gone to it, or are kept for it, ever since.
+    pub fn was_joining(&self) -> bool {
+        self.was_joining
+    }
+
     /// Looks at what is known, or changes what this node tells.
     pub fn with_gossip<T>(&self, act: impl FnOnce(&mut Gossip) -> T) -> T {
         self.shared.with_gossip(|gossip, _| act(gossip))
@@ -307,9 +328,14 @@ impl Drop for Membership {
 }
 
 /// Refuses what would take the place of another node.
-fn check(introduction: &Introduction, local: SocketAddr, ring: &States) -> Result<(), JoinError> {
+fn check(
+    introduction: &Introduction,
+    local: SocketAddr,
+    ring: &States,
+    replaces: Option<SocketAddr>,
+) -> Result<(), JoinError> {
     for (endpoint, state) in ring {
-        if Status::of(state).is_some_and(|status| status.is_dead()) {
+        if Status::of(state).is_some_and(|status| status.is_dead()) || replaces == Some(*endpoint) {
             continue;
         }
         let host_id = state.value(ApplicationState::HostId).unwrap_or_default();

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use gossip::Gossip;
+use gossip::{Gossip, Status};
 use internode::payload::gossip::{ApplicationState, EndpointState, Shutdown};
 use internode::{Envelope, Header, LinkType, Verb};
 
@@ -52,6 +52,16 @@ impl Membership {
             return;
         }
         let (version, now) = (self.shared.version, self.shared.now());
+        // a node that has left, or has not come in yet, is none whose stop means anything: the
+        // status `shutdown` would make it a member that is down
+        let stays_silent = |status: Status| status.is_dead() || status.is_joining();
+        if self.shared.with_gossip(|gossip, _| {
+            let is_silent = Status::of(gossip.local.state()).is_none_or(stays_silent);
+            gossip.is_enabled &= !is_silent;
+            is_silent
+        }) {
+            return;
+        }
         let (alive, state): (Vec<_>, EndpointState) = self.shared.with_gossip(|gossip, _| {
             gossip.local.set(ApplicationState::RpcReady, "false");
             for of in [ApplicationState::StatusWithPort, ApplicationState::Status] {

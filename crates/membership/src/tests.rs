@@ -19,8 +19,8 @@ mod bad_days;
 struct Watch(Mutex<Vec<Event>>);
 
 impl Follower for Watch {
-    fn ring_changed(&self, _gossip: &Gossip, event: &Event) {
-        self.0.lock().unwrap().push(event.clone());
+    fn ring_changed(&self, _gossip: &Gossip, events: &[Event]) {
+        self.0.lock().unwrap().extend_from_slice(events);
     }
 
     fn schema_version(&self) -> [u8; 16] {
@@ -55,6 +55,7 @@ fn options(world: &World, machine: usize, cluster: &str) -> JoinOptions {
         compression: Scope::None,
         encryption: None,
         user_timeout: Duration::from_secs(30),
+        stream_user_timeout: Duration::from_secs(300),
         queue: links::limits::QUEUE_SIZE_MAX,
         reserve: 1 << 20,
     };
@@ -63,6 +64,8 @@ fn options(world: &World, machine: usize, cluster: &str) -> JoinOptions {
         gossip: Options::new(local, cluster, vec![address(world, 0)]),
         generation: i32::try_from(env.clock.now_seconds()).unwrap(),
         is_member: true,
+        joining: None,
+        replaces: None,
         prefers_local: false,
         introduction: Introduction {
             host_id: format!("host-{machine}"),

@@ -14,7 +14,7 @@ use transport::limits::LARGE_BODY;
 /// An envelope that is not decoded.
 #[derive(Debug)]
 pub(crate) enum Unusable {
-    /// It is over the limit; its body is being thrown away.
+    /// The envelope is over the limit; its body is being thrown away.
     TooLarge(Header),
     /// Bytes that can only be answered by closing.
     Broken(HeaderError),

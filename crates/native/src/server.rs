@@ -23,6 +23,8 @@ pub struct ServerOptions {
     pub workers: usize,
     /// Bind each worker to a core.
     pub pin: bool,
+    /// Nobody is served before [`crate::ServerHandle::resume`].
+    pub is_closed: bool,
     /// Limits of connections and requests.
     pub limits: ServerLimits,
     /// The judge of logins.
@@ -45,6 +47,7 @@ impl ServerOptions {
             address,
             workers: 1,
             pin: false,
+            is_closed: false,
             limits: ServerLimits::default(),
             authenticator: Arc::new(AllowAll),
             tls: None,
@@ -62,10 +65,11 @@ pub fn start<H: RequestHandler>(
     options: ServerOptions,
     make_handler: impl Fn(usize) -> H + Send + Sync + 'static,
 ) -> io::Result<Server> {
-    let ServerOptions { address, workers, pin, limits, authenticator, tls, events, results, cql_version } = options;
+    let ServerOptions { address, workers, pin, is_closed, limits, authenticator, tls, events, results, cql_version } =
+        options;
     let supported = supported(cql_version);
     let shared = Arc::new(Shared { limits: limits.clone(), authenticator, supported });
-    let options = transport::ServerOptions { address, workers, pin, limits, tls, events, results };
+    let options = transport::ServerOptions { address, workers, pin, is_closed, limits, tls, events, results };
     Server::start(env, options, move |number| NativeService::new(make_handler(number), Arc::clone(&shared)))
 }
 

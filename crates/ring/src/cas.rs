@@ -3,7 +3,11 @@
 //! Those that are about to be replicas take part like the others, so that what a majority decided
 //! before a change of the ring and what one decides after it have a replica in common. That holds
 //! for one at a time: with two a statement is refused.
-//! Agrees with `org.apache.cassandra.locator.ReplicaPlans.forPaxos`.
+//!
+//! Paxos v2 counts in another way: a majority of the replicas, and beside them each node that is
+//! about to be one, of which there may be several ([`Ring::plan_promises`]). Agrees with
+//! `org.apache.cassandra.locator.ReplicaPlans.forPaxos` and, for v2, with
+//! `service.paxos.Paxos.Participants`.
 
 use types::{Consistency, Token};
 
@@ -22,6 +26,19 @@ pub struct CasPlan {
     pub required: u32,
     /// Replicas that are up.
     pub live: Replicas,
+}
+
+/// The replicas of one conditional statement of Paxos v2, or of a read at SERIAL.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PromisePlan {
+    /// Replicas that are up, and nodes that are up and about to be replicas.
+    pub live: Replicas,
+    /// Nodes that are about to be replicas, up or down. They promise and have nothing to be read.
+    pub pending: Replicas,
+    /// How many must promise and accept: a majority of the replicas, and as many as are pending.
+    pub required: u32,
+    /// How many of the promises come with a read: a majority of the replicas.
+    pub reads: u32,
 }
 
 impl Ring {
@@ -45,5 +62,27 @@ impl Ring {
             return Err(Shortage { required: participants + 1, alive });
         }
         Ok(CasPlan { level, required, live })
+    }
+
+    /// The plan of promises of Paxos v2, which come with what the replicas have.
+    pub fn plan_promises(
+        &self,
+        placement: &Placement,
+        token: Token,
+        level: Consistency,
+    ) -> Result<PromisePlan, Shortage> {
+        let takes_part = |id: &EndpointId| {
+            level != Consistency::LocalSerial || self.endpoint(*id).data_center == self.local_data_center()
+        };
+        let those = |of: &[EndpointId]| of.iter().copied().filter(takes_part).collect::<Replicas>();
+        let (natural, pending) = (those(placement.natural(token)), those(placement.pending(token)));
+        let live: Replicas = natural.iter().chain(&pending).filter(|id| self.endpoint(**id).is_up).copied().collect();
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let reads = count(natural.len()) / 2 + 1;
+        let (required, alive) = (reads + count(pending.len()), count(live.len()));
+        if alive < required {
+            return Err(Shortage { required, alive });
+        }
+        Ok(PromisePlan { live, pending, required, reads })
     }
 }

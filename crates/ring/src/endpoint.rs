@@ -22,20 +22,27 @@ pub enum State {
     Normal,
     /// The endpoint is about to own its tokens: it receives writes and answers no reads.
     Joining,
+    /// The endpoint is about to own the tokens of another, which it replaces: that one's address.
+    Replacing(SocketAddr),
     /// The endpoint owns its tokens until others have its data.
     Leaving,
-    /// The endpoint owns its tokens until it has the data of others.
-    Moving,
+    /// The endpoint owns its tokens until it has the data of this one.
+    Moving(Token),
 }
 
 impl State {
+    /// Whether the endpoint is on its way in: its data is still being fetched.
+    pub fn is_joining(self) -> bool {
+        matches!(self, Self::Joining | Self::Replacing(_))
+    }
+
     /// The letter of `nodetool status`.
     pub fn letter(self) -> char {
         match self {
             Self::Normal => 'N',
-            Self::Joining => 'J',
+            Self::Joining | Self::Replacing(_) => 'J',
             Self::Leaving => 'L',
-            Self::Moving => 'M',
+            Self::Moving(_) => 'M',
         }
     }
 }
@@ -65,7 +72,17 @@ pub struct Endpoint {
 impl Endpoint {
     /// Whether the endpoint owns its tokens: reads and writes of their ranges are its business.
     pub fn owns_tokens(&self) -> bool {
-        self.state != State::Joining
+        !self.state.is_joining()
+    }
+
+    /// Whether an endpoint at the same position would hold the same ranges, whatever the
+    /// replication: data centre, rack, tokens and part in the ring are the same.
+    pub(crate) fn holds_as(&self, other: &Endpoint) -> bool {
+        let place = |of: &Endpoint| (of.address, of.state);
+        place(self) == place(other)
+            && self.data_center == other.data_center
+            && self.rack == other.rack
+            && self.tokens == other.tokens
     }
 
     /// The two letters of `nodetool status`: `UN`.

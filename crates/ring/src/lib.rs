@@ -13,12 +13,14 @@
 //!   for
 //! - [`CasPlan`]: the replicas that decide a conditional statement, and how many are a majority
 //! - [`primary`]: the ranges for which an endpoint stands first
+//! - [`relocation`]: which ranges flow between which endpoints when one comes, goes or moves
 //! - [`allocation`]: good tokens for a new node
 //! - [`ownership`]: which part of the data an endpoint has
 //!
 //! Must agree with `org.apache.cassandra.locator` (`TokenMetadata`, the strategies, `ReplicaPlans`)
 //! and `db.ConsistencyLevel` of Cassandra 5.0.8: a ring of both kinds of nodes places data alike.
-//! `testdata/placement.txt` holds what its strategies answer for drawn rings.
+//! `testdata/placement.txt` holds what its strategies answer for drawn rings,
+//! `testdata/pending.txt` what its `TokenMetadata` answers for rings with changes under way.
 
 pub mod allocation;
 pub mod cas;
@@ -28,10 +30,11 @@ pub mod ownership;
 pub mod placement;
 pub mod plan;
 pub mod primary;
+pub mod relocation;
 pub mod replication;
 pub mod snapshot;
 
-pub use cas::CasPlan;
+pub use cas::{CasPlan, PromisePlan};
 pub use endpoint::{Endpoint, EndpointId, State};
 pub use level::{Shortage, quorum};
 pub use placement::Placement;

@@ -6,8 +6,10 @@
 //! range up.
 
 mod network_topology;
+mod pending;
 mod simple;
 
+use network_topology::NetworkTopology;
 use smallvec::SmallVec;
 use types::Token;
 
@@ -41,17 +43,19 @@ impl Placement {
         let is_changing = endpoints.iter().any(|endpoint| !matches!(endpoint.state, State::Normal));
         let mut ends: Vec<Token> = match is_changing {
             false => owned.iter().map(|(token, _)| *token).collect(),
-            true => tokens_of(endpoints, |_| true).iter().map(|(token, _)| *token).collect(),
+            true => pending::all_tokens(endpoints),
         };
         if replication == Replication::Local {
             ends.truncate(1);
             return Self { replication, ends, natural: vec![SmallVec::from_slice(&[local])], pending: Vec::new() };
         }
-        let natural = |tokens: &Tokens| -> Vec<Natural> {
-            ends.iter().map(|end| natural(&replication, endpoints, tokens, *end)).collect()
+        let natural = |members: &Members| -> Vec<Natural> {
+            let strategy = Strategy::new(&replication, endpoints, members);
+            ends.iter().map(|end| strategy.natural(*end)).collect()
         };
-        let mut now = natural(&owned);
-        let pending = if is_changing { pending(endpoints, &now, natural) } else { Vec::new() };
+        let members = Members::of(owned);
+        let mut now = natural(&members);
+        let pending = if is_changing { pending::of(endpoints, &members, &now, natural) } else { Vec::new() };
         if now.windows(2).all(|pair| pair[0] == pair[1]) {
             now.truncate(1);
         }
@@ -104,17 +108,96 @@ pub(crate) fn tokens_of(endpoints: &[Endpoint], which: impl Fn(&Endpoint) -> boo
     tokens
 }
 
-/// The endpoints that hold a token by a strategy.
-fn natural(replication: &Replication, endpoints: &[Endpoint], tokens: &Tokens, token: Token) -> Natural {
-    let walk = clockwise(tokens, token);
-    let natural = match replication {
-        Replication::Local => Natural::new(),
-        Replication::Simple { factor } => simple::natural(walk, *factor),
-        Replication::NetworkTopology { factors } => network_topology::natural(walk, endpoints, tokens, factors),
-    };
-    let is_repeated = |(index, id): (usize, &EndpointId)| natural[..index].contains(id);
-    assert!(!natural.iter().enumerate().any(is_repeated), "an endpoint holds a range once");
-    natural
+/// The endpoints among which a strategy chooses.
+#[derive(Clone, Debug)]
+pub(crate) struct Members {
+    tokens: Vec<(Token, EndpointId)>,
+    /// Every member, ascending. A member without tokens counts for the size of its data centre and
+    /// its rack, and holds nothing.
+    ids: Vec<EndpointId>,
+}
+
+impl Members {
+    /// The owners of tokens.
+    pub(crate) fn of(tokens: Vec<(Token, EndpointId)>) -> Self {
+        let mut ids: Vec<EndpointId> = tokens.iter().map(|(_, owner)| *owner).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        Self { tokens, ids }
+    }
+
+    /// These members after an endpoint has taken over tokens, whoever had them, and given up its
+    /// own. Whoever loses its last token stays a member, as in Cassandra's `TokenMetadata`.
+    pub(crate) fn with(&self, taker: EndpointId, taken: &[Token]) -> Self {
+        let is_kept = |(token, owner): &&(Token, EndpointId)| *owner != taker && !taken.contains(token);
+        let mut tokens: Vec<_> = self.tokens.iter().filter(is_kept).copied().collect();
+        tokens.extend(taken.iter().map(|token| (*token, taker)));
+        tokens.sort_unstable();
+        let mut ids = self.ids.clone();
+        if let Err(place) = ids.binary_search(&taker) {
+            ids.insert(place, taker);
+        }
+        Self { tokens, ids }
+    }
+
+    /// The tokens, ascending.
+    pub(crate) fn tokens(&self) -> impl Iterator<Item = Token> {
+        self.tokens.iter().map(|(token, _)| *token)
+    }
+
+    /// These members, and a range that ends at a token: the owner of the range has it too.
+    pub(crate) fn split_at(&self, token: Token) -> Self {
+        let owner = clockwise(&self.tokens, token).next();
+        let mut split = self.clone();
+        if let (Some(owner), Err(place)) = (owner, split.tokens.binary_search_by_key(&token, |(token, _)| *token)) {
+            split.tokens.insert(place, (token, owner));
+        }
+        split
+    }
+
+    /// These members without some.
+    pub(crate) fn without(&self, is_gone: impl Fn(EndpointId) -> bool) -> Self {
+        let tokens = self.tokens.iter().filter(|(_, owner)| !is_gone(*owner)).copied().collect();
+        Self { tokens, ids: self.ids.iter().filter(|id| !is_gone(**id)).copied().collect() }
+    }
+}
+
+/// A replication among some members, of which many ranges are asked.
+pub(crate) struct Strategy<'a> {
+    members: &'a Members,
+    kind: Kind<'a>,
+}
+
+enum Kind<'a> {
+    Local,
+    Simple { factor: u32 },
+    NetworkTopology(NetworkTopology<'a>),
+}
+
+impl<'a> Strategy<'a> {
+    pub(crate) fn new(replication: &'a Replication, endpoints: &'a [Endpoint], members: &'a Members) -> Self {
+        let kind = match replication {
+            Replication::Local => Kind::Local,
+            Replication::Simple { factor } => Kind::Simple { factor: *factor },
+            Replication::NetworkTopology { factors } => {
+                Kind::NetworkTopology(NetworkTopology::new(endpoints, &members.ids, factors))
+            }
+        };
+        Self { members, kind }
+    }
+
+    /// The endpoints that hold a token.
+    pub(crate) fn natural(&self, token: Token) -> Natural {
+        let walk = clockwise(&self.members.tokens, token);
+        let natural = match &self.kind {
+            Kind::Local => Natural::new(),
+            Kind::Simple { factor } => simple::natural(walk, *factor),
+            Kind::NetworkTopology(strategy) => strategy.natural(walk),
+        };
+        let is_repeated = |(index, id): (usize, &EndpointId)| natural[..index].contains(id);
+        assert!(!natural.iter().enumerate().any(is_repeated), "an endpoint holds a range once");
+        natural
+    }
 }
 
 /// Owners of tokens from the first token at or after `token` on, once around.
@@ -122,26 +205,4 @@ fn clockwise(tokens: &Tokens, token: Token) -> impl Iterator<Item = EndpointId> 
     let first = tokens.partition_point(|(known, _)| *known < token);
     let (before, after) = tokens.split_at(first);
     after.iter().chain(before).map(|(_, owner)| *owner)
-}
-
-/// Endpoints that will hold a range when everybody who leaves has left, and do not now; and those
-/// who join, each as if it were the only one (`TokenMetadata.calculatePendingRanges`).
-fn pending(endpoints: &[Endpoint], now: &[Natural], natural: impl Fn(&Tokens) -> Vec<Natural>) -> Vec<Natural> {
-    let stays = |endpoint: &Endpoint| matches!(endpoint.state, State::Normal | State::Moving);
-    let after_leaving = natural(&tokens_of(endpoints, stays));
-    let mut pending: Vec<Natural> = after_leaving
-        .iter()
-        .zip(now)
-        .map(|(after, now)| after.iter().filter(|id| !now.contains(id)).copied().collect())
-        .collect();
-    let joining = (0u32..).map(EndpointId).zip(endpoints).filter(|(_, endpoint)| endpoint.state == State::Joining);
-    for (id, joining) in joining {
-        let with = natural(&tokens_of(endpoints, |endpoint| stays(endpoint) || std::ptr::eq(endpoint, joining)));
-        for (range, with) in pending.iter_mut().zip(with) {
-            if with.contains(&id) && !range.contains(&id) {
-                range.push(id);
-            }
-        }
-    }
-    pending
 }

@@ -93,6 +93,12 @@ impl Ring {
             }
         }
         level::check(level, block_for, &placement.replication, &live, self.endpoints(), self.local_data_center())?;
+        // ANY is content with a hint, and EACH_QUORUM was judged by data center
+        let is_judged_by_all = !matches!(level, Consistency::Any | Consistency::EachQuorum);
+        assert!(
+            !is_judged_by_all || block_for as usize <= live.len(),
+            "a plan waits for replicas that are up: {level:?}"
+        );
         Ok(ReplicaPlan { level, block_for, live, pending: pending.into(), down })
     }
 }

@@ -52,8 +52,15 @@ impl Ring {
         Self { keyspaces, ..self.clone() }
     }
 
-    /// The same keyspaces on these endpoints.
+    /// A snapshot with the keyspaces of this one on other endpoints. Where no endpoint has come,
+    /// gone or changed its tokens, as when endpoints are only up or down, each keyspace keeps its
+    /// placement.
     pub fn with_endpoints(&self, endpoints: Vec<Endpoint>, local: EndpointId) -> Self {
+        let are_the_same = self.endpoints.len() == endpoints.len()
+            && self.endpoints.iter().zip(&endpoints).all(|(one, other)| one.holds_as(other));
+        if are_the_same && self.local == local {
+            return Self { endpoints, ..self.clone() };
+        }
         let replication = |placement: &Arc<Placement>| placement.replication.clone();
         let replications = self.keyspaces.iter().map(|(name, placement)| {
             (name.clone(), placement.as_ref().map(replication).map_err(ReplicationError::clone))
@@ -111,11 +118,12 @@ impl Ring {
         self.keyspaces.get(keyspace).map(Result::as_ref)
     }
 
-    /// The names of the data centres that have endpoints, ascending.
-    pub fn data_centers(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = self.endpoints.iter().map(|endpoint| endpoint.data_center.as_str()).collect();
-        names.sort_unstable();
-        names.dedup();
-        names
+    /// The data centres that have endpoints, each with the number of those that own tokens.
+    pub fn data_centers(&self) -> BTreeMap<&str, usize> {
+        let mut centers = BTreeMap::new();
+        for endpoint in &self.endpoints {
+            *centers.entry(endpoint.data_center.as_str()).or_default() += usize::from(endpoint.owns_tokens());
+        }
+        centers
     }
 }

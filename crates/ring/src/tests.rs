@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use types::{Consistency, Token};
 
@@ -51,19 +52,18 @@ fn placed(ring: &Ring, replication: Replication) -> Placement {
     Placement::new(replication, ring.endpoints(), ring.local_id())
 }
 
-/// `testdata/placement.txt`: drawn rings, and the replicas that the strategy classes of Cassandra
-/// 5.0.8 compute for each of their tokens, for one before the first, one behind the last and one
-/// between.
-#[test]
-fn replicas_are_where_cassandra_has_them() {
+/// Reads drawn rings: `ring` begins one, `node ...` is one of its nodes, `replicate ...` a
+/// strategy, `TOKEN : ...` a case. Gives each case to `check`; how many there were.
+fn for_each_case(
+    text: &str,
+    parse_node: impl Fn(&[&str]) -> Endpoint,
+    check: impl Fn(&Ring, &Placement, Token, &[&str]),
+) -> usize {
     let (mut nodes, mut ring, mut placement, mut checked) = (Vec::new(), None, None, 0);
-    for line in include_str!("../testdata/placement.txt").lines() {
+    for line in text.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[0] {
-            "ring" => {
-                nodes = Vec::new();
-                ring = None;
-            }
+            "ring" => (nodes, ring) = (Vec::new(), None),
             "node" => nodes.push(parse_node(&words[1..])),
             "replicate" => {
                 let made = ring.get_or_insert_with(|| Ring::new(nodes.clone(), EndpointId(0)));
@@ -71,14 +71,59 @@ fn replicas_are_where_cassandra_has_them() {
             }
             token => {
                 let (ring, placement) = (ring.as_ref().expect("a ring"), placement.as_ref().expect("a strategy"));
-                let expected: Vec<u8> = words[2..].iter().map(|number| number.parse().expect("a node")).collect();
-                let found = placement.natural(Token(token.parse().expect("a token")));
-                assert_eq!(numbers(ring, found), expected, "{:?} at {token}", placement.replication);
+                check(ring, placement, Token(token.parse().expect("a token")), &words[2..]);
                 checked += 1;
             }
         }
     }
+    checked
+}
+
+fn parse_numbers(words: &[&str]) -> Vec<u8> {
+    words.iter().map(|number| number.parse().expect("a node")).collect()
+}
+
+/// `testdata/placement.txt`: drawn rings, and the replicas that the strategy classes of Cassandra
+/// 5.0.8 compute for each of their tokens, for one before the first, one behind the last and one
+/// between.
+#[test]
+fn replicas_are_where_cassandra_has_them() {
+    let check = |ring: &Ring, placement: &Placement, token: Token, expected: &[&str]| {
+        let found = numbers(ring, placement.natural(token));
+        assert_eq!(found, parse_numbers(expected), "{:?} at {token:?}", placement.replication);
+    };
+    let checked = for_each_case(include_str!("../testdata/placement.txt"), parse_node, check);
     assert!(checked > 3_000, "{checked} cases");
+}
+
+/// `testdata/pending.txt`: drawn rings in which nodes join, replace, leave and move, with the
+/// replicas of each token and those that are about to be, as `TokenMetadata` of Cassandra 5.0.8
+/// computes them. `tests/oracle/cassandra rings 16 40` has drawn it.
+#[test]
+fn pending_replicas_are_those_of_cassandra() {
+    let check = |ring: &Ring, placement: &Placement, token: Token, expected: &[&str]| {
+        let (now, pending) = expected.split_at(expected.iter().position(|word| *word == ";").expect("NOW ; PENDING"));
+        let mut found = numbers(ring, placement.pending(token));
+        found.sort_unstable();
+        let case = || format!("{:?} at {token:?} of {:#?}", placement.replication, ring.endpoints());
+        assert_eq!(numbers(ring, placement.natural(token)), parse_numbers(now), "{}", case());
+        assert_eq!(found, parse_numbers(&pending[1..]), "{}", case());
+    };
+    let checked = for_each_case(include_str!("../testdata/pending.txt"), parse_changing, check);
+    assert!(checked > 1_000, "{checked} cases");
+}
+
+/// Of `node NUMBER DC RACK STATE TOKEN...`, the word `node` taken off.
+fn parse_changing(words: &[&str]) -> Endpoint {
+    let (state, of) = words[3].split_once(':').unwrap_or((words[3], ""));
+    let state = match state {
+        "BOOT" => State::Joining,
+        "BOOT_REPLACE" => State::Replacing(SocketAddr::from(([127, 0, 0, of.parse().expect("a node")], 7000))),
+        "LEAVING" => State::Leaving,
+        "MOVING" => State::Moving(Token(of.parse().expect("a token"))),
+        _ => State::Normal,
+    };
+    Endpoint { state, ..parse_node(&[&words[..3], &words[4..]].concat()) }
 }
 
 /// Two data centres of three nodes each, one token a node, in racks r1, r2, r2.
@@ -241,6 +286,13 @@ fn a_changed_ring_keeps_its_keyspaces() {
     assert_eq!(natural(&ring), Some(1));
     assert_eq!(natural(&ring.with_endpoints(two_centers(), EndpointId(0))), Some(3));
     assert_eq!(natural(&ring.with_keyspaces([("a".to_owned(), Ok(simple))])), None);
+    let placed = |ring: &Ring| Arc::clone(ring.placement("b").expect("placed"));
+    let mut down = ring.endpoints().to_vec();
+    down[0].is_up = false;
+    let flapped = ring.with_endpoints(down.clone(), EndpointId(0));
+    assert!(Arc::ptr_eq(&placed(&ring), &placed(&flapped)) && !flapped.local().is_up, "it lies where it lay");
+    down[0].tokens = vec![Token(99)];
+    assert_eq!(placed(&ring.with_endpoints(down, EndpointId(0))).ranges().next().map(|range| range.1), Some(Token(99)));
     let transient = Replication::parse("SimpleStrategy", &[("replication_factor".to_owned(), "3/1".to_owned())].into());
     let odd = ring.with_keyspaces([("a".to_owned(), transient)]);
     assert!(odd.placed("a").is_some_and(|placed| placed.is_err()) && odd.placement("a").is_none());

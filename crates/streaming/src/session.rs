@@ -34,12 +34,21 @@ use crate::message::{Message, Received};
 pub use files::{Arrived, Offer};
 use files::{Expected, Sending};
 
-/// Milliseconds between KEEP_ALIVE messages of the initiator (`streaming_keep_alive_period`).
-pub const KEEP_ALIVE_MS: u64 = 300_000;
+/// Times of a session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Milliseconds between KEEP_ALIVE messages of the initiator (`streaming_keep_alive_period`).
+    pub keep_alive_ms: u64,
+    /// A session in which nothing has happened for so many milliseconds fails
+    /// (`stream_transfer_task_timeout`, which Cassandra counts for each file on its own).
+    pub silence_max_ms: u64,
+}
 
-/// A session in which nothing has happened for so many milliseconds fails
-/// (`stream_transfer_task_timeout`, which Cassandra counts for each file on its own).
-pub const SILENCE_MAX_MS: u64 = 12 * 3_600_000;
+impl Default for Limits {
+    fn default() -> Self {
+        Self { keep_alive_ms: 300_000, silence_max_ms: 12 * 3_600_000 }
+    }
+}
 
 /// The side of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -104,6 +113,7 @@ enum State {
 #[derive(Debug)]
 pub struct Session {
     role: Role,
+    limits: Limits,
     is_preview: bool,
     state: State,
     /// The follower has said that it is done.
@@ -126,9 +136,10 @@ impl Session {
         init: StreamInit,
         requests: Vec<StreamRequest>,
         offers: Vec<Offer>,
+        limits: Limits,
         now_ms: u64,
     ) -> (Self, Vec<Effect>) {
-        let mut session = Self::new(Role::Initiator, init.preview, now_ms);
+        let mut session = Self::new(Role::Initiator, init.preview, limits, now_ms);
         let summaries = session.offer(offers);
         let effects = vec![
             Effect::Send(Message::Init(init)),
@@ -138,13 +149,14 @@ impl Session {
     }
 
     /// The follower's side, of a STREAM_INIT that has come.
-    pub fn follow(init: &StreamInit, now_ms: u64) -> Self {
-        Self::new(Role::Follower, init.preview, now_ms)
+    pub fn follow(init: &StreamInit, limits: Limits, now_ms: u64) -> Self {
+        Self::new(Role::Follower, init.preview, limits, now_ms)
     }
 
-    fn new(role: Role, preview: Preview, now_ms: u64) -> Self {
+    fn new(role: Role, preview: Preview, limits: Limits, now_ms: u64) -> Self {
         Self {
             role,
+            limits,
             is_preview: preview != Preview::None,
             state: State::Preparing,
             has_complete: false,
@@ -292,10 +304,10 @@ impl Session {
     }
 
     fn tick(&mut self, now_ms: u64) -> Result<Vec<Effect>, String> {
-        if now_ms.saturating_sub(self.active_ms) >= SILENCE_MAX_MS {
+        if now_ms.saturating_sub(self.active_ms) >= self.limits.silence_max_ms {
             return Err("nothing has happened for stream_transfer_task_timeout".to_owned());
         }
-        if self.role == Role::Follower || now_ms.saturating_sub(self.kept_alive_ms) < KEEP_ALIVE_MS {
+        if self.role == Role::Follower || now_ms.saturating_sub(self.kept_alive_ms) < self.limits.keep_alive_ms {
             return Ok(Vec::new());
         }
         self.kept_alive_ms = now_ms;

@@ -23,21 +23,25 @@ use crate::{TlsOptions, identity, provider, roots, versions};
 pub struct Connector(TlsConnector);
 
 impl Connector {
-    /// Takes keys and certificates. Err: what is wrong with them. This node shows its certificate
-    /// to peers that ask for it.
+    /// Takes keys and certificates. Err: what is wrong with them. The certificate is shown to peers
+    /// that ask for it; with an empty `identity` there is none.
     pub fn open(options: &TlsOptions) -> Result<Self, String> {
         let trusted = options.trusted.as_deref().ok_or("trusted certificates: there are none")?;
-        let (chain, key) = identity(&options.identity)?;
         let provider = provider(options)?;
         let verifier = WebPkiServerVerifier::builder_with_provider(roots(trusted)?, Arc::clone(&provider)).build();
         let chain_alone = ChainAlone(verifier.map_err(|error| format!("trusted certificates: {error}"))?);
-        let config = ClientConfig::builder_with_provider(provider)
+        let builder = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&versions(options))
             .map_err(|error| error.to_string())?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(chain_alone))
-            .with_client_auth_cert(chain, key)
-            .map_err(|error| error.to_string())?;
+            .with_custom_certificate_verifier(Arc::new(chain_alone));
+        let config = match options.identity.is_empty() {
+            true => builder.with_no_client_auth(),
+            false => {
+                let (chain, key) = identity(&options.identity)?;
+                builder.with_client_auth_cert(chain, key).map_err(|error| error.to_string())?
+            }
+        };
         Ok(Self(TlsConnector::from(Arc::new(config))))
     }
 

@@ -36,7 +36,7 @@ const HANDSHAKE_RECORD: u8 = 0x16;
 /// How connections are to be encrypted. Names are those that Java has for them.
 #[derive(Clone, Default)]
 pub struct TlsOptions {
-    /// PEM of the private key and of its chain of certificates.
+    /// PEM of the private key and of its chain of certificates. Empty: a [`Connector`] shows none.
     pub identity: String,
     /// PEM of the authorities whose peers are trusted. Of clients only asked with
     /// `require_client_auth`; a [`Connector`] always needs it.
@@ -83,7 +83,7 @@ impl Tls {
         Ok(self.accept_and_tell(stream).await?.0)
     }
 
-    /// The same, and whether the connection is encrypted.
+    /// As `Acceptor::accept`, and tells whether the connection is encrypted.
     pub async fn accept_and_tell(&self, stream: Box<dyn Stream>) -> io::Result<(Box<dyn Stream>, bool)> {
         match self.env.timeout(HANDSHAKE_MAX, self.hand_shake(stream)).await {
             Ok(accepted) => accepted,

@@ -26,7 +26,7 @@ pub(crate) enum Verdict {
     StartupTimeout,
     /// The client does not take its responses.
     SlowReader,
-    /// It takes too long to hang up after the last response.
+    /// The client takes too long to hang up after the last response.
     Lingering,
     /// The client has sent its last, and what it asked for takes long: it is gone.
     HungUp,

@@ -49,7 +49,7 @@ pub(crate) struct Finished<I, R> {
 /// How a request went on when it was first polled.
 pub(crate) enum Started<R> {
     Ended(Outcome<R>),
-    /// It waits, and so many bytes count for it.
+    /// The request waits, and so many bytes count for it.
     Waits(usize),
 }
 

@@ -1,7 +1,7 @@
 //! The read buffer of a connection.
 //!
-//! It holds 16 KiB, or the message that is on its way if that is larger. Bodies are slices of it
-//! (`Session::next` splits them off), so reading copies nothing.
+//! The buffer holds 16 KiB, or the message that is on its way if that is larger. Bodies are slices
+//! of it (`Session::next` splits them off), so reading copies nothing.
 
 use bytes::BytesMut;
 

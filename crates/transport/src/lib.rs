@@ -6,7 +6,7 @@
 //! as one task ([`connection`]), which reads, executes, writes, takes turns with the others and
 //! holds to the [`limits`].
 //!
-//! It knows no request, no statement and no data. The native protocol's sessions are crate
+//! The crate knows no request, no statement and no data. The native protocol's sessions are crate
 //! `native`.
 
 mod connection;

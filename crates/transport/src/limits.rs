@@ -12,8 +12,7 @@ pub struct ServerLimits {
     /// after decompression either. A larger one is thrown away as it comes and answered with an
     /// error; the connection goes on (`native_transport_max_frame_size`).
     pub frame_size_max: usize,
-    /// The same for the body of a message that comes in segments
-    /// (`native_transport_max_message_size`).
+    /// The largest body of a message that comes in segments (`native_transport_max_message_size`).
     pub message_size_max: usize,
     /// Requests of one connection that wait for something. At the limit its socket is not read.
     pub connection_requests_max: usize,
@@ -132,7 +131,8 @@ pub(crate) const WORKER_EVENTS_MAX: usize = 4096;
 /// A connection that is silent this long gives its buffers back.
 pub(crate) const SHRINK_AFTER: Duration = Duration::from_secs(10);
 
-/// Connections over the limit that are being told so. Further ones are closed without a word.
+/// Connections over the limit that are being told so, of all workers together. Further ones are
+/// closed without a word.
 pub(crate) const REFUSALS_MAX: usize = 64;
 
 /// Bytes that are still read from a connection after its last response, so that closing it does not

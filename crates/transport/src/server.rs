@@ -30,6 +30,8 @@ pub struct ServerOptions<P: Protocol> {
     pub workers: usize,
     /// Bind each worker to a core.
     pub pin: bool,
+    /// Nobody is served before [`ServerHandle::resume`].
+    pub is_closed: bool,
     /// Limits of connections and requests.
     pub limits: ServerLimits,
     /// How connections are encrypted, if they are.
@@ -83,7 +85,8 @@ impl<P: Protocol> Server<P> {
         let (inlets, receivers): (Vec<Inlet>, Vec<_>) = (0..workers).map(|_| Inlet::new()).unzip();
         let ServerOptions { limits, tls, events, results, .. } = options;
         let shared = Arc::new(Shared::new(env, limits, tls, events, results, inlets));
-        let (phase, receiver) = watch::channel(Phase::Serving);
+        let (phase, receiver) =
+            watch::channel(if options.is_closed { Phase::Closed { force: false } } else { Phase::Serving });
         let make_service = Arc::new(make_service);
         let mut server = Self {
             address: options.address,

@@ -44,7 +44,7 @@ pub struct Opened<P: Protocol> {
 /// The result of handling a request.
 #[derive(Debug)]
 pub enum Handled<R, L> {
-    /// It is answered.
+    /// The request is answered.
     Answered(R),
     /// Only the last wait is left, which gives the answer and needs little: the request itself, and
     /// everything that was made of it, is gone. The last waits of one connection must end in the
@@ -88,7 +88,7 @@ pub enum Received<R> {
 pub enum Refusal<'a> {
     /// Its handler panicked.
     Panicked,
-    /// It took longer than this.
+    /// The request took longer than this.
     TimedOut(Duration),
     /// There are too many bytes in flight, and the client asked to be told so.
     Overloaded {

@@ -55,6 +55,9 @@ pub(crate) struct Shared<P: Protocol> {
     pub inlets: Vec<Inlet>,
     /// Workers that listen now.
     pub listening: AtomicUsize,
+    /// Connections over the limit that are being told so, of all workers: their descriptors must
+    /// not grow with the number of cores.
+    pub refusals: AtomicUsize,
     /// Why a worker could not listen again; taken by `ServerHandle::resume`.
     bind_error: Mutex<Option<io::Error>>,
     /// The event that registered connections are sent before they are closed: the node goes down.
@@ -103,6 +106,7 @@ impl<P: Protocol> Shared<P> {
             results,
             inlets,
             listening: AtomicUsize::new(0),
+            refusals: AtomicUsize::new(0),
             bind_error: Mutex::default(),
             farewell: Mutex::default(),
         }

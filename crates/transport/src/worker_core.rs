@@ -4,7 +4,7 @@
 //! What must hold: a connection stands in `connections`, in the registry and in the count of its
 //! inlet from its [`Entry`]'s making to its drop.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -27,15 +27,13 @@ pub(crate) struct WorkerCore<P: Protocol> {
     pub stats: Arc<WorkerStats>,
     /// This worker's connections by their numbers in the registry.
     connections: RefCell<BTreeMap<u64, Rc<Control<P>>>>,
-    /// Connections over the limit that are being told so.
-    refusals: Cell<usize>,
     /// Wakes the ticker when the first connection comes, and the drain when the last one is gone.
     changed: Notify,
 }
 
 impl<P: Protocol> WorkerCore<P> {
     pub fn new(number: usize, shared: Arc<Shared<P>>, stats: Arc<WorkerStats>) -> Self {
-        Self { number, shared, stats, connections: RefCell::default(), refusals: Cell::new(0), changed: Notify::new() }
+        Self { number, shared, stats, connections: RefCell::default(), changed: Notify::new() }
     }
 
     /// Requests of so many bytes have ended: wakes the connections that wait for them.
@@ -141,14 +139,15 @@ impl<P: Protocol> WorkerCore<P> {
         self.changed.notify_waiters();
         if refusal.is_some() {
             self.stats.refused.add(1);
-            self.refusals.set(self.refusals.get() + 1);
+            self.shared.refusals.fetch_add(1, Ordering::Relaxed);
         }
         (Entry { core: self.clone(), id, is_refused: refusal.is_some(), stats, control }, refusal)
     }
 
-    /// There are so many refused connections that the next one is closed without a word.
+    /// Whether the server has more refused connections open than it tells why they are refused: a
+    /// worker closes the newest one without a word.
     pub fn has_many_refusals(&self) -> bool {
-        self.refusals.get() > REFUSALS_MAX
+        self.shared.refusals.load(Ordering::Relaxed) > REFUSALS_MAX
     }
 }
 
@@ -170,7 +169,7 @@ impl<P: Protocol> Drop for Entry<P> {
         core.stats.connections.subtract(1);
         core.shared.inlets[core.number].assigned.fetch_sub(1, Ordering::Relaxed);
         if self.is_refused {
-            core.refusals.set(core.refusals.get() - 1);
+            core.shared.refusals.fetch_sub(1, Ordering::Relaxed);
         }
         if core.is_empty() {
             core.changed.notify_waiters();

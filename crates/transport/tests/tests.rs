@@ -171,6 +171,7 @@ fn start() -> Server<Echo> {
         address: "127.0.0.1:0".parse().unwrap(),
         workers: 2,
         pin: false,
+        is_closed: false,
         limits,
         tls: None,
         events: Arc::default(),

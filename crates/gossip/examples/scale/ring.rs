@@ -1,6 +1,6 @@
-//! Many gossip machines in one loop, without sockets: how many rounds news needs, and the bytes of a
-//! round. `main.rs` beside this file prints the figures; `tests/scale.rs` holds a small ring to its
-//! bounds.
+//! Many gossip machines in one loop, without sockets: how many rounds news needs, and the bytes of
+//! a round. `main.rs` beside this file prints the figures; `tests/scale.rs` holds a small ring to
+//! its bounds.
 //!
 //! Every message is written and read again as on a link, and arrives within its round. The order of
 //! nodes within a round, and whom they choose, is drawn from a seed.

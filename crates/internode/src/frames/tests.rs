@@ -55,6 +55,32 @@ fn messages_of_every_size_come_back_however_they_arrive() {
     }
 }
 
+#[test]
+fn a_large_message_leaves_in_pieces() {
+    let sent = messages(&[10, 900_000, 131_072, 20, 300_000]);
+    for framing in FRAMINGS {
+        let mut writer = MessageWriter::new(framing);
+        let (mut out, mut bytes, mut largest) = (BytesMut::new(), Vec::new(), 0);
+        for message in &sent {
+            let mut next = Some(0);
+            while let Some(from) = next {
+                next = writer.append_from(&mut out, message, from, 200_000);
+                largest = largest.max(out.len());
+                if next.is_some() {
+                    bytes.extend_from_slice(&out.split());
+                }
+            }
+            let mut whole = Vec::new();
+            message.encode(&mut whole);
+            assert_eq!(writer.message_size(), whole.len());
+        }
+        writer.finish(&mut out);
+        bytes.extend_from_slice(&out);
+        assert!(largest < 600_000, "{framing:?}: {largest} bytes at once");
+        assert_eq!(&bytes[..], &written(framing, &sent)[..], "{framing:?}");
+    }
+}
+
 /// Cassandra cuts a large message every 34,806 bytes; any cut is as good.
 #[test]
 fn any_cut_of_a_large_message_is_read() {

@@ -3,7 +3,8 @@
 //! ```text
 //! for each partition:
 //!   key, i64 timestamp of the deletion
-//!   names of the fetched regular columns [, of the fetched static columns if there is a static row]
+//!   names of the fetched regular columns
+//!   [, of the fetched static columns if there is a static row]
 //!   u8 00 if reversed, else 01
 //!   static row, also if there is none; rows and markers
 //! row: u8 00, clustering values, u8 04 (03: static), i64 timestamp of the deletion, u8 01,
@@ -33,9 +34,21 @@ use super::read_request::ReadRequest;
 /// Bytes of an MD5.
 pub const SIZE: usize = 16;
 
+/// A hash that is fed piece by piece.
+pub trait Sink {
+    /// Takes in a piece.
+    fn take_in(&mut self, piece: &[u8]);
+}
+
+impl Sink for Md5 {
+    fn take_in(&mut self, piece: &[u8]) {
+        self.update(piece);
+    }
+}
+
 /// The digest of partitions that are given one after the other. Takes no memory for them.
-pub struct Digester {
-    hash: Md5,
+pub struct Digester<S = Md5> {
+    sink: S,
     header: Header,
     regular_names: Vec<u8>,
     static_names: Vec<u8>,
@@ -45,25 +58,36 @@ pub struct Digester {
 impl Digester {
     /// A digester of the answer to a request.
     pub fn new(request: &ReadRequest) -> Self {
-        let header = header_of(&request.table, &request.columns);
+        Self::of_columns(Md5::new(), header_of(&request.table, &request.columns), request.is_reversed())
+    }
+
+    /// The digest.
+    pub fn finish(self) -> [u8; SIZE] {
+        self.sink.finalize().into()
+    }
+}
+
+impl<S: Sink> Digester<S> {
+    /// A digester of partitions with the columns of a header. Feeds `sink`.
+    pub fn of_columns(sink: S, header: Header, reversed: bool) -> Self {
         let names = |columns: &[CodecColumn]| columns.iter().flat_map(|column| column.name.bytes()).collect();
-        Self {
-            hash: Md5::new(),
-            regular_names: names(&header.regulars),
-            static_names: names(&header.statics),
-            header,
-            reversed: request.is_reversed(),
-        }
+        let (regular_names, static_names) = (names(&header.regulars), names(&header.statics));
+        Self { sink, regular_names, static_names, header, reversed }
+    }
+
+    /// The hash of all that was taken in.
+    pub fn sink(&mut self) -> &mut S {
+        &mut self.sink
     }
 
     /// Takes in the head of a partition. `has_static_row`: the data has a static row, which may be
     /// empty.
     pub fn partition(&mut self, head: &PartitionHead, has_static_row: bool) {
-        self.hash.update(&head.key.key);
+        self.sink.take_in(&head.key.key);
         self.deletion(&head.deletion);
-        self.hash.update(&self.regular_names);
+        self.sink.take_in(&self.regular_names);
         if has_static_row {
-            self.hash.update(&self.static_names);
+            self.sink.take_in(&self.static_names);
         }
         self.truth(self.reversed);
         match &head.static_row {
@@ -78,29 +102,29 @@ impl Digester {
             Unfiltered::Row(row) => self.row(row, false),
             Unfiltered::Marker(marker) => {
                 self.values(&marker.position.values);
-                self.hash.update([marker.position.kind as u8]);
+                self.sink.take_in(&[marker.position.kind as u8]);
                 [marker.close, marker.open].iter().flatten().for_each(|deletion| self.deletion(deletion));
             }
         }
     }
 
     fn values(&mut self, values: &[Option<Bytes>]) {
-        values.iter().flatten().for_each(|value| self.hash.update(value));
+        values.iter().flatten().for_each(|value| self.sink.take_in(value));
     }
 
     fn deletion(&mut self, deletion: &DeletionTime) {
-        self.hash.update(deletion.marked_for_delete_at.to_be_bytes());
+        self.sink.take_in(&deletion.marked_for_delete_at.to_be_bytes());
     }
 
     fn truth(&mut self, truth: bool) {
-        self.hash.update([u8::from(!truth)]);
+        self.sink.take_in(&[u8::from(!truth)]);
     }
 
     fn row(&mut self, row: &Row, is_static: bool) {
-        self.hash.update([0]);
+        self.sink.take_in(&[0]);
         self.values(&row.clustering);
         let kind = if is_static { PrefixKind::StaticClustering } else { PrefixKind::Clustering };
-        self.hash.update([kind as u8]);
+        self.sink.take_in(&[kind as u8]);
         self.deletion(&row.deletion);
         // no deletion of a row is shadowable
         self.truth(false);
@@ -120,28 +144,23 @@ impl Digester {
     }
 
     fn liveness(&mut self, liveness: &Liveness) {
-        self.hash.update(liveness.timestamp.to_be_bytes());
+        self.sink.take_in(&liveness.timestamp.to_be_bytes());
         if liveness.is_expiring() {
-            self.hash.update(liveness.local_expiration_time.to_be_bytes());
-            self.hash.update(liveness.ttl.to_be_bytes());
+            self.sink.take_in(&liveness.local_expiration_time.to_be_bytes());
+            self.sink.take_in(&liveness.ttl.to_be_bytes());
         }
     }
 
     fn cell(&mut self, cell: &Cell, is_counter: bool) {
         let is_live_counter = is_counter && !cell.is_tombstone();
         let value = if is_live_counter { rows::counter::shards(&cell.value) } else { &cell.value };
-        self.hash.update(value);
-        self.hash.update(cell.timestamp.to_be_bytes());
-        self.hash.update(cell.ttl.to_be_bytes());
+        self.sink.take_in(value);
+        self.sink.take_in(&cell.timestamp.to_be_bytes());
+        self.sink.take_in(&cell.ttl.to_be_bytes());
         self.truth(is_live_counter);
         if let Some(path) = &cell.path {
-            self.hash.update(path);
+            self.sink.take_in(path);
         }
-    }
-
-    /// The digest.
-    pub fn finish(self) -> [u8; SIZE] {
-        self.hash.finalize().into()
     }
 }
 

@@ -6,7 +6,8 @@
 //! ACK             i32 n, n digests that the sender asks for, i32 m, m × (addr, endpoint state)
 //! ACK2            i32 m, m × (addr, endpoint state)
 //! SHUTDOWN        version 13: the sender's endpoint state; version 12: nothing
-//! endpoint state  i32 generation, i32 heartbeat version, i32 k, k × (i32 application state, utf value, i32 version)
+//! endpoint state  i32 generation, i32 heartbeat version, i32 k,
+//!                 k × (i32 application state, utf value, i32 version)
 //! ```
 //!
 //! `org.apache.cassandra.gms.GossipDigestSyn`, `GossipDigestAck`, `GossipDigestAck2`,
@@ -25,7 +26,7 @@ use crate::payload::whole;
 use crate::text::{put_utf, read_utf};
 use crate::version::MessagingVersion;
 
-/// What a value of gossip is about (`ApplicationState`); the discriminants are the numbers on the
+/// The subject of a value of gossip (`ApplicationState`); the discriminants are the numbers on the
 /// wire.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
@@ -120,7 +121,7 @@ pub struct VersionedValue {
     pub version: i32,
 }
 
-/// What is known, or sent, of one endpoint.
+/// The state of one endpoint as a node knows or sends it.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct EndpointState {
     /// Seconds since 1970 at which the endpoint's process started, or more.
@@ -172,7 +173,7 @@ impl EndpointState {
 /// How much of an endpoint's state the sender knows, or asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Digest {
-    /// Whose state.
+    /// The endpoint that the state is of.
     pub endpoint: SocketAddr,
     /// Its generation.
     pub generation: i32,
@@ -261,9 +262,9 @@ impl Syn {
 /// GOSSIP_DIGEST_ACK: what the sender knows better, and what it asks for.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Ack {
-    /// What the sender wants: states above these versions.
+    /// Endpoints of which the sender wants states above these versions.
     pub digests: Vec<Digest>,
-    /// What the sender knows better.
+    /// States that the sender knows better than its peer.
     pub states: States,
 }
 

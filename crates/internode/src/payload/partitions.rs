@@ -161,7 +161,8 @@ impl PartitionsWriter {
     }
 }
 
-/// The partitions in the data of an answer. Nothing is decoded ahead; values are slices of the data.
+/// The partitions in the data of an answer. Nothing is decoded ahead; values are slices of the
+/// data.
 pub struct DataStream {
     table: Arc<TableMetadata>,
     data: Bytes,

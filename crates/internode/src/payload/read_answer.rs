@@ -23,10 +23,11 @@ use rows::limits::LimitedStream;
 use rows::live::{Scanned, TombstoneLimits, counted};
 use rows::purge::PurgeStream;
 use rows::selection::{SelectedFrom, SelectedStream};
-use rows::{PartitionHead, PartitionStream, ReadError, Row, Unfiltered};
+use rows::{BuildError, PartitionHead, PartitionStream, ReadError, Row, Unfiltered};
 use schema::TableMetadata;
 
 use super::digest::Digester;
+use super::kept::{Keeper, Kept};
 use super::partitions::{PartitionForm, PartitionsWriter};
 use super::read_request::ReadRequest;
 use super::read_response::ReadResponse;
@@ -49,13 +50,18 @@ pub struct AnswerLimits {
     pub tombstones: TombstoneLimits,
     /// Most bytes of data.
     pub size_max: usize,
+    /// An answer of fewer bytes is kept as rows instead of being encoded, for the node itself. 0:
+    /// every answer is encoded.
+    pub kept_size_max: usize,
 }
 
 /// The answer of a replica.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Answer {
-    /// The encoded partitions; None: they were not wanted.
+    /// The encoded partitions; None: they were not wanted, or are kept.
     pub data: Option<Bytes>,
+    /// The partitions as rows; None: they were not wanted, or are encoded.
+    pub kept: Option<Kept>,
     /// The digest; None: it was not wanted.
     pub digest: Option<[u8; super::digest::SIZE]>,
     /// Live rows in the answer.
@@ -65,6 +71,10 @@ pub struct Answer {
     /// The most tombstones that were passed in one partition, or in the whole read if partitions
     /// are not counted for themselves.
     pub tombstones_max: u64,
+    /// Bytes that were loaded, if they were measured ([`rows::heap_size`]).
+    pub local_size: u64,
+    /// Bytes of the largest row index, if they were measured.
+    pub row_index_size: u64,
 }
 
 impl Answer {
@@ -95,6 +105,12 @@ impl From<ReadError> for AnswerError {
     }
 }
 
+impl BuildError for AnswerError {
+    fn is_blocked(&self) -> bool {
+        *self == Self::Read(ReadError::WouldBlock)
+    }
+}
+
 impl fmt::Display for AnswerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -115,12 +131,12 @@ pub fn answer_of(
 ) -> Result<Answer, AnswerError> {
     let (table, now) = (&request.table, request.now);
     let selected = SelectedStream::new(stream, table, &request.columns, SelectedFrom::Merged);
-    let purged = PurgeStream::new(selected, now, gc_before(table, now), Box::new(|_| i64::MAX));
+    let purged = PurgeStream::new(selected, now, gc_before(table, now), Box::new(|_| i64::MAX)).of_table(table);
     let mut counted = CountedStream::new(purged, table, now, limits.tombstones);
     let filtered = FilteredStream::new(&mut counted, table, &request.row_filter, now);
     let whole = request.selects_whole_partitions();
     let mut limited = LimitedStream::new(filtered, table, &request.limits, now, request.is_reversed(), whole);
-    let mut answer = write(&mut limited, request, wanted, limits.size_max)?;
+    let mut answer = write(&mut limited, request, wanted, limits)?;
     answer.rows = limited.rows();
     (answer.tombstones, answer.tombstones_max) = counted.finish();
     Ok(answer)
@@ -140,28 +156,29 @@ fn write(
     stream: &mut dyn PartitionStream,
     request: &ReadRequest,
     wanted: Wanted,
-    size_max: usize,
+    limits: &AnswerLimits,
 ) -> Result<Answer, AnswerError> {
-    let mut data = (wanted != Wanted::Digest).then(|| PartitionsWriter::new(request));
+    let size_max = limits.size_max;
+    let mut data = (wanted != Wanted::Digest).then(|| Collected::new(request, limits));
     let mut digest = (wanted != Wanted::Data).then(|| Digester::new(request));
     while let Some(head) = stream.next_partition()? {
         let mut next = stream.next_unfiltered()?;
         let form = PartitionForm::of(&head, next.as_ref());
         if let Some(data) = &mut data {
-            data.partition(&head, &form, next.is_none());
+            data.partition(&head, form, next.is_none());
         }
         if let Some(digest) = &mut digest {
             digest.partition(&head, form.has_static_row);
         }
-        while let Some(unfiltered) = &next {
+        while let Some(unfiltered) = next {
+            if let Some(digest) = &mut digest {
+                digest.unfiltered(&unfiltered);
+            }
             if let Some(data) = &mut data {
                 data.unfiltered(unfiltered);
                 if data.size() > size_max {
                     return Err(AnswerError::TooLarge { size_max });
                 }
-            }
-            if let Some(digest) = &mut digest {
-                digest.unfiltered(unfiltered);
             }
             next = stream.next_unfiltered()?;
         }
@@ -169,8 +186,69 @@ fn write(
             return Err(AnswerError::TooLarge { size_max });
         }
     }
-    let (data, digest) = (data.map(PartitionsWriter::finish), digest.map(Digester::finish));
-    Ok(Answer { data, digest, ..Answer::default() })
+    let mut answer = Answer { digest: digest.map(Digester::finish), ..Answer::default() };
+    match data.map(|data| data.form) {
+        None => {}
+        Some(Form::Kept(kept)) => answer.kept = Some(kept.finish()),
+        Some(Form::Encoded(encoded)) => answer.data = Some(encoded.finish()),
+    }
+    Ok(answer)
+}
+
+/// The partitions of an answer: kept as rows as long as they are small, else encoded.
+struct Collected<'r> {
+    request: &'r ReadRequest,
+    kept_size_max: usize,
+    form: Form,
+}
+
+enum Form {
+    Kept(Keeper),
+    Encoded(PartitionsWriter),
+}
+
+impl<'r> Collected<'r> {
+    fn new(request: &'r ReadRequest, limits: &AnswerLimits) -> Self {
+        let kept_size_max = limits.kept_size_max;
+        let form = match kept_size_max {
+            0 => Form::Encoded(PartitionsWriter::new(request)),
+            _ => Form::Kept(Keeper::default()),
+        };
+        Self { request, kept_size_max, form }
+    }
+
+    fn size(&self) -> usize {
+        match &self.form {
+            Form::Kept(kept) => kept.size,
+            Form::Encoded(encoded) => encoded.size(),
+        }
+    }
+
+    fn partition(&mut self, head: &PartitionHead, form: PartitionForm, is_empty: bool) {
+        // before the partition: it is not known yet what it has
+        self.encode_what_is_large();
+        match &mut self.form {
+            Form::Kept(kept) => kept.partition(head, form),
+            Form::Encoded(encoded) => encoded.partition(head, &form, is_empty),
+        }
+    }
+
+    fn unfiltered(&mut self, unfiltered: Unfiltered) {
+        match &mut self.form {
+            Form::Kept(kept) => kept.unfiltered(unfiltered),
+            Form::Encoded(encoded) => encoded.unfiltered(&unfiltered),
+        }
+        self.encode_what_is_large();
+    }
+
+    fn encode_what_is_large(&mut self) {
+        let Form::Kept(kept) = &self.form else { return };
+        if kept.size > self.kept_size_max {
+            let mut encoded = PartitionsWriter::new(self.request);
+            kept.write_to(&mut encoded);
+            self.form = Form::Encoded(encoded);
+        }
+    }
 }
 
 /// A stream without empty partitions that counts its tombstones.
@@ -215,7 +293,7 @@ impl<S: PartitionStream> CountedStream<S> {
     }
 
     fn count_row(&mut self, row: &Row) -> Result<(), ReadError> {
-        let (is_live, tombstones) = counted(row, self.now);
+        let (is_live, tombstones) = counted(row, &self.table, self.now);
         if let (true, Some(scanned)) = (is_live, &mut self.scanned) {
             scanned.live_rows += 1;
         }

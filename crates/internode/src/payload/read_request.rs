@@ -92,9 +92,9 @@ pub enum Partitions {
 }
 
 impl ReadRequest {
-    /// The request that asks a peer for what `command` reads, with data as the answer. The command's
-    /// limits are asked for; its indexes are not: the caller sets `index` and `row_filter`, without
-    /// which every row is given.
+    /// The request that asks a peer for what `command` reads, with data as the answer. The
+    /// command's limits are asked for; its indexes are not: the caller sets `index` and
+    /// `row_filter`, without which every row is given.
     pub fn of(command: &ReadCommand) -> Self {
         let limit = |limit: u32| limit.min(rows::limits::NO_LIMIT);
         Self {
@@ -174,10 +174,10 @@ impl ReadRequest {
         }
     }
 
-    /// The search in the index that the coordinator named. Empty: there is no such index here, or no
-    /// condition that it answers; the table itself is read and filtered.
+    /// The searches for the index that the coordinator named. Empty: there is no such index here,
+    /// or no condition that it answers; the table itself is read and filtered.
     fn searches(&self) -> Vec<IndexSearch> {
-        self.index.and_then(|index| filter::search(&self.table, &index, &self.row_filter)).into_iter().collect()
+        self.index.map_or_else(Vec::new, |index| filter::searches(&self.table, &index, &self.row_filter))
     }
 
     /// The payload.

@@ -1,7 +1,7 @@
 //! READ_RSP and RANGE_RSP: what a replica has found.
 //!
 //! ```text
-//! vbytes digest                  16 bytes: the answer is a digest, and nothing follows; empty: data
+//! vbytes digest                  16 bytes: the answer is a digest, nothing follows; empty: data
 //! vbytes digest of repaired data empty: it is not tracked
 //! bool   that digest is conclusive
 //! vbytes data                    see `partitions`

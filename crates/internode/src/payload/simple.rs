@@ -46,7 +46,7 @@ impl Truncation {
 /// TRUNCATE_RSP: the table, and whether its data is gone.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Truncated {
-    /// What was asked.
+    /// The truncation that was asked for.
     pub of: Truncation,
     /// Whether it was done.
     pub success: bool,

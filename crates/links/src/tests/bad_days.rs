@@ -135,8 +135,8 @@ fn a_link_that_hangs_is_closed_and_opened_anew() {
     assert_eq!(got.lock().unwrap().last().map(|(_, _, id)| *id), Some(90));
 }
 
-/// A peer that is taken for dead loses its connections and what waits for it; the next message opens
-/// a new one.
+/// A peer that is taken for dead loses its connections and what waits for it; the next message
+/// opens a new one.
 #[test]
 fn the_links_of_a_dead_peer_are_reset() {
     let world = World::new(34, 2);
@@ -155,8 +155,8 @@ fn the_links_of_a_dead_peer_are_reset() {
     assert_eq!(got.lock().unwrap().iter().map(|(_, _, id)| *id).collect::<Vec<_>>(), [1, 2]);
 }
 
-/// Strangers that each send most of a large message and then nothing cannot take more memory than is
-/// kept for all: the links beyond it are closed, and when the others end a large message comes
+/// Strangers that each send most of a large message and then nothing cannot take more memory than
+/// is kept for all: the links beyond it are closed, and when the others end a large message comes
 /// through again.
 #[test]
 fn unfinished_messages_take_no_more_than_is_kept_for_them() {

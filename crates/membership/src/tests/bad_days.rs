@@ -110,7 +110,7 @@ fn all_nodes_start_at_once() {
 struct Named(Arc<Mutex<SocketAddr>>);
 
 impl Follower for Named {
-    fn ring_changed(&self, _gossip: &Gossip, _event: &Event) {}
+    fn ring_changed(&self, _gossip: &Gossip, _events: &[Event]) {}
 
     fn schema_version(&self) -> [u8; 16] {
         [0; 16]

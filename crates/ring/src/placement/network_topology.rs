@@ -12,10 +12,18 @@
 
 use std::collections::BTreeMap;
 
-use super::{Natural, Tokens};
+use super::Natural;
 use crate::endpoint::{Endpoint, EndpointId};
 
+/// The strategy among some members: data centres and racks are counted once for all ranges.
+pub(super) struct NetworkTopology<'a> {
+    endpoints: &'a [Endpoint],
+    /// Empty data centres, each of which a walk fills.
+    centers: Vec<Filling<'a>>,
+}
+
 /// A data centre that is being filled.
+#[derive(Clone)]
 struct Filling<'a> {
     name: &'a str,
     /// Replicas still to be found.
@@ -28,8 +36,8 @@ struct Filling<'a> {
 
 impl<'a> Filling<'a> {
     /// None: the data centre has no endpoint.
-    fn new(name: &'a str, factor: u32, owners: &[EndpointId], endpoints: &'a [Endpoint]) -> Option<Self> {
-        let here = owners.iter().map(|id| &endpoints[id.index()]).filter(|endpoint| endpoint.data_center == name);
+    fn new(name: &'a str, factor: u32, members: &[EndpointId], endpoints: &'a [Endpoint]) -> Option<Self> {
+        let here = members.iter().map(|id| &endpoints[id.index()]).filter(|endpoint| endpoint.data_center == name);
         let (mut nodes, mut racks) = (0u32, Vec::new());
         for endpoint in here {
             nodes += 1;
@@ -58,31 +66,31 @@ impl<'a> Filling<'a> {
     }
 }
 
-/// The replicas of a range. `walk` gives the owners of tokens from the range on.
-pub(super) fn natural<'a>(
-    walk: impl Iterator<Item = EndpointId>,
-    endpoints: &'a [Endpoint],
-    tokens: &Tokens,
-    factors: &'a BTreeMap<String, u32>,
-) -> Natural {
-    let mut owners: Vec<EndpointId> = tokens.iter().map(|(_, owner)| *owner).collect();
-    owners.sort_unstable();
-    owners.dedup();
-    let mut centers: Vec<Filling<'a>> =
-        factors.iter().filter_map(|(name, factor)| Filling::new(name, *factor, &owners, endpoints)).collect();
-    let mut natural = Natural::new();
-    for id in walk {
-        if centers.iter().all(|center| center.left == 0) {
-            break;
-        }
-        let endpoint = &endpoints[id.index()];
-        let center = centers.iter_mut().find(|center| center.name == endpoint.data_center);
-        if let Some(center) = center
-            && !natural.contains(&id)
-            && center.takes(endpoint)
-        {
-            natural.push(id);
-        }
+impl<'a> NetworkTopology<'a> {
+    /// `members` are the endpoints that count for data centres and racks.
+    pub fn new(endpoints: &'a [Endpoint], members: &[EndpointId], factors: &'a BTreeMap<String, u32>) -> Self {
+        let centers =
+            factors.iter().filter_map(|(name, factor)| Filling::new(name, *factor, members, endpoints)).collect();
+        Self { endpoints, centers }
     }
-    natural
+
+    /// The replicas of a range. `walk` gives the owners of tokens from the range on.
+    pub fn natural(&self, walk: impl Iterator<Item = EndpointId>) -> Natural {
+        let mut centers = self.centers.clone();
+        let mut natural = Natural::new();
+        for id in walk {
+            if centers.iter().all(|center| center.left == 0) {
+                break;
+            }
+            let endpoint = &self.endpoints[id.index()];
+            let center = centers.iter_mut().find(|center| center.name == endpoint.data_center);
+            if let Some(center) = center
+                && !natural.contains(&id)
+                && center.takes(endpoint)
+            {
+                natural.push(id);
+            }
+        }
+        natural
+    }
 }

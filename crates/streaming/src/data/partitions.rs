@@ -21,7 +21,8 @@ const WINDOW_LENGTH_MAX: usize = 1 << 31;
 
 /// Gives the bytes of the sections in order, however they are cut.
 pub trait Source: Send {
-    /// The next bytes, waiting for them if need be; None: the sections have ended.
+    /// The next bytes, waiting for them if need be; None: the sections have ended. A source that
+    /// does not wait says [`ReadError::WouldBlock`]: the call of the stream can be made again then.
     fn next(&mut self) -> Result<Option<Bytes>, ReadError>;
 }
 
@@ -42,6 +43,11 @@ impl<S: Source> ReceivedPartitions<S> {
     /// A stream of what `source` gives. `header` is the sender's, resolved for the table.
     pub fn new(source: S, table: Arc<TableMetadata>, header: Header) -> Self {
         Self { source, table, header, window: Bytes::new(), passed: 0, last: None, is_in_partition: false }
+    }
+
+    /// Where the bytes come from.
+    pub fn source(&mut self) -> &mut S {
+        &mut self.source
     }
 
     /// Bytes that were decoded.
@@ -67,13 +73,18 @@ impl<S: Source> ReceivedPartitions<S> {
         let mut joined = Vec::with_capacity(target.max(self.window.len() + first.len()));
         joined.extend_from_slice(&self.window);
         joined.extend_from_slice(&first);
-        while joined.len() < target
-            && let Some(more) = self.source.next()?
-        {
-            joined.extend_from_slice(&more);
-        }
+        let ended = loop {
+            match self.source.next() {
+                Ok(Some(more)) => joined.extend_from_slice(&more),
+                Ok(None) | Err(ReadError::WouldBlock) => break Ok(true),
+                Err(error) => break Err(error),
+            }
+            if joined.len() >= target {
+                break Ok(true);
+            }
+        };
         self.window = joined.into();
-        Ok(true)
+        ended
     }
 
     /// Decodes what comes next and moves behind it.
@@ -94,24 +105,25 @@ impl<S: Source> ReceivedPartitions<S> {
                         return Err(self.malformed("the sections end in the middle of a partition"));
                     }
                 }
-                Err(CodecError::Invalid(what)) => return Err(self.malformed(what)),
+                Err(CodecError::Invalid(what) | CodecError::UnknownColumn(what)) => return Err(self.malformed(what)),
             }
         }
     }
 
     fn head(&mut self) -> Result<PartitionHead, ReadError> {
-        let (key, deletion) = self.decode(|window, header| {
+        // all at once: behind a source that does not wait the head is decoded again from its start
+        let (key, deletion, static_row) = self.decode(|window, header| {
             let mut cursor = Cursor::new(window);
             let key = window.slice_ref(cursor.short_bytes()?);
             let deletion = get_deletion_time(&mut cursor, header.deletion_times)?;
-            Ok(((key, deletion), cursor.position()))
+            let start = cursor.position();
+            if header.statics.is_empty() {
+                return Ok(((key, deletion, None), start));
+            }
+            let (row, end) = decode_static_row(window, start, header, true)?;
+            Ok(((key, deletion, Some(row)), end))
         })?;
-        let static_row = if self.header.statics.is_empty() {
-            None
-        } else {
-            let row = self.decode(|window, header| decode_static_row(window, 0, header, true))?;
-            Some(self.received(row)).filter(|row| !row.is_empty())
-        };
+        let static_row = static_row.map(|row| self.received(row)).filter(|row| !row.is_empty());
         let key = self.table.decorate(key);
         if self.last.as_ref().is_some_and(|last| *last >= key) {
             return Err(self.malformed(format!("the partition of key {:02x?} is out of order", &key.key[..])));

@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::message::init::Operation;
 
+const LIMITS: Limits = Limits { keep_alive_ms: 300_000, silence_max_ms: 12 * 3_600_000 };
+
 /// A generator of numbers (xorshift), so that a seed is a run.
 struct Random(u64);
 
@@ -88,7 +90,7 @@ impl Run {
     fn new(seed: u64, troubles: Troubles) -> Self {
         let mut random = Random::new(seed);
         let offers = [drawn_offers(&mut random), drawn_offers(&mut random)];
-        let (initiator, effects) = Session::initiate(init(), Vec::new(), offers[0].clone(), 0);
+        let (initiator, effects) = Session::initiate(init(), Vec::new(), offers[0].clone(), LIMITS, 0);
         let mut run = Self {
             random,
             now: 0,
@@ -142,7 +144,7 @@ impl Run {
         for effect in effects {
             let later = self.now + self.random.below(50);
             match effect {
-                Effect::Send(Message::Init(init)) => self.sessions[1] = Some(Session::follow(&init, self.now)),
+                Effect::Send(Message::Init(init)) => self.sessions[1] = Some(Session::follow(&init, LIMITS, self.now)),
                 Effect::Send(message) => self.send(side, message),
                 Effect::Collect(_) => {
                     let offers = self.offers[side].clone();
@@ -224,7 +226,7 @@ impl Run {
         // a side that nothing tells of the other's end waits for its clock
         for side in 0..2 {
             if let Some(session) = &mut self.sessions[side] {
-                let effects = session.on(Event::Tick, self.now + SILENCE_MAX_MS);
+                let effects = session.on(Event::Tick, self.now + LIMITS.silence_max_ms);
                 self.carry_out(side, effects);
             }
         }
@@ -278,24 +280,24 @@ fn with_troubles_both_sides_end_and_agree() {
 /// The clock that ends a silent session is the only thing that ends it.
 #[test]
 fn silence_ends_a_session_and_anything_else_puts_that_off() {
-    let (mut session, _) = Session::initiate(init(), Vec::new(), Vec::new(), 0);
+    let (mut session, _) = Session::initiate(init(), Vec::new(), Vec::new(), LIMITS, 0);
     let keep_alive = vec![Effect::Send(Message::KeepAlive)];
-    assert_eq!(session.on(Event::Tick, KEEP_ALIVE_MS - 1), []);
-    assert_eq!(session.on(Event::Tick, KEEP_ALIVE_MS), keep_alive);
+    assert_eq!(session.on(Event::Tick, LIMITS.keep_alive_ms - 1), []);
+    assert_eq!(session.on(Event::Tick, LIMITS.keep_alive_ms), keep_alive);
     assert_eq!(session.on(Event::Progress, 1000), []);
-    assert_eq!(session.on(Event::Tick, SILENCE_MAX_MS), keep_alive);
-    let ended = session.on(Event::Tick, SILENCE_MAX_MS + 1000);
+    assert_eq!(session.on(Event::Tick, LIMITS.silence_max_ms), keep_alive);
+    let ended = session.on(Event::Tick, LIMITS.silence_max_ms + 1000);
     assert!(matches!(&ended[..], [Effect::Send(Message::SessionFailed), Effect::Close, Effect::Finished(Err(_))]));
-    assert_eq!(session.on(Event::Tick, 2 * SILENCE_MAX_MS), []);
+    assert_eq!(session.on(Event::Tick, 2 * LIMITS.silence_max_ms), []);
 }
 
 #[test]
 fn a_preview_ends_behind_the_summaries() {
     let init = StreamInit { preview: Preview::All, ..init() };
     let offer = Offer { table: table(1), files: vec![(7, 100), (1, 5)] };
-    let (mut initiator, effects) = Session::initiate(init.clone(), Vec::new(), vec![offer.clone()], 0);
+    let (mut initiator, effects) = Session::initiate(init.clone(), Vec::new(), vec![offer.clone()], LIMITS, 0);
     let [Effect::Send(Message::Init(_)), Effect::Send(syn)] = &effects[..] else { panic!("{effects:?}") };
-    let mut follower = Session::follow(&init, 0);
+    let mut follower = Session::follow(&init, LIMITS, 0);
     assert_eq!(follower.on(Event::Message(syn.clone()), 0), [Effect::Collect(Vec::new())]);
     let summary = Summary { table: table(1), files: 8, bytes: 105 };
     let answer = Message::PrepareSynAck(vec![summary]);
@@ -319,7 +321,7 @@ fn messages_out_of_turn_fail_the_session() {
         vec![two],
         vec![syn(), unknown],
     ] {
-        let mut follower = Session::follow(&init(), 0);
+        let mut follower = Session::follow(&init(), LIMITS, 0);
         let effects: Vec<_> =
             messages.iter().flat_map(|message| follower.on(Event::Message(message.clone()), 0)).collect();
         assert!(matches!(effects.last(), Some(Effect::Finished(Err(_)))), "{messages:?}: {effects:?}");
@@ -329,7 +331,7 @@ fn messages_out_of_turn_fail_the_session() {
 
 #[test]
 fn files_that_were_not_announced_are_not_admitted() {
-    let mut follower = Session::follow(&init(), 0);
+    let mut follower = Session::follow(&init(), LIMITS, 0);
     let summaries = vec![Summary { table: table(1), files: 8, bytes: 1 }];
     follower.on(Event::Message(Message::PrepareSyn(PrepareSyn { requests: Vec::new(), summaries })), 0);
     let file = |number, sequence, files| Arrived { id: Received { table: table(number), sequence }, files };

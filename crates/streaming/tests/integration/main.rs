@@ -7,8 +7,8 @@
 
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, missing_docs)] // reads its captures, as any test may
 
-mod captures;
 mod lines;
+mod links;
 mod sessions;
 
 use std::collections::VecDeque;
@@ -16,8 +16,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use captures::{Side, sides, tables, text};
 use env::sim::{DATA, Sim};
+use links::{Side, sides, tables, text};
 use rows::{ReadContext, ReadError, ReadMode};
 use schema::TableMetadata;
 use sstable::{Component, Descriptor, NoCache, SSTable, SSTableId};

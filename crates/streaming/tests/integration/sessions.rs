@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use schema::TableId;
 use streaming::message::init::Preview;
+use streaming::session::Limits;
 use streaming::{Arrived, Effect, Event, Message, Offer, Received, Session, StreamInit, Summary};
 
-use super::captures::sides;
+use super::links::sides;
 use super::read;
 
 /// The messages of both sides of a control link.
@@ -84,7 +85,7 @@ fn our_follower_says_what_cassandras_said() {
         let theirs = offers(&theirs, &received(&control.follower));
         let ours = offers(&ours, &received(&control.initiator));
         let (mut sent, mut end) = (Vec::new(), None);
-        let mut session = Session::follow(&control.init, 0);
+        let mut session = Session::follow(&control.init, Limits::default(), 0);
         let mut of_initiator = control.initiator.iter().cloned();
         play(&mut session, Event::Message(of_initiator.next().unwrap()), &mut sent, &mut end);
         play(&mut session, Event::Collected(ours), &mut sent, &mut end);
@@ -108,7 +109,8 @@ fn our_initiator_says_what_cassandras_said() {
         let ours = offers(&ours, &received(&control.follower));
         let theirs = offers(&theirs, &received(&control.initiator));
         let Some(Message::PrepareSyn(syn)) = control.initiator.first() else { panic!("{}", control.file) };
-        let (mut session, effects) = Session::initiate(control.init.clone(), syn.requests.clone(), ours, 0);
+        let (mut session, effects) =
+            Session::initiate(control.init.clone(), syn.requests.clone(), ours, Limits::default(), 0);
         let begun = [Message::Init(control.init.clone()), Message::PrepareSyn(syn.clone())];
         assert_eq!(effects, begun.clone().map(Effect::Send), "{}", control.file);
         let (mut sent, mut end) = (vec![begun[1].clone()], None);

@@ -22,28 +22,16 @@ use types::Token;
 use super::electorate::bounded_count;
 use super::{Ballot, read_ballot};
 use crate::error::InternodeError;
-use crate::integers::{put_uvint32, read_count};
+use crate::integers::put_uvint32;
 use crate::payload::gossip::EndpointState;
+use crate::payload::token_ranges::{put_ranges, put_token, read_ranges, read_token};
 use crate::payload::whole;
 use crate::text::{put_utf, read_utf};
 
-const TOKEN_SIZE: i32 = 8;
-/// Flags of a range of tokens without its start and with its end.
-const TOKEN_RANGE: u8 = 5;
-/// Bytes of a range.
-const RANGE_SIZE: usize = 1 + 2 * (4 + TOKEN_SIZE as usize);
-/// Bytes of an entry of a history.
-const ENTRY_SIZE: usize = 4 + TOKEN_SIZE as usize + 16;
+/// Bytes of an entry of a history: a token and a ballot.
+const ENTRY_SIZE: usize = 4 + 8 + 16;
 
-/// The tokens after `start` up to and with `end`. An end that is not after the start: over the end
-/// of the ring.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Tokens {
-    /// The start, which is not part of the range.
-    pub start: Token,
-    /// The end, which is.
-    pub end: Token,
-}
+pub use crate::payload::token_ranges::Tokens;
 
 /// Up to which ballot everything is completed, by tokens.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -60,7 +48,7 @@ pub struct History {
 pub struct StartPrepare {
     /// The table.
     pub table: TableId,
-    /// What the sender tells of itself: a repair that a change of the ring needs must not run
+    /// The sender's own state in gossip: a repair that a change of the ring needs must not run
     /// before its replicas know of the change.
     pub state: EndpointState,
     /// The ranges.
@@ -231,37 +219,4 @@ fn read_uuid(cursor: &mut Cursor<'_>) -> Result<[u8; 16], InternodeError> {
 
 fn read_table(cursor: &mut Cursor<'_>) -> Result<TableId, InternodeError> {
     read_uuid(cursor).map(TableId)
-}
-
-fn put_token(out: &mut Vec<u8>, token: Token) {
-    stdx::put_i32(out, TOKEN_SIZE);
-    out.extend_from_slice(&token.0.to_be_bytes());
-}
-
-fn read_token(cursor: &mut Cursor<'_>) -> Result<Token, InternodeError> {
-    match cursor.i32()? {
-        TOKEN_SIZE => Ok(Token(cursor.i64()?)),
-        size => Err(InternodeError::Value { part: "the size of a token", found: i64::from(size) }),
-    }
-}
-
-fn put_ranges(out: &mut Vec<u8>, ranges: &[Tokens]) {
-    stdx::put_i32(out, i32::try_from(ranges.len()).expect("a ring has fewer ranges"));
-    for range in ranges {
-        out.push(TOKEN_RANGE);
-        put_token(out, range.start);
-        put_token(out, range.end);
-    }
-}
-
-fn read_ranges(cursor: &mut Cursor<'_>) -> Result<Vec<Tokens>, InternodeError> {
-    let count = read_count(cursor, RANGE_SIZE, "the number of ranges of a Paxos repair")?;
-    let mut ranges = Vec::with_capacity(count);
-    for _ in 0..count {
-        match cursor.u8()? {
-            TOKEN_RANGE => ranges.push(Tokens { start: read_token(cursor)?, end: read_token(cursor)? }),
-            flags => return Err(InternodeError::Value { part: "the flags of a range", found: i64::from(flags) }),
-        }
-    }
-    Ok(ranges)
 }

@@ -44,6 +44,18 @@ impl Commit {
         self.ballot.is_after(&other.ballot)
     }
 
+    /// Whether one of the two is the other, proposed again with a later ballot. Paxos v2 leaves the
+    /// change as it was then, so both make the same one. Never true of changes of nothing.
+    ///
+    /// Cassandra compares the earliest timestamps of the changes; equal changes have the same.
+    pub fn is_reproposal_of(&self, other: &Self) -> bool {
+        let (one, two) = (&self.update, &other.update);
+        !one.is_empty()
+            && one.table.id == two.table.id
+            && (&one.key, &one.deletion, &one.static_row) == (&two.key, &two.deletion, &two.static_row)
+            && (&one.rows, &one.range_deletions) == (&two.rows, &two.range_deletions)
+    }
+
     /// The change as a write.
     pub fn mutation(&self) -> Mutation {
         Mutation::of(self.update.clone())

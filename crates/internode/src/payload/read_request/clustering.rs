@@ -6,9 +6,9 @@
 //! bound: u8 kind, u16 number of values, the values as in a clustering
 //! ```
 //!
-//! Bounds and rows are in clustering order, also if the read is reversed. No slices: only the static
-//! row is wanted. A table without clustering columns has rows by name, with one empty clustering.
-//! Agrees with `org.apache.cassandra.db.filter.ClusteringIndexFilter`.
+//! Bounds and rows are in clustering order, also if the read is reversed. No slices: only the
+//! static row is wanted. A table without clustering columns has rows by name, with one empty
+//! clustering. Agrees with `org.apache.cassandra.db.filter.ClusteringIndexFilter`.
 
 use rows::{Bound, ClusteringPrefix, ClusteringValues, PrefixKind, ReadCommand, Slice, Slices};
 use schema::{ClusteringComparator, TableMetadata};
@@ -40,8 +40,8 @@ pub enum Rows {
 }
 
 impl ClusteringFilter {
-    /// Slices that are rows are asked for by name, as Cassandra's coordinators do: replicas read them
-    /// in another way, and so may have another digest.
+    /// Slices that are rows are asked for by name, as Cassandra's coordinators do: replicas read
+    /// them in another way, and so may have another digest.
     pub(super) fn of(command: &ReadCommand) -> Self {
         let names = match command.table.clustering.is_empty() && command.slices.is_all() {
             true => Some(vec![ClusteringValues::new()]),

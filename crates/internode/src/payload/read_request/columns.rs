@@ -103,10 +103,9 @@ fn read_list(
     kind: ColumnKind,
 ) -> Result<Vec<ColumnId>, InternodeError> {
     let count = read_length(cursor, "the number of columns")?;
-    if count > table.statics.len() + table.regulars.len() + table.dropped.len() {
-        return super::bad("the number of columns", i64::try_from(count).unwrap_or(i64::MAX));
-    }
-    let mut ids = Vec::with_capacity(count);
+    // where more columns are named than there are, one of the names is unknown
+    let known = table.statics.len() + table.regulars.len() + table.dropped.len();
+    let mut ids = Vec::with_capacity(count.min(known));
     for _ in 0..count {
         ids.push(column_of(table, cursor.vbytes()?, Some(kind))?);
     }

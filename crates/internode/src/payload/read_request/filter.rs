@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rows::filter::Operator;
-use rows::{Expression, IndexSearch, RowFilter};
+use rows::{Expression, IndexSearch, RowFilter, SearchOperator};
 use schema::index::definition::{IndexDefinition, IndexOperator, IndexPart};
 use schema::{TableId, TableMetadata};
 use stdx::{put_i32, put_short_bytes, put_uvint};
@@ -98,8 +98,31 @@ fn read_expression(reader: &mut Reader<'_>, table: &TableMetadata) -> Result<Exp
 pub(super) fn search(table: &TableMetadata, id: &[u8; 16], filter: &RowFilter) -> Option<IndexSearch> {
     let index = table.indexes.values().find(|index| id_of(&index.name) == *id)?;
     let definition = IndexDefinition::of(table, index, false)?;
-    let value = filter.expressions.iter().find_map(|expression| value_of(&definition, expression))?;
-    Some(IndexSearch { name: Arc::from(index.name.as_str()), value })
+    searches_in(&definition, filter).next()
+}
+
+/// All searches that a replica makes for the conditions of a request in which an index is named: of
+/// a storage-attached index also those in the other attached indexes of the table, as Cassandra's
+/// replicas do.
+pub(super) fn searches(table: &TableMetadata, id: &[u8; 16], filter: &RowFilter) -> Vec<IndexSearch> {
+    let Some(first) = search(table, id, filter) else { return Vec::new() };
+    let definitions = table.indexes.values().filter_map(|index| IndexDefinition::of(table, index, false));
+    let (attached, _): (Vec<_>, Vec<_>) = definitions.partition(IndexDefinition::is_attached);
+    if !attached.iter().any(|definition| definition.name == first.name) {
+        return vec![first];
+    }
+    attached.iter().flat_map(|definition| searches_in(definition, filter).collect::<Vec<_>>()).collect()
+}
+
+/// The searches in one index.
+fn searches_in<'a>(
+    definition: &'a IndexDefinition,
+    filter: &'a RowFilter,
+) -> impl Iterator<Item = IndexSearch> + use<'a> {
+    filter.expressions.iter().filter_map(|expression| {
+        let (operator, value) = value_of(definition, expression)?;
+        Some(IndexSearch { name: Arc::clone(&definition.name), operator, value })
+    })
 }
 
 /// The id of an index in messages, if the index answers one of the conditions.
@@ -114,22 +137,26 @@ pub fn id_of(name: &str) -> [u8; 16] {
 }
 
 /// The value to search an index for, if it answers a condition.
-fn value_of(definition: &IndexDefinition, expression: &Expression) -> Option<Bytes> {
+fn value_of(definition: &IndexDefinition, expression: &Expression) -> Option<(SearchOperator, Bytes)> {
     if expression.column() != Some(definition.column.id) {
         return None;
     }
     match expression {
         Expression::Simple { operator, value, .. } => {
-            let operator = match operator {
-                Operator::Eq if definition.part != IndexPart::Entries => IndexOperator::Eq,
-                Operator::Contains => IndexOperator::Contains,
-                Operator::ContainsKey => IndexOperator::ContainsKey,
+            let (operator, search) = match operator {
+                Operator::Eq if definition.part != IndexPart::Entries => (IndexOperator::Eq, SearchOperator::Eq),
+                Operator::Contains => (IndexOperator::Contains, SearchOperator::Eq),
+                Operator::ContainsKey => (IndexOperator::ContainsKey, SearchOperator::Eq),
+                Operator::Gt => (IndexOperator::Range, SearchOperator::Gt),
+                Operator::Gte => (IndexOperator::Range, SearchOperator::Gte),
+                Operator::Lt => (IndexOperator::Range, SearchOperator::Lt),
+                Operator::Lte => (IndexOperator::Range, SearchOperator::Lte),
                 _ => return None,
             };
-            definition.supports(operator).then(|| value.clone())
+            definition.supports(operator).then(|| (search, value.clone()))
         }
         Expression::MapEquality { key, value, .. } if definition.part == IndexPart::Entries => {
-            types::composite::compose(&[key, value]).ok().map(Bytes::from)
+            types::composite::compose(&[key, value]).ok().map(|value| (SearchOperator::Eq, Bytes::from(value)))
         }
         Expression::MapEquality { .. } | Expression::Custom { .. } => None,
     }

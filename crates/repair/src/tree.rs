@@ -1,0 +1,195 @@
+//! A Merkle tree over one range of tokens.
+//!
+//! Each leaf stands for a part of the range and holds the XOR of the hashes of its partitions; an
+//! inner node holds the XOR of its children. A range is split at its midpoint, so the shape follows
+//! from the range and the depth, and two replicas have trees of one shape unless they chose
+//! different depths. Trees of different depths are compared down to the shallower one.
+//!
+//! Nodes stand in one list, each before its left child and that before the right one:
+//! 36 bytes a node. Agrees with `org.apache.cassandra.utils.MerkleTree` and the midpoints of
+//! `Murmur3Partitioner`.
+
+mod form;
+
+use internode::payload::token_ranges::Tokens;
+use types::Token;
+
+/// Bytes of a hash.
+pub const HASH_SIZE: usize = 32;
+
+/// The hash of a partition, or the XOR of several.
+pub type Hash = [u8; HASH_SIZE];
+
+/// Trees are not deeper than this, whatever their size says.
+pub const DEPTH_MAX: u32 = 126;
+
+/// Most leaves of a tree that is built here: 2^20, as Cassandra's default
+/// `repair_session_max_tree_depth`.
+pub const LEAVES_MAX: u64 = 1 << 20;
+
+/// A node of a tree.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Node {
+    hash: Hash,
+    /// The position of the right child; the left child follows the node. 0: a leaf.
+    right: u32,
+}
+
+const EMPTY: Node = Node { hash: [0; HASH_SIZE], right: 0 };
+
+/// A tree over one range.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MerkleTree {
+    range: Tokens,
+    /// The number of leaves that whoever built it allowed: a power of two.
+    size_max: u64,
+    nodes: Vec<Node>,
+}
+
+/// How much of two subtrees differs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Differs {
+    Nowhere,
+    /// In parts that are in the list of differences already.
+    InParts,
+    Everywhere,
+}
+
+/// The middle of a range. Equal to one of its ends if the range cannot be split.
+pub fn midpoint(range: Tokens) -> Token {
+    let (start, end) = (i128::from(range.start.0), i128::from(range.end.0));
+    let (least, greatest) = (i128::from(i64::MIN), i128::from(i64::MAX));
+    let middle = match start < end {
+        true => (start + end) >> 1,
+        false => match (greatest - least + start + end) >> 1 {
+            past if past > greatest => least + past - greatest,
+            middle => middle,
+        },
+    };
+    Token(i64::try_from(middle).expect("a midpoint lies in the ring"))
+}
+
+/// Both halves of a range; None: it cannot be split.
+fn halves(range: Tokens) -> Option<[Tokens; 2]> {
+    let middle = midpoint(range);
+    let splits = middle != range.start && middle != range.end;
+    splits.then_some([Tokens { end: middle, ..range }, Tokens { start: middle, ..range }])
+}
+
+/// Whether a token lies in a range.
+pub fn contains(range: Tokens, token: Token) -> bool {
+    match range.start < range.end {
+        true => range.start < token && token <= range.end,
+        false => range.start < token || token <= range.end,
+    }
+}
+
+impl MerkleTree {
+    /// An empty tree with at most `size_max` leaves.
+    ///
+    /// # Panics
+    /// When it is to have more leaves than [`LEAVES_MAX`].
+    pub fn new(range: Tokens, size_max: u64) -> Self {
+        assert!((1..=LEAVES_MAX).contains(&size_max), "a tree has a bounded number of leaves");
+        let mut nodes = Vec::with_capacity(2 * size_max as usize);
+        grow(&mut nodes, range, size_max.ilog2());
+        Self { range, size_max, nodes }
+    }
+
+    /// The range.
+    pub fn range(&self) -> Tokens {
+        self.range
+    }
+
+    /// The number of leaves.
+    pub fn leaves(&self) -> usize {
+        self.nodes.len().div_ceil(2)
+    }
+
+    /// Takes in the hash of a partition.
+    pub fn add(&mut self, token: Token, hash: &Hash) {
+        debug_assert!(contains(self.range, token), "a partition is in the range of its tree");
+        let (mut at, mut range) = (0, self.range);
+        loop {
+            let node = &mut self.nodes[at];
+            // an inner node is the XOR of all that is below
+            xor(&mut node.hash, hash);
+            let right = node.right as usize;
+            let Some([left, behind]) = halves(range).filter(|_| right != 0) else { return };
+            (at, range) = if contains(left, token) { (at + 1, left) } else { (right, behind) };
+        }
+    }
+
+    /// The leaves: each with its range and its hash.
+    pub fn parts(&self) -> Vec<(Tokens, Hash)> {
+        let mut parts = Vec::with_capacity(self.leaves());
+        self.visit(0, self.range, &mut |range, node| {
+            if node.right == 0 {
+                parts.push((range, node.hash));
+            }
+        });
+        parts
+    }
+
+    fn visit(&self, at: usize, range: Tokens, see: &mut impl FnMut(Tokens, &Node)) {
+        let node = &self.nodes[at];
+        see(range, node);
+        if let Some([left, right]) = halves(range).filter(|_| node.right != 0) {
+            self.visit(at + 1, left, see);
+            self.visit(node.right as usize, right, see);
+        }
+    }
+
+    /// The parts of the range in which two trees differ, appended to `differences`. Parts that
+    /// differ as a whole are given as a whole.
+    ///
+    /// # Panics
+    /// When the trees are of different ranges.
+    pub fn difference(&self, other: &Self, differences: &mut Vec<Tokens>) {
+        assert_eq!(self.range, other.range, "trees of one range are compared");
+        if self.differs(0, other, 0, self.range, differences) == Differs::Everywhere {
+            differences.push(self.range);
+        }
+    }
+
+    /// Compares two subtrees of one range.
+    fn differs(&self, at: usize, other: &Self, there: usize, range: Tokens, into: &mut Vec<Tokens>) -> Differs {
+        let (own, theirs) = (&self.nodes[at], &other.nodes[there]);
+        if own.hash == theirs.hash {
+            return Differs::Nowhere;
+        }
+        let is_leaf = own.right == 0 || theirs.right == 0;
+        let Some([left, right]) = halves(range).filter(|_| !is_leaf) else { return Differs::Everywhere };
+        let in_left = self.differs(at + 1, other, there + 1, left, into);
+        let in_right = self.differs(own.right as usize, other, theirs.right as usize, right, into);
+        match (in_left, in_right) {
+            (Differs::Everywhere, Differs::Everywhere) => return Differs::Everywhere,
+            (Differs::Everywhere, _) => into.push(left),
+            (_, Differs::Everywhere) => into.push(right),
+            _ => {}
+        }
+        Differs::InParts
+    }
+}
+
+fn xor(hash: &mut Hash, other: &Hash) {
+    hash.iter_mut().zip(other).for_each(|(byte, other)| *byte ^= other);
+}
+
+/// Appends an empty subtree.
+fn grow(nodes: &mut Vec<Node>, range: Tokens, depth: u32) {
+    let at = nodes.len();
+    nodes.push(EMPTY);
+    if let Some([left, right]) = halves(range).filter(|_| depth > 0) {
+        grow(nodes, left, depth - 1);
+        nodes[at].right = position(nodes.len());
+        grow(nodes, right, depth - 1);
+    }
+}
+
+fn position(at: usize) -> u32 {
+    u32::try_from(at).expect("a tree has fewer nodes")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+//! Tests of [`MerkleTree`].
+
+use super::*;
+
+fn range(start: i64, end: i64) -> Tokens {
+    Tokens { start: Token(start), end: Token(end) }
+}
+
+fn hash(number: u8) -> Hash {
+    [number; HASH_SIZE]
+}
+
+#[test]
+fn midpoints_are_cassandras() {
+    assert_eq!(midpoint(range(0, 10)), Token(5));
+    assert_eq!(midpoint(range(-3, 0)), Token(-2), "rounded down");
+    assert_eq!(midpoint(range(i64::MIN, i64::MIN)), Token(-1), "the whole ring");
+    assert_eq!(midpoint(range(i64::MAX - 1, i64::MIN + 3)), Token(i64::MIN + 1));
+    assert_eq!(halves(range(4, 5)), None);
+}
+
+#[test]
+fn a_difference_is_as_large_as_the_part_that_differs() {
+    let whole = range(0, 64);
+    let base = MerkleTree::new(whole, 8);
+    assert_eq!(base.leaves(), 8);
+    let differences = |tokens: &[i64], leaves: u64| {
+        let mut other = MerkleTree::new(whole, leaves);
+        tokens.iter().for_each(|token| other.add(Token(*token), &hash(1 << (token / 8))));
+        let (mut found, mut back) = (Vec::new(), Vec::new());
+        base.difference(&other, &mut found);
+        other.difference(&base, &mut back);
+        assert_eq!(found, back);
+        found.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(differences(&[], 8), "");
+    assert_eq!(differences(&[8], 8), "(0,8]");
+    assert_eq!(differences(&[9], 8), "(8,16]");
+    assert_eq!(differences(&[1, 9], 8), "(0,16]", "both halves of a part are the part");
+    assert_eq!(differences(&[9, 17], 8), "(8,16] (16,24]");
+    assert_eq!(differences(&[1, 9, 17, 25, 33], 8), "(32,40] (0,32]", "the larger part is told when it is known");
+    assert_eq!(differences(&[9], 2), "(0,32]", "down to the shallower tree");
+    assert_eq!(differences(&[9], 1), "(0,64]");
+    assert_eq!(differences(&[9], 64), "(8,16]");
+}
+
+#[test]
+fn ranges_over_the_end_of_the_ring() {
+    let mut tree = MerkleTree::new(range(i64::MAX - 4, i64::MIN + 4), 64);
+    let tokens = [i64::MAX - 3, i64::MAX, i64::MIN, i64::MIN + 4];
+    tokens.iter().zip(1..).for_each(|(token, number)| tree.add(Token(*token), &hash(number)));
+    let filled: Vec<_> = tree.parts().into_iter().filter(|(_, found)| *found != hash(0)).collect();
+    for (token, number) in tokens.iter().zip(1..) {
+        let holders: Vec<_> = filled.iter().filter(|(part, _)| contains(*part, Token(*token))).collect();
+        assert!(holders.len() == 1 && holders[0].1 == hash(number), "{token}: {filled:?}");
+    }
+}
+
+#[test]
+fn a_tree_is_read_as_it_was_written() {
+    let mut tree = MerkleTree::new(range(-1000, 1000), 16);
+    (-999..1000).step_by(37).for_each(|token| tree.add(Token(token), &hash(token as u8)));
+    let mut bytes = Vec::new();
+    tree.put(&mut bytes);
+    let read = |bytes: &[u8], nodes_max| MerkleTree::read(&mut stdx::Cursor::new(bytes), nodes_max);
+    assert_eq!(read(&bytes, 31), Ok(tree));
+    assert!(read(&bytes, 30).is_err(), "too many nodes");
+    assert!((0..bytes.len()).all(|end| read(&bytes[..end], 31).is_err()));
+    let midpoint = bytes.len() - bytes.iter().rev().position(|byte| *byte == 2).expect("an inner node");
+    bytes[midpoint + 11] ^= 1;
+    assert!(read(&bytes, 31).is_err(), "another midpoint");
+}

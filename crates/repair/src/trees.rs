@@ -1,0 +1,129 @@
+//! The trees of one table at one replica: one for each range.
+//!
+//! ```text
+//! i32 n, n × tree
+//! ```
+//!
+//! Trees stand in Cassandra's order of ranges: the one over the end of the ring first, then by
+//! their ends. Agrees with `org.apache.cassandra.utils.MerkleTrees`.
+
+use internode::InternodeError;
+use internode::integers::read_count;
+use internode::payload::token_ranges::Tokens;
+use stdx::Cursor;
+use types::Token;
+
+use crate::tree::{Hash, MerkleTree, contains};
+
+/// The fewest bytes of a tree: its sizes, an empty name, its range and one leaf.
+const TREE_SIZE_MIN: usize = 1 + 8 + 8 + 2 + 2 * 12 + 2;
+/// Most nodes of all trees of one answer, two times 2^20 leaves: 72 MiB.
+pub const NODES_MAX: usize = 2 << 20;
+
+/// The trees of disjoint ranges.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct MerkleTrees {
+    trees: Vec<MerkleTree>,
+    /// The tree that took the last partition: the next one is mostly in the same.
+    at: usize,
+}
+
+impl MerkleTrees {
+    /// Trees in any order.
+    pub fn new(mut trees: Vec<MerkleTree>) -> Self {
+        let wraps = |range: Tokens| range.start >= range.end;
+        trees.sort_by_key(|tree| (!wraps(tree.range()), tree.range().end));
+        Self { trees, at: 0 }
+    }
+
+    /// The trees.
+    pub fn trees(&self) -> &[MerkleTree] {
+        &self.trees
+    }
+
+    /// Takes in the hash of a partition. False: no tree has its token.
+    pub fn add(&mut self, token: Token, hash: &Hash) -> bool {
+        let holds = |tree: &MerkleTree| contains(tree.range(), token);
+        if !self.trees.get(self.at).is_some_and(holds) {
+            match self.trees.iter().position(holds) {
+                Some(at) => self.at = at,
+                None => return false,
+            }
+        }
+        self.trees[self.at].add(token, hash);
+        true
+    }
+
+    /// The bytes of VALIDATION_RSP behind its success.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        stdx::put_i32(&mut out, i32::try_from(self.trees.len()).expect("a ring has fewer ranges"));
+        self.trees.iter().for_each(|tree| tree.put(&mut out));
+        out
+    }
+
+    /// Reads trees to the last byte.
+    pub fn decode(bytes: &[u8]) -> Result<Self, InternodeError> {
+        let mut cursor = Cursor::new(bytes);
+        let count = read_count(&mut cursor, TREE_SIZE_MIN, "the number of Merkle trees")?;
+        let (mut trees, mut nodes_left) = (Vec::with_capacity(count), NODES_MAX);
+        for _ in 0..count {
+            let tree = MerkleTree::read(&mut cursor, nodes_left)?;
+            nodes_left -= 2 * tree.leaves() - 1;
+            trees.push(tree);
+        }
+        match cursor.remaining() {
+            0 => Ok(Self { trees, at: 0 }),
+            left => Err(InternodeError::Trailing { left }),
+        }
+    }
+
+    /// The parts in which the trees of two replicas differ. Err: the trees are of other ranges.
+    pub fn difference(&self, other: &Self) -> Result<Vec<Tokens>, String> {
+        let mut differences = Vec::new();
+        if self.trees.len() != other.trees.len() {
+            return Err(format!("{} trees are compared with {}", self.trees.len(), other.trees.len()));
+        }
+        for tree in &self.trees {
+            let twin = other.trees.iter().find(|twin| twin.range() == tree.range());
+            let twin = twin.ok_or_else(|| format!("a replica has no tree of {}", tree.range()))?;
+            tree.difference(twin, &mut differences);
+        }
+        Ok(differences)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(start: i64, end: i64) -> Tokens {
+        Tokens { start: Token(start), end: Token(end) }
+    }
+
+    #[test]
+    fn partitions_go_to_the_tree_of_their_range() {
+        let ranges = [range(10, 20), range(90, -90), range(0, 5)];
+        let trees = || MerkleTrees::new(ranges.iter().map(|range| MerkleTree::new(*range, 4)).collect());
+        let order: Vec<_> = trees().trees().iter().map(|tree| tree.range().to_string()).collect();
+        assert_eq!(order, ["(90,-90]", "(0,5]", "(10,20]"], "that over the end of the ring is first");
+        let mut filled = trees();
+        assert!(filled.add(Token(15), &[1; 32]) && filled.add(Token(-100), &[2; 32]));
+        assert!(!filled.add(Token(7), &[3; 32]), "in no range");
+        assert_eq!(filled.difference(&filled), Ok(vec![]));
+        let found = trees().difference(&filled).expect("trees of the same ranges");
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(crate::tree::contains(found[0], Token(-100)) && crate::tree::contains(found[1], Token(15)));
+        let other = MerkleTrees::new(ranges[..2].iter().map(|range| MerkleTree::new(*range, 4)).collect());
+        assert!(trees().difference(&other).is_err());
+    }
+
+    #[test]
+    fn bytes_behind_the_trees_are_refused() {
+        let mut bytes = MerkleTrees::new(vec![MerkleTree::new(range(0, 5), 4)]).encode();
+        assert!(MerkleTrees::decode(&bytes).is_ok());
+        bytes.push(0);
+        assert_eq!(MerkleTrees::decode(&bytes), Err(InternodeError::Trailing { left: 1 }));
+        assert!(MerkleTrees::decode(&[0x7f, 0, 0, 0]).is_err());
+    }
+}

@@ -1,0 +1,114 @@
+//! Hashes the partitions of a table into trees, some rows at a time.
+//!
+//! The hash of a partition is two times MurmurHash3, with seeds 1000 and 2000, over the bytes that
+//! a digest of the partition would hash, all columns of the table named. Partitions of which
+//! nothing is left are passed over. Agrees with `org.apache.cassandra.repair.Validator`.
+
+use internode::payload::digest::{Digester, Sink};
+use rows::codec::{CodecColumn, EncodingStats, Header};
+use rows::{PartitionHead, PartitionStream, ReadError};
+use schema::{ColumnMetadata, TableMetadata};
+use stdx::murmur3::standard::StandardMurmur3;
+use types::Token;
+
+use crate::tree::Hash;
+use crate::trees::MerkleTrees;
+
+/// Seeds of the halves of a hash.
+const SEEDS: [u64; 2] = [1000, 2000];
+
+struct Murmur(StandardMurmur3<2>);
+
+impl Sink for Murmur {
+    fn take_in(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+}
+
+/// A partition that is being read.
+enum Open {
+    /// Nothing but the head was read.
+    Head(Box<PartitionHead>),
+    /// The partition is hashed row by row.
+    Rows(Token),
+}
+
+/// Trees that are being filled.
+pub struct Validator {
+    trees: MerkleTrees,
+    digester: Digester<Murmur>,
+    open: Option<Open>,
+    partitions: u64,
+}
+
+impl Validator {
+    /// Fills empty trees with the partitions of a table.
+    pub fn new(table: &TableMetadata, trees: MerkleTrees) -> Self {
+        let columns = |columns: &[ColumnMetadata]| columns.iter().map(CodecColumn::of).collect();
+        let clustering = table.clustering.iter().map(|column| column.ty.clone()).collect();
+        let (statics, regulars) = (columns(&table.statics), columns(&table.regulars));
+        let header = Header::new(EncodingStats::default(), clustering, statics, regulars);
+        let digester = Digester::of_columns(Murmur(StandardMurmur3::new(SEEDS)), header, false);
+        Self { trees, digester, open: None, partitions: 0 }
+    }
+
+    /// Reads heads, rows and markers, `count` at most. True: the stream has ended.
+    pub fn advance(&mut self, stream: &mut dyn PartitionStream, count: usize) -> Result<bool, ReadError> {
+        for _ in 0..count {
+            let Some(open) = self.open.take() else {
+                match stream.next_partition()? {
+                    Some(head) => self.open = Some(Open::Head(Box::new(head))),
+                    None => return Ok(true),
+                }
+                continue;
+            };
+            match (stream.next_unfiltered()?, open) {
+                (Some(next), open) => {
+                    let token = match open {
+                        Open::Head(head) => self.begin(&head),
+                        Open::Rows(token) => token,
+                    };
+                    self.digester.unfiltered(&next);
+                    self.open = Some(Open::Rows(token));
+                }
+                (None, Open::Rows(token)) => self.end(token),
+                (None, Open::Head(head)) if is_empty(&head) => {}
+                (None, Open::Head(head)) => {
+                    let token = self.begin(&head);
+                    self.end(token);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn begin(&mut self, head: &PartitionHead) -> Token {
+        let has_static_row = head.static_row.as_ref().is_some_and(|row| !row.is_empty());
+        self.digester.partition(head, has_static_row);
+        head.key.token
+    }
+
+    fn end(&mut self, token: Token) {
+        let mut hash: Hash = [0; 32];
+        let [low, high] = self.digester.sink().0.finish();
+        hash[..16].copy_from_slice(&low);
+        hash[16..].copy_from_slice(&high);
+        let is_in = self.trees.add(token, &hash);
+        debug_assert!(is_in, "a validation reads the ranges of its trees");
+        self.partitions += 1;
+    }
+
+    /// Partitions that were hashed.
+    pub fn partitions(&self) -> u64 {
+        self.partitions
+    }
+
+    /// The trees.
+    pub fn finish(self) -> MerkleTrees {
+        self.trees
+    }
+}
+
+fn is_empty(head: &PartitionHead) -> bool {
+    head.deletion.is_live() && head.static_row.as_ref().is_none_or(rows::Row::is_empty)
+}

@@ -1,0 +1,22 @@
+//! The sender's side of streams, for whoever sends SSTables: a node to other nodes (`cluster`), or
+//! a program that loads files into a ring (`bulk`).
+//!
+//! - [`Choice`]: which part of an SSTable goes to a peer, and whether its files go as they are
+//! - [`Outgoing`], [`Pieces`]: a file that is sent, read piece by piece
+//! - [`Pace`]: so many bytes a second
+//! - [`write_within`]: bytes into a link whose peer may have stopped
+//!
+//! Bytes and the order of messages are those of the crate `streaming`. Knows no node, no ring and
+//! no session.
+
+#![forbid(unsafe_code)]
+
+mod choice;
+mod outgoing;
+mod pace;
+mod write;
+
+pub use choice::Choice;
+pub use outgoing::{Begun, OfSession, Outgoing, Pieces, context, offers};
+pub use pace::Pace;
+pub use write::write_within;

@@ -1,0 +1,189 @@
+//! A file that is sent, and the pieces in which its data is read. Reading waits for the disk.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use env::ReadFile;
+use rows::{ReadContext, ReadError, ReadMode};
+use schema::TableId;
+use sstable::SSTable;
+use streaming::data::outgoing::{self, BlockPlace, Run};
+use streaming::data::plain;
+use streaming::{Content, FileHeader, Manifest, Message, Offer, PlanId, Received, Section};
+
+/// Bytes that are read at once and wait for the socket, about: a block or a chunk more is possible.
+const PIECE_SIZE: usize = 1 << 20;
+
+/// A file that is sent: parts of an SSTable, or all of its files.
+pub struct Outgoing {
+    /// Its name in the session.
+    pub id: Received,
+    /// The SSTable. Its files stay open, also when a compaction has replaced it.
+    pub sstable: SSTable,
+    /// The parts of Data.db.
+    pub sections: Vec<Section>,
+    /// Names and open files of the components, if the SSTable goes whole.
+    pub entire: Option<Vec<(String, Arc<dyn ReadFile>)>>,
+    /// Whether the receiver's SSTable has the level of this one.
+    pub keeps_level: bool,
+    /// The share of the file in the totals: files and bytes.
+    pub weight: (usize, u64),
+}
+
+/// The session in which a file is sent, as the file's header names it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OfSession {
+    /// The sender's broadcast address.
+    pub sender: SocketAddr,
+    /// The plan.
+    pub plan: PlanId,
+    /// Whether the session's follower sends the file.
+    pub by_follower: bool,
+    /// The session's number among those of the plan with the same peer.
+    pub index: i32,
+}
+
+/// A file whose sending begins.
+pub struct Begun {
+    /// The message STREAM.
+    pub head: Vec<u8>,
+    /// The first piece of the data.
+    pub first: Option<Vec<u8>>,
+    /// The further ones.
+    pub pieces: Pieces,
+    /// Bytes of all pieces, as the session's summary counts them.
+    pub total: u64,
+}
+
+/// The summaries by which a session announces these files, one for each table.
+pub fn offers<'a>(files: impl IntoIterator<Item = &'a Outgoing>) -> Vec<Offer> {
+    let mut offers: BTreeMap<TableId, Vec<(usize, u64)>> = BTreeMap::new();
+    for file in files {
+        let weights = offers.entry(file.id.table).or_default();
+        assert_eq!(weights.len(), file.id.sequence as usize, "the files of a table are numbered in order");
+        weights.push(file.weight);
+    }
+    offers.into_iter().map(|(table, files)| Offer { table, files }).collect()
+}
+
+impl Outgoing {
+    /// Begins to send the file: its header and the first piece. Waits for the disk. Err: a
+    /// sentence.
+    pub fn begin(self: &Arc<Self>, session: OfSession) -> Result<Begun, String> {
+        let content = self.content().map_err(|error| error.to_string())?;
+        let total = content.transfer_bytes();
+        let mut pieces = self.pieces(&content);
+        let stats = &self.sstable.statistics().stats;
+        let header = FileHeader {
+            table: self.id.table,
+            sender: session.sender,
+            plan: session.plan,
+            by_follower: session.by_follower,
+            session_index: session.index,
+            sequence: self.id.sequence,
+            repaired_at: stats.repaired_at,
+            pending_repair: stats.pending_repair,
+            content,
+        };
+        let mut head = Vec::new();
+        Message::Stream(Box::new(header)).encode(&mut head).map_err(|error| error.to_string())?;
+        let first = pieces.read_next().map_err(|error| error.to_string())?;
+        Ok(Begun { head, first, pieces, total })
+    }
+
+    /// The description of the data.
+    pub fn content(&self) -> Result<Content, ReadError> {
+        let manifest = self.entire.as_ref().map(|components| Manifest {
+            components: components.iter().map(|(name, file)| (name.clone(), file.len())).collect(),
+            first_key: self.sstable.first_key().key.clone(),
+        });
+        outgoing::content(&self.sstable, self.sections.clone(), manifest, self.keeps_level)
+    }
+
+    /// A name for people: that of the SSTable's data file.
+    pub fn name(&self) -> String {
+        self.sstable.descriptor().path(sstable::Component::Data).display().to_string()
+    }
+
+    /// The data of a content, piece by piece.
+    pub fn pieces(self: &Arc<Self>, content: &Content) -> Pieces {
+        let form = match (&self.entire, &content.compression) {
+            (Some(_), _) => Form::Entire { component: 0, offset: 0 },
+            (None, Some(compression)) => {
+                Form::Stored(outgoing::stored_runs(&compression.chunks, PIECE_SIZE as u64).into_iter())
+            }
+            (None, None) => {
+                let chunk_length = self.sstable.data().chunk_length();
+                Form::Plain(outgoing::blocks(&content.sections, chunk_length).collect::<Vec<_>>().into_iter())
+            }
+        };
+        Pieces { file: Arc::clone(self), form }
+    }
+}
+
+enum Form {
+    Stored(std::vec::IntoIter<Run>),
+    Plain(std::vec::IntoIter<BlockPlace>),
+    /// The component that is read, and where.
+    Entire {
+        component: usize,
+        offset: u64,
+    },
+}
+
+/// The data of a file in pieces of about a mebibyte.
+pub struct Pieces {
+    file: Arc<Outgoing>,
+    form: Form,
+}
+
+impl Pieces {
+    /// The next piece; None: all were given.
+    pub fn read_next(&mut self) -> Result<Option<Vec<u8>>, ReadError> {
+        let sstable = &self.file.sstable;
+        let io = |error: std::io::Error| ReadError::Io { path: self.file.name().into(), message: error.to_string() };
+        match &mut self.form {
+            Form::Stored(runs) => {
+                let Some(run) = runs.next() else { return Ok(None) };
+                let mut out = vec![0; usize::try_from(run.length).expect("runs are bounded")];
+                sstable.data().file().read_at(&mut out, run.offset).map_err(io)?;
+                Ok(Some(out))
+            }
+            Form::Plain(blocks) => {
+                let mut out = Vec::new();
+                while out.len() < PIECE_SIZE
+                    && let Some(BlockPlace { chunk, bytes }) = blocks.next()
+                {
+                    let content = sstable.data().read_chunk(chunk, ReadMode::Background)?;
+                    let part =
+                        content.get(bytes).ok_or_else(|| sstable.data().corruption(0, "a chunk is too short"))?;
+                    part.chunks(plain::BLOCK_LENGTH_MAX)
+                        .try_for_each(|part| plain::put_block(&mut out, part))
+                        .map_err(io)?;
+                }
+                Ok(Some(out).filter(|out| !out.is_empty()))
+            }
+            Form::Entire { component, offset } => {
+                let components = self.file.entire.as_deref().unwrap_or_default();
+                while let Some((_, file)) = components.get(*component) {
+                    let left = file.len() - *offset;
+                    if left == 0 {
+                        (*component, *offset) = (*component + 1, 0);
+                        continue;
+                    }
+                    let mut out = vec![0; usize::try_from(left).unwrap_or(usize::MAX).min(PIECE_SIZE)];
+                    file.read_at(&mut out, *offset).map_err(io)?;
+                    *offset += out.len() as u64;
+                    return Ok(Some(out));
+                }
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Reads of streams go around the cache.
+pub fn context() -> ReadContext {
+    ReadContext::new(ReadMode::Background)
+}
