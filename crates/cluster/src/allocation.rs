@@ -48,24 +48,66 @@ pub async fn allocate_tokens(
     Ok(tokens.into_iter().map(|token| token.0).collect())
 }
 
+/// The node that another one is to replace, as the ring knows it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Replaced {
+    /// Its tokens.
+    pub tokens: Vec<i64>,
+    /// Its host id, if the new node has its address: the new node goes on with this id, so that
+    /// hints for it are its own.
+    pub host_id: Option<[u8; 16]>,
+}
+
+/// Looks up the node that another one is to replace. It must be a member of the ring; that it is
+/// down shows when the new node follows gossip.
+/// `org.apache.cassandra.service.StorageService.prepareForReplacement`.
+pub async fn replaced(
+    env: &Env,
+    identity: &IdentityOptions,
+    settings: JoinSettings,
+) -> Result<Replaced, AllocationError> {
+    let replaced = settings.movements.replaces;
+    if settings.seeds.contains(&identity.broadcast) {
+        return Err(AllocationError::Refused(
+            "Replacing a node without bootstrapping risks invalidating consistency guarantees, and a seed does not \
+             bootstrap: name other seeds for this start"
+                .to_owned(),
+        ));
+    }
+    let members = members(env, identity, settings).await.map_err(AllocationError::Unseen)?;
+    let found = members.iter().find(|endpoint| Some(endpoint.address) == replaced && endpoint.owns_tokens());
+    let Some(found) = found else {
+        let address = replaced.map(|address| address.to_string()).unwrap_or_default();
+        return Err(AllocationError::Refused(format!(
+            "Cannot replace_address {address} because it doesn't exist in gossip"
+        )));
+    };
+    let host_id = (found.address == identity.broadcast).then_some(found.host_id);
+    Ok(Replaced { tokens: found.tokens.iter().map(|token| token.0).collect(), host_id })
+}
+
 fn text_of(tokens: &[types::Token]) -> String {
     tokens.iter().map(|token| token.0.to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// The other members of the ring, as they tell of themselves.
 async fn members(env: &Env, identity: &IdentityOptions, settings: JoinSettings) -> Result<Vec<Endpoint>, JoinError> {
-    let places = settings.places.clone();
+    let (places, replaced) = (settings.places.clone(), settings.movements.replaces);
     let options = JoinOptions {
         links: settings.links(identity.listen, identity.broadcast),
         gossip: settings.gossip(identity.broadcast, &identity.cluster_name),
         generation: 0,
         is_member: false,
+        joining: None,
+        replaces: settings.movements.replaces,
         prefers_local: false,
         introduction: nobody(identity, &settings),
         remembered: Vec::new(),
     };
     let told = Membership::scout(env, options, Arc::new(Nobody(settings.seed_names))).await?;
-    let others = told.iter().filter(|(address, _)| *address != identity.broadcast);
+    // a node that takes the place and the address of another sees that one there
+    let is_other = |address: &SocketAddr| *address != identity.broadcast || replaced == Some(*address);
+    let others = told.iter().filter(|(address, _)| is_other(address));
     let endpoint = |(address, state): &(SocketAddr, _)| {
         let endpoint = topology::endpoint_of(*address, state, true)?;
         Some(match places.of(address.ip()).cloned() {
@@ -96,7 +138,7 @@ fn nobody(identity: &IdentityOptions, settings: &JoinSettings) -> Introduction {
 struct Nobody(Option<SeedNames>);
 
 impl Follower for Nobody {
-    fn ring_changed(&self, _gossip: &Gossip, _event: &Event) {}
+    fn ring_changed(&self, _gossip: &Gossip, _events: &[Event]) {}
 
     fn schema_version(&self) -> [u8; 16] {
         [0; 16]

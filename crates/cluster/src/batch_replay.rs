@@ -8,7 +8,7 @@ use env::Wake;
 /// `batchlog_replay_throttle` of a stock configuration, bytes a second.
 const THROTTLE_DEFAULT: u64 = 1 << 20;
 
-/// What the node knows of its batch log.
+/// The state of the replay of this node's batch log.
 pub(crate) struct BatchReplay {
     /// A record may stand there whose removal is missing. Set at the start, and cleared by a look
     /// that found the end of the table; a node that writes record and removal in one step leaves

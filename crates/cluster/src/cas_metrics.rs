@@ -3,6 +3,8 @@
 //! Agrees with `org.apache.cassandra.metrics.CASClientRequestMetrics` and
 //! `CASClientWriteRequestMetrics`.
 
+use std::time::Duration;
+
 use metrics::{Counter, Histogram};
 
 /// The figures of a node.
@@ -19,6 +21,8 @@ pub struct CasMetrics {
 /// The figures of one kind of statement in a ring.
 #[derive(Default)]
 pub struct CasFigures {
+    /// How long each statement took, microseconds.
+    pub latency: Histogram,
     /// How often each statement was overtaken by another, of those that were.
     pub contention: Histogram,
     /// Changes of other statements that were found and finished.
@@ -29,7 +33,8 @@ pub struct CasFigures {
 
 impl CasFigures {
     /// Counts a statement, which has ended. `is_unknown`: it is not known whether it was decided.
-    pub(crate) fn record(&self, contentions: u32, is_unknown: bool) {
+    pub(crate) fn record(&self, took: Duration, contentions: u32, is_unknown: bool) {
+        self.latency.record(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
         if contentions > 0 {
             self.contention.record(u64::from(contentions));
         }

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use env::{Clock, Env, Random};
 
+pub use types::timeuuid::uuid_text;
+
 /// 100-ns steps from the UUID epoch (15 October 1582) to 1970.
 const UUID_EPOCH_OFFSET: u64 = 0x01B2_1DD2_1381_4000;
 
@@ -87,12 +89,6 @@ fn time_half(steps: u64) -> [u8; 16] {
     uuid[4..6].copy_from_slice(&((steps >> 32) as u16).to_be_bytes());
     uuid[6..8].copy_from_slice(&(((steps >> 48) as u16 & 0x0fff) | 0x1000).to_be_bytes());
     uuid
-}
-
-/// A UUID as text.
-pub fn uuid_text(uuid: &[u8; 16]) -> String {
-    let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 
 #[cfg(test)]

@@ -20,7 +20,8 @@ use crate::clock::WriteClock;
 const FILE_NAME: &str = "helenus-clock-1.db";
 /// Between two looks.
 const PERIOD: Duration = Duration::from_millis(200);
-/// What may have been given since the last look, microseconds, with room for a late one.
+/// Timestamps may be given so far ahead of the last mark, microseconds: the time between two looks,
+/// with room for a look that comes late.
 const UNMARKED_MICROS: i64 = 5_000_000;
 const SIZE: usize = 12;
 

@@ -1,4 +1,4 @@
-//! What a coordinator does with a request: one verb a file.
+//! The verbs that a coordinator carries out for a request, one a file.
 //!
 //! A verb asks the ring for the replicas of the request ([`plan`]: refused at once where too few
 //! are up), sends it to them, and waits for as many answers as its level needs. Replicas are spoken
@@ -13,13 +13,15 @@
 pub mod acknowledgement;
 mod among;
 pub mod answers;
+#[cfg(test)]
+mod bad_days;
 pub mod batch;
 pub mod cas;
-mod contacts;
+pub(crate) mod contacts;
 pub mod counter;
 pub mod error;
 mod filtering;
-mod parts;
+pub(crate) mod parts;
 mod plan;
 mod protecting;
 mod protection;

@@ -86,10 +86,8 @@ impl DynamicSnitch {
     }
 
     /// The severities that endpoints tell of themselves; the next scores have them.
-    pub fn set_severities(&self, severities: Severities) {
-        if **self.severities.load() != severities {
-            self.severities.store(Arc::new(severities));
-        }
+    pub fn set_severities(&self, severities: Arc<Severities>) {
+        self.severities.store(severities);
     }
 
     /// The scores, which are an update interval old at most.

@@ -31,6 +31,9 @@ pub struct HandoffSettings {
     /// `auto_hints_cleanup_enabled`: files whose hints have all expired are removed every hour,
     /// also while their host is down.
     pub cleans_up: bool,
+    /// `transfer_hints_on_decommission`: the hints of a node that leaves go to another node;
+    /// otherwise they are removed.
+    pub transfers_on_decommission: bool,
 }
 
 impl Default for HandoffSettings {
@@ -44,6 +47,7 @@ impl Default for HandoffSettings {
             throttle: 1 << 20,
             size_per_host_max: 0,
             cleans_up: false,
+            transfers_on_decommission: true,
         }
     }
 }

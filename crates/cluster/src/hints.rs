@@ -3,7 +3,7 @@
 //! A coordinator gives [`Node::hint`] every mutation that a replica of it could not be sent,
 //! refused or did not answer in time. The mutation goes into a file of its target ([`::hints`]).
 //! Every ten seconds the dispatcher ([`dispatch`]) looks who is up again and sends what waits, at a
-//! pace ([`pace`]). What other nodes send is taken by `crate::serve::hint`.
+//! pace ([`sending::Pace`]). What other nodes send is taken by `crate::serve::hint`.
 //!
 //! Hints make a replica equal sooner; that it becomes equal is the business of read repair and
 //! repair, since a hint is refused where memory is full, where the disk fails, and after
@@ -15,7 +15,7 @@
 
 mod dispatch;
 mod operations;
-mod pace;
+mod transfer;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -24,6 +24,7 @@ use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use env::defects::{Defect, is_on};
 use hints::{Entry, HintError, HintStore, HostId, StoreOptions};
 use ring::{Endpoint, Ring};
 use rows::Mutation;
@@ -94,6 +95,9 @@ impl Node {
     /// endpoint has been down for too long, or there is no room; the endpoint gets the mutation by
     /// read repair or repair. Never waits.
     pub fn hint(&self, endpoint: &Endpoint, mutation: &Mutation) -> bool {
+        if is_on(Defect::NoHealing) {
+            return false;
+        }
         let is_kept = self.may_hint(endpoint, true) && self.keep(endpoint.host_id, mutation);
         if !is_kept {
             self.handoff.figures.refused.add(1);

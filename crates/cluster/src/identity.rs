@@ -1,5 +1,5 @@
-//! Who this node is: names, host id, tokens, addresses. Found in `system.local`, or made up at the
-//! first start, and written there.
+//! The identity of this node: names, host id, tokens, addresses. Found in `system.local`, or made
+//! up at the first start, and written there.
 //!
 //! Agrees with `org.apache.cassandra.db.SystemKeyspace` (`checkHealth`, `persistLocalMetadata`,
 //! `getOrInitializeLocalHostId`).
@@ -16,9 +16,10 @@ use types::Token;
 
 use crate::clock::TimeUuids;
 use crate::error::NodeError;
+use crate::movements::BootstrapState;
 use crate::system_rows::{self, SystemRow};
 
-/// What we answer for Cassandra's version.
+/// The version of Cassandra that this node answers with where a client or a node asks for one.
 pub const RELEASE_VERSION: &str = "5.0.8";
 /// The CQL version.
 pub const CQL_VERSION: &str = "3.4.7";
@@ -27,12 +28,7 @@ pub const NATIVE_PROTOCOL_VERSION: &str = "5";
 /// The only partitioner.
 pub const PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partitioner";
 
-/// `system.local.bootstrapped` of a node that has the data of its ranges.
-pub(crate) const BOOTSTRAPPED: &str = "COMPLETED";
-/// The same of a node that has not joined its ring yet.
-const NOT_BOOTSTRAPPED: &str = "NEEDS_BOOTSTRAP";
-
-/// What the configuration says of the node.
+/// The parts of the identity that come from the configuration.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IdentityOptions {
     /// cluster_name
@@ -45,6 +41,9 @@ pub struct IdentityOptions {
     pub adopt_tokens: bool,
     /// initial_token; empty: random ones
     pub initial_tokens: Vec<i64>,
+    /// The host id of the node whose place and address a new one takes; None: a new one has an id
+    /// of its own
+    pub host_id: Option<[u8; 16]>,
     /// listen_address and storage_port
     pub listen: SocketAddr,
     /// broadcast_address and storage_port
@@ -59,7 +58,7 @@ pub struct IdentityOptions {
     pub joins: bool,
 }
 
-/// Who this node is.
+/// The identity of this node: names, host id, tokens, addresses.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Identity {
     /// Of the cluster.
@@ -78,13 +77,15 @@ pub struct Identity {
     /// The directory was a complete member of its ring at an earlier start, or alone
     /// (`system.local.bootstrapped`).
     pub is_bootstrapped: bool,
+    /// The node was fetching its data when it was interrupted at an earlier start.
+    pub is_interrupted: bool,
     /// The node is to join a ring.
     pub joins: bool,
     /// Where it listens for nodes.
     pub listen: SocketAddr,
-    /// What it tells nodes.
+    /// The address that other nodes are told to reach it at.
     pub broadcast: SocketAddr,
-    /// What it tells drivers.
+    /// The address that drivers are told to reach it at.
     pub native: SocketAddr,
 }
 
@@ -133,20 +134,38 @@ impl Identity {
             Some(tokens) => checked_tokens(tokens, &options)?,
             None => new_tokens(env, &options),
         };
-        let is_bootstrapped = saved_text("bootstrapped").as_deref() == Some(BOOTSTRAPPED);
+        let state = saved_text("bootstrapped").map(|text| BootstrapState::parse(&text));
+        if state == Some(BootstrapState::Decommissioned) {
+            return Err(NodeError::Mismatch(
+                "This node was decommissioned and will not rejoin the ring unless all existing data is removed and the \
+                 node is bootstrapped again"
+                    .to_owned(),
+            ));
+        }
+        let is_bootstrapped = state == Some(BootstrapState::Completed);
         Ok(Self {
             cluster_name,
-            host_id: host_id.unwrap_or_else(|| uuids.random()),
+            host_id: host_id.or(options.host_id).unwrap_or_else(|| uuids.random()),
             tokens,
             data_center,
             rack,
             generation: generation.map_or(0, |saved| saved.saturating_add(1)).max(env.clock.now_seconds()),
             is_bootstrapped,
+            is_interrupted: state == Some(BootstrapState::InProgress),
             joins: options.joins,
             listen: options.listen,
             broadcast: options.broadcast,
             native: options.native,
         })
+    }
+
+    /// How far the node is on its way in. A node that does not join has no way to go.
+    fn bootstrap_state(&self) -> BootstrapState {
+        match (self.is_bootstrapped || !self.joins, self.is_interrupted) {
+            (true, _) => BootstrapState::Completed,
+            (false, true) => BootstrapState::InProgress,
+            (false, false) => BootstrapState::NeedsBootstrap,
+        }
     }
 
     /// The row of `system.local`.
@@ -162,10 +181,7 @@ impl Identity {
             .set("partitioner", text(PARTITIONER))
             .set("data_center", text(&self.data_center))
             .set("rack", text(&self.rack))
-            .set(
-                "bootstrapped",
-                text(if self.joins && !self.is_bootstrapped { NOT_BOOTSTRAPPED } else { BOOTSTRAPPED }),
-            )
+            .set("bootstrapped", text(self.bootstrap_state().text()))
             .set("host_id", self.host_id.to_vec())
             .set("schema_version", schema_version.to_vec())
             .set("gossip_generation", self.generation.to_be_bytes().to_vec())

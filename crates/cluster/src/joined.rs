@@ -10,7 +10,8 @@ use arc_swap::ArcSwap;
 use env::Wake;
 use membership::{Introduction, Membership, Messenger};
 
-use crate::dynamic_snitch::DynamicSnitch;
+use crate::dynamic_snitch::{DynamicSnitch, Severities};
+use crate::movements::Movements;
 use crate::schema_inbox::SchemaInbox;
 
 /// Looks up the addresses of the seeds. Blocks while name servers are asked.
@@ -44,8 +45,15 @@ pub(crate) struct Joined {
     pub(crate) seed_names: OnceLock<SeedNames>,
     /// Members to which drivers may not connect (RPC_READY): they lead no counters.
     pub(crate) unready: ArcSwap<HashSet<SocketAddr>>,
+    /// The severities that members tell of themselves (SEVERITY), without those of 0.
+    pub(crate) severities: ArcSwap<Severities>,
     /// Orders replicas by their latencies; not set: `dynamic_snitch: false`, or the node is alone.
     pub(crate) dynamic_snitch: OnceLock<DynamicSnitch>,
+    /// Changes of the ring that this node takes part in.
+    pub(crate) movements: Movements,
+    /// The removal of another node that this node follows, or has followed last: its address and
+    /// the generation in which that was told.
+    pub(crate) followed_removals: Mutex<Option<(SocketAddr, i32)>>,
     /// Every schema that a neighbour has told of is here.
     pub(crate) is_schema_settled: AtomicBool,
 }

@@ -8,6 +8,7 @@
 //! that statements use.
 
 pub mod allocation;
+mod answer_times;
 mod batch_replay;
 pub mod batchlog;
 pub mod cas_metrics;
@@ -23,25 +24,37 @@ pub mod hints;
 pub mod identity;
 mod joined;
 pub mod membership;
+mod movements;
 pub mod node;
 pub mod operations;
+pub mod paxos;
 pub mod peers;
 mod promises;
+pub mod range_movements;
+pub mod repair;
+mod repairs;
 pub mod replica;
 pub mod result_room;
 pub mod sampling;
 pub mod schema_agreement;
 pub mod schema_changes;
 mod schema_inbox;
+mod seldom;
 mod serve;
 mod serving;
 mod shared_rows;
 mod size_estimates;
 mod start;
+pub mod streaming;
 pub mod stripes;
 pub mod system_rows;
+pub mod thresholds;
 mod topology;
 pub mod traces;
+mod transfers;
+mod view_builds;
+mod view_replicas;
+mod view_tasks;
 
 #[cfg(test)]
 mod testing;
@@ -54,6 +67,7 @@ pub use error::NodeError;
 pub use identity::{Identity, IdentityOptions};
 pub use joined::{Places, RingEvent, SeedNames};
 pub use membership::JoinSettings;
+pub use movements::MovementSettings;
 pub use node::{Node, ProtectionLimits, Timeouts};
 pub use replica::apply::WriteError;
 pub use replica::read::{ReadFigures, ReadOutcome, ReadRequest};

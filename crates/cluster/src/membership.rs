@@ -8,17 +8,27 @@ use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
-use gossip::{Event, Gossip, Options};
+use bytes::BytesMut;
+use config::Streams;
+use env::Stream;
+use gossip::{Event, Gossip, Options, Status};
 use internode::payload::gossip::ApplicationState;
 use internode::{Envelope, LinkType, MessagingVersion, Verb};
 use links::{Encryption, LinkOptions, Peer, Scope};
-use membership::{Follower, Introduction, JoinError, JoinOptions, Membership, Messenger};
+use membership::{Follower, Introduction, JoinOptions, Membership, Messenger};
+
+pub use membership::JoinError;
 
 use crate::dynamic_snitch::{DynamicSnitch, DynamicSnitchOptions};
 use crate::identity::RELEASE_VERSION;
 use crate::joined::{Places, SeedNames};
+use crate::movements::{BootstrapState, Mode, MovementSettings};
 use crate::node::Node;
-use crate::{peers, serve};
+use crate::range_movements::bootstrap::{HIBERNATE, joining_status};
+use crate::range_movements::removal;
+use crate::repairs::schedule::turns::{Phase, Told};
+use crate::repairs::settings::RepairSettings;
+use crate::{peers, serve, view_replicas};
 
 /// The ring as the configuration describes it.
 #[derive(Clone, Debug)]
@@ -52,6 +62,12 @@ pub struct JoinSettings {
     pub tells_internal_address: bool,
     /// How replicas are ordered by their latencies; None: they are not (`dynamic_snitch: false`).
     pub dynamic_snitch: Option<DynamicSnitchOptions>,
+    /// How SSTables are streamed.
+    pub streams: Streams,
+    /// How repairs are run.
+    pub repairs: RepairSettings,
+    /// How ranges move when the ring changes.
+    pub movements: MovementSettings,
     /// The places of nodes that a file names (PropertyFileSnitch); empty: nodes tell theirs.
     pub places: Places,
 }
@@ -66,6 +82,7 @@ impl JoinSettings {
             compression: self.compression,
             encryption: self.encryption.clone(),
             user_timeout: self.user_timeout,
+            stream_user_timeout: self.streams.user_timeout,
             queue: self.queue,
             reserve: self.reserve,
         }
@@ -95,11 +112,27 @@ impl Node {
         self.joined.membership.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Joins the ring as a member that has its data already. A node that is new in it takes over
-    /// the schema before the others see it as a member: they would ask it for tables that it does
-    /// not know. The ring snapshot has the others when this returns. Drivers are told that they may
-    /// connect by [`Membership::set_ready`].
+    /// Gets in touch with the others, and becomes a member unless `join_ring` is off. The ring
+    /// snapshot has the others when this returns. Drivers are told that they may connect by
+    /// [`Membership::set_ready`].
     pub async fn join(self: &Arc<Self>, settings: JoinSettings) -> Result<(), JoinError> {
+        let joins = settings.movements.joins;
+        if !joins && settings.movements.replaces.is_some() {
+            let why = "Cannot set both join_ring=false and attempt to replace a node";
+            return Err(JoinError::Bootstrap(why.to_owned()));
+        }
+        self.connect(settings).await?;
+        if !joins {
+            tracing::info!("Not joining ring as requested. `nodetool join` joins it");
+            return Ok(());
+        }
+        self.enter().await
+    }
+
+    /// Takes part in gossip: as a member that has its data already, or as none yet. A node that is
+    /// new takes over the schema before the others see it as a member: they would ask it for tables
+    /// that it does not know.
+    async fn connect(self: &Arc<Self>, settings: JoinSettings) -> Result<(), JoinError> {
         self.keep_identity().await?;
         let identity = &self.identity;
         let gossip = settings.gossip(identity.broadcast, &identity.cluster_name);
@@ -107,11 +140,28 @@ impl Node {
         let internal = settings.tells_internal_address.then_some(identity.listen);
         let introduction = Introduction { internal, ..self.introduction(settings.version, settings.sstable_versions) };
         let _ = self.joined.introduction.set(introduction.clone());
+        self.joined.movements.configure(settings.movements);
+        let (fetches, joins) = (self.needs_bootstrap(&settings.seeds), settings.movements.joins);
+        {
+            let mut state = self.joined.movements.state();
+            (state.mode, state.fetches) = (Mode::Starting, fetches);
+        }
+        let first_token = introduction.tokens.first().copied().unwrap_or_default();
+        let joining = joining_status(settings.movements, identity.broadcast, first_token);
+        // the others must not take a new node for the dead one that it replaces under its address
+        let is_at_own_address = settings.movements.replaces == Some(identity.broadcast);
         let options = JoinOptions {
             links,
             gossip,
             generation: i32::try_from(identity.generation).unwrap_or(i32::MAX),
-            is_member: identity.is_bootstrapped,
+            is_member: identity.is_bootstrapped && joins,
+            joining: match (identity.is_bootstrapped, joins) {
+                // whoever has data and stays out keeps its tokens, and is no replica meanwhile
+                (true, false) => Some(HIBERNATE.to_owned()),
+                (false, true) => (fetches && (identity.is_interrupted || is_at_own_address)).then_some(joining),
+                (true, true) | (false, false) => None,
+            },
+            replaces: settings.movements.replaces.filter(|_| !identity.is_bootstrapped),
             prefers_local: settings.prefers_local,
             introduction: introduction.clone(),
             remembered: peers::remembered(&self.engine, identity.broadcast),
@@ -129,24 +179,51 @@ impl Node {
             tracing::error!(%error, "the host id of this node may be forgotten when it ends");
         }
         self.start_schema_exchange();
+        self.start_streams(settings.streams);
+        self.start_repairs(settings.repairs);
         let membership = Membership::join(&self.env, options, follower).await?;
         membership.with_gossip(|gossip| self.follow(gossip));
         let _ = self.this.set(Arc::downgrade(self));
+        view_replicas::begin(self);
         let _ = self.joined.messenger.set(membership.messenger());
         let membership = Arc::new(membership);
         *self.joined.membership.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&membership));
         self.keep_peers();
         self.tell_schema_version();
+        self.tell_of_schedule(Told { phase: Phase::Off, since: 0 });
         self.wait_for_first_schema().await;
-        if !self.identity.is_bootstrapped {
-            // the schema is there before the task that took it over has told of it
-            self.tell_schema_version();
-            membership.become_member(&introduction);
+        // the schema is there before the task that took it over has told of it
+        self.renew_ring();
+        self.tell_schema_version();
+        Ok(())
+    }
+
+    /// Becomes a member of the ring with which the node is in touch, and fetches its data first
+    /// where it has none. At the start, by `nodetool join`, and again after a bootstrap that has
+    /// failed (`nodetool bootstrap resume`).
+    pub async fn enter(self: &Arc<Self>) -> Result<(), JoinError> {
+        let (Some(membership), Some(introduction)) = (self.membership(), self.joined.introduction.get()) else {
+            return Err(JoinError::Bootstrap("this node has no ring to join".to_owned()));
+        };
+        let (mode, fetches) = {
+            let state = self.joined.movements.state();
+            (state.mode, state.fetches)
+        };
+        if !self.identity.is_bootstrapped && fetches {
+            let was_joining = self.identity.is_interrupted && membership.was_joining();
+            let is_resumed = was_joining || mode == Mode::JoiningFailed;
+            self.bootstrap(introduction, is_resumed).await.map_err(JoinError::Bootstrap)?;
+            self.keep_bootstrap_state(BootstrapState::Completed).await.map_err(JoinError::Bootstrap)?;
+        }
+        if membership.with_gossip(|gossip| Status::of(gossip.local.state())) != Some(Status::Normal) {
+            membership.become_member(introduction);
+            membership.with_gossip(|gossip| self.follow(gossip));
             // the others are to know it before drivers do
             if self.ring().endpoints().len() > 1 {
                 self.env.sleep(gossip::options::ROUND).await;
             }
         }
+        self.joined.movements.set_mode(Mode::Normal);
         self.write_bootstrapped();
         Ok(())
     }
@@ -200,13 +277,29 @@ impl Node {
     }
 }
 
+/// Whether an event may change the ring. Values that each node tells anew every minute do not:
+/// otherwise a ring of a thousand nodes would be made anew many times a second.
+fn is_of_the_ring(event: &Event) -> bool {
+    use ApplicationState::{DiskUsage, IndexStatus, Load, NetVersion, ReleaseVersion, Schema, SstableVersions, X10};
+    let Event::Changed(_, state) = event else { return true };
+    !matches!(state, DiskUsage | IndexStatus | Load | NetVersion | ReleaseVersion | Schema | SstableVersions | X10)
+}
+
 /// Follows the ring for a node, for as long as the node is there.
 struct Following(Weak<Node>);
 
 impl Follower for Following {
-    fn ring_changed(&self, gossip: &Gossip, _event: &Event) {
-        if let Some(node) = self.0.upgrade() {
-            node.follow(gossip);
+    fn ring_changed(&self, gossip: &Gossip, events: &[Event]) {
+        let Some(node) = self.0.upgrade() else { return };
+        match events.iter().any(is_of_the_ring) {
+            true => node.follow(gossip),
+            // the rows that drivers read have more of what nodes tell than the ring has
+            false => node.renew_peers(),
+        }
+        for event in events {
+            if let Event::Joined(endpoint) | Event::Changed(endpoint, _) = event {
+                removal::follow_removing(&node, gossip, *endpoint);
+            }
         }
     }
 
@@ -217,6 +310,12 @@ impl Follower for Following {
     fn seeds(&self) -> Option<Vec<SocketAddr>> {
         let names = self.0.upgrade()?.joined.seed_names.get()?.clone();
         Some((names.0)())
+    }
+
+    fn stream(&self, from: &Peer, stream: Box<dyn Stream>, input: BytesMut) {
+        if let Some(node) = self.0.upgrade() {
+            node.take_stream(from, stream, input);
+        }
     }
 
     fn measured(&self, peer: SocketAddr, verb: Verb, latency: Duration) {

@@ -1,7 +1,7 @@
 //! The node: what its requests share. State only: [`crate::start`] makes it, and each verb is a
 //! module beside it.
 
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -17,13 +17,20 @@ use crate::batch_replay::BatchReplay;
 use crate::cas_metrics::CasMetrics;
 use crate::clock::{TimeUuids, WriteClock};
 use crate::handoff::Handoff;
-use crate::identity::{BOOTSTRAPPED, Identity, local_table};
+use crate::identity::{Identity, local_table};
 use crate::joined::Joined;
+use crate::movements::BootstrapState;
+use crate::paxos::PaxosOptions;
+use crate::repairs::Repairs;
 use crate::replica::Replica;
 use crate::sampling::Sampling;
+use crate::seldom::Seldom;
 use crate::serving::Serving;
 use crate::stripes::Stripes;
 use crate::system_rows::{self, SystemRow};
+use crate::thresholds::ReadSizes;
+use crate::transfers::Transfers;
+use crate::view_tasks::ViewTasks;
 
 /// How long requests may take. Changed at run time by `nodetool settimeout`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,7 +52,7 @@ pub struct Timeouts {
 }
 
 impl Default for Timeouts {
-    /// What cassandra.yaml of 5.0 says.
+    /// The timeouts in the cassandra.yaml that 5.0 is shipped with.
     fn default() -> Self {
         Self {
             read: Duration::from_secs(5),
@@ -85,7 +92,7 @@ pub struct Node {
     pub(crate) engine: Arc<Engine>,
     /// The outside.
     pub env: Env,
-    /// Who it is.
+    /// Names, host id, tokens and addresses of this node.
     pub identity: Identity,
     /// Write timestamps.
     pub clock: Arc<WriteClock>,
@@ -100,7 +107,12 @@ pub struct Node {
     pub trace_ttl: AtomicU32,
     /// Limits of the protection of answers that replicas have filtered.
     pub(crate) protection: ArcSwap<ProtectionLimits>,
-    /// What it does for coordinators.
+    /// How it coordinates conditional statements among several nodes.
+    pub(crate) paxos: ArcSwap<PaxosOptions>,
+    /// `read_thresholds_enabled`: as a coordinator it asks replicas which thresholds its reads
+    /// exceed.
+    pub(crate) tracks_thresholds: AtomicBool,
+    /// The state behind the verbs that coordinators ask of this node.
     pub(crate) replica: Replica,
     /// The ring as it is known now.
     pub(crate) ring: ArcSwap<Ring>,
@@ -112,10 +124,16 @@ pub struct Node {
     pub(crate) partition_locks: Stripes,
     /// Figures of conditional statements.
     pub cas: CasMetrics,
+    /// The last line about a message that does not fit the schema.
+    pub(crate) incompatible: Seldom,
     /// Of logged batches.
     pub(crate) batch_replay: BatchReplay,
     /// Hinted handoff: which mutations are kept for others, and how fast they are sent.
     pub(crate) handoff: Handoff,
+    /// Streams of SSTables from and to others.
+    pub(crate) transfers: Transfers,
+    /// Repairs that it coordinates or takes part in.
+    pub(crate) repairs: Repairs,
     /// Its place among the others; empty while it is alone.
     pub(crate) joined: Joined,
     /// This node, for what outlives a request. Set when it joins a ring.
@@ -124,6 +142,8 @@ pub struct Node {
     pub(crate) serving: Serving,
     /// Held while the schema changes, and until the files of dropped indexes are gone.
     pub(crate) schema_changes: Arc<tokio::sync::Mutex<()>>,
+    /// The builds of materialized views.
+    pub(crate) view_tasks: ViewTasks,
     /// Told of schema changes that other nodes have made.
     pub(crate) schema_listener: OnceLock<SchemaListener>,
 }
@@ -145,7 +165,9 @@ impl Node {
     pub(crate) fn write_bootstrapped(&self) {
         let table = local_table(&self.engine);
         let row = SystemRow::new(&table, &[b"local"], &[], self.clock.next_micros(), None);
-        if let Err(error) = self.engine.apply(&[row.set("bootstrapped", BOOTSTRAPPED.as_bytes()).finish()]) {
+        if let Err(error) =
+            self.engine.apply(&[row.set("bootstrapped", BootstrapState::Completed.text().as_bytes()).finish()])
+        {
             tracing::error!(%error, "it cannot be written to system.local that the node has joined");
         }
     }
@@ -183,6 +205,34 @@ impl Node {
     /// Sets the limits of the protection of answers that replicas have filtered.
     pub fn set_protection(&self, limits: ProtectionLimits) {
         self.protection.store(Arc::new(limits));
+    }
+
+    /// Whether replicas are asked which thresholds reads exceed.
+    pub(crate) fn tracks_thresholds(&self) -> bool {
+        self.tracks_thresholds.load(Ordering::Relaxed)
+    }
+
+    /// Sets that.
+    pub fn set_tracks_thresholds(&self, tracks: bool) {
+        self.tracks_thresholds.store(tracks, Ordering::Relaxed);
+    }
+
+    /// Gives this node's thresholds on sizes of reads. They can be given once.
+    pub fn set_read_sizes(&self, sizes: ReadSizes) {
+        if !sizes.is_empty() {
+            let _ = self.replica.read_sizes.set(sizes);
+        }
+    }
+
+    /// How this node coordinates conditional statements among several nodes.
+    pub(crate) fn paxos(&self) -> Arc<PaxosOptions> {
+        self.paxos.load_full()
+    }
+
+    /// Changes that.
+    pub fn set_paxos(&self, options: PaxosOptions) {
+        self.replica.set_paxos_purging(options.purging);
+        self.paxos.store(Arc::new(options));
     }
 
     /// Whether nothing may be changed (`--read-only`).

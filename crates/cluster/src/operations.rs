@@ -18,6 +18,7 @@ pub mod compaction;
 pub mod gossip;
 pub mod partition;
 pub mod ring;
+pub mod ring_snapshot;
 pub mod snapshots;
 pub mod sstables;
 pub mod state;

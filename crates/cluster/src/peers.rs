@@ -16,9 +16,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use env::Next;
-use gossip::{Gossip, Peer};
+use gossip::{Gossip, Peer, Status};
 use internode::payload::gossip::tokens::{text_of, tokens_of};
 use internode::payload::gossip::{ApplicationState, EndpointState, States, VersionedValue};
+use membership::Messenger;
 use rows::{DeletionTime, Mutation, PartitionUpdate, Row};
 use schema::TableMetadata;
 use storage::Engine;
@@ -92,6 +93,7 @@ fn step(node: &Weak<Node>, kept: &mut Kept) -> bool {
     let Some(node) = node.upgrade().filter(|node| !node.engine.is_draining()) else { return false };
     let Some(messenger) = node.members() else { return true };
     let load = load(&node.engine);
+    forget_replaced(&node, messenger);
     let (members, alive) = messenger.with_gossip(|gossip| {
         if gossip.local.state().value(ApplicationState::Load) != Some(load.as_str()) {
             gossip.local.set(ApplicationState::Load, load.clone());
@@ -110,6 +112,29 @@ fn step(node: &Weak<Node>, kept: &mut Kept) -> bool {
         events.into_iter().for_each(listener);
     }
     true
+}
+
+/// Forgets members that are down and have lost all their tokens to others: they were replaced.
+/// `StorageService.updateTokenMetadata`.
+fn forget_replaced(node: &Node, messenger: &Messenger) {
+    let ring = node.ring();
+    let now = gossip::Now {
+        monotonic: Duration::from_nanos(node.env.clock.monotonic_nanos()),
+        wall_millis: node.env.clock.now_micros() / 1000,
+    };
+    messenger.with_gossip(|gossip| {
+        let is_told = |peer: &Peer| matches!(peer.status(), Some(Status::Normal | Status::Shutdown));
+        let is_replaced = |address: &SocketAddr, peer: &Peer| {
+            let is_member = peer.is_member() && is_told(peer) && !peer.is_alive && !peer.is_remembered;
+            is_member && !ring.endpoints().iter().any(|endpoint| endpoint.address == *address)
+        };
+        let down = gossip.peers().iter().filter(|(address, peer)| is_replaced(address, peer));
+        let replaced: Vec<SocketAddr> = down.map(|(address, _)| *address).collect();
+        for address in replaced {
+            tracing::info!(endpoint = %address, "a node has been replaced: it is forgotten");
+            gossip.remove(address, now);
+        }
+    });
 }
 
 /// The bytes of this node's SSTables, as Java prints a double.

@@ -99,9 +99,9 @@ impl Node {
             failure: options.tombstone_failure_threshold,
             each_partition: true,
         };
-        let limits = AnswerLimits { tombstones, size_max: DATA_SIZE_MAX };
+        let limits = AnswerLimits { tombstones, size_max: DATA_SIZE_MAX, kept_size_max: 0 };
         let question = Arc::new(read.clone());
-        let answer = self.replica.answer(&question, wanted, limits, limit, None).await.map_err(error_of)?;
+        let answer = self.replica.answer(&question, wanted, limits, limit, None, false).await.map_err(error_of)?;
         let is_stable = before.is_stable() && {
             let key = read.table.decorate(key_of(read));
             after.is_unchanged(&self.replica.paxos_state(&read.table, &key, ballot).await?)

@@ -1,4 +1,5 @@
-//! What a node does for a coordinator, be that itself: it applies mutations and reads what it has.
+//! The verbs of a node that serves a coordinator, itself included: it applies mutations and reads
+//! the rows that it has.
 //!
 //! The engine is behind this: a coordinator asks a replica and never the engine. This node is asked
 //! by a call, nothing is serialised. Files: [`apply`] for writes, [`read`] for reads, [`answer`]
@@ -10,9 +11,11 @@ pub mod apply;
 mod forecast;
 pub(crate) mod paxos;
 pub mod read;
+pub(crate) mod views;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use arc_swap::ArcSwap;
 use env::Env;
 use rows::ReadError;
 use schema::TableMetadata;
@@ -20,8 +23,10 @@ use storage::Engine;
 use storage::commitlog::LogPosition;
 use types::DecoratedKey;
 
+use crate::paxos::PaxosPurging;
 use crate::sampling::Sampling;
 use crate::stripes::Stripes;
+use crate::thresholds::ReadSizes;
 use forecast::Forecast;
 
 /// This node as a replica.
@@ -35,8 +40,14 @@ pub(crate) struct Replica {
     sampling: Arc<Sampling>,
     /// Of partitions whose state of Paxos is being changed.
     paxos_locks: Stripes,
+    /// Thresholds on sizes of reads. Set once, before the node serves.
+    pub(crate) read_sizes: OnceLock<ReadSizes>,
     /// Up to which ballot repairs of Paxos have completed everything.
-    paxos_bounds: paxos::Bounds,
+    paxos_bounds: Arc<paxos::Bounds>,
+    /// How long states of Paxos are kept.
+    paxos_purging: Arc<ArcSwap<PaxosPurging>>,
+    /// Writes to tables with materialized views.
+    pub(crate) views: views::Views,
 }
 
 impl Replica {
@@ -48,7 +59,10 @@ impl Replica {
             forecast: Arc::default(),
             sampling: Arc::clone(sampling),
             paxos_locks: Stripes::default(),
-            paxos_bounds: paxos::Bounds::read(engine)?,
+            read_sizes: OnceLock::new(),
+            paxos_bounds: Arc::new(paxos::Bounds::read(engine)?),
+            paxos_purging: Arc::new(ArcSwap::from_pointee(PaxosPurging::Legacy)),
+            views: views::Views::default(),
         })
     }
 

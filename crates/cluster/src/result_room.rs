@@ -16,8 +16,8 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 /// and some that wait.
 const BUILDING_MAX: usize = 32;
 
-/// What a large result is counted with before it is known: a page that is full, but no more than
-/// this part of all.
+/// A large result counts for so many bytes before its size is known: a page that is full, but no
+/// more than this part of all.
 const EXPECTED: usize = 8 << 20;
 const EXPECTED_PART: usize = 4;
 
@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// The memory for large results, and the number of requests that may build one at a time.
 #[derive(Debug)]
 pub struct ResultRoom {
-    /// What there is, and what of it is used.
+    /// The bytes that there are for large results, and those of them that are used.
     pub share: Arc<Share>,
     building: Semaphore,
 }

@@ -20,7 +20,7 @@ use schema::{TableId, TableMetadata};
 pub(crate) use of_read::ReadSamples;
 pub(crate) use of_write::of_write;
 
-/// What is sampled.
+/// The kinds of samples that can be taken.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Sampler {
     /// Partitions by how often they are read.
@@ -82,7 +82,7 @@ impl Sampler {
     }
 }
 
-/// What a session samples.
+/// The tables, samplers and capacity of one session of sampling.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Session {
     /// These tables; None: all.
@@ -93,7 +93,7 @@ pub struct Session {
     pub capacity: usize,
 }
 
-/// What a session kept of a table: partition keys, or the text of statements.
+/// The items that a session kept of a table: partition keys, or the text of statements.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sampled {
     /// The table.

@@ -29,6 +29,7 @@ impl Node {
         };
         let (schema, written) = (Arc::clone(&changed.schema), std::mem::take(&mut changed.written));
         self.conclude(changed, alone).await?;
+        self.keep_building_views();
         self.push_schema(&written);
         Ok(Ok(schema))
     }
@@ -44,6 +45,7 @@ impl Node {
         };
         let (before, after) = (Arc::clone(&changed.before), Arc::clone(&changed.schema));
         self.conclude(changed, alone).await?;
+        self.keep_building_views();
         if let Some(listener) = self.schema_listener.get() {
             listener(&before, &after);
         }

@@ -15,6 +15,8 @@ mod mutation;
 mod paxos;
 mod paxos_cleanup;
 mod read;
+mod repair;
+mod snapshot;
 mod truncate;
 
 use std::sync::Arc;
@@ -26,6 +28,7 @@ use membership::Messenger;
 pub(crate) use call::Call;
 
 use crate::node::Node;
+use crate::range_movements::removal;
 
 /// Takes a request of another node. False: nobody here knows the verb, and its sender is told that
 /// it failed.
@@ -50,7 +53,28 @@ pub(crate) fn requested(node: &Arc<Node>, via: &Messenger, from: &Peer, _link: L
         | Verb::Paxos2CleanupFinishPrepareReq
         | Verb::Paxos2CleanupReq
         | Verb::Paxos2CleanupCompleteReq => Call::spawn(node, via, from, message, paxos_cleanup::serve),
+        Verb::PrepareMsg
+        | Verb::SnapshotMsg
+        | Verb::ValidationReq
+        | Verb::ValidationRsp
+        | Verb::SyncReq
+        | Verb::SyncRsp
+        | Verb::CleanupMsg
+        | Verb::FailedSessionMsg
+        | Verb::PrepareConsistentReq
+        | Verb::PrepareConsistentRsp
+        | Verb::FinalizeProposeMsg
+        | Verb::FinalizePromiseMsg
+        | Verb::FinalizeCommitMsg
+        | Verb::StatusReq
+        | Verb::StatusRsp
+        | Verb::Paxos2CleanupRsp2 => Call::spawn(node, via, from, message, repair::serve),
         Verb::TruncateReq => Call::spawn(node, via, from, message, truncate::serve),
+        Verb::SnapshotReq => Call::spawn(node, via, from, message, snapshot::serve),
+        Verb::ReplicationDoneReq => {
+            removal::confirmed(node, from.address);
+            via.answer(from, &message.header, Ok(bytes::Bytes::new()));
+        }
         Verb::HintReq => Call::spawn(node, via, from, message, hint::serve),
         Verb::SchemaPushReq | Verb::SchemaPullReq => return node.exchange_schema(via, from, message),
         _ => return false,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use rows::{PartitionStream, ReadError, Row};
+use rows::{BuildError, PartitionStream, Row};
 use schema::TableMetadata;
 use types::{Consistency, DecoratedKey};
 
@@ -14,29 +14,27 @@ use crate::system_rows::{command, each_of};
 
 impl Node {
     /// The live rows of a table of which the ring has copies, or of one of its partitions, as its
-    /// replicas have them at a level. Small tables only: all at once.
-    pub async fn read_rows_at<E>(
+    /// replicas have them at a level: all at once, at most `most` of them.
+    pub async fn read_rows_at<E: BuildError>(
         &self,
         table: &Arc<TableMetadata>,
         key: Option<DecoratedKey>,
         level: Consistency,
-        is_blocked: fn(&E) -> bool,
-    ) -> Result<Vec<(DecoratedKey, Row)>, FailedRead<E>>
-    where
-        E: From<ReadError> + Send + 'static,
-    {
+        most: u32,
+    ) -> Result<Vec<(DecoratedKey, Row)>, FailedRead<E>> {
         let now = self.env.clock.now_seconds();
-        let commands = vec![command(table, key, now)];
-        let request = ReadRequest { commands, trace: None, sought: None, open: None, results: None };
+        let mut command = command(table, key, now);
+        command.limits.rows = most;
+        let request = ReadRequest::of(vec![command]);
         let table = Arc::clone(table);
         let build = move |stream: &mut dyn PartitionStream| -> Result<_, E> {
             let mut found = Vec::new();
             each_of(stream, &table, now, &mut |key, row| {
                 found.push((key.clone(), row));
-                true
+                found.len() < most as usize
             })?;
             Ok(found)
         };
-        self.read(request, level, &ReadFigures::default(), is_blocked, build).await
+        self.read(request, level, &ReadFigures::default(), build).await
     }
 }

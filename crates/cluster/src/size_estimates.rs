@@ -27,7 +27,7 @@ use ring::primary::Ranges;
 use rows::{Cell, ClusteringValues, DeletionTime, Liveness, Mutation, PartitionUpdate, ReadError, Row, Slice};
 use schema::{TableKind, TableMetadata};
 use sstable::SSTable;
-use storage::Engine;
+use storage::{Engine, frozen};
 use types::Token;
 
 use crate::clock::WriteClock;
@@ -139,7 +139,7 @@ fn changes(
     Ok(mutations)
 }
 
-/// What the last record says, by keyspace and table.
+/// The estimates of the last record, by keyspace and table.
 fn recorded(engine: &Engine, target: &Arc<TableMetadata>) -> Result<BTreeMap<(String, String), Estimates>, ReadError> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut recorded: BTreeMap<(String, String), Estimates> = BTreeMap::new();
@@ -173,16 +173,13 @@ fn estimates(sstables: &[Arc<SSTable>], ranges: &[Ranges; 2], types: &[&str]) ->
 
 /// Of the range `(start, end]`; the least token as an end is behind all tokens.
 fn estimate(sstables: &[Arc<SSTable>], start: Token, end: Token) -> Estimate {
-    let start = i128::from(start.0);
-    let end = if end.0 == i64::MIN { i128::from(i64::MAX) } else { i128::from(end.0) };
     let (mut partitions, mut sizes, mut bytes) = (0.0_f64, 0, 0.0_f64);
     for sstable in sstables {
-        let (first, last) = (i128::from(sstable.first_key().token.0), i128::from(sstable.last_key().token.0));
-        let common = last.min(end) - first.max(start + 1) + 1;
-        if common <= 0 {
+        let between = frozen::partitions_between(sstable, start, end);
+        if between == 0.0 {
             continue;
         }
-        partitions += sstable.partition_count() as f64 * common as f64 / (last - first + 1) as f64;
+        partitions += between;
         let of_sizes = &sstable.statistics().stats.partition_sizes;
         sizes += of_sizes.count();
         bytes += of_sizes.mean() * of_sizes.count() as f64;

@@ -1,7 +1,7 @@
 //! The start of a node on an open engine: identity, clocks, the ring, and batches that a crash
 //! left.
 
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
@@ -16,9 +16,12 @@ use crate::handoff::Handoff;
 use crate::identity::{Identity, IdentityOptions, local_table};
 use crate::joined::Joined;
 use crate::node::{Node, Timeouts};
+use crate::repairs::Repairs;
 use crate::replica::Replica;
 use crate::serving::Serving;
 use crate::stripes::Stripes;
+use crate::transfers::Transfers;
+use crate::view_tasks::ViewTasks;
 use crate::{clock_mark, compaction_history, topology, traces};
 
 impl Node {
@@ -37,6 +40,7 @@ impl Node {
         let sampling = Arc::default();
         let replica = Replica::new(&engine, &sampling)?;
         let ring = ArcSwap::from_pointee(topology::ring_of_one(&identity, &engine.schema()));
+        let transfers = Transfers::new(&env);
         let node = Self {
             engine,
             env,
@@ -48,6 +52,9 @@ impl Node {
             timeouts,
             trace_ttl: AtomicU32::new(traces::TTL_DEFAULT),
             protection: ArcSwap::default(),
+            paxos: ArcSwap::default(),
+            incompatible: Default::default(),
+            tracks_thresholds: AtomicBool::new(false),
             replica,
             ring,
             sampling,
@@ -56,8 +63,11 @@ impl Node {
             cas: CasMetrics::default(),
             batch_replay: BatchReplay::default(),
             handoff: Handoff::default(),
+            transfers,
+            repairs: Repairs::default(),
             joined: Joined::default(),
             this: OnceLock::new(),
+            view_tasks: ViewTasks::default(),
             serving: Serving::default(),
             schema_changes,
             schema_listener: OnceLock::new(),

@@ -34,6 +34,13 @@ impl Stripes {
         usize::try_from(hasher.finish() % STRIPES as u64).expect("less than the number of stripes")
     }
 
+    /// The locks of all these places; None: somebody has one of them.
+    pub fn try_lock(&self, mut places: Vec<usize>) -> Option<Held> {
+        places.sort_unstable();
+        places.dedup();
+        places.into_iter().map(|place| Arc::clone(&self.0[place]).try_lock_owned().ok()).collect()
+    }
+
     /// Waits for the locks of all these places.
     pub async fn lock(&self, mut places: Vec<usize>) -> Held {
         places.sort_unstable();

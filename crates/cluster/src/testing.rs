@@ -6,6 +6,7 @@ mod ring;
 pub(crate) use ring::{SNITCH_RESET, SimRing};
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -70,21 +71,26 @@ fn open(sim: &Sim, write_timeout: Duration) -> Arc<Node> {
     let commitlog = commitlog::Options { sync: SyncMode::Group(WINDOW), ..commitlog::Options::default() };
     let options = EngineOptions { commitlog, ..EngineOptions::beneath(Path::new(DATA)) };
     let (engine, _) = storage::open(&sim.env(), options).expect("a sound disk opens");
-    let address = "127.0.0.1:7000".parse().expect("an address");
-    let identity = IdentityOptions {
+    let identity = alone("127.0.0.1:7000".parse().expect("an address"), 4);
+    let timeouts = Timeouts { write: write_timeout, ..Timeouts::default() };
+    Node::open(engine, identity, timeouts).expect("a sound disk opens")
+}
+
+/// The identity of a new node that joins no ring.
+pub(crate) fn alone(address: SocketAddr, num_tokens: u32) -> IdentityOptions {
+    IdentityOptions {
         cluster_name: "Test Cluster".to_owned(),
         adopt_cluster_name: false,
-        num_tokens: 4,
+        num_tokens,
         adopt_tokens: false,
         initial_tokens: Vec::new(),
+        host_id: None,
         listen: address,
         broadcast: address,
         native: address,
         place: None,
         joins: false,
-    };
-    let timeouts = Timeouts { write: write_timeout, ..Timeouts::default() };
-    Node::open(engine, identity, timeouts).expect("a sound disk opens")
+    }
 }
 
 /// Polls a future once.

@@ -41,12 +41,16 @@ fn endpoint_of_this(identity: &Identity) -> Endpoint {
 /// An endpoint as gossip tells of it; `None`: it is no member of the ring, or has not told enough.
 pub(crate) fn endpoint_of(address: SocketAddr, told: &EndpointState, is_alive: bool) -> Option<Endpoint> {
     let status = Status::of(told)?;
-    let state = match status {
-        Status::Normal | Status::Shutdown | Status::Removing => State::Normal,
-        Status::Boot | Status::BootReplace(_) => State::Joining,
+    let state = match &status {
+        // whoever hibernates keeps its tokens: its ranges are nobody else's
+        Status::Normal | Status::Shutdown | Status::Hibernate => State::Normal,
+        // others fetch its data: they are about to have its ranges
+        Status::Removing => State::Leaving,
+        Status::Boot => State::Joining,
+        Status::BootReplace(replaced) => State::Replacing(replaced_address(replaced, address)?),
         Status::Leaving => State::Leaving,
-        Status::Moving(_) => State::Moving,
-        Status::Left(_) | Status::Removed(_) | Status::Hibernate | Status::Other(_) => return None,
+        Status::Moving(token) => State::Moving(Token(token.parse().ok()?)),
+        Status::Left(_) | Status::Removed(_) | Status::Other(_) => return None,
     };
     let mut tokens: Vec<Token> =
         tokens_of(told.value(ApplicationState::Tokens)?).ok()?.into_iter().map(Token).collect();
@@ -60,9 +64,16 @@ pub(crate) fn endpoint_of(address: SocketAddr, told: &EndpointState, is_alive: b
         data_center: text(ApplicationState::Dc).unwrap_or_else(|| "UNKNOWN_DC".to_owned()),
         rack: text(ApplicationState::Rack).unwrap_or_else(|| "UNKNOWN_RACK".to_owned()),
         tokens,
-        is_up: is_alive && status != Status::Shutdown,
+        is_up: is_alive && !matches!(status, Status::Shutdown | Status::Hibernate),
         state,
     })
+}
+
+/// The address of the node that another one replaces, of what that one tells. The older form of the
+/// status has no port: that of the teller counts.
+fn replaced_address(text: &str, teller: SocketAddr) -> Option<SocketAddr> {
+    let alone = || Some(SocketAddr::new(text.parse().ok()?, teller.port()));
+    text.parse().ok().or_else(alone)
 }
 
 /// Where drivers connect to a node that does not say so.
@@ -93,7 +104,7 @@ impl Node {
             let endpoint = endpoint_of(*address, &peer.state, peer.is_alive)?;
             Some((peer.state.generation, self.placed(endpoint)))
         });
-        let this = (gossip.local.state().generation, endpoint_of_this(&self.identity));
+        let this = (gossip.local.state().generation, self.endpoint_as_told(gossip));
         let endpoints = without_conflicts(this, others.collect());
         if self.ring.load().endpoints() != endpoints {
             self.ring.rcu(|ring| ring.with_endpoints(endpoints.clone(), EndpointId(0)));
@@ -102,12 +113,44 @@ impl Node {
         if **self.joined.unready.load() != unready {
             self.joined.unready.store(Arc::new(unready));
         }
-        if let Some(snitch) = self.joined.dynamic_snitch.get() {
-            snitch.set_severities(severities(gossip));
+        let severities = severities(gossip);
+        if **self.joined.severities.load() != severities {
+            self.joined.severities.store(Arc::new(severities));
         }
+        if let Some(snitch) = self.joined.dynamic_snitch.get() {
+            snitch.set_severities(self.joined.severities.load_full());
+        }
+        self.renew_peers();
+    }
+
+    /// The rows of other nodes that drivers read follow gossip.
+    pub(crate) fn renew_peers(&self) {
         if let Some(task) = self.joined.peers.get() {
             task.wake();
         }
+    }
+
+    /// This node with the part in the ring and the tokens that it tells of itself. A node that
+    /// stops is a member with its tokens; one that has left owns none.
+    fn endpoint_as_told(&self, gossip: &Gossip) -> Endpoint {
+        let this = endpoint_of_this(&self.identity);
+        let told = gossip.local.state();
+        match endpoint_of(this.address, told, true) {
+            Some(Endpoint { state, tokens, .. }) => Endpoint { state, tokens, ..this },
+            None if matches!(Status::of(told), Some(Status::Left(_))) => Endpoint { tokens: Vec::new(), ..this },
+            // before its first word it owns nothing: what it is about to own still belongs to
+            // others
+            None if Status::of(told).is_none() && self.is_outside() => {
+                Endpoint { state: State::Joining, tokens: Vec::new(), ..this }
+            }
+            None => this,
+        }
+    }
+
+    /// Whether this node is no member, and does not become one at once.
+    fn is_outside(&self) -> bool {
+        let settings = self.joined.movements.settings();
+        !self.identity.is_bootstrapped && (settings.bootstraps || !settings.joins)
     }
 
     /// The endpoint where the snitch's file places it.

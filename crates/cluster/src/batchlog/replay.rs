@@ -12,11 +12,13 @@ use std::time::Duration;
 use env::Next;
 use rows::codec::decode_mutation;
 use rows::{Mutation, Row};
+use storage::StorageError;
 use types::DecoratedKey;
 
 use super::resend::Resent;
 use crate::error::NodeError;
 use crate::node::Node;
+use crate::replica::apply::WriteError;
 use crate::system_rows;
 
 /// Time between two looks at the batch log (`BatchlogManager.REPLAY_INTERVAL`).
@@ -30,7 +32,7 @@ const PAGE_BYTES_MAX: usize = 4 << 20;
 /// in its compatible mode, has the form of 5.0.
 const VERSIONS_READ: [i32; 2] = [12, super::VERSION];
 
-/// What one step of replay did.
+/// The outcome of one step of replay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Page {
     /// Records that are gone from the batch log now.
@@ -179,7 +181,7 @@ impl Node {
     fn replay(&self, record: &Record) -> Result<(), NodeError> {
         let mut mutations = self.due_mutations(record);
         mutations.push(self.removal_of_record(record));
-        self.engine.apply(&mutations)?;
+        self.replica.apply_now(&mutations).map_err(node_error)?;
         Ok(())
     }
 
@@ -222,7 +224,8 @@ impl Node {
         mutations
     }
 
-    /// What deleted rows of the batch may have been purged: applying it could bring them back.
+    /// Whether a purge may have removed deletions that the batch has to obey: applying the batch
+    /// could then bring deleted rows back.
     fn is_forgotten(&self, record: &Record, mutations: &[Mutation]) -> bool {
         let graces = mutations.iter().flat_map(|mutation| &mutation.updates);
         let grace = graces.map(|update| i64::from(update.table.params.gc_grace_seconds)).min();
@@ -231,6 +234,14 @@ impl Node {
             (Some(grace), Some(written)) => written / 1_000_000 + grace <= now,
             _ => false,
         }
+    }
+}
+
+pub(super) fn node_error(error: WriteError) -> NodeError {
+    match error {
+        WriteError::Storage(error) => error.into(),
+        WriteError::Read(error) => error.into(),
+        other => StorageError::Refused { why: other.to_string() }.into(),
     }
 }
 

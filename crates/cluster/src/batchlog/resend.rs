@@ -18,7 +18,7 @@ use std::time::Duration;
 use rows::Mutation;
 use types::{Consistency, WriteKind};
 
-use super::replay::{PERIOD, Record};
+use super::replay::{PERIOD, Record, node_error};
 use crate::coordinator::sent::Sent;
 use crate::coordinator::write::among::Others;
 use crate::error::NodeError;
@@ -103,7 +103,7 @@ impl Node {
             .filter(|planned| planned.sent.is_here())
             .map(|planned| planned.sent.mutation().clone())
             .collect();
-        self.engine.apply(&here)?;
+        self.replica.apply_now(&here).map_err(node_error)?;
         planned.iter().for_each(|planned| self.send_to_peers(others, planned, timeout));
         let sent = planned.into_iter().map(|planned| planned.sent).collect();
         Ok(Resent { record, sent, hints: None })

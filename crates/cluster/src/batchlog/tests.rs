@@ -33,7 +33,7 @@ impl SimNode {
     }
 }
 
-/// What a crash between the record and the mutations leaves: the record alone.
+/// A crash between the record and the mutations leaves the record alone.
 #[test]
 fn a_batch_that_was_only_recorded_is_applied() {
     let machine = SimNode::new(WRITE_TIMEOUT);
@@ -48,7 +48,7 @@ fn the_record_goes_though_the_request_times_out() {
     let machine = SimNode::new(WINDOW / 3);
     let batch = vec![machine.role(1, 1), machine.role(2, 1)];
     let written = machine.sim.block_on(async {
-        let wait = machine.node.write_batch(batch, Consistency::One).await?;
+        let wait = machine.node.write_batch(batch, Consistency::One, None).await?;
         wait.expect("it waits for the log").await
     });
     let Err(RequestError::Write(failed)) = written else { panic!("{written:?}") };
@@ -62,7 +62,7 @@ fn the_record_goes_though_nobody_waits_for_the_request() {
     let machine = SimNode::new(WRITE_TIMEOUT);
     {
         let batch = vec![machine.role(1, 1), machine.role(2, 1)];
-        let Poll::Ready(Ok(Some(wait))) = poll(pin!(machine.node.write_batch(batch, Consistency::One))) else {
+        let Poll::Ready(Ok(Some(wait))) = poll(pin!(machine.node.write_batch(batch, Consistency::One, None))) else {
             panic!("it waits for the log");
         };
         assert!(poll(pin!(wait)).is_pending());
@@ -121,7 +121,8 @@ fn records_are_applied_again_while_the_node_runs() {
     assert_eq!(young.counts(), (0, 5));
 }
 
-/// What was applied of a page is waited for at the rate of `batchlog_replay_throttle`.
+/// After a page of records, replay pauses for as long as the bytes that it applied take at the rate
+/// of `batchlog_replay_throttle`.
 #[test]
 fn pages_are_paced() {
     let page = |bytes| Page { records: 1, bytes, is_last: false };

@@ -30,15 +30,16 @@ use env::Instant;
 use futures_util::StreamExt;
 use futures_util::future::{Either, join_all, select};
 use futures_util::stream::FuturesUnordered;
-use internode::payload::read_answer::{AnswerError, AnswerLimits, Wanted};
+use internode::payload::read_answer::{Answer, AnswerError, AnswerLimits, Wanted};
 use internode::payload::read_request::ReadRequest as Question;
 use internode::payload::read_response::ReadResponse;
+use internode::{Envelope, Flags};
 use links::limits::MESSAGE_SIZE_MAX;
 use membership::{Messenger, Request};
 use rows::command::TraceSink;
 use rows::live::TombstoneLimits;
 use rows::replicas::Lack;
-use rows::{PartitionStream, ReadCommand, ReadError};
+use rows::{Build, BuildError, BuildResult, ReadCommand, ReadError};
 use stdx::Taken;
 use tokio::sync::{mpsc, oneshot};
 use types::{Consistency, FailureReason, ReplicaFailure};
@@ -47,7 +48,7 @@ use super::contacts::Contact;
 use super::error::{FailedAnswers, FailedRead};
 use super::parts::{Part, parts_of};
 use super::plan::placement;
-use super::reading::{Asked, Missing, Portion, READING_SIZE_MAX, ReadingStream, Repair};
+use super::reading::{Asked, Data, Missing, Portion, READING_SIZE_MAX, ReadingStream, Repair};
 use super::scan::{Order, ScanStream};
 use super::speculation;
 use crate::coordinator::error::RequestError;
@@ -55,6 +56,8 @@ use crate::dynamic_snitch::DynamicSnitch;
 use crate::node::Node;
 use crate::replica::apply::within;
 use crate::replica::read::{ReadFigures, ReadOutcome, ReadRequest, Warnings};
+use crate::result_room::ResultRoom;
+use crate::thresholds::Exceeding;
 use crate::traces;
 
 /// Parts that are asked for at once. Partitions by key are all wanted.
@@ -70,9 +73,13 @@ const SCAN_SIZE: usize = 16 << 20;
 /// Bytes of answers of which the result is built on the worker.
 const INLINE_SIZE_MAX: usize = 128 << 10;
 
+/// The own answer of this node is kept as rows up to so many bytes, and encoded beyond: rows take
+/// several times the memory of their bytes.
+const KEPT_SIZE_MAX: usize = 64 << 10;
+
 /// The answer of a replica: data, a digest, or both.
 pub(super) struct Reply {
-    pub data: Option<Bytes>,
+    pub data: Option<Data>,
     digest: Option<[u8; 16]>,
 }
 
@@ -99,7 +106,7 @@ struct First {
 
 /// The result of building the answer, what was missing for it, what replicas lack, and the live
 /// rows and tombstones that it read.
-type Attempt<T, E> = (Result<T, E>, Option<Missing>, Vec<Repair>, [u64; 2]);
+type Attempt<B> = (BuildResult<B>, Option<Missing>, Vec<Repair>, [u64; 2]);
 
 /// One read among nodes.
 pub(super) struct Among<'n> {
@@ -108,14 +115,14 @@ pub(super) struct Among<'n> {
     pub level: Consistency,
     /// Where trace lines go, and who other nodes are told traces the request.
     pub trace: Option<Arc<dyn TraceSink>>,
-    /// What the client is to be warned of.
+    /// Sentences that the client is to be warned with.
     pub warnings: &'n Warnings,
     deadline: Instant,
 }
 
 impl Node {
     /// The parts of a read that other nodes have a share in; None: this node alone is asked.
-    pub(super) fn parts_among(
+    pub(crate) fn parts_among(
         &self,
         commands: &[ReadCommand],
         level: Consistency,
@@ -152,19 +159,13 @@ impl<'n> Among<'n> {
     }
 
     /// Builds something from the stream of all parts.
-    pub async fn read<T, E, F>(
+    pub async fn read<B: Build>(
         &self,
         parts: Vec<Part>,
         request: ReadRequest,
         figures: &ReadFigures,
-        is_blocked: fn(&E) -> bool,
-        build: F,
-    ) -> Result<T, FailedRead<E>>
-    where
-        T: Send + 'static,
-        E: From<ReadError> + Send + 'static,
-        F: Fn(&mut dyn PartitionStream) -> Result<T, E> + Send + Sync + 'static,
-    {
+        build: B,
+    ) -> Result<B::Built, FailedRead<B::Error>> {
         let mut window = STRETCHES_FIRST;
         let sought = request.sought.as_deref();
         let mut parts: Arc<Vec<Asked>> = Arc::new(parts.into_iter().map(|part| Asked::new(part, sought)).collect());
@@ -179,7 +180,7 @@ impl<'n> Among<'n> {
             }
             let (result, lacking, repairs, counts) = self.attempt(&parts, &build, size).await?;
             match (result, lacking) {
-                (Err(error), Some(lacking)) if is_blocked(&error) => missing = lacking,
+                (Err(error), Some(lacking)) if error.is_blocked() => missing = lacking,
                 (Err(error), _) => return Err(self.failed(ReadOutcome::Failed(error))),
                 (Ok(built), _) => {
                     figures.add_rows(counts);
@@ -192,7 +193,36 @@ impl<'n> Among<'n> {
 }
 
 impl Among<'_> {
-    fn tell_trace(&self, line: impl FnOnce() -> String) {
+    /// Builds something from parts whose replicas have answered already. Nobody is repaired. Gives
+    /// whether something had to be asked for beside what there was.
+    pub async fn build_of<B: Build>(
+        &self,
+        parts: Vec<Asked>,
+        results: Option<&Arc<ResultRoom>>,
+        figures: &ReadFigures,
+        build: B,
+    ) -> Result<(B::Built, bool), FailedRead<B::Error>> {
+        let mut parts = Arc::new(parts);
+        let mut size = parts.iter().map(|asked| asked.size).sum();
+        let mut taken = results.map(|room| room.share.take(size));
+        let (build, mut window, mut was_extended) = (Arc::new(build), STRETCHES_FIRST, false);
+        loop {
+            let (result, missing, _, counts) = self.attempt(&parts, &build, size).await?;
+            match (result, missing) {
+                (Err(error), Some(missing)) if error.is_blocked() => {
+                    size = self.fetch(Arc::make_mut(&mut parts), missing, &mut window, &mut taken).await?;
+                    was_extended = true;
+                }
+                (Err(error), _) => return Err(self.failed(ReadOutcome::Failed(error))),
+                (Ok(built), _) => {
+                    figures.add_rows(counts);
+                    return Ok((built, was_extended));
+                }
+            }
+        }
+    }
+
+    pub(super) fn tell_trace(&self, line: impl FnOnce() -> String) {
         if let Some(trace) = &self.trace {
             trace.event(line());
         }
@@ -234,19 +264,14 @@ impl Among<'_> {
     }
 
     /// Builds the answer from a scan: on a thread that waits for portions.
-    async fn scan<T, E, F>(
+    async fn scan<B: Build>(
         &self,
         parts: Arc<Vec<Asked>>,
         mut window: usize,
         mut taken: Option<Taken>,
         figures: &ReadFigures,
-        build: Arc<F>,
-    ) -> Result<T, FailedRead<E>>
-    where
-        T: Send + 'static,
-        E: From<ReadError> + Send + 'static,
-        F: Fn(&mut dyn PartitionStream) -> Result<T, E> + Send + Sync + 'static,
-    {
+        build: Arc<B>,
+    ) -> Result<B::Built, FailedRead<B::Error>> {
         let (orders, mut ordered) = mpsc::channel::<(Order, oneshot::Sender<Vec<Asked>>)>(1);
         let job = move || {
             let fetch = |order| {
@@ -255,7 +280,7 @@ impl Among<'_> {
                 told.blocking_recv().map_err(|_| ReadError::Stopped)
             };
             let mut stream = ScanStream::new(parts, fetch);
-            let result = build(&mut stream);
+            let result = build.build(&mut stream);
             let counts = stream.counts();
             (result, stream.finish(), counts)
         };
@@ -365,6 +390,10 @@ impl Among<'_> {
         loop {
             let has_data = replies.iter().any(|(_, reply)| reply.data.is_some());
             if replies.len() >= block_for && has_data {
+                let is_repeated = |(at, (contact, _)): (usize, &(Contact, Reply))| {
+                    replies[..at].iter().any(|(other, _)| other.address == contact.address)
+                };
+                assert!(!replies.iter().enumerate().any(is_repeated), "a replica answers a read once");
                 self.record(asked, begun);
                 return Ok(replies);
             }
@@ -508,16 +537,29 @@ impl Among<'_> {
     /// Asks a replica. A peer is sent its message before this returns.
     pub(super) fn ask(&self, contact: Contact, question: &Arc<Question>, wanted: Wanted) -> Asking<'_> {
         let question = Arc::clone(question);
+        let asked = self.node.env.now();
         if contact.is_local {
             let rest = self.rest();
             return Box::pin(async move {
                 let begun = self.node.env.now();
-                let answer = self.node.replica.answer(&question, wanted, LOCAL_LIMITS, rest, self.trace.clone()).await;
+                let tracks = self.node.tracks_thresholds();
+                let limits = match tracks {
+                    true => AnswerLimits { tombstones: self.node.tombstone_limits(&question), ..LOCAL_LIMITS },
+                    false => LOCAL_LIMITS,
+                };
+                let trace = self.trace.clone();
+                let answer = self.node.replica.answer(&question, wanted, limits, rest, trace, tracks).await;
                 if answer.is_ok() {
                     self.node.measured_here(begun);
                 }
-                let reply = answer.map(|answer| Reply { data: answer.data, digest: answer.digest });
-                (contact, reply.map_err(reason_of))
+                self.note_own(contact, &answer, limits.tombstones.warn);
+                let reply = answer.map(|answer| {
+                    let data = answer.kept.map(Data::Kept).or(answer.data.map(Data::Encoded));
+                    Reply { data, digest: answer.digest }
+                });
+                let reply = reply.map_err(reason_of);
+                self.measure(contact, asked, &reply);
+                (contact, reply)
             });
         }
         let payload = match wanted {
@@ -529,7 +571,10 @@ impl Among<'_> {
             format!("Sending {verb} message to /{peer} message size {size} bytes")
         });
         let parameters = traces::parameters(self.trace.as_deref());
-        let request = Request { parameters, ..Request::new(question.verb(), payload, self.rest()) };
+        let request = Request::new(question.verb(), payload, self.rest());
+        let flags =
+            if self.node.tracks_thresholds() { request.flags.with(Flags::TRACK_WARNINGS) } else { request.flags };
+        let request = Request { parameters, flags, ..request };
         let sent = self.messenger.request(contact.address, request);
         Box::pin(async move {
             let answered = sent.await;
@@ -539,28 +584,45 @@ impl Among<'_> {
             }
             let reply = match answered {
                 Err(unanswered) => Err(unanswered.reason()),
+                Ok(envelope) if let Some(reason) = self.exceeds(contact, &envelope) => Err(reason),
                 Ok(envelope) => reply_of(&envelope.payload, &question, wanted).map_err(|error| {
                     let peer = contact.address;
                     tracing::warn!(%peer, %error, "the answer of another node to a read cannot be read");
                     FailureReason::Unknown
                 }),
             };
+            self.measure(contact, asked, &reply);
             (contact, reply)
         })
     }
 
+    /// Notes the answer of a replica, where somebody wants to know it.
+    fn measure(&self, contact: Contact, asked: Instant, reply: &Result<Reply, FailureReason>) {
+        if let Some(answers) = &self.warnings.answers {
+            let bytes = reply.as_ref().ok().map(|reply| reply.data.as_ref().map_or(0, Data::size));
+            answers.add(contact.address, self.node.env.elapsed(asked), bytes);
+        }
+    }
+
+    /// Notes the thresholds that a replica found exceeded; gives why it ended its read, if it did.
+    fn exceeds(&self, contact: Contact, answer: &Envelope) -> Option<FailureReason> {
+        self.warnings.findings.add_told(contact.address, &answer.header.parameters)
+    }
+
+    /// Notes what this node's own answer passed, as other replicas tell it.
+    fn note_own(&self, contact: Contact, answer: &Result<Answer, ReadOutcome<AnswerError>>, warn: u64) {
+        for Exceeding { measure, is_failure, number } in self.node.exceeded(answer, warn) {
+            self.warnings.findings.add(contact.address, measure, is_failure, number);
+        }
+    }
+
     /// Builds the answer from what there is.
-    async fn attempt<T, E, F>(
+    async fn attempt<B: Build>(
         &self,
         parts: &Arc<Vec<Asked>>,
-        build: &Arc<F>,
+        build: &Arc<B>,
         size: usize,
-    ) -> Result<Attempt<T, E>, FailedRead<E>>
-    where
-        T: Send + 'static,
-        E: From<ReadError> + Send + 'static,
-        F: Fn(&mut dyn PartitionStream) -> Result<T, E> + Send + Sync + 'static,
-    {
+    ) -> Result<Attempt<B>, FailedRead<B::Error>> {
         if size <= INLINE_SIZE_MAX {
             return Ok(attempt(parts, &**build));
         }
@@ -587,14 +649,18 @@ impl Among<'_> {
 }
 
 /// Limits of this node's own answer: tombstones are counted in what builds the result.
-const LOCAL_LIMITS: AnswerLimits = AnswerLimits { tombstones: TombstoneLimits::NONE, size_max: MESSAGE_SIZE_MAX };
+const LOCAL_LIMITS: AnswerLimits =
+    AnswerLimits { tombstones: TombstoneLimits::NONE, size_max: MESSAGE_SIZE_MAX, kept_size_max: KEPT_SIZE_MAX };
 
 /// Why this node has not answered itself.
 fn reason_of(outcome: ReadOutcome<AnswerError>) -> FailureReason {
     match outcome {
         ReadOutcome::TimedOut | ReadOutcome::Failed(AnswerError::Read(ReadError::TimedOut)) => FailureReason::Timeout,
         ReadOutcome::Failed(AnswerError::Read(ReadError::IndexNotAvailable { .. })) => FailureReason::IndexNotAvailable,
-        ReadOutcome::Failed(AnswerError::TooLarge { .. }) => FailureReason::ReadSize,
+        ReadOutcome::Failed(AnswerError::TooLarge { .. } | AnswerError::Read(ReadError::TooLarge { .. })) => {
+            FailureReason::ReadSize
+        }
+        ReadOutcome::Failed(AnswerError::Read(ReadError::TooManyTombstones(_))) => FailureReason::ReadTooManyTombstones,
         ReadOutcome::Overloaded => FailureReason::Unknown,
         ReadOutcome::Failed(AnswerError::Read(error)) => {
             tracing::error!(%error, "a read failed");
@@ -614,15 +680,15 @@ fn reply_of(payload: &Bytes, question: &Question, wanted: Wanted) -> Result<Repl
         (response, _) => Some(response.digest(question).map_err(|error| error.to_string())?),
     };
     match response {
-        ReadResponse::Data(data) => Ok(Reply { data: Some(data.partitions), digest }),
+        ReadResponse::Data(data) => Ok(Reply { data: Some(Data::Encoded(data.partitions)), digest }),
         ReadResponse::Digest(_) if wanted != Wanted::Digest => Err("a digest, where data was asked for".to_owned()),
         ReadResponse::Digest(_) => Ok(Reply { data: None, digest }),
     }
 }
 
-fn attempt<T, E>(parts: &Arc<Vec<Asked>>, build: &impl Fn(&mut dyn PartitionStream) -> Result<T, E>) -> Attempt<T, E> {
+fn attempt<B: Build>(parts: &Arc<Vec<Asked>>, build: &B) -> Attempt<B> {
     let mut stream = ReadingStream::new(parts);
-    let result = build(&mut stream);
+    let result = build.build(&mut stream);
     let counts = stream.counts();
     let (missing, repairs) = stream.end();
     (result, missing, repairs, counts)

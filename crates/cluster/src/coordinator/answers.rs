@@ -14,7 +14,7 @@ use types::{Consistency, FailureReason, ReplicaFailure, WriteKind};
 pub struct Answers {
     /// The level that the client asked for.
     pub level: Consistency,
-    /// What the write is.
+    /// The kind of the write, for the error that its client is told.
     pub kind: WriteKind,
     /// Acknowledgements that the level needs.
     pub block_for: u32,
@@ -47,7 +47,7 @@ pub enum Counted {
     Center(usize),
 }
 
-/// What the answers so far mean for the write.
+/// The state of the write, as the answers so far make it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
     /// Answers that may still come decide.
@@ -145,7 +145,8 @@ impl Answers {
         self.failures.iter().all(|failure| failure.reason == FailureReason::Timeout)
     }
 
-    /// What this means for the write.
+    /// Whether the answers are enough, can still become enough, or have become too few. With data
+    /// centers that count apart, each has to have its own.
     pub fn progress(&self) -> Progress {
         let mut all = progress(self.block_for, self.received, self.outstanding);
         for center in &self.centers {

@@ -4,7 +4,10 @@ mod among;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use rows::Mutation;
+use rows::command::TraceSink;
 use types::{Consistency, WriteKind};
 
 use super::acknowledgement::Acknowledgement;
@@ -14,13 +17,15 @@ use crate::stripes::Held;
 
 impl Node {
     /// Writes the mutations of a logged batch: after a crash all of them are there, or none.
+    /// `trace`: where trace lines go; None: the request is not traced.
     pub async fn write_batch(
         &self,
         mutations: Vec<Mutation>,
         level: Consistency,
+        trace: Option<Arc<dyn TraceSink>>,
     ) -> Result<Option<Acknowledgement>, RequestError> {
         if let Some(others) = self.others() {
-            return Box::pin(self.write_batch_among(others, mutations, level)).await;
+            return Box::pin(self.write_batch_among(others.traced(trace), mutations, level)).await;
         }
         let answers = self.plan_write(&mutations, level, WriteKind::BatchLog)?;
         let recorded = self.with_record(mutations);

@@ -1,9 +1,10 @@
 //! Conditional statements and reads at SERIAL: of one partition they happen one after the other.
 //!
 //! - On a node alone a lock decides ([`alone`]): it is held from the read to the write.
-//! - In a ring the replicas of the partition agree by Paxos ([`among`]), whoever is the coordinator
-//!   and however many copies there are. The lock is held there too: statements of one coordinator
-//!   wait for each other instead of competing for the replicas' promises.
+//! - In a ring the replicas of the partition agree by Paxos ([`among`], or [`v2`] as
+//!   `paxos_variant` says), whoever is the coordinator and however many copies there are. The lock
+//!   is held there too: statements of one coordinator wait for each other instead of competing for
+//!   the replicas' promises.
 //!
 //! A statement's cells have the time of the ballot that decided it; on a node alone they have a
 //! time that is later than everything that was read.
@@ -19,6 +20,7 @@ mod commit;
 mod contention;
 mod prepare;
 mod propose;
+mod v2;
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -26,8 +28,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ring::Replication;
-use rows::Mutation;
 use rows::command::TraceSink;
+use rows::{Mutation, ReadCommand};
 use schema::TableMetadata;
 use types::{Consistency, DecoratedKey};
 
@@ -39,6 +41,7 @@ use crate::replica::apply::within;
 use crate::sampling::Sampler;
 use crate::stripes::{Held, Stripes};
 use agreement::Agreement;
+pub use v2::Found;
 
 /// A conditional write of one partition.
 #[derive(Clone, Copy)]
@@ -56,13 +59,16 @@ pub struct Cas<'a> {
 }
 
 /// The circumstances of one decision. A statement that has to begin again decides again.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Round {
     /// The level at which the partition is to be read.
     pub read_at: Consistency,
     /// The time of the ballot, microseconds. None: what is written is to be later than now and than
     /// everything that was read.
     pub timestamp: Option<i64>,
+    /// The partition as replicas have given it with their promises: it is not to be read again.
+    /// None: it is to be read.
+    pub found: Option<Arc<Found>>,
 }
 
 /// Why a conditional write was not carried out.
@@ -83,10 +89,12 @@ impl<E> From<RequestError> for CasError<E> {
 impl Node {
     /// Has `decide` read a partition and say what to write, and writes it: of several on a
     /// partition each sees what the one before it wrote. What was read or written is durable when
-    /// this returns. `decide` is called again where another statement came first.
+    /// this returns. `decide` is called again where another statement came first. `command`: the
+    /// read of the partition that it decides by.
     pub async fn compare_and_set<E>(
         &self,
         cas: Cas<'_>,
+        command: &ReadCommand,
         mut decide: impl AsyncFnMut(Round) -> Result<Option<Mutation>, E>,
     ) -> Result<(), CasError<E>> {
         let mut decide = async |round: Round| {
@@ -103,7 +111,10 @@ impl Node {
                 let Some(_held) = self.lock_partition(cas.table, cas.key).await else {
                     return Err(agreement.waited_in_vain().into());
                 };
-                let decided = agreement.compare_and_set(cas.commit, &mut decide).await;
+                let decided = match self.paxos().variant.is_v2 {
+                    true => agreement.compare_and_set_v2(command, &mut decide).await,
+                    false => agreement.compare_and_set(cas.commit, &mut decide).await,
+                };
                 agreement.record(match &decided {
                     Err(CasError::Request(error)) => Some(error),
                     _ => None,
@@ -115,12 +126,19 @@ impl Node {
 
     /// Lets every conditional write of a partition that has begun come to its end, and keeps those
     /// that have been overtaken from coming back: the read that follows sees what was decided.
-    pub(super) async fn settle_partition(&self, others: Others<'_>, cas: Cas<'_>) -> Result<(), RequestError> {
+    /// `proposes`: false leaves out the proposal of nothing, as variants that are not linearizable
+    /// do.
+    pub(super) async fn settle_partition(
+        &self,
+        others: Others<'_>,
+        cas: Cas<'_>,
+        proposes: bool,
+    ) -> Result<(), RequestError> {
         let mut agreement = Agreement::new(self, others, cas, self.env.now(), &self.cas.read);
         let Some(_held) = self.lock_partition(cas.table, cas.key).await else {
             return Err(agreement.waited_in_vain());
         };
-        let settled = agreement.settle(cas.commit).await;
+        let settled = agreement.settle(cas.commit, proposes).await;
         agreement.record(settled.as_ref().err());
         settled
     }
@@ -128,7 +146,7 @@ impl Node {
     /// Completes in a partition what other coordinators have begun and left, for a repair of Paxos.
     pub(crate) async fn complete_partition(&self, cas: Cas<'_>) -> Result<(), RequestError> {
         match self.deciding_among(cas.table)? {
-            Some(others) => self.settle_partition(others, cas).await,
+            Some(others) => self.settle_partition(others, cas, true).await,
             None => Ok(()),
         }
     }

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use env::defects::{Defect, is_on};
 use ring::{Endpoint, EndpointId, ReplicaPlan, Replication, Ring};
 use types::Consistency;
 
@@ -15,7 +16,7 @@ use crate::dynamic_snitch::Scores;
 
 /// A replica that is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Contact {
+pub(crate) struct Contact {
     /// The address by which the others know it.
     pub address: SocketAddr,
     /// Whether the replica is this node.
@@ -24,7 +25,7 @@ pub(super) struct Contact {
 
 /// The replicas that a read asks.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Contacts {
+pub(crate) struct Contacts {
     /// As many as the level waits for.
     pub asked: Vec<Contact>,
     /// The others that could be asked instead of one that does not answer, nearest first.
@@ -52,8 +53,14 @@ impl Contacts {
                 };
                 near.iter().copied().filter(is_wanted).collect::<Vec<_>>()
             }
+            _ if is_on(Defect::ReadOne) => near.iter().copied().take(1).collect(),
             _ => near.iter().copied().take(plan.block_for as usize).collect(),
         };
+        // of EACH_QUORUM each data center has its number; NODE_LOCAL asks this node, which may hold
+        // nothing
+        let has_a_number =
+            !matches!(plan.level, Consistency::EachQuorum | Consistency::NodeLocal) && !is_on(Defect::ReadOne);
+        assert!(!has_a_number || asked.len() == plan.block_for as usize, "a read asks as many as it waits for");
         let contact = |id: EndpointId| Contact { address: ring.endpoint(id).address, is_local: id == ring.local_id() };
         let spare = match plan.level {
             // another one may be of a data centre that has its quorum already
@@ -70,7 +77,7 @@ impl Contacts {
 }
 
 /// Whether the answer of a replica counts for a level.
-fn counts(ring: &Ring, level: Consistency, id: EndpointId) -> bool {
+pub(super) fn counts(ring: &Ring, level: Consistency, id: EndpointId) -> bool {
     match level {
         Consistency::NodeLocal => id == ring.local_id(),
         level if level.is_datacenter_local() => ring.endpoint(id).data_center == ring.local_data_center(),

@@ -19,6 +19,8 @@ pub(crate) mod among;
 
 use std::sync::Arc;
 
+use env::defects::{Defect, is_on};
+use rows::command::TraceSink;
 use rows::live::TombstoneLimits;
 use rows::{
     ClusteringValues, ColumnData, ColumnFilter, DataLimits, LiveRows, Mutation, PartitionRange, PartitionStream,
@@ -40,15 +42,16 @@ type Before = (Option<Row>, Vec<Row>);
 
 impl Node {
     /// Adds the increments of mutations to what is there. Its reads are opened by `open`, None: as
-    /// usual.
+    /// usual. `trace`: where trace lines go; None: the request is not traced.
     pub async fn add_to_counters(
         &self,
         mutations: Vec<Mutation>,
         level: Consistency,
         open: Option<Arc<Open>>,
+        trace: Option<Arc<dyn TraceSink>>,
     ) -> Result<Option<Acknowledgement>, RequestError> {
         if let Some(others) = self.others() {
-            return Box::pin(self.count_among(others, mutations, level, open)).await;
+            return Box::pin(self.count_among(others.traced(trace), mutations, level, open)).await;
         }
         let answers = self.plan_write(&mutations, level, WriteKind::Counter)?;
         let timeout = self.timeouts().counter_write;
@@ -60,6 +63,11 @@ impl Node {
         mut mutations: Vec<Mutation>,
         open: Option<Arc<Open>>,
     ) -> Result<Option<LogPosition>, WriteError> {
+        if is_on(Defect::CountTwice) {
+            let (mut first, open) = (mutations.clone(), open.clone());
+            let held = self.settle_increments(&mut first, open).await?;
+            self.replica.apply(&first, held).await?;
+        }
         let held = self.settle_increments(&mut mutations, open).await?;
         self.replica.apply(&mutations, held).await
     }
@@ -101,10 +109,9 @@ impl Node {
             }
             Ok((partition.static_row, rows))
         };
-        let request = ReadRequest { commands: vec![command], trace: None, open, sought: None, results: None };
-        let is_blocked = |error: &ReadError| *error == ReadError::WouldBlock;
+        let request = ReadRequest { open, ..ReadRequest::of(vec![command]) };
         let (limit, figures) = (self.timeouts().read, ReadFigures::default());
-        self.replica.read(request, limit, &figures, is_blocked, build).await.map_err(|outcome| match outcome {
+        self.replica.read(request, limit, &figures, build).await.map_err(|outcome| match outcome {
             ReadOutcome::Failed(error) => WriteError::Read(error),
             ReadOutcome::Overloaded => WriteError::Overloaded,
             ReadOutcome::TimedOut => WriteError::TimedOut,

@@ -23,7 +23,7 @@ pub enum RequestError {
     Unplaced {
         /// The keyspace.
         keyspace: String,
-        /// What is wrong with its replication.
+        /// The reason why its replication places nothing.
         error: ReplicationError,
     },
     /// A conditional statement, or a read at SERIAL, did not come to an agreement of its replicas
@@ -37,7 +37,7 @@ pub enum RequestError {
 /// A write that was not acknowledged by as many as its level needs. It may be there nevertheless.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FailedWrite {
-    /// What happened here: out of time, or why this node failed.
+    /// The end of the wait on this node: out of time, or the failure of this node.
     pub cause: WriteError,
     /// The answers that came, and those that did not.
     pub answers: Answers,
@@ -70,6 +70,16 @@ pub enum FailedCas {
         /// Replicas that are a majority.
         required: u32,
     },
+    /// A replica knows a commit that the majority should have known, and
+    /// `paxos_on_linearizability_violations` is `fail`.
+    Violated {
+        /// The serial level.
+        level: Consistency,
+        /// Promises that came.
+        received: u32,
+        /// Promises that are enough.
+        block_for: u32,
+    },
 }
 
 impl RequestError {
@@ -86,7 +96,7 @@ pub enum FailedRead<E> {
     Refused(RequestError),
     /// Too few replicas answered, or what builds the answer failed.
     Failed {
-        /// What happened.
+        /// The end of the read on this node: out of time, refused, or failed.
         outcome: ReadOutcome<E>,
         /// The level that the client asked for.
         level: Consistency,
@@ -136,7 +146,7 @@ impl<E> FailedRead<E> {
         Self::Unanswered(Box::new(answers))
     }
 
-    /// The same with another error of what builds the answer.
+    /// Gives the failure with another type for the error of the function that builds the answer.
     pub fn map<F>(self, convert: impl FnOnce(E) -> F) -> FailedRead<F> {
         match self {
             Self::Refused(error) => FailedRead::Refused(error),

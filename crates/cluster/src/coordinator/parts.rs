@@ -13,7 +13,7 @@ use crate::dynamic_snitch::Scores;
 
 /// A part of a read.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(crate) struct Part {
     /// The part's own command.
     pub command: ReadCommand,
     /// The replicas that are asked for the part.

@@ -6,7 +6,6 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use internode::payload::read_answer::Wanted;
 use internode::payload::read_request::ReadRequest as Question;
-use internode::payload::read_response::data_stream;
 use rows::replicas::Answers;
 use rows::{PartitionStream, ReadCommand, ReadError};
 use types::{FailureReason, ReplicaFailure};
@@ -76,7 +75,7 @@ impl Among<'_> {
         let (_, reply) = self.ask(contact, &question, Wanted::Data).await;
         let failed = |reason| self.lacking(replicas, vec![ReplicaFailure { endpoint: contact.address, reason }]);
         let data = reply.map_err(failed)?.data.unwrap_or_default();
-        Ok(Box::new(data_stream(data, &question)))
+        Ok(data.stream(&question))
     }
 
     /// Too few replicas gave the rows whose answers differ.

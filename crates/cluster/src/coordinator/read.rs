@@ -8,67 +8,62 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rows::{PartitionRange, PartitionStream, ReadCommand, ReadError};
+use rows::command::ReadStats;
+use rows::{Build, PartitionRange, ReadCommand};
 use schema::TableMetadata;
 use types::{Consistency, DecoratedKey};
 
 use super::among::Among;
+use super::answers::Answers;
 use super::cas::{Cas, quorum_of};
 use super::error::{FailedAnswers, FailedCas, FailedRead, RequestError};
 use crate::node::Node;
+use crate::replica::apply::WriteError;
 use crate::replica::read::{ReadFigures, ReadRequest, is_of_range};
+use crate::thresholds::Exceeding;
 
 impl Node {
     /// Builds something from the stream of a read at a level, and adds what it took to `figures`.
-    /// `is_blocked`: the error says [`ReadError::WouldBlock`].
-    pub async fn read<T, E, F>(
+    pub async fn read<B: Build>(
         &self,
         request: ReadRequest,
         level: Consistency,
         figures: &ReadFigures,
-        is_blocked: fn(&E) -> bool,
-        build: F,
-    ) -> Result<T, FailedRead<E>>
-    where
-        T: Send + 'static,
-        E: From<ReadError> + Send + 'static,
-        F: Fn(&mut dyn PartitionStream) -> Result<T, E> + Send + Sync + 'static,
-    {
+        build: B,
+    ) -> Result<B::Built, FailedRead<B::Error>> {
         if !level.is_serial() {
-            return self.read_now(request, level, figures, is_blocked, build).await;
+            return self.read_now(request, level, figures, build).await;
         }
         let Some((table, key)) = request.commands.first().and_then(partition_of) else {
-            return self.read_now(request, level, figures, is_blocked, build).await;
+            return self.read_now(request, level, figures, build).await;
         };
         if let Some(others) = self.deciding_among(&table).map_err(FailedRead::Refused)? {
             let quorum = quorum_of(level);
             let trace = request.trace.clone();
             let cas = Cas { table: &table, key: &key, serial: level, commit: quorum, trace: trace.as_deref() };
+            if self.paxos().variant.is_v2 && request.open.is_none() {
+                return Box::pin(self.read_agreed(others, cas, request, figures, build)).await;
+            }
             // boxed, as below
-            Box::pin(self.settle_partition(others, cas)).await.map_err(of_unsettled)?;
-            return self.read_now(request, quorum, figures, is_blocked, build).await;
+            let proposes = self.paxos().variant.settles_reads;
+            Box::pin(self.settle_partition(others, cas, proposes)).await.map_err(of_unsettled)?;
+            return self.read_now(request, quorum, figures, build).await;
         }
-        let built = self.read_now(request, level, figures, is_blocked, build).await?;
+        let built = self.read_now(request, level, figures, build).await?;
         let waited = self.wait_for_what_was_read(&table, &key).await;
         waited.map_err(|cause| FailedRead::Serial { cause, level, endpoint: self.identity.broadcast })?;
         Ok(built)
     }
 
-    /// The same for a statement that holds the lock of the partition: what is there, durable or
-    /// not.
-    pub async fn read_now<T, E, F>(
+    /// As `Node::read`, for a statement that holds the lock of the partition: reads the rows that
+    /// are there, whether they are durable or not.
+    pub async fn read_now<B: Build>(
         &self,
-        request: ReadRequest,
+        mut request: ReadRequest,
         level: Consistency,
         figures: &ReadFigures,
-        is_blocked: fn(&E) -> bool,
-        build: F,
-    ) -> Result<T, FailedRead<E>>
-    where
-        T: Send + 'static,
-        E: From<ReadError> + Send + 'static,
-        F: Fn(&mut dyn PartitionStream) -> Result<T, E> + Send + Sync + 'static,
-    {
+        build: B,
+    ) -> Result<B::Built, FailedRead<B::Error>> {
         if let Some(messenger) = self.members()
             && request.open.is_none()
             && let Some(parts) = self.parts_among(&request.commands, level).map_err(FailedRead::Refused)?
@@ -77,16 +72,30 @@ impl Node {
             // several times
             let (limit, trace) = (self.read_limit(&request.commands), request.trace.clone());
             let among = Among::new(self, messenger, level, limit, &figures.warnings, trace);
-            return Box::pin(among.read(parts, request, figures, is_blocked, build)).await;
+            return Box::pin(among.read(parts, request, figures, build)).await;
         }
         let block_for = self.plan_read(&request.commands, level).map_err(FailedRead::Refused)?;
         let limit = self.read_limit(&request.commands);
         let begun = self.members().map(|_| self.env.now());
-        let read = self.replica.read(request, limit, figures, is_blocked, build).await;
+        request.measures = self.tracks_thresholds();
+        let measures = request.measures;
+        let read = self.replica.read(request, limit, figures, build).await;
         if let (Ok(_), Some(begun)) = (&read, begun) {
             self.measured_here(begun);
         }
+        if measures {
+            self.note_sizes(figures);
+        }
         read.map_err(|outcome| self.failed_read(outcome, level, block_for))
+    }
+
+    /// Notes the thresholds on sizes that a read of this node alone has exceeded.
+    fn note_sizes(&self, figures: &ReadFigures) {
+        let Some(sizes) = self.replica.read_sizes.get() else { return };
+        let [local, row_index] = [&figures.local_size, &figures.row_index_size].map(ReadStats::get);
+        for Exceeding { measure, is_failure, number } in sizes.exceeded(local, row_index) {
+            figures.warnings.findings.add(self.identity.broadcast, measure, is_failure, number);
+        }
     }
 
     pub(crate) fn failed_read<E>(
@@ -105,9 +114,9 @@ impl Node {
     }
 }
 
-/// A read at SERIAL whose partition could not be settled, as clients are told of it: a read does not
-/// time out as a write. Agrees with `StorageProxy.legacyReadWithPaxos`.
-fn of_unsettled<E>(error: RequestError) -> FailedRead<E> {
+/// A read at SERIAL whose partition could not be settled, as clients are told of it: a read does
+/// not time out or fail as a write. Agrees with `StorageProxy.legacyReadWithPaxos`.
+pub(super) fn of_unsettled<E>(error: RequestError) -> FailedRead<E> {
     match error {
         RequestError::Cas(FailedCas::TimedOut { level, block_for, .. }) => FailedRead::of_answers(FailedAnswers {
             level,
@@ -117,6 +126,21 @@ fn of_unsettled<E>(error: RequestError) -> FailedRead<E> {
             failures: Vec::new(),
             timed_out: true,
         }),
+        RequestError::Cas(FailedCas::Violated { level, received, block_for }) => {
+            let (data_present, failures, timed_out) = (false, Vec::new(), false);
+            FailedRead::of_answers(FailedAnswers { level, block_for, received, data_present, failures, timed_out })
+        }
+        RequestError::Write(failed) if failed.cause == WriteError::Peers => {
+            let Answers { level, block_for, received, failures, .. } = failed.answers;
+            FailedRead::of_answers(FailedAnswers {
+                level,
+                block_for,
+                received,
+                data_present: false,
+                failures,
+                timed_out: false,
+            })
+        }
         other => FailedRead::Refused(other),
     }
 }

@@ -1,10 +1,15 @@
 //! Read repair: replicas that lack something of what a read has seen are told, and the read waits
 //! until as many have it as its level asks for. So a later read at that level does not see less.
 //!
+//! While nodes are about to be replicas a write at the level waits for more than a read asks. A
+//! repair is then told to so many further replicas, those about to be ones among them; otherwise a
+//! read behind the change of the ring could see less.
+//!
 //! `read_repair = 'NONE'` leaves that out: such a read may be followed by one that sees less, and a
 //! partition is never seen with one half of a write. Agrees with
 //! `org.apache.cassandra.service.reads.repair.{BlockingReadRepair,BlockingPartitionRepair}`.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -13,13 +18,16 @@ use internode::Verb;
 use membership::Request;
 use rows::codec::encode_mutation;
 use rows::{Mutation, PartitionUpdate};
+use types::Consistency;
 
 use super::among::Among;
-use super::contacts::Contact;
-use super::error::{FailedAnswers, FailedRead};
+use super::contacts::{Contact, counts};
+use super::error::{FailedAnswers, FailedRead, RequestError};
+use super::plan::placement;
 use super::reading::Repair;
 use crate::replica::apply::within;
 use crate::stripes::Held;
+use crate::traces;
 
 /// Bytes of rows that one message tells. A partition that lacks more is told in several.
 const TOLD_MAX: usize = 1 << 20;
@@ -27,12 +35,16 @@ const TOLD_MAX: usize = 1 << 20;
 /// Messages that are under way at once for one read.
 const UNDER_WAY_MAX: usize = 64;
 
+/// A replica, and what it lacks.
+type Lacking = (Contact, Vec<PartitionUpdate>);
+
 impl Among<'_> {
     /// Tells replicas what they lack.
     pub async fn repair<E>(&self, repairs: Vec<Repair>) -> Result<(), FailedRead<E>> {
         let begun = self.node.env.now();
         let limit = self.node.timeouts().write;
-        for Repair { of_replicas } in repairs {
+        for Repair { mut of_replicas } in repairs {
+            self.add_further(&mut of_replicas).map_err(FailedRead::Refused)?;
             let count = of_replicas.len();
             let rest = limit.saturating_sub(self.node.env.elapsed(begun));
             let told = within(&self.node.env, rest, self.tell_all(of_replicas, rest)).await;
@@ -51,8 +63,39 @@ impl Among<'_> {
         Ok(())
     }
 
+    /// Adds the replicas that a write at this level would wait for beside those that were read,
+    /// with all that others lack: of partitions that nodes are about to be replicas of. Agrees with
+    /// `org.apache.cassandra.locator.ReplicaPlans.writeReadRepair`.
+    fn add_further(&self, of_replicas: &mut Vec<Lacking>) -> Result<(), RequestError> {
+        let ring = self.node.ring.load();
+        let updates = || of_replicas.iter().flat_map(|(_, updates)| updates);
+        let Some(first) = updates().next() else { return Ok(()) };
+        let Some(placement) = placement(&ring, &first.table.keyspace)? else { return Ok(()) };
+        if self.level == Consistency::EachQuorum {
+            return Ok(());
+        }
+        let mut further: Vec<Lacking> = Vec::new();
+        for update in updates().filter(|update| !placement.pending(update.key.token).is_empty()) {
+            let plan = ring.plan_write(placement, update.key.token, self.level);
+            let plan = plan.map_err(|shortage| RequestError::Unavailable { level: self.level, shortage })?;
+            let lacks = (plan.block_for as usize).saturating_sub(of_replicas.len());
+            let is_read = |address: SocketAddr| of_replicas.iter().any(|(contact, _)| contact.address == address);
+            let counted = plan.live.iter().filter(|id| counts(&ring, self.level, **id));
+            let addresses = counted.map(|id| ring.endpoint(*id).address).filter(|address| !is_read(*address));
+            for address in addresses.take(lacks) {
+                let is_local = address == self.node.identity.broadcast;
+                match further.iter_mut().find(|(contact, _)| contact.address == address) {
+                    Some((_, updates)) => updates.push(update.clone()),
+                    None => further.push((Contact { address, is_local }, vec![update.clone()])),
+                }
+            }
+        }
+        of_replicas.append(&mut further);
+        Ok(())
+    }
+
     /// Tells each replica of a part what it lacks; whether all have it.
-    async fn tell_all(&self, of_replicas: Vec<(Contact, Vec<PartitionUpdate>)>, rest: Duration) -> bool {
+    async fn tell_all(&self, of_replicas: Vec<Lacking>, rest: Duration) -> bool {
         let mutations = of_replicas.into_iter().flat_map(|(contact, updates)| {
             let pieces = updates.into_iter().flat_map(pieces);
             pieces.map(move |update| (contact, Mutation::of(update)))
@@ -76,7 +119,9 @@ impl Among<'_> {
         if !contact.is_local {
             let mut payload = Vec::new();
             encode_mutation(&mut payload, &mutation);
-            let request = Request::new(Verb::ReadRepairReq, payload, rest).silent();
+            let parameters = traces::parameters(self.trace.as_deref());
+            let request = Request { parameters, ..Request::new(Verb::ReadRepairReq, payload, rest).silent() };
+            self.tell_trace(|| format!("Sending read-repair-mutation to /{}", contact.address));
             return self.messenger.request(contact.address, request).await.is_ok();
         }
         let replica = &self.node.replica;

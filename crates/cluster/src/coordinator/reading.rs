@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use internode::payload::kept::Kept;
 use internode::payload::read_request::ReadRequest;
 use internode::payload::read_response::data_stream;
 use rows::command::RingBound;
@@ -201,6 +202,40 @@ impl Asked {
     }
 }
 
+/// The partitions of an answer.
+#[derive(Clone)]
+pub(super) enum Data {
+    /// As they came.
+    Encoded(Bytes),
+    /// As this node has read them for itself.
+    Kept(Kept),
+}
+
+impl Default for Data {
+    /// No bytes at all, which is no answer.
+    fn default() -> Self {
+        Self::Encoded(Bytes::new())
+    }
+}
+
+impl Data {
+    /// Its bytes.
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Encoded(bytes) => bytes.len(),
+            Self::Kept(kept) => kept.size(),
+        }
+    }
+
+    /// The partitions, which answer a request.
+    pub fn stream(&self, request: &ReadRequest) -> Box<dyn PartitionStream> {
+        match self {
+            Self::Encoded(bytes) => Box::new(data_stream(bytes.clone(), request)),
+            Self::Kept(kept) => Box::new(kept.stream()),
+        }
+    }
+}
+
 /// The data of one answer.
 pub(super) struct Portion {
     replay: Replay,
@@ -210,9 +245,9 @@ pub(super) struct Portion {
 
 impl Portion {
     /// The data of an answer to a request.
-    pub fn new(data: Bytes, request: &Arc<ReadRequest>) -> Self {
-        let (size, request) = (data.len(), Arc::clone(request));
-        Self { replay: Arc::new(move || Box::new(data_stream(data.clone(), &request))), size }
+    pub fn new(data: Data, request: &Arc<ReadRequest>) -> Self {
+        let (size, request) = (data.size(), Arc::clone(request));
+        Self { replay: Arc::new(move || data.stream(&request)), size }
     }
 }
 
@@ -256,8 +291,8 @@ impl ReadingStream {
     fn count(&mut self, item: &Unfiltered) {
         let (is_live, tombstones) = match item {
             Unfiltered::Row(row) => {
-                let now = self.parts[self.next - 1].part.command.now;
-                counted(row, now)
+                let command = &self.parts[self.next - 1].part.command;
+                counted(row, &command.table, command.now)
             }
             Unfiltered::Marker(_) => (false, 1),
         };

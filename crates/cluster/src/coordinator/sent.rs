@@ -36,11 +36,13 @@ pub(crate) struct Sent {
 
 struct State {
     answers: Answers,
+    /// For each replica whether its answer was counted.
+    is_counted: Vec<bool>,
     /// Peers that membership has not told of.
     unheard: usize,
     /// A hint was kept. At level ANY that is an answer, once the hint is durable.
     has_hint: bool,
-    /// Whoever waits for the answers.
+    /// The task that waits for the answers; None: no task waits yet.
     waker: Option<Waker>,
 }
 
@@ -55,7 +57,11 @@ impl Sent {
         answers: Answers,
     ) -> Self {
         let unheard = replicas.iter().filter(|(id, _)| *id != ring.local_id()).count();
-        let state = State { answers, unheard, has_hint: false, waker: None };
+        let is_repeated =
+            |(at, (id, _)): (usize, &(EndpointId, Counted))| replicas[..at].iter().any(|other| other.0 == *id);
+        assert!(!replicas.iter().enumerate().any(is_repeated), "a replica is sent a mutation once");
+        let is_counted = vec![false; replicas.len()];
+        let state = State { answers, is_counted, unheard, has_hint: false, waker: None };
         Self { node, ring, replicas, mutations, position, is_hinted: true, state: Mutex::new(state) }
     }
 
@@ -93,8 +99,11 @@ impl Sent {
     }
 
     fn count(&self, from: EndpointId, answer: Result<(), FailureReason>) {
-        let Some((_, counted)) = self.replicas.iter().find(|(id, _)| *id == from) else { return };
+        let Some(at) = self.replicas.iter().position(|(id, _)| *id == from) else { return };
+        let (_, counted) = &self.replicas[at];
         let mut state = self.state();
+        let was_counted = std::mem::replace(&mut state.is_counted[at], true);
+        assert!(!was_counted, "the answer of a replica counts once");
         match answer {
             Ok(()) => state.answers.receive_of(*counted),
             Err(reason) => {
@@ -146,7 +155,7 @@ impl Sent {
         self.state().answers.level == Consistency::Any
     }
 
-    /// The same, and one was kept.
+    /// Whether a hint is an answer that the level is content with, and a hint was kept.
     pub fn is_met_by_hint(&self) -> bool {
         let state = self.state();
         state.answers.level == Consistency::Any && state.has_hint
@@ -169,7 +178,7 @@ impl Sent {
 }
 
 /// The content of an answer. That of a truncation can be that nothing was done.
-fn result_of(message: &Envelope) -> Result<(), FailureReason> {
+pub(crate) fn result_of(message: &Envelope) -> Result<(), FailureReason> {
     match message.header.verb {
         Verb::TruncateRsp => match Truncated::decode(&message.payload) {
             Ok(Truncated { success: true, .. }) => Ok(()),

@@ -9,6 +9,7 @@ use internode::Verb;
 use internode::payload::simple::Truncation;
 use membership::{Asker, Request};
 use ring::{EndpointId, Shortage};
+use schema::TableMetadata;
 use storage::StorageError;
 use types::{Consistency, WriteKind};
 
@@ -37,7 +38,21 @@ impl Node {
         let Some(store) = self.engine.table_by_name(keyspace, table) else {
             return Err(StorageError::UnknownTable { table: format!("{keyspace}.{table}") }.into());
         };
-        let truncated = async { Ok(storage::truncate::truncate(&self.engine, &store).await?) };
+        let truncated = async {
+            let of_views = |view: &TableMetadata| self.engine.table(view.id);
+            let schema = self.engine.schema();
+            let keyspace = schema.keyspace(keyspace).into_iter();
+            let views = keyspace.flat_map(|keyspace| keyspace.views_of(store.id)).filter_map(|view| of_views(view));
+            let stores: Vec<_> = std::iter::once(Arc::clone(&store)).chain(views).collect();
+            match stores.len() {
+                1 => storage::truncate::truncate(&self.engine, &store).await?,
+                _ => {
+                    let closed = self.replica.close_views().await;
+                    storage::truncate::truncate_together(&self.engine, &stores, closed).await?;
+                }
+            }
+            Ok(())
+        };
         within(&self.env, self.timeouts().truncate, truncated).await.unwrap_or(Err(WriteError::TimedOut))
     }
 

@@ -47,17 +47,16 @@ impl Node {
         self.send(answers, timeout, self.replica.apply(&mutations, Held::new())).await
     }
 
-    /// The same for a traced request, in whose session the replicas have a share.
+    /// As `Node::write`, for a traced request, in whose session the replicas have a share.
     pub async fn write_traced(
         &self,
         mutations: Vec<Mutation>,
         level: Consistency,
         trace: Arc<dyn TraceSink>,
     ) -> Result<Option<Acknowledgement>, RequestError> {
-        let Some(mut others) = self.others() else { return self.write(mutations, level).await };
-        others.trace = Some(trace);
+        let Some(others) = self.others() else { return self.write(mutations, level).await };
         let kind = kind_of(&mutations);
-        self.write_among(others, mutations, level, kind).await
+        self.write_among(others.traced(Some(trace)), mutations, level, kind).await
     }
 
     /// The end of every write of a node alone: `applied` is driven to the log position that this

@@ -26,9 +26,9 @@ use internode::Verb;
 use internode::payload::gossip::ApplicationState;
 use internode::payload::hint::HintMessage;
 use membership::{Request, Unanswered};
+use sending::Pace;
 use tokio::sync::{Semaphore, oneshot};
 
-use super::pace::Pace;
 use crate::handoff::Dispatcher;
 use crate::node::Node;
 
@@ -155,30 +155,43 @@ impl Node {
         let Some(store) = self.handoff.store.get() else { return };
         let mut pace = Pace::new(&self.env);
         while !self.is_handoff_paused() && self.address_of_live(&host_id).is_some() {
-            let Some(mut file) = store.take_file(&host_id) else { return };
-            let name = file.descriptor.file_name();
-            match self.send_file(&mut file, &mut pace).await {
-                Ok(Sent::Whole) => {
-                    tracing::info!(file = name, "the hints of a file were sent");
-                    store.sent(file);
-                }
-                Ok(Sent::Part) => {
-                    tracing::info!(file = name, "the hints of a file were sent in part; the rest goes later");
-                    return store.put_back(file);
-                }
-                Err(HintError::Io(error)) => {
-                    tracing::error!(file = name, %error, "a file of hints cannot be read now; it is tried again");
-                    return store.put_back(file);
-                }
-                Err(error) => {
-                    tracing::error!(file = name, %error, "a file of hints is damaged: it is left alone");
-                    store.set_corrupted(file);
-                }
+            let Some(file) = store.take_file(&host_id) else { return };
+            if !self.send_whole(file, &host_id, &mut pace).await {
+                return;
             }
         }
     }
 
-    async fn send_file(&self, file: &mut HintFile, pace: &mut Pace) -> Result<Sent, HintError> {
+    /// Sends a file to a host, and gives it back to the store. False: not all of it was taken, and
+    /// no other file of its host is to be tried now.
+    pub(super) async fn send_whole(&self, mut file: HintFile, to: &HostId, pace: &mut Pace) -> bool {
+        let Some(store) = self.handoff.store.get() else { return false };
+        let name = file.descriptor.file_name();
+        match self.send_file(&mut file, to, pace).await {
+            Ok(Sent::Whole) => {
+                tracing::info!(file = name, "the hints of a file were sent");
+                store.sent(file);
+                true
+            }
+            Ok(Sent::Part) => {
+                tracing::info!(file = name, "the hints of a file were sent in part; the rest goes later");
+                store.put_back(file);
+                false
+            }
+            Err(HintError::Io(error)) => {
+                tracing::error!(file = name, %error, "a file of hints cannot be read now; it is tried again");
+                store.put_back(file);
+                false
+            }
+            Err(error) => {
+                tracing::error!(file = name, %error, "a file of hints is damaged: it is left alone");
+                store.set_corrupted(file);
+                true
+            }
+        }
+    }
+
+    async fn send_file(&self, file: &mut HintFile, to: &HostId, pace: &mut Pace) -> Result<Sent, HintError> {
         let Some(store) = self.handoff.store.get() else { return Ok(Sent::Part) };
         let mut reader = Reader::open(self.env.disk.as_ref(), &store.path(file))?;
         reader.seek(file.sent)?;
@@ -186,7 +199,7 @@ impl Node {
             let page = reader.page()?;
             let is_last = page.is_last;
             file.sent = page.start;
-            if !self.send_page(&file.descriptor.host_id, page, pace).await? {
+            if !self.send_page(&file.descriptor.host_id, to, page, pace).await? {
                 return Ok(Sent::Part);
             }
             if is_last {
@@ -195,8 +208,9 @@ impl Node {
         }
     }
 
-    /// Sends the hints of a page, and waits for their answers. False: not all were taken.
-    async fn send_page(&self, host_id: &HostId, page: Page, pace: &mut Pace) -> Result<bool, HintError> {
+    /// Sends the hints of a page, which are for `host_id`, to the host `to`, and waits for their
+    /// answers. False: not all were taken.
+    async fn send_page(&self, host_id: &HostId, to: &HostId, page: Page, pace: &mut Pace) -> Result<bool, HintError> {
         let figures = &self.handoff.figures;
         figures.damaged.add(page.damaged);
         let mut answers = Vec::with_capacity(page.hints.len());
@@ -211,7 +225,7 @@ impl Node {
             if !wait.is_zero() {
                 self.env.sleep(wait).await;
             }
-            let (Some(members), Some(to)) = (self.members(), self.address_of_live(host_id)) else { return Ok(false) };
+            let (Some(members), Some(to)) = (self.members(), self.address_of_live(to)) else { return Ok(false) };
             if self.is_handoff_paused() {
                 return Ok(false);
             }

@@ -46,6 +46,25 @@ pub fn known(node: &Node) -> Vec<Known> {
     })
 }
 
+/// The seeds, this node left out. A node alone has none.
+pub fn seeds(node: &Node) -> Vec<SocketAddr> {
+    let seeds = node.members().map(|messenger| messenger.with_gossip(|gossip| gossip.options().seeds.clone()));
+    seeds.into_iter().flatten().filter(|seed| *seed != node.identity.broadcast).collect()
+}
+
+/// Looks the names of the seeds up again, which may wait for the network, and gives the seeds.
+/// None: none of them has an address.
+pub fn reload_seeds(node: &Node) -> Option<Vec<SocketAddr>> {
+    if let (Some(messenger), Some(names)) = (node.members(), node.joined.seed_names.get()) {
+        let found = (names.0)();
+        if found.is_empty() {
+            return None;
+        }
+        messenger.with_gossip(|gossip| gossip.set_seeds(found));
+    }
+    Some(seeds(node))
+}
+
 /// The values that a node alone would tell of itself.
 fn alone(node: &Node) -> EndpointState {
     let version = node.engine.options.sstable_version;
@@ -72,7 +91,10 @@ pub fn set_active(node: &Node, active: bool, is_ready: bool) {
     match (active, node.joined.introduction.get()) {
         (true, Some(introduction)) => {
             tracing::warn!("gossip is begun by the operator");
-            membership.start_gossip(introduction, is_ready);
+            // the tokens that the node has now: it may have moved
+            let tokens = node.ring().local().tokens.iter().map(|token| token.0).collect();
+            let introduction = membership::Introduction { tokens, ..introduction.clone() };
+            membership.start_gossip(&introduction, is_ready);
         }
         (true, None) => {}
         (false, _) => {

@@ -43,6 +43,11 @@ pub async fn take(node: &Node, name: &str, stores: &[Arc<TableStore>], skip_flus
     Ok(())
 }
 
+/// Removes a table's snapshot of this name, if there is one.
+pub fn clear_of(node: &Node, store: &TableStore, name: &str) -> Result<()> {
+    snapshot::clear(&node.engine, store, Some(name)).map(drop).map_err(failed)
+}
+
 /// Removes the snapshot of this name, or with None all snapshots, from the tables of some
 /// keyspaces; without keyspaces from all tables.
 pub fn clear(node: &Node, name: Option<&str>, keyspaces: &[String]) -> Result<()> {

@@ -6,15 +6,14 @@ use std::time::Duration;
 
 use internode::payload::read_answer::{Answer, AnswerError, AnswerLimits, Wanted, answer_of};
 use internode::payload::read_request::ReadRequest as Question;
-use rows::ReadError;
-use rows::command::TraceSink;
+use rows::command::{ReadStats, TraceSink};
 
 use super::Replica;
 use super::read::{ReadFigures, ReadOutcome, ReadRequest};
 
 impl Replica {
     /// Answers within `limit`: at once where that takes little, else in the background. `trace`:
-    /// where trace lines go.
+    /// where trace lines go. `measures`: sizes are measured, and compared with their thresholds.
     pub async fn answer(
         &self,
         question: &Arc<Question>,
@@ -22,12 +21,16 @@ impl Replica {
         limits: AnswerLimits,
         limit: Duration,
         trace: Option<Arc<dyn TraceSink>>,
+        measures: bool,
     ) -> Result<Answer, ReadOutcome<AnswerError>> {
-        let request = ReadRequest { commands: question.commands(), trace, open: None, sought: None, results: None };
+        let request = ReadRequest { trace, measures, ..ReadRequest::of(question.commands()) };
+        let figures = ReadFigures::default();
         let question = Arc::clone(question);
-        let is_blocked = |error: &AnswerError| *error == AnswerError::Read(ReadError::WouldBlock);
         let build = move |stream: &mut dyn rows::PartitionStream| answer_of(stream, &question, wanted, &limits);
-        self.read(request, limit, &ReadFigures::default(), is_blocked, build).await
+        let mut answer = self.read(request, limit, &figures, build).await?;
+        answer.local_size = ReadStats::get(&figures.local_size);
+        answer.row_index_size = ReadStats::get(&figures.row_index_size);
+        Ok(answer)
     }
 }
 

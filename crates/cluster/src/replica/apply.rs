@@ -7,8 +7,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
+use env::defects::{Defect, is_on};
 use env::{Env, Instant, Sleep};
-use rows::{Mutation, ReadError, Row};
+use rows::{Mutation, PartitionUpdate, ReadError, Row};
 use storage::commitlog::{LogError, LogPosition, WaitDurable};
 use storage::write::Applied;
 use storage::{Engine, StorageError};
@@ -27,11 +29,11 @@ const LARGE_ROWS_MAX: usize = 16;
 /// Why a write is not known to be durable.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WriteError {
-    /// It took longer than its timeout. It may become durable yet.
+    /// The write took longer than its timeout, and may become durable yet.
     TimedOut,
     /// The engine refused it, or the log failed.
     Storage(StorageError),
-    /// What had to be read first could not be; nothing was written.
+    /// A read that the write needs failed; nothing was written.
     Read(ReadError),
     /// Too many reads wait for the disk; nothing was written.
     Overloaded,
@@ -93,6 +95,9 @@ impl Future for Logged {
 impl Replica {
     /// The wait for the log up to a position; None: nothing is to be waited for.
     pub fn logged(&self, position: LogPosition) -> Result<Option<Logged>, WriteError> {
+        if is_on(Defect::NoWait) {
+            return Ok(None);
+        }
         let durable = self.engine.log.wait_durable(position);
         match durable.now() {
             Some(settled) => Ok(settled.map(|()| None)?),
@@ -106,26 +111,52 @@ impl Replica {
     /// Locks that the writer holds are released when memtables have the write or when it is
     /// refused. A job in the background that applies a large write takes the locks along: it ends
     /// after this future where that is dropped.
-    pub async fn apply(&self, mutations: &[Mutation], mut held: Held) -> Result<Option<LogPosition>, WriteError> {
+    pub async fn apply(&self, mutations: &[Mutation], held: Held) -> Result<Option<LogPosition>, WriteError> {
+        self.apply_encoded(mutations, &[], held).await
+    }
+
+    /// As `Replica::apply`. `encoded`: the records of the mutations, where somebody has encoded
+    /// them; empty: nobody has.
+    pub async fn apply_encoded(
+        &self,
+        mutations: &[Mutation],
+        encoded: &[Bytes],
+        mut held: Held,
+    ) -> Result<Option<LogPosition>, WriteError> {
         if self.engine.options.read_only {
             return Err(StorageError::ReadOnly.into());
         }
         self.engine.admit().await;
+        if is_on(Defect::ForgetDeletion) && mutations.iter().any(deletes_a_partition) {
+            return Ok(None);
+        }
         loop {
             let begun = self.env.now();
-            let (applied, still_held) = self.apply_once(mutations, held).await?;
+            let number = self.engine.views_number();
+            if let Some(views) = self.engine.views_over(mutations) {
+                // boxed: the future of other writes stays as small as it is
+                let position = Box::pin(self.apply_with_views(mutations, held, views)).await?;
+                self.note_write(mutations, begun);
+                return Ok(position);
+            }
+            let (applied, still_held) = self.apply_once(mutations, encoded, number, held).await?;
             held = still_held;
             match applied {
                 Err(StorageError::Busy) => self.engine.log.ready().await,
+                Err(StorageError::ViewsChanged) => {}
                 Ok(applied) => {
-                    self.record_write_latency(mutations, begun);
-                    if self.sampling.is_on() {
-                        of_write(&self.sampling, mutations);
-                    }
+                    self.note_write(mutations, begun);
                     return Ok(applied.position);
                 }
                 Err(error) => return Err(error.into()),
             }
+        }
+    }
+
+    fn note_write(&self, mutations: &[Mutation], begun: Instant) {
+        self.record_write_latency(mutations, begun);
+        if self.sampling.is_on() {
+            of_write(&self.sampling, mutations);
         }
     }
 
@@ -134,13 +165,16 @@ impl Replica {
     async fn apply_once(
         &self,
         mutations: &[Mutation],
+        encoded: &[Bytes],
+        number: u64,
         held: Held,
     ) -> Result<(Result<Applied, StorageError>, Held), WriteError> {
         if large_values(mutations) == 0 {
-            return Ok((self.engine.apply(mutations), held));
+            return Ok((self.engine.apply_without_views(mutations, encoded, number), held));
         }
-        let (engine, mutations) = (Arc::clone(&self.engine), mutations.to_vec());
-        let applied = self.env.blocking("write", move || (engine.apply(&mutations), held));
+        let (engine, mutations, encoded) = (Arc::clone(&self.engine), mutations.to_vec(), encoded.to_vec());
+        let write = move || (engine.apply_without_views(&mutations, &encoded, number), held);
+        let applied = self.env.blocking("write", write);
         applied.await.map_err(|_| WriteError::Overloaded)
     }
 
@@ -155,8 +189,14 @@ impl Replica {
     }
 }
 
+/// Whether a mutation deletes a partition of a user.
+fn deletes_a_partition(mutation: &Mutation) -> bool {
+    let of_user = |update: &&PartitionUpdate| !schema::system::is_system_keyspace(&update.table.keyspace);
+    mutation.updates.iter().filter(of_user).any(|update| !update.deletion.is_live())
+}
+
 /// Bytes of few rows with many of them; 0: it is not so.
-fn large_values(mutations: &[Mutation]) -> usize {
+pub(super) fn large_values(mutations: &[Mutation]) -> usize {
     let [mutation] = mutations else { return 0 };
     let [update] = &mutation.updates[..] else { return 0 };
     if update.rows.len() > LARGE_ROWS_MAX {

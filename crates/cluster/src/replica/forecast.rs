@@ -19,14 +19,15 @@ const PATIENCE: u8 = 3;
 
 const PATIENCE_BITS: u8 = 2;
 
-/// What was learned of reads.
+/// Marks of reads that were long, found by a hash of the read. A mark may be overwritten by another
+/// read: then the forecast is that reads are short.
 pub(crate) struct Forecast {
     marks: Box<[AtomicU8]>,
 }
 
-/// A read's place among the marks.
+/// A read, known by a hash: the index of its mark, and a tag that tells it from most others there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Place {
+pub(crate) struct Fingerprint {
     index: usize,
     tag: u8,
 }
@@ -37,7 +38,7 @@ impl Default for Forecast {
     }
 }
 
-impl Place {
+impl Fingerprint {
     /// Of a statement by its first command; `short` rows are not many.
     pub fn of(commands: &[ReadCommand], short: u32) -> Self {
         let Some(command) = commands.first() else { return Self { index: 0, tag: 0 } };
@@ -55,20 +56,20 @@ impl Place {
 
 impl Forecast {
     /// Whether such a read was long.
-    pub fn is_long(&self, place: Place) -> bool {
-        let mark = self.marks[place.index].load(Ordering::Relaxed);
-        mark & PATIENCE != 0 && mark & !PATIENCE == place.tag
+    pub fn is_long(&self, fingerprint: Fingerprint) -> bool {
+        let mark = self.marks[fingerprint.index].load(Ordering::Relaxed);
+        mark & PATIENCE != 0 && mark & !PATIENCE == fingerprint.tag
     }
 
     /// Such a read turned out to be long.
-    pub fn was_long(&self, place: Place) {
-        self.marks[place.index].store(place.tag | PATIENCE, Ordering::Relaxed);
+    pub fn was_long(&self, fingerprint: Fingerprint) {
+        self.marks[fingerprint.index].store(fingerprint.tag | PATIENCE, Ordering::Relaxed);
     }
 
-    /// It was taken for long and was not.
-    pub fn was_short(&self, place: Place) {
-        if self.is_long(place) {
-            let mark = &self.marks[place.index];
+    /// A read that was taken for long was not: the mark loses some of its patience.
+    pub fn was_short(&self, fingerprint: Fingerprint) {
+        if self.is_long(fingerprint) {
+            let mark = &self.marks[fingerprint.index];
             mark.store(mark.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
         }
     }
@@ -81,16 +82,17 @@ mod tests {
     #[test]
     fn what_was_long_is_taken_for_long_until_it_was_short_three_times() {
         let forecast = Forecast::default();
-        let (place, other) = (Place { index: 7, tag: 0b1010_0000 }, Place { index: 7, tag: 0b1111_0000 });
-        assert!(!forecast.is_long(place));
-        forecast.was_long(place);
-        assert!(forecast.is_long(place) && !forecast.is_long(other));
+        let (fingerprint, other) =
+            (Fingerprint { index: 7, tag: 0b1010_0000 }, Fingerprint { index: 7, tag: 0b1111_0000 });
+        assert!(!forecast.is_long(fingerprint));
+        forecast.was_long(fingerprint);
+        assert!(forecast.is_long(fingerprint) && !forecast.is_long(other));
         forecast.was_short(other);
-        (0..2).for_each(|_| forecast.was_short(place));
-        assert!(forecast.is_long(place));
-        forecast.was_short(place);
-        assert!(!forecast.is_long(place));
-        forecast.was_short(place);
-        assert!(!forecast.is_long(place));
+        (0..2).for_each(|_| forecast.was_short(fingerprint));
+        assert!(forecast.is_long(fingerprint));
+        forecast.was_short(fingerprint);
+        assert!(!forecast.is_long(fingerprint));
+        forecast.was_short(fingerprint);
+        assert!(!forecast.is_long(fingerprint));
     }
 }

@@ -15,6 +15,7 @@
 mod acceptor;
 mod bounds;
 mod history;
+pub(crate) mod lines;
 mod stored;
 mod uncommitted;
 
@@ -22,23 +23,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use env::Instant;
+use env::defects::{Defect, is_on};
 use internode::MessagingVersion;
 use internode::payload::paxos::{Ballot, Commit, PrepareAnswer};
 use metrics::Histogram;
-use rows::{Mutation, PartitionStream, ReadError, Unfiltered};
-use schema::TableMetadata;
+use rows::{ClusteringValues, Mutation, PartitionStream, ReadError, Unfiltered};
+use schema::{TableId, TableMetadata};
 use sstable::Version;
 use storage::TableStore;
 use storage::metrics::TableMetrics;
-use types::DecoratedKey;
+use types::{DecoratedKey, Token};
 
 use super::Replica;
-use super::apply::WriteError;
+use super::apply::{Logged, WriteError};
 use super::read::{ReadFigures, ReadOutcome, ReadRequest};
+use crate::paxos::PaxosPurging;
 use crate::stripes::{Held, Stripes};
 use acceptor::Acceptance;
+use stored::{Moment, Writing};
+
 pub(crate) use acceptor::{Promise, State};
 pub(crate) use bounds::Bounds;
+pub(crate) use history::merged as merged_histories;
 pub(crate) use uncommitted::{Uncommitted, bounds as uncommitted_bounds};
 
 /// How long the state of a partition may be read. Whoever asks usually waits for less.
@@ -92,7 +98,7 @@ impl Replica {
         let promise = state.promise(&ballot, self.paxos_low_bound());
         if promise == Promise::Promised {
             self.paxos_bounds.note(&ballot);
-            let row = stored::promise(&self.paxos_table(), table, key, ballot, is_for_write, self.second());
+            let row = stored::promise(&self.paxos_writing(), table, key, ballot, is_for_write);
             self.apply_and_log(&[row], held).await?;
         }
         Ok(Promised { promise, state })
@@ -106,14 +112,14 @@ impl Replica {
         let held = self.lock_paxos(table, key).await;
         let state = self.paxos_state(table, key, proposal.ballot).await?;
         match state.accept(&proposal.ballot, self.paxos_low_bound()) {
-            Acceptance::Superseded { by } => return Ok(Some(by)),
+            Acceptance::Superseded { by } if !is_on(Defect::BreakPromise) => return Ok(Some(by)),
             Acceptance::Committed => {
                 drop(held);
                 self.wait_for_paxos(key).await?;
             }
-            Acceptance::Accepted => {
+            Acceptance::Accepted | Acceptance::Superseded { .. } => {
                 self.paxos_bounds.note(&proposal.ballot);
-                let accepted = stored::proposal(&self.paxos_table(), proposal, self.blob_version(), self.second());
+                let accepted = stored::proposal(&self.paxos_writing(), proposal);
                 self.apply_and_log(&[accepted], held).await?;
             }
         }
@@ -123,20 +129,36 @@ impl Replica {
     /// Applies what was agreed on, and records it. An older commit than the one on record changes
     /// neither that record nor newer cells.
     pub(crate) async fn paxos_commit(&self, commit: &Commit) -> Result<(), WriteError> {
+        match self.paxos_commit_applied(commit).await? {
+            Some(log) => log.await,
+            None => Ok(()),
+        }
+    }
+
+    /// [`Self::paxos_commit`], but for the wait until the log is durable, which is given. None:
+    /// there is nothing to wait for.
+    pub(crate) async fn paxos_commit_applied(&self, commit: &Commit) -> Result<Option<Logged>, WriteError> {
         let (table, key) = (&commit.update.table, &commit.update.key);
         let _took = self.timed(table, |metrics| &metrics.cas_commit_latency);
         let held = self.lock_paxos(table, key).await;
         self.paxos_bounds.note(&commit.ballot);
-        let record = stored::commit(&self.paxos_table(), commit, self.blob_version(), self.second());
-        let is_truncated = self.engine.table(table.id).and_then(|store| store.truncated_at_millis());
-        // a table that was truncated since the proposal began gets nothing of it back
-        let is_applied = is_truncated.is_none_or(|millis| commit.ballot.micros() / 1000 >= millis);
+        let record = stored::commit(&self.paxos_writing(), commit);
         let mut mutations = Vec::with_capacity(2);
-        if is_applied && !commit.update.is_empty() {
+        if self.applies_paxos(commit) && !commit.update.is_empty() {
             mutations.push(commit.mutation());
         }
         mutations.push(record);
-        self.apply_and_log(&mutations, held).await
+        match self.apply(&mutations, held).await? {
+            Some(position) => self.logged(position),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether what was agreed on goes to its table: a table that was truncated since the proposal
+    /// began gets nothing of it back.
+    pub(crate) fn applies_paxos(&self, commit: &Commit) -> bool {
+        let truncated = self.engine.table(commit.update.table.id).and_then(|store| store.truncated_at_millis());
+        truncated.is_none_or(|millis| commit.ballot.micros() / 1000 >= millis)
     }
 
     /// The ballot before which nothing is promised or accepted: that of the last repair of Paxos.
@@ -160,17 +182,17 @@ impl Replica {
         ballot: Ballot,
     ) -> Result<State, WriteError> {
         let command = stored::command(&self.paxos_table(), table, key);
+        let at = self.paxos_moment(table, key.token, ballot);
         let (paxos, table, key) = (self.paxos_table(), Arc::clone(table), key.clone());
         let build = move |stream: &mut dyn PartitionStream| -> Result<State, ReadError> {
             let row = match stream.next_partition()? {
                 Some(_) => first_row(stream)?,
                 None => None,
             };
-            stored::state(&paxos, row.as_ref(), &table, &key, ballot)
+            stored::state(&paxos, row.as_ref(), &table, &key, at)
         };
-        let request = ReadRequest { commands: vec![command], trace: None, sought: None, open: None, results: None };
-        let is_blocked = |error: &ReadError| *error == ReadError::WouldBlock;
-        self.read(request, READ_MAX, &ReadFigures::default(), is_blocked, build).await.map_err(read_error)
+        let request = ReadRequest::of(vec![command]);
+        self.read(request, READ_MAX, &ReadFigures::default(), build).await.map_err(read_error)
     }
 
     /// Applies mutations as one step under a lock, and waits until they are durable.
@@ -205,9 +227,41 @@ impl Replica {
         }
     }
 
-    /// The second from which the TTL of a state counts.
-    fn second(&self) -> u32 {
-        self.env.clock.now_seconds()
+    fn paxos_writing(&self) -> Writing {
+        Writing {
+            paxos: self.paxos_table(),
+            version: self.blob_version(),
+            now: self.env.clock.now_seconds(),
+            expires: **self.paxos_purging.load() == PaxosPurging::Legacy,
+        }
+    }
+
+    /// The moment of a request, for the state of a partition.
+    fn paxos_moment(&self, table: &TableMetadata, token: Token, ballot: Ballot) -> Moment {
+        let purging = **self.paxos_purging.load();
+        // the age of what was accepted is counted from the ballot, not from this node's clock
+        let oldest = match purging {
+            PaxosPurging::Repaired { .. } => stored::oldest(purging, None, 0, self.paxos_bound_of(table, token)),
+            PaxosPurging::Legacy | PaxosPurging::GcGrace => i64::MIN,
+        };
+        Moment { ballot, purging, oldest }
+    }
+
+    /// From now on states are kept as this says.
+    pub(crate) fn set_paxos_purging(&self, purging: PaxosPurging) {
+        self.paxos_purging.store(Arc::new(purging));
+        let (engine, purging) = (Arc::downgrade(&self.engine), Arc::clone(&self.paxos_purging));
+        let bounds = Arc::clone(&self.paxos_bounds);
+        let oldest = move |_: &TableMetadata, key: &DecoratedKey, clustering: &ClusteringValues| {
+            let (purging, Some(engine)) = (**purging.load(), engine.upgrade()) else { return i64::MIN };
+            let id = clustering.first().and_then(|value| value.as_deref()?.try_into().ok()).map(TableId);
+            let table = id.and_then(|id| engine.schema().table_by_id(id).cloned());
+            let bound = table.as_ref().map_or(Ballot::NONE, |table| bounds.of(table, key.token));
+            let gc_grace = table.map(|table| table.params.gc_grace_seconds);
+            stored::oldest(purging, gc_grace, engine.env.clock.now_seconds(), bound)
+        };
+        // the function that was set first sees every later change
+        let _ = self.engine.paxos_oldest.set(Arc::new(oldest));
     }
 }
 

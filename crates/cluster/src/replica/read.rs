@@ -7,6 +7,8 @@
 //! through, and ends with an error when the request's time is over or nobody waits for it any more:
 //! a read in the background can be stopped in no other way.
 
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,26 +16,29 @@ use std::time::Duration;
 use env::{Env, Instant};
 use rows::command::{Interrupt, ReadStats, TraceSink};
 use rows::live::counted;
+use rows::report::AnswerFigures;
 use rows::{
-    PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadMode, Row, Sought,
-    Unfiltered,
+    Build, BuildError, BuildResult, PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext,
+    ReadError, ReadMode, Row, Sought, Unfiltered, heap_size,
 };
 use storage::TableStore;
 
 use super::Replica;
 use super::apply::within;
-use super::forecast::{Forecast, Place};
+use super::forecast::{Fingerprint, Forecast};
+use crate::answer_times::AnswerTimes;
 use crate::result_room::ResultRoom;
 use crate::sampling::{ReadSamples, Sampling};
+use crate::thresholds::{Findings, ReadSizes};
 
 /// Unfiltereds between two looks at the clock.
 const LOOK_EVERY: u64 = 256;
 
-/// What a read may pass on a worker, in rows and markers: half a millisecond.
+/// A read may pass so many rows and markers on a worker: half a millisecond.
 pub const INLINE_MAX: u64 = 1_000;
 
-/// What it may pass on a thread of the blocking pool, where it is for the disk's sake: the waits
-/// weigh more than the rows.
+/// A read may pass so many on a thread of the blocking pool, where it is for the disk's sake: the
+/// waits weigh more than the rows.
 pub const BLOCKING_MAX: u64 = 2_000;
 
 /// Passing so many tombstones, where they can be passed as they stand, is as much work as passing a
@@ -59,7 +64,8 @@ const WARNINGS_MAX: usize = 16;
 /// Opens the stream of a command: the engine's, or that of rows made up.
 pub type Open = dyn Fn(&ReadCommand, &ReadContext) -> Result<Box<dyn PartitionStream>, ReadError> + Send + Sync;
 
-/// What the reads of a request passed and took, for whoever tells of it afterwards.
+/// Counts of the rows, tombstones and bytes that the reads of a request passed, for metrics,
+/// warnings and the slow log.
 #[derive(Default, Debug)]
 pub struct ReadFigures {
     /// Live rows.
@@ -70,18 +76,29 @@ pub struct ReadFigures {
     pub bytes: AtomicU64,
     /// SSTables read from.
     pub sstables: AtomicU64,
-    /// What the client is to be warned of.
+    /// Bytes of rows that the largest command loaded, if they are measured ([`rows::heap_size`]).
+    pub local_size: AtomicU64,
+    /// Bytes of the largest row index, if they are measured.
+    pub row_index_size: AtomicU64,
+    /// Sentences that the client is to be warned with.
     pub warnings: Warnings,
 }
 
-/// Sentences that a client is told besides its answer, each once.
+/// The facts that a client is told besides its answer.
 #[derive(Default, Debug)]
-pub struct Warnings(Mutex<Vec<String>>);
+pub struct Warnings {
+    /// Sentences, each once.
+    sentences: Mutex<Vec<String>>,
+    /// Thresholds that replicas found exceeded.
+    pub findings: Findings,
+    /// The answers of replicas; None: nobody wants to know them.
+    pub(crate) answers: Option<AnswerTimes>,
+}
 
 impl Warnings {
     /// Adds a sentence, if there is room.
-    pub(crate) fn add(&self, warning: String) {
-        let mut warnings = self.0.lock().expect("nothing panics inside");
+    pub fn add(&self, warning: String) {
+        let mut warnings = self.sentences.lock().expect("nothing panics inside");
         if warnings.len() < WARNINGS_MAX && !warnings.contains(&warning) {
             warnings.push(warning);
         }
@@ -89,11 +106,22 @@ impl Warnings {
 
     /// Takes the sentences.
     pub fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.lock().expect("nothing panics inside"))
+        std::mem::take(&mut *self.sentences.lock().expect("nothing panics inside"))
     }
 }
 
 impl ReadFigures {
+    /// These figures, with room for the answers of replicas.
+    pub(crate) fn with_answers(mut self) -> Self {
+        self.warnings.answers = Some(AnswerTimes::default());
+        self
+    }
+
+    /// Takes the answers of replicas.
+    pub(crate) fn answers(&self) -> BTreeMap<SocketAddr, AnswerFigures> {
+        self.warnings.answers.as_ref().map(AnswerTimes::take).unwrap_or_default()
+    }
+
     /// Adds what a read among several nodes has given.
     pub(crate) fn add_rows(&self, [rows, tombstones]: [u64; 2]) {
         ReadStats::add(&self.rows, rows);
@@ -107,10 +135,13 @@ impl ReadFigures {
         let sums = of(self).into_iter().zip(of(of_job)).map(|(before, more)| before + more);
         let own = [&self.rows, &self.tombstones, &self.bytes, &self.sstables];
         own.into_iter().zip(sums).for_each(|(figure, sum)| figure.store(sum, Ordering::Relaxed));
+        self.local_size.fetch_max(ReadStats::get(&of_job.local_size), Ordering::Relaxed);
+        self.row_index_size.fetch_max(ReadStats::get(&of_job.row_index_size), Ordering::Relaxed);
     }
 }
 
-/// What to read and how.
+/// The commands of a read, and the way in which they are read.
+#[derive(Clone)]
 pub struct ReadRequest {
     /// Of one table.
     pub commands: Vec<ReadCommand>,
@@ -123,12 +154,21 @@ pub struct ReadRequest {
     /// The memory for results: while it is used up only small ones are built at once. None: the
     /// result is small.
     pub results: Option<Arc<ResultRoom>>,
+    /// Sizes are measured, and compared with the thresholds on them.
+    pub measures: bool,
+}
+
+impl ReadRequest {
+    /// A small read of this node's own, with nobody who looks on.
+    pub fn of(commands: Vec<ReadCommand>) -> Self {
+        Self { commands, trace: None, sought: None, open: None, results: None, measures: false }
+    }
 }
 
 /// Why a read gave nothing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ReadOutcome<E> {
-    /// What builds the answer failed; its error may hold a [`ReadError`].
+    /// The function that builds the answer failed; its error may hold a [`ReadError`].
     Failed(E),
     /// The queue of the pool it belongs to is full.
     Overloaded,
@@ -147,6 +187,8 @@ struct Job {
     results: Option<Arc<ResultRoom>>,
     /// The last attempt ended because there was too much to pass.
     is_long: AtomicBool,
+    /// The thresholds on what is measured; None: nothing is.
+    sizes: Option<ReadSizes>,
     store: Option<Arc<TableStore>>,
     sampling: Arc<Sampling>,
     figures: ReadFigures,
@@ -192,20 +234,14 @@ impl Drop for Waits {
 
 impl Replica {
     /// Builds something from the stream of a read, within `limit`, and adds what it took to
-    /// `figures`. `is_blocked`: the error says [`ReadError::WouldBlock`].
-    pub async fn read<T, E, F>(
+    /// `figures`.
+    pub async fn read<B: Build>(
         &self,
         request: ReadRequest,
         limit: Duration,
         figures: &ReadFigures,
-        is_blocked: fn(&E) -> bool,
-        build: F,
-    ) -> Result<T, ReadOutcome<E>>
-    where
-        T: Send + 'static,
-        E: From<ReadError> + Send + 'static,
-        F: Fn(&mut dyn PartitionStream) -> Result<T, E> + Send + Sync + 'static,
-    {
+        build: B,
+    ) -> Result<B::Built, ReadOutcome<B::Error>> {
         let begun = self.env.now();
         let _commands = match &request.results {
             Some(room) if request.commands.len() > COMMANDS_UNCOUNTED => {
@@ -219,6 +255,7 @@ impl Replica {
             env: self.env.clone(),
             node: Arc::clone(&self.engine),
             store: request.commands.first().and_then(|command| self.engine.table(command.table.id)),
+            sizes: self.sizes_for(&request),
             commands: request.commands,
             trace: request.trace,
             open: request.open,
@@ -229,16 +266,16 @@ impl Replica {
             sampling: Arc::clone(&self.sampling),
             figures: ReadFigures::default(),
         });
-        let place = Place::of(&job.commands, INLINE_MAX as u32);
+        let fingerprint = Fingerprint::of(&job.commands, INLINE_MAX as u32);
         // what goes on in the background is boxed: by value it would make the future of every
         // request larger, which is moved several times
-        let result = if self.forecast.is_long(place) {
-            Box::pin(self.read_in_background(&job, place, Attempt::Long, limit, is_blocked, build)).await
+        let result = if self.forecast.is_long(fingerprint) {
+            Box::pin(self.read_in_background(&job, fingerprint, Attempt::Long, limit, build)).await
         } else {
             match job.run(Attempt::Inline, &build) {
-                Err(error) if is_blocked(&error) => {
+                Err(error) if error.is_blocked() => {
                     let next = job.next_attempt();
-                    Box::pin(self.read_in_background(&job, place, next, limit, is_blocked, build)).await
+                    Box::pin(self.read_in_background(&job, fingerprint, next, limit, build)).await
                 }
                 result => result.map_err(ReadOutcome::Failed),
             }
@@ -254,20 +291,21 @@ impl Replica {
         result
     }
 
-    async fn read_in_background<T, E, F>(
+    /// The thresholds on sizes that a read is measured for.
+    fn sizes_for(&self, request: &ReadRequest) -> Option<ReadSizes> {
+        let is_measured = |command: &ReadCommand| !schema::system::is_system_keyspace(&command.table.keyspace);
+        let sizes = self.read_sizes.get().filter(|_| request.measures);
+        sizes.filter(|_| request.commands.first().is_some_and(is_measured)).copied()
+    }
+
+    async fn read_in_background<B: Build>(
         &self,
         job: &Arc<Job>,
-        place: Place,
+        fingerprint: Fingerprint,
         attempt: Attempt,
         limit: Duration,
-        is_blocked: fn(&E) -> bool,
-        build: F,
-    ) -> Result<T, ReadOutcome<E>>
-    where
-        T: Send + 'static,
-        E: From<ReadError> + Send + 'static,
-        F: Fn(&mut dyn PartitionStream) -> Result<T, E> + Send + Sync + 'static,
-    {
+        build: B,
+    ) -> Result<B::Built, ReadOutcome<B::Error>> {
         let _waits = Waits(Arc::clone(job));
         let build = Arc::new(build);
         let attempts = async {
@@ -276,7 +314,7 @@ impl Replica {
                 let (in_background, build) = (Arc::clone(job), Arc::clone(&build));
                 let blocking = self.env.blocking("read", move || in_background.run(Attempt::Blocking, &*build));
                 match blocking.await.map_err(|_| ReadOutcome::Overloaded)? {
-                    Err(error) if is_blocked(&error) => {}
+                    Err(error) if error.is_blocked() => {}
                     result => return result.map_err(ReadOutcome::Failed),
                 }
             }
@@ -288,7 +326,8 @@ impl Replica {
                 };
                 let in_background = Arc::clone(job);
                 let (build, forecast) = (Arc::clone(&build), Arc::clone(&self.forecast));
-                let long = self.env.blocking_long("scan", move || in_background.run_long(&forecast, place, &*build));
+                let long =
+                    self.env.blocking_long("scan", move || in_background.run_long(&forecast, fingerprint, &*build));
                 if let Some(result) = long.await.map_err(|_| ReadOutcome::Overloaded)? {
                     return result.map_err(ReadOutcome::Failed);
                 }
@@ -329,12 +368,12 @@ impl Job {
     }
 
     /// Tells how long it was, too. None: there is no memory for its result.
-    fn run_long<T, E: From<ReadError>>(
+    fn run_long<B: Build>(
         self: &Arc<Self>,
         forecast: &Forecast,
-        place: Place,
-        build: &impl Fn(&mut dyn PartitionStream) -> Result<T, E>,
-    ) -> Option<Result<T, E>> {
+        fingerprint: Fingerprint,
+        build: &B,
+    ) -> Option<BuildResult<B>> {
         let _expected = match &self.results {
             Some(room) => Some(room.expect_one()?),
             None => None,
@@ -343,26 +382,18 @@ impl Job {
         match passed {
             // it ended before it began
             0 => {}
-            1..=INLINE_MAX => forecast.was_short(place),
-            _ => forecast.was_long(place),
+            1..=INLINE_MAX => forecast.was_short(fingerprint),
+            _ => forecast.was_long(fingerprint),
         }
         Some(result)
     }
 
-    fn run<T, E: From<ReadError>>(
-        self: &Arc<Self>,
-        attempt: Attempt,
-        build: &impl Fn(&mut dyn PartitionStream) -> Result<T, E>,
-    ) -> Result<T, E> {
+    fn run<B: Build>(self: &Arc<Self>, attempt: Attempt, build: &B) -> BuildResult<B> {
         self.attempt(attempt, build).0
     }
 
     /// Gives how much was passed besides.
-    fn attempt<T, E: From<ReadError>>(
-        self: &Arc<Self>,
-        attempt: Attempt,
-        build: &impl Fn(&mut dyn PartitionStream) -> Result<T, E>,
-    ) -> (Result<T, E>, u64) {
+    fn attempt<B: Build>(self: &Arc<Self>, attempt: Attempt, build: &B) -> (BuildResult<B>, u64) {
         let mut context = ReadContext::new(attempt.mode());
         context.trace = self.trace.clone();
         if attempt != Attempt::Inline {
@@ -389,8 +420,9 @@ impl Job {
             rows: 0,
             tombstones: 0,
             samples: ReadSamples::of(&self.sampling),
+            measured: 0,
         };
-        let result = build(&mut stream);
+        let result = build.build(&mut stream);
         if result.is_ok() {
             stream.report();
         }
@@ -419,6 +451,8 @@ struct Commands<'a> {
     tombstones: u64,
     /// None: nobody samples.
     samples: Option<Box<ReadSamples>>,
+    /// Bytes that the present command has loaded, if they are measured.
+    measured: u64,
 }
 
 impl Commands<'_> {
@@ -427,6 +461,7 @@ impl Commands<'_> {
         self.next += 1;
         self.seen += COMMAND_COST;
         self.now = command.now;
+        self.measured = 0;
         if let Some(samples) = &mut self.samples {
             let key = match &command.range {
                 PartitionRange::Key(key) => Some(&key.key),
@@ -468,6 +503,16 @@ impl Commands<'_> {
         Ok(())
     }
 
+    /// Counts bytes that were loaded. Ends the read beyond a threshold.
+    fn measure(&mut self, loaded: impl FnOnce() -> u64) -> Result<(), ReadError> {
+        let Some(sizes) = &self.job.sizes else { return Ok(()) };
+        self.measured = self.measured.saturating_add(loaded());
+        let (local, row_index) = (self.measured, ReadStats::get(&self.context.stats.row_index_size));
+        self.job.figures.local_size.fetch_max(local, Ordering::Relaxed);
+        self.job.figures.row_index_size.fetch_max(row_index, Ordering::Relaxed);
+        sizes.check(local, row_index)
+    }
+
     fn count(&mut self, unfiltered: &Unfiltered) {
         match unfiltered {
             Unfiltered::Row(row) => self.count_row(row),
@@ -476,7 +521,8 @@ impl Commands<'_> {
     }
 
     fn count_row(&mut self, row: &Row) {
-        let (is_live, tombstones) = counted(row, self.now);
+        let Some(command) = self.job.commands.get(self.next.wrapping_sub(1)) else { return };
+        let (is_live, tombstones) = counted(row, &command.table, self.now);
         self.rows += u64::from(is_live);
         self.tombstones += tombstones;
     }
@@ -528,6 +574,7 @@ impl PartitionStream for Commands<'_> {
                     if let Some(row) = &head.static_row {
                         self.count_row(row);
                     }
+                    self.measure(|| heap_size::of_head(&head))?;
                     return Ok(Some(head));
                 }
                 self.current = None;
@@ -544,13 +591,15 @@ impl PartitionStream for Commands<'_> {
         let next = current.next_unfiltered()?;
         if let Some(unfiltered) = &next {
             self.count(unfiltered);
+            self.measure(|| heap_size::of_unfiltered(unfiltered))?;
             self.weigh(unfiltered)?;
         }
         Ok(next)
     }
 
     fn pass_tombstones(&mut self, most: u64) -> Result<u64, ReadError> {
-        let Some(current) = &mut self.current else { return Ok(0) };
+        // tombstones that are passed are not measured
+        let Some(current) = self.current.as_mut().filter(|_| self.job.sizes.is_none()) else { return Ok(0) };
         let until_look = LOOK_EVERY - self.seen % LOOK_EVERY;
         let rows = until_look.min(self.budget.saturating_sub(self.seen));
         let passed = current.pass_tombstones(most.min(rows * TOMBSTONES_A_ROW))?;

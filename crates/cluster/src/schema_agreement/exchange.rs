@@ -8,6 +8,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
+use env::defects::{Defect, is_on};
 use internode::payload::gossip::ApplicationState;
 use internode::{Envelope, Header, Verb};
 use links::Peer;
@@ -126,6 +127,9 @@ async fn run(node: Weak<Node>, waiting: mpsc::Sender<Asked>, mut asked: mpsc::Re
 
 /// Whether the rows of another node are here now.
 async fn take(node: &Arc<Node>, from: SocketAddr, payload: &Bytes) -> bool {
+    if is_on(Defect::DeafToSchema) {
+        return false;
+    }
     let mutations = match messages::decode(payload, &node.schema()) {
         Ok(mutations) => mutations,
         Err(error) => {

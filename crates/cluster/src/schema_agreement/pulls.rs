@@ -13,7 +13,7 @@ use std::time::Duration;
 /// For so long a push may be on its way before the schema is asked for, and for so long after a
 /// pull that failed nothing is asked.
 pub(super) const DELAY: Duration = Duration::from_secs(60);
-/// The same for a node that has joined less than [`DELAY`] ago.
+/// As [`DELAY`], for a node that has joined less than [`DELAY`] ago.
 pub(super) const EARLY_DELAY: Duration = Duration::from_secs(1);
 
 /// The version of a schema.
@@ -43,9 +43,9 @@ struct Known {
     /// Not asked for before.
     not_before: Duration,
     is_received: bool,
-    /// Who is being asked.
+    /// The endpoint that is being asked; None: nobody is.
     asked: Option<SocketAddr>,
-    /// Who was asked last: the next is somebody else.
+    /// The endpoint that was asked last: the next is another one.
     last: Option<SocketAddr>,
 }
 

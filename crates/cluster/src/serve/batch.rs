@@ -16,7 +16,7 @@ pub(super) async fn store(call: Call) {
     let stored = match StoredBatch::decode(&call.payload) {
         Ok(batch) => {
             let record = [call.node.record_of(&batch)];
-            within(&call.node.env, call.rest(), mutation::apply(&call.node, &record)).await
+            within(&call.node.env, call.rest(), mutation::apply(&call.node, &record, &[])).await
         }
         Err(_) => Some(Err(FailureReason::Unknown)),
     };

@@ -49,9 +49,9 @@ pub(crate) struct Call {
     pub node: Arc<Node>,
     /// The way back.
     pub via: Messenger,
-    /// Who asks.
+    /// The peer that asks.
     pub from: Peer,
-    /// Who asks what, until when.
+    /// Verb, id and expiry of the request.
     pub header: Header,
     /// The verb's payload.
     pub payload: Bytes,
@@ -95,7 +95,7 @@ impl Call {
         self.answer_with(answer, Vec::new());
     }
 
-    /// The same with parameters.
+    /// As `Call::answer`, with parameters in the answer's header.
     pub fn answer_with(self, answer: Result<Bytes, FailureReason>, parameters: Vec<Parameter>) {
         if let Some(trace) = &self.trace {
             trace.event(format!("Enqueuing response to /{}", self.from.address));

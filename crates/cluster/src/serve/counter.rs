@@ -16,7 +16,7 @@ async fn count(call: &Call) -> Result<(), FailureReason> {
     let CounterMutation { mutation, level } =
         CounterMutation::decode(&call.payload).map_err(|_| FailureReason::Unknown)?;
     let mutation = mutation::decode(&call.node, &mutation)?;
-    let counted = call.node.count_as_leader(mutation, level, call.rest()).await;
+    let counted = call.node.count_as_leader(mutation, level, call.rest(), call.trace()).await;
     counted.map_err(|error| {
         tracing::debug!(?error, "increments of another node are not counted");
         FailureReason::Unknown

@@ -7,8 +7,8 @@
 //! 4. Any other is applied, unless its gc_grace has passed, and without the tables that were
 //!    truncated since it was made.
 //!
-//! It is answered when the commit log has the mutation by its mode, or the disk has the hint: the
-//! sender forgets it then. Agrees with `org.apache.cassandra.hints.HintVerbHandler`.
+//! A hint is answered when the commit log has the mutation by its mode, or the disk has the hint:
+//! the sender forgets it then. Agrees with `org.apache.cassandra.hints.HintVerbHandler`.
 
 use bytes::Bytes;
 use hints::{Entry, Hint};
@@ -60,7 +60,7 @@ async fn take(node: &Node, payload: &Bytes) -> Result<(), FailureReason> {
         return Ok(());
     }
     match node.without_truncated(mutation, hint.created_millis) {
-        Some(mutation) => mutation::apply(node, &[mutation]).await,
+        Some(mutation) => mutation::apply(node, &[mutation], &[]).await,
         None => Ok(()),
     }
 }

@@ -13,7 +13,7 @@ use std::cell::Cell;
 use bytes::Bytes;
 use internode::{Envelope, Header, Parameter, Verb};
 use rows::Mutation;
-use rows::codec::decode_mutation;
+use rows::codec::{CodecError, MutationDecoder};
 use schema::system::is_local_keyspace;
 use types::FailureReason;
 
@@ -27,10 +27,12 @@ pub(super) async fn serve(call: Call) {
         forward(&call);
     }
     let limit = call.rest();
-    let applied = match decode(&call.node, &call.payload) {
-        Ok(mutation) => {
+    let applied = match decode_sized(&call.node, &call.payload) {
+        Ok((mutation, size)) => {
             describe(&call, &mutation);
-            within(&call.node.env, limit, apply(&call.node, &[mutation])).await
+            // the commit log takes the bytes that came
+            let record = call.payload.slice(..size);
+            within(&call.node.env, limit, apply(&call.node, &[mutation], &[record])).await
         }
         Err(reason) => Some(Err(reason)),
     };
@@ -68,6 +70,12 @@ fn forward(call: &Call) {
 
 /// A mutation of tables that this node has.
 pub(super) fn decode(node: &Node, payload: &Bytes) -> Result<Mutation, FailureReason> {
+    decode_sized(node, payload).map(|(mutation, _)| mutation)
+}
+
+/// A mutation of tables that this node has, and the bytes that it takes of the payload. They are a
+/// record of the commit log as well: no update in them was skipped.
+fn decode_sized(node: &Node, payload: &Bytes) -> Result<(Mutation, usize), FailureReason> {
     let schema = node.schema();
     let is_unknown = Cell::new(false);
     let table_of = |id| {
@@ -75,20 +83,43 @@ pub(super) fn decode(node: &Node, payload: &Bytes) -> Result<Mutation, FailureRe
         is_unknown.set(is_unknown.get() || table.is_none());
         table
     };
-    let decoded = decode_mutation(payload, &table_of);
-    if is_unknown.get() {
-        return Err(FailureReason::IncompatibleSchema);
-    }
-    let mutation = decoded.ok().flatten().ok_or(FailureReason::Unknown)?;
+    let decoded = MutationDecoder::new(&table_of).decode_next(payload);
+    let what = match decoded {
+        _ if is_unknown.get() => "it is of a table that this node does not have".to_owned(),
+        Err(CodecError::UnknownColumn(what)) => what,
+        Err(error) => {
+            tracing::warn!(%error, "a mutation of another node cannot be read");
+            return Err(FailureReason::Unknown);
+        }
+        Ok((None, _)) => return Err(FailureReason::Unknown),
+        Ok((Some(mutation), size)) => return of_others(mutation).map(|mutation| (mutation, size)),
+    };
+    node.note_incompatible("a mutation", &what);
+    Err(FailureReason::IncompatibleSchema)
+}
+
+/// A mutation that other nodes may send.
+fn of_others(mutation: Mutation) -> Result<Mutation, FailureReason> {
     // what a node keeps about itself is written by nobody else
     let is_of_this_node = mutation.updates.iter().any(|update| is_local_keyspace(&update.table.keyspace));
     if is_of_this_node { Err(FailureReason::Unknown) } else { Ok(mutation) }
 }
 
-/// Applies mutations as one step, and waits for the log.
-pub(super) async fn apply(node: &Node, mutations: &[Mutation]) -> Result<(), FailureReason> {
+impl Node {
+    /// Says in the log, once a minute at most, that another node knows a schema that this one does
+    /// not have, or has no more: what it sends is refused until both agree.
+    pub(super) fn note_incompatible(&self, message: &str, what: &str) {
+        if self.incompatible.is_due(self.env.now()) {
+            tracing::warn!(what, "{message} of another node does not fit the schema of this node, and is refused");
+        }
+    }
+}
+
+/// Applies mutations as one step, and waits for the log. `encoded`: as for
+/// `Replica::apply_encoded`.
+pub(super) async fn apply(node: &Node, mutations: &[Mutation], encoded: &[Bytes]) -> Result<(), FailureReason> {
     let applied = async {
-        match node.replica.apply(mutations, Held::new()).await? {
+        match node.replica.apply_encoded(mutations, encoded, Held::new()).await? {
             Some(position) => match node.replica.logged(position)? {
                 Some(log) => log.await,
                 None => Ok(()),
@@ -101,3 +132,6 @@ pub(super) async fn apply(node: &Node, mutations: &[Mutation]) -> Result<(), Fai
         FailureReason::Unknown
     })
 }
+
+#[cfg(test)]
+mod tests;

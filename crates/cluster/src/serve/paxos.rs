@@ -19,12 +19,27 @@ use types::{DecoratedKey, FailureReason};
 use super::Call;
 use crate::node::Node;
 use crate::replica::apply::{WriteError, within};
+use crate::replica::paxos::lines;
 
 pub(super) async fn serve(call: Call) {
     let served = within(&call.node.env, call.rest(), answer(&call)).await;
     if let Some(served) = served {
+        describe(&call, &served);
         let verb = call.header.verb.name();
         call.answer(served.map_err(|failure| failure.reason(verb)));
+    }
+}
+
+/// Says in the trace that the request failed.
+fn describe(call: &Call, served: &Result<Bytes, Failure>) {
+    if served.is_err() {
+        tell(call, || format!("{} failed", call.header.verb.name()));
+    }
+}
+
+fn tell(call: &Call, line: impl FnOnce() -> String) {
+    if let Some(trace) = call.trace() {
+        trace.event(line());
     }
 }
 
@@ -72,37 +87,52 @@ async fn answer(call: &Call) -> Result<Bytes, Failure> {
     Ok(match call.header.verb {
         Verb::PaxosPrepareReq => {
             let asked = Commit::decode(payload, &tables)?;
-            replica.paxos_prepare(&asked.update.table, &asked.update.key, asked.ballot).await?.encode().into()
+            let answer = replica.paxos_prepare(&asked.update.table, &asked.update.key, asked.ballot).await?;
+            tell(call, || lines::prepared(&asked, &answer));
+            answer.encode().into()
         }
         Verb::PaxosProposeReq => {
-            let superseded = replica.paxos_propose(&Commit::decode(payload, &tables)?).await?;
+            let proposal = Commit::decode(payload, &tables)?;
+            let superseded = replica.paxos_propose(&proposal).await?;
+            tell(call, || lines::proposed(&proposal, superseded.as_ref()));
             encode_accepted(superseded.is_none()).into()
         }
         Verb::PaxosCommitReq => {
             let commit = Commit::decode(payload, &tables)?;
             node.check_part(&commit.update.table, &commit.update.key, false)?;
+            tell(call, || lines::committed(&commit, replica.applies_paxos(&commit)));
             replica.paxos_commit(&commit).await?;
             Bytes::new()
         }
         Verb::Paxos2ProposeReq => {
             let proposal = Commit::decode(payload, &tables)?;
             node.check_part(&proposal.update.table, &proposal.update.key, false)?;
-            encode_superseded(replica.paxos_propose(&proposal).await?.as_ref()).into()
+            let superseded = replica.paxos_propose(&proposal).await?;
+            tell(call, || lines::proposed_v2(&proposal, superseded.as_ref()));
+            encode_superseded(superseded.as_ref()).into()
         }
         Verb::Paxos2PrepareReq => {
             let prepare = PrepareV2::decode(payload, &tables)?;
             node.check_prepare(&prepare)?;
-            node.paxos_prepare_v2(&prepare, call.rest()).await?.encode()?.into()
+            let answer = node.paxos_prepare_v2(&prepare, call.rest()).await?;
+            tell(call, || lines::prepared_v2(&prepare, &answer));
+            answer.encode()?.into()
         }
         Verb::Paxos2CommitAndPrepareReq => {
             let both = CommitAndPrepare::decode(payload, &tables)?;
             node.check_prepare(&both.prepare)?;
-            node.paxos_commit_and_prepare(&both, call.rest()).await?.encode()?.into()
+            tell(call, || lines::committed(&both.commit, replica.applies_paxos(&both.commit)));
+            let answer = node.paxos_commit_and_prepare(&both, call.rest()).await?;
+            tell(call, || lines::prepared_v2(&both.prepare, &answer));
+            answer.encode()?.into()
         }
         Verb::Paxos2PrepareRefreshReq => {
             let refresh = Refresh::decode(payload, &tables)?;
             node.check_part(&refresh.missing.update.table, &refresh.missing.update.key, false)?;
-            encode_superseded(node.paxos_refresh(&refresh).await?.as_ref()).into()
+            tell(call, || lines::committed(&refresh.missing, replica.applies_paxos(&refresh.missing)));
+            let superseded = node.paxos_refresh(&refresh).await?;
+            tell(call, || lines::refreshed(&refresh.promised, superseded.as_ref()));
+            encode_superseded(superseded.as_ref()).into()
         }
         _ => {
             let request = RepairRequest::decode(payload, &tables)?;

@@ -3,26 +3,25 @@
 //! 1. START_PREPARE: this node takes over what the sender tells of itself, and answers with a
 //!    ballot after every one that it has stored, and with what it knows to be completed.
 //! 2. FINISH_PREPARE: ballots before the latest of all those answers are refused from now on.
-//! 3. CLEANUP: this node completes what it knows to be begun and not completed ([`complete`]). The
-//!    request is answered at once, and the outcome is told later by a message of its own.
+//! 3. CLEANUP: this node completes what it knows to be begun and not completed
+//!    ([`paxos::clean_here`]). The request is answered at once, and the outcome is told later by a
+//!    message of its own.
 //! 4. COMPLETE: everything before the low bound is completed.
 //!
 //! Agrees with `org.apache.cassandra.service.paxos.cleanup`.
-
-mod complete;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use internode::Verb;
-use internode::payload::paxos::cleanup::{Cleanup, CleanupHistory, CleanupOutcome, Complete, StartPrepare, Tokens};
-use internode::payload::paxos::{Ballot, BallotFlag};
+use internode::payload::paxos::cleanup::{Cleanup, CleanupHistory, CleanupOutcome, Complete, StartPrepare};
 use membership::Request;
 use schema::{TableId, TableMetadata};
 use types::FailureReason;
 
 use super::Call;
+use crate::repair::paxos;
 use crate::replica::apply::within;
 
 /// How long a cleanup may take.
@@ -54,10 +53,7 @@ fn start(call: &Call) -> Result<Bytes, FailureReason> {
     let start = StartPrepare::decode(&call.payload).map_err(|_| FailureReason::Unknown)?;
     let table = table(call, start.table)?;
     call.via.learn(call.from.address, start.state);
-    let micros = node.clock.next_micros().max(node.replica.paxos_high_micros());
-    let high_bound = Ballot::new(micros, BallotFlag::Global, node.env.random.next_u64());
-    let history = node.replica.paxos_history(&table, &start.ranges);
-    Ok(CleanupHistory { table: start.table, high_bound, history }.encode().into())
+    Ok(paxos::start_here(node, &table, &start.ranges).encode().into())
 }
 
 async fn finish(call: &Call) -> Result<Bytes, FailureReason> {
@@ -99,16 +95,7 @@ async fn clean(call: Call) {
 
 async fn completed(call: &Call, cleanup: &Cleanup) -> Result<u64, String> {
     let table = table(call, cleanup.table).map_err(|_| "there is no such table here".to_owned())?;
-    let ring = call.node.ring();
-    let is_here = |range: &Tokens| {
-        let Some(Ok(placement)) = ring.placed(&table.keyspace) else { return false };
-        let replicas = placement.natural(range.end).iter().chain(placement.pending(range.end));
-        replicas.into_iter().any(|id| *id == ring.local_id())
-    };
-    match cleanup.ranges.iter().all(is_here) {
-        true => complete::complete(&call.node, &table, &cleanup.ranges).await,
-        false => Err("some of the ranges have no replica here".to_owned()),
-    }
+    paxos::clean_here(&call.node, &table, &cleanup.ranges).await
 }
 
 fn table(call: &Call, id: TableId) -> Result<Arc<TableMetadata>, FailureReason> {

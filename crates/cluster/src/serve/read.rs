@@ -6,19 +6,18 @@
 //! 3. A read that takes longer than somebody waits is given up and not answered.
 //!
 //! Partitions that this node does not own are read all the same, as Cassandra does by default.
-//! A coordinator that wants it (TRACK_WARNINGS) is told the number of tombstones beside the answer;
-//! sizes of reads are not measured. Agrees with
+//! A coordinator that wants it (TRACK_WARNINGS) is told beside the answer which thresholds on
+//! tombstones and on sizes the read exceeds. Agrees with
 //! `org.apache.cassandra.db.ReadCommandVerbHandler`.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use internode::envelope::{TOMBSTONE_FAIL, TOMBSTONE_WARNING};
 use internode::payload::partitions::PartitionsWriter;
-use internode::payload::read_answer::{AnswerError, AnswerLimits, Wanted};
+use internode::payload::read_answer::{Answer, AnswerError, AnswerLimits, Wanted};
 use internode::payload::read_request::{Partitions, ReadRequest};
 use internode::payload::read_response::ReadResponse;
-use internode::{Flags, InternodeError, Parameter};
+use internode::{Flags, InternodeError};
 use links::limits::MESSAGE_SIZE_MAX;
 use rows::ReadError;
 use rows::live::TombstoneLimits;
@@ -29,6 +28,7 @@ use types::FailureReason;
 use super::Call;
 use crate::node::Node;
 use crate::replica::read::ReadOutcome;
+use crate::thresholds::{Exceeding, Measure};
 
 /// Bytes of an answer beside its data: the envelope's header and the lengths before the data.
 const ANSWER_ROOM: usize = 64 << 10;
@@ -42,18 +42,19 @@ pub(super) async fn serve(call: Call) {
         Err(reason) => return call.answer(Err(reason)),
     };
     let wanted = if request.digest.is_some() { Wanted::Digest } else { Wanted::Data };
-    let limits = AnswerLimits { tombstones: tombstones(&call.node, &request), size_max: DATA_SIZE_MAX };
-    let answer = call.node.replica.answer(&request, wanted, limits, call.rest(), call.trace()).await;
+    let limits =
+        AnswerLimits { tombstones: call.node.tombstone_limits(&request), size_max: DATA_SIZE_MAX, kept_size_max: 0 };
+    let tracks = call.header.flags.has(Flags::TRACK_WARNINGS);
+    let answer = call.node.replica.answer(&request, wanted, limits, call.rest(), call.trace(), tracks).await;
+    let exceeded = if tracks { call.node.exceeded(&answer, limits.tombstones.warn) } else { Vec::new() };
+    let parameters = exceeded.iter().map(|exceeding| exceeding.parameter()).collect();
     match answer {
-        Ok(answer) => {
-            let many = (answer.tombstones_max > limits.tombstones.warn).then_some(answer.tombstones_max);
-            let parameters = told(&call, TOMBSTONE_WARNING, many);
-            call.answer_with(Ok(Bytes::from(answer.into_response().encode())), parameters);
-        }
-        Err(ReadOutcome::Failed(AnswerError::Read(ReadError::TooManyTombstones(found)))) if tracks(&call) => {
-            tracing::warn!("{found}");
-            call.node.count_tombstone_failure(request.table.id);
-            let parameters = told(&call, TOMBSTONE_FAIL, Some(found.scanned.tombstones));
+        Ok(answer) => call.answer_with(Ok(Bytes::from(answer.into_response().encode())), parameters),
+        Err(ReadOutcome::Failed(AnswerError::Read(error))) if exceeded.iter().any(|found| found.is_failure) => {
+            tracing::warn!("{error}");
+            if matches!(error, ReadError::TooManyTombstones(_)) {
+                call.node.count_tombstone_failure(request.table.id);
+            }
             let nothing = ReadResponse::of_data(PartitionsWriter::new(&request).finish());
             call.answer_with(Ok(Bytes::from(nothing.encode())), parameters);
         }
@@ -65,22 +66,14 @@ pub(super) async fn serve(call: Call) {
     }
 }
 
-/// Whether the coordinator wants to be told of tombstones beside the answer.
-fn tracks(call: &Call) -> bool {
-    call.header.flags.has(Flags::TRACK_WARNINGS)
-}
-
-/// A number of tombstones, for a coordinator that wants to be told.
-fn told(call: &Call, id: i32, tombstones: Option<u64>) -> Vec<Parameter> {
-    let tombstones = tombstones.filter(|_| tracks(call));
-    tombstones.into_iter().map(|tombstones| Parameter::of_tombstones(id, tombstones)).collect()
-}
-
 fn decode(node: &Node, payload: &Bytes) -> Result<ReadRequest, FailureReason> {
     let schema = node.schema();
     let table_of = |id: TableId| schema.table_by_id(id).filter(|table| is_stored(table)).cloned();
     ReadRequest::decode(payload, &table_of).map_err(|error| match error {
-        InternodeError::UnknownTable(_) => FailureReason::IncompatibleSchema,
+        error @ (InternodeError::UnknownTable(_) | InternodeError::UnknownColumn(_)) => {
+            node.note_incompatible("a read", &error.to_string());
+            FailureReason::IncompatibleSchema
+        }
         error => {
             tracing::warn!(%error, "a read of another node cannot be served");
             FailureReason::Unknown
@@ -93,16 +86,46 @@ fn is_stored(table: &TableMetadata) -> bool {
     !table.is_virtual()
 }
 
-/// The thresholds for tombstones. A node's own tables have none, because no user writes them.
-fn tombstones(node: &Node, request: &ReadRequest) -> TombstoneLimits {
-    if is_local_keyspace(&request.table.keyspace) {
-        return TombstoneLimits::NONE;
+impl Node {
+    /// The thresholds that an answer of this node exceeds. `tombstones`: from more than so many on
+    /// it warns.
+    pub(crate) fn exceeded(
+        &self,
+        answer: &Result<Answer, ReadOutcome<AnswerError>>,
+        tombstones: u64,
+    ) -> Vec<Exceeding> {
+        let failure = |measure, number| vec![Exceeding { measure, is_failure: true, number }];
+        match answer {
+            Ok(answer) => {
+                let sizes = self.replica.read_sizes.get().copied().unwrap_or_default();
+                let mut found = sizes.exceeded(answer.local_size, answer.row_index_size);
+                let number = answer.tombstones_max;
+                if number > tombstones {
+                    found.push(Exceeding { measure: Measure::Tombstones, is_failure: false, number });
+                }
+                found
+            }
+            Err(ReadOutcome::Failed(AnswerError::Read(ReadError::TooManyTombstones(found)))) => {
+                failure(Measure::Tombstones, found.scanned.tombstones)
+            }
+            Err(ReadOutcome::Failed(AnswerError::Read(ReadError::TooLarge { is_row_index, bytes }))) => {
+                failure(if *is_row_index { Measure::RowIndexReadSize } else { Measure::LocalReadSize }, *bytes)
+            }
+            Err(_) => Vec::new(),
+        }
     }
-    let options = &node.engine.options;
-    TombstoneLimits {
-        warn: options.tombstone_warn_threshold,
-        failure: options.tombstone_failure_threshold,
-        each_partition: matches!(request.partitions, Partitions::Key(_)),
+
+    /// The thresholds for tombstones. A node's own tables have none, because no user writes them.
+    pub(crate) fn tombstone_limits(&self, request: &ReadRequest) -> TombstoneLimits {
+        if is_local_keyspace(&request.table.keyspace) {
+            return TombstoneLimits::NONE;
+        }
+        let options = &self.engine.options;
+        TombstoneLimits {
+            warn: options.tombstone_warn_threshold,
+            failure: options.tombstone_failure_threshold,
+            each_partition: matches!(request.partitions, Partitions::Key(_)),
+        }
     }
 }
 
@@ -120,7 +143,7 @@ fn reason_of(node: &Node, table: TableId, outcome: ReadOutcome<AnswerError>) -> 
             FailureReason::ReadTooManyTombstones
         }
         AnswerError::Read(ReadError::IndexNotAvailable { .. }) => FailureReason::IndexNotAvailable,
-        AnswerError::TooLarge { .. } => {
+        AnswerError::TooLarge { .. } | AnswerError::Read(ReadError::TooLarge { .. }) => {
             tracing::warn!(%error, "a read of another node is not answered with data");
             FailureReason::ReadSize
         }

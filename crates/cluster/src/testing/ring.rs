@@ -27,6 +27,7 @@ use crate::handoff::HandoffSettings;
 use crate::hints::HintOptions;
 use crate::identity::{IdentityOptions, local_table};
 use crate::membership::JoinSettings;
+use crate::movements::MovementSettings;
 use crate::node::{Node, Timeouts};
 use crate::replica::read::{ReadFigures, ReadRequest};
 use crate::system_rows::{self, SystemRow};
@@ -47,6 +48,12 @@ pub(crate) struct SimRing {
     centers: Vec<String>,
     /// Bytes of a segment of the commit log.
     segment_size: u32,
+    /// Tokens of machines that do not get those of their place.
+    pub tokens: BTreeMap<usize, Vec<i64>>,
+    /// Host ids of new nodes that take those of others.
+    pub host_ids: BTreeMap<usize, [u8; 16]>,
+    /// How nodes that are started move ranges: they do not bootstrap unless a test says so.
+    pub movements: MovementSettings,
 }
 
 impl SimRing {
@@ -56,7 +63,7 @@ impl SimRing {
         Self::of(seed, centers, centers.len(), commitlog::Options::default().segment_size)
     }
 
-    /// The same, of which only the first ones are started.
+    /// A ring of which only the first `started` nodes are started.
     pub fn begun(seed: u64, centers: &[&str], started: usize) -> Self {
         Self::of(seed, centers, started, commitlog::Options::default().segment_size)
     }
@@ -70,7 +77,9 @@ impl SimRing {
         let world = World::new(seed, centers.len());
         let nodes = centers.iter().map(|_| None).collect();
         let centers = centers.iter().map(|name| (*name).to_owned()).collect();
-        let mut ring = Self { world, nodes, centers, segment_size };
+        let movements = MovementSettings { bootstraps: false, ..MovementSettings::default() };
+        let mut ring =
+            Self { world, nodes, centers, segment_size, tokens: BTreeMap::new(), host_ids: BTreeMap::new(), movements };
         (0..started).for_each(|machine| ring.start(machine));
         ring.agree();
         ring
@@ -94,17 +103,72 @@ impl SimRing {
     /// Starts the node of a machine on what its disk has. It has joined when this returns; the
     /// others may not have seen it yet.
     pub fn start(&mut self, machine: usize) {
+        self.try_start(machine).expect("a seed answers");
+    }
+
+    /// Starts the node of a machine, which may not join. Err: the reason; its process has ended
+    /// then.
+    pub fn try_start(&mut self, machine: usize) -> Result<(), String> {
+        let node = self.try_open(machine)?;
+        let (_, settings) = self.options(machine);
+        let joined = self.world.block_on(node.join(settings)).map_err(|error| error.to_string());
+        if joined.is_err() {
+            drop(node);
+            self.kill(machine);
+            return joined;
+        }
+        node.membership().expect("it has joined").set_ready(true);
+        self.nodes[machine] = Some(node);
+        Ok(())
+    }
+
+    /// Starts the node of a machine, which joins beside what the test does.
+    pub fn spawn(&mut self, machine: usize) {
+        let node = self.try_open(machine).expect("a sound disk opens");
+        let (_, settings) = self.options(machine);
+        self.nodes[machine] = Some(Arc::clone(&node));
+        let join = move || -> std::pin::Pin<Box<dyn Future<Output = ()>>> {
+            Box::pin(async move {
+                if node.join(settings).await.is_ok() {
+                    node.membership().expect("it has joined").set_ready(true);
+                }
+            })
+        };
+        drop(self.world.env(machine).tasks.spawn_local_worker("join", Box::new(join)));
+    }
+
+    /// The text of `system.local.bootstrapped` of a machine.
+    pub fn saved_bootstrap_state(&self, machine: usize) -> Option<String> {
+        let engine = &self.node(machine).engine;
+        let local = local_table(engine);
+        let rows = system_rows::read(engine, &local, None).expect("readable");
+        rows.first().and_then(|(_, row)| system_rows::text(&local, row, "bootstrapped"))
+    }
+
+    /// Opens what the disk of a machine has; Err: why there is no node on it.
+    pub fn try_open(&self, machine: usize) -> Result<Arc<Node>, String> {
         let env = self.world.env(machine);
         let (sync, segment_size) = (SyncMode::Group(WINDOW), self.segment_size);
-        let commitlog = commitlog::Options { sync, segment_size, ..commitlog::Options::default() };
-        let options = EngineOptions { commitlog, ..EngineOptions::beneath(std::path::Path::new(DATA)) };
+        let capture = commitlog::CaptureOptions {
+            directory: std::path::Path::new(DATA).join("cdc_raw"),
+            total_space: 1 << 30,
+            check_interval: Duration::from_millis(250),
+            block_writes: true,
+        };
+        let commitlog =
+            commitlog::Options { sync, segment_size, capture: Some(capture), ..commitlog::Options::default() };
+        let options = EngineOptions {
+            commitlog,
+            tombstone_warn_threshold: 1_000,
+            ..EngineOptions::beneath(std::path::Path::new(DATA))
+        };
         let (engine, _) = storage::open(&env, options).expect("a sound disk opens");
         let local = local_table(&engine);
         let row = SystemRow::new(&local, &[b"local"], &[], 1, None);
         let row = row.set("data_center", self.centers[machine].clone()).finish();
         engine.apply(&[row]).expect("written");
-        let (identity, settings) = self.options(machine);
-        let node = Node::open(engine, identity, Timeouts::default()).expect("a sound disk opens");
+        let (identity, _) = self.options(machine);
+        let node = Node::open(engine, identity, Timeouts::default()).map_err(|error| error.to_string())?;
         let store = StoreOptions {
             directory: std::path::Path::new(DATA).join("hints"),
             version: hints::Version::V3,
@@ -113,9 +177,7 @@ impl SimRing {
         };
         let options = HintOptions { store, settings: HandoffSettings::default(), deliveries_max: 2 };
         node.keep_hints(options).expect("a sound disk opens");
-        self.world.block_on(node.join(settings)).expect("a seed answers");
-        node.membership().expect("it has joined").set_ready(true);
-        self.nodes[machine] = Some(node);
+        Ok(node)
     }
 
     /// How the node of a machine is started.
@@ -124,16 +186,15 @@ impl SimRing {
         let tokens = self.nodes.len() as i128;
         let token = i128::from(i64::MIN) + (machine as i128 + 1) * ((1 << 64) / tokens) - 1;
         let identity = IdentityOptions {
-            cluster_name: "Test Cluster".to_owned(),
-            adopt_cluster_name: false,
-            num_tokens: 1,
-            adopt_tokens: false,
-            initial_tokens: vec![i64::try_from(token).expect("on the ring")],
-            listen: address,
-            broadcast: address,
+            initial_tokens: self
+                .tokens
+                .get(&machine)
+                .cloned()
+                .unwrap_or(vec![i64::try_from(token).expect("on the ring")]),
+            host_id: self.host_ids.get(&machine).copied(),
             native: SocketAddr::new(address.ip(), 9042),
-            place: None,
             joins: true,
+            ..super::alone(address, 1)
         };
         let settings = JoinSettings {
             seeds: vec![self.address(0), self.address(1 % self.nodes.len())],
@@ -148,11 +209,14 @@ impl SimRing {
             sstable_versions: "bti-da".to_owned(),
             prefers_local: false,
             tells_internal_address: false,
+            movements: self.movements,
             dynamic_snitch: Some(DynamicSnitchOptions {
                 update_interval: Duration::from_millis(100),
                 reset_interval: SNITCH_RESET,
                 badness_threshold: 1.0,
             }),
+            repairs: Default::default(),
+            streams: Default::default(),
             places: Default::default(),
         };
         (identity, settings)
@@ -168,6 +232,15 @@ impl SimRing {
     pub fn power_cut(&mut self, machine: usize) {
         self.world.power_cut(machine);
         self.nodes[machine] = None;
+    }
+
+    /// Removes what the disk of a machine without a process has.
+    pub fn wipe(&self, machine: usize) {
+        let disk = self.world.env(machine).disk;
+        let names = disk.list_dir(std::path::Path::new(DATA)).expect("a sound disk lists");
+        for path in names.iter().map(|entry| std::path::Path::new(DATA).join(&entry.name)) {
+            disk.remove_dir_all(&path).or_else(|_| disk.remove_file(&path)).expect("a sound disk removes");
+        }
     }
 
     /// Runs until every node sees those up whose processes live, and no other.
@@ -193,7 +266,7 @@ impl SimRing {
         }
     }
 
-    /// The same on some of the nodes, which tell nobody of it.
+    /// Creates a keyspace as `create_keyspace` does, on some of the nodes, which tell nobody of it.
     pub fn create_keyspace_untold(&self, machines: &[usize], name: &str, class: &str, options: &[(&str, &str)]) {
         for machine in machines {
             let node = self.node(*machine);
@@ -259,9 +332,20 @@ impl SimRing {
         self.search(through, commands, None, level)
     }
 
-    /// The same of rows that are looked for. The caller checks the conditions once more, as a
-    /// statement does.
+    /// The live rows (k, c, v) that a node as coordinator reads among those that are looked for.
+    /// The caller checks the conditions once more, as a statement does.
     pub fn search(
+        &self,
+        through: usize,
+        commands: Vec<ReadCommand>,
+        sought: Option<Arc<Sought>>,
+        level: Consistency,
+    ) -> Result<Vec<(i32, i32, i32)>, FailedRead<ReadError>> {
+        self.world.block_on(self.search_at(through, commands, sought, level))
+    }
+
+    /// [`Self::search`], beside other things.
+    pub async fn search_at(
         &self,
         through: usize,
         commands: Vec<ReadCommand>,
@@ -291,9 +375,8 @@ impl SimRing {
             }
             Ok(rows)
         };
-        let request = ReadRequest { commands, trace: None, sought, open: None, results: None };
-        let is_blocked = |error: &ReadError| *error == ReadError::WouldBlock;
-        self.world.block_on(async move { node.read(request, level, &ReadFigures::default(), is_blocked, build).await })
+        let request = ReadRequest { sought, ..ReadRequest::of(commands) };
+        node.read(request, level, &ReadFigures::default(), build).await
     }
 
     /// The rows (c, v) of a partition of `t` that a machine has stored.
@@ -349,6 +432,8 @@ fn with_keyspace(
         tables: [table(name, "t"), table(name, "counters")].map(|table| (table.name.clone(), table)).into(),
         user_types: BTreeMap::new(),
         kept: Vec::new(),
+        functions: Default::default(),
+        aggregates: Default::default(),
         is_virtual: false,
     };
     move |schema| Ok(schema.with_keyspace(keyspace))
@@ -387,7 +472,7 @@ fn table(keyspace: &str, name: &str) -> Arc<TableMetadata> {
 #[test]
 fn a_ring_forms_and_sees_who_is_gone() {
     let mut ring = SimRing::new(1, &["dc1", "dc1", "dc2"]);
-    assert_eq!(ring.node(0).ring().data_centers(), ["dc1", "dc2"]);
+    assert_eq!(ring.node(0).ring().data_centers().into_keys().collect::<Vec<_>>(), ["dc1", "dc2"]);
     ring.kill(2);
     ring.agree();
     ring.start(2);

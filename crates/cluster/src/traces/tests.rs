@@ -6,58 +6,129 @@ use std::time::Duration;
 use rows::{ColumnData, PartitionStream, ReadCommand, ReadError};
 
 use super::*;
+use crate::coordinator::cas::Cas;
+use crate::paxos::{PaxosOptions, PaxosVariant};
 use crate::replica::read::{ReadFigures, ReadRequest};
 use crate::system_rows;
 use crate::testing::SimRing;
 
 /// The nodes from which a machine has stored events.
 fn sources(ring: &SimRing, machine: usize) -> BTreeSet<Bytes> {
+    stored(ring, machine, "source").into_iter().collect()
+}
+
+/// The events that a machine has stored.
+fn told(ring: &SimRing, machine: usize) -> Vec<String> {
+    stored(ring, machine, "activity").iter().map(|line| String::from_utf8_lossy(line).into_owned()).collect()
+}
+
+/// The values of a column of the events that a machine has stored.
+fn stored(ring: &SimRing, machine: usize, column: &str) -> Vec<Bytes> {
     let engine = &ring.node(machine).engine;
     let schema = engine.schema();
     let table = schema.table("system_traces", "events").expect("a built-in table");
-    let source = table.column_by_name("source").expect("a column of events").id;
+    let column = table.column_by_name(column).expect("a column of events").id;
     let rows = system_rows::read(engine, table, None).expect("readable");
-    let source = |row: rows::Row| match row.column(source) {
+    let value = |row: rows::Row| match row.column(column) {
         Some(ColumnData::Simple(cell)) => cell.value.clone(),
-        _ => panic!("an event has a source"),
+        _ => panic!("an event has each column"),
     };
-    rows.into_iter().map(|(_, row)| source(row)).collect()
+    rows.into_iter().map(|(_, row)| value(row)).collect()
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Kind {
+    Read,
+    Repair,
+    Write,
+    LoggedBatch,
+    Counter,
+    Conditional(PaxosVariant),
 }
 
 /// A request of three replicas: the replicas of the session have the events of all.
 #[test]
 fn every_node_with_a_share_tells_its_events() {
-    for is_write in [false, true] {
+    let conditional = [PaxosVariant::V1, PaxosVariant::V2].map(Kind::Conditional);
+    for kind in [Kind::Read, Kind::Repair, Kind::Write, Kind::LoggedBatch, Kind::Counter].into_iter().chain(conditional)
+    {
         let ring = SimRing::new(41, &["dc1", "dc1", "dc1"]);
         ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "3")]);
         let node = Arc::clone(ring.node(0));
         let trace = Arc::new(TracedEvents::new(&node, node.uuids.next(), node.env.now()));
         let sink = Arc::clone(&trace) as Arc<dyn TraceSink>;
         ring.world.block_on(async {
-            if is_write {
-                let row = ring.row("ks", 1, 1, 5, 10);
-                let written = node.write_traced(vec![row], Consistency::All, sink).await.expect("all are up");
-                written.expect("others have a share").await.expect("written");
-            } else {
-                read(&node, ring.select_key("ks", 1), sink).await;
+            let (row, all) = (ring.row("ks", 1, 1, 5, 10), Consistency::All);
+            let written = match kind {
+                Kind::Read => {
+                    read(&node, ring.select_key("ks", 1), sink).await;
+                    None
+                }
+                Kind::Repair => {
+                    // of its data, digests and repairs: those of the replicas that lack the row
+                    ring.node(0).engine.apply(&[row]).expect("written");
+                    read(&node, ring.select_key("ks", 1), sink).await;
+                    None
+                }
+                Kind::Write => node.write_traced(vec![row], all, sink).await.expect("all are up"),
+                Kind::LoggedBatch => {
+                    let rows = vec![row, ring.row("ks", 2, 1, 5, 10)];
+                    node.write_batch(rows, all, Some(sink)).await.expect("all are up")
+                }
+                Kind::Counter => {
+                    let one = ring.increment("ks", 1, 1, 10);
+                    node.add_to_counters(vec![one], all, None, Some(sink)).await.expect("all are up")
+                }
+                Kind::Conditional(variant) => {
+                    node.set_paxos(PaxosOptions { variant, ..PaxosOptions::default() });
+                    let (table, key) = (&row.updates[0].table, &row.updates[0].key);
+                    let serial = Consistency::Serial;
+                    let cas = Cas { table, key, serial, commit: all, trace: Some(&*sink) };
+                    let command = ring.select_key("ks", 1);
+                    let decide = async |_| Ok::<_, ()>(Some(row.clone()));
+                    node.compare_and_set(cas, &command, decide).await.expect("all are up");
+                    None
+                }
+            };
+            if let Some(written) = written {
+                written.await.expect("written");
             }
             trace.finish(Vec::new()).await;
         });
         ring.world.run_for(Duration::from_secs(1));
         let counts = (0..3).map(|machine| sources(&ring, machine).len());
         let stored: Vec<usize> = counts.filter(|count| *count > 0).collect();
-        assert_eq!(stored, [3, 3], "system_traces has two replicas, which hear of three nodes (write: {is_write})");
+        assert_eq!(stored, [3, 3], "system_traces has two replicas, which hear of three nodes ({kind:?})");
+        let lines: Vec<String> = (0..3).flat_map(|machine| told(&ring, machine)).collect();
+        for verb in verbs_of(kind) {
+            let received = format!("{verb} message received from");
+            assert!(lines.iter().any(|line| line.starts_with(&received)), "{kind:?}: {received}: {lines:#?}");
+        }
+    }
+}
+
+/// The requests that replicas have been sent for a kind of statement.
+fn verbs_of(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Read => &["READ_REQ"],
+        Kind::Repair => &["READ_REQ", "READ_REPAIR_REQ"],
+        Kind::Write => &["MUTATION_REQ"],
+        Kind::LoggedBatch => &["BATCH_STORE_REQ", "MUTATION_REQ", "BATCH_REMOVE_REQ"],
+        Kind::Counter => &["MUTATION_REQ"],
+        Kind::Conditional(PaxosVariant::V1) => &["PAXOS_PREPARE_REQ", "PAXOS_PROPOSE_REQ", "PAXOS_COMMIT_REQ"],
+        Kind::Conditional(_) => &["PAXOS2_PREPARE_REQ", "PAXOS2_PROPOSE_REQ", "PAXOS_COMMIT_REQ"],
     }
 }
 
 /// Reads at ALL.
 async fn read(node: &Node, command: ReadCommand, trace: Arc<dyn TraceSink>) {
-    let request = ReadRequest { commands: vec![command], trace: Some(trace), sought: None, open: None, results: None };
+    let request = ReadRequest { trace: Some(trace), ..ReadRequest::of(vec![command]) };
     let pass = |stream: &mut dyn PartitionStream| {
-        while stream.next_partition()?.is_some() {}
+        while stream.next_partition()?.is_some() {
+            while stream.next_unfiltered()?.is_some() {}
+        }
         Ok::<_, ReadError>(())
     };
-    let is_blocked = |error: &ReadError| *error == ReadError::WouldBlock;
-    let read = node.read(request, Consistency::All, &ReadFigures::default(), is_blocked, pass).await;
+    let read = node.read(request, Consistency::All, &ReadFigures::default(), pass).await;
     read.expect("answered");
 }

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use env::Random;
 use ring::Shortage;
-use rows::{DataLimits, DeletionTime, Mutation, PartitionRange, ReadCommand, ReadError};
+use rows::{DataLimits, DeletionTime, Mutation, PartitionRange, PartitionStream, ReadCommand, ReadError};
 use types::Consistency;
 
 use crate::coordinator::error::{FailedAnswers, FailedRead, RequestError};
+use crate::replica::read::{ReadFigures, ReadRequest};
 use crate::testing::SimRing;
+use crate::thresholds::{Finding, Measure, ReadSizes, SizeThresholds};
 
 const SIMPLE: &str = "SimpleStrategy";
 
@@ -227,4 +229,68 @@ fn quorums_see_each_other() {
             assert_eq!(stored[0].len(), read.len());
         }
     }
+}
+
+/// A coordinator that asks for it hears how many tombstones each replica has passed, itself among
+/// them.
+#[test]
+fn replicas_tell_of_tombstones() {
+    let ring = three(17);
+    let mut many = deletion(&ring, 1, 0, 10);
+    for c in 1..1_100 {
+        many.updates[0].rows.extend(deletion(&ring, 1, c, 10).updates.remove(0).rows);
+    }
+    (0..3).for_each(|machine| ring.apply_alone(machine, std::slice::from_ref(&many)));
+    assert_eq!(findings(&ring, false).0, []);
+    let found = Finding { measure: Measure::Tombstones, is_failure: false, nodes: 3, most: 1_100 };
+    assert_eq!(findings(&ring, true), (vec![found], true));
+}
+
+/// A coordinator hears how much each replica has loaded, itself among them, and where a replica has
+/// ended its read for it the read fails.
+#[test]
+fn replicas_tell_of_sizes() {
+    let ring = three(18);
+    for c in 0..10 {
+        ring.write(0, vec![ring.row("ks", 1, c, c, 10)], Consistency::All).expect("written");
+    }
+    // a row is 40 bytes, its clustering 72, its liveness 24, the tree of its column 24, the cell 64
+    let size = 56 + 24 + 10 * (40 + 72 + 24 + 24 + 64);
+    let set = |machine: usize, warn, fail| {
+        let local = SizeThresholds { warn: Some(warn), fail };
+        ring.node(machine).set_read_sizes(ReadSizes { local, ..ReadSizes::default() });
+    };
+    set(0, size, None);
+    set(1, 1_000, None);
+    set(2, size + 1, None);
+    assert_eq!(findings(&ring, false), (Vec::new(), true));
+    let found = Finding { measure: Measure::LocalReadSize, is_failure: false, nodes: 2, most: size };
+    assert_eq!(findings(&ring, true), (vec![found], true));
+    let ring = three(19);
+    ring.write(0, vec![ring.row("ks", 1, 1, 1, 10)], Consistency::All).expect("written");
+    ring.node(1).set_read_sizes(ReadSizes {
+        local: SizeThresholds { warn: Some(100), fail: Some(200) },
+        ..ReadSizes::default()
+    });
+    let (found, is_answered) = findings(&ring, true);
+    let wanted = Finding { measure: Measure::LocalReadSize, is_failure: true, nodes: 1, most: 304 };
+    assert_eq!((found, is_answered), (vec![wanted], false));
+}
+
+/// The findings of a read of partition 1 at ALL, and whether it is answered.
+fn findings(ring: &SimRing, tracks: bool) -> (Vec<Finding>, bool) {
+    let node = ring.node(0);
+    node.set_tracks_thresholds(tracks);
+    let commands = vec![ring.select_key("ks", 1)];
+    let request = ReadRequest::of(commands);
+    let pass = |stream: &mut dyn PartitionStream| {
+        while stream.next_partition()?.is_some() {
+            while stream.next_unfiltered()?.is_some() {}
+        }
+        Ok::<_, ReadError>(())
+    };
+    let figures = ReadFigures::default();
+    let read = node.read(request, Consistency::All, &figures, pass);
+    let is_answered = ring.world.block_on(read).is_ok();
+    (figures.warnings.findings.take(), is_answered)
 }

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use env::Random;
+use env::defects::{Defect, is_on};
 use internode::Verb;
 use internode::payload::batch::StoredBatch;
 use membership::{Asker, Request};
@@ -32,6 +33,7 @@ use crate::coordinator::error::RequestError;
 use crate::coordinator::sent::Sent;
 use crate::coordinator::write::among::Others;
 use crate::node::Node;
+use crate::traces;
 
 /// How many nodes keep the record of a batch, where there are as many.
 const HOSTS: usize = 2;
@@ -53,6 +55,10 @@ impl Node {
                 return Err(RequestError::Unavailable { level: Consistency::Two, shortage });
             }
             hosts.push(others.ring.local_id());
+        }
+        if is_on(Defect::SplitBatch) && self.env.random.below(4) == 0 {
+            let part = planned.into_iter().take(1).collect();
+            return self.send_among(&others, part, timeout).await.unless_done();
         }
         let id = self.uuids.next();
         let mutations = planned.iter().map(|planned| planned.payload.clone()).collect();
@@ -78,12 +84,12 @@ impl Node {
         let replicas = hosts.iter().map(|host| (*host, Counted::All)).collect();
         let sent = Arc::new(Sent::without_hints(Arc::clone(&others.ring), replicas, answers));
         let asker: Arc<dyn Asker> = Arc::clone(&sent) as Arc<dyn Asker>;
-        let request = Request::new(Verb::BatchStoreReq, batch.encode(), timeout);
+        let request = others.request_to(sent.peers(), Verb::BatchStoreReq, batch.encode(), timeout);
         for host in sent.peers() {
             others.messenger.ask(others.ring.endpoint(host).address, &[], request.clone(), &asker);
         }
         let logged = match sent.is_here() {
-            true => self.apply_here(&[self.record_of(batch)], timeout).await,
+            true => self.apply_here(&[self.record_of(batch)], &[], timeout).await,
             false => Ok(None),
         };
         Among::new(&self.env, vec![sent], logged, begun, timeout).await
@@ -96,8 +102,11 @@ impl Node {
         let is_here = hosts.contains(&local);
         let peers: Vec<_> = hosts.iter().filter(|host| **host != local).copied().collect();
         let peers: Vec<_> = peers.into_iter().map(|host| others.ring.endpoint(host).address).collect();
+        let trace = others.trace.clone();
         Box::new(move || {
+            let parameters = traces::parameters(trace.as_deref());
             let request = Request::new(Verb::BatchRemoveReq, Bytes::copy_from_slice(&id), life).silent();
+            let request = Request { parameters, ..request };
             for peer in peers {
                 messenger.tell(peer, request.clone());
             }

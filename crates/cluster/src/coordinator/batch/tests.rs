@@ -20,7 +20,7 @@ fn write(ring: &SimRing, v: i32, level: Consistency) -> Result<(), RequestError>
     let node = ring.node(0).clone();
     let rows = (0..4).map(|k| ring.row("ks", k, 1, v, i64::from(v))).collect();
     ring.world.block_on(async move {
-        match node.write_batch(rows, level).await? {
+        match node.write_batch(rows, level, None).await? {
             Some(wait) => wait.await,
             None => Ok(()),
         }

@@ -4,12 +4,15 @@
 //! others by messages.
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use env::Instant;
 use futures_util::stream::FuturesUnordered;
+use internode::{Envelope, Verb};
 use membership::Request;
 use ring::{EndpointId, Replicas};
 use schema::{TableId, TableMetadata};
@@ -23,6 +26,7 @@ use crate::coordinator::error::RequestError;
 use crate::coordinator::plan::placement;
 use crate::coordinator::write::among::Others;
 use crate::node::Node;
+use crate::traces;
 
 /// The replicas that are asked in a round.
 pub(super) struct Participants {
@@ -42,6 +46,8 @@ pub(super) struct Agreement<'n> {
     pub cas: Cas<'n>,
     /// When the statement began: its time runs from there.
     pub begun: Instant,
+    /// The time that a statement of v2 has, commits apart.
+    pub limit: Duration,
     /// How often it was overtaken.
     pub contentions: u32,
     /// Where it is counted.
@@ -53,7 +59,8 @@ pub(super) struct Agreement<'n> {
 impl<'n> Agreement<'n> {
     /// Of a statement that has asked nobody yet.
     pub fn new(node: &'n Node, others: Others<'n>, cas: Cas<'n>, begun: Instant, figures: &'n CasFigures) -> Self {
-        Self { node, others, cas, begun, contentions: 0, figures, floor: i64::MIN }
+        let limit = node.timeouts().cas_contention;
+        Self { node, others, cas, begun, limit, contentions: 0, figures, floor: i64::MIN }
     }
 
     /// The replicas that decide, as the ring is now. Refused where too few are up.
@@ -96,9 +103,10 @@ impl<'n> Agreement<'n> {
                 return Box::pin(async move { (replica, here.await) });
             }
             let address = self.others.ring.endpoint(replica).address;
+            self.trace_sending(request, address);
             let answer = self.others.messenger.request(address, request.clone());
             Box::pin(async move {
-                let told = answer.await.ok();
+                let told = answer.await.ok().inspect(|envelope| self.trace_received(envelope, address));
                 (replica, told.and_then(|envelope| decode(&envelope.payload)))
             })
         };
@@ -108,6 +116,25 @@ impl<'n> Agreement<'n> {
     /// The table of an answer, if it is the statement's.
     pub fn table_of(&self, id: TableId) -> Option<Arc<TableMetadata>> {
         (id == self.cas.table.id).then(|| Arc::clone(self.cas.table))
+    }
+
+    /// A message of this statement, of which the session goes along if it is traced.
+    pub fn request(&self, verb: Verb, payload: impl Into<Bytes>, life: Duration) -> Request {
+        let parameters = traces::parameters(self.cas.trace);
+        Request { parameters, ..Request::new(verb, payload, life) }
+    }
+
+    /// Tells of a message that is about to be sent.
+    pub fn trace_sending(&self, request: &Request, peer: SocketAddr) {
+        self.trace(|| {
+            let (verb, size) = (request.verb.name(), request.payload.len());
+            format!("Sending {verb} message to /{peer} message size {size} bytes")
+        });
+    }
+
+    /// Tells of an answer.
+    pub fn trace_received(&self, answer: &Envelope, peer: SocketAddr) {
+        self.trace(|| format!("{} message received from /{peer}", answer.header.verb.name()));
     }
 
     /// Tells of a step.

@@ -26,7 +26,7 @@ impl Node {
         let Some(held) = self.lock_partition(table, key).await else {
             return Err(RequestError::of_write(WriteError::TimedOut, agreed).into());
         };
-        let round = Round { read_at: serial, timestamp: None };
+        let round = Round { read_at: serial, timestamp: None, found: None };
         match decide(round).await.map_err(CasError::Decide)? {
             None => {
                 drop(held);

@@ -34,7 +34,8 @@ impl Agreement<'_> {
         self.check_commit(commit_at)?;
         while self.may_try() {
             let (among, ballot) = self.begin(commit_at).await?;
-            let round = Round { read_at: quorum_of(self.cas.serial), timestamp: Some(ballot.micros()) };
+            let timestamp = Some(ballot.micros());
+            let round = Round { read_at: quorum_of(self.cas.serial), timestamp, found: None };
             let decided = decide(round).await.map_err(CasError::Decide)?;
             let proposal = self.proposal(ballot, decided)?;
             if !proposal.update.is_empty() {
@@ -56,9 +57,12 @@ impl Agreement<'_> {
     }
 
     /// See [`Node::settle_partition`].
-    pub async fn settle(&mut self, finish_at: Consistency) -> Result<(), RequestError> {
+    pub async fn settle(&mut self, finish_at: Consistency, proposes: bool) -> Result<(), RequestError> {
         while self.may_try() {
             let (among, ballot) = self.begin(finish_at).await?;
+            if !proposes {
+                return Ok(());
+            }
             let proposal = Commit::empty(ballot, Arc::clone(self.cas.table), self.cas.key.clone());
             if self.propose_own(&among, &proposal).await? {
                 return Ok(());
@@ -79,7 +83,7 @@ impl Agreement<'_> {
     }
 
     /// The proposal of a decision. Refused where no replica would take what is to be written.
-    fn proposal(&self, ballot: Ballot, decided: Option<Mutation>) -> Result<Commit, RequestError> {
+    pub(super) fn proposal(&self, ballot: Ballot, decided: Option<Mutation>) -> Result<Commit, RequestError> {
         let update = decided.and_then(|mutation| {
             assert!(mutation.updates.len() <= 1, "a conditional statement is of one table");
             mutation.updates.into_iter().next()
@@ -103,7 +107,7 @@ impl Agreement<'_> {
     }
 
     /// Refuses a commit level that too few replicas are up for, before anything is decided.
-    fn check_commit(&self, level: Consistency) -> Result<(), RequestError> {
+    pub(super) fn check_commit(&self, level: Consistency) -> Result<(), RequestError> {
         let (table, key) = (self.cas.table, self.cas.key);
         self.node.plan_partition(&table.keyspace, key.token, level, WriteKind::Simple).map(drop)
     }

@@ -10,8 +10,8 @@ impl Node {
     ///
     /// The clock is that of write timestamps, so a conditional write is later than an ordinary
     /// write that this node acknowledged before. A floor that is ahead of the clock does not set
-    /// the clock: its node's clock is wrong, and other partitions have no part in it. Two ballots of
-    /// one microsecond differ in their random bytes.
+    /// the clock: its node's clock is wrong, and other partitions have no part in it. Two ballots
+    /// of one microsecond differ in their random bytes.
     pub(super) fn next_ballot(&self, floor: i64, serial: Consistency) -> Ballot {
         let flag = match serial {
             Consistency::LocalSerial => BallotFlag::Local,

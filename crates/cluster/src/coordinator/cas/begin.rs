@@ -5,8 +5,9 @@
 //!    statement makes way and tries again.
 //! 2. A proposal that one of them has accepted and none knows to be committed may have been
 //!    decided: it is proposed again with this ballot and committed; then a new ballot is tried.
-//! 3. Those that lack the latest commit are told of it, so that a majority has it before something
-//!    else is decided. When all of them have taken it the promises hold; else a new ballot is tried.
+//! 3. Replicas that lack the latest commit are told of it, so that a majority has it before
+//!    something else is decided. When all of them have taken it the promises hold; else a new
+//!    ballot is tried.
 //!
 //! Agrees with `StorageProxy.beginAndRepairPaxos`, which prepares again after step 3.
 
@@ -18,6 +19,7 @@ use types::{Consistency, WriteKind};
 use super::agreement::{Agreement, Participants};
 use super::prepare::Next;
 use crate::coordinator::error::{FailedCas, RequestError};
+use crate::paxos::PaxosPurging;
 
 /// Replicas forget a partition's ballots after so long, or after its table's gc_grace if that is
 /// longer (`SystemKeyspace.legacyPaxosTtlSec`).
@@ -75,8 +77,12 @@ impl Agreement<'_> {
         })
     }
 
-    /// The time, in microseconds, before which replicas may have forgotten commits.
+    /// The time, in microseconds, before which replicas may have forgotten commits. Where states
+    /// have no TTL replicas forget by the ballot that asks, all at the same moment.
     fn forgotten_before(&self) -> i64 {
+        if self.node.paxos().purging != PaxosPurging::Legacy {
+            return i64::MIN;
+        }
         let grace = u64::try_from(self.cas.table.params.gc_grace_seconds).unwrap_or(0);
         let kept = FORGOTTEN_AFTER.max(Duration::from_secs(grace));
         let kept = i64::try_from(kept.as_micros()).unwrap_or(i64::MAX);

@@ -2,17 +2,20 @@
 //! have it before the client is told.
 //!
 //! Replicas that are down, fail or do not answer get a hint with the change: it has the time of its
-//! ballot, so coming late or twice it changes nothing. Agrees with `StorageProxy.commitPaxos`.
+//! ballot, so coming late or twice it changes nothing. In a statement of v2 at LOCAL_SERIAL
+//! replicas of other data centers get the change alone. Agrees with `StorageProxy.commitPaxos` and
+//! `service.paxos.PaxosCommit`.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use futures_util::future::{join, join_all};
+use futures_util::future::{Either, join_all, select};
 use internode::Verb;
 use internode::payload::paxos::Commit;
-use membership::{Asker, Request};
+use membership::Asker;
 use ring::EndpointId;
 use types::{Consistency, FailureReason, WriteKind};
 
@@ -21,6 +24,7 @@ use crate::coordinator::answers::Progress;
 use crate::coordinator::error::{FailedCas, FailedWrite, RequestError};
 use crate::coordinator::sent::Sent;
 use crate::replica::apply::{WriteError, within};
+use crate::replica::paxos::lines;
 
 /// The longest time that replicas get to take a commit that they lack. Whoever takes longer is left
 /// behind: the statement tries again with others.
@@ -31,7 +35,7 @@ impl Agreement<'_> {
     /// replicas that are down get a hint.
     pub async fn commit(&self, commit: &Commit, level: Consistency, is_own: bool) -> Result<(), RequestError> {
         let mutations = Arc::from([commit.mutation()]);
-        let planned = self.node.plan_among(&self.others.ring, mutations, level, WriteKind::Simple);
+        let planned = self.node.plan_among(&self.others.ring, mutations, level, self.commit_kind());
         let planned = planned.map_err(|error| self.uncommitted(error, level))?;
         let Some(planned) = planned.into_iter().next() else { return Ok(()) };
         if is_own {
@@ -39,19 +43,24 @@ impl Agreement<'_> {
         }
         let sent = planned.sent;
         let limit = self.node.timeouts().write;
-        let request = Request::new(Verb::PaxosCommitReq, commit.encode(), limit);
+        let request = self.request(Verb::PaxosCommitReq, commit.encode(), limit);
+        let is_of_center = self.node.paxos().variant.is_v2 && self.cas.serial == Consistency::LocalSerial;
+        let far = is_of_center.then(|| self.request(Verb::Paxos2CommitRemoteReq, planned.payload, limit));
         let asker: Arc<dyn Asker> = Arc::clone(&sent) as Arc<dyn Asker>;
+        let here = self.others.ring.local_data_center();
         for peer in sent.peers() {
-            let address = self.others.ring.endpoint(peer).address;
-            self.others.messenger.ask(address, &[], request.clone(), &asker);
+            let endpoint = self.others.ring.endpoint(peer);
+            // replicas of other data centers have no part in a decision of this one
+            let request = far.as_ref().filter(|_| endpoint.data_center != here).unwrap_or(&request);
+            self.trace_sending(request, endpoint.address);
+            self.others.messenger.ask(endpoint.address, &[], request.clone(), &asker);
         }
         let answered = async {
             if level != Consistency::Any {
                 answered(&sent).await;
             }
         };
-        // the others may be enough, but what this node has is to be complete as well
-        let done = within(&self.node.env, limit, join(self.commit_here(commit, &sent), answered)).await;
+        let done = within(&self.node.env, limit, self.commit_here_too(commit, &sent, answered)).await;
         let answers = sent.answers();
         match answers.progress() {
             _ if level == Consistency::Any => Ok(()),
@@ -64,22 +73,47 @@ impl Agreement<'_> {
         }
     }
 
-    async fn commit_here(&self, commit: &Commit, sent: &Sent) {
+    /// Commits on this node, if it is a replica, while others answer. What this node has is
+    /// complete when this returns; its log is waited for only where the others are not enough.
+    async fn commit_here_too(&self, commit: &Commit, sent: &Sent, answered: impl Future<Output = ()>) {
         if !sent.is_here() {
-            return;
+            return answered.await;
         }
-        let committed = self.node.replica.paxos_commit(commit).await;
-        sent.answer_here(committed.map_err(|error| {
-            tracing::warn!(%error, "what was decided is not written on this node");
-            FailureReason::Unknown
-        }));
+        let tell = |committed: Result<(), WriteError>| {
+            sent.answer_here(committed.map_err(|error| {
+                tracing::warn!(%error, "what was decided is not written on this node");
+                FailureReason::Unknown
+            }));
+        };
+        let mut answered = pin!(answered);
+        self.trace(|| lines::committed(commit, self.node.replica.applies_paxos(commit)));
+        let log = match self.node.replica.paxos_commit_applied(commit).await {
+            Ok(Some(log)) => log,
+            Ok(None) => {
+                tell(Ok(()));
+                return answered.await;
+            }
+            Err(error) => {
+                tell(Err(error));
+                return answered.await;
+            }
+        };
+        if let Either::Left((logged, _)) = select(log, answered.as_mut()).await {
+            tell(logged);
+            answered.await;
+        }
+    }
+
+    /// The kind of a commit, as clients are told of it.
+    fn commit_kind(&self) -> WriteKind {
+        if self.node.paxos().variant.is_v2 { WriteKind::Cas } else { WriteKind::Simple }
     }
 
     /// Tells some replicas of the latest commit; whether all of them have taken it.
     pub async fn refresh(&self, commit: &Commit, lacking: &[EndpointId]) -> bool {
         self.trace(|| "Repairing replicas that missed the most recent commit".to_owned());
         let limit = self.rest().min(REFRESH_MAX);
-        let request = Request::new(Verb::PaxosCommitReq, commit.encode(), limit);
+        let request = self.request(Verb::PaxosCommitReq, commit.encode(), limit);
         let tell = |replica: &EndpointId| {
             let (replica, request) = (*replica, request.clone());
             async move {
@@ -100,7 +134,7 @@ impl Agreement<'_> {
     fn uncommitted(&self, error: RequestError, level: Consistency) -> RequestError {
         let contentions = self.contentions;
         let timed_out = |received, block_for| {
-            let kind = WriteKind::Simple;
+            let kind = self.commit_kind();
             RequestError::Cas(FailedCas::TimedOut { level, kind, received, block_for, contentions })
         };
         match error {

@@ -62,14 +62,14 @@ impl Agreement<'_> {
     /// The time to try is over before the statement's turn among those of this node came.
     pub fn waited_in_vain(&mut self) -> RequestError {
         self.contentions = 1;
-        self.figures.record(self.contentions, false);
+        self.record(None);
         self.out_of_time()
     }
 
     /// Counts the statement, which has ended.
     pub fn record(&self, error: Option<&RequestError>) {
         let is_unknown = matches!(error, Some(RequestError::Cas(FailedCas::Unknown { .. })));
-        self.figures.record(self.contentions, is_unknown);
+        self.figures.record(self.node.env.elapsed(self.begun), self.contentions, is_unknown);
         if self.contentions > 0 {
             let (table, key) = (self.cas.table, &self.cas.key.key);
             self.node.sampling.add(Sampler::CasContentions, table, key, u64::from(self.contentions));

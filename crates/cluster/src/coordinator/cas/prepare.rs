@@ -7,12 +7,12 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use internode::Verb;
 use internode::payload::paxos::{Ballot, Commit, PrepareAnswer};
-use membership::Request;
 use ring::EndpointId;
 
 use super::agreement::{Agreement, Asking, Participants};
 use crate::coordinator::error::RequestError;
 use crate::replica::apply::within;
+use crate::replica::paxos::lines;
 
 /// The answers of the replicas so far, summed up.
 pub(super) struct Promises {
@@ -95,10 +95,11 @@ impl Agreement<'_> {
     pub async fn prepare(&self, among: &Participants, ballot: Ballot) -> Result<Promises, RequestError> {
         self.trace(|| format!("Preparing {ballot}"));
         let (table, key) = (self.cas.table, self.cas.key);
-        let payload = Bytes::from(Commit::empty(ballot, table.clone(), key.clone()).encode());
-        let request = Request::new(Verb::PaxosPrepareReq, payload, self.rest());
+        let asked = Commit::empty(ballot, table.clone(), key.clone());
+        let request = self.request(Verb::PaxosPrepareReq, asked.encode(), self.rest());
         let here = || async {
             let answer = self.node.replica.paxos_prepare(table, key, ballot).await;
+            answer.iter().for_each(|answer| self.trace(|| lines::prepared(&asked, answer)));
             answer.inspect_err(|error| tracing::warn!(%error, "a ballot could not be promised on this node")).ok()
         };
         let decode = |payload: &Bytes| PrepareAnswer::decode(payload, &|id| self.table_of(id)).ok();

@@ -7,11 +7,11 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use internode::Verb;
 use internode::payload::paxos::{Commit, decode_accepted};
-use membership::Request;
 
 use super::agreement::{Agreement, Asking, Participants};
 use crate::coordinator::error::{FailedCas, RequestError};
 use crate::replica::apply::within;
+use crate::replica::paxos::lines;
 
 /// The answers to a proposal so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,10 +82,11 @@ impl Agreement<'_> {
         proposal: &Commit,
         must_know: bool,
     ) -> Result<bool, RequestError> {
-        let request = Request::new(Verb::PaxosProposeReq, proposal.encode(), self.rest());
+        let request = self.request(Verb::PaxosProposeReq, proposal.encode(), self.rest());
         let here = || async {
             let answer = self.node.replica.paxos_propose(proposal).await;
             let answer = answer.inspect_err(|error| tracing::warn!(%error, "a proposal is not accepted on this node"));
+            answer.iter().for_each(|superseded| self.trace(|| lines::proposed(proposal, superseded.as_ref())));
             answer.ok().map(|superseded_by| superseded_by.is_none())
         };
         let decode = |payload: &Bytes| decode_accepted(payload).ok();

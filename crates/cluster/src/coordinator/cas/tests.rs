@@ -13,6 +13,7 @@ use types::WriteKind;
 
 use super::*;
 use crate::coordinator::error::{FailedCas, FailedRead};
+use crate::paxos::{PaxosOptions, PaxosVariant};
 use crate::replica::read::{ReadFigures, ReadRequest};
 use crate::testing::{SimNode, SimRing, WINDOW, poll};
 
@@ -26,9 +27,10 @@ fn a_large_write_holds_the_lock_until_its_job_has_ended() {
     let node = &machine.node;
     let (serial, commit) = (Consistency::Serial, Consistency::One);
     let cas = Cas { table: &update.table, key: &update.key, serial, commit, trace: None };
+    let command = read_of(update);
     {
         let decide = async |_| Ok::<_, ()>(Some(write[0].clone()));
-        let mut written = pin!(node.compare_and_set(cas, decide));
+        let mut written = pin!(node.compare_and_set(cas, &command, decide));
         assert!(poll(written.as_mut()).is_pending());
         // the request ends here, as it does when its connection is reset or its time is over
     }
@@ -40,6 +42,20 @@ fn a_large_write_holds_the_lock_until_its_job_has_ended() {
         assert!(machine.sim.step(), "the job is run");
     }
     assert!(matches!(poll(next.as_mut()), Poll::Ready(Some(_))));
+}
+
+/// Reads the partition of an update.
+fn read_of(update: &rows::PartitionUpdate) -> ReadCommand {
+    ReadCommand {
+        table: Arc::clone(&update.table),
+        range: rows::PartitionRange::Key(update.key.clone()),
+        slices: rows::Slices::all(),
+        reversed: false,
+        columns: rows::ColumnFilter::All,
+        now: 0,
+        limits: rows::DataLimits::NONE,
+        indexes: Vec::new(),
+    }
 }
 
 /// A statement of these tests: of row 1 of a partition of `t`.
@@ -82,15 +98,13 @@ impl Statement {
         let read_and_decide = async |round: Round| {
             let asked = command.clone();
             let build = move |stream: &mut dyn PartitionStream| value(stream, &asked);
-            let request =
-                ReadRequest { commands: vec![command.clone()], trace: None, sought: None, open: None, results: None };
-            let is_blocked = |error: &ReadError| *error == ReadError::WouldBlock;
-            let found = node.read_now(request, round.read_at, &ReadFigures::default(), is_blocked, build).await?;
+            let request = ReadRequest::of(vec![command.clone()]);
+            let found = node.read_to_decide(request, &round, &ReadFigures::default(), build).await?;
             let timestamp = round.timestamp.expect("nodes of a ring agree on ballots");
             Ok(decide(found).map(|to| ring.row("ks", self.k, 1, to, timestamp)))
         };
         let cas = Cas { table, key, serial: self.serial, commit: self.commit, trace: None };
-        node.compare_and_set(cas, read_and_decide).await
+        node.compare_and_set(cas, &command, read_and_decide).await
     }
 
     fn set(&self, ring: &SimRing, to: i32) -> Result<(), CasError<FailedRead<ReadError>>> {
@@ -102,6 +116,11 @@ fn ring_of(seed: u64, centers: &[&str]) -> SimRing {
     let ring = SimRing::new(seed, centers);
     ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "3")]);
     ring
+}
+
+/// Makes a node coordinate by a variant.
+fn coordinate(ring: &SimRing, machine: usize, variant: PaxosVariant) {
+    ring.node(machine).set_paxos(PaxosOptions { variant, ..PaxosOptions::default() });
 }
 
 const THREE: [&str; 3] = ["dc1", "dc1", "dc1"];
@@ -119,13 +138,21 @@ fn proposed(ring: &SimRing, k: i32, to: i32, back: i64) -> Commit {
     Commit { ballot, update: ring.row("ks", k, 1, to, micros).updates.remove(0) }
 }
 
-/// Has a change accepted by some replicas, whose coordinator then is gone.
-fn accept(ring: &SimRing, machines: &[usize], proposal: &Commit) {
+/// Has the ballot of a change promised by some replicas.
+fn promise(ring: &SimRing, machines: &[usize], proposal: &Commit) {
     let (table, key) = (&proposal.update.table, &proposal.update.key);
     for machine in machines {
         let replica = &ring.node(*machine).replica;
         let promised = ring.world.block_on(replica.paxos_prepare(table, key, proposal.ballot)).expect("prepared");
         assert!(promised.promised, "nothing is in its way");
+    }
+}
+
+/// Has a change accepted by some replicas, whose coordinator then is gone.
+fn accept(ring: &SimRing, machines: &[usize], proposal: &Commit) {
+    promise(ring, machines, proposal);
+    for machine in machines {
+        let replica = &ring.node(*machine).replica;
         assert_eq!(ring.world.block_on(replica.paxos_propose(proposal)).expect("proposed"), None);
     }
 }
@@ -134,10 +161,39 @@ fn accept(ring: &SimRing, machines: &[usize], proposal: &Commit) {
 #[test]
 fn three_nodes_agree() {
     let ring = ring_of(3, &THREE);
-    contended_increments_all_count_once(&ring, 1);
-    what_a_majority_accepted_is_finished(&ring, 2);
-    replicas_that_lack_the_latest_commit_get_it(&ring, 3);
-    silence_is_a_timeout(&ring, 4);
+    let (v1, v2) = (PaxosVariant::V1, PaxosVariant::V2);
+    for (turn, variants) in [(0, [v1, v1, v1]), (1, [v2, v2, v2]), (2, [v1, v2, v2])] {
+        (0..3).zip(variants).for_each(|(machine, variant)| coordinate(&ring, machine, variant));
+        ring.agree();
+        let k = 10 * turn;
+        contended_increments_all_count_once(&ring, k + 1);
+        what_a_majority_accepted_is_finished(&ring, k + 2);
+        replicas_that_lack_the_latest_commit_get_it(&ring, k + 3);
+        silence_is_a_timeout(&ring, k + 4);
+        reads_are_of_what_was_decided(&ring, k + 5);
+    }
+}
+
+/// Reads at SERIAL through every node, while statements are under way: none goes back.
+fn reads_are_of_what_was_decided(ring: &SimRing, k: i32) {
+    let seen = std::cell::RefCell::new(Vec::new());
+    let write = async {
+        for to in 1..=6 {
+            let statement = statement(to as usize % 3, k);
+            statement.run(ring, |_| Some(to)).await.expect("nobody else writes");
+        }
+    };
+    let read = async {
+        for number in 0..12 {
+            let found = ring.search_at(number % 3, vec![ring.select_key("ks", k)], None, Consistency::Serial).await;
+            let found = found.expect("read");
+            seen.borrow_mut().push(found.first().map_or(0, |(_, _, value)| *value));
+        }
+    };
+    ring.world.block_on(async { futures_util::future::join(write, read).await });
+    let seen = seen.into_inner();
+    assert!(seen.is_sorted(), "a read that is later sees no less: {seen:?}");
+    assert!((0..3).all(|through| serial_value(ring, through, k) == Some(6)));
 }
 
 /// Of increments through all nodes at once none is lost and none counts twice.
@@ -178,16 +234,24 @@ fn what_a_majority_accepted_is_finished(ring: &SimRing, k: i32) {
 /// Proposals, commits and refusals are right while nodes die and come back.
 #[test]
 fn nodes_that_die_change_nothing() {
-    let mut ring = ring_of(5, &THREE);
-    what_a_minority_accepted_is_finished_or_never(&mut ring, 1);
-    a_replica_that_was_down_gets_what_was_decided(&mut ring, 2);
-    too_few_replicas_refuse(&mut ring, 3);
+    for (seed, variant) in [(5, PaxosVariant::V1), (6, PaxosVariant::V2)] {
+        let mut ring = ring_of(seed, &THREE);
+        (0..3).for_each(|machine| coordinate(&ring, machine, variant));
+        what_a_minority_accepted_is_finished_or_never(&mut ring, 1);
+        (0..3).for_each(|machine| coordinate(&ring, machine, variant));
+        a_replica_that_was_down_gets_what_was_decided(&mut ring, 2);
+        (0..3).for_each(|machine| coordinate(&ring, machine, variant));
+        too_few_replicas_refuse(&mut ring, 3);
+    }
 }
 
 /// A proposal that fewer than a majority have accepted is finished, or never: a read that has not
 /// shown it is a promise that it does not come back.
 fn what_a_minority_accepted_is_finished_or_never(ring: &mut SimRing, k: i32) {
-    accept(ring, &[0], &proposed(ring, k, 41, 2000));
+    let proposal = proposed(ring, k, 41, 2000);
+    // nothing is proposed without a majority's promise
+    promise(ring, &[1], &proposal);
+    accept(ring, &[0], &proposal);
     ring.kill(0);
     ring.agree();
     assert_eq!(serial_value(ring, 1, k), None, "nobody that is up has it");
@@ -247,8 +311,11 @@ fn local_serial_is_of_one_data_center() {
     ring.create_keyspace("ks", "NetworkTopologyStrategy", &[("dc1", "2"), ("dc2", "2")]);
     [2, 3].into_iter().for_each(|machine| ring.kill(machine));
     ring.agree();
-    let local = Statement { serial: Consistency::LocalSerial, commit: Consistency::LocalQuorum, ..statement(1, 1) };
-    local.set(&ring, 5).expect("the data centre has a majority");
+    for (to, variant) in [(4, PaxosVariant::V1), (5, PaxosVariant::V2)] {
+        coordinate(&ring, 1, variant);
+        let local = Statement { serial: Consistency::LocalSerial, commit: Consistency::LocalQuorum, ..statement(1, 1) };
+        local.set(&ring, to).expect("the data centre has a majority");
+    }
     let refused = statement(1, 1).set(&ring, 6);
     let shortage = ring::Shortage { required: 3, alive: 2 };
     let level = Consistency::Serial;
@@ -259,8 +326,8 @@ fn local_serial_is_of_one_data_center() {
     assert_eq!(ring.stored(0, "ks", 1), [(1, 5)]);
 }
 
-/// Where a majority does not answer in time the statement's client is told that of a write type CAS;
-/// nothing was decided.
+/// Where a majority does not answer in time, the statement's client is told of a timeout with write
+/// type CAS; nothing was decided.
 fn silence_is_a_timeout(ring: &SimRing, k: i32) {
     ring.world.network().partition(&[0]);
     let outcome = statement(0, k).set(ring, 5);
@@ -271,7 +338,10 @@ fn silence_is_a_timeout(ring: &SimRing, k: i32) {
     };
     assert_eq!((level, kind, received, block_for), (Consistency::Serial, WriteKind::Cas, 1, 2));
     ring.world.network().heal();
-    assert_eq!(serial_value(ring, 1, k), None);
+    // the last of them waits until the links of the node that was cut off are open again
+    for through in [1, 2, 0] {
+        assert_eq!(serial_value(ring, through, k), None);
+    }
 }
 
 /// One copy in a ring: whoever coordinates, its one replica decides.
@@ -279,11 +349,14 @@ fn silence_is_a_timeout(ring: &SimRing, k: i32) {
 fn one_copy_is_decided_by_its_replica() {
     let ring = SimRing::new(11, &["dc1", "dc1"]);
     ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "1")]);
-    for (through, to) in [(0, 1), (1, 2)] {
+    for (through, to) in [(0, 1), (1, 2), (0, 3), (1, 4)] {
+        if to == 3 {
+            (0..2).for_each(|machine| coordinate(&ring, machine, PaxosVariant::V2));
+        }
         let one = Statement { commit: Consistency::One, ..statement(through, 1) };
         one.set(&ring, to).expect("decided");
         assert_eq!(serial_value(&ring, 1 - through, 1), Some(to));
     }
-    let copies = (0..2).filter(|machine| ring.stored(*machine, "ks", 1) == [(1, 2)]).count();
+    let copies = (0..2).filter(|machine| ring.stored(*machine, "ks", 1) == [(1, 4)]).count();
     assert_eq!(copies, 1);
 }

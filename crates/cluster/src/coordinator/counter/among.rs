@@ -17,10 +17,11 @@ use std::time::Duration;
 
 use internode::Verb;
 use internode::payload::counter::CounterMutation;
-use membership::{Asker, Request};
+use membership::Asker;
 use ring::{EndpointId, Ring, Shortage};
 use rows::Mutation;
 use rows::codec::encode_mutation;
+use rows::command::TraceSink;
 use storage::StorageError;
 use types::{Consistency, FailureReason, ReplicaFailure, WriteKind};
 
@@ -63,22 +64,23 @@ impl Node {
     }
 
     /// Serves increments of which another node has made this one the leader. Refused where it is no
-    /// replica.
+    /// replica. `trace`: where trace lines go.
     pub(crate) async fn count_as_leader(
         &self,
         mutation: Mutation,
         level: Consistency,
         timeout: Duration,
+        trace: Option<Arc<dyn TraceSink>>,
     ) -> Result<(), RequestError> {
         let unled = || RequestError::of_write(WriteError::Peers, Answers::of_one(level, WriteKind::Counter));
-        let others = self.others().ok_or_else(unled)?;
+        let others = self.others().ok_or_else(unled)?.traced(trace);
         if self.leader_of(&others.ring, &mutation, level)? != others.ring.local_id() {
             return Err(unled());
         }
         self.lead(&others, vec![mutation], level, None, timeout).await?.await
     }
 
-    /// Who leads a mutation. Refused where its replicas are too few for the level.
+    /// The replica that leads a mutation. Refused where its replicas are too few for the level.
     fn leader_of(&self, ring: &Ring, mutation: &Mutation, level: Consistency) -> Result<EndpointId, RequestError> {
         let keyspace = mutation.updates.first().map_or("", |update| update.table.keyspace.as_str());
         let Some(placement) = placement(ring, keyspace)? else {
@@ -121,7 +123,8 @@ impl Node {
         let sent = Sent::without_hints(Arc::clone(&others.ring), vec![(leader, Counted::All)], answers);
         let sent = Arc::new(sent);
         let asker: Arc<dyn Asker> = Arc::clone(&sent) as Arc<dyn Asker>;
-        let request = Request::new(Verb::CounterMutationReq, payload, self.timeouts().counter_write);
+        let life = self.timeouts().counter_write;
+        let request = others.request_to(std::iter::once(leader), Verb::CounterMutationReq, payload, life);
         others.messenger.ask(others.ring.endpoint(leader).address, &[], request, &asker);
         sent
     }

@@ -10,9 +10,11 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use internode::Verb;
 use membership::{Asker, Messenger, Request};
 use ring::{EndpointId, Replication, Ring};
@@ -20,6 +22,7 @@ use rows::Mutation;
 use rows::codec::encode_mutation;
 use rows::command::TraceSink;
 use storage::StorageError;
+use storage::write::room_of;
 use types::{Consistency, WriteKind};
 
 use crate::coordinator::acknowledgement::Acknowledgement;
@@ -50,7 +53,34 @@ pub(crate) struct Planned {
     /// Replicas that are down.
     pub down: Vec<EndpointId>,
     /// The mutation as it is sent.
-    pub payload: bytes::Bytes,
+    pub payload: Bytes,
+}
+
+impl Others<'_> {
+    /// These nodes, asked for a request that may be traced.
+    pub fn traced(self, trace: Option<Arc<dyn TraceSink>>) -> Self {
+        Self { trace, ..self }
+    }
+
+    /// A message of the request, of which the session goes along if it is traced. Nothing is sent
+    /// yet.
+    pub fn request_to(
+        &self,
+        peers: impl Iterator<Item = EndpointId>,
+        verb: Verb,
+        payload: impl Into<Bytes>,
+        life: Duration,
+    ) -> Request {
+        let parameters = traces::parameters(self.trace.as_deref());
+        let request = Request { parameters, ..Request::new(verb, payload, life) };
+        if let Some(trace) = &self.trace {
+            for peer in peers {
+                let (address, size) = (self.ring.endpoint(peer).address, request.payload.len());
+                trace.event(format!("Sending {} message to /{address} message size {size} bytes", verb.name()));
+            }
+        }
+        request
+    }
 }
 
 impl Node {
@@ -113,8 +143,8 @@ impl Node {
     }
 
     /// A mutation as it is sent. Refused if no node would take it.
-    fn encode(&self, mutation: &Mutation) -> Result<bytes::Bytes, WriteError> {
-        let mut payload = Vec::new();
+    fn encode(&self, mutation: &Mutation) -> Result<Bytes, WriteError> {
+        let mut payload = Vec::with_capacity(mutation.updates.iter().map(room_of).sum());
         encode_mutation(&mut payload, mutation);
         let size_max = self.mutation_size_max();
         match payload.len() > size_max {
@@ -133,26 +163,33 @@ impl Node {
     pub(crate) async fn send_among(&self, others: &Others<'_>, planned: Vec<Planned>, timeout: Duration) -> Among {
         let begun = self.env.now();
         planned.iter().for_each(|planned| self.send_to_peers(others, planned, timeout));
-        let sent: Vec<_> = planned.into_iter().map(|planned| planned.sent).collect();
-        let here: Vec<&Sent> = sent.iter().map(|sent| &**sent).filter(|sent| sent.is_here()).collect();
+        let here: Vec<&Planned> = planned.iter().filter(|planned| planned.sent.is_here()).collect();
+        // the commit log takes the bytes that the peers are sent
         let applied = match here[..] {
             [] => Ok(None),
-            [one] => self.apply_here(std::slice::from_ref(one.mutation()), timeout).await,
+            [one] => {
+                let (mutation, encoded) = (one.sent.mutation(), &one.payload);
+                self.apply_here(slice::from_ref(mutation), slice::from_ref(encoded), timeout).await
+            }
             _ => {
-                let mutations: Vec<Mutation> = here.iter().map(|sent| sent.mutation().clone()).collect();
-                self.apply_here(&mutations, timeout).await
+                let mutations: Vec<Mutation> = here.iter().map(|one| one.sent.mutation().clone()).collect();
+                let encoded: Vec<Bytes> = here.iter().map(|one| one.payload.clone()).collect();
+                self.apply_here(&mutations, &encoded, timeout).await
             }
         };
+        let sent = planned.into_iter().map(|planned| planned.sent).collect();
         Among::new(&self.env, sent, applied, begun, timeout)
     }
 
-    /// Applies mutations as one step; gives what is left to wait for.
+    /// Applies mutations as one step; gives what is left to wait for. `encoded`: as for
+    /// `Replica::apply_encoded`.
     pub(crate) async fn apply_here(
         &self,
         mutations: &[Mutation],
+        encoded: &[Bytes],
         timeout: Duration,
     ) -> Result<Option<Logged>, WriteError> {
-        let applied = within(&self.env, timeout, self.replica.apply(mutations, Held::new())).await;
+        let applied = within(&self.env, timeout, self.replica.apply_encoded(mutations, encoded, Held::new())).await;
         match applied.unwrap_or(Err(WriteError::TimedOut))? {
             Some(position) => self.replica.logged(position),
             None => Ok(None),
@@ -163,14 +200,7 @@ impl Node {
     pub(crate) fn send_to_peers(&self, others: &Others<'_>, planned: &Planned, timeout: Duration) {
         let Planned { sent, down, payload } = planned;
         down.iter().for_each(|replica| sent.hint(*replica));
-        let parameters = traces::parameters(others.trace.as_deref());
-        let request = Request { parameters, ..Request::new(Verb::MutationReq, payload.clone(), timeout) };
-        if let Some(trace) = &others.trace {
-            for peer in sent.peers() {
-                let (verb, address, size) = (request.verb.name(), others.ring.endpoint(peer).address, payload.len());
-                trace.event(format!("Sending {verb} message to /{address} message size {size} bytes"));
-            }
-        }
+        let request = others.request_to(sent.peers(), Verb::MutationReq, payload.clone(), timeout);
         let asker: Arc<dyn Asker> = Arc::clone(sent) as Arc<dyn Asker>;
         let mut far: BTreeMap<&str, Vec<SocketAddr>> = BTreeMap::new();
         for peer in sent.peers() {
@@ -180,11 +210,23 @@ impl Node {
                 false => far.entry(&endpoint.data_center).or_default().push(endpoint.address),
             }
         }
-        for mut addresses in far.into_values() {
-            let chosen = self.env.random.below(addresses.len() as u64) as usize;
-            let first = addresses.swap_remove(chosen);
-            others.messenger.ask(first, &addresses, request.clone(), &asker);
+        for addresses in far.into_values() {
+            let (first, rest) = self.chosen_to_forward(addresses);
+            others.messenger.ask(first, &rest, request.clone(), &asker);
         }
+    }
+
+    /// The node of another data center that passes a message on, and those that it passes it to:
+    /// chosen among those that tell no severity of themselves, if there are some.
+    fn chosen_to_forward(&self, mut addresses: Vec<SocketAddr>) -> (SocketAddr, Vec<SocketAddr>) {
+        let severities = self.joined.severities.load();
+        let sound = |address: &SocketAddr| !severities.contains_key(address);
+        // the sound ones first
+        addresses.sort_by_key(|address| !sound(address));
+        let count = addresses.iter().filter(|address| sound(address)).count();
+        let count = if count == 0 { addresses.len() } else { count };
+        let first = addresses.swap_remove(self.env.random.below(count as u64) as usize);
+        (first, addresses)
     }
 }
 

@@ -13,8 +13,8 @@ use rows::live::{LiveRows, TombstoneLimits};
 use rows::selection::{Fetching, SelectedFrom, SelectedStream};
 use rows::{
     Bound, Cell, ClusteringValues, ColumnData, ColumnSelection, Columns, DeletionTime, Liveness, Mutation,
-    PartitionRange, PartitionStream, PartitionUpdate, ReadCommand, ReadContext, ReadLimits, ReadMode, Row, Slice,
-    Slices, Unfiltered,
+    PartitionHead, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand, ReadContext, ReadLimits, ReadMode,
+    Row, Slice, Slices, Unfiltered,
 };
 use schema::table::ColumnSpec;
 use schema::{
@@ -160,6 +160,8 @@ fn node(table: &Arc<TableMetadata>) -> SimNode {
         tables: [("t".to_owned(), Arc::clone(table))].into(),
         user_types: BTreeMap::new(),
         kept: Vec::new(),
+        functions: Default::default(),
+        aggregates: Default::default(),
         is_virtual: false,
     };
     let decide = move |schema: &Schema| -> Result<Schema, ()> { Ok(schema.with_keyspace(keyspace)) };
@@ -264,9 +266,26 @@ fn of_engine(node: &SimNode, question: &Question) -> Seen {
 }
 
 fn answer(node: &SimNode, question: &Arc<Question>, wanted: Wanted) -> Answer {
-    let limits = AnswerLimits { tombstones: TombstoneLimits::NONE, size_max: 1 << 20 };
-    let answer = node.node.replica.answer(question, wanted, limits, Duration::from_secs(5), None);
+    let limits = AnswerLimits { tombstones: TombstoneLimits::NONE, size_max: 1 << 20, kept_size_max: 0 };
+    answer_within(node, question, wanted, limits)
+}
+
+fn answer_within(node: &SimNode, question: &Arc<Question>, wanted: Wanted, limits: AnswerLimits) -> Answer {
+    let answer = node.node.replica.answer(question, wanted, limits, Duration::from_secs(5), None, false);
     node.sim.block_on(answer).expect("answered")
+}
+
+/// Everything that a stream gives.
+fn items(stream: &mut dyn PartitionStream) -> Vec<(PartitionHead, Vec<Unfiltered>)> {
+    let mut items = Vec::new();
+    while let Some(head) = stream.next_partition().expect("sound") {
+        let mut rows = Vec::new();
+        while let Some(unfiltered) = stream.next_unfiltered().expect("sound") {
+            rows.push(unfiltered);
+        }
+        items.push((head, rows));
+    }
+    items
 }
 
 /// The digest of an answer, and whether a static row is in the answer.
@@ -276,6 +295,19 @@ fn check(node: &SimNode, question: &Arc<Question>) -> ([u8; digest::SIZE], bool)
     assert_eq!(answer(node, question, Wanted::Data).data.as_ref(), Some(&data), "{question:?}");
     assert_eq!(answer(node, question, Wanted::Digest).digest, Some(digest));
     assert_eq!(digest::of_data(&data, question), Ok(digest), "the digest is that of the data");
+    for kept_size_max in [1, 100, 300, 1_000, usize::MAX] {
+        let limits = AnswerLimits { tombstones: TombstoneLimits::NONE, size_max: 1 << 20, kept_size_max };
+        let own = answer_within(node, question, Wanted::Both, limits);
+        assert_eq!(own.digest, Some(digest), "{question:?}");
+        match own.kept {
+            Some(kept) => {
+                assert_eq!(own.data, None);
+                let (kept, encoded) = (items(&mut kept.stream()), items(&mut data_stream(data.clone(), question)));
+                assert_eq!(kept, encoded, "{question:?}");
+            }
+            None => assert_eq!(own.data.as_ref(), Some(&data), "{question:?}, {kept_size_max}"),
+        }
+    }
     let payload = Bytes::from(question.encode());
     let table = Arc::clone(&question.table);
     assert_eq!(Question::decode(&payload, &|_| Some(Arc::clone(&table))).as_ref(), Ok(&**question));
@@ -301,9 +333,9 @@ fn answers_say_what_the_engine_gives() {
             let question = Arc::new(question(&table, dice));
             let digests = [check(&one, &question), check(&other, &question)];
             // a read of rows by name stops at SSTables that cannot have anything newer, and what is
-            // left out of cells that are not queried depends on what is in an SSTable with them. Whether
-            // the answer of one partition names static columns without a static row depends on whether
-            // one SSTable alone has it, as in Cassandra
+            // left out of cells that are not queried depends on what is in an SSTable with them.
+            // Whether the answer of one partition names static columns without a static row depends
+            // on whether one SSTable alone has it, as in Cassandra
             let is_of_slices = matches!(question.clustering.rows, Rows::Slices(_));
             let fetches_statics = !question.columns.fetched.statics.is_empty();
             let is_of_one = matches!(question.partitions, Partitions::Key(_));

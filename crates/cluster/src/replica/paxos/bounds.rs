@@ -68,6 +68,12 @@ impl Bounds {
         self.state().histories.get(&name).map_or(Ballot::NONE, |history| history.last)
     }
 
+    /// The ballot below which everything of a token is completed.
+    pub fn of(&self, table: &TableMetadata, token: Token) -> Ballot {
+        let history = self.state().histories.get(&name_of(table)).cloned();
+        history.map_or(Ballot::NONE, |history| history::ballot_of(&history, token))
+    }
+
     /// Notes that a ballot is stored.
     pub fn note(&self, ballot: &Ballot) {
         let mut state = self.state();
@@ -92,8 +98,7 @@ impl Replica {
 
     /// The ballot below which everything of a token is completed.
     pub(crate) fn paxos_bound_of(&self, table: &TableMetadata, token: Token) -> Ballot {
-        let history = self.paxos_bounds.state().histories.get(&name_of(table)).cloned();
-        history.map_or(Ballot::NONE, |history| history::ballot_of(&history, token))
+        self.paxos_bounds.of(table, token)
     }
 
     /// The history of a table within ranges.

@@ -31,7 +31,7 @@ pub(super) fn ballot_of(history: &History, token: Token) -> Ballot {
 }
 
 /// The later of both ballots at each token.
-pub(super) fn merged(a: &History, b: &History) -> History {
+pub(crate) fn merged(a: &History, b: &History) -> History {
     let ends = a.entries.iter().chain(&b.entries).map(|(end, _)| *end).collect();
     with_ends(ends, |token| ballot_of(a, token).latest(ballot_of(b, token)))
 }

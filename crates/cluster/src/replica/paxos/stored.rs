@@ -12,8 +12,8 @@
 //! a later one wrote. Updates are laid out as in messages of the version beside them; all versions
 //! since 3.0 lay them out alike. A commit deletes the proposal that it makes obsolete.
 //!
-//! States expire (`paxos_state_purging: legacy`): cells live for gc_grace_seconds of the table, at
-//! least three hours. What was accepted or committed counts for gc_grace_seconds from its ballot
+//! States expire as [`PaxosPurging`] says. With a TTL cells live for gc_grace_seconds of the table,
+//! at least three hours. What was accepted or committed counts for gc_grace_seconds from its ballot
 //! on, by the ballot of whoever asks, so that all replicas forget at the same moment
 //! (CASSANDRA-12043); therefore the state is read as of second 0, when no cell has expired. Agrees
 //! with `org.apache.cassandra.db.SystemKeyspace.{load,save}Paxos*` and
@@ -33,6 +33,7 @@ use schema::TableMetadata;
 use types::DecoratedKey;
 
 use super::acceptor::State;
+use crate::paxos::PaxosPurging;
 
 /// The least time for which a state is kept, seconds.
 const TTL_MIN: u32 = 3 * 60 * 60;
@@ -57,13 +58,16 @@ pub(super) fn state(
     row: Option<&Row>,
     table: &Arc<TableMetadata>,
     key: &DecoratedKey,
-    ballot: Ballot,
+    at: Moment,
 ) -> Result<State, ReadError> {
     let columns = Columns { paxos, row };
-    let promised_write = columns.ballot("in_progress_ballot")?.unwrap_or(Ballot::NONE);
-    let promised = columns.ballot("in_progress_read_ballot")?.unwrap_or(Ballot::NONE);
-    let commit = |at: &str, update: &str| -> Result<Option<Commit>, ReadError> {
-        let Some(cell) = columns.cell(at).filter(|cell| !is_expired(cell, table, ballot)) else { return Ok(None) };
+    let promise = |name: &str| -> Result<Ballot, ReadError> {
+        let ballot = columns.ballot(name)?.filter(|ballot| ballot.micros() >= at.oldest);
+        Ok(ballot.unwrap_or(Ballot::NONE))
+    };
+    let (promised_write, promised) = (promise("in_progress_ballot")?, promise("in_progress_read_ballot")?);
+    let commit = |name: &str, update: &str| -> Result<Option<Commit>, ReadError> {
+        let Some(cell) = columns.cell(name).filter(|cell| !is_expired(cell, table, at)) else { return Ok(None) };
         let (ballot, update) = (ballot_of(cell)?, columns.update(update, table, key)?);
         Ok(Some(Commit { ballot, update }))
     };
@@ -73,50 +77,94 @@ pub(super) fn state(
     Ok(State { promised: promised_write.latest(promised), promised_write, accepted, committed })
 }
 
-/// Whether a ballot's cell no longer counts at the time of a request's ballot.
-fn is_expired(cell: &Cell, table: &TableMetadata, at: Ballot) -> bool {
-    let end = match i64::from(table.params.gc_grace_seconds) {
-        0 if cell.is_expiring() => i64::from(cell.local_deletion_time),
-        0 => return false,
-        gc_grace => (cell.timestamp / 1_000_000).saturating_add(gc_grace),
+/// The moment as of which a state is read, and what counts then.
+#[derive(Clone, Copy)]
+pub(super) struct Moment {
+    /// The ballot of the request.
+    pub ballot: Ballot,
+    /// How states expire.
+    pub purging: PaxosPurging,
+    /// Ballots before it count no more, microseconds since 1970.
+    pub oldest: i64,
+}
+
+/// Whether a ballot's cell no longer counts.
+fn is_expired(cell: &Cell, table: &TableMetadata, at: Moment) -> bool {
+    let gc_grace = i64::from(table.params.gc_grace_seconds);
+    let end = match at.purging {
+        PaxosPurging::Legacy | PaxosPurging::GcGrace if gc_grace > 0 => {
+            (cell.timestamp / 1_000_000).saturating_add(gc_grace)
+        }
+        PaxosPurging::GcGrace => cell.timestamp.div_euclid(1_000_000).saturating_add(1),
+        _ if cell.timestamp < at.oldest => return true,
+        _ if cell.is_expiring() => i64::from(cell.local_deletion_time),
+        _ => return false,
     };
-    at.micros() / 1_000_000 >= end
+    at.ballot.micros() / 1_000_000 >= end
+}
+
+/// The time, in microseconds since 1970, before which states count no more where nothing but their
+/// age decides. `bound`: up to where a repair has completed everything.
+pub(super) fn oldest(purging: PaxosPurging, gc_grace_seconds: Option<i32>, now: u32, bound: Ballot) -> i64 {
+    match purging {
+        PaxosPurging::Legacy => i64::MIN,
+        PaxosPurging::GcGrace => {
+            let gc_grace = gc_grace_seconds.map_or(i64::from(TTL_MIN), i64::from);
+            i64::from(now).saturating_sub(gc_grace).saturating_mul(1_000_000)
+        }
+        PaxosPurging::Repaired { .. } if bound == Ballot::NONE => i64::MIN,
+        PaxosPurging::Repaired { grace } => {
+            bound.micros().saturating_sub(i64::try_from(grace.as_micros()).unwrap_or(i64::MAX))
+        }
+    }
+}
+
+/// How rows are written.
+#[derive(Clone)]
+pub(super) struct Writing {
+    /// `system.paxos`
+    pub paxos: Arc<TableMetadata>,
+    /// The version of updates.
+    pub version: MessagingVersion,
+    /// The second from which a TTL counts.
+    pub now: u32,
+    /// Whether cells have a TTL.
+    pub expires: bool,
 }
 
 /// The row that keeps a promise, to a write or to a read.
 pub(super) fn promise(
-    paxos: &Arc<TableMetadata>,
+    writing: &Writing,
     table: &TableMetadata,
     key: &DecoratedKey,
     ballot: Ballot,
     is_for_write: bool,
-    now: u32,
 ) -> Mutation {
     let column = if is_for_write { "in_progress_ballot" } else { "in_progress_read_ballot" };
-    let row = PaxosRow::new(paxos, table, key, ballot, now);
+    let row = PaxosRow::new(writing, table, key, ballot);
     row.set(column, Bytes::copy_from_slice(ballot.bytes())).finish()
 }
 
 /// The row that keeps what was accepted.
-pub(super) fn proposal(paxos: &Arc<TableMetadata>, proposal: &Commit, version: MessagingVersion, now: u32) -> Mutation {
+pub(super) fn proposal(writing: &Writing, proposal: &Commit) -> Mutation {
     let (update, ballot) = (&proposal.update, proposal.ballot);
-    let row = PaxosRow::new(paxos, &update.table, &update.key, ballot, now);
+    let row = PaxosRow::new(writing, &update.table, &update.key, ballot);
     row.set("proposal_ballot", Bytes::copy_from_slice(ballot.bytes()))
         .set("proposal", blob(update))
-        .set("proposal_version", version_value(version))
+        .set("proposal_version", version_value(writing.version))
         .finish()
 }
 
 /// The row that keeps what was committed.
-pub(super) fn commit(paxos: &Arc<TableMetadata>, commit: &Commit, version: MessagingVersion, now: u32) -> Mutation {
+pub(super) fn commit(writing: &Writing, commit: &Commit) -> Mutation {
     let (update, ballot) = (&commit.update, commit.ballot);
-    let row = PaxosRow::new(paxos, &update.table, &update.key, ballot, now);
+    let row = PaxosRow::new(writing, &update.table, &update.key, ballot);
     row.delete("proposal_ballot")
         .delete("proposal")
         .delete("proposal_version")
         .set("most_recent_commit_at", Bytes::copy_from_slice(ballot.bytes()))
         .set("most_recent_commit", blob(update))
-        .set("most_recent_commit_version", version_value(version))
+        .set("most_recent_commit_version", version_value(writing.version))
         .finish()
 }
 
@@ -141,25 +189,28 @@ struct PaxosRow {
     /// The timestamp of its cells, microseconds.
     timestamp: i64,
     now: u32,
-    /// For how long its cells live, seconds.
-    ttl: u32,
+    /// For how long its cells live, seconds; None: they do not expire.
+    ttl: Option<u32>,
 }
 
 impl PaxosRow {
-    fn new(paxos: &Arc<TableMetadata>, table: &TableMetadata, key: &DecoratedKey, ballot: Ballot, now: u32) -> Self {
+    fn new(writing: &Writing, table: &TableMetadata, key: &DecoratedKey, ballot: Ballot) -> Self {
+        let ttl = u32::try_from(table.params.gc_grace_seconds).unwrap_or(0).max(TTL_MIN);
         Self {
-            update: PartitionUpdate::new(Arc::clone(paxos), paxos.decorate(key.key.clone())),
+            update: PartitionUpdate::new(Arc::clone(&writing.paxos), writing.paxos.decorate(key.key.clone())),
             row: Row::new(clustering(table)),
             timestamp: ballot.micros(),
-            now,
-            ttl: u32::try_from(table.params.gc_grace_seconds).unwrap_or(0).max(TTL_MIN),
+            now: writing.now,
+            ttl: writing.expires.then_some(ttl),
         }
     }
 
     fn set(mut self, name: &str, value: Bytes) -> Self {
         let column = self.update.table.column_by_name(name).expect("a column of system.paxos");
         let mut cell = Cell::live(column.id, self.timestamp, value);
-        (cell.ttl, cell.local_deletion_time) = (self.ttl, self.now.saturating_add(self.ttl));
+        if let Some(ttl) = self.ttl {
+            (cell.ttl, cell.local_deletion_time) = (ttl, self.now.saturating_add(ttl));
+        }
         self.row.add_cell(cell);
         self
     }

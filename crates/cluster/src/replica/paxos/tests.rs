@@ -10,6 +10,7 @@ use rows::PartitionUpdate;
 use types::Token;
 
 use super::{Uncommitted, uncommitted_bounds};
+use crate::paxos::{PaxosOptions, PaxosPurging};
 use crate::system_rows;
 use crate::testing::SimRing;
 
@@ -23,7 +24,8 @@ impl Draw {
     }
 }
 
-/// The knowledge of an acceptor about one key, in the words of the rules: times and bytes, no updates.
+/// The knowledge of an acceptor about one key, in the words of the rules: times and bytes, no
+/// updates.
 #[derive(Clone, Default)]
 struct Twin {
     promised: Option<Ballot>,
@@ -237,6 +239,51 @@ fn rows_of_system_paxos() {
     ring.world.block_on(node.replica.paxos_commit(&commit)).expect("answered");
     let committed = ["in_progress_ballot", "most_recent_commit", "most_recent_commit_at", "most_recent_commit_version"];
     assert_eq!(columns(), row(&committed));
+}
+
+/// Without a TTL states are forgotten by their age or by a repair, and compactions remove them;
+/// with `legacy` they stay until their cells expire.
+#[test]
+fn states_without_a_ttl_are_purged() {
+    const DAY: i64 = 86_400_000_000;
+    let grace = std::time::Duration::from_secs(60);
+    // the stored states that are left of three, and which of them count, by their keys
+    let left = |purging: PaxosPurging, repaired: bool| {
+        let ring = ring(1);
+        let (node, now) = (ring.node(0), ring.world.env(0).clock.now_micros());
+        node.set_paxos(PaxosOptions { purging, ..PaxosOptions::default() });
+        let paxos = Arc::clone(node.schema().table("system", "paxos").expect("built in"));
+        let mut counted = Vec::new();
+        let ages = [(1, 11 * DAY), (2, 3_000_000), (3, 0)];
+        for (k, age) in ages {
+            let ballot = Ballot::new(now - age, BallotFlag::Global, 1);
+            let commit = Commit { ballot, update: update(&ring, k, ballot, 7) };
+            ring.world.block_on(node.replica.paxos_commit(&commit)).expect("answered");
+        }
+        let sample = update(&ring, 1, Ballot::NONE, 7);
+        if repaired {
+            let all = [Tokens { start: Token::MIN, end: Token::MIN }];
+            let bound = Ballot::new(now + 59_000_000, BallotFlag::Global, 1);
+            let completed = node.replica.paxos_repair_completed(&sample.table, &all, bound);
+            ring.world.block_on(completed).expect("stored");
+        }
+        for (k, _) in ages {
+            let key = update(&ring, k, Ballot::NONE, 7).key;
+            let ballot = Ballot::new(now + 1_000_000, BallotFlag::Global, 1);
+            let state = node.replica.paxos_state(&sample.table, &key, ballot);
+            if ring.world.block_on(state).expect("read").committed.ballot != Ballot::NONE {
+                counted.push(k);
+            }
+        }
+        let store = node.engine.table(paxos.id).expect("open");
+        ring.world.block_on(node.engine.flush(&store)).expect("flushed");
+        ring.world.block_on(node.engine.compact(&store)).expect("compacted");
+        (system_rows::read(&node.engine, &paxos, None).expect("readable").len(), counted)
+    };
+    assert_eq!(left(PaxosPurging::Legacy, true), (3, vec![2, 3]));
+    assert_eq!(left(PaxosPurging::GcGrace, true), (2, vec![2, 3]));
+    assert_eq!(left(PaxosPurging::Repaired { grace }, false), (3, vec![1, 2, 3]));
+    assert_eq!(left(PaxosPurging::Repaired { grace }, true), (1, vec![3]));
 }
 
 /// A promise or an accepted proposal has to be completed, a commit or an empty change has not;

@@ -14,6 +14,7 @@ use rows::{PartitionRange, PartitionStream, ReadCommand, ReadError};
 use schema::TableMetadata;
 use types::{DecoratedKey, Token};
 
+use super::stored::Moment;
 use super::{READ_MAX, first_row, stored};
 use crate::replica::Replica;
 use crate::replica::apply::WriteError;
@@ -55,6 +56,8 @@ impl Replica {
             ..stored::command(&paxos, &table, &table.decorate(bytes::Bytes::new()))
         };
         let now = Ballot::new(self.env.clock.now_micros(), BallotFlag::None, 0);
+        // what a repair looks for is what no repair has completed
+        let at = Moment { ballot: now, purging: **self.paxos_purging.load(), oldest: i64::MIN };
         let build = move |stream: &mut dyn PartitionStream| -> Result<Page, ReadError> {
             let mut page = Page { found: Vec::new(), next: None };
             let mut passed = 0;
@@ -66,14 +69,13 @@ impl Replica {
                 }
                 let Some(row) = first_row(stream)? else { continue };
                 let key = table.decorate(head.key.key);
-                let state = stored::state(&paxos, Some(&row), &table, &key, now)?;
+                let state = stored::state(&paxos, Some(&row), &table, &key, at)?;
                 page.found.extend(state.incomplete().map(|ballot| Uncommitted { key, ballot }));
             }
             Ok(page)
         };
-        let request = ReadRequest { commands: vec![command], trace: None, sought: None, open: None, results: None };
-        let is_blocked = |error: &ReadError| *error == ReadError::WouldBlock;
-        let read = self.read(request, READ_MAX, &ReadFigures::default(), is_blocked, build).await;
+        let request = ReadRequest::of(vec![command]);
+        let read = self.read(request, READ_MAX, &ReadFigures::default(), build).await;
         read.map_err(super::read_error)
     }
 }

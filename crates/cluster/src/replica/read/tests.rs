@@ -1,14 +1,13 @@
 //! Where reads of made-up rows run, and when they end.
 
-use std::net::SocketAddr;
 use std::sync::Mutex;
 
 use rows::{Liveness, Unfiltered};
 use storage::EngineOptions;
 
 use super::*;
-use crate::identity::IdentityOptions;
 use crate::node::{Node, Timeouts};
+use crate::testing;
 
 /// So many rows of one partition.
 struct Made {
@@ -50,19 +49,7 @@ impl Fixture {
         let (env, directory) = (env::real::env(), tempfile::tempdir().expect("a directory"));
         let (engine, _) =
             storage::open(&env, EngineOptions::beneath(directory.path())).expect("an empty directory opens");
-        let address: SocketAddr = "127.0.0.1:9042".parse().expect("an address");
-        let identity = IdentityOptions {
-            cluster_name: "reads".into(),
-            adopt_cluster_name: false,
-            num_tokens: 4,
-            adopt_tokens: false,
-            initial_tokens: Vec::new(),
-            listen: address,
-            broadcast: address,
-            native: address,
-            place: None,
-            joins: false,
-        };
+        let identity = testing::alone("127.0.0.1:9042".parse().expect("an address"), 4);
         let node = Node::open(engine, identity, Timeouts::default()).expect("a new node");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         Self { node, runtime, attempts: Arc::default(), _directory: directory }
@@ -87,6 +74,7 @@ impl Fixture {
             sought: None,
             open: Some(Arc::new(open)),
             results: None,
+            measures: false,
         };
         let count = |stream: &mut dyn PartitionStream| {
             stream.next_partition()?;
@@ -97,8 +85,8 @@ impl Fixture {
             Ok(count)
         };
         let limit = self.node.read_limit(&request.commands);
-        let (figures, is_blocked) = (ReadFigures::default(), |error: &ReadError| *error == ReadError::WouldBlock);
-        self.runtime.block_on(self.node.replica.read(request, limit, &figures, is_blocked, count))
+        let figures = ReadFigures::default();
+        self.runtime.block_on(self.node.replica.read(request, limit, &figures, count))
     }
 
     fn attempts(&self) -> Vec<ReadMode> {

@@ -12,7 +12,7 @@ fn add(ring: &SimRing, through: usize, keyspace: &str, by: i64, level: Consisten
     let node = ring.node(through).clone();
     let increment = ring.increment(keyspace, 1, by, node.clock.next_micros());
     ring.world.block_on(async move {
-        match node.add_to_counters(vec![increment], level, None).await? {
+        match node.add_to_counters(vec![increment], level, None, None).await? {
             Some(wait) => wait.await,
             None => Ok(()),
         }

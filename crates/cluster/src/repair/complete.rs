@@ -18,14 +18,13 @@ use crate::coordinator::cas::Cas;
 use crate::node::Node;
 use crate::replica::paxos::{Uncommitted, uncommitted_bounds};
 
-/// Partitions that are completed at a time.
-const PARALLEL: usize = 8;
 /// How often a partition is tried: statements of clients may come first.
 const ATTEMPTS: usize = 5;
 
 /// Completes everything in ranges of a table, and gives the number of partitions. Err: why it is
 /// not all completed.
 pub(super) async fn complete(node: &Node, table: &Arc<TableMetadata>, ranges: &[Tokens]) -> Result<u64, String> {
+    let parallelism = node.repairs.turns.load().settings.paxos_parallelism.max(1);
     let mut completed = 0;
     for (mut start, end) in ranges.iter().flat_map(uncommitted_bounds) {
         loop {
@@ -33,7 +32,7 @@ pub(super) async fn complete(node: &Node, table: &Arc<TableMetadata>, ranges: &[
             let page = page.map_err(|error| error.to_string())?;
             completed += page.found.len() as u64;
             let jobs = page.found.into_iter().map(|found| settle(node, table, found));
-            let mut jobs = futures_util::stream::iter(jobs).buffer_unordered(PARALLEL);
+            let mut jobs = futures_util::stream::iter(jobs).buffer_unordered(parallelism);
             while let Some(settled) = jobs.next().await {
                 settled?;
             }

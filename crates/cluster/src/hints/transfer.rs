@@ -1,0 +1,89 @@
+//! The hints of a node that leaves for good go to another node, which keeps them for their hosts.
+//!
+//! Each hint is sent with the id of its host: a node that is not this host keeps the hint
+//! (`crate::serve::hint`). The node nearest to this one gets all of them, at the pace of
+//! `hinted_handoff_throttle`. With `transfer_hints_on_decommission: false` they are removed.
+//! Agrees with `org.apache.cassandra.hints.HintsService.transferHints` and
+//! `StorageService.getPreferredHintsStreamTarget`.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use hints::{HintStore, HostId};
+use ring::State;
+use sending::Pace;
+
+use crate::node::Node;
+
+/// Nodes that are tried, one after the other.
+const TARGETS_MAX: usize = 2;
+
+/// Between two of them.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// Between two looks at files that are being sent to their hosts.
+const LOOK: Duration = Duration::from_millis(200);
+
+impl Node {
+    /// Gives all hints to another node. Err: some are left, or nobody is there to take them.
+    pub(crate) async fn give_hints_away(&self) -> Result<(), String> {
+        let Some(store) = self.handoff.store.get() else { return Ok(()) };
+        if !self.handoff.settings.load().transfers_on_decommission {
+            tracing::info!("the hints that wait here are removed (transfer_hints_on_decommission: false)");
+            self.change_handoff_settings(|settings| settings.is_enabled = false);
+            self.pause_handoff();
+            store.truncate(None);
+            return Ok(());
+        }
+        self.resume_handoff();
+        let mut tried = BTreeSet::new();
+        for attempt in 1..=TARGETS_MAX {
+            if store.is_empty() {
+                return Ok(());
+            }
+            let Some((host_id, address)) = self.nearest_but(&tried) else { break };
+            tracing::info!(%address, attempt, "all hints go to another node");
+            if self.give_to(store, &host_id).await {
+                return Ok(());
+            }
+            tried.insert(host_id);
+            if attempt < TARGETS_MAX {
+                self.env.sleep(PAUSE).await;
+            }
+        }
+        Err("Unable to stream hints: no live endpoint has taken them".to_owned())
+    }
+
+    /// Gives all hints to one node. False: the node has not taken all.
+    async fn give_to(&self, store: &HintStore, to: &HostId) -> bool {
+        let mut pace = Pace::new(&self.env);
+        while !store.is_empty() {
+            let mut has_sent = false;
+            for host_id in store.hosts() {
+                // None: the dispatcher sends a file of this host to the host itself
+                let Some(file) = store.take_file(&host_id) else { continue };
+                if !self.send_whole(file, to, &mut pace).await {
+                    return false;
+                }
+                has_sent = true;
+            }
+            if !has_sent {
+                self.env.sleep(LOOK).await;
+            }
+        }
+        true
+    }
+
+    /// The nearest member that stays, leaving some out: of the own data center, elsewhere.
+    fn nearest_but(&self, tried: &BTreeSet<HostId>) -> Option<(HostId, SocketAddr)> {
+        let ring = self.ring();
+        let stays = |endpoint: &&ring::Endpoint| {
+            let is_member = endpoint.is_up && endpoint.owns_tokens() && endpoint.state != State::Leaving;
+            is_member && !tried.contains(&endpoint.host_id)
+        };
+        let here = ring.local_data_center();
+        let nearest = ring.peers().filter(stays).min_by_key(|endpoint| endpoint.data_center != here);
+        nearest.map(|endpoint| (endpoint.host_id, endpoint.address))
+    }
+}

@@ -1,0 +1,38 @@
+//! The ways in and out of a ring that has data: whoever gains ranges by a change of the ring gets
+//! their data first, and writes of these ranges go to it all the while.
+//!
+//! - [`bootstrap`]: a new node, or one that replaces another, fetches its ranges before it owns
+//!   them
+//! - [`decommission`]: a node hands its ranges on, and leaves
+//! - [`removal`]: the others fetch what a node had that does not come back
+//! - [`relocation`]: a node with one token moves to another
+//! - [`rebuild`]: a member fetches its ranges anew
+//! - [`cleanup`]: a member removes what it has of ranges of others
+//!
+//! Each is the same four steps: the others are told (gossip), until they know and writes that they
+//! planned before have ended ([`announce`]); data flows ([`flows`]); the outcome is written to disk
+//! ([`progress`]); the others are told again. Which ranges flow is `ring::relocation`.
+//! Agrees with `org.apache.cassandra.service.StorageService` and `dht.BootStrapper`.
+
+pub(crate) mod announce;
+pub(crate) mod bootstrap;
+pub mod cleanup;
+pub mod decommission;
+pub(crate) mod flows;
+pub(crate) mod progress;
+pub mod rebuild;
+pub mod relocation;
+pub mod removal;
+
+pub use crate::movements::{BootstrapState, Mode, MovementSettings};
+use crate::node::Node;
+
+impl Node {
+    /// The part that this node takes in the ring.
+    pub fn mode(&self) -> Mode {
+        self.joined.movements.state().mode
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,51 @@
+//! Telling the others of a change of the ring, and waiting until their plans count on it.
+//!
+//! Cassandra waits for `ring_delay` (30 seconds) after each announcement. Here the wait ends
+//! earlier where every live node has shown by gossip that it knows, and writes that it planned
+//! before have ended or timed out: any node that knows the status has it in its plans, Helenus or
+//! Cassandra.
+
+use std::time::Duration;
+
+use crate::node::Node;
+
+/// Between two looks at who knows.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A node that has heard of a change by gossip has made new plans after so long. Cassandra does it
+/// on a thread of its own.
+const PLANNING: Duration = Duration::from_secs(1);
+
+impl Node {
+    /// Changes what this node tells of itself. The own ring snapshot follows.
+    pub(crate) fn announce(&self, change: impl FnOnce(&mut gossip::Local)) {
+        if let Some(messenger) = self.members() {
+            messenger.with_gossip(|gossip| {
+                change(&mut gossip.local);
+                self.follow(gossip);
+            });
+        }
+    }
+
+    /// Waits until all live nodes know what this one tells now, and writes that they planned before
+    /// have ended; `ring_delay` at most.
+    pub(crate) async fn wait_until_known(&self) {
+        let Some(messenger) = self.members() else { return };
+        let limit = self.joined.movements.settings().ring_delay;
+        let begun = self.env.now();
+        let version = messenger.with_gossip(|gossip| gossip.local.state().max_version());
+        let unaware = || messenger.with_gossip(|gossip| gossip.unaware_of(version).collect::<Vec<_>>());
+        while self.env.elapsed(begun) < limit && !unaware().is_empty() {
+            self.env.sleep(LOOK).await;
+        }
+        let rest = limit.saturating_sub(self.env.elapsed(begun));
+        let timeouts = self.timeouts();
+        let planned_before = timeouts.write.max(timeouts.counter_write) + PLANNING;
+        tracing::info!(
+            waited = ?self.env.elapsed(begun),
+            unaware = ?unaware(),
+            "the others have been told of the change of the ring"
+        );
+        self.env.sleep(rest.min(planned_before)).await;
+    }
+}

@@ -1,0 +1,293 @@
+//! The way in of a node that is new: it fetches the data of its ranges before it owns them.
+//!
+//! 1. It takes part in gossip and has the schema. While others change the ring it waits for its
+//!    turn (unless `consistent_rangemovement` is off).
+//! 2. It says BOOT, or BOOT_REPLACE with the address of the node in whose place it stands: from the
+//!    time on when the others know, writes of its ranges go to it too. A node that has the address
+//!    of the one that it replaces hibernates instead: the others keep hints for it. Of nodes that
+//!    have said BOOT at the same time the one with the lowest address is first.
+//! 3. What Paxos has begun in its ranges is completed (`paxos_variant: v2`), and it fetches them.
+//!    The ranges that have come are recorded: a node that is killed says BOOT again at its next
+//!    start, before anything else, and fetches the rest.
+//! 4. It is a member: COMPLETED on its disk, NORMAL for the others.
+//!
+//! A ring in which users have no keyspaces yet has nothing to lose: its nodes may come all at once.
+//!
+//! `org.apache.cassandra.service.StorageService.{prepareForBootstrap,bootstrap,finishJoiningRing}`,
+//! `dht.BootStrapper`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ring::primary::Ranges;
+use ring::relocation::{Choice, NoSource, subtract};
+use ring::{Ring, State};
+use schema::system::is_system_keyspace;
+
+use super::flows::{ATTEMPTS_MAX, Exchange, PAUSE};
+use crate::movements::{BootstrapState, Mode, MovementSettings};
+use crate::node::Node;
+use crate::streaming::{Operation, SessionEnd};
+
+/// Between two looks at whether others still change the ring.
+const TURN_LOOK: Duration = Duration::from_millis(500);
+
+/// A new node waits so long for others that came at the same time.
+const NEWCOMERS_MAX: Duration = Duration::from_secs(5);
+
+/// The status of a node that has tokens and is no replica for the others.
+pub(crate) const HIBERNATE: &str = "hibernate,true";
+
+/// The status of a node that is on its way in. One that replaces another under that one's address
+/// hibernates: for the others it is that one, and still down.
+pub(crate) fn joining_status(settings: MovementSettings, own: SocketAddr, first_token: i64) -> String {
+    match settings.replaces {
+        Some(replaced) if replaced == own => HIBERNATE.to_owned(),
+        Some(replaced) => format!("BOOT_REPLACE,{replaced}"),
+        None => format!("BOOT,{first_token}"),
+    }
+}
+
+impl Node {
+    /// Whether this node fetches its data before it becomes a member.
+    pub(crate) fn needs_bootstrap(&self, seeds: &[SocketAddr]) -> bool {
+        let settings = self.joined.movements.settings();
+        !self.identity.is_bootstrapped && settings.bootstraps && !seeds.contains(&self.identity.broadcast)
+    }
+
+    /// Fetches the data of the ranges that this node is about to own. It is not a member yet when
+    /// this returns. `is_resumed`: the others have
+    /// been told so without a break since an earlier start, so that what had come then is complete.
+    pub(crate) async fn bootstrap(
+        self: &Arc<Self>,
+        introduction: &membership::Introduction,
+        is_resumed: bool,
+    ) -> Result<(), String> {
+        let settings = self.joined.movements.settings();
+        if !self.ring().endpoints().iter().any(ring::Endpoint::owns_tokens) {
+            // nobody else is there
+            return Ok(());
+        }
+        let first = introduction.tokens.first().copied().unwrap_or_default();
+        let status = joining_status(settings, self.identity.broadcast, first);
+        if settings.replaces.is_none() && !self.schema().keyspaces.keys().any(|name| !is_system_keyspace(name)) {
+            // the nodes of a new ring may come at the same time, and none waits for another
+            self.announce(|local| introduction.set_joining(local, &status));
+            let settings = MovementSettings { is_consistent: false, ..settings };
+            if let Err(why) = self.fetch_own_ranges(settings).await {
+                tracing::warn!(why, "what the ring keeps about itself has not come; users have no data in it yet");
+            }
+            return Ok(());
+        }
+        // a node that goes on after an interruption says BOOT already
+        let has_begun = |gossip: &mut gossip::Gossip| gossip::Status::of(gossip.local.state()).is_some();
+        if !self.members().is_some_and(|messenger| messenger.with_gossip(has_begun)) {
+            self.wait_for_turn(settings, |_| true).await?;
+            self.let_newcomers_begin().await;
+            self.wait_for_turn(settings, |_| true).await?;
+        }
+        if let Some(replaced) = settings.replaces {
+            self.check_down(replaced)?;
+        }
+        if self.hibernates() {
+            tracing::warn!(
+                "Writes will not be forwarded to this node during replacement because it has the same address as the \
+                 node to be replaced. If the previous node has been down for longer than max_hint_window, repair must \
+                 be run after the replacement process in order to make this node consistent."
+            );
+        }
+        self.joined.movements.set_mode(Mode::Joining);
+        self.keep_bootstrap_state(BootstrapState::InProgress).await?;
+        if !is_resumed {
+            self.shared_keyspaces(&self.ring())?.iter().try_for_each(|(name, _)| self.forget_available(name))?;
+        }
+        self.announce(|local| introduction.set_joining(local, &status));
+        let fetched = self.fetch_as_joining(settings).await;
+        if fetched.is_err() {
+            self.joined.movements.set_mode(Mode::JoiningFailed);
+        }
+        fetched
+    }
+
+    /// Fetches the data of a node that has said that it joins.
+    async fn fetch_as_joining(self: &Arc<Self>, settings: MovementSettings) -> Result<(), String> {
+        self.wait_until_known().await;
+        // others may have begun at the same time: writes of this node's ranges reach it while it
+        // waits, and it fetches from the ring as they leave it
+        let own = self.identity.broadcast;
+        let is_ahead = |endpoint: &ring::Endpoint| !endpoint.state.is_joining() || endpoint.address < own;
+        self.wait_for_turn(settings, is_ahead).await?;
+        self.repair_paxos_ahead("bootstrap").await?;
+        let mut attempt = 1;
+        while let Err(why) = self.fetch_own_ranges(settings).await {
+            tracing::warn!(attempt, why, "not all data has come");
+            if attempt == ATTEMPTS_MAX {
+                return Err(format!("{why}; `nodetool bootstrap resume -f`, or another start, fetches the rest"));
+            }
+            attempt += 1;
+            self.env.sleep(PAUSE).await;
+        }
+        Ok(())
+    }
+
+    /// Whether this node replaces one under that one's address.
+    fn hibernates(&self) -> bool {
+        self.joined.movements.settings().replaces == Some(self.identity.broadcast)
+    }
+
+    /// Refuses to replace a node that is up.
+    fn check_down(&self, replaced: SocketAddr) -> Result<(), String> {
+        let is_alive = |gossip: &mut gossip::Gossip| gossip.peers().get(&replaced).is_some_and(|peer| peer.is_alive);
+        match self.members().is_some_and(|messenger| messenger.with_gossip(is_alive)) {
+            true => Err(format!("Cannot replace a live node... {replaced} is up")),
+            false => Ok(()),
+        }
+    }
+
+    /// Waits a little for nodes that came at the same time, have a lower address and have not said
+    /// their part yet: while two nodes have said BOOT, statements with conditions are refused in
+    /// ranges of both.
+    async fn let_newcomers_begin(&self) {
+        let Some(messenger) = self.members() else { return };
+        let is_ahead = |(address, peer): (&SocketAddr, &gossip::Peer)| {
+            peer.is_alive && peer.status().is_none() && *address < self.identity.broadcast
+        };
+        let begun = self.env.now();
+        while self.env.elapsed(begun) < NEWCOMERS_MAX
+            && messenger.with_gossip(|gossip| gossip.peers().iter().any(is_ahead))
+        {
+            self.env.sleep(TURN_LOOK).await;
+        }
+    }
+
+    /// Waits while nodes that are ahead of this one change the ring: it changes once at a time.
+    /// Err: one of them is down, so that nobody knows when its change ends.
+    async fn wait_for_turn(
+        &self,
+        settings: MovementSettings,
+        is_ahead: impl Fn(&ring::Endpoint) -> bool,
+    ) -> Result<(), String> {
+        if !settings.is_consistent || settings.replaces.is_some() {
+            return Ok(());
+        }
+        let mut has_told = false;
+        while let Some(movers) = Movers::of(&self.ring(), &is_ahead) {
+            if movers.is_one_down {
+                return Err(movers.to_string());
+            }
+            if !has_told {
+                tracing::warn!("{movers} This node waits for its turn.");
+                has_told = true;
+            }
+            self.env.sleep(TURN_LOOK).await;
+        }
+        Ok(())
+    }
+
+    /// One attempt: asks for all that has not come yet.
+    async fn fetch_own_ranges(self: &Arc<Self>, settings: MovementSettings) -> Result<(), String> {
+        let ring = self.ring();
+        let strict = settings.is_consistent && settings.replaces.is_none();
+        let replaced = settings.replaces;
+        let may_give = |endpoint: &ring::Endpoint| Some(endpoint.address) != replaced;
+        let choice = Choice { strict, may_give: &may_give };
+        let mut exchange = Exchange::default();
+        for (keyspace, placement) in self.shared_keyspaces(&ring)? {
+            // for its own ring, too, a node that hibernates has its tokens already
+            let fetches = match self.hibernates() {
+                true => ring.rebuild_fetches(&placement, ring.local_id(), &Ranges::new(), choice),
+                false => ring.joining_fetches(&placement, ring.local_id(), &ring.local().tokens, choice),
+            };
+            let mut fetches = fetches.map_err(|error| describe(&ring, &keyspace, &error))?;
+            let has = self.available_ranges(&keyspace)?;
+            let missing = subtract(&fetches.missing, &has);
+            if !missing.is_empty() {
+                tracing::warn!(
+                    keyspace,
+                    ranges = missing.len(),
+                    "no replica of these ranges is up: their data is not fetched"
+                );
+            }
+            for ranges in fetches.from.values_mut() {
+                *ranges = subtract(ranges, &has);
+            }
+            fetches.from.retain(|_, ranges| !ranges.is_empty());
+            exchange.fetch(&ring, &keyspace, &fetches.from);
+        }
+        let requests = exchange.requests.clone();
+        let on_end = |peer: SocketAddr, end: &SessionEnd| self.record_fetched(&requests, peer, end);
+        exchange.run(self, Operation::Bootstrap, on_end).await
+    }
+
+    /// The streams from a peer have ended: what has come need not come again.
+    fn record_fetched(
+        &self,
+        requests: &BTreeMap<SocketAddr, BTreeMap<String, Ranges>>,
+        peer: SocketAddr,
+        end: &SessionEnd,
+    ) {
+        match end {
+            Ok(_) => {
+                for (keyspace, ranges) in requests.get(&peer).into_iter().flatten() {
+                    if let Err(error) = self.record_available(keyspace, ranges) {
+                        tracing::warn!(%error, keyspace, "it cannot be recorded what has come");
+                    }
+                }
+            }
+            Err(failure) => tracing::warn!(%peer, reason = failure.reason, "the data of a node has not come"),
+        }
+    }
+}
+
+/// The other nodes that change the ring, by how they do, for the operator.
+struct Movers {
+    joining: String,
+    leaving: String,
+    moving: String,
+    is_one_down: bool,
+}
+
+impl Movers {
+    /// None: nobody that is ahead changes the ring.
+    fn of(ring: &Ring, is_ahead: impl Fn(&ring::Endpoint) -> bool) -> Option<Self> {
+        let local = ring.local_id();
+        let others = ring.endpoints().iter().enumerate().filter(|(index, _)| *index != local.index());
+        let ahead: Vec<_> =
+            others.map(|(_, other)| other).filter(|other| other.state != State::Normal && is_ahead(other)).collect();
+        let in_state = |is_state: fn(State) -> bool| {
+            let found = ahead.iter().filter(|endpoint| is_state(endpoint.state));
+            found.map(|endpoint| endpoint.address.to_string()).collect::<Vec<_>>().join(",")
+        };
+        let movers = Self {
+            joining: in_state(State::is_joining),
+            leaving: in_state(|state| state == State::Leaving),
+            moving: in_state(|state| matches!(state, State::Moving(_))),
+            is_one_down: ahead.iter().any(|endpoint| !endpoint.is_up),
+        };
+        (!ahead.is_empty()).then_some(movers)
+    }
+}
+
+impl fmt::Display for Movers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { joining, leaving, moving, .. } = self;
+        write!(
+            f,
+            "Other bootstrapping/leaving/moving nodes detected, cannot bootstrap while consistent_rangemovement is \
+             true. Nodes detected, bootstrapping: {joining}; leaving: {leaving}; moving: {moving};"
+        )
+    }
+}
+
+/// A range that cannot be fetched, for the operator.
+pub(crate) fn describe(ring: &Ring, keyspace: &str, error: &NoSource) -> String {
+    let needed: Vec<String> = error.needed.iter().map(|id| ring.endpoint(*id).address.to_string()).collect();
+    format!(
+        "Necessary replicas for strict consistency are missing in keyspace {keyspace}: {error} ({}). Wait until they are \
+         up, or accept data that may be older (consistent_rangemovement=false)",
+        needed.join(", ")
+    )
+}

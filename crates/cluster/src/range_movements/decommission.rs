@@ -1,0 +1,188 @@
+//! `nodetool decommission`: this node hands its ranges on and leaves the ring for good.
+//!
+//! 1. It says LEAVING: whoever gains its ranges takes their writes from then on; and SEVERITY by
+//!    `severity_during_decommission`, so that it is asked last.
+//! 2. Everything that Paxos has begun in its ranges is completed (`paxos_variant: v2`), and logged
+//!    batches that it keeps are carried out. Each range is streamed to whoever gains it. Hints that
+//!    it keeps for others go to another node.
+//! 3. DECOMMISSIONED is on its disk, so that the directory does not come back; LEFT for the others.
+//!
+//! A node that is killed on the way is a member again when it starts: it still has all its data.
+//! `org.apache.cassandra.service.StorageService.{decommission,unbootstrap,leaveRing}`.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use internode::payload::gossip::ApplicationState;
+use ring::primary::Ranges;
+use ring::relocation::{Flows, subtract};
+use ring::{EndpointId, Replication, Ring, State};
+
+use super::flows::{ATTEMPTS_MAX, Exchange, PAUSE};
+use crate::movements::{BootstrapState, Mode};
+use crate::node::Node;
+use crate::operations::{OperationError, Result};
+use crate::streaming::{Operation, SessionEnd};
+use crate::system_rows;
+
+/// A node that leaves waits so long for logged batches that it keeps for others.
+const BATCHES_WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// Between two looks at them.
+const BATCHES_LOOK: Duration = Duration::from_millis(500);
+
+/// Ranges by peer and keyspace that have gone.
+type Gone = BTreeMap<(SocketAddr, String), Ranges>;
+
+/// Hands everything on and leaves. `is_forced`: even where the others are fewer then than a
+/// keyspace has copies. The caller closes the doors for clients afterwards.
+pub async fn decommission(node: &Arc<Node>, is_forced: bool) -> Result<()> {
+    let movements = &node.joined.movements;
+    let mode = movements.state().mode;
+    if mode == Mode::Decommissioned {
+        return Ok(());
+    }
+    let Some(introduction) = node.joined.introduction.get().filter(|_| node.membership().is_some()) else {
+        return refused("no other normal nodes in the ring; decommission would be pointless");
+    };
+    let is_again = mode == Mode::DecommissionFailed;
+    if !is_again {
+        check(node, mode, is_forced)?;
+    }
+    let _running = movements.begin("decommissioning").map_err(OperationError::Failed)?;
+    movements.set_mode(Mode::Leaving);
+    let tokens = node.ring().local().tokens.clone();
+    let first = tokens.first().map_or(0, |token| token.0);
+    let severity = movements.settings().severity_of_leaving;
+    node.announce(|local| {
+        if severity > 0.0 {
+            local.set(ApplicationState::Severity, format!("{severity:?}"));
+        }
+        introduction.set_status(local, &format!("LEAVING,{first}"));
+    });
+    node.wait_until_known().await;
+    if let Err(why) = unbootstrap(node).await {
+        movements.set_mode(Mode::DecommissionFailed);
+        return Err(OperationError::Failed(format!("Error while decommissioning node: {why}")));
+    }
+    node.keep_bootstrap_state(BootstrapState::Decommissioned).await.map_err(OperationError::Failed)?;
+    let expiry = node.env.clock.now_micros() / 1000 + i64::try_from(gossip::options::FORGET.as_millis()).unwrap_or(0);
+    node.announce(|local| introduction.set_status(local, &format!("LEFT,{first},{expiry}")));
+    node.wait_until_known().await;
+    movements.set_mode(Mode::Decommissioned);
+    node.leave().await;
+    Ok(())
+}
+
+fn refused<T>(why: impl Into<String>) -> Result<T> {
+    Err(OperationError::Failed(why.into()))
+}
+
+/// Refuses what would lose copies, or comes beside another change of the ring.
+fn check(node: &Node, mode: Mode, is_forced: bool) -> Result<()> {
+    if mode != Mode::Normal {
+        return refused(format!("Node in {mode} state; wait for status to become normal or restart"));
+    }
+    let ring = node.ring();
+    let stays = |endpoint: &&ring::Endpoint| endpoint.owns_tokens() && endpoint.state != State::Leaving;
+    let members: Vec<_> = ring.endpoints().iter().filter(stays).collect();
+    if members.len() < 2 {
+        return refused("no other normal nodes in the ring; decommission would be pointless");
+    }
+    for (keyspace, placement) in node.shared_keyspaces(&ring).map_err(OperationError::Failed)? {
+        let center = ring.local_data_center();
+        let (copies, nodes) = match &placement.replication {
+            Replication::NetworkTopology { factors } => (
+                factors.get(center).copied().unwrap_or(0),
+                members.iter().filter(|endpoint| endpoint.data_center == center).count(),
+            ),
+            other => (other.factor(), members.len()),
+        };
+        if !is_forced && nodes <= copies as usize {
+            return refused(format!(
+                "Not enough live nodes to maintain replication factor in keyspace {keyspace} (RF = {copies}, N = {nodes}). \
+                 Perform a forceful decommission to ignore."
+            ));
+        }
+        let is_gaining = |(_, end, _): (types::Token, types::Token, &[EndpointId])| {
+            placement.pending(end).contains(&ring.local_id())
+        };
+        if placement.ranges().any(is_gaining) {
+            return refused("data is currently moving to this node; unable to leave the ring");
+        }
+    }
+    Ok(())
+}
+
+/// Waits until the logged batches that this node keeps for others are carried out: nobody can read
+/// them once it has left. Those that it keeps after [`BATCHES_WAIT_MAX`] are kept by a second node
+/// too.
+async fn wait_for_batches(node: &Node) {
+    let begun = node.env.now();
+    let schema = node.schema();
+    let table = schema.table("system", "batches").expect("a built-in table");
+    let is_there = || !system_rows::read(&node.engine, table, None).is_ok_and(|rows| rows.is_empty());
+    while is_there() {
+        if node.env.elapsed(begun) >= BATCHES_WAIT_MAX {
+            tracing::warn!("logged batches are still kept here; the other node that keeps each of them carries it out");
+            return;
+        }
+        node.env.sleep(BATCHES_LOOK).await;
+    }
+}
+
+/// Ends what others have begun here, and hands everything on; of what failed the rest again.
+async fn unbootstrap(node: &Arc<Node>) -> std::result::Result<(), String> {
+    node.repair_paxos_ahead("decommission").await?;
+    wait_for_batches(node).await;
+    let mut gone = Gone::new();
+    let mut attempt = 1;
+    while let Err(why) = hand_on(node, &mut gone).await {
+        tracing::warn!(attempt, why, "not all data has gone");
+        if attempt == ATTEMPTS_MAX {
+            return Err(why);
+        }
+        attempt += 1;
+        node.env.sleep(PAUSE).await;
+    }
+    node.give_hints_away().await
+}
+
+/// One attempt: streams what has not gone yet.
+async fn hand_on(node: &Arc<Node>, gone: &mut Gone) -> std::result::Result<(), String> {
+    let ring = node.ring();
+    let mut exchange = Exchange::default();
+    for (keyspace, placement) in node.shared_keyspaces(&ring)? {
+        let flows = ring.leaving_transfers(&placement, ring.local_id());
+        exchange.hand_on(&ring, &keyspace, &rest(&ring, &keyspace, flows, gone)?);
+    }
+    let transfers = exchange.transfers.clone();
+    let on_end = |peer: SocketAddr, end: &SessionEnd| {
+        for (keyspace, ranges) in transfers.get(&peer).into_iter().flatten().filter(|_| end.is_ok()) {
+            node.record_transferred(Operation::Unbootstrap, peer, keyspace, ranges);
+            gone.entry((peer, keyspace.clone())).or_default().extend(ranges);
+        }
+    };
+    exchange.run(node, Operation::Unbootstrap, on_end).await
+}
+
+/// The flows without what has gone. Err: an endpoint that is to have ranges is down.
+fn rest(ring: &Ring, keyspace: &str, flows: Flows, gone: &Gone) -> std::result::Result<Flows, String> {
+    let mut rest = Flows::new();
+    for (id, ranges) in flows {
+        let endpoint = ring.endpoint(id);
+        let ranges = match gone.get(&(endpoint.address, keyspace.to_owned())) {
+            Some(gone) => subtract(&ranges, gone),
+            None => ranges,
+        };
+        if !ranges.is_empty() && !endpoint.is_up {
+            return Err(format!("{} is to have ranges of keyspace {keyspace}, and is down", endpoint.address));
+        }
+        if !ranges.is_empty() {
+            rest.insert(id, ranges);
+        }
+    }
+    Ok(rest)
+}

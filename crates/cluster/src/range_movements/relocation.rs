@@ -1,0 +1,78 @@
+//! `nodetool move`: a node with one token owns another instead.
+//!
+//! The node says MOVING with its new token: each replica that gains a range by that, the node
+//! itself among them, takes the range's writes from then on. The node fetches the ranges that it
+//! gains and hands on those that it loses. Then it writes the new token to its disk and says
+//! NORMAL. A node that is killed on the way has its old token when it starts again.
+//! `org.apache.cassandra.service.StorageService.move`, `RangeRelocator`.
+
+use std::sync::Arc;
+
+use ring::relocation::Choice;
+use types::Token;
+
+use super::bootstrap::describe;
+use super::flows::Exchange;
+use crate::movements::Mode;
+use crate::node::Node;
+use crate::operations::{OperationError, Result};
+use crate::streaming::Operation;
+
+/// Moves this node to a token.
+pub async fn relocate(node: &Arc<Node>, token: &str) -> Result<()> {
+    let failed = |why: String| OperationError::Failed(why);
+    let movements = &node.joined.movements;
+    let Ok(to) = token.parse().map(Token) else {
+        return Err(OperationError::Invalid(format!("For input string: \"{token}\"")));
+    };
+    let Some(introduction) = node.joined.introduction.get() else {
+        return Err(failed("this node is alone: it owns all tokens".to_owned()));
+    };
+    let ring = node.ring();
+    if ring.tokens().any(|(owned, _)| owned == to) {
+        return Err(failed(format!("target token {token} is already owned by another node.")));
+    }
+    if ring.local().tokens.len() > 1 {
+        return Err(failed("This node has more than one token and cannot be moved thusly.".to_owned()));
+    }
+    let local = ring.local_id();
+    let keyspaces = node.shared_keyspaces(&ring).map_err(failed)?;
+    let is_gaining = keyspaces
+        .iter()
+        .any(|(_, placement)| placement.ranges().any(|(_, end, _)| placement.pending(end).contains(&local)));
+    if is_gaining {
+        return Err(failed("data is currently moving to this node; unable to leave the ring".to_owned()));
+    }
+    let _running = movements.begin("moving").map_err(failed)?;
+    let from = ring.local().tokens.first().map_or(0, |token| token.0);
+    movements.set_mode(Mode::Moving);
+    node.announce(|local| introduction.set_status(local, &format!("MOVING,{}", to.0)));
+    node.wait_until_known().await;
+    let moved = match node.repair_paxos_ahead("move").await {
+        Ok(()) => exchange(node, to).await,
+        Err(why) => Err(why),
+    };
+    let stays_at = if moved.is_ok() { to } else { Token(from) };
+    if moved.is_ok() {
+        node.keep_tokens(&[to]).await.map_err(failed)?;
+    }
+    let introduction = membership::Introduction { tokens: vec![stays_at.0], ..introduction.clone() };
+    node.announce(|local| introduction.set_normal(local));
+    movements.set_mode(Mode::Normal);
+    moved.map_err(|why| failed(format!("Interrupted while waiting for stream/fetch ranges to finish: {why}")))
+}
+
+/// Fetches what this node gains, and hands on what it loses.
+async fn exchange(node: &Arc<Node>, to: Token) -> std::result::Result<(), String> {
+    let ring = node.ring();
+    let strict = node.joined.movements.settings().is_consistent;
+    let choice = Choice { strict, may_give: &|_| true };
+    let mut exchange = Exchange::default();
+    for (keyspace, placement) in node.shared_keyspaces(&ring)? {
+        let flows = ring.moving_flows(&placement, ring.local_id(), to, choice);
+        let (fetches, transfers) = flows.map_err(|error| describe(&ring, &keyspace, &error))?;
+        exchange.fetch(&ring, &keyspace, &fetches.from);
+        exchange.hand_on(&ring, &keyspace, &transfers);
+    }
+    exchange.run(node, Operation::Relocation, |_, _| {}).await
+}

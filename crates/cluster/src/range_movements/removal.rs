@@ -1,0 +1,254 @@
+//! `nodetool removenode`: a node that does not come back is taken out of the ring, and the others
+//! fetch what it had from each other.
+//!
+//! The coordinator tells in the place of the removed node that it is `removing`, with its own host
+//! id as REMOVAL_COORDINATOR. Whoever gains ranges by that fetches them, and tells the coordinator
+//! (REPLICATION_DONE_REQ). When all have done so the coordinator tells `removed`, and the node is
+//! forgotten. A coordinator that is killed on the way leaves the node `removing`; the removal is
+//! asked for again, from any node.
+//! `org.apache.cassandra.service.StorageService.{removeNode,restoreReplicaCount,
+//! forceRemoveCompletion,getRemovalStatus}`.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use env::MakeLocal;
+use gossip::{Gossip, Now, Status};
+use internode::Verb;
+use internode::payload::gossip::ApplicationState;
+use membership::Request;
+use ring::{EndpointId, Replication, Ring};
+
+use super::flows::Exchange;
+use crate::movements::Removal;
+use crate::node::Node;
+use crate::operations::{OperationError, Result};
+use crate::streaming::Operation;
+
+/// Between two looks at who has told that it has its data.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The removal that this node coordinates, in Cassandra's words.
+pub fn status(node: &Node) -> String {
+    match &node.joined.movements.state().removal {
+        None => "No token removals in process.".to_owned(),
+        Some(removal) => {
+            let waiting: Vec<_> = removal.waiting.iter().map(|address| format!("/{}", address.ip())).collect();
+            format!(
+                "Removing token ({}). Waiting for replication confirmation from [{}].",
+                removal.token,
+                waiting.join(",")
+            )
+        }
+    }
+}
+
+/// Removes a node that is down, named by its host id. Returns when the others have its data.
+pub async fn remove(node: &Arc<Node>, host_id: &str) -> Result<()> {
+    let Some(messenger) = node.members() else { return failed("this node is alone: there is nobody to remove") };
+    let id = types::literal::parse_uuid(host_id)
+        .ok_or_else(|| OperationError::Invalid(format!("Invalid UUID string: {host_id}")))?;
+    let ring = node.ring();
+    let Some(removed) = ring.endpoints().iter().position(|endpoint| endpoint.host_id == id) else {
+        return failed("Host ID not found.");
+    };
+    let removed = EndpointId(u32::try_from(removed).unwrap_or(u32::MAX));
+    let endpoint = ring.endpoint(removed).clone();
+    if removed == ring.local_id() {
+        return failed("Cannot remove self");
+    }
+    if !endpoint.owns_tokens() {
+        return failed("Node to be removed is not a member of the token ring");
+    }
+    if endpoint.is_up {
+        return failed(format!(
+            "Node /{} is alive and owns this ID. Use decommission command to remove it from the ring",
+            endpoint.address
+        ));
+    }
+    let waiting = gaining(node, &ring, removed)?;
+    {
+        let mut state = node.joined.movements.state();
+        if state.removal.is_some() {
+            return failed(
+                "This node is already processing a removal. Wait for it to complete, or use 'removenode force' if this \
+                 has failed.",
+            );
+        }
+        let token = endpoint.tokens.first().map_or(0, |token| token.0);
+        state.removal = Some(Removal { address: endpoint.address, token, waiting });
+    }
+    let generation = |gossip: &mut Gossip| gossip.peers().get(&endpoint.address).map(|peer| peer.state.generation);
+    let seen = messenger.with_gossip(generation);
+    // as in Cassandra: whoever thinks that the node is up still has time to say so
+    node.env.sleep(node.joined.movements.settings().ring_delay).await;
+    let (coordinator, host_id) =
+        (types::literal::print_uuid(&node.identity.host_id), types::literal::print_uuid(&endpoint.host_id));
+    let now = now(node);
+    let told = messenger.with_gossip(|gossip| {
+        gossip.advertise_removing(endpoint.address, &host_id, &coordinator, seen.unwrap_or_default(), now)
+    });
+    if let Err(why) = told {
+        node.joined.movements.state().removal = None;
+        return failed(why);
+    }
+    while node.joined.movements.state().removal.as_ref().is_some_and(|removal| !removal.waiting.is_empty()) {
+        node.env.sleep(LOOK).await;
+    }
+    finish(node, endpoint.address);
+    Ok(())
+}
+
+/// Ends a removal without waiting for those who have not told that they have their data.
+pub fn force(node: &Node) {
+    let removal = node.joined.movements.state().removal.clone();
+    let leaving = removing(node);
+    if removal.is_none() && leaving.is_empty() {
+        return tracing::warn!("No nodes to force removal on, call 'removenode' first");
+    }
+    if let Some(removal) = &removal {
+        tracing::warn!(waiting = ?removal.waiting, "the removal is not confirmed by all");
+    }
+    leaving.into_iter().for_each(|address| finish(node, address));
+}
+
+/// The nodes that somebody removes.
+fn removing(node: &Node) -> Vec<SocketAddr> {
+    let Some(messenger) = node.members() else { return Vec::new() };
+    messenger.with_gossip(|gossip| {
+        let is_removing = |status: Option<Status>| status == Some(Status::Removing);
+        gossip.peers().iter().filter(|(_, peer)| is_removing(peer.status())).map(|(address, _)| *address).collect()
+    })
+}
+
+/// Tells all that a node is removed, and forgets the hints for it.
+fn finish(node: &Node, address: SocketAddr) {
+    let now = now(node);
+    if let Some(messenger) = node.members() {
+        messenger.with_gossip(|gossip| {
+            let state = gossip.peers().get(&address).map(|peer| &peer.state);
+            let host_id = state.and_then(|state| state.value(ApplicationState::HostId)).map(str::to_owned);
+            gossip.advertise_removed(address, &host_id.unwrap_or_default(), now);
+            node.follow(gossip);
+        });
+    }
+    let mut state = node.joined.movements.state();
+    if state.removal.as_ref().is_some_and(|removal| removal.address == address) {
+        state.removal = None;
+    }
+}
+
+fn now(node: &Node) -> Now {
+    Now {
+        monotonic: Duration::from_nanos(node.env.clock.monotonic_nanos()),
+        wall_millis: node.env.clock.now_micros() / 1000,
+    }
+}
+
+fn failed<T>(why: impl Into<String>) -> Result<T> {
+    Err(OperationError::Failed(why.into()))
+}
+
+/// The nodes that gain ranges when one is removed, and are up.
+fn gaining(node: &Node, ring: &Ring, removed: EndpointId) -> Result<BTreeSet<SocketAddr>> {
+    let mut gaining = BTreeSet::new();
+    for (_, placement) in node.shared_keyspaces(ring).map_err(OperationError::Failed)? {
+        // the only copy is lost: nobody can fetch it
+        if placement.replication.factor() == 1 {
+            continue;
+        }
+        for id in ring.leaving_transfers(&placement, removed).into_keys() {
+            let endpoint = ring.endpoint(id);
+            match endpoint.is_up {
+                true => drop(gaining.insert(endpoint.address)),
+                false => tracing::warn!(
+                    endpoint = %endpoint.address,
+                    "a node is down and will not receive the data of the one that is removed"
+                ),
+            }
+        }
+    }
+    Ok(gaining)
+}
+
+/// A node has told that it has its data (REPLICATION_DONE_REQ).
+pub(crate) fn confirmed(node: &Node, by: SocketAddr) {
+    match &mut node.joined.movements.state().removal {
+        Some(removal) => drop(removal.waiting.remove(&by)),
+        None => tracing::info!(%by, "a node has the data of a removed one; this node waits for nobody"),
+    }
+}
+
+/// Gossip tells that an endpoint is being removed: this node fetches what it gains by that, and
+/// tells whoever coordinates the removal.
+pub(crate) fn follow_removing(node: &Arc<Node>, gossip: &Gossip, endpoint: SocketAddr) {
+    let Some(peer) = gossip.peers().get(&endpoint).filter(|peer| peer.status() == Some(Status::Removing)) else {
+        return;
+    };
+    let coordinator = peer.state.value(ApplicationState::RemovalCoordinator);
+    let Some(coordinator) = coordinator.and_then(|text| text.strip_prefix("REMOVER,")).map(str::to_owned) else {
+        return;
+    };
+    let removal = (endpoint, peer.state.generation);
+    if node.joined.followed_removals.lock().unwrap_or_else(std::sync::PoisonError::into_inner).replace(removal)
+        == Some(removal)
+    {
+        return;
+    }
+    tracing::info!(%endpoint, coordinator, "a node is being removed from the ring");
+    let weak = Arc::downgrade(node);
+    let make: MakeLocal = Box::new(move || {
+        Box::pin(async move {
+            let Some(node) = weak.upgrade() else { return };
+            if let Err(why) = restore(&node, endpoint).await {
+                tracing::warn!(%endpoint, why, "the copies of a removed node are not restored; repair this node");
+            }
+            tell_done(&node, &coordinator).await;
+        })
+    });
+    if let Err(error) = node.env.tasks.try_spawn_local_worker("restore", make) {
+        tracing::error!(%endpoint, %error, "no thread restores the copies of a removed node; repair this node");
+    }
+}
+
+/// Fetches the ranges that this node gains by the removal of another.
+async fn restore(node: &Arc<Node>, removed: SocketAddr) -> std::result::Result<(), String> {
+    let ring = node.ring();
+    let Some(index) = ring.endpoints().iter().position(|endpoint| endpoint.address == removed) else { return Ok(()) };
+    let removed = EndpointId(u32::try_from(index).unwrap_or(u32::MAX));
+    let mut exchange = Exchange::default();
+    for (keyspace, placement) in node.shared_keyspaces(&ring)? {
+        if matches!(placement.replication, Replication::Local) {
+            continue;
+        }
+        let fetches = ring.removal_fetches(&placement, removed, ring.local_id()).map_err(|error| error.to_string())?;
+        if !fetches.missing.is_empty() {
+            tracing::warn!(keyspace, ranges = fetches.missing.len(), "no live replica to restore these ranges from");
+        }
+        exchange.fetch(&ring, &keyspace, &fetches.from);
+    }
+    exchange.run(node, Operation::RestoreReplicaCount, |_, _| {}).await
+}
+
+/// Tells the coordinator of a removal, again and again while it is up, until it answers.
+async fn tell_done(node: &Node, coordinator: &str) {
+    let Some(messenger) = node.members() else { return };
+    let id = types::literal::parse_uuid(coordinator);
+    loop {
+        let ring = node.ring();
+        let Some(endpoint) = ring.endpoints().iter().find(|endpoint| Some(endpoint.host_id) == id) else { return };
+        if endpoint.address == node.identity.broadcast {
+            return confirmed(node, endpoint.address);
+        }
+        if !endpoint.is_up {
+            return tracing::warn!(coordinator = %endpoint.address, "who removes a node is down itself");
+        }
+        let request = Request::new(Verb::ReplicationDoneReq, bytes::Bytes::new(), node.timeouts().misc);
+        if messenger.request(endpoint.address, request).await.is_ok() {
+            return;
+        }
+        node.env.sleep(LOOK).await;
+    }
+}

@@ -1,0 +1,448 @@
+//! Nodes of a simulated ring come, go, move and are removed; afterwards each replica has what was
+//! acknowledged, whatever was killed on the way.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use env::MakeLocal;
+use internode::payload::paxos::{Ballot, BallotFlag, Commit};
+use ring::State;
+use types::Consistency;
+
+use super::{BootstrapState, Mode};
+use crate::allocation;
+use crate::movements::MovementSettings;
+use crate::node::Node;
+use crate::operations::OperationError;
+use crate::paxos::{PaxosOptions, PaxosVariant};
+use crate::range_movements::rebuild::{self, RebuildOptions};
+use crate::range_movements::{cleanup, decommission, relocation, removal};
+use crate::testing::SimRing;
+
+const KEYS: i32 = 30;
+
+/// The longest time that a movement takes in these tests, and nodes to agree on its outcome.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// A ring of three of which the first `started` are there, with rows of two copies.
+fn ring_of(seed: u64, started: usize) -> SimRing {
+    let mut ring = SimRing::begun(seed, &["dc1", "dc1", "dc1"], started);
+    ring.movements = MovementSettings { ring_delay: Duration::from_secs(10), ..MovementSettings::default() };
+    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
+    write(&ring, 0, 0, Consistency::All);
+    ring
+}
+
+/// Writes a row of each partition with this clustering.
+fn write(ring: &SimRing, through: usize, c: i32, level: Consistency) {
+    for k in 0..KEYS {
+        let timestamp = 1_000 + i64::from(c);
+        ring.write(through, vec![ring.row("ks", k, c, k * 10 + c, timestamp)], level).expect("acknowledged");
+    }
+}
+
+/// Runs until every living node sees these machines as members in the state NORMAL, and no other.
+fn agree_on_members(ring: &SimRing, members: &[usize]) {
+    let sees = |node: &Arc<Node>| {
+        let snapshot = node.ring();
+        let mut seen: Vec<_> = snapshot
+            .endpoints()
+            .iter()
+            .filter(|endpoint| endpoint.state == State::Normal && !endpoint.tokens.is_empty())
+            .map(|endpoint| endpoint.address)
+            .collect();
+        seen.sort();
+        seen == members.iter().map(|machine| ring.address(*machine)).collect::<Vec<_>>()
+    };
+    let agreed = ring.world.run_until(PATIENCE, || members.iter().all(|machine| sees(ring.node(*machine))));
+    let seen: Vec<_> = members.iter().map(|machine| ring.node(*machine).ring().endpoints().to_vec()).collect();
+    assert!(agreed, "seed {}: {members:?} are the members: {seen:#?}", ring.world.seed());
+}
+
+/// Asserts that each replica has the rows with these clusterings.
+fn check_replicas(ring: &SimRing, clusterings: &[i32]) {
+    let living = ring.living();
+    let snapshot = ring.node(living[0]).ring();
+    let placement = snapshot.placement("ks").expect("placed");
+    for k in 0..KEYS {
+        let token = types::DecoratedKey::new(bytes::Bytes::copy_from_slice(&k.to_be_bytes())).token;
+        assert_eq!(placement.natural(token).len(), 2, "two copies");
+        assert!(placement.pending(token).is_empty(), "nothing moves any more");
+        for id in placement.natural(token) {
+            let address = snapshot.endpoint(*id).address;
+            let machine = living.iter().copied().find(|machine| ring.address(*machine) == address);
+            let machine = machine.expect("a replica lives");
+            let expected: Vec<_> = clusterings.iter().map(|c| (*c, k * 10 + c)).collect();
+            assert_eq!(ring.stored(machine, "ks", k), expected, "seed {}: {k} on {address}", ring.world.seed());
+        }
+    }
+}
+
+/// Does something on a machine beside what the test does.
+fn beside<F: Future<Output = ()> + 'static>(
+    ring: &SimRing,
+    machine: usize,
+    act: impl FnOnce(Arc<Node>) -> F + Send + 'static,
+) {
+    let node = Arc::clone(ring.node(machine));
+    let make: MakeLocal = Box::new(move || Box::pin(act(node)));
+    drop(ring.world.env(machine).tasks.spawn_local_worker("movement", make));
+}
+
+fn saved(ring: &SimRing, machine: usize) -> Option<BootstrapState> {
+    ring.saved_bootstrap_state(machine).map(|text| BootstrapState::parse(&text))
+}
+
+#[test]
+fn a_new_node_has_its_ranges_when_it_is_a_member() {
+    let mut ring = ring_of(1, 2);
+    ring.start(2);
+    assert_eq!(saved(&ring, 2), Some(BootstrapState::Completed));
+    agree_on_members(&ring, &[0, 1, 2]);
+    check_replicas(&ring, &[0]);
+    write(&ring, 2, 1, Consistency::All);
+    check_replicas(&ring, &[0, 1]);
+    // what the others had of the new node's ranges is still there, until it is cleaned up
+    let stored = |ring: &SimRing, machine| (0..KEYS).filter(|k| !ring.stored(machine, "ks", *k).is_empty()).count();
+    let before = stored(&ring, 0) + stored(&ring, 1);
+    for machine in [0, 1] {
+        let node = Arc::clone(ring.node(machine));
+        let all = crate::operations::tables::Selection { keyspaces: &[], tables: &[] };
+        ring.world.block_on(async move {
+            crate::operations::tables::flush(&node, all).await.expect("flushed");
+            cleanup::cleanup(&node, all, 1).await.expect("cleaned up");
+        });
+    }
+    let after = stored(&ring, 0) + stored(&ring, 1);
+    assert!(after < before, "{after} of {before} partitions are left");
+    check_replicas(&ring, &[0, 1]);
+}
+
+/// Writes go on while the node fetches: what is acknowledged is on it when it is a member.
+#[test]
+fn writes_during_a_bootstrap_reach_the_new_node() {
+    for seed in 0..2 {
+        let mut ring = ring_of(10 + seed, 2);
+        ring.spawn(2);
+        ring.world.run_until(Duration::from_millis(2_500 + seed * 1_500), || false);
+        write(&ring, 0, 1, Consistency::One);
+        agree_on_members(&ring, &[0, 1, 2]);
+        write(&ring, 1, 2, Consistency::Quorum);
+        ring.world.run_until(Duration::from_secs(5), || false);
+        check_replicas(&ring, &[0, 1, 2]);
+    }
+}
+
+/// Nodes that come at the same time are members one after the other: of two that have said BOOT the
+/// one with the lower address is first.
+#[test]
+fn two_new_nodes_wait_for_each_other() {
+    for (seed, apart) in [(15, 0), (16, 3_000)] {
+        let mut ring = SimRing::begun(seed, &["dc1", "dc1", "dc1", "dc1"], 2);
+        ring.movements = MovementSettings { ring_delay: Duration::from_secs(10), ..MovementSettings::default() };
+        ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
+        write(&ring, 0, 0, Consistency::All);
+        ring.spawn(3);
+        ring.world.run_until(Duration::from_millis(apart), || false);
+        ring.spawn(2);
+        ring.world.run_until(Duration::from_secs(4), || false);
+        write(&ring, 0, 1, Consistency::One);
+        agree_on_members(&ring, &[0, 1, 2, 3]);
+        ring.world.run_until(Duration::from_secs(5), || false);
+        check_replicas(&ring, &[0, 1]);
+    }
+}
+
+/// A read that repairs tells also the node that is about to be a replica.
+#[test]
+fn a_read_repair_during_a_bootstrap_reaches_the_new_node() {
+    let mut ring = ring_of(15, 2);
+    ring.spawn(2);
+    let token_of = |k: i32| types::DecoratedKey::new(bytes::Bytes::copy_from_slice(&k.to_be_bytes())).token;
+    let is_pending = |ring: &SimRing, k: i32| {
+        let snapshot = ring.node(0).ring();
+        snapshot.placement("ks").is_some_and(|placement| !placement.pending(token_of(k)).is_empty())
+    };
+    assert!(ring.world.run_until(PATIENCE, || (0..KEYS).any(|k| is_pending(&ring, k))), "the new node is seen");
+    let (gained, kept): (Vec<i32>, Vec<i32>) = (0..KEYS).partition(|k| is_pending(&ring, *k));
+    for k in 0..KEYS {
+        ring.apply_alone(1, &[ring.row("ks", k, 7, 7, 2_000)]);
+        ring.read(0, vec![ring.select_key("ks", k)], Consistency::Quorum).expect("answered");
+    }
+    let has = |machine: usize, k: &i32| ring.stored(machine, "ks", *k).contains(&(7, 7));
+    assert!((0..KEYS).all(|k| has(0, &k)), "the replica that was read is repaired");
+    assert!(gained.iter().all(|k| has(2, k)), "so is the one to be");
+    assert!(!kept.is_empty() && !kept.iter().any(|k| has(2, k)), "of its partitions alone");
+}
+
+/// A node that is killed while it comes in fetches the rest when it starts again.
+#[test]
+fn a_bootstrap_that_is_killed_goes_on() {
+    for (seed, millis) in [(20, 3_000), (21, 9_500), (22, 11_500)] {
+        let mut ring = ring_of(seed, 2);
+        ring.spawn(2);
+        ring.world.run_until(Duration::from_millis(millis), || false);
+        ring.power_cut(2);
+        write(&ring, 0, 1, Consistency::One);
+        ring.start(2);
+        agree_on_members(&ring, &[0, 1, 2]);
+        ring.world.run_until(Duration::from_secs(30), || false);
+        check_replicas(&ring, &[0, 1]);
+    }
+}
+
+/// A bootstrap whose source goes away is resumed by an operator when the source is back.
+#[test]
+fn a_bootstrap_that_has_failed_is_resumed() {
+    let mut ring = ring_of(25, 2);
+    ring.spawn(2);
+    ring.world.run_until(Duration::from_secs(3), || false);
+    ring.kill(0);
+    let has_failed = ring.world.run_until(PATIENCE, || ring.node(2).mode() == Mode::JoiningFailed);
+    assert!(has_failed, "a source is down");
+    ring.start(0);
+    let sees = |ring: &SimRing| ring.node(2).ring().endpoints().iter().all(|endpoint| endpoint.is_up);
+    assert!(ring.world.run_until(PATIENCE, || sees(&ring)), "it is up again");
+    write(&ring, 0, 1, Consistency::One);
+    let node = Arc::clone(ring.node(2));
+    ring.world.block_on(async move { node.enter().await }).expect("the rest comes");
+    agree_on_members(&ring, &[0, 1, 2]);
+    ring.world.run_until(Duration::from_secs(30), || false);
+    check_replicas(&ring, &[0, 1]);
+}
+
+/// With `join_ring: false` a node coordinates and has no data, until it is told to join.
+#[test]
+fn a_node_that_stays_out_joins_when_it_is_told_to() {
+    let mut ring = ring_of(9, 2);
+    ring.movements.joins = false;
+    ring.start(2);
+    assert_eq!(ring.node(2).mode(), Mode::Starting);
+    write(&ring, 2, 1, Consistency::All);
+    assert!((0..KEYS).all(|k| ring.stored(2, "ks", k).is_empty()), "it is no replica");
+    agree_on_members(&ring, &[0, 1]);
+    let node = Arc::clone(ring.node(2));
+    ring.world.block_on(async move { node.enter().await }).expect("joins");
+    agree_on_members(&ring, &[0, 1, 2]);
+    check_replicas(&ring, &[0, 1]);
+}
+
+#[test]
+fn a_node_that_leaves_hands_on_what_it_has() {
+    let mut ring = ring_of(2, 3);
+    let movements = &ring.node(1).joined.movements;
+    movements.configure(MovementSettings { severity_of_leaving: 2.5, ..movements.settings() });
+    // system_distributed has three copies: one too many for the two that stay
+    let node = Arc::clone(ring.node(1));
+    let refused = ring.world.block_on(async move { decommission::decommission(&node, false).await });
+    assert!(matches!(refused, Err(OperationError::Failed(why)) if why.contains("system_distributed (RF = 3, N = 3)")));
+    beside(&ring, 1, |node| async move { decommission::decommission(&node, true).await.expect("leaves") });
+    ring.world.run_until(Duration::from_secs(3), || false);
+    write(&ring, 0, 1, Consistency::One);
+    let severity = |machine| ring.node(machine).joined.severities.load().get(&ring.address(1)).copied();
+    assert_eq!([0, 2].map(severity), [Some(2.5); 2], "it says that it is to be asked last");
+    agree_on_members(&ring, &[0, 2]);
+    let left = ring.world.run_until(PATIENCE, || ring.node(1).mode() == Mode::Decommissioned);
+    assert!(left, "it has left");
+    assert_eq!(saved(&ring, 1), Some(BootstrapState::Decommissioned));
+    ring.kill(1);
+    check_replicas(&ring, &[0, 1]);
+    // its directory does not come back
+    let why = ring.try_open(1).map(drop).expect_err("decommissioned");
+    assert!(why.contains("This node was decommissioned and will not rejoin the ring"), "{why}");
+    // two are left for two copies
+    let node = Arc::clone(ring.node(0));
+    let refused = ring.world.block_on(async move { decommission::decommission(&node, false).await });
+    let Err(OperationError::Failed(why)) = refused else { panic!("two copies need two nodes: {refused:?}") };
+    assert!(why.ends_with("(RF = 2, N = 2). Perform a forceful decommission to ignore."), "{why}");
+}
+
+/// Hints that a node keeps for another that is down go to a third one when the node leaves.
+#[test]
+fn hints_of_a_node_that_leaves_reach_their_host() {
+    let mut ring = SimRing::new(41, &["dc1"; 5]);
+    ring.movements = MovementSettings { ring_delay: Duration::from_secs(10), ..MovementSettings::default() };
+    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
+    // the first node gains nothing when the second one leaves
+    ring.kill(0);
+    ring.agree();
+    write(&ring, 1, 0, Consistency::One);
+    let has_hints = |ring: &SimRing| !ring.node(1).handoff.store.get().expect("it keeps hints").is_empty();
+    assert!(ring.world.run_until(Duration::from_secs(20), || has_hints(&ring)), "the coordinator has hints");
+    beside(&ring, 1, |node| async move { decommission::decommission(&node, true).await.expect("leaves") });
+    let left = ring.world.run_until(PATIENCE, || ring.node(1).mode() == Mode::Decommissioned);
+    assert!(left && !has_hints(&ring), "nothing goes with it");
+    ring.kill(1);
+    ring.start(0);
+    agree_on_members(&ring, &[0, 2, 3, 4]);
+    ring.world.run_until(Duration::from_secs(40), || false);
+    check_replicas(&ring, &[0]);
+}
+
+/// With Paxos v2 a change that one replica has accepted is completed before the replica's ranges
+/// move.
+#[test]
+fn paxos_is_repaired_before_ranges_move() {
+    let ring = SimRing::new(42, &["dc1"; 4]);
+    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
+    write(&ring, 0, 0, Consistency::All);
+    let k = (0..KEYS).find(|k| !ring.stored(1, "ks", *k).is_empty()).expect("the second node is a replica");
+    let micros = ring.world.env(0).clock.now_micros() - 1_000_000;
+    let ballot = Ballot::new(micros, BallotFlag::Global, 7);
+    let proposal = Commit { ballot, update: ring.row("ks", k, 1, k * 10 + 1, micros).updates.remove(0) };
+    let node = Arc::clone(ring.node(1));
+    node.set_paxos(PaxosOptions { variant: PaxosVariant::V2, ..PaxosOptions::default() });
+    ring.world.block_on(async move {
+        let (table, key) = (&proposal.update.table, &proposal.update.key);
+        assert!(node.replica.paxos_prepare(table, key, ballot).await.expect("prepared").promised);
+        assert_eq!(node.replica.paxos_propose(&proposal).await.expect("proposed"), None);
+    });
+    beside(&ring, 1, |node| async move { decommission::decommission(&node, true).await.expect("leaves") });
+    assert!(ring.world.run_until(PATIENCE, || ring.node(1).mode() == Mode::Decommissioned), "it has left");
+    let holders = [0, 2, 3].iter().filter(|machine| ring.stored(**machine, "ks", k).contains(&(1, k * 10 + 1)));
+    assert!(holders.count() >= 2, "the change was completed");
+}
+
+/// A node that is killed while it leaves is a member again, and leaves when it is asked again.
+#[test]
+fn a_decommission_that_is_killed_begins_again() {
+    for (seed, millis) in [(30, 100), (31, 3_000)] {
+        let mut ring = ring_of(seed, 3);
+        beside(&ring, 1, |node| async move { drop(decommission::decommission(&node, true).await) });
+        ring.world.run_until(Duration::from_millis(millis), || false);
+        ring.power_cut(1);
+        ring.start(1);
+        agree_on_members(&ring, &[0, 1, 2]);
+        write(&ring, 0, 1, Consistency::Quorum);
+        ring.world.run_until(Duration::from_secs(5), || false);
+        beside(&ring, 1, |node| async move { decommission::decommission(&node, true).await.expect("leaves") });
+        agree_on_members(&ring, &[0, 2]);
+        ring.world.run_until(PATIENCE, || ring.node(1).mode() == Mode::Decommissioned);
+        ring.kill(1);
+        check_replicas(&ring, &[0, 1]);
+    }
+}
+
+#[test]
+fn a_node_that_does_not_come_back_is_removed() {
+    let mut ring = ring_of(3, 3);
+    let host_id = types::literal::print_uuid(&ring.node(2).identity.host_id);
+    let remove = |ring: &SimRing, id: &str| {
+        let (node, id) = (Arc::clone(ring.node(0)), id.to_owned());
+        ring.world.block_on(async move { removal::remove(&node, &id).await })
+    };
+    let refused = |ring: &SimRing, id: &str| match remove(ring, id) {
+        Err(OperationError::Failed(why) | OperationError::Invalid(why)) => why,
+        Ok(()) => panic!("{id} is removed"),
+    };
+    assert!(refused(&ring, &host_id).contains("is alive and owns this ID. Use decommission command"));
+    assert_eq!(refused(&ring, "00000000-0000-0000-0000-000000000009"), "Host ID not found.");
+    assert_eq!(removal::status(ring.node(0)), "No token removals in process.");
+    ring.kill(2);
+    ring.agree();
+    remove(&ring, &host_id).expect("removed");
+    assert_eq!(removal::status(ring.node(0)), "No token removals in process.");
+    agree_on_members(&ring, &[0, 1]);
+    check_replicas(&ring, &[0]);
+}
+
+/// A node that joined without its data fetches it when it is asked to.
+#[test]
+fn a_node_rebuilds_its_ranges() {
+    let mut ring = ring_of(7, 2);
+    ring.movements.bootstraps = false;
+    ring.start(2);
+    agree_on_members(&ring, &[0, 1, 2]);
+    assert!((0..KEYS).all(|k| ring.stored(2, "ks", k).is_empty()), "it has joined without data");
+    let rebuild = |options: RebuildOptions| {
+        let node = Arc::clone(ring.node(2));
+        ring.world.block_on(async move { rebuild::rebuild(&node, options).await })
+    };
+    let elsewhere = RebuildOptions { source_data_center: Some("dc9".to_owned()), ..RebuildOptions::default() };
+    let Err(OperationError::Invalid(why)) = rebuild(elsewhere) else { panic!("there is no such data center") };
+    assert_eq!(why, "Provided datacenter 'dc9' is not a valid datacenter, available datacenters are: dc1");
+    rebuild(RebuildOptions { keyspace: Some("ks".to_owned()), ..RebuildOptions::default() })
+        .expect("its data has come");
+    check_replicas(&ring, &[0]);
+}
+
+#[test]
+fn a_node_moves_to_another_token() {
+    let ring = ring_of(4, 3);
+    let token = ring.node(2).ring().local().tokens[0].0 / 2;
+    beside(&ring, 2, move |node| async move {
+        relocation::relocate(&node, &token.to_string()).await.expect("moves");
+    });
+    ring.world.run_until(Duration::from_secs(3), || false);
+    write(&ring, 0, 1, Consistency::One);
+    let has_moved = |machine: usize| ring.node(machine).ring().tokens().any(|(owned, _)| owned.0 == token);
+    assert!(ring.world.run_until(PATIENCE, || (0..3).all(has_moved)), "all know the new token");
+    agree_on_members(&ring, &[0, 1, 2]);
+    ring.world.run_until(Duration::from_secs(5), || false);
+    check_replicas(&ring, &[0, 1]);
+}
+
+/// A new node stands in the place of one that does not come back: with its tokens, and the data of
+/// its ranges.
+#[test]
+fn a_dead_node_is_replaced() {
+    let mut ring = SimRing::begun(6, &["dc1", "dc1", "dc1", "dc1"], 3);
+    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
+    write(&ring, 0, 0, Consistency::All);
+    let tokens = ring.node(2).ring().local().tokens.iter().map(|token| token.0).collect();
+    ring.tokens.insert(3, tokens);
+    let replaces = Some(ring.address(2));
+    ring.movements = MovementSettings { ring_delay: Duration::from_secs(10), replaces, ..MovementSettings::default() };
+    let why = ring.try_start(3).expect_err("it lives");
+    assert!(why.contains("Cannot replace a live node..."), "{why}");
+    ring.kill(2);
+    let is_down = |ring: &SimRing| ring.node(0).ring().endpoints().iter().any(|endpoint| !endpoint.is_up);
+    assert!(ring.world.run_until(PATIENCE, || is_down(&ring)));
+    ring.start(3);
+    agree_on_members(&ring, &[0, 1, 3]);
+    check_replicas(&ring, &[0]);
+    let forgotten = |machine: usize| {
+        ring.node(machine)
+            .members()
+            .expect("joined")
+            .with_gossip(|gossip| !gossip.peers().contains_key(&ring.address(2)))
+    };
+    assert!(ring.world.run_until(PATIENCE, || [0, 1, 3].into_iter().all(forgotten)), "it is forgotten");
+}
+
+/// A new node takes the place, the address and the host id of one whose disk is lost.
+#[test]
+fn a_dead_node_is_replaced_under_its_own_address() {
+    let mut ring = ring_of(8, 3);
+    let (own, host_id) = (ring.address(2), ring.node(2).identity.host_id);
+    ring.kill(2);
+    ring.wipe(2);
+    ring.agree();
+    ring.movements.replaces = Some(own);
+    let (env, (identity, settings)) = (ring.world.env(2), ring.options(2));
+    let replaced = ring.world.block_on(allocation::replaced(&env, &identity, settings)).expect("the ring knows it");
+    assert_eq!((replaced.tokens, replaced.host_id), (identity.initial_tokens, Some(host_id)));
+    ring.host_ids.insert(2, host_id);
+    write(&ring, 0, 1, Consistency::One);
+    ring.spawn(2);
+    ring.world.run_until(Duration::from_secs(5), || false);
+    let is_up = |ring: &SimRing| ring.node(0).ring().endpoints().iter().any(|one| one.address == own && one.is_up);
+    assert!(!is_up(&ring), "it hibernates");
+    write(&ring, 0, 2, Consistency::One);
+    assert!(ring.world.run_until(PATIENCE, || is_up(&ring)), "it is there");
+    agree_on_members(&ring, &[0, 1, 2]);
+    // hints of the writes meanwhile
+    ring.world.run_until(Duration::from_secs(30), || false);
+    check_replicas(&ring, &[0, 1, 2]);
+}
+
+/// A second change of the ring beside one that is under way, and a node that would need data from
+/// one that is down, are refused.
+#[test]
+fn what_would_lose_data_is_refused() {
+    let mut ring = ring_of(5, 2);
+    ring.kill(1);
+    ring.agree();
+    let why = ring.try_start(2).expect_err("a replica is down");
+    assert!(why.contains("Necessary replicas for strict consistency are missing in keyspace"), "{why}");
+}

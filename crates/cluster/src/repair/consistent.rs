@@ -1,0 +1,293 @@
+//! Incremental repair: sessions whose participants agree that data counts as repaired.
+//!
+//! ```text
+//! coordinator                       participant
+//! PREPARE_CONSISTENT_REQ        →   the unrepaired data of the ranges is put apart
+//!                               ←   PREPARE_CONSISTENT_RSP
+//! validation and streams of the data that was put apart, as in a full repair
+//! FINALIZE_PROPOSE              →   the promise is durable
+//!                               ←   FINALIZE_PROMISE
+//! FINALIZE_COMMIT               →   the data counts as repaired
+//! ```
+//!
+//! FAILED_SESSION at any step before the commit: the data counts as unrepaired, as before. A
+//! participant that has heard nothing for an hour asks the others (STATUS_REQ), and after a day the
+//! session has failed. After a restart sessions that had not promised have failed; one that has
+//! promised waits for the outcome. This module is the participant; [`coordinated`] the coordinator,
+//! [`sweep`] what time brings. Agrees with `org.apache.cassandra.repair.consistent.LocalSessions`.
+
+pub(super) mod coordinated;
+mod prepare;
+pub(crate) mod sweep;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use internode::Verb;
+use internode::payload::repair::consistent::{PrepareConsistent, SessionState, Status, Vote};
+use internode::payload::repair::{Preview, SessionId};
+use membership::Request;
+
+use super::messages::is_up;
+use super::participant::Refusal;
+use crate::clock::uuid_text;
+use crate::node::Node;
+use crate::repairs::sessions::{LocalSession, TABLE, may_become};
+use crate::repairs::{Awaited, SESSIONS_MAX, Told};
+use crate::system_rows;
+
+/// After a start a node waits so many seconds for a peer to be up that it has to tell of a failure.
+const PEER_SECONDS_MAX: u32 = 60;
+
+fn now_seconds(node: &Node) -> i64 {
+    node.env.clock.now_micros() / 1_000_000
+}
+
+/// Writes a session's row.
+fn save(node: &Node, session: &LocalSession) -> Result<(), Refusal> {
+    let schema = node.schema();
+    let table = schema.table("system", TABLE).ok_or("there is no table system.repairs")?;
+    let row = session.row(table, node.clock.next_micros());
+    node.engine.apply(&[row]).map(drop).map_err(|error| format!("a repair session cannot be written: {error}"))
+}
+
+/// A session goes on to another state. `Ok(false)`: there is no such session, or it is in another
+/// state than the expected one. Err: the step is not possible.
+fn step(node: &Arc<Node>, id: &SessionId, expected: Option<SessionState>, to: SessionState) -> Result<bool, Refusal> {
+    let mut sessions = node.repairs.sessions();
+    let Some(session) = sessions.get_mut(id) else { return Ok(false) };
+    if expected.is_some_and(|expected| session.state != expected) {
+        return Ok(false);
+    }
+    if !may_become(session.state, to) {
+        return Err(format!("Invalid state transition {} -> {}", session.state.name(), to.name()));
+    }
+    let was_under_way = !session.has_ended();
+    let changed = LocalSession { state: to, last_update: now_seconds(node), ..session.clone() };
+    save(node, &changed)?;
+    *session = changed;
+    let has_ended = was_under_way && session.has_ended();
+    drop(sessions);
+    tracing::info!(session = uuid_text(id), state = to.name(), "an incremental repair goes on");
+    if has_ended {
+        let here = Arc::clone(node);
+        // without a thread of repair the node is alone; the next start releases the data
+        node.repair_task(move || async move { sweep::release(&here).await });
+    }
+    Ok(true)
+}
+
+/// The session has failed; one that has ended stays as it is.
+pub(crate) fn fail(node: &Arc<Node>, id: &SessionId) {
+    let has_ended = node.repairs.sessions().get(id).is_none_or(LocalSession::has_ended);
+    if !has_ended && let Err(why) = step(node, id, None, SessionState::Failed) {
+        tracing::error!(why, session = uuid_text(id), "a repair session cannot be set to FAILED");
+    }
+}
+
+/// An operator ends a session. Err: it has ended already.
+pub(super) fn cancel(node: &Arc<Node>, id: &SessionId) -> Result<(), Refusal> {
+    step(node, id, None, SessionState::Failed)?;
+    end_command(node, id);
+    Ok(())
+}
+
+/// A participant, or an operator of one, says that a session has failed.
+pub(crate) fn failed_by(node: &Arc<Node>, id: &SessionId) {
+    fail(node, id);
+    end_command(node, id);
+}
+
+/// The repair of a session ends, if this node coordinates it.
+fn end_command(node: &Node, id: &SessionId) {
+    let commands = node.repairs.commands();
+    for command in commands.values().filter(|command| command.id == *id && command.options.is_incremental) {
+        command.cancel(&format!("Incremental repair session {} has failed", uuid_text(id)));
+    }
+}
+
+/// Tells a node until it has acknowledged; a node that cannot be told learns it later by
+/// STATUS_REQ.
+pub(super) async fn tell(node: &Node, to: SocketAddr, verb: Verb, payload: Vec<u8>) {
+    if let Err(error) = node.tell_repair(to, verb, payload).await {
+        tracing::warn!(%error, peer = %to, verb = verb.name(), "a participant of a repair cannot be told");
+    }
+}
+
+/// Tells the coordinator how a step has gone; the coordinator may be this node.
+async fn vote(node: &Node, to: SocketAddr, verb: Verb, session: SessionId, is_yes: bool) {
+    let participant = node.identity.broadcast;
+    if to == participant {
+        let awaited = match verb {
+            Verb::FinalizePromiseMsg => Awaited::Promised(session, participant),
+            _ => Awaited::Prepared(session, participant),
+        };
+        return node.repairs.tell(&awaited, Told::Vote(is_yes));
+    }
+    tell(node, to, verb, Vote { session, participant, is_yes }.encode()).await;
+}
+
+fn run<F: Future<Output = ()> + 'static>(
+    node: &Node,
+    make: impl FnOnce() -> F + Send + 'static,
+) -> Result<(), Refusal> {
+    node.repair_task(make).then_some(()).ok_or_else(|| "too many tasks of repair wait".to_owned())
+}
+
+/// PREPARE_CONSISTENT_REQ: puts the data of the session apart, and tells the coordinator then. Err:
+/// nothing is begun.
+pub(crate) fn begin(node: &Arc<Node>, request: PrepareConsistent) -> Result<(), Refusal> {
+    let PrepareConsistent { session: id, coordinator, participants } = request;
+    let Some(participation) = node.repairs.participation(&id) else {
+        let here = Arc::clone(node);
+        run(node, move || async move { vote(&here, coordinator, Verb::PrepareConsistentRsp, id, false).await })?;
+        return Err(format!("Unknown repair {}", uuid_text(&id)));
+    };
+    let prepare = &participation.prepare;
+    if !prepare.is_incremental || prepare.preview != Preview::None {
+        return Err("the repair is not incremental".to_owned());
+    }
+    let now = now_seconds(node);
+    let session = LocalSession {
+        id,
+        coordinator,
+        tables: prepare.tables.clone(),
+        ranges: prepare.ranges.clone(),
+        participants,
+        repaired_at: prepare.repaired_at,
+        started_at: now,
+        last_update: now,
+        state: SessionState::Preparing,
+    };
+    {
+        let mut sessions = node.repairs.sessions();
+        if sessions.contains_key(&id) {
+            return Ok(());
+        }
+        if sessions.len() >= SESSIONS_MAX {
+            return Err(format!("this node knows {SESSIONS_MAX} repair sessions already"));
+        }
+        save(node, &session)?;
+        sessions.insert(id, session);
+    }
+    let here = Arc::clone(node);
+    run(node, move || async move {
+        let prepared = prepare::set_apart(&here, &participation).await;
+        let is_yes =
+            match prepared.and_then(|()| step(&here, &id, Some(SessionState::Preparing), SessionState::Prepared)) {
+                Ok(is_prepared) => is_prepared,
+                Err(why) => {
+                    tracing::warn!(why, session = uuid_text(&id), "data of an incremental repair cannot be put apart");
+                    fail(&here, &id);
+                    false
+                }
+            };
+        vote(&here, coordinator, Verb::PrepareConsistentRsp, id, is_yes).await;
+    })
+}
+
+/// The first validation of the session begins here.
+pub(super) fn repairing(node: &Arc<Node>, id: &SessionId) -> Result<(), Refusal> {
+    step(node, id, None, SessionState::Repairing).map(drop)
+}
+
+/// FINALIZE_PROPOSE: promises, durably, to end the session well when the coordinator says so.
+pub(crate) fn propose(node: &Arc<Node>, from: SocketAddr, id: SessionId) -> Result<(), Refusal> {
+    if !node.repairs.sessions().contains_key(&id) {
+        let here = Arc::clone(node);
+        run(node, move || async move { tell(&here, from, Verb::FailedSessionMsg, id.to_vec()).await })?;
+        return Err(format!("Unknown repair session {}", uuid_text(&id)));
+    }
+    let here = Arc::clone(node);
+    run(node, move || async move {
+        let stepped = step(&here, &id, Some(SessionState::Repairing), SessionState::FinalizePromised);
+        // otherwise a crash could take the promise back after the coordinator has relied on it
+        let promised = match stepped {
+            Ok(true) => here.engine.log.sync().await.map_err(|error| error.to_string()),
+            Ok(false) => return,
+            Err(why) => Err(why),
+        };
+        match promised {
+            Ok(()) => vote(&here, from, Verb::FinalizePromiseMsg, id, true).await,
+            Err(why) => {
+                tracing::error!(why, session = uuid_text(&id), "a repair session cannot be promised");
+                fail(&here, &id);
+                tell(&here, from, Verb::FailedSessionMsg, id.to_vec()).await;
+            }
+        }
+    })
+}
+
+/// FINALIZE_COMMIT: the data of the session counts as repaired. `Ok(false)`: the session has ended
+/// already, or was not promised.
+pub(crate) fn commit(node: &Arc<Node>, id: &SessionId) -> Result<bool, Refusal> {
+    if !node.repairs.sessions().contains_key(id) {
+        return Err(format!("Unknown repair session {}", uuid_text(id)));
+    }
+    step(node, id, Some(SessionState::FinalizePromised), SessionState::Finalized)
+}
+
+/// STATUS_REQ: tells how far a session is here. An unknown one has failed.
+pub(crate) fn tell_status(node: &Node, to: SocketAddr, id: SessionId) {
+    let state = node.repairs.sessions().get(&id).map_or(SessionState::Failed, |session| session.state);
+    let status = Status { session: id, state }.encode();
+    if let Some(messenger) = node.members() {
+        messenger.tell(to, Request::new(Verb::StatusRsp, status, node.repair_request_timeout()).silent());
+    }
+}
+
+/// STATUS_RSP: only that a session has ended elsewhere changes it here.
+pub(crate) fn hear_status(node: &Arc<Node>, status: &Status) -> Result<(), Refusal> {
+    match status.state {
+        ended @ (SessionState::Finalized | SessionState::Failed) => step(node, &status.session, None, ended).map(drop),
+        _ => {
+            if let Some(session) = node.repairs.sessions().get_mut(&status.session) {
+                session.last_update = now_seconds(node);
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Reads the sessions that this node has taken part in. Those that a stop has interrupted have
+/// failed, unless they were promised; whoever coordinates them is told.
+pub(super) fn restore(node: &Arc<Node>) {
+    let schema = node.schema();
+    let Some(table) = schema.table("system", TABLE) else { return };
+    let rows = match system_rows::read(&node.engine, table, None) {
+        Ok(rows) => rows,
+        Err(error) => return tracing::error!(%error, "repair sessions cannot be read: their data stays apart"),
+    };
+    let mut interrupted = Vec::new();
+    for (key, row) in rows.iter().take(SESSIONS_MAX) {
+        match LocalSession::of_row(table, &key.key, row) {
+            Some(session) => {
+                if !session.has_ended() && session.state != SessionState::FinalizePromised {
+                    interrupted.push(session.id);
+                }
+                node.repairs.sessions().insert(session.id, session);
+            }
+            None => tracing::warn!(key = ?key.key, "a row of system.repairs cannot be read; its data is released"),
+        }
+    }
+    for id in interrupted {
+        fail(node, &id);
+        let Some(session) = node.repairs.sessions().get(&id).cloned() else { continue };
+        // nobody can have committed without this node's promise
+        let is_own = session.coordinator == node.identity.broadcast;
+        let told = if is_own { session.participants } else { vec![session.coordinator] };
+        for to in told.into_iter().filter(|to| *to != node.identity.broadcast) {
+            let here = Arc::clone(node);
+            node.repair_task(move || async move {
+                for _ in 0..PEER_SECONDS_MAX {
+                    if is_up(&here, to) {
+                        break;
+                    }
+                    here.env.sleep(Duration::from_secs(1)).await;
+                }
+                tell(&here, to, Verb::FailedSessionMsg, id.to_vec()).await;
+            });
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The coordinator's steps of an incremental repair, before and after its sessions. Agrees with
+//! `org.apache.cassandra.repair.consistent.CoordinatorSession`.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use futures_util::future::{join_all, try_join_all};
+use internode::Verb;
+use internode::payload::repair::SessionId;
+use internode::payload::repair::consistent::PrepareConsistent;
+
+use crate::clock::uuid_text;
+use crate::node::Node;
+use crate::repairs::command::Command;
+use crate::repairs::{Awaited, Told};
+
+/// An incremental repair and its participants.
+pub(in crate::repair) struct Coordinated<'a> {
+    node: &'a Arc<Node>,
+    command: &'a Command,
+    /// This node too.
+    participants: Vec<SocketAddr>,
+}
+
+impl<'a> Coordinated<'a> {
+    /// A repair with these nodes besides this one.
+    pub fn new(node: &'a Arc<Node>, command: &'a Command, others: &BTreeSet<SocketAddr>) -> Self {
+        let participants = others.iter().copied().chain([node.identity.broadcast]).collect();
+        Self { node, command, participants }
+    }
+
+    fn local(&self) -> SocketAddr {
+        self.node.identity.broadcast
+    }
+
+    fn id(&self) -> SessionId {
+        self.command.id
+    }
+
+    /// All participants put the data apart.
+    pub async fn prepare(&self) -> Result<(), String> {
+        let (session, coordinator) = (self.id(), self.local());
+        let request = PrepareConsistent { session, coordinator, participants: self.participants.clone() };
+        let prepare = |participant: &SocketAddr| {
+            let (participant, request) = (*participant, request.clone());
+            async move {
+                let awaited = Awaited::Prepared(session, participant);
+                let told = self.node.repairs.expect(awaited.clone());
+                let asked = match participant == coordinator {
+                    true => super::begin(self.node, request),
+                    false => self.ask(participant, Verb::PrepareConsistentReq, request.encode()).await,
+                };
+                self.answer(participant, awaited, asked, told).await
+            }
+        };
+        try_join_all(self.participants.iter().map(prepare)).await.map(drop)
+    }
+
+    /// All participants promise to end the session well, and are told to do so.
+    pub async fn finalize(&self) -> Result<(), String> {
+        let (session, local) = (self.id(), self.local());
+        let propose = |participant: &SocketAddr| {
+            let participant = *participant;
+            async move {
+                let awaited = Awaited::Promised(session, participant);
+                let told = self.node.repairs.expect(awaited.clone());
+                let asked = match participant == local {
+                    true => super::propose(self.node, local, session),
+                    false => self.ask(participant, Verb::FinalizeProposeMsg, session.to_vec()).await,
+                };
+                self.answer(participant, awaited, asked, told).await
+            }
+        };
+        try_join_all(self.participants.iter().map(propose)).await?;
+        // somebody may have failed the session after the last promise
+        if !super::commit(self.node, &session)? {
+            return Err(self.failed());
+        }
+        // from here on the session ends well: who is not told now asks later
+        let others = self.participants.iter().filter(|participant| **participant != local);
+        join_all(others.map(|to| super::tell(self.node, *to, Verb::FinalizeCommitMsg, session.to_vec()))).await;
+        Ok(())
+    }
+
+    fn failed(&self) -> String {
+        format!("Incremental repair session {} has failed", uuid_text(&self.id()))
+    }
+
+    async fn ask(&self, participant: SocketAddr, verb: Verb, payload: Vec<u8>) -> Result<(), String> {
+        let told = self.node.tell_repair(participant, verb, payload).await;
+        told.map_err(|error| format!("{} at /{participant}: {error}", verb.name()))
+    }
+
+    /// Waits for the vote of a participant that was asked.
+    async fn answer(
+        &self,
+        participant: SocketAddr,
+        awaited: Awaited,
+        asked: Result<(), String>,
+        told: tokio::sync::oneshot::Receiver<Told>,
+    ) -> Result<(), String> {
+        if let Err(why) = asked {
+            self.node.repairs.forget(&awaited);
+            tracing::warn!(why, peer = %participant, "a participant of an incremental repair refuses");
+            return Err(self.failed());
+        }
+        match self.node.await_repair(self.command, participant, &awaited, told).await? {
+            Told::Vote(true) => Ok(()),
+            _ => {
+                tracing::warn!(peer = %participant, "a participant of an incremental repair has failed");
+                Err(self.failed())
+            }
+        }
+    }
+}

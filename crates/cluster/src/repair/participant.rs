@@ -1,0 +1,192 @@
+//! The part of a node in a repair, for its coordinator, which may be the node itself.
+//!
+//! Every message is acknowledged at once; validations and streams go on, and their results are
+//! messages of their own. A message that comes again is acknowledged again, and what it asks for is
+//! not done twice. Agrees with `org.apache.cassandra.repair.RepairMessageVerbHandler`.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use internode::Verb;
+use internode::payload::repair::{
+    Job, Prepare, SessionId, SyncRequest, SyncResponse, ValidationRequest, ValidationResponse,
+};
+use repair::MerkleTrees;
+use schema::Schema;
+
+use super::messages::generation;
+use super::{consistent, streams, validation};
+use crate::clock::uuid_text;
+use crate::node::Node;
+use crate::repairs::records::{End, Facts, RepairCounts, Subject};
+use crate::repairs::{PARTICIPATIONS_MAX, Participation, Progress, TASKS_MAX, TaskId};
+
+/// A request is not carried out, for a reason that is told in the log.
+pub(crate) type Refusal = String;
+
+/// Takes part in a repair of `coordinator`.
+pub(crate) fn prepare(node: &Node, coordinator: SocketAddr, prepare: Prepare) -> Result<(), Refusal> {
+    let schema = node.schema();
+    if let Some(gone) = prepare.tables.iter().find(|table| schema.table_by_id(**table).is_none()) {
+        return Err(format!("Table with id {gone} was dropped during prepare phase of repair"));
+    }
+    let mut participations = node.repairs.participations();
+    if participations.contains_key(&prepare.parent) {
+        return Ok(());
+    }
+    if participations.len() >= PARTICIPATIONS_MAX {
+        return Err(format!("this node takes part in {PARTICIPATIONS_MAX} repairs already"));
+    }
+    let begun_at = node.env.clock.now_micros() / 1000;
+    let id = prepare.parent;
+    node.repairs.records.begin(facts(&schema, coordinator, &prepare), begun_at);
+    let participation = Participation {
+        coordinator,
+        generation: generation(node, coordinator),
+        prepare,
+        begun_at,
+        frozen: Default::default(),
+        tasks: Default::default(),
+        is_over: AtomicBool::new(false),
+    };
+    participations.insert(id, Arc::new(participation));
+    Ok(())
+}
+
+fn facts(schema: &Schema, coordinator: SocketAddr, prepare: &Prepare) -> Facts {
+    let tables = prepare.tables.iter().filter_map(|table| schema.table_by_id(*table));
+    let keyspace = tables.clone().next().map(|table| table.keyspace.clone());
+    Facts {
+        subject: Subject::Participation,
+        id: prepare.parent,
+        repair: prepare.parent,
+        session: prepare.parent,
+        keyspace: keyspace.unwrap_or_default(),
+        tables: tables.map(|table| format!("{}.{}", table.keyspace, table.name)).collect(),
+        ranges: prepare.ranges.clone(),
+        nodes: vec![coordinator],
+        is_incremental: prepare.is_incremental,
+        is_global: prepare.is_global,
+        repaired_at: prepare.repaired_at,
+        preview: prepare.preview,
+    }
+}
+
+fn of(node: &Node, parent: &SessionId) -> Result<Arc<Participation>, Refusal> {
+    node.repairs.participation(parent).ok_or_else(|| format!("Unknown repair {}", uuid_text(parent)))
+}
+
+/// Keeps the SSTables of a table as they are now, until the repair ends.
+pub(crate) async fn snapshot(node: &Node, job: &Job) -> Result<(), Refusal> {
+    let participation = of(node, &job.parent)?;
+    let is_there = participation.frozen().values().any(|frozen| validation::is_of(&frozen.table, job));
+    if !is_there {
+        let frozen = validation::freeze(node, &participation, job).await?;
+        participation.frozen().insert(frozen.table.id, frozen);
+    }
+    Ok(())
+}
+
+/// Begins a task. `Ok(None)`: it was asked for before, and is under way or done.
+fn begin(node: &Node, parent: &SessionId, task: &TaskId) -> Result<Option<Arc<Participation>>, Refusal> {
+    let participation = of(node, parent)?;
+    let mut tasks = participation.tasks();
+    match tasks.get(task) {
+        Some(Progress::Failed) => return Err("it has failed before".to_owned()),
+        Some(_) => return Ok(None),
+        None if tasks.len() >= TASKS_MAX => {
+            return Err(format!(
+                "the repair has {TASKS_MAX} tasks on this node already: repair fewer tables at a time"
+            ));
+        }
+        None => tasks.insert(task.clone(), Progress::Running),
+    };
+    drop(tasks);
+    Ok(Some(participation))
+}
+
+fn end<T>(participation: &Participation, task: TaskId, result: &Result<T, String>) {
+    let progress = if result.is_ok() { Progress::Succeeded } else { Progress::Failed };
+    participation.tasks().insert(task, progress);
+}
+
+/// Validates for another node, and tells it the trees. Err: nothing is begun.
+pub(crate) fn begin_validation(node: &Arc<Node>, from: SocketAddr, request: ValidationRequest) -> Result<(), Refusal> {
+    let task: TaskId = (request.job.session, request.job.table.clone(), None);
+    let Some(participation) = begin(node, &request.job.parent, &task)? else { return Ok(()) };
+    consistent::repairing(node, &request.job.parent)?;
+    let here = Arc::clone(node);
+    let run = move || async move {
+        let validated = validation::recorded(&here, &participation, &request.job, request.now).await;
+        end(&participation, task, &validated);
+        tell_trees(&here, from, request.job, validated).await;
+    };
+    node.repair_task(run).then_some(()).ok_or_else(|| "too many tasks of repair wait".to_owned())
+}
+
+async fn tell_trees(node: &Node, to: SocketAddr, job: Job, validated: Result<MerkleTrees, String>) {
+    if let Err(why) = &validated {
+        tracing::warn!(why, keyspace = job.keyspace, table = job.table, "a validation for another node has failed");
+    }
+    let trees = match validated {
+        Ok(trees) => node.env.blocking_long("encode trees", move || trees.encode()).await.ok(),
+        Err(_) => None,
+    };
+    match (ValidationResponse { job, trees: trees.map(Into::into) }).encode() {
+        Ok(payload) => match node.tell_repair(to, Verb::ValidationRsp, payload).await {
+            Ok(()) => {}
+            Err(error) => tracing::warn!(%error, peer = %to, "trees cannot be told"),
+        },
+        Err(error) => tracing::warn!(%error, "trees cannot be told"),
+    }
+}
+
+/// Validates for this node.
+pub(super) async fn validate_here(node: &Arc<Node>, job: &Job, now: u32) -> Result<MerkleTrees, String> {
+    let task: TaskId = (job.session, job.table.clone(), None);
+    let participation = begin(node, &job.parent, &task)?.ok_or("a job is validated once")?;
+    consistent::repairing(node, &job.parent)?;
+    let validated = validation::recorded(node, &participation, job, now).await;
+    end(&participation, task, &validated);
+    validated
+}
+
+/// Streams with another node for a third one, and tells the end. Err: nothing is begun.
+pub(crate) fn begin_sync(node: &Arc<Node>, from: SocketAddr, request: SyncRequest) -> Result<(), Refusal> {
+    let task: TaskId = (request.job.session, request.job.table.clone(), Some(request.destination));
+    let Some(participation) = begin(node, &request.job.parent, &task)? else { return Ok(()) };
+    let here = Arc::clone(node);
+    let run = move || async move {
+        let SyncRequest { job, source, destination, ranges, preview, is_asymmetric, .. } = request;
+        let pending = participation.prepare.is_incremental.then_some(job.parent);
+        let (peer, sends) = (destination, !is_asymmetric);
+        let exchange = streams::Exchange { job: &job, peer, ranges: &ranges, sends, preview, pending };
+        let exchanged = streams::exchange(&here, exchange).await;
+        RepairCounts::count(&exchanged, &here.repairs.counts.exchanges, &here.repairs.counts.exchanges_failed);
+        end(&participation, task, &exchanged);
+        if let Err(why) = &exchanged {
+            tracing::warn!(why, peer = %destination, table = job.table, "streams of a repair have failed");
+        }
+        let (is_success, summaries) = (exchanged.is_ok(), exchanged.unwrap_or_default());
+        let response = SyncResponse { job, source, destination, is_success, summaries };
+        match response.encode() {
+            Ok(payload) => match here.tell_repair(from, Verb::SyncRsp, payload).await {
+                Ok(()) => {}
+                Err(error) => tracing::warn!(%error, peer = %from, "the end of streams cannot be told"),
+            },
+            Err(error) => tracing::warn!(%error, "the end of streams cannot be told"),
+        }
+    };
+    node.repair_task(run).then_some(()).ok_or_else(|| "too many tasks of repair wait".to_owned())
+}
+
+/// Forgets a repair: it has ended.
+pub(crate) fn clean_up(node: &Node, parent: &SessionId, end: End) {
+    if let Some(record) = node.repairs.records.find(Subject::Participation, parent) {
+        record.end(end, node.env.clock.now_micros() / 1000);
+    }
+    if let Some(participation) = node.repairs.participations().remove(parent) {
+        participation.is_over.store(true, Ordering::Relaxed);
+    }
+}

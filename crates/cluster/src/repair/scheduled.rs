@@ -1,0 +1,491 @@
+//! The task of the built-in schedule of repairs: looks what is due, waits for this node's turn, and
+//! repairs one unit after the other. See `crate::repairs::schedule` for what is chosen, and why.
+//!
+//! The task runs on the thread of repair. Between its steps it holds nothing of the node, so that
+//! the node can end. A turn that a kill ends is taken again after the next start: units that were
+//! done are in the file, the one that was under way is repaired again.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use env::Instant;
+use env::defects::{Defect, is_on};
+use internode::payload::gossip::ApplicationState;
+use internode::payload::token_ranges::Tokens;
+use ring::{EndpointId, Placement, Ring};
+use schema::{TableId, TableKind, TableMetadata};
+
+use crate::movements::Mode;
+use crate::node::Node;
+use crate::repairs::command::Command;
+use crate::repairs::options::RepairOptions;
+use crate::repairs::records::{End, Subject};
+use crate::repairs::schedule::pace::Pace;
+use crate::repairs::schedule::plan::{self, Unit};
+use crate::repairs::schedule::progress::Progress;
+use crate::repairs::schedule::turns::{self, Other, Phase, SETTLE, Told};
+use crate::repairs::schedule::{ClientLatencies, ScheduleCounts, ScheduleSettings, Standing, TableProgress};
+
+const FILE_NAME: &str = "helenus-repairs-1.db";
+/// The state of gossip in which nodes tell of their schedules.
+const STATE: ApplicationState = ApplicationState::X10;
+
+/// Time between two looks whether a turn comes.
+const TURN_LOOK: Duration = Duration::from_secs(20);
+/// Time between two looks whether a repair has ended.
+const POLL: Duration = Duration::from_secs(1);
+/// The length of a window of clients' latencies, and time between two looks while they hold a
+/// repair back.
+const WINDOW: Duration = Duration::from_secs(10);
+/// A turn ends after this time, so that others come to theirs.
+const TURN_MAX: Duration = Duration::from_secs(6 * 60 * 60);
+/// The longest rest after a repair, however long that took.
+const REST_MAX: Duration = Duration::from_secs(30 * 60);
+
+impl Node {
+    /// The latencies of clients' requests, which pace scheduled repairs. Given once, before the
+    /// node joins a ring.
+    pub fn set_client_latencies(&self, latencies: ClientLatencies) {
+        let _ = self.repairs.schedule.latencies.set(latencies);
+    }
+
+    /// Changes how the schedule works. Before the node joins a ring.
+    pub fn set_repair_schedule(&self, settings: ScheduleSettings) {
+        self.repairs.schedule.settings.store(Arc::new(settings));
+    }
+
+    /// The schedule of repairs as it was at its last look.
+    pub fn repair_schedule(&self) -> Standing {
+        self.repairs.schedule.standing().clone()
+    }
+
+    /// How many scheduled repairs there were since the start.
+    pub fn repair_schedule_counts(&self) -> &ScheduleCounts {
+        &self.repairs.schedule.counts
+    }
+
+    /// The nodes that tell that they have a turn in the schedule of repairs, by host id.
+    pub fn scheduled_repairs_of_ring(&self) -> Vec<[u8; 16]> {
+        let runs = |phase: Phase| phase == Phase::Run;
+        let own = runs(self.repair_schedule().told.phase).then_some(self.identity.host_id);
+        let told = told_by_others(self);
+        let others = told.into_iter().filter(|(_, told)| told.is_some_and(|told| runs(told.phase)));
+        own.into_iter().chain(others.map(|(id, _)| id)).collect()
+    }
+
+    /// Tells the others that this node is a Helenus, and how it stands in the schedule.
+    pub(crate) fn tell_of_schedule(&self, told: Told) {
+        self.repairs.schedule.standing().told = told;
+        if let Some(messenger) = self.members() {
+            messenger.with_gossip(|gossip| {
+                let text = told.text();
+                if gossip.local.state().value(STATE) != Some(text.as_str()) {
+                    gossip.local.set(STATE, text);
+                }
+            });
+        }
+    }
+}
+
+/// Other members by host id, and what they tell; None: a Cassandra, or one that was not heard of.
+fn told_by_others(node: &Node) -> Vec<([u8; 16], Option<Told>)> {
+    let (Some(messenger), ring) = (node.members(), node.ring()) else { return Vec::new() };
+    messenger.with_gossip(|gossip| {
+        let told = |address| Told::parse(gossip.state(address)?.value(STATE)?);
+        ring.peers().map(|peer| (peer.host_id, told(peer.address))).collect()
+    })
+}
+
+/// Runs for as long as the node is there.
+pub(super) async fn run(node: Weak<Node>) {
+    let Some(there) = node.upgrade() else { return };
+    let env = there.env.clone();
+    let settings = there.repairs.schedule.settings.load_full();
+    let saved = there.engine.options.saved_caches.as_ref().filter(|_| !there.engine.options.read_only);
+    let path = saved.map(|saved| saved.directory.join(FILE_NAME));
+    let (of_file, file) = (env.clone(), path.clone());
+    drop(there);
+    env.sleep(settings.first_after).await;
+    let read = move || file.and_then(|file| Progress::read(&of_file, &file)).unwrap_or_default();
+    let progress = env.blocking_long("schedule", read).await.unwrap_or_default();
+    let mut task = Task::new(settings, progress, path, env.now());
+    loop {
+        let Some(there) = node.upgrade() else { return };
+        if there.engine.is_draining() {
+            return;
+        }
+        task.sample(&there);
+        let pause = task.step(&there).await;
+        drop(there);
+        env.sleep(pause).await;
+    }
+}
+
+/// The state of the task between two steps.
+enum State {
+    /// It is not this node's turn.
+    Waits,
+    /// The node has claimed a turn.
+    Claimed,
+    /// It is this node's turn, until the units are done.
+    Turn { units: VecDeque<Unit>, begun: Instant },
+    /// A unit is being repaired, since a time of the wall clock and one that only grows.
+    Repairs { unit: Unit, command: Arc<Command>, at: i64, since: Instant, units: VecDeque<Unit>, begun: Instant },
+}
+
+struct Task {
+    settings: Arc<ScheduleSettings>,
+    progress: Progress,
+    path: Option<PathBuf>,
+    state: State,
+    told: Told,
+    pace: Pace,
+    /// When the present window of latencies began, and whether nothing was repaired in it so far.
+    window: (Instant, bool),
+    /// From this time on no repair begins for so long, unless it is urgent.
+    rest: (Instant, Duration),
+    /// Failures in a row by table and first range, and before which time of the wall clock there is
+    /// no new attempt.
+    failures: BTreeMap<(TableId, Tokens), (u32, i64)>,
+    /// The time of the last look, seconds since 1970; None: there was none since the start.
+    looked_at: Option<i64>,
+}
+
+fn seconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)
+}
+
+impl Task {
+    fn new(settings: Arc<ScheduleSettings>, progress: Progress, path: Option<PathBuf>, now: Instant) -> Self {
+        let told = Told { phase: Phase::Rest, since: 0 };
+        let (window, failures) = ((now, true), BTreeMap::new());
+        let (state, pace) = (State::Waits, Pace::default());
+        Self {
+            settings,
+            progress,
+            path,
+            state,
+            told,
+            pace,
+            window,
+            rest: (now, Duration::ZERO),
+            failures,
+            looked_at: None,
+        }
+    }
+
+    /// Ends the window of latencies if it is long enough.
+    fn sample(&mut self, node: &Node) {
+        let (begun, is_quiet) = self.window;
+        let is_quiet = is_quiet && !matches!(self.state, State::Repairs { .. });
+        self.window.1 = is_quiet;
+        if node.env.elapsed(begun) < WINDOW {
+            return;
+        }
+        if let Some(latencies) = node.repairs.schedule.latencies.get() {
+            self.pace.window(latencies(), is_quiet);
+            node.repairs.schedule.standing().latencies = self.pace.micros();
+        }
+        self.window = (node.env.now(), true);
+    }
+
+    fn tell(&mut self, node: &Node, phase: Phase, since: i64) {
+        if (self.told.phase, self.told.since) != (phase, since) {
+            tracing::debug!(phase = phase.name(), since, "the schedule of repairs");
+        }
+        self.told = Told { phase, since };
+        node.tell_of_schedule(self.told);
+    }
+
+    /// One step. Gives the time until the next.
+    async fn step(&mut self, node: &Arc<Node>) -> Duration {
+        let now = node.env.clock.now_micros() / 1_000_000;
+        match std::mem::replace(&mut self.state, State::Waits) {
+            State::Waits => self.look(node, now).await,
+            State::Claimed => self.claimed(node, now),
+            State::Turn { units, begun } => self.turn(node, now, units, begun),
+            State::Repairs { unit, command, at, since, units, begun } => {
+                if !command.has_ended() {
+                    if node.env.elapsed(since) > self.settings.repair_max {
+                        command.cancel("it takes longer than repair_session_timeout");
+                    }
+                    self.state = State::Repairs { unit, command, at, since, units, begun };
+                    return POLL;
+                }
+                self.ended(node, unit, &command, at, since).await;
+                self.state = State::Turn { units, begun };
+                Duration::ZERO
+            }
+        }
+    }
+
+    /// Looks what is due, and claims a turn if nobody stands in the way.
+    async fn look(&mut self, node: &Node, now: i64) -> Duration {
+        if let Some(why) = why_off(node, &self.settings) {
+            let was = node.repairs.schedule.standing().off.replace(why);
+            if was != Some(why) {
+                tracing::info!(why, "there is no schedule of repairs");
+            }
+            self.tell(node, Phase::Off, 0);
+            return self.settings.check_every.min(TURN_LOOK);
+        }
+        if node.repairs.schedule.standing().off.take().is_some() {
+            tracing::info!("the schedule of repairs begins");
+        }
+        let tables = tables(node);
+        let ids: Vec<TableId> = tables.iter().map(|table| table.id).collect();
+        if self.progress.follow(&ids, self.looked_at) {
+            self.save(node).await;
+        }
+        self.looked_at = Some(now);
+        let due = self.due(node, &tables, now);
+        let Some(first) = due.front() else {
+            let since = if self.told.phase == Phase::Rest { self.told.since } else { now };
+            self.tell(node, Phase::Rest, since);
+            return self.settings.check_every;
+        };
+        let own = (node.identity.host_id, Told { phase: Phase::Due, since: first.deadline() });
+        self.tell(node, own.1.phase, own.1.since);
+        if turns::may_claim(own, &self.others(node), self.bound(node)) {
+            self.tell(node, Phase::Claim, now);
+            self.state = State::Claimed;
+            return SETTLE;
+        }
+        TURN_LOOK
+    }
+
+    fn claimed(&mut self, node: &Node, now: i64) -> Duration {
+        if !self.keeps(node) {
+            return Duration::ZERO;
+        }
+        let units = self.due(node, &tables(node), now);
+        tracing::info!(repairs = units.len(), "this node's turn in the schedule of repairs begins");
+        self.tell(node, Phase::Run, self.told.since);
+        self.state = State::Turn { units, begun: node.env.now() };
+        Duration::ZERO
+    }
+
+    /// Begins the next repair of a turn, or ends the turn.
+    fn turn(&mut self, node: &Arc<Node>, now: i64, mut units: VecDeque<Unit>, begun: Instant) -> Duration {
+        let is_over = node.env.elapsed(begun) >= TURN_MAX;
+        if is_over || units.is_empty() || why_off(node, &self.settings).is_some() || !self.keeps(node) {
+            tracing::info!(left = units.len(), "this node's turn in the schedule of repairs ends");
+            self.tell(node, Phase::Rest, now);
+            return TURN_LOOK.min(self.settings.check_every);
+        }
+        let is_urgent = units.front().is_some_and(|unit| unit.is_urgent(now));
+        let rests = self.rest.1.saturating_sub(node.env.elapsed(self.rest.0));
+        if !is_urgent && rests > Duration::ZERO {
+            self.state = State::Turn { units, begun };
+            return rests.min(WINDOW);
+        }
+        if !is_urgent && self.pace.is_slow(self.settings.latency_factor) {
+            self.state = State::Turn { units, begun };
+            node.repairs.schedule.counts.held_millis.add(WINDOW.as_millis() as u64);
+            return WINDOW;
+        }
+        let Some(unit) = units.pop_front() else { return Duration::ZERO };
+        if !is_up(&node.ring(), &unit) {
+            self.state = State::Turn { units, begun };
+            return Duration::ZERO;
+        }
+        let options = RepairOptions {
+            tables: vec![unit.table.clone()],
+            ranges: unit.ranges.clone(),
+            ignores_unreplicated: true,
+            repairs_paxos: true,
+            ..RepairOptions::default()
+        };
+        match node.start_repair(&unit.keyspace, options) {
+            Ok(Some(command)) => {
+                let (at, since) = (now, node.env.now());
+                self.state = State::Repairs { unit, command, at, since, units, begun };
+            }
+            // there is one replica by now
+            Ok(None) => self.state = State::Turn { units, begun },
+            Err(error) => {
+                self.failed(node, &unit, &error.to_string());
+                self.state = State::Turn { units, begun };
+            }
+        }
+        POLL
+    }
+
+    async fn ended(&mut self, node: &Node, unit: Unit, command: &Command, at: i64, since: Instant) {
+        let record = node.repairs.records.find(Subject::Command, &command.id);
+        let end = record.and_then(|record| record.course().end).map(|(end, _)| end);
+        let took = node.env.elapsed(since);
+        self.rest = (node.env.now(), took.mul_f64(1.0 / self.settings.work_share - 1.0).min(REST_MAX));
+        match end {
+            Some(End::Success(_) | End::Skipped(_)) => {
+                node.repairs.schedule.counts.succeeded.add(1);
+                self.failures.retain(|(id, range), _| *id != unit.id || !unit.ranges.contains(range));
+                self.progress.mark(unit.id, &unit.ranges, at);
+                self.save(node).await;
+            }
+            Some(End::Failure(why)) => self.failed(node, &unit, &why),
+            None => self.failed(node, &unit, "its end is not known"),
+        }
+    }
+
+    fn failed(&mut self, node: &Node, unit: &Unit, why: &str) {
+        node.repairs.schedule.counts.failed.add(1);
+        let Some(first) = unit.ranges.first() else { return };
+        let now = node.env.clock.now_micros() / 1_000_000;
+        let (count, until) = self.failures.entry((unit.id, *first)).or_default();
+        let pause = self.settings.retry_after.saturating_mul(1 << (*count).min(self.settings.retries_max).min(16));
+        (*count, *until) = (count.saturating_add(1), now.saturating_add(seconds(pause)));
+        tracing::warn!(
+            keyspace = unit.keyspace,
+            table = unit.table,
+            why,
+            failures = *count,
+            again_in = ?pause,
+            "a scheduled repair has failed"
+        );
+    }
+
+    /// Writes the file. A disk that refuses costs repairs that are done twice after a restart.
+    async fn save(&self, node: &Node) {
+        let Some(path) = self.path.clone() else { return };
+        let (env, progress) = (node.env.clone(), self.progress.clone());
+        let written = node.env.blocking_long("schedule", move || progress.write(&env, &path)).await;
+        if let Ok(Err(error)) = written {
+            tracing::warn!(%error, "the progress of repairs cannot be written");
+        }
+    }
+
+    fn bound(&self, node: &Node) -> usize {
+        self.settings.bound(node.ring().endpoints().len())
+    }
+
+    fn keeps(&self, node: &Node) -> bool {
+        turns::keeps((node.identity.host_id, self.told), &self.others(node), self.bound(node))
+    }
+
+    /// The others that are up and tell of their schedules.
+    fn others(&self, node: &Node) -> Vec<Other> {
+        let ring = node.ring();
+        let told: BTreeMap<[u8; 16], Told> =
+            told_by_others(node).into_iter().filter_map(|(id, told)| Some((id, told?))).collect();
+        let beside = if self.settings.shares_replicas { BTreeSet::new() } else { beside(node, &ring) };
+        let other = |(number, endpoint): (usize, &ring::Endpoint)| {
+            let told = *told.get(&endpoint.host_id).filter(|_| endpoint.is_up)?;
+            Some(Other { id: endpoint.host_id, told, excludes: beside.contains(&number) })
+        };
+        ring.endpoints().iter().enumerate().filter_map(other).collect()
+    }
+
+    /// The units that are due and can begin, the most urgent first. Notes for operators how all
+    /// tables stand.
+    fn due(&self, node: &Node, tables: &[Arc<TableMetadata>], now: i64) -> VecDeque<Unit> {
+        let (ring, interval) = (node.ring(), seconds(self.settings.interval_min));
+        let (mut can_begin, mut standing) = (Vec::new(), Vec::new());
+        for table in tables {
+            let Some(placement) = ring.placement(&table.keyspace) else { continue };
+            let units = self.units(node, &ring, placement, table);
+            let repaired_at = units.iter().map(|unit| unit.repaired_at).min();
+            let due = plan::due(units, now, interval);
+            let (all, mut ready) = (due.len(), due);
+            ready.retain(|unit| {
+                let failed = unit.ranges.first().and_then(|first| self.failures.get(&(unit.id, *first)));
+                is_up(&ring, unit) && failed.is_none_or(|(_, until)| *until <= now)
+            });
+            standing.extend(repaired_at.map(|repaired_at| TableProgress {
+                keyspace: table.keyspace.clone(),
+                table: table.name.clone(),
+                grace: i64::from(table.params.gc_grace_seconds),
+                repaired_at,
+                due: all,
+                blocked: all - ready.len(),
+            }));
+            can_begin.extend(ready);
+        }
+        standing.sort_by(|a, b| (&a.keyspace, &a.table).cmp(&(&b.keyspace, &b.table)));
+        node.repairs.schedule.standing().tables = standing;
+        plan::due(can_begin, now, interval).into()
+    }
+
+    /// The units of a table: the ranges for which this node stands first, by the nodes that hold
+    /// them, cut by their bytes.
+    fn units(&self, node: &Node, ring: &Ring, placement: &Placement, table: &TableMetadata) -> Vec<Unit> {
+        let local = ring.local_id();
+        let mut groups: BTreeMap<BTreeSet<EndpointId>, Vec<Tokens>> = BTreeMap::new();
+        let mut held = 0.0;
+        for (start, end, replicas) in placement.ranges() {
+            let range = Tokens { start, end };
+            if replicas.contains(&local) {
+                held += plan::width(range) as f64;
+            }
+            if replicas.first() == Some(&local) && replicas.len() > 1 {
+                groups.entry(replicas.iter().copied().collect()).or_default().push(range);
+            }
+        }
+        if is_on(Defect::LeaveOut) {
+            groups.values_mut().for_each(|ranges| ranges.truncate(ranges.len() - 1));
+        }
+        let stored = node.engine.table(table.id).map_or(0, |store| {
+            let view = store.view();
+            view.sstables.iter().map(|sstable| sstable.data_length()).sum::<u64>()
+        });
+        let bytes = |range: Tokens| (stored as f64 * (plan::width(range) as f64 / held)) as u64;
+        let cut = groups.into_values().flat_map(|ranges| plan::cut(&ranges, self.settings.bytes_max, bytes));
+        let unit = |ranges: Vec<Tokens>| Unit {
+            id: table.id,
+            keyspace: table.keyspace.clone(),
+            table: table.name.clone(),
+            repaired_at: self.progress.oldest(table.id, &ranges),
+            ranges,
+            grace: i64::from(table.params.gc_grace_seconds),
+        };
+        cut.map(unit).collect()
+    }
+}
+
+/// Why there is no schedule at the moment; None: there is one.
+fn why_off(node: &Node, settings: &ScheduleSettings) -> Option<&'static str> {
+    let ring = node.ring();
+    if settings.is_on == Some(false) {
+        return Some("auto_repair is not enabled");
+    }
+    if node.mode() != Mode::Normal {
+        return Some("this node is no full member of its ring");
+    }
+    if ring.peers().next().is_none() {
+        return Some("this node is alone");
+    }
+    if settings.ignored_data_centers.iter().any(|name| name == ring.local_data_center()) {
+        return Some("ignore_dcs names the data center of this node");
+    }
+    let is_mixed = told_by_others(node).iter().any(|(_, told)| told.is_none());
+    (is_mixed && settings.is_on.is_none()).then_some("a node of the ring does not tell that it is a Helenus")
+}
+
+/// The tables that are repaired: with replicas on several nodes, and a gc_grace.
+fn tables(node: &Node) -> Vec<Arc<TableMetadata>> {
+    let (schema, ring) = (node.schema(), node.ring());
+    let is_scheduled = |table: &&Arc<TableMetadata>| {
+        table.kind == TableKind::Regular
+            && !schema::system::is_local_keyspace(&table.keyspace)
+            && table.params.gc_grace_seconds > 0
+            && ring.placement(&table.keyspace).is_some_and(|placement| placement.replication.factor() > 1)
+    };
+    schema.tables_by_id.values().filter(is_scheduled).cloned().collect()
+}
+
+/// Whether all replicas of a unit are up.
+fn is_up(ring: &Ring, unit: &Unit) -> bool {
+    let Some(placement) = ring.placement(&unit.keyspace) else { return false };
+    let of_range = |range: &Tokens| placement.natural(range.end).iter().all(|id| ring.endpoint(*id).is_up);
+    unit.ranges.iter().all(of_range)
+}
+
+/// The endpoints, by their numbers in the ring, that hold some range together with this node.
+fn beside(node: &Node, ring: &Ring) -> BTreeSet<usize> {
+    let keyspaces: BTreeSet<String> = tables(node).iter().map(|table| table.keyspace.clone()).collect();
+    let placements = keyspaces.iter().filter_map(|keyspace| ring.placement(keyspace));
+    let together = placements.flat_map(|placement| placement.ranges().map(|(.., replicas)| replicas));
+    together.filter(|replicas| replicas.contains(&ring.local_id())).flatten().map(|id| id.index()).collect()
+}

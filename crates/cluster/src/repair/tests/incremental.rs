@@ -1,0 +1,204 @@
+//! Incremental repairs: what was repaired once is not looked at again, and participants agree on it
+//! whatever happens to one of them. `HELENUS_SEEDS=4` kills at further steps.
+
+use internode::payload::repair::consistent::SessionState;
+use sstable::SSTable;
+use storage::inherited::RepairState;
+
+use super::*;
+use crate::repair::sessions_admin::TableChoice;
+
+/// After so long everything that was written is durable.
+const SYNC_MAX: Duration = Duration::from_secs(11);
+
+fn incremental() -> RepairOptions {
+    RepairOptions { is_incremental: true, ..full() }
+}
+
+/// SSTables of `ks.t` at a machine by their repair state: unrepaired, pending, repaired.
+fn states(ring: &SimRing, machine: usize) -> [usize; 3] {
+    let store = ring.node(machine).engine.table_by_name("ks", "t").expect("the table is there");
+    let state = |sstable: &SSTable| RepairState::of(&sstable.statistics().stats);
+    let mut counts = [0; 3];
+    for sstable in &store.view().sstables {
+        let place = match state(sstable) {
+            RepairState::Unrepaired => 0,
+            RepairState::Pending { .. } => 1,
+            RepairState::Repaired => 2,
+        };
+        counts[place] += 1;
+    }
+    counts
+}
+
+/// The states of the sessions that a machine knows, as in its rows.
+fn sessions(ring: &SimRing, machine: usize) -> Vec<SessionState> {
+    let known: Vec<_> = ring.node(machine).repairs.sessions().values().map(|session| session.state).collect();
+    assert_eq!(ring.count(machine, "system", "repairs"), known.len(), "each session is a row");
+    known
+}
+
+/// Waits until no session has data at the living machines any more.
+fn settle(ring: &SimRing) {
+    let has_none = || ring.living().into_iter().all(|machine| states(ring, machine)[1] == 0);
+    assert!(ring.world.run_until(REPAIR_MAX, has_none), "data of ended sessions is released");
+}
+
+#[test]
+fn data_is_repaired_once() {
+    let ring = drifted(11);
+    let events = repair(&ring, 0, incremental());
+    assert!(!has_failed(&events), "{events:?}");
+    assert_equal(&ring);
+    settle(&ring);
+    for machine in 0..3 {
+        let [unrepaired, _, repaired] = states(&ring, machine);
+        assert!(unrepaired == 0 && repaired > 0, "machine {machine}");
+        assert_eq!(sessions(&ring, machine), [SessionState::Finalized]);
+    }
+    let known = ring.node(0).pending_repairs(TableChoice::default()).expect("all tables");
+    assert!(known.iter().any(|of| of.keyspace == "ks") && known.iter().all(|of| of.keyspace != "system"), "{known:?}");
+    // what comes later is repaired apart
+    ring.apply_alone(1, &[ring.row("ks", 3, 2, 33, 2000)]);
+    let before: Vec<_> = (0..3).map(|machine| states(&ring, machine)[2]).collect();
+    let events = repair(&ring, 2, incremental());
+    assert!(!has_failed(&events), "{events:?}");
+    settle(&ring);
+    for (machine, before) in before.into_iter().enumerate() {
+        assert_eq!(ring.stored(machine, "ks", 3), [(1, 3), (2, 33)], "machine {machine}");
+        assert_eq!(states(&ring, machine), [0, 0, before + 1], "machine {machine}");
+    }
+    let preview = RepairOptions { preview: Preview::Repaired, ..full() };
+    let events = repair(&ring, 1, preview);
+    assert!(events.iter().any(|event| event.text == "Repaired data is in sync"), "{events:?}");
+}
+
+#[test]
+fn a_part_of_the_ring_is_put_apart_from_the_rest() {
+    let ring = drifted(12);
+    let placed = ring.node(0).ring();
+    let (start, end, _) = placed
+        .placement("ks")
+        .expect("known")
+        .ranges()
+        .max_by_key(|(start, end, _)| end.0.wrapping_sub(start.0) as u64)
+        .expect("there are ranges");
+    let options = RepairOptions { ranges: vec![Tokens { start, end }], ..incremental() };
+    let events = repair(&ring, 0, options);
+    assert!(!has_failed(&events), "{events:?}");
+    settle(&ring);
+    for machine in 0..3 {
+        let [unrepaired, _, repaired] = states(&ring, machine);
+        assert!(unrepaired > 0 && repaired > 0, "machine {machine}: {unrepaired} and {repaired}");
+        let own = (0..KEYS).filter(|k| *k as usize % 3 == machine);
+        assert!(own.clone().all(|k| ring.stored(machine, "ks", k) == [(1, k)]), "nothing is lost");
+        assert!(keys(&ring, machine) > own.count(), "something has come");
+        assert!(keys(&ring, machine) < KEYS as usize, "not all has come");
+    }
+    let events = repair(&ring, 1, incremental());
+    assert!(!has_failed(&events), "{events:?}");
+    assert_equal(&ring);
+    settle(&ring);
+    assert!((0..3).all(|machine| states(&ring, machine)[0] == 0), "all is repaired");
+}
+
+#[test]
+fn a_forced_repair_leaves_data_unrepaired() {
+    let mut ring = drifted(13);
+    ring.kill(2);
+    ring.agree();
+    let events = repair(&ring, 0, RepairOptions { is_forced: true, ..incremental() });
+    assert!(!has_failed(&events), "{events:?}");
+    settle(&ring);
+    assert_eq!(keys(&ring, 0), keys(&ring, 1), "the replicas that live have the same");
+    for machine in 0..2 {
+        let [unrepaired, _, repaired] = states(&ring, machine);
+        assert!(unrepaired > 0 && repaired == 0, "machine {machine}");
+    }
+}
+
+/// Runs an incremental repair through machine 0 and kills one when machine 1 is in a state.
+fn killed_at(seed: u64, state: SessionState, killed: usize) -> SimRing {
+    let mut ring = drifted(seed);
+    // what was written alone is durable before a machine loses its power
+    ring.world.run_for(SYNC_MAX);
+    let command = ring.node(0).start_repair("ks", incremental()).expect("begun").expect("there are other replicas");
+    let is_there = || ring.node(1).repairs.sessions().values().any(|session| session.state >= state);
+    assert!(ring.world.run_until(REPAIR_MAX, is_there), "{state:?} comes");
+    ring.power_cut(killed);
+    if killed != 0 {
+        assert!(ring.world.run_until(REPAIR_MAX, || command.has_ended()), "{:?}", command.events(0));
+    }
+    drop(command);
+    ring.start(killed);
+    ring.agree();
+    ring
+}
+
+#[test]
+fn a_participant_that_dies_fails_the_session() {
+    let cases = [
+        (14, SessionState::Preparing, 2),
+        (15, SessionState::Repairing, 0),
+        (16, SessionState::Repairing, 1),
+        (17, SessionState::Preparing, 0),
+    ];
+    let count = std::env::var("HELENUS_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    for (seed, state, killed) in cases.into_iter().take(count) {
+        let ring = killed_at(seed, state, killed);
+        let all_failed = || {
+            (0..3).all(|machine| {
+                ring.node(machine).repairs.sessions().values().all(|session| session.state == SessionState::Failed)
+            })
+        };
+        assert!(ring.world.run_until(REPAIR_MAX, all_failed), "seed {seed}");
+        settle(&ring);
+        for machine in 0..3 {
+            assert_eq!(states(&ring, machine)[2], 0, "seed {seed}: nothing is repaired at machine {machine}");
+        }
+        let events = repair(&ring, 0, incremental());
+        assert!(!has_failed(&events), "seed {seed}: {events:?}");
+        assert_equal(&ring);
+        settle(&ring);
+        assert!((0..3).all(|machine| states(&ring, machine)[0] == 0), "seed {seed}: all is repaired");
+    }
+}
+
+#[test]
+fn a_participant_that_has_promised_learns_the_outcome() {
+    let ring = killed_at(18, SessionState::FinalizePromised, 1);
+    // the others have ended the session, or none has; after an hour of silence the outcome is
+    // asked for
+    let hours = Duration::from_secs(2 * 60 * 60);
+    let has_ended =
+        || (0..3).all(|machine| ring.node(machine).repairs.sessions().values().all(|session| session.has_ended()));
+    assert!(
+        ring.world.run_until(hours, has_ended),
+        "{:?}",
+        (0..3).map(|machine| sessions(&ring, machine)).collect::<Vec<_>>()
+    );
+    let outcomes: Vec<_> = (0..3).map(|machine| sessions(&ring, machine)).collect();
+    assert!(outcomes.iter().all(|one| *one == outcomes[0]), "{outcomes:?}");
+    settle(&ring);
+}
+
+#[test]
+fn sessions_do_not_share_data() {
+    let ring = drifted(19);
+    let both: Vec<_> = (0..2)
+        .map(|through| ring.node(through).start_repair("ks", incremental()).expect("begun").expect("replicas"))
+        .collect();
+    let ended = ring.world.run_until(REPAIR_MAX, || both.iter().all(|command| command.has_ended()));
+    assert!(ended);
+    settle(&ring);
+    let done = both.iter().filter(|command| !has_failed(&command.events(0).0)).count();
+    if done == 0 {
+        let events = repair(&ring, 0, incremental());
+        assert!(!has_failed(&events), "{events:?}");
+        settle(&ring);
+    }
+    assert_equal(&ring);
+    for machine in 0..3 {
+        assert_eq!(states(&ring, machine)[0], 0, "machine {machine}: all is repaired");
+    }
+}

@@ -1,0 +1,206 @@
+//! Validation: the trees of a table's ranges as this node has them.
+//!
+//! A slice of rows at a time is hashed on the threads for long jobs, which give way to workers.
+//! Between slices the validation rests as long as the throughput of compactions says, and looks
+//! whether it is to end (`nodetool stop VALIDATION`). Agrees with
+//! `org.apache.cassandra.repair.ValidationManager`.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use internode::payload::repair::{Job, Preview, SessionId};
+use repair::{MerkleTrees, Validator, size};
+use rows::purge::PurgeStream;
+use rows::{ReadContext, ReadError, ReadMode};
+use schema::TableMetadata;
+use sstable::SSTable;
+use storage::frozen::{self, Frozen, FrozenStream};
+use storage::requests::progress::Running;
+use storage::strategy::kind::Kind;
+
+use crate::node::Node;
+use crate::repairs::Participation;
+use crate::repairs::records::{Facts, Record, RepairCounts, Step, Subject};
+
+/// Heads, rows and markers of a slice: a few milliseconds.
+const SLICE: usize = 4096;
+/// Time before a slice is tried again where the queue of the threads is full.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A validation under way. Dropped, it is no more among the operations that run.
+struct Under<'n> {
+    node: &'n Node,
+    running: Arc<Running>,
+}
+
+impl Drop for Under<'_> {
+    fn drop(&mut self) {
+        self.node.engine.compactions.ended(&self.running, None);
+    }
+}
+
+/// The rows that are hashed, and the trees.
+struct Work {
+    stream: PurgeStream<FrozenStream>,
+    validator: Validator,
+}
+
+/// Takes the SSTables of a table as they are now, for validations that come later.
+pub(super) async fn freeze(node: &Node, participation: &Participation, job: &Job) -> Result<Frozen, String> {
+    let table = format!("{}.{}", job.keyspace, job.table);
+    let store = node.engine.table_by_name(&job.keyspace, &job.table);
+    let store = store.ok_or_else(|| format!("Table {table} was dropped during repair"))?;
+    let prepare = &participation.prepare;
+    let session = prepare.is_incremental.then_some(prepare.parent);
+    let select = |sstable: &SSTable| is_looked_at(prepare.preview, session, sstable);
+    frozen::freeze(&node.engine, &store, select).await.map_err(|error| error.to_string())
+}
+
+/// Whether an SSTable takes part. `session`: of an incremental repair, which only looks at what was
+/// put apart for it.
+fn is_looked_at(preview: Preview, session: Option<SessionId>, sstable: &SSTable) -> bool {
+    let stats = &sstable.statistics().stats;
+    let is_repaired = stats.repaired_at > 0;
+    match preview {
+        Preview::None => session.is_none() || stats.pending_repair == session,
+        Preview::All => true,
+        Preview::Unrepaired => !is_repaired,
+        Preview::Repaired => is_repaired,
+    }
+}
+
+/// The trees of the ranges of a job, judged at the second `now`, with a record of it for operators.
+pub(super) async fn recorded(
+    node: &Node,
+    participation: &Participation,
+    job: &Job,
+    now: u32,
+) -> Result<MerkleTrees, String> {
+    let millis = || node.env.clock.now_micros() / 1000;
+    let (records, counts) = (&node.repairs.records, &node.repairs.counts);
+    let facts = Facts {
+        nodes: vec![participation.coordinator],
+        is_incremental: participation.prepare.is_incremental,
+        is_global: participation.prepare.is_global,
+        repaired_at: participation.prepare.repaired_at,
+        preview: participation.prepare.preview,
+        ..Facts::of_job(Subject::Validation, job)
+    };
+    let record = records.begin(facts, millis());
+    record.step(Step::Accept, millis());
+    if let Some(of_repair) = records.find(Subject::Participation, &job.parent) {
+        of_repair.adopt(record.facts.id);
+    }
+    let validated = validate(node, participation, job, now, &record).await;
+    record.step(Step::SendingTrees, millis());
+    record.end_with(&validated, millis());
+    RepairCounts::count(&validated, &counts.validations, &counts.validations_failed);
+    counts.bytes_validated.fetch_add(record.bytes.load(Ordering::Relaxed), Ordering::Relaxed);
+    counts.partitions_validated.fetch_add(record.partitions.load(Ordering::Relaxed), Ordering::Relaxed);
+    validated
+}
+
+async fn validate(
+    node: &Node,
+    participation: &Participation,
+    job: &Job,
+    now: u32,
+    record: &Record,
+) -> Result<MerkleTrees, String> {
+    let turns = Arc::clone(&node.repairs.turns.load().validations);
+    let _turn = turns.acquire().await.map_err(|_| "the node is shutting down".to_owned())?;
+    let kept = participation.frozen().values().find(|frozen| is_of(&frozen.table, job)).cloned();
+    let frozen = match kept {
+        Some(frozen) => frozen,
+        None => freeze(node, participation, job).await?,
+    };
+    let context = ReadContext::new(ReadMode::Background);
+    let (stats, running) = (Arc::clone(&context.stats), begin(node, job, &frozen));
+    let under = Under { node, running };
+    record.step(Step::Start, node.env.clock.now_micros() / 1000);
+    let ranges = job.ranges.iter().map(|range| (range.start, range.end));
+    record.expect(ranges.map(|range| frozen.partitions_in(range)).sum(), frozen.bytes());
+    let work = Arc::new(Mutex::new(open(node, job, &frozen, now, context)));
+    let mut bytes = 0;
+    loop {
+        let begun = node.env.now();
+        let shared = Arc::clone(&work);
+        let slice = node.env.blocking_long("validation", move || {
+            let work = &mut *shared.lock().unwrap_or_else(PoisonError::into_inner);
+            work.validator.advance(&mut work.stream, SLICE)
+        });
+        match slice.await {
+            Ok(Ok(true)) => break,
+            Ok(Ok(false)) => {}
+            Ok(Err(error)) => return Err(failed(job, &error)),
+            // the queue is full
+            Err(_) => node.env.sleep(PAUSE).await,
+        }
+        let is_over = participation.is_over.load(Ordering::Relaxed);
+        if is_over || under.running.stop.load(Ordering::Relaxed) || node.engine.is_draining() {
+            return Err(format!("Compaction interrupted: Validation@{}.{}", job.keyspace, job.table));
+        }
+        let read = stats.bytes_read.load(Ordering::Relaxed);
+        under.running.done.store(read, Ordering::Relaxed);
+        record.bytes.store(read, Ordering::Relaxed);
+        rest(node, read - bytes, node.env.elapsed(begun)).await;
+        bytes = read;
+    }
+    let work = Arc::into_inner(work).ok_or("a slice of the validation has not ended")?;
+    let work = work.into_inner().unwrap_or_else(PoisonError::into_inner);
+    record.bytes.store(stats.bytes_read.load(Ordering::Relaxed), Ordering::Relaxed);
+    record.partitions.store(work.validator.partitions(), Ordering::Relaxed);
+    tracing::debug!(partitions = work.validator.partitions(), keyspace = job.keyspace, table = job.table, "validated");
+    Ok(work.validator.finish())
+}
+
+/// Whether a job is about a table.
+pub(super) fn is_of(table: &TableMetadata, job: &Job) -> bool {
+    table.keyspace == job.keyspace && table.name == job.table
+}
+
+fn failed(job: &Job, error: &ReadError) -> String {
+    tracing::error!(%error, keyspace = job.keyspace, table = job.table, "a validation has failed");
+    error.to_string()
+}
+
+fn begin(node: &Node, job: &Job, frozen: &Frozen) -> Arc<Running> {
+    node.engine.compactions.begin(Running {
+        id: node.uuids.next(),
+        table_id: frozen.table.id,
+        keyspace: job.keyspace.clone(),
+        table: job.table.clone(),
+        kind: Kind::Validation,
+        automatic: false,
+        sstables: frozen.sstables.len(),
+        total: frozen.bytes(),
+        done: Default::default(),
+        stop: Default::default(),
+    })
+}
+
+fn open(node: &Node, job: &Job, frozen: &Frozen, now: u32, context: ReadContext) -> Work {
+    let ranges: Vec<_> = job.ranges.iter().map(|range| (range.start, range.end)).collect();
+    let counted: Vec<_> =
+        job.ranges.iter().zip(&ranges).map(|(range, of)| (*range, frozen.partitions_in(*of))).collect();
+    let replicas = node.ring().placement(&job.keyspace).map_or(1, |placement| placement.replication.factor());
+    let settings = node.repairs.turns.load().settings;
+    let budget = settings.space / u64::from(replicas.max(1));
+    let validator = Validator::new(&frozen.table, size::empty_trees(&counted, budget, settings.tree_depth_max));
+    let grace = u32::try_from(frozen.table.params.gc_grace_seconds).unwrap_or(0);
+    let stream = frozen.read(&ranges, context);
+    let stream = PurgeStream::new(stream, now, now.saturating_sub(grace), Box::new(|_| i64::MAX));
+    let stream = stream.of_table(&frozen.table);
+    Work { stream, validator }
+}
+
+/// Rests after so many bytes in so much time, that the throughput of compactions is not exceeded.
+async fn rest(node: &Node, bytes: u64, took: Duration) {
+    let rate = node.engine.compaction_rate();
+    let nanos = (u128::from(bytes) * 1_000_000_000).checked_div(u128::from(rate));
+    let due = nanos.and_then(|nanos| u64::try_from(nanos).ok()).map_or(Duration::ZERO, Duration::from_nanos);
+    if let Some(rest) = due.checked_sub(took) {
+        node.env.sleep(rest).await;
+    }
+}

@@ -1,0 +1,197 @@
+//! Repairs as state: parent sessions that this node takes part in, commands that it coordinates,
+//! and results of other nodes that are waited for. The verbs are in `crate::repair`.
+
+pub mod command;
+pub mod options;
+pub mod records;
+pub mod schedule;
+pub mod sessions;
+pub mod settings;
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicI32};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use env::MakeLocal;
+use internode::payload::repair::{Prepare, SessionId, SyncResponse};
+use schema::TableId;
+use storage::frozen::Frozen;
+use tokio::sync::{mpsc, oneshot};
+
+use command::Command;
+use records::{Records, RepairCounts};
+use schedule::Schedule;
+use sessions::LocalSession;
+use settings::{RepairSettings, Turns};
+
+/// Parent sessions that a node takes part in at a time. A further PREPARE is answered with a
+/// failure.
+pub(crate) const PARTICIPATIONS_MAX: usize = 256;
+/// Tasks of a parent session: validations and streams, one for each range, table and peer. A
+/// further one is refused, and the repair ends with the refusal: it has to name fewer tables.
+pub(crate) const TASKS_MAX: usize = 1 << 18;
+/// Sessions of incremental repairs that a node knows, ended ones included. A further one is
+/// refused. Ended sessions are forgotten after a day.
+pub(crate) const SESSIONS_MAX: usize = 4096;
+/// Commands that run or wait for their turn (`repair_command_pool_size`). A further one is refused.
+pub(crate) const RUNNING_MAX: usize = 64;
+/// Commands that are remembered after their end, so that an operator sees how they ended.
+pub(crate) const ENDED_MAX: usize = 64;
+
+/// The name under which a result is waited for.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Awaited {
+    /// The trees of a session's table at a node.
+    Trees(SessionId, String, SocketAddr),
+    /// The end of streams of a session's table between a source and a destination.
+    Synced(SessionId, String, SocketAddr, SocketAddr),
+    /// The outcome of a cleanup of Paxos under an id at a node.
+    Paxos([u8; 16], SocketAddr),
+    /// Whether a node has put the data of a session apart.
+    Prepared(SessionId, SocketAddr),
+    /// Whether a node promises to end a session well.
+    Promised(SessionId, SocketAddr),
+}
+
+/// A result of another node.
+#[derive(Debug)]
+pub(crate) enum Told {
+    /// Trees as bytes; None: the validation failed.
+    Trees(Option<Bytes>),
+    /// The streams have ended.
+    Synced(SyncResponse),
+    /// None: everything is completed; else why not.
+    Paxos(Option<String>),
+    /// The answer of a participant to a step of a session.
+    Vote(bool),
+}
+
+/// How far a task of a participant is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Progress {
+    Running,
+    Succeeded,
+    Failed,
+}
+
+/// A task of a participant: a validation, or streams to a destination.
+pub(crate) type TaskId = (SessionId, String, Option<SocketAddr>);
+
+/// A parent session that this node takes part in.
+pub(crate) struct Participation {
+    /// The node that coordinates it.
+    pub coordinator: SocketAddr,
+    /// The coordinator's generation in gossip; None: it is not known.
+    pub generation: Option<i32>,
+    /// The repair as the coordinator told of it.
+    pub prepare: Prepare,
+    /// Milliseconds since 1970.
+    pub begun_at: i64,
+    /// SSTables that were frozen for validations of all replicas one after the other.
+    pub frozen: Mutex<BTreeMap<TableId, Frozen>>,
+    /// The tasks that were asked for: a request that comes twice is not carried out twice.
+    /// At most [`TASKS_MAX`].
+    pub tasks: Mutex<BTreeMap<TaskId, Progress>>,
+    /// The session has ended or failed: nothing more is done for it.
+    pub is_over: AtomicBool,
+}
+
+/// The state that the parts of repair share.
+pub(crate) struct Repairs {
+    /// The way to the thread of repair. Set when the node joins a ring.
+    pub worker: OnceLock<mpsc::Sender<MakeLocal>>,
+    participations: Mutex<HashMap<SessionId, Arc<Participation>>>,
+    sessions: Mutex<BTreeMap<SessionId, LocalSession>>,
+    commands: Mutex<BTreeMap<i32, Arc<Command>>>,
+    awaited: Mutex<HashMap<Awaited, oneshot::Sender<Told>>>,
+    /// The course of repairs, for operators.
+    pub records: Records,
+    /// How many there were.
+    pub counts: RepairCounts,
+    /// The number of the last command.
+    pub last_command: AtomicI32,
+    /// How repairs are run.
+    pub turns: ArcSwap<Turns>,
+    /// Repairs that nobody has to ask for.
+    pub schedule: Schedule,
+}
+
+impl Default for Repairs {
+    fn default() -> Self {
+        Self {
+            worker: OnceLock::new(),
+            participations: Mutex::default(),
+            sessions: Mutex::default(),
+            commands: Mutex::default(),
+            awaited: Mutex::default(),
+            records: Records::default(),
+            counts: RepairCounts::default(),
+            last_command: AtomicI32::new(0),
+            turns: ArcSwap::from_pointee(Turns::new(RepairSettings::default())),
+            schedule: Schedule::default(),
+        }
+    }
+}
+
+/// Locks; what a panic left is as it was before it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Repairs {
+    /// The parent sessions that this node takes part in.
+    pub fn participations(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Participation>>> {
+        lock(&self.participations)
+    }
+
+    /// A parent session that this node takes part in.
+    pub fn participation(&self, id: &SessionId) -> Option<Arc<Participation>> {
+        self.participations().get(id).cloned()
+    }
+
+    /// The sessions of incremental repairs that this node takes part in or has taken part in.
+    pub fn sessions(&self) -> MutexGuard<'_, BTreeMap<SessionId, LocalSession>> {
+        lock(&self.sessions)
+    }
+
+    /// The commands that run, and the last ones that have ended, by number.
+    pub fn commands(&self) -> MutexGuard<'_, BTreeMap<i32, Arc<Command>>> {
+        lock(&self.commands)
+    }
+
+    /// Waits for a result. One that was waited for by the same name is not waited for any more.
+    pub fn expect(&self, what: Awaited) -> oneshot::Receiver<Told> {
+        let (tell, told) = oneshot::channel();
+        lock(&self.awaited).insert(what, tell);
+        told
+    }
+
+    /// A result has come. Nobody may wait for it: it has come before, or the session has ended.
+    pub fn tell(&self, what: &Awaited, told: Told) {
+        let waiting = lock(&self.awaited).remove(what);
+        if let Some(waiting) = waiting {
+            // who waited may have gone
+            let _ = waiting.send(told);
+        }
+    }
+
+    /// Nobody waits any more.
+    pub fn forget(&self, what: &Awaited) {
+        lock(&self.awaited).remove(what);
+    }
+}
+
+impl Participation {
+    /// The frozen SSTables of tables.
+    pub fn frozen(&self) -> MutexGuard<'_, BTreeMap<TableId, Frozen>> {
+        lock(&self.frozen)
+    }
+
+    /// The tasks.
+    pub fn tasks(&self) -> MutexGuard<'_, BTreeMap<TaskId, Progress>> {
+        lock(&self.tasks)
+    }
+}

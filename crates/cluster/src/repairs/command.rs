@@ -1,0 +1,100 @@
+//! A repair that this node coordinates, as state: its options, and what has happened to it. The
+//! verbs are in `crate::repair::command`.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use internode::payload::repair::SessionId;
+
+use super::options::RepairOptions;
+
+/// Events of a command that are kept; what comes after them is told in the log alone.
+const EVENTS_MAX: usize = 10_000;
+
+/// The kind of an event.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum EventKind {
+    /// The command has begun.
+    Start,
+    /// A part is done; so much of all, in hundredths.
+    Progress(u32),
+    /// Something is to be known.
+    Notification,
+    /// Something has failed.
+    Error,
+    /// All is done.
+    Success,
+    /// The command has ended, well or not.
+    Complete,
+}
+
+/// Something that happened to a command.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Event {
+    /// Milliseconds since 1970.
+    pub at_millis: i64,
+    /// The kind.
+    pub kind: EventKind,
+    /// The text, as Cassandra's.
+    pub text: String,
+}
+
+/// A repair that this node coordinates.
+#[derive(Debug)]
+pub struct Command {
+    /// The number by which operators know it.
+    pub number: i32,
+    /// The parent session.
+    pub id: SessionId,
+    /// Name of the keyspace.
+    pub keyspace: String,
+    /// The options that the operator gave.
+    pub options: RepairOptions,
+    /// When it began, milliseconds since 1970.
+    pub begun_at: i64,
+    /// When it ended; 0: it runs.
+    pub ended_at: AtomicI64,
+    events: Mutex<Vec<Event>>,
+    /// Why it is to end before its end.
+    cancelled: Mutex<Option<String>>,
+}
+
+impl Command {
+    /// A command that begins.
+    pub(crate) fn new(number: i32, id: SessionId, keyspace: &str, options: RepairOptions, begun_at: i64) -> Self {
+        let (events, cancelled) = (Mutex::default(), Mutex::default());
+        let (keyspace, ended_at) = (keyspace.to_owned(), AtomicI64::new(0));
+        Self { number, id, keyspace, options, begun_at, ended_at, events, cancelled }
+    }
+
+    /// The events from a number on, and whether the command has ended.
+    pub fn events(&self, from: usize) -> (Vec<Event>, bool) {
+        // read before the events: the last event is there when the end is
+        let has_ended = self.has_ended();
+        let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        (events.get(from..).unwrap_or_default().to_vec(), has_ended)
+    }
+
+    /// Whether the command has ended.
+    pub fn has_ended(&self) -> bool {
+        self.ended_at.load(Ordering::Acquire) != 0
+    }
+
+    /// The command is to end.
+    pub fn cancel(&self, why: &str) {
+        *self.cancelled.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.to_owned());
+    }
+
+    /// Why the command is to end.
+    pub(crate) fn cancelled(&self) -> Option<String> {
+        self.cancelled.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Something has happened. Beyond the bound only the end of the command is kept.
+    pub(crate) fn note(&self, event: Event) {
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        if events.len() < EVENTS_MAX || event.kind == EventKind::Complete {
+            events.push(event);
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! Writes to tables with materialized views: a replica computes what changes in the views of its
+//! own rows, and applies base and views as one.
+//!
+//! 1. The locks of the base's partitions are taken, and the gate ([`Views::gate`]) is passed.
+//! 2. The rows are read as they are, and the changes of the views are computed of them and the
+//!    write (`storage::materialized`).
+//! 3. Each changed row of a view belongs to one replica: the paired one (`crate::view_replicas`).
+//!    Those of this node are corrected by what is here and applied with the base, as one group of
+//!    the commit log and one step of memtables. So base and views of a node agree after a crash
+//!    too.
+//! 4. Those of other nodes stand in this node's batch log, in the same group, until these nodes
+//!    have them; they are sent once the group is applied. The write does not wait for that.
+//!
+//! A node alone has all of its views. Agrees with `org.apache.cassandra.db.Keyspace.applyInternal`
+//! and `service.StorageProxy.mutateMV`.
+
+use std::sync::{Arc, OnceLock};
+
+use rows::{Mutation, ReadContext, ReadError, ReadMode};
+use schema::system::is_local_keyspace;
+use storage::base_views::BaseViews;
+use storage::commitlog::LogPosition;
+use storage::materialized::{self, ViewChange, ViewError};
+use storage::write::Applied;
+use storage::{Engine, StorageError};
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
+
+use super::Replica;
+use super::apply::{WriteError, large_values};
+use crate::stripes::{Held, Stripes};
+
+/// The state that writes to tables with views share.
+#[derive(Default)]
+pub(crate) struct Views {
+    /// Of partitions of base tables whose views are being changed.
+    locks: Stripes,
+    /// Passed by every write to a table with views, from its read to its end. TRUNCATE closes it
+    /// for the moment that divides the rows of a table and of its views that go from those that
+    /// stay.
+    gate: Arc<RwLock<()>>,
+    /// The way to the other replicas of views. Empty: the node is alone.
+    routes: OnceLock<Arc<dyn Routes>>,
+}
+
+impl Views {
+    /// From now on changes of views are divided so. The first one counts.
+    pub fn route(&self, routes: Arc<dyn Routes>) {
+        let _ = self.routes.set(routes);
+    }
+}
+
+/// The way of changes of views to their replicas.
+pub(crate) trait Routes: Send + Sync {
+    /// Divides changes into those that are applied here and those of others.
+    fn divide(&self, changes: Vec<ViewChange>) -> Divided;
+}
+
+/// Changes of views, divided by who has them.
+pub(crate) struct Divided {
+    /// Changes of this node.
+    pub here: Vec<ViewChange>,
+    /// Changes of others; None: there are none.
+    pub remote: Option<Box<dyn Owed>>,
+}
+
+/// Changes of views that others must get.
+pub(crate) trait Owed: Send {
+    /// The record of them in this node's batch log, which is applied with the base.
+    fn record(&self) -> Mutation;
+
+    /// Sends them. The record is applied.
+    fn send(self: Box<Self>);
+}
+
+/// The locks of a write.
+pub(crate) struct Locked {
+    _held: Held,
+    _open: OwnedRwLockReadGuard<()>,
+}
+
+impl Replica {
+    /// Keeps writes to tables with views off while the guard is there.
+    pub(crate) async fn close_views(&self) -> OwnedRwLockWriteGuard<()> {
+        Arc::clone(&self.views.gate).write_owned().await
+    }
+
+    /// Waits for the locks of the partitions of base tables that these mutations write.
+    async fn lock_views(&self, views: &BaseViews, mutations: &[Mutation]) -> Locked {
+        let open = Arc::clone(&self.views.gate).read_owned().await;
+        let held = self.views.locks.lock(places(views, mutations)).await;
+        Locked { _held: held, _open: open }
+    }
+
+    /// As [`Replica::apply`], of mutations of which one or more are of tables with views.
+    pub(super) async fn apply_with_views(
+        &self,
+        mutations: &[Mutation],
+        held: Held,
+        mut views: Arc<BaseViews>,
+    ) -> Result<Option<LogPosition>, WriteError> {
+        let mut guards = (held, self.lock_views(&views, mutations).await);
+        loop {
+            let (group, remote) = self.with_changes(&views, mutations).await?;
+            let applied;
+            (applied, guards) = self.apply_group(group, views.number, guards).await?;
+            match applied {
+                Err(StorageError::Busy) => self.engine.log.ready().await,
+                Err(StorageError::ViewsChanged) => views = self.engine.views(),
+                Ok(applied) => {
+                    drop(guards);
+                    if let Some(remote) = remote {
+                        remote.send();
+                    }
+                    return Ok(applied.position);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// The mutations with the changes of views that are applied here, and what goes to others.
+    async fn with_changes(
+        &self,
+        views: &Arc<BaseViews>,
+        mutations: &[Mutation],
+    ) -> Result<(Vec<Mutation>, Option<Box<dyn Owed>>), WriteError> {
+        let now = self.env.clock.now_seconds();
+        let changes = self.changes(views, mutations, now).await?;
+        let Divided { here, remote } = self.divide(changes);
+        let mut group = self.settled(here, now).await?;
+        if let Some(remote) = &remote {
+            group.push(remote.record());
+        }
+        // the base last: whatever reads the log in order finds a row of it behind its entries
+        group.extend(mutations.iter().cloned());
+        Ok((group, remote))
+    }
+
+    async fn changes(
+        &self,
+        views: &Arc<BaseViews>,
+        mutations: &[Mutation],
+        now: u32,
+    ) -> Result<Vec<ViewChange>, WriteError> {
+        if !is_wide(mutations) {
+            let context = ReadContext::new(ReadMode::Inline);
+            match materialized::changes(&self.engine, views, mutations, now, &context) {
+                Err(ViewError::Read(ReadError::WouldBlock)) => {}
+                other => return other.map_err(write_error),
+            }
+        }
+        let (engine, views, mutations) = (Arc::clone(&self.engine), Arc::clone(views), mutations.to_vec());
+        let job = move || {
+            let context = ReadContext::new(ReadMode::Background);
+            materialized::changes(&engine, &views, &mutations, now, &context)
+        };
+        self.env.blocking("view", job).await.map_err(|_| WriteError::Overloaded)?.map_err(write_error)
+    }
+
+    /// The changes of views that are here as mutations, corrected by what is here.
+    async fn settled(&self, mut changes: Vec<ViewChange>, now: u32) -> Result<Vec<Mutation>, WriteError> {
+        let context = ReadContext::new(ReadMode::Inline);
+        let settled = changes.iter_mut().try_for_each(|change| settle(&self.engine, change, now, &context));
+        let changes = match settled {
+            Ok(()) => changes,
+            Err(ReadError::WouldBlock) => {
+                let engine = Arc::clone(&self.engine);
+                let job = move || {
+                    let context = ReadContext::new(ReadMode::Background);
+                    changes.iter_mut().try_for_each(|change| settle(&engine, change, now, &context))?;
+                    Ok(changes)
+                };
+                let settled = self.env.blocking("view", job).await.map_err(|_| WriteError::Overloaded)?;
+                settled.map_err(WriteError::Read)?
+            }
+            Err(error) => return Err(WriteError::Read(error)),
+        };
+        Ok(changes.into_iter().flat_map(ViewChange::into_mutations).collect())
+    }
+
+    /// Large values are copied and checksummed elsewhere, as in [`Replica::apply`].
+    async fn apply_group(
+        &self,
+        group: Vec<Mutation>,
+        number: u64,
+        guards: (Held, Locked),
+    ) -> Result<(Result<Applied, StorageError>, (Held, Locked)), WriteError> {
+        if group.iter().all(|mutation| large_values(std::slice::from_ref(mutation)) == 0) {
+            return Ok((self.engine.apply_with_views(&group, number), guards));
+        }
+        let engine = Arc::clone(&self.engine);
+        let applied = self.env.blocking("write", move || (engine.apply_with_views(&group, number), guards));
+        applied.await.map_err(|_| WriteError::Overloaded)
+    }
+
+    /// As [`Replica::apply`], at once and in a background task, which may wait for the disk.
+    /// `StorageError::Busy`: somebody else writes one of the partitions; try again.
+    pub(crate) fn apply_now(&self, mutations: &[Mutation]) -> Result<Applied, WriteError> {
+        loop {
+            let number = self.engine.views_number();
+            let Some(views) = self.engine.views_over(mutations) else {
+                match self.engine.apply_without_views(mutations, &[], number) {
+                    Err(StorageError::ViewsChanged) => continue,
+                    applied => return Ok(applied?),
+                }
+            };
+            let open = Arc::clone(&self.views.gate).try_read_owned().map_err(|_| StorageError::Busy)?;
+            let held = self.views.locks.try_lock(places(&views, mutations)).ok_or(StorageError::Busy)?;
+            let _locked = Locked { _held: held, _open: open };
+            let (now, context) = (self.env.clock.now_seconds(), ReadContext::new(ReadMode::Background));
+            let changes = materialized::changes(&self.engine, &views, mutations, now, &context).map_err(write_error)?;
+            let Divided { mut here, remote } = self.divide(changes);
+            let settled = here.iter_mut().try_for_each(|change| settle(&self.engine, change, now, &context));
+            settled.map_err(WriteError::Read)?;
+            let mut group: Vec<Mutation> = here.into_iter().flat_map(ViewChange::into_mutations).collect();
+            group.extend(remote.as_ref().map(|remote| remote.record()));
+            group.extend(mutations.iter().cloned());
+            match self.engine.apply_with_views(&group, views.number) {
+                Err(StorageError::ViewsChanged) => {}
+                Ok(applied) => {
+                    if let Some(remote) = remote {
+                        remote.send();
+                    }
+                    return Ok(applied);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Applies changes of one view that follow from rows of the base as they are: of a build. The
+    /// caller holds the lock of the partition.
+    pub(crate) fn apply_built(&self, change: ViewChange, views: &BaseViews, now: u32) -> Result<Applied, WriteError> {
+        let context = ReadContext::new(ReadMode::Background);
+        let Divided { mut here, remote } = self.divide(vec![change]);
+        let settled = here.iter_mut().try_for_each(|change| settle(&self.engine, change, now, &context));
+        settled.map_err(WriteError::Read)?;
+        let mut group: Vec<Mutation> = here.into_iter().flat_map(ViewChange::into_mutations).collect();
+        group.extend(remote.as_ref().map(|remote| remote.record()));
+        if group.is_empty() {
+            return Ok(Applied { position: None, added: 0 });
+        }
+        let applied = self.engine.apply_with_views(&group, views.number)?;
+        if let Some(remote) = remote {
+            remote.send();
+        }
+        Ok(applied)
+    }
+
+    /// The lock of a partition of a base table, of a build. None: somebody else has it.
+    pub(crate) fn try_lock_base(&self, base: schema::TableId, key: &[u8]) -> Option<Locked> {
+        let open = Arc::clone(&self.views.gate).try_read_owned().ok()?;
+        let held = self.views.locks.try_lock(vec![Stripes::of((base, key))])?;
+        Some(Locked { _held: held, _open: open })
+    }
+
+    /// Divides changes of views into those that are applied here and those of other nodes.
+    fn divide(&self, changes: Vec<ViewChange>) -> Divided {
+        match self.views.routes.get() {
+            Some(routes) => routes.divide(changes),
+            None => Divided { here: changes, remote: None },
+        }
+    }
+}
+
+fn settle(engine: &Engine, change: &mut ViewChange, now: u32, context: &ReadContext) -> Result<(), ReadError> {
+    materialized::settle(engine, change, now, context)
+}
+
+/// The places of the locks of the partitions of base tables that are written.
+fn places(views: &BaseViews, mutations: &[Mutation]) -> Vec<usize> {
+    let updates = mutations.iter().flat_map(|mutation| &mutation.updates);
+    let of_bases = updates.filter(|update| views.of_base(update.table.id).is_some());
+    of_bases.map(|update| Stripes::of((update.table.id, &update.key.key[..]))).collect()
+}
+
+/// Whether a write may concern many rows, so that reading them takes its time.
+fn is_wide(mutations: &[Mutation]) -> bool {
+    const ROWS_MAX: usize = 64;
+    let mut updates = mutations.iter().flat_map(|mutation| &mutation.updates);
+    updates.any(|update| {
+        let deletes = !update.deletion.is_live() || !update.range_deletions.is_empty();
+        !is_local_keyspace(&update.table.keyspace)
+            && ((deletes && !update.table.clustering.is_empty()) || update.rows.len() > ROWS_MAX)
+    })
+}
+
+fn write_error(error: ViewError) -> WriteError {
+    match error {
+        ViewError::Read(error) => WriteError::Read(error),
+        ViewError::Refused(why) => StorageError::Refused { why }.into(),
+    }
+}

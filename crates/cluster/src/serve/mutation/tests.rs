@@ -1,0 +1,82 @@
+//! Messages of a peer whose schema is one of the future: tables and columns that this node does not
+//! have are refused by their reason, and nothing of such a message is kept.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use internode::Verb;
+use internode::payload::read_request::ReadRequest;
+use membership::{Request, Unanswered};
+use rows::codec::encode_mutation;
+use rows::{Cell, Mutation, PartitionRange, PartitionUpdate, ReadCommand, Row};
+use schema::table::ColumnSpec;
+use schema::{ColumnKind, TableId, TableMetadata};
+use types::{CqlType, FailureReason};
+
+use crate::testing::SimRing;
+
+/// The table `ks.t` under another id, or with a further column.
+fn of_the_future(table: &TableMetadata, id: Option<TableId>, column: Option<&str>) -> Arc<TableMetadata> {
+    let mut specs = table.specs();
+    specs.extend(column.map(|name| ColumnSpec {
+        name: name.to_owned(),
+        kind: ColumnKind::Regular,
+        position: 0,
+        ty: CqlType::Int,
+        reversed: false,
+    }));
+    let (id, params) = (id.unwrap_or(table.id), table.params.clone());
+    let dropped = Default::default();
+    let made = TableMetadata::new(id, "ks", "t", table.kind, table.flags, params, specs, dropped, None);
+    Arc::new(made)
+}
+
+/// A row with a value in a column.
+fn row(table: &Arc<TableMetadata>, k: i32, column: &str) -> Mutation {
+    let bytes = |number: i32| Bytes::copy_from_slice(&number.to_be_bytes());
+    let mut update = PartitionUpdate::new(Arc::clone(table), table.decorate(bytes(k)));
+    let mut row = Row::new([Some(bytes(1))].into_iter().collect());
+    let id = table.column_by_name(column).expect("a column of the table").id;
+    row.add_cell(Cell::live(id, 10, bytes(5)));
+    update.add_row(row);
+    Mutation::of(update)
+}
+
+#[test]
+fn what_is_of_a_schema_of_the_future_is_refused_by_its_reason() {
+    let ring = SimRing::new(71, &["dc1", "dc1"]);
+    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
+    let schema = ring.node(1).schema();
+    let table = schema.table("ks", "t").expect("created");
+    let messenger = ring.node(0).members().expect("it has joined").clone();
+    let ask = |verb: Verb, payload: Vec<u8>| {
+        let request = Request::new(verb, payload, Duration::from_secs(5));
+        ring.world.block_on(messenger.request(ring.address(1), request)).map(|_| ())
+    };
+    let write = |mutation: &Mutation| {
+        let mut payload = Vec::new();
+        encode_mutation(&mut payload, mutation);
+        ask(Verb::MutationReq, payload)
+    };
+    let incompatible = Err(Unanswered::Failed(FailureReason::IncompatibleSchema));
+    let (unknown, wider) =
+        (of_the_future(table, Some(TableId([9; 16])), None), of_the_future(table, None, Some("future")));
+    assert_eq!(write(&row(&unknown, 1, "v")), incompatible);
+    assert_eq!(write(&row(&wider, 1, "future")), incompatible);
+    let mut both = row(table, 1, "v");
+    both.updates.extend(row(&unknown, 1, "v").updates);
+    assert_eq!(write(&both), incompatible);
+    assert_eq!(ring.stored(1, "ks", 1), [], "nothing of these is kept");
+    let read = |table: &Arc<TableMetadata>| {
+        let key = PartitionRange::Key(table.decorate(Bytes::copy_from_slice(&1_i32.to_be_bytes())));
+        let command = ReadCommand { now: 1, ..ReadCommand::whole(table, key) };
+        let request = ReadRequest::of(&command);
+        ask(request.verb(), request.encode())
+    };
+    assert_eq!([&unknown, &wider].map(read), [incompatible, incompatible]);
+    // the wider table without its new column is the table as it is
+    assert_eq!(write(&row(&wider, 1, "v")), Ok(()));
+    assert_eq!(ring.stored(1, "ks", 1), [(1, 5)]);
+    assert_eq!(read(table), Ok(()));
+}

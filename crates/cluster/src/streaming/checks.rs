@@ -1,0 +1,67 @@
+//! The checks before bytes flow: whether this node has the tables and the room for the files that a
+//! peer announces, and whether a peer asks for ranges that this node has.
+
+use std::sync::Arc;
+
+use streaming::{Summary, TokenRange};
+
+use super::collect::Wanted;
+use crate::clock::uuid_text;
+use crate::node::Node;
+use crate::transfers::Live;
+
+/// Bytes of a disk that streams leave free, one in so many: the rest is for writes and compactions.
+const KEPT_FREE_PART: u64 = 20;
+
+/// Whether what the peer will send can be taken. Err: a sentence.
+pub(super) async fn announced(node: &Arc<Node>, live: &Live, summaries: &[Summary]) -> Result<(), String> {
+    let mut wanted = Vec::new();
+    for summary in summaries {
+        let store = node.engine.table(summary.table);
+        let store = store.ok_or_else(|| format!("there is no table with the id {} here", summary.table))?;
+        wanted.push((store, u64::try_from(summary.bytes).unwrap_or(0)));
+    }
+    let is_preview = live.init.preview != streaming::Preview::None;
+    if wanted.is_empty() || is_preview || node.transfers.settings.load().skips_space_check {
+        return Ok(());
+    }
+    let on_their_way: u64 = node.transfers.all().iter().map(|live| live.progress.left_to_receive()).sum();
+    let of_node = Arc::clone(node);
+    let job = move || {
+        let disk = &of_node.env.disk;
+        let needed = wanted.iter().map(|(_, bytes)| bytes).fold(on_their_way, |sum, bytes| sum.saturating_add(*bytes));
+        let mut directories: Vec<_> = wanted.iter().flat_map(|(store, _)| &store.directories).collect();
+        directories.sort();
+        directories.dedup();
+        // directories of one file system say the same of it; the largest is what can be relied on
+        let room = |directory: &&std::path::PathBuf| {
+            let above = directory.ancestors().find(|above| disk.exists(above)).unwrap_or(directory);
+            let (free, total) = (disk.available_space(above).unwrap_or(u64::MAX), disk.total_space(above).unwrap_or(0));
+            free.saturating_sub(total / KEPT_FREE_PART)
+        };
+        let room = directories.iter().map(room).max().unwrap_or(u64::MAX);
+        (needed, room)
+    };
+    let (needed, room) = node.env.blocking("stream", job).await.map_err(|full| full.to_string())?;
+    match needed <= room {
+        true => Ok(()),
+        false => Err(format!("{needed} bytes would come, and the disk has room for {room}")),
+    }
+}
+
+/// Whether a peer may have what it asks for. Ranges that this node does not replicate are told in
+/// the log: Cassandra refuses them only with `reject_out_of_token_range_requests`, which is not
+/// honoured here.
+pub(super) fn requested(node: &Node, live: &Live, wanted: &[Wanted]) -> Result<(), String> {
+    let ring = node.ring();
+    let local = ring.local_id();
+    for Wanted { keyspace, ranges, .. } in wanted {
+        let Some(placement) = ring.placement(keyspace) else { continue };
+        let is_ours = |range: &&TokenRange| placement.natural(range.right).contains(&local);
+        let foreign = ranges.iter().filter(|range| !is_ours(range)).count();
+        if foreign > 0 {
+            tracing::warn!(plan = uuid_text(&live.key.plan), peer = %live.key.peer, keyspace, foreign, "a peer asks for ranges of which this node is no replica");
+        }
+    }
+    Ok(())
+}

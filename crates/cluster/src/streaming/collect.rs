@@ -1,0 +1,117 @@
+//! The files that this node sends in a session: its SSTables with something in the wanted ranges,
+//! after a flush. `org.apache.cassandra.db.streaming.CassandraStreamManager`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use schema::TableId;
+use sending::{Choice, Outgoing};
+use sstable::SSTable;
+use storage::TableStore;
+use streaming::data::outgoing;
+use streaming::{Preview, Received, StreamInit, StreamRequest, TokenRange};
+
+use super::plan::RangeTransfer;
+use crate::node::Node;
+
+/// SSTables of a session that go whole. Their files, up to ten for each, are open from the
+/// beginning of the session on; further SSTables go in sections, for which the files suffice that
+/// are open anyway.
+const ENTIRE_MAX: usize = 512;
+
+/// Ranges of which a side wants everything.
+pub(super) struct Wanted {
+    pub keyspace: String,
+    /// Empty: all tables.
+    pub tables: Vec<String>,
+    pub ranges: Vec<TokenRange>,
+}
+
+impl From<StreamRequest> for Wanted {
+    fn from(request: StreamRequest) -> Self {
+        let StreamRequest { keyspace, tables, mut full, transient, .. } = request;
+        full.extend(transient);
+        Self { keyspace, tables, ranges: full }
+    }
+}
+
+impl From<RangeTransfer> for Wanted {
+    fn from(RangeTransfer { keyspace, tables, ranges }: RangeTransfer) -> Self {
+        Self { keyspace, tables, ranges }
+    }
+}
+
+/// The files of all tables, numbered in each. Err: a sentence.
+pub(super) async fn files(node: &Arc<Node>, init: &StreamInit, wanted: Vec<Wanted>) -> Result<Vec<Outgoing>, String> {
+    let tables = tables(node, wanted)?;
+    // every flush is asked for before the first is waited for
+    let flushes: Vec<_> = tables.values().map(|(store, _)| node.engine.flush(store)).collect();
+    for flush in flushes {
+        flush.await.map_err(|error| error.to_string())?;
+    }
+    let mut all = Vec::new();
+    let mut entire_left = if node.transfers.settings.load().entire { ENTIRE_MAX } else { 0 };
+    for (store, ranges) in tables.into_values() {
+        let (of_node, init) = (Arc::clone(node), init.clone());
+        let job = move || of_table(&of_node, &init, &store, &ranges, entire_left);
+        let found = node.env.blocking_long("stream", job).await.map_err(|full| full.to_string())?;
+        let files = found?;
+        entire_left -= files.iter().filter(|file| file.entire.is_some()).count();
+        all.extend(files);
+    }
+    Ok(all)
+}
+
+type Tables = BTreeMap<TableId, (Arc<TableStore>, Vec<TokenRange>)>;
+
+/// The tables that are meant, each with its ranges.
+fn tables(node: &Node, wanted: Vec<Wanted>) -> Result<Tables, String> {
+    let schema = node.schema();
+    let mut tables = Tables::new();
+    for Wanted { keyspace, tables: names, ranges } in wanted {
+        let known = schema.keyspace(&keyspace).ok_or_else(|| format!("there is no keyspace {keyspace} here"))?;
+        if let Some(name) = names.iter().find(|name| !known.tables.contains_key(*name)) {
+            return Err(format!("there is no table {keyspace}.{name} here"));
+        }
+        let is_wanted = |name: &str| names.is_empty() || names.iter().any(|wanted| wanted == name);
+        for table in known.tables.values().filter(|table| is_wanted(&table.name)) {
+            if let Some(store) = node.engine.table(table.id) {
+                tables.entry(table.id).or_insert_with(|| (store, Vec::new())).1.extend(&ranges);
+            }
+        }
+    }
+    Ok(tables)
+}
+
+/// The files of one table. Waits for the disk.
+fn of_table(
+    node: &Node,
+    init: &StreamInit,
+    store: &TableStore,
+    ranges: &[TokenRange],
+    entire_max: usize,
+) -> Result<Vec<Outgoing>, String> {
+    let ranges = outgoing::normalized(ranges);
+    let (mut files, mut entire_count) = (Vec::new(), 0);
+    for sstable in store.view().sstables.iter().filter(|sstable| is_meant(init, sstable)) {
+        let choice = Choice::of(&node.env, sstable, &ranges, entire_count < entire_max);
+        let Some(choice) = choice.map_err(|error| error.to_string())? else { continue };
+        entire_count += usize::from(choice.entire.is_some());
+        let sequence = i32::try_from(files.len()).map_err(|_| "a table has too many SSTables".to_owned())?;
+        let id = Received { table: store.id, sequence };
+        let file = choice.named(id, sstable, init.operation.keeps_level());
+        files.push(file.map_err(|error| error.to_string())?);
+    }
+    Ok(files)
+}
+
+/// Whether an SSTable has the repair state that the session is for.
+fn is_meant(init: &StreamInit, sstable: &SSTable) -> bool {
+    let stats = &sstable.statistics().stats;
+    match (init.preview, init.pending_repair) {
+        (Preview::Unrepaired, _) => stats.repaired_at == 0,
+        (Preview::Repaired, _) => stats.repaired_at != 0,
+        (Preview::All, _) | (Preview::None, None) => true,
+        (Preview::None, Some(repair)) => stats.pending_repair == Some(repair),
+    }
+}

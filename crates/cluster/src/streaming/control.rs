@@ -1,0 +1,330 @@
+//! The task that drives a session: messages of its control link and news of its files go into the
+//! state machine ([`::streaming::Session`]), and what comes out is done here.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use env::{Instant, Stream};
+use links::Peer;
+use schema::TableId;
+use storage::received::Receiving;
+use streaming::session::Limits;
+use streaming::{Effect, Event, Incoming, LinkReader, Message, PrepareSyn, Session, StreamInit};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::sync::mpsc;
+
+use super::collect::{self, Wanted};
+use super::plan::{SessionEnd, SessionSummary, StreamFailure};
+use super::{checks, sender, write_path};
+use crate::clock::uuid_text;
+use crate::node::Node;
+use crate::transfers::{self, Live, SessionKey};
+
+/// News of files that wait for the task. Who has more waits.
+const EVENTS_MAX: usize = 64;
+
+/// How often the session is told the time.
+const TICK: Duration = Duration::from_secs(1);
+
+/// A session in which nothing happens while the peer is down for so long fails. Otherwise a peer
+/// whose machine has lost its power would be waited for until `stream_transfer_task_timeout`: there
+/// is nobody to close the link. Cassandra's sessions end when the peer is removed from the ring.
+const DOWN_MAX: Duration = Duration::from_secs(60);
+
+/// A follower whose session is complete waits so long for the initiator to close the link.
+const LINGER: Duration = Duration::from_secs(60);
+
+/// Looks, a pause apart, whether an attempt of a file that was superseded has given up its part.
+const GIVING_UP_LOOKS: u32 = 100;
+const GIVING_UP_PAUSE: Duration = Duration::from_millis(100);
+
+/// Bytes taken from a control link at once.
+const READ_SIZE: usize = 64 << 10;
+
+/// A session's part of a plan, as this node opens it.
+pub(super) struct Opening {
+    pub init: StreamInit,
+    pub peer: SocketAddr,
+    pub requests: Vec<streaming::StreamRequest>,
+    pub transfers: Vec<Wanted>,
+}
+
+fn now_ms(node: &Node) -> u64 {
+    node.env.clock.monotonic_nanos() / 1_000_000
+}
+
+fn limits(node: &Node) -> Limits {
+    let settings = node.transfers.settings.load();
+    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    Limits { keep_alive_ms: millis(settings.keep_alive), silence_max_ms: millis(settings.silence_max) }
+}
+
+/// Opens a session with a peer and runs it to its end.
+pub(super) async fn initiate(node: &Arc<Node>, opening: Opening) -> SessionEnd {
+    let Opening { init, peer, requests, transfers } = opening;
+    let failed = |reason: String| StreamFailure { peer, reason };
+    let (tell, events) = mpsc::channel(EVENTS_MAX);
+    let key = SessionKey { plan: init.plan, peer, index: init.session_index, follows: false };
+    let files = collect::files(node, &init, transfers).await.map_err(failed)?;
+    let offers = sending::offers(&files);
+    let (session, effects) = Session::initiate(init.clone(), requests, offers, limits(node), now_ms(node));
+    let live = Arc::new(Live::new(key, init, session, &node.env, tell));
+    files.into_iter().for_each(|file| live.keep(file));
+    node.transfers.begin(Arc::clone(&live)).map_err(|why| failed(why.to_owned()))?;
+    let opener = node.members().and_then(membership::Messenger::streams);
+    let opened = match opener {
+        Some(opener) => opener.open(peer).await.map_err(|error| format!("no link can be opened: {error}")),
+        None => Err("this node is in no ring".to_owned()),
+    };
+    let stream = match opened {
+        Ok(stream) => stream,
+        Err(why) => {
+            end(node, &live, Err(why.clone()));
+            return Err(failed(why));
+        }
+    };
+    let (read, write) = tokio::io::split(stream);
+    let input = (LinkReader::new(), BytesMut::new());
+    let control = Control { node: Arc::clone(node), live, read, write, input, events, down_since: None };
+    control.drive(effects.into()).await.map_err(failed)
+}
+
+/// Runs a session that a peer has opened to its end.
+pub(super) async fn follow(
+    node: &Arc<Node>,
+    from: Peer,
+    init: StreamInit,
+    stream: Box<dyn Stream>,
+    input: (LinkReader, BytesMut),
+) {
+    if init.from != from.address {
+        tracing::warn!(peer = %from.address, named = %init.from, "a streaming session names another node than its link");
+        return;
+    }
+    let (tell, events) = mpsc::channel(EVENTS_MAX);
+    let key = SessionKey { plan: init.plan, peer: init.from, index: init.session_index, follows: true };
+    let session = Session::follow(&init, limits(node), now_ms(node));
+    let live = Arc::new(Live::new(key, init, session, &node.env, tell));
+    let (read, mut write) = tokio::io::split(stream);
+    if let Err(why) = node.transfers.begin(Arc::clone(&live)) {
+        tracing::warn!(peer = %from.address, why, "a streaming session is refused");
+        drop(send(node, &mut write, &Message::SessionFailed).await);
+        return;
+    }
+    // the end is told in the log
+    let control = Control { node: Arc::clone(node), live, read, write, input, events, down_since: None };
+    drop(control.drive(VecDeque::new()).await);
+}
+
+/// The session is over: nothing of it is kept but how it went. What has come and is not in its
+/// table is given up by a job, which may wait for the disk.
+fn end(node: &Node, live: &Live, result: Result<(), String>) {
+    let is_complete = result.is_ok();
+    node.transfers.end(&live.key, live.snapshot(node.env.now()), result);
+    let left = live.end(is_complete);
+    if !left.is_empty() {
+        // where too many jobs wait, the refused job is dropped here and gives the files up
+        let _ = node.env.tasks.run("stream", Box::new(move || drop(left)));
+    }
+}
+
+async fn send(node: &Node, write: &mut WriteHalf<Box<dyn Stream>>, message: &Message) -> Result<(), String> {
+    let mut out = Vec::new();
+    message.encode(&mut out).map_err(|error| error.to_string())?;
+    sender::write(node, write, &out).await
+}
+
+/// The files of a table, all of which have come. An attempt of a file that came again over another
+/// link may still have to give up its part.
+async fn taken(node: &Node, live: &Live, table: TableId) -> Result<Receiving, String> {
+    let mut incoming = live.take_incoming(table).ok_or_else(|| format!("the files of table {table} are not there"))?;
+    for _ in 0..GIVING_UP_LOOKS {
+        incoming = match transfers::Incoming::take(incoming) {
+            Ok(receiving) => return Ok(receiving),
+            Err(incoming) => incoming,
+        };
+        node.env.sleep(GIVING_UP_PAUSE).await;
+    }
+    Err(format!("a file of table {table} is still being written"))
+}
+
+struct Control {
+    node: Arc<Node>,
+    live: Arc<Live>,
+    read: ReadHalf<Box<dyn Stream>>,
+    write: WriteHalf<Box<dyn Stream>>,
+    input: (LinkReader, BytesMut),
+    events: mpsc::Receiver<Event>,
+    /// Since when the peer is down and nothing has happened.
+    down_since: Option<Instant>,
+}
+
+impl Control {
+    async fn drive(mut self, mut effects: VecDeque<Effect>) -> Result<SessionSummary, String> {
+        self.tell_begin();
+        let mut closes = false;
+        let result = loop {
+            let Some(effect) = effects.pop_front() else {
+                let event = self.next().await;
+                effects.extend(self.live.on(event, now_ms(&self.node)));
+                continue;
+            };
+            match effect {
+                Effect::Send(message) => {
+                    self.note(&message);
+                    if let Err(why) = send(&self.node, &mut self.write, &message).await {
+                        tracing::debug!(peer = %self.live.key.peer, why, "a message of a stream is not sent");
+                        effects.extend(self.live.on(Event::LinkEnded, now_ms(&self.node)));
+                    }
+                }
+                Effect::Collect(requests) => self.collect(requests),
+                Effect::SendFiles(files) => sender::start(&self.node, &self.live, files),
+                Effect::Add(table) => self.add(table),
+                Effect::Close => closes = true,
+                Effect::Finished(result) => break result,
+            }
+        };
+        end(&self.node, &self.live, result.clone());
+        self.tell_end(&result);
+        let summary = SessionSummary {
+            received: self.live.progress.receiving().announced.clone(),
+            sent: self.live.progress.sending().announced.clone(),
+        };
+        if closes {
+            drop(self.write.shutdown().await);
+        } else {
+            // the peer closes: what was sent last may still be on its way
+            let ended = async { while self.read.read(&mut [0; 64]).await.is_ok_and(|count| count > 0) {} };
+            let _ = self.node.env.timeout(LINGER, ended).await;
+        }
+        self.live.close_links();
+        result.map(|()| summary)
+    }
+
+    /// The next thing that happens.
+    async fn next(&mut self) -> Event {
+        loop {
+            let (reader, input) = &mut self.input;
+            match reader.next(input) {
+                Ok(Some(Incoming::Message(message))) => return self.checked(message).await,
+                Ok(Some(Incoming::Data(_) | Incoming::EndOfFile)) => {
+                    return Event::Broken("a file came on a control link".to_owned());
+                }
+                Ok(None) => {}
+                Err(error) => return Event::Broken(error.to_string()),
+            }
+            input.reserve(READ_SIZE);
+            tokio::select! {
+                biased;
+                event = self.events.recv() => {
+                    self.down_since = None;
+                    return event.unwrap_or(Event::LinkEnded);
+                }
+                read = self.read.read_buf(input) => match read {
+                    Ok(0) | Err(_) => return Event::LinkEnded,
+                    Ok(_) => {}
+                },
+                () = self.node.env.sleep(TICK) => return self.tick(),
+            }
+            self.down_since = None;
+        }
+    }
+
+    /// Nothing has happened for a while.
+    fn tick(&mut self) -> Event {
+        let (ring, peer) = (self.node.ring(), self.live.key.peer);
+        let is_down = ring.endpoints().iter().any(|endpoint| endpoint.address == peer && !endpoint.is_up);
+        if !is_down {
+            self.down_since = None;
+            return Event::Tick;
+        }
+        let since = *self.down_since.get_or_insert_with(|| self.node.env.now());
+        match self.node.env.elapsed(since) >= DOWN_MAX {
+            true => Event::Broken("the peer is down".to_owned()),
+            false => Event::Tick,
+        }
+    }
+
+    /// A message, unless what it announces cannot be taken.
+    async fn checked(&self, message: Message) -> Event {
+        let summaries = match &message {
+            Message::PrepareSyn(PrepareSyn { summaries, .. }) | Message::PrepareSynAck(summaries) => summaries.clone(),
+            Message::Stream(_) | Message::Init(_) => {
+                return Event::Broken(format!("{} came on the control link of a session", message.name()));
+            }
+            _ => return Event::Message(message),
+        };
+        match checks::announced(&self.node, &self.live, &summaries).await {
+            Ok(()) => {
+                self.live.progress.receiving().announced = summaries;
+                Event::Message(message)
+            }
+            Err(why) => Event::Broken(why),
+        }
+    }
+
+    /// Takes note of what this side announces.
+    fn note(&self, message: &Message) {
+        if let Message::PrepareSyn(PrepareSyn { summaries, .. }) | Message::PrepareSynAck(summaries) = message {
+            self.live.progress.sending().announced.clone_from(summaries);
+        }
+    }
+
+    /// Follower: finds the files that the initiator asks for.
+    fn collect(&self, requests: Vec<streaming::StreamRequest>) {
+        let (node, live) = (Arc::clone(&self.node), Arc::clone(&self.live));
+        drop(tokio::task::spawn_local(async move {
+            let wanted: Vec<Wanted> = requests.into_iter().map(Wanted::from).collect();
+            let event = match checks::requested(&node, &live, &wanted) {
+                Ok(()) => match collect::files(&node, &live.init, wanted).await {
+                    Ok(files) => {
+                        let offers = sending::offers(&files);
+                        files.into_iter().for_each(|file| live.keep(file));
+                        Event::Collected(offers)
+                    }
+                    Err(why) => Event::Broken(why),
+                },
+                Err(why) => Event::Broken(why),
+            };
+            drop(live.events.send(event).await);
+        }));
+    }
+
+    /// Adds what has come of a table to it.
+    fn add(&self, table: TableId) {
+        let (node, live) = (Arc::clone(&self.node), Arc::clone(&self.live));
+        drop(tokio::task::spawn_local(async move {
+            let event = match taken(&node, &live, table).await {
+                Ok(receiving) => match write_path::add(&node, live.init.operation, receiving).await {
+                    Ok(()) => Event::Added(table),
+                    Err(why) => Event::Broken(why),
+                },
+                Err(why) => Event::Broken(why),
+            };
+            drop(live.events.send(event).await);
+        }));
+    }
+
+    fn tell_begin(&self) {
+        let Live { key, init, .. } = &*self.live;
+        let (plan, operation) = (uuid_text(&key.plan), init.operation.text());
+        tracing::info!(plan, operation, peer = %key.peer, opened = if key.follows { "there" } else { "here" }, "a streaming session begins");
+    }
+
+    fn tell_end(&self, result: &Result<(), String>) {
+        let Live { key, init, progress, .. } = &*self.live;
+        let (plan, operation) = (uuid_text(&key.plan), init.operation.text());
+        let (received, sent) = (progress.receiving().done.bytes, progress.sending().done.bytes);
+        match result {
+            Ok(()) => {
+                tracing::info!(plan, operation, peer = %key.peer, received, sent, "a streaming session is complete");
+            }
+            Err(why) => {
+                tracing::error!(plan, operation, peer = %key.peer, received, sent, why, "a streaming session has failed");
+            }
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! Files that come over a file link: taken apart and written by jobs. While a job writes what has
+//! come, the link is read on, up to [`READ_MAX`] bytes. A job never waits for the peer.
+//!
+//! A file belongs to the session that its header names. A file that cannot be written fails that
+//! session. A link that breaks in the middle of a file leaves nothing of the file; the session
+//! fails if the file does not begin to come again within [`RESUME_MAX`]. A sender of Cassandra
+//! fails the session itself when a link breaks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use env::Stream;
+use links::Peer;
+use rows::ReadError;
+use sstable::Version;
+use storage::received::{Origin, ReceivedRows, Receiving, WholeSSTable};
+use streaming::data::partitions::{ReceivedPartitions, Source};
+use streaming::{Arrived, Event, FileHeader, LinkReader, Manifest, Message, Part};
+use tokio::io::AsyncReadExt;
+
+use crate::node::Node;
+use crate::transfers::{Incoming, Live, SessionKey};
+
+/// A file whose link has broken must begin to come again so soon. Longer than a sender tries.
+const RESUME_MAX: Duration = Duration::from_secs(60);
+
+/// Bytes that are read of a link while those before them are being written.
+const READ_MAX: usize = 1 << 20;
+
+/// Bytes taken from a socket at once.
+const READ_SIZE: usize = 128 << 10;
+
+/// A failure, and the session that it concerns; None: there is none.
+struct Failure(Option<Arc<Live>>, String);
+
+/// Takes the files of a link until it ends. `first` is the header that has come.
+pub(super) async fn files(
+    node: &Arc<Node>,
+    from: Peer,
+    first: Box<FileHeader>,
+    mut stream: Box<dyn Stream>,
+    (reader, mut input): (LinkReader, BytesMut),
+) {
+    let mut taker = Taker { node: Arc::clone(node), reader, current: None };
+    let mut begins = Some(first);
+    let (mut next, mut is_open) = (BytesMut::new(), true);
+    loop {
+        let live = taker.current.as_ref().map(|file| Arc::clone(&file.live));
+        let header = begins.take();
+        let job = move || {
+            let taken = taker.take(header, &mut input);
+            (taker, input, taken)
+        };
+        let job = node.env.blocking_long("stream", job);
+        tokio::pin!(job);
+        let done = loop {
+            next.reserve(READ_SIZE);
+            tokio::select! {
+                biased;
+                done = &mut job => break done,
+                read = stream.read_buf(&mut next), if is_open && next.len() < READ_MAX => {
+                    is_open = read.is_ok_and(|count| count > 0);
+                }
+            }
+        };
+        let taken;
+        (taker, input, taken) = match done {
+            Ok(done) => done,
+            Err(full) => return fail(&from, Failure(live, full.to_string())).await,
+        };
+        match taken {
+            Ok(arrived) => {
+                for (live, file) in arrived {
+                    drop(live.events.send(Event::Arrived(file)).await);
+                }
+            }
+            Err(failure) => return fail(&from, failure).await,
+        }
+        let live = taker.current.as_ref().map(|file| Arc::clone(&file.live));
+        if let Some(live) = &live {
+            // full: something else keeps the session awake
+            drop(live.events.try_send(Event::Progress));
+        }
+        while next.is_empty() {
+            if !is_open {
+                return interrupted(node, taker);
+            }
+            next.reserve(READ_SIZE);
+            let attempt = taker.current.as_ref().and_then(|file| Some((file.arrived.id, file.attempt?)));
+            let given_up = async {
+                match (&live, attempt) {
+                    (None, _) => std::future::pending().await,
+                    (Some(live), None) => live.ended().await,
+                    (Some(live), Some((id, number))) => tokio::select! {
+                        () = live.ended() => {}
+                        () = live.attempts.superseded(id, number) => {}
+                    },
+                }
+            };
+            tokio::select! {
+                read = stream.read_buf(&mut next) => is_open = read.is_ok_and(|count| count > 0),
+                () = given_up => return give_up(node, taker),
+            }
+        }
+        input.unsplit(std::mem::take(&mut next));
+    }
+}
+
+/// A link has ended. A file in the middle of which it has ended is to come again.
+fn interrupted(node: &Arc<Node>, taker: Taker) {
+    let Some(file) = &taker.current else { return };
+    let (live, id, attempt) = (Arc::clone(&file.live), file.arrived.id, file.attempt);
+    let name = file.name.clone();
+    give_up(node, taker);
+    let Some(number) = attempt.filter(|number| live.attempts.interrupt(id, *number)) else { return };
+    tracing::warn!(peer = %live.key.peer, file = name, "a link has ended in the middle of a file, which is to come again");
+    let env = node.env.clone();
+    drop(tokio::task::spawn_local(async move {
+        tokio::select! {
+            () = env.sleep(RESUME_MAX) => {}
+            () = live.ended() => return,
+        }
+        if live.attempts.is_interrupted(id, number) {
+            let why = "a link has ended in the middle of a file, which did not come again".to_owned();
+            drop(live.events.send(Event::Broken(why)).await);
+        }
+    }));
+}
+
+/// Gives up the file that comes, by a job, which may wait for the disk.
+fn give_up(node: &Node, taker: Taker) {
+    // where too many jobs wait, the refused job is dropped here and gives the file up
+    let _ = node.env.tasks.run("stream", Box::new(move || drop(taker)));
+}
+
+async fn fail(from: &Peer, Failure(live, why): Failure) {
+    match live {
+        Some(live) => drop(live.events.send(Event::Broken(why)).await),
+        None => tracing::warn!(peer = %from.address, why, "a link for streamed files is closed"),
+    }
+}
+
+/// The reason why a link is closed while a file comes.
+const SUPERSEDED: &str = "the file comes again over another link";
+
+/// Takes the bytes of a link, by jobs that may wait for the disk.
+struct Taker {
+    node: Arc<Node>,
+    reader: LinkReader,
+    /// The file that is being received.
+    current: Option<File>,
+}
+
+/// A file that comes.
+struct File {
+    live: Arc<Live>,
+    /// The number of the attempt; None: the file is there already, and what comes is passed over.
+    attempt: Option<u32>,
+    /// None: as `attempt`.
+    incoming: Option<Arc<Incoming>>,
+    arrived: Arrived,
+    origin: Origin,
+    form: Form,
+    /// For people.
+    name: String,
+    total: u64,
+}
+
+enum Form {
+    /// Bytes that are passed over.
+    Passed,
+    /// Partitions that are written anew.
+    Rows(Box<(ReceivedPartitions<Pieces>, ReceivedRows)>),
+    /// Components as they are.
+    Whole { manifest: Manifest, sstable: WholeSSTable, index: Option<usize> },
+}
+
+/// Pieces of sections that have come and were not decoded.
+#[derive(Default)]
+struct Pieces {
+    waiting: std::collections::VecDeque<Bytes>,
+    has_ended: bool,
+}
+
+impl Source for Pieces {
+    fn next(&mut self) -> Result<Option<Bytes>, ReadError> {
+        match self.waiting.pop_front() {
+            Some(piece) => Ok(Some(piece)),
+            None if self.has_ended => Ok(None),
+            None => Err(ReadError::WouldBlock),
+        }
+    }
+}
+
+impl Taker {
+    /// Takes all whole parts of `input`. `header`: a header that came before. Gives files that are
+    /// complete.
+    fn take(
+        &mut self,
+        header: Option<Box<FileHeader>>,
+        input: &mut BytesMut,
+    ) -> Result<Vec<(Arc<Live>, Arrived)>, Failure> {
+        let taken = self.take_parts(header, input);
+        if taken.is_err()
+            && let Some(file) = self.current.take()
+        {
+            file.abort();
+        }
+        taken
+    }
+
+    fn take_parts(
+        &mut self,
+        header: Option<Box<FileHeader>>,
+        input: &mut BytesMut,
+    ) -> Result<Vec<(Arc<Live>, Arrived)>, Failure> {
+        let mut complete = Vec::new();
+        if let Some(header) = header {
+            self.current = Some(begin(&self.node, *header)?);
+        }
+        loop {
+            let live = self.current.as_ref().map(|file| Arc::clone(&file.live));
+            let next = self.reader.next(input).map_err(|error| Failure(live.clone(), error.to_string()))?;
+            let Some(next) = next else { return Ok(complete) };
+            match (next, &mut self.current) {
+                (streaming::Incoming::Message(Message::Stream(header)), None) => {
+                    self.current = Some(begin(&self.node, *header)?);
+                }
+                (streaming::Incoming::Message(Message::KeepAlive), _) => {}
+                (streaming::Incoming::Message(message), _) => {
+                    let why = format!("{} came on a link for files", message.name());
+                    return Err(Failure(live, why));
+                }
+                (streaming::Incoming::Data(part), Some(file)) => {
+                    let live = Arc::clone(&file.live);
+                    if live.is_ended() {
+                        return Err(Failure(None, "its session has ended".to_owned()));
+                    }
+                    file.is_last().map_err(|why| Failure(None, why))?;
+                    file.write(&self.node, part).map_err(|why| Failure(Some(live), why))?;
+                }
+                (streaming::Incoming::EndOfFile, current) => {
+                    let Some(file) = current.take() else { continue };
+                    let live = Arc::clone(&file.live);
+                    let Some(number) = file.attempt else {
+                        file.abort();
+                        continue;
+                    };
+                    if !live.attempts.settle(file.arrived.id, number) {
+                        file.abort();
+                        return Err(Failure(None, SUPERSEDED.to_owned()));
+                    }
+                    complete.push(file.finish(&self.node).map_err(|why| Failure(Some(live), why))?);
+                }
+                (streaming::Incoming::Data(_), None) => return Err(Failure(None, "data without a header".to_owned())),
+            }
+        }
+    }
+}
+
+impl Drop for Taker {
+    /// The link has ended, or this node stops: a file that is not whole goes.
+    fn drop(&mut self) {
+        if let Some(file) = self.current.take() {
+            file.abort();
+        }
+    }
+}
+
+/// Begins to write the file of a header.
+fn begin(node: &Arc<Node>, header: FileHeader) -> Result<File, Failure> {
+    let key = SessionKey {
+        plan: header.plan,
+        peer: header.sender,
+        index: header.session_index,
+        follows: !header.by_follower,
+    };
+    let Some(live) = node.transfers.session(&key) else {
+        return Err(Failure(None, format!("a file of {} belongs to no session", header.sender)));
+    };
+    let of_session = |why: String| Failure(Some(Arc::clone(&live)), why);
+    let arrived = Arrived::of(&header);
+    let Some(attempt) = live.attempts.begin(arrived.id) else {
+        // the sender did not know yet that the file is here
+        return Ok(passed_over(live, arrived));
+    };
+    live.admit(&arrived).map_err(of_session)?;
+    let store = node.engine.table(header.table);
+    let store = store.ok_or_else(|| of_session(format!("the table {} was dropped", header.table)))?;
+    let incoming = live.incoming(header.table, || Receiving::begin(&node.engine, &store));
+    let incoming = incoming.map_err(|error| of_session(error.to_string()))?;
+    let content = header.content;
+    let origin =
+        Origin { level: content.level, repaired_at: header.repaired_at, pending_repair: header.pending_repair };
+    let total = content.transfer_bytes();
+    let name =
+        format!("{}.{}/{}-{}", store.table().keyspace, store.table().name, content.version.name(), header.sequence);
+    live.progress.receiving().rewind(&name);
+    let rows = content.rows.resolve(&store.table()).map_err(|error| of_session(format!("{error:?}")))?;
+    let receiving = incoming.receiving();
+    receiving.check(&rows).map_err(|error| of_session(error.to_string()))?;
+    let form = match content.entire {
+        Some(manifest) => whole(node, receiving, manifest, content.version).map_err(of_session)?,
+        None => {
+            let writer = receiving.rows(rows.clone(), content.estimated_keys, origin);
+            let writer = writer.map_err(|error| of_session(error.to_string()))?;
+            let partitions = ReceivedPartitions::new(Pieces::default(), store.table(), rows);
+            Form::Rows(Box::new((partitions, writer)))
+        }
+    };
+    let (attempt, incoming) = (Some(attempt), Some(incoming));
+    Ok(File { live, attempt, incoming, arrived, origin, form, name, total })
+}
+
+/// A file of which nothing is kept.
+fn passed_over(live: Arc<Live>, arrived: Arrived) -> File {
+    let name = String::new();
+    File { live, attempt: None, incoming: None, arrived, origin: Origin::default(), form: Form::Passed, name, total: 0 }
+}
+
+fn whole(node: &Node, receiving: &Receiving, manifest: Manifest, version: Version) -> Result<Form, String> {
+    let sstable = receiving.whole(&node.engine, version).map_err(|error| error.to_string())?;
+    Ok(Form::Whole { manifest, sstable, index: None })
+}
+
+impl File {
+    /// Refuses the bytes of an attempt behind which another one has begun.
+    fn is_last(&self) -> Result<(), String> {
+        let is_last = self.attempt.is_none_or(|number| self.live.attempts.is_last(self.arrived.id, number));
+        if is_last { Ok(()) } else { Err(SUPERSEDED.to_owned()) }
+    }
+
+    fn write(&mut self, node: &Node, part: Part) -> Result<(), String> {
+        let Some(incoming) = &self.incoming else { return Ok(()) };
+        let receiving = incoming.receiving();
+        let bytes = match (&mut self.form, part) {
+            (Form::Rows(both), Part::Rows(bytes)) => {
+                let (partitions, writer) = &mut **both;
+                let length = bytes.len();
+                partitions.source().waiting.push_back(bytes);
+                let ended =
+                    receiving.write_some(&node.engine, writer, partitions).map_err(|error| error.to_string())?;
+                assert!(!ended, "a source that goes on does not end");
+                length
+            }
+            (Form::Whole { manifest, sstable, index }, Part::Component { index: of_part, bytes }) => {
+                if *index != Some(of_part) {
+                    *index = Some(of_part);
+                    let name = manifest.components.get(of_part).map_or("", |(name, _)| name.as_str());
+                    sstable.component(name).map_err(|error| error.to_string())?;
+                }
+                sstable.write(&bytes).map_err(|error| error.to_string())?;
+                bytes.len()
+            }
+            _ => return Err("the data of a file has another form than its header says".to_owned()),
+        };
+        node.transfers.figures.received.add(bytes as u64);
+        self.live.progress.receive(&self.name, bytes as u64, self.total);
+        Ok(())
+    }
+
+    /// All has come.
+    fn finish(self, node: &Node) -> Result<(Arc<Live>, Arrived), String> {
+        let incoming = self.incoming.expect("a file that is passed over is not finished");
+        let receiving = incoming.receiving();
+        let taken = match self.form {
+            Form::Passed => unreachable!("a file that is passed over is not finished"),
+            Form::Rows(both) => {
+                let (mut partitions, mut writer) = *both;
+                partitions.source().has_ended = true;
+                match receiving.write_some(&node.engine, &mut writer, &mut partitions) {
+                    Ok(ended) => {
+                        assert!(ended, "a source that has ended makes nobody wait");
+                        receiving.take_rows(writer)
+                    }
+                    Err(error) => {
+                        writer.abort();
+                        Err(error)
+                    }
+                }
+            }
+            Form::Whole { manifest, mut sstable, .. } => {
+                // nothing comes of an empty component, and its file has to be there
+                let mut empty = manifest.components.iter().filter(|(_, length)| *length == 0);
+                let made = empty.try_for_each(|(name, _)| sstable.component(name));
+                made.and_then(|()| receiving.take(&node.engine, sstable, self.origin))
+            }
+        };
+        taken.map_err(|error| error.to_string())?;
+        self.live.progress.receiving().done.files += self.arrived.files as u64;
+        Ok((self.live, self.arrived))
+    }
+
+    fn abort(self) {
+        match self.form {
+            Form::Passed => {}
+            Form::Rows(both) => both.1.abort(),
+            Form::Whole { sstable, .. } => sstable.abort(),
+        }
+    }
+}

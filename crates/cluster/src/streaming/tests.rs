@@ -1,0 +1,305 @@
+//! Two and three nodes of a simulated ring stream to each other; the rows that they have afterwards
+//! are compared one by one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::*;
+use crate::node::Node;
+use crate::testing::SimRing;
+
+const KEYS: i32 = 300;
+
+fn whole_ring() -> TokenRange {
+    TokenRange { left: types::Token::MIN, right: types::Token::MIN }
+}
+
+/// A ring of two whose first node has rows that the second has not.
+fn ring_with_rows(seed: u64) -> SimRing {
+    let ring = SimRing::new(seed, &["dc1", "dc1"]);
+    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
+    let rows: Vec<_> = (0..KEYS).flat_map(|k| (0..k % 4).map(move |c| (k, c))).collect();
+    let rows: Vec<_> = rows.into_iter().map(|(k, c)| ring.row("ks", k, c, k * 10 + c, 1_000)).collect();
+    ring.apply_alone(0, &rows);
+    ring
+}
+
+fn expected(k: i32) -> Vec<(i32, i32)> {
+    (0..k % 4).map(|c| (c, k * 10 + c)).collect()
+}
+
+fn ask(ring: &SimRing, from: usize, ranges: Vec<TokenRange>) -> StreamPlan {
+    let request = RangeRequest { keyspace: "ks".to_owned(), tables: Vec::new(), ranges };
+    let peer = PeerStreams { peer: ring.address(from), requests: vec![request], transfers: Vec::new() };
+    StreamPlan { operation: Operation::Rebuild, pending_repair: None, preview: Preview::None, peers: vec![peer] }
+}
+
+fn run_on(ring: &SimRing, machine: usize, plan: StreamPlan) -> StreamOutcome {
+    let node: Arc<Node> = Arc::clone(ring.node(machine));
+    ring.world.block_on(async move { run(&node, plan).await })
+}
+
+#[test]
+fn what_is_asked_for_comes_in_every_form() {
+    for entire in [true, false] {
+        let ring = ring_with_rows(1);
+        ring.node(0).change_stream_settings(|settings| settings.entire = entire);
+        let outcome = run_on(&ring, 1, ask(&ring, 0, vec![whole_ring()]));
+        assert!(outcome.is_complete(), "{outcome:?}");
+        for k in 0..KEYS {
+            assert_eq!(ring.stored(1, "ks", k), expected(k), "key {k}, entire: {entire}");
+        }
+        let (_, summary) = outcome.sessions.into_iter().next().expect("one session");
+        let received: i32 = summary.expect("complete").received.iter().map(|table| table.files).sum();
+        assert_eq!(received > 1, entire, "an SSTable that goes whole counts a file for each component");
+        assert!(ring.node(0).transfers.all().is_empty() && ring.node(1).transfers.all().is_empty());
+    }
+}
+
+/// Received rows of a table with `cdc = true` are in the commit log, where they are captured, and
+/// not in the files that came; with `cdc_on_repair_enabled: false` they come as files.
+#[test]
+fn changes_of_captured_tables_are_received_as_writes() {
+    for captures in [true, false] {
+        let ring = ring_with_rows(13);
+        let node = ring.node(1);
+        node.change_stream_settings(|settings| settings.captures = captures);
+        let captured = storage::schema_change::change(&node.engine, |schema| {
+            let table = schema.table("ks", "t").cloned().expect("the table");
+            let mut keyspace = schema.keyspace("ks").cloned().expect("the keyspace");
+            let mut changed = (*table).clone();
+            changed.params.cdc = Some(true);
+            std::sync::Arc::make_mut(&mut keyspace).tables.insert("t".to_owned(), Arc::new(changed));
+            Ok::<_, ()>(schema.with_keyspace((*keyspace).clone()))
+        });
+        captured.expect("a sound disk").expect("not refused");
+        let outcome = run_on(&ring, 1, ask(&ring, 0, vec![whole_ring()]));
+        assert!(outcome.is_complete(), "{outcome:?}");
+        assert!((0..KEYS).all(|k| ring.stored(1, "ks", k) == expected(k)));
+        let store = node.engine.table_by_name("ks", "t").expect("the table");
+        let writes = store.metrics.writes.get();
+        assert_eq!(writes > 0, captures, "{writes} writes");
+        let files = node.env.disk.list_dir(&store.directory).expect("the table's directory");
+        let data = files.iter().filter(|file| file.name.ends_with("Data.db")).count();
+        assert_eq!(data, store.view().sstables.len(), "files that came are left: {files:?}");
+    }
+}
+
+#[test]
+fn ranges_that_were_not_asked_for_do_not_come() {
+    let ring = ring_with_rows(2);
+    let half = TokenRange { left: types::Token(0), right: types::Token::MAX };
+    let outcome = run_on(&ring, 1, ask(&ring, 0, vec![half]));
+    assert!(outcome.is_complete(), "{outcome:?}");
+    let token = |k: i32| types::DecoratedKey::new(bytes::Bytes::copy_from_slice(&k.to_be_bytes())).token;
+    for k in 0..KEYS {
+        let wanted = if token(k).0 > 0 { expected(k) } else { Vec::new() };
+        assert_eq!(ring.stored(1, "ks", k), wanted, "key {k}");
+    }
+}
+
+#[test]
+fn data_is_sent_and_received_in_one_session() {
+    let ring = ring_with_rows(3);
+    ring.apply_alone(1, &[ring.row("ks", 9_000, 1, 7, 1_000)]);
+    let mut plan = ask(&ring, 1, vec![whole_ring()]);
+    plan.operation = Operation::Repair;
+    plan.peers[0].transfers = plan.peers[0].requests.clone();
+    let outcome = run_on(&ring, 0, plan);
+    assert!(outcome.is_complete(), "{outcome:?}");
+    for machine in [0, 1] {
+        assert_eq!(ring.stored(machine, "ks", 9_000), [(1, 7)]);
+        for k in 0..KEYS {
+            assert_eq!(ring.stored(machine, "ks", k), expected(k), "key {k}");
+        }
+    }
+}
+
+/// `streaming_connections_per_host`: two sessions, told of as one.
+#[test]
+fn a_plan_is_split_over_sessions_with_a_peer() {
+    let ring = ring_with_rows(9);
+    ring.node(1).change_stream_settings(|settings| settings.connections_per_host = 2);
+    let mut plan = ask(&ring, 0, vec![TokenRange { left: types::Token::MIN, right: types::Token(0) }]);
+    let mut upper = plan.peers[0].requests[0].clone();
+    upper.ranges = vec![TokenRange { left: types::Token(0), right: types::Token::MAX }];
+    plan.peers[0].requests.push(upper);
+    let outcome = run_on(&ring, 1, plan);
+    assert!(outcome.is_complete() && outcome.sessions.len() == 1, "{outcome:?}");
+    assert_eq!(ring.node(0).ended_streams().len(), 2);
+    assert!((0..KEYS).all(|k| ring.stored(1, "ks", k) == expected(k)));
+}
+
+#[test]
+fn a_preview_moves_nothing() {
+    let ring = ring_with_rows(4);
+    let mut plan = ask(&ring, 0, vec![whole_ring()]);
+    plan.preview = Preview::All;
+    let outcome = run_on(&ring, 1, plan);
+    let (_, summary) = outcome.sessions.into_iter().next().expect("one session");
+    assert!(summary.expect("complete").received.iter().any(|table| table.bytes > 1000));
+    assert!(ring.stored(1, "ks", 3).is_empty());
+}
+
+#[test]
+fn what_cannot_be_taken_is_refused_before_bytes_flow() {
+    let ring = ring_with_rows(5);
+    let mut plan = ask(&ring, 0, vec![whole_ring()]);
+    plan.peers[0].requests[0].tables = vec!["nothing".to_owned()];
+    let outcome = run_on(&ring, 1, plan);
+    assert!(!outcome.is_complete());
+    ring.create_keyspace_untold(&[0], "alone", "SimpleStrategy", &[("replication_factor", "2")]);
+    ring.apply_alone(0, &[ring.row("alone", 1, 1, 1, 1_000)]);
+    let mut plan = ask(&ring, 0, vec![whole_ring()]);
+    plan.peers[0].requests[0].keyspace = "alone".to_owned();
+    let outcome = run_on(&ring, 1, plan);
+    let failure = outcome.failures().next().expect("the table is not known");
+    assert!(failure.reason.contains("there is no table"), "{failure}");
+}
+
+/// Links between two machines break by chance in the middle of a file: a session whose link for
+/// files was lost sends the file again; one whose control link was lost fails.
+#[test]
+fn a_lost_link_for_files_is_opened_again() {
+    let (mut resumed, mut failed) = (0, 0);
+    for seed in 20..32 {
+        let ring = ring_with_rows(seed);
+        ring.node(0).change_stream_settings(|settings| settings.entire = seed % 2 == 0);
+        let running = Running::begin(&ring, ask(&ring, 0, vec![whole_ring()]));
+        for _ in 0..4 {
+            ring.world.network().reset_one(0, 1);
+            ring.world.run_for(Duration::from_secs(1));
+        }
+        let outcome = running.end(&ring);
+        let resent = ring.node(0).stream_figures().resent.get();
+        match outcome.failures().next() {
+            None => {
+                resumed += u64::from(resent > 0);
+                assert!((0..KEYS).all(|k| ring.stored(1, "ks", k) == expected(k)), "seed {seed}");
+            }
+            Some(failure) => {
+                assert!(!failure.reason.contains("middle of a file"), "seed {seed}: {failure}");
+                failed += 1;
+                assert_nothing_came(&ring, 1);
+            }
+        }
+    }
+    assert!(resumed > 0, "{resumed} resumed, {failed} failed");
+}
+
+/// A plan that runs on the second machine.
+struct Running(tokio::sync::oneshot::Receiver<StreamOutcome>);
+
+impl Running {
+    /// Runs the plan until the first file has begun to come. Its data waits ten seconds.
+    fn begin(ring: &SimRing, plan: StreamPlan) -> Self {
+        let sender = ring.node(0);
+        sender.change_stream_settings(|settings| {
+            (settings.throughput, settings.entire_throughput) = (1000, 1000);
+        });
+        for is_entire in [true, false] {
+            sender.transfers.throttle(sender.env.now(), 10_000, is_entire, false);
+        }
+        let node = Arc::clone(ring.node(1));
+        let (tell, told) = tokio::sync::oneshot::channel();
+        let of_plan = Arc::clone(&node);
+        let make: env::MakeLocal = Box::new(move || {
+            Box::pin(async move {
+                let _ = tell.send(run(&of_plan, plan).await);
+            })
+        });
+        drop(node.env.tasks.spawn_local_worker("plan", make));
+        let begun = ring.world.run_until(Duration::from_secs(30), || {
+            node.transfers.all().iter().any(|live| live.snapshot(node.env.now()).to_receive.files > 0)
+        });
+        assert!(begun);
+        ring.world.run_for(Duration::from_secs(2));
+        Self(told)
+    }
+
+    fn end(mut self, ring: &SimRing) -> StreamOutcome {
+        let mut outcome = None;
+        ring.world.run_until(Duration::from_secs(600), || {
+            outcome = outcome.take().or_else(|| self.0.try_recv().ok());
+            outcome.is_some()
+        });
+        outcome.expect("the session ends")
+    }
+}
+
+/// No file of a stream is left on a machine, and no row.
+fn assert_nothing_came(ring: &SimRing, machine: usize) {
+    ring.world.run_for(Duration::from_secs(2));
+    assert!((0..KEYS).all(|k| ring.stored(machine, "ks", k).is_empty()));
+    let node = ring.node(machine);
+    assert!(node.transfers.all().is_empty());
+    let directory = node.engine.table_by_name("ks", "t").expect("the table").directory.clone();
+    let files = node.env.disk.list_dir(&directory).unwrap_or_default();
+    assert_eq!(files.iter().filter(|file| !file.is_dir).count(), 0, "{files:?}");
+}
+
+#[test]
+fn a_peer_that_dies_fails_the_session_and_leaves_nothing() {
+    for entire in [true, false] {
+        let mut ring = ring_with_rows(6);
+        ring.node(0).change_stream_settings(|settings| settings.entire = entire);
+        let running = Running::begin(&ring, ask(&ring, 0, vec![whole_ring()]));
+        ring.kill(0);
+        assert!(!running.end(&ring).is_complete());
+        assert_nothing_came(&ring, 1);
+        let ended = ring.node(1).ended_streams();
+        assert!(matches!(&ended[..], [session] if matches!(session.end, Some(Err(_)))), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_receiver_that_loses_its_power_has_nothing_of_the_stream() {
+    let mut ring = ring_with_rows(7);
+    let running = Running::begin(&ring, ask(&ring, 0, vec![whole_ring()]));
+    ring.power_cut(1);
+    drop(running);
+    ring.world.run_for(Duration::from_secs(200));
+    assert!(ring.node(0).transfers.all().is_empty(), "the sender has given the session up");
+    ring.start(1);
+    ring.agree();
+    assert_nothing_came(&ring, 1);
+    let outcome = run_on(&ring, 1, ask(&ring, 0, vec![whole_ring()]));
+    assert!(outcome.is_complete(), "{outcome:?}");
+    assert!((0..KEYS).all(|k| ring.stored(1, "ks", k) == expected(k)));
+}
+
+/// Rows that come may be older than the truncation: they must not come back.
+#[test]
+fn a_truncation_fails_the_stream_of_its_table() {
+    let ring = ring_with_rows(8);
+    ring.apply_alone(1, &[ring.row("ks", 9_000, 1, 7, 1_000)]);
+    let running = Running::begin(&ring, ask(&ring, 0, vec![whole_ring()]));
+    let node = ring.node(1);
+    let store = node.engine.table_by_name("ks", "t").expect("the table");
+    ring.world.block_on(storage::truncate::truncate(&node.engine, &store)).expect("truncated");
+    let outcome = running.end(&ring);
+    let failure = outcome.failures().next().expect("the stream fails");
+    assert!(failure.reason.contains("truncated meanwhile"), "{failure}");
+    assert_nothing_came(&ring, 1);
+}
+
+/// `stream_throughput_outbound` for parts, and `entire_sstable_stream_throughput_outbound` for
+/// whole SSTables: bytes take as long as they may, by the sender's clock. Each limit is its own.
+#[test]
+fn streams_keep_to_their_pace() {
+    const RATE: u64 = 2_000;
+    for entire in [true, false] {
+        let ring = ring_with_rows(12);
+        ring.node(0).change_stream_settings(|settings| {
+            settings.entire = entire;
+            (settings.throughput, settings.entire_throughput) = if entire { (1, RATE) } else { (RATE, 1) };
+        });
+        // the last bytes of a session are paid for by the next one
+        let outcomes = [0, 1].map(|_| run_on(&ring, 1, ask(&ring, 0, vec![whole_ring()])));
+        assert!(outcomes.iter().all(StreamOutcome::is_complete), "{outcomes:?}");
+        let session = ring.node(0).ended_streams().pop().expect("two sessions");
+        let (bytes, took) = (session.sent.bytes, session.millis);
+        let paid = bytes * 1000 / RATE;
+        assert!((paid * 9 / 10..paid + 2_000).contains(&took), "{bytes} bytes take {took} ms, entire: {entire}");
+    }
+}

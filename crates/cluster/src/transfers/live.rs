@@ -1,0 +1,216 @@
+//! A session that runs: what its control link, its file links and those who look at it share.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use env::{Env, Instant, Stream};
+use schema::TableId;
+use sending::Outgoing;
+use storage::received::Receiving;
+use streaming::{Arrived, Effect, Event, PlanId, Received, Session, StreamInit};
+use tokio::sync::{mpsc, watch};
+
+use super::attempts::Attempts;
+use super::progress::{Progress, SessionProgress};
+
+/// The name of a session on this node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct SessionKey {
+    /// The plan.
+    pub plan: PlanId,
+    /// The other end, by its broadcast address.
+    pub peer: SocketAddr,
+    /// The session's number among those of the plan with this peer.
+    pub index: i32,
+    /// The peer has opened the session.
+    pub follows: bool,
+}
+
+/// A session that runs.
+pub(crate) struct Live {
+    pub key: SessionKey,
+    /// The purpose of the session, as its initiator told it.
+    pub init: StreamInit,
+    /// The begin by the monotonic clock.
+    begun: Instant,
+    /// The begin by the wall clock, milliseconds since 1970.
+    begun_millis: i64,
+    /// To the task that drives the session.
+    pub events: mpsc::Sender<Event>,
+    /// Files and bytes, for those who look.
+    pub progress: Progress,
+    session: Mutex<Session>,
+    /// Files that the peer does not have yet. An SSTable stays open until the peer has it.
+    outgoing: Mutex<BTreeMap<Received, Arc<Outgoing>>>,
+    /// Tables of which files come.
+    incoming: Mutex<BTreeMap<TableId, Arc<Incoming>>>,
+    /// The files that come, and how often each was begun.
+    pub attempts: Attempts,
+    /// Told whenever the peer says that it has a file.
+    acknowledged: watch::Sender<()>,
+    /// Whether the session is complete, once it has ended; None: it runs.
+    ended: watch::Sender<Option<bool>>,
+    /// Links on which all files were sent. A receiver of Cassandra fails its session when one of
+    /// them ends before it has taken COMPLETE; so they stay open until the control link ends.
+    sent: Mutex<Vec<Box<dyn Stream>>>,
+}
+
+/// The files of a table that come. Dropping it without [`Incoming::take`] gives up what has come,
+/// which waits for the disk.
+pub(crate) struct Incoming(Option<Receiving>);
+
+impl Incoming {
+    pub fn receiving(&self) -> &Receiving {
+        self.0.as_ref().expect("only the last owner takes it")
+    }
+
+    /// The files that have come, to be added to the table. Err: one of them is still being written.
+    pub fn take(this: Arc<Self>) -> Result<Receiving, Arc<Self>> {
+        Arc::try_unwrap(this).map(|mut incoming| incoming.0.take().expect("only the last owner takes it"))
+    }
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        if let Some(receiving) = self.0.take() {
+            receiving.abandon();
+        }
+    }
+}
+
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Live {
+    pub fn new(key: SessionKey, init: StreamInit, session: Session, env: &Env, events: mpsc::Sender<Event>) -> Self {
+        Self {
+            key,
+            init,
+            begun: env.now(),
+            begun_millis: env.clock.now_micros() / 1000,
+            events,
+            progress: Progress::default(),
+            session: Mutex::new(session),
+            outgoing: Mutex::default(),
+            incoming: Mutex::default(),
+            attempts: Attempts::new(),
+            acknowledged: watch::Sender::new(()),
+            ended: watch::Sender::new(None),
+            sent: Mutex::default(),
+        }
+    }
+
+    /// How far the session is.
+    pub fn snapshot(&self, now: Instant) -> SessionProgress {
+        let SessionKey { plan, peer, index, follows } = self.key;
+        let (receiving, sending) = (self.progress.receiving(), self.progress.sending());
+        SessionProgress {
+            plan,
+            peer,
+            index,
+            follows,
+            operation: self.init.operation,
+            begun_millis: self.begun_millis,
+            millis: u64::try_from(now.since(self.begun).as_millis()).unwrap_or(u64::MAX),
+            end: None,
+            to_receive: receiving.total(),
+            received: receiving.done,
+            to_send: sending.total(),
+            sent: sending.done,
+            receiving: receiving.files.clone(),
+            sending: sending.files.clone(),
+        }
+    }
+
+    /// The effects of an event.
+    pub fn on(&self, event: Event, now_ms: u64) -> Vec<Effect> {
+        if let Event::Message(streaming::Message::Received(id)) = &event
+            && let Some(file) = locked(&self.outgoing).remove(id)
+        {
+            self.progress.sending().done.files += file.weight.0 as u64;
+            self.acknowledged.send_replace(());
+        }
+        locked(&self.session).on(event, now_ms)
+    }
+
+    /// Whether a file that begins to come is awaited.
+    pub fn admit(&self, file: &Arrived) -> Result<(), String> {
+        locked(&self.session).admit(file)
+    }
+
+    /// Completes when the peer has all of these files.
+    pub async fn has_taken(&self, files: &[Received]) {
+        let mut acknowledged = self.acknowledged.subscribe();
+        while files.iter().any(|id| locked(&self.outgoing).contains_key(id)) {
+            // the sender lives as long as the session
+            let _ = acknowledged.changed().await;
+        }
+    }
+
+    /// Takes note of a file that will be sent.
+    pub fn keep(&self, file: Outgoing) {
+        locked(&self.outgoing).insert(file.id, Arc::new(file));
+    }
+
+    /// A file that is to be sent. None: the session has ended.
+    pub fn outgoing(&self, id: &Received) -> Option<Arc<Outgoing>> {
+        locked(&self.outgoing).get(id).cloned()
+    }
+
+    /// The files of a table that come; `begin` makes the place for the first. Waits for the disk.
+    pub fn incoming<E>(
+        &self,
+        table: TableId,
+        begin: impl FnOnce() -> Result<Receiving, E>,
+    ) -> Result<Arc<Incoming>, E> {
+        let mut incoming = locked(&self.incoming);
+        if let Some(there) = incoming.get(&table) {
+            return Ok(Arc::clone(there));
+        }
+        let begun = Arc::new(Incoming(Some(begin()?)));
+        incoming.insert(table, Arc::clone(&begun));
+        Ok(begun)
+    }
+
+    /// All files of a table that have come, to be added to it.
+    pub fn take_incoming(&self, table: TableId) -> Option<Arc<Incoming>> {
+        locked(&self.incoming).remove(&table)
+    }
+
+    /// The session has ended: file links of it end, and nothing is kept for it. Gives what has come
+    /// and is to be given up, by somebody who may wait for the disk.
+    pub fn end(&self, is_complete: bool) -> BTreeMap<TableId, Arc<Incoming>> {
+        self.ended.send_replace(Some(is_complete));
+        locked(&self.outgoing).clear();
+        std::mem::take(&mut *locked(&self.incoming))
+    }
+
+    pub fn is_ended(&self) -> bool {
+        self.ended.borrow().is_some()
+    }
+
+    /// Keeps a link on which all files were sent.
+    pub fn keep_link(&self, link: Box<dyn Stream>) {
+        locked(&self.sent).push(link);
+    }
+
+    /// Closes the links on which files were sent: the control link has ended.
+    pub fn close_links(&self) {
+        locked(&self.sent).clear();
+    }
+
+    /// Completes when the session has ended.
+    pub async fn ended(&self) {
+        let mut ended = self.ended.subscribe();
+        // the sender lives as long as the session
+        let _ = ended.wait_for(Option::is_some).await;
+    }
+
+    /// Completes when the session has failed.
+    pub async fn failed(&self) {
+        let mut ended = self.ended.subscribe();
+        let _ = ended.wait_for(|ended| *ended == Some(false)).await;
+    }
+}

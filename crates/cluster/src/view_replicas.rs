@@ -1,0 +1,31 @@
+//! Materialized views among several nodes: which replica of a view has what ([`pairing`]), and how
+//! the changes that belong to others get there ([`remote`]).
+//!
+//! What a replica asks of this is the trait [`Routes`], since a replica knows no ring.
+
+mod pairing;
+mod remote;
+
+use std::sync::{Arc, Weak};
+
+use storage::materialized::ViewChange;
+
+use crate::node::Node;
+use crate::replica::views::{Divided, Routes};
+
+/// This node among the others.
+pub(crate) struct AmongOthers(pub Weak<Node>);
+
+impl Routes for AmongOthers {
+    fn divide(&self, changes: Vec<ViewChange>) -> Divided {
+        match self.0.upgrade().filter(|node| node.others().is_some()) {
+            Some(node) if !changes.is_empty() => pairing::pair(&node, changes),
+            _ => Divided { here: changes, remote: None },
+        }
+    }
+}
+
+/// Has the changes of views divided among the replicas from now on.
+pub(crate) fn begin(node: &Arc<Node>) {
+    node.replica.views.route(Arc::new(AmongOthers(Arc::downgrade(node))));
+}
