@@ -20,6 +20,7 @@ pub struct Settings {
     pub ring: Option<RingInfo>,
     pub without_auto_compaction: Vec<String>,
     pub pending_hints: Vec<PendingHintsInfo>,
+    pub streams: Vec<StreamSessionInfo>,
 }
 
 /// The node.
@@ -42,6 +43,13 @@ pub fn functions() -> Functions<FakeNode> {
         .add(|node: &FakeNode, _: &Drain| node.called("drain".to_owned()))
         .add(|node: &FakeNode, change: &TransportChange| node.called(format!("transport {change:?}")))
         .add(|node: &FakeNode, _: &GetGossip| node.gossip())
+        .add(|node: &FakeNode, movement: &RangeMovement| node.called(format!("movement {movement:?}")))
+        .add(|_: &FakeNode, _: &GetRemovalStatus| Ok("No token removals in process.".to_owned()))
+        .add(|node: &FakeNode, request: &CleanupRequest| {
+            node.called(format!("cleanup {:?} {:?} {}", request.tables.keyspaces, request.tables.tables, request.jobs))
+        })
+        .add(|_: &FakeNode, _: &GetSeeds| Ok(vec!["/10.0.0.2:7000".to_owned(), "/10.0.0.3:7000".to_owned()]))
+        .add(|_: &FakeNode, _: &ReloadSeeds| Ok(Some(Vec::new())))
         .add(|node: &FakeNode, change: &GossipChange| node.called(format!("gossip {change:?}")))
         .add(|_: &FakeNode, _: &GetMessages| {
             let small = MessagePool { completed: 2, ..MessagePool::default() };
@@ -74,6 +82,14 @@ pub fn functions() -> Functions<FakeNode> {
         .add(|node: &FakeNode, of: &GetSSTables| node.sstables(&of.keyspace, &of.table, &of.key, of.hex))
         .add(|node: &FakeNode, of: &GetTombstones| node.tombstones(&of.keyspace, &of.table, of.top))
         .add(|node: &FakeNode, request: &ImportRequest| node.import(request))
+        .add(|node: &FakeNode, request: &RepairRequest| node.repair(request))
+        .add(|node: &FakeNode, get: &GetRepair| node.repair_events(get))
+        .add(|_: &FakeNode, get: &GetRepairSessions| Ok(repair_sessions(get)))
+        .add(|_: &FakeNode, get: &GetPendingRepairs| Ok(pending_repairs(get)))
+        .add(|_: &FakeNode, get: &GetRepaired| Ok(repaired(get)))
+        .add(|_: &FakeNode, request: &CleanUpRepairs| Ok(cleaned_up(request)))
+        .add(|node: &FakeNode, cancel: &CancelRepair| node.called(format!("{cancel:?}")))
+        .add(|_: &FakeNode, _: &GetRepairSchedule| Ok(repair_schedule()))
         .add(|node: &FakeNode, of: &Refresh| node.called(format!("refresh {} {}", of.keyspace, of.table)))
         .add(|node: &FakeNode, of: &RebuildIndexes| {
             node.called(format!("rebuild_index {} {} {}", of.keyspace, of.table, of.indexes.join(" ")))
@@ -81,6 +97,9 @@ pub fn functions() -> Functions<FakeNode> {
         .add(|node: &FakeNode, request: &SSTableRequest| node.work_on_sstables(request))
         .add(|node: &FakeNode, _: &GetSnapshots| node.snapshots())
         .add(|node: &FakeNode, request: &SnapshotRequest| node.take_snapshot(request))
+        .add(|node: &FakeNode, request: &RingSnapshotRequest| {
+            node.called(format!("ring snapshot {request:?}")).map(|()| Vec::new())
+        })
         .add(|node: &FakeNode, clear: &ClearSnapshots| {
             node.called(format!("clear {:?} {:?}", clear.name, clear.keyspaces))
         })
@@ -106,6 +125,11 @@ pub fn functions() -> Functions<FakeNode> {
         })
         .add(|node: &FakeNode, change: &HandoffChange| node.called(format!("handoff {change:?}")))
         .add(|node: &FakeNode, _: &GetPendingHints| Ok(node.0.lock().expect("no panic inside").pending_hints.clone()))
+        .add(|node: &FakeNode, _: &GetStreams| Ok(node.0.lock().expect("no panic inside").streams.clone()))
+        .add(|_: &FakeNode, _: &GetStreamThroughput| {
+            Ok(StreamThroughputInfo { all: 24 << 20, inter_dc: 25_000_000, entire: 24 << 20, entire_inter_dc: 0 })
+        })
+        .add(|node: &FakeNode, set: &SetStreamThroughput| node.called(format!("{set:?}")))
         .add(|node: &FakeNode, _: &GetTraceProbability| node.trace_probability())
         .add(|node: &FakeNode, set: &SetTraceProbability| node.set_trace_probability(set.probability))
         .add(|node: &FakeNode, get: &GetTimeout| node.timeout(get.kind))
@@ -475,6 +499,30 @@ impl FakeNode {
         Ok(if table == "items" { Vec::new() } else { vec![text(1), text(2)] })
     }
 
+    /// The table says how it ends.
+    fn repair(&self, request: &RepairRequest) -> Result<Option<i32>> {
+        self.called(format!("{request:?}"))?;
+        Ok(match (request.keyspace.as_str(), request.tables.first().map(String::as_str)) {
+            ("shop", Some("items")) => Some(2),
+            ("shop", _) => Some(1),
+            _ => None,
+        })
+    }
+
+    fn repair_events(&self, get: &GetRepair) -> Result<RepairEvents> {
+        let event = |kind, text: &str| RepairEvent { at: 1_795_254_269_282, kind, text: text.to_owned() };
+        let events = match (get.number, get.from) {
+            (_, 0) => vec![event(RepairEventKind::Start, "Starting repair command #1")],
+            (1, 1) => {
+                let done = "Repair session 7 for range [(1,2]] finished";
+                vec![event(RepairEventKind::Progress(57), done), event(RepairEventKind::Complete, "finished")]
+            }
+            (2, 1) => vec![event(RepairEventKind::Error, "Repair command #2 failed with error it")],
+            _ => Vec::new(),
+        };
+        Ok(RepairEvents { events, has_ended: get.from > 1 })
+    }
+
     fn import(&self, request: &ImportRequest) -> Result<Vec<String>> {
         self.called(format!("{request:?}"))?;
         if request.directories.iter().any(|directory| directory == "/nowhere") {
@@ -589,5 +637,61 @@ impl FakeNode {
     fn set_logging_level(&self, logger: &str, level: &str) -> Result<()> {
         self.0.lock().expect("no panic inside").levels.push((logger.to_owned(), level.to_owned()));
         Ok(())
+    }
+}
+
+/// The sessions of a Cassandra 5.0.8 whose repair was interrupted.
+fn repair_sessions(get: &GetRepairSessions) -> Vec<RepairSessionInfo> {
+    let session = |id: &str, state: &str, idle_seconds| RepairSessionInfo {
+        id: id.to_owned(),
+        state: state.to_owned(),
+        idle_seconds,
+        coordinator: "127.30.0.31:7000".to_owned(),
+        participants: vec!["127.30.0.31:7000".to_owned(), "127.30.0.32:7000".to_owned()],
+    };
+    let under_way = session("94640ad0-e76a-11f1-bf3a-19622c1f19f7", "PREPARED", 105);
+    match (get.range, get.all) {
+        (Some(_), _) => Vec::new(),
+        (None, true) => vec![session("93112500-e76a-11f1-bf3a-19622c1f19f7", "FINALIZED", 107), under_way],
+        (None, false) => vec![under_way],
+    }
+}
+
+fn pending_repairs(get: &GetPendingRepairs) -> Vec<PendingRepairInfo> {
+    let (keyspace, table) = (get.of.keyspace.clone().unwrap_or_else(|| "shop".to_owned()), "items".to_owned());
+    let pending = PendingRepairData { bytes: 50_834, sstables: 1, sessions: 1 };
+    let failed = PendingRepairData { bytes: 101_668, sstables: 2, sessions: 1 };
+    vec![PendingRepairInfo { keyspace, table, pending, failed, ..PendingRepairInfo::default() }]
+}
+
+fn repaired(get: &GetRepaired) -> Vec<RepairedInfo> {
+    let info = |table: &str, sections| RepairedInfo { keyspace: "shop".to_owned(), table: table.to_owned(), sections };
+    match get.of.range {
+        Some((start, end)) => vec![info("items", vec![(start, 3, 1_795_457_998_177), (3, end, 0)])],
+        None => vec![info("items", vec![(i64::MIN, i64::MIN, 1_795_457_998_177)])],
+    }
+}
+
+fn cleaned_up(request: &CleanUpRepairs) -> Vec<CleanedUpRepairs> {
+    let unsuccessful = u64::from(!request.force);
+    vec![CleanedUpRepairs { keyspace: "shop".to_owned(), table: "items".to_owned(), successful: 2, unsuccessful }]
+}
+
+fn repair_schedule() -> RepairScheduleInfo {
+    let table = |name: &str, age_seconds| ScheduledTable {
+        keyspace: "shop".to_owned(),
+        table: name.to_owned(),
+        age_seconds,
+        grace_seconds: 864_000,
+        due: 1,
+        blocked: 0,
+    };
+    RepairScheduleInfo {
+        off: None,
+        phase: "due".to_owned(),
+        active: vec!["94640ad0-e76a-11f1-bf3a-19622c1f19f7".to_owned()],
+        tables: vec![table("items", Some(7200)), table("orders", None)],
+        usual_latency: 1234,
+        latency: 2500,
     }
 }

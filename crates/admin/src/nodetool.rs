@@ -19,6 +19,7 @@ mod text;
 mod assassinate;
 mod auth_caches;
 mod autocompaction;
+mod autorepairstatus;
 mod caches;
 mod cleanup;
 mod clearsnapshot;
@@ -27,6 +28,7 @@ mod compactionhistory;
 mod compactionstats;
 mod compactionthreshold;
 mod concurrentcompactors;
+mod decommission;
 mod describecluster;
 mod describering;
 mod failuredetector;
@@ -41,20 +43,28 @@ mod gossipinfo;
 mod handoff;
 mod import;
 mod info;
+mod joining;
 mod listsnapshots;
+mod move_token;
 mod netstats;
 mod profileload;
 mod proxyhistograms;
+mod rebuild;
 mod rebuild_index;
 mod refresh;
 mod relocatesstables;
+mod removenode;
+mod repair;
+mod repair_admin;
 mod ring;
 mod scrub;
+mod seeds;
 mod selection;
 mod snapshot;
 mod sstable_work;
 mod status;
 mod stop;
+mod streamthroughput;
 mod switches;
 mod tablehistograms;
 mod tablestats;
@@ -195,6 +205,17 @@ verbs! {
     Getcompactionthroughput(getcompactionthroughput::Get),
     /// Set the MiB/s throughput cap for compaction in the system, or 0 to disable throttling
     Setcompactionthroughput(getcompactionthroughput::Set),
+    /// Print the throughput cap for streaming and entire SSTable streaming in the system
+    Getstreamthroughput(streamthroughput::Get),
+    /// Set throughput cap for streaming and entire SSTable streaming in the system, or 0 to disable
+    /// throttling
+    Setstreamthroughput(streamthroughput::Set),
+    /// Print the throughput cap for inter-datacenter streaming and entire SSTable inter-datacenter
+    /// streaming
+    Getinterdcstreamthroughput(streamthroughput::GetInterDc),
+    /// Set the throughput cap for inter-datacenter streaming and entire SSTable inter-datacenter
+    /// streaming, or 0 to disable throttling
+    Setinterdcstreamthroughput(streamthroughput::SetInterDc),
     /// Get the runtime logging levels
     Getlogginglevels(getlogginglevels::Get),
     /// Set the log level threshold for a given logger
@@ -240,10 +261,35 @@ verbs! {
     /// Forcefully remove a dead node without re-replicating any data. Use as a last resort if you
     /// cannot removenode
     Assassinate(assassinate::Args),
+    /// Decommission the *node I am connecting to*
+    Decommission(decommission::Args),
+    /// Show status of current node removal, force completion of pending removal or remove provided
+    /// ID
+    Removenode(removenode::Args),
+    /// Move node on the token ring to a new token
+    #[command(name = "move")]
+    MoveToken(move_token::Args),
+    /// Rebuild data by streaming from other nodes (similarly to bootstrap)
+    Rebuild(rebuild::Args),
+    /// Monitor/manage node's bootstrap process
+    Bootstrap(joining::Bootstrap),
+    /// Join the ring
+    Join(joining::Join),
     /// Shows the failure detector information for the cluster
     Failuredetector(failuredetector::Args),
+    /// Get the currently in use seed node IP list excluding the node IP
+    Getseeds(seeds::Get),
+    /// Reload the seed node list from the seed node provider
+    Reloadseeds(seeds::Reload),
     /// Shows the gossip information for the cluster
     Gossipinfo(gossipinfo::Args),
+    /// Repair one or more tables
+    Repair(repair::Args),
+    /// Print autorepair status
+    Autorepairstatus(autorepairstatus::Args),
+    /// list and fail incremental repair sessions
+    #[command(name = "repair_admin")]
+    RepairAdmin(repair_admin::Args),
     /// Import new SSTables to the system
     Import(import::Args),
     /// Load newly placed SSTables to the system without restart
@@ -299,13 +345,10 @@ verbs! {
 
 /// Verbs of Cassandra 5.0.8 that we do not have.
 const REFUSED: &[&str] = &[
-    "autorepairstatus",
-    "bootstrap",
     "checktokenmetadata",
     "cidrfilteringstats",
     "clientstats",
     "datapaths",
-    "decommission",
     "disableauditlog",
     "disablebackup",
     "disablebinary",
@@ -328,26 +371,16 @@ const REFUSED: &[&str] = &[
     "getdefaultrf",
     "getfullquerylog",
     "getguardrailsconfig",
-    "getinterdcstreamthroughput",
-    "getseeds",
     "getsnapshotthrottle",
-    "getstreamthroughput",
     "invalidatecidrpermissionscache",
     "invalidatejmxpermissionscache",
-    "join",
     "listcidrgroups",
-    "move",
     "rangekeysample",
-    "rebuild",
     "refreshsizeestimates",
     "reloadcidrgroupscache",
     "reloadlocalschema",
-    "reloadseeds",
     "reloadssl",
     "reloadtriggers",
-    "removenode",
-    "repair",
-    "repair_admin",
     "replaybatchlog",
     "resetfullquerylog",
     "resetlocalschema",
@@ -357,9 +390,7 @@ const REFUSED: &[&str] = &[
     "setconcurrency",
     "setconcurrentviewbuilders",
     "setdefaultrf",
-    "setinterdcstreamthroughput",
     "setsnapshotthrottle",
-    "setstreamthroughput",
     "sjk",
     "sstablerepairedset",
     "stopdaemon",
@@ -453,6 +484,8 @@ fn long_form(arg: &str) -> String {
         "-pw" => "--password",
         "-pwf" => "--password-file",
         "-cf" => "--table",
+        "-ks" => "--keyspace",
+        "-ts" => "--tokens",
         "-kt" | "-kc" => "--kt-list",
         "-sf" => "--skip-flush",
         "-hf" => "--hex-format",
@@ -461,6 +494,21 @@ fn long_form(arg: &str) -> String {
         "-ns" => "--no-snapshot",
         "-st" => "--start-token",
         "-et" => "--end-token",
+        "-seq" => "--sequential",
+        "-dcpar" => "--dc-parallel",
+        "-local" => "--in-local-dc",
+        "-dc" => "--in-dc",
+        "-hosts" => "--in-hosts",
+        "-pr" => "--partitioner-range",
+        "-full" => "--full",
+        "-force" => "--force",
+        "-prv" => "--preview",
+        "-vd" => "--validate",
+        "-pl" => "--pull",
+        "-os" => "--optimise-streams",
+        "-skip-paxos" => "--skip-paxos",
+        "-paxos-only" => "--paxos-only",
+        "-iuk" => "--ignore-unreplicated-keyspaces",
         "-ri" => "--require-index-components",
         other => other,
     };

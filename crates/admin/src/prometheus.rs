@@ -10,7 +10,7 @@ use crate::histogram::HistogramData;
 use crate::verb::{AdminApi, Result};
 use crate::verbs::{
     CacheInfo, CasCounts, CasKindCounts, GetClientLatencies, GetCompactions, GetMessageCounts, GetMetrics, GetNode,
-    GetTables, MessageCounts, ReplayMetrics, TableStats,
+    GetTables, MessageCounts, RepairFigures, ReplayMetrics, TableStats,
 };
 
 /// The content type of the text.
@@ -56,6 +56,19 @@ fn node(api: &dyn AdminApi, out: &mut Text) -> Result<()> {
     out.one("process_resident_memory_bytes", "gauge", "Resident memory.", node.memory_used as f64);
     caches(&[("chunk", &node.chunk_cache), ("key", &node.key_cache), ("row", &node.row_cache)], out);
     let metrics = api.ask(&GetMetrics {})?;
+    let streams = metrics.streams;
+    out.one(
+        "cassandra_streaming_incoming_bytes_total",
+        "counter",
+        "Bytes of streams that came.",
+        streams.received_bytes as f64,
+    );
+    out.one("cassandra_streaming_outgoing_bytes_total", "counter", "Bytes of streams sent.", streams.sent_bytes as f64);
+    out.one("cassandra_streaming_sessions", "gauge", "Streaming sessions that run.", streams.running as f64);
+    let ended = [("success".to_owned(), streams.completed), ("failure".to_owned(), streams.failed)];
+    out.family("cassandra_streaming_sessions_ended_total", "counter", "Streaming sessions by their end.")
+        .by("end", &ended);
+    repairs(metrics.repairs, out);
     out.one("process_cpu_seconds_total", "counter", "CPU time used.", metrics.cpu_millis as f64 / 1000.0);
     out.family("cassandra_memory_bytes", "gauge", "Memory by what holds it.").by("what", &metrics.memory);
     let log = &metrics.commitlog;
@@ -87,6 +100,42 @@ fn node(api: &dyn AdminApi, out: &mut Text) -> Result<()> {
     let evicted = metrics.prepared_statements_evicted as f64;
     out.one("cassandra_cql_prepared_statements_evicted_total", "counter", "Prepared statements evicted.", evicted);
     Ok(())
+}
+
+fn repairs(repairs: RepairFigures, out: &mut Text) {
+    let ended = |well: u64, failed: u64| [("success".to_owned(), well), ("failure".to_owned(), failed)];
+    out.one("cassandra_repair_running", "gauge", "Repairs that the node coordinates.", repairs.running as f64);
+    out.family("cassandra_repair_ended_total", "counter", "Repairs that the node has coordinated, by their end.")
+        .by("end", &ended(repairs.succeeded, repairs.failed));
+    out.family("cassandra_repair_validations_total", "counter", "Validations of tables, by their end.")
+        .by("end", &ended(repairs.validations, repairs.validations_failed));
+    let (bytes, partitions) = (repairs.bytes_validated as f64, repairs.partitions_validated as f64);
+    out.one("cassandra_repair_bytes_validated_total", "counter", "Bytes that validations have read.", bytes);
+    out.one(
+        "cassandra_repair_partitions_validated_total",
+        "counter",
+        "Partitions that validations have hashed.",
+        partitions,
+    );
+    out.family("cassandra_repair_exchanges_total", "counter", "Exchanges of what differs, by their end.")
+        .by("end", &ended(repairs.exchanges, repairs.exchanges_failed));
+    out.family("cassandra_repair_scheduled_total", "counter", "Scheduled repairs, by their end.")
+        .by("end", &ended(repairs.scheduled, repairs.scheduled_failed));
+    out.one("cassandra_repair_scheduled_due", "gauge", "Scheduled repairs that are due.", repairs.due as f64);
+    out.one(
+        "cassandra_repair_scheduled_late_tables",
+        "gauge",
+        "Tables of which a range was not repaired within gc_grace.",
+        repairs.late_tables as f64,
+    );
+    out.one(
+        "cassandra_repair_scheduled_held_seconds_total",
+        "counter",
+        "Time for which latencies of clients have held scheduled repairs back.",
+        repairs.held_millis as f64 / 1000.0,
+    );
+    let pending = repairs.pending_bytes as f64;
+    out.one("cassandra_repair_pending_bytes", "gauge", "Bytes that sessions of incremental repairs have.", pending);
 }
 
 /// Messages of other nodes; none of a node alone.

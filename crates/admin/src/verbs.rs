@@ -13,12 +13,17 @@ mod compaction;
 mod gossip;
 mod hints;
 mod monitoring;
+mod movements;
 mod node;
+mod repair;
+mod repair_admin;
+mod repair_schedule;
 mod ring;
 mod sampling;
 mod settings;
 mod snapshots;
 mod sstables;
+mod streams;
 mod tables;
 
 pub use auth_caches::{AuthCacheChange, AuthCacheInfo, AuthCacheKind, GetAuthCache};
@@ -28,14 +33,24 @@ pub use compaction::{
     RunningCompaction, SetCompactionThroughput, SetConcurrentCompactors, StopRequest,
 };
 pub use gossip::{
-    GetGossip, GetMessageCounts, GetMessages, GossipChange, GossipState, MessageCounts, MessagePool, MessagePools,
+    GetGossip, GetMessageCounts, GetMessages, GetSeeds, GossipChange, GossipState, MessageCounts, MessagePool,
+    MessagePools, ReloadSeeds,
 };
 pub use hints::{GetHandoff, GetPendingHints, HandoffChange, HandoffInfo, PendingHintsInfo};
 pub use monitoring::{
     CasCounts, CasKindCounts, ClientLatencies, CommitLogMetrics, GetClientLatencies, GetMetrics, GetPools, GetTables,
-    NodeMetrics, PoolStats, ReplayMetrics, TableStats,
+    NodeMetrics, PoolStats, RepairFigures, ReplayMetrics, StreamCounts, TableStats,
 };
+pub use movements::{CleanupRequest, GetRemovalStatus, RangeMovement, RebuildRequest};
 pub use node::{Drain, GetKeyspaces, GetNode, GetTokenFile, KeyspaceInfo, NodeInfo, TransportChange};
+pub use repair::{
+    GetRepair, RepairEvent, RepairEventKind, RepairEvents, RepairParallelism, RepairPreview, RepairRequest,
+};
+pub use repair_admin::{
+    CancelRepair, CleanUpRepairs, CleanedUpRepairs, GetPendingRepairs, GetRepairSessions, GetRepaired,
+    PendingRepairData, PendingRepairInfo, RepairSessionInfo, RepairedInfo, RepairedTables,
+};
+pub use repair_schedule::{GetRepairSchedule, RepairScheduleInfo, ScheduledTable};
 pub(crate) use ring::join;
 pub use ring::{EndpointInfo, EndpointState, GetRing, GetSchemaVersions, RangeInfo, RingInfo, SchemaVersion};
 pub use sampling::{
@@ -44,10 +59,15 @@ pub use sampling::{
 pub use settings::{
     GetLoggingLevels, GetTimeout, GetTraceProbability, SetLoggingLevel, SetTimeout, SetTraceProbability, TimeoutKind,
 };
-pub use snapshots::{ClearSnapshots, GetSnapshots, SnapshotInfo, SnapshotRequest};
+pub use snapshots::{
+    ClearSnapshots, GetSnapshots, RingSnapshotInfo, RingSnapshotRequest, SnapshotInfo, SnapshotRequest,
+};
 pub use sstables::{
     GetEndpoints, GetSSTables, GetTombstones, ImportRequest, RebuildIndexes, Refresh, SSTableOutcome, SSTableRequest,
     SSTableWork, SSTablesOfKey,
+};
+pub use streams::{
+    GetStreamThroughput, GetStreams, SetStreamThroughput, StreamSessionInfo, StreamThroughputInfo, StreamWayInfo,
 };
 pub use tables::{
     Flush, GetAutoCompaction, GetCompactionThresholds, SetAutoCompaction, SetCompactionThresholds, TableSelection,
@@ -77,8 +97,14 @@ verbs! {
     TransportChange => (), "change_transport", Changes;
     GetGossip => Vec<GossipState>, "gossip", Reads;
     GossipChange => (), "change_gossip", Changes;
+    GetSeeds => Vec<String>, "seeds", Reads;
+    ReloadSeeds => Option<Vec<String>>, "reload_seeds", Changes;
     GetMessages => MessagePools, "messages", Reads;
     GetMessageCounts => Vec<MessageCounts>, "message_counts", Reads;
+
+    RangeMovement => (), "move_ranges", Changes;
+    GetRemovalStatus => String, "removal_status", Reads;
+    CleanupRequest => (), "cleanup", Changes;
 
     GetTables => Vec<TableStats>, "tables", Reads;
     GetClientLatencies => ClientLatencies, "client_latencies", Reads;
@@ -111,8 +137,20 @@ verbs! {
     RebuildIndexes => (), "rebuild_indexes", Changes;
     SSTableRequest => SSTableOutcome, "work_on_sstables", Changes;
 
+    // the number of the command; None: there is one replica of everything
+    RepairRequest => Option<i32>, "repair", Changes;
+    GetRepair => RepairEvents, "repair_events", Reads;
+    GetRepairSessions => Vec<RepairSessionInfo>, "repair_sessions", Reads;
+    GetPendingRepairs => Vec<PendingRepairInfo>, "pending_repairs", Reads;
+    GetRepaired => Vec<RepairedInfo>, "repaired_ranges", Reads;
+    CleanUpRepairs => Vec<CleanedUpRepairs>, "clean_up_repairs", Changes;
+    CancelRepair => (), "cancel_repair", Changes;
+    GetRepairSchedule => RepairScheduleInfo, "repair_schedule", Reads;
+
     GetSnapshots => Vec<SnapshotInfo>, "snapshots", Reads;
     SnapshotRequest => (), "take_snapshot", Changes;
+    // a line for each node
+    RingSnapshotRequest => Vec<RingSnapshotInfo>, "take_ring_snapshot", Changes;
     ClearSnapshots => (), "clear_snapshots", Changes;
 
     CacheChange => (), "change_caches", Changes;
@@ -122,6 +160,10 @@ verbs! {
     GetHandoff => HandoffInfo, "handoff", Reads;
     HandoffChange => (), "change_handoff", Changes;
     GetPendingHints => Vec<PendingHintsInfo>, "pending_hints", Reads;
+
+    GetStreams => Vec<StreamSessionInfo>, "streams", Reads;
+    GetStreamThroughput => StreamThroughputInfo, "stream_throughput", Reads;
+    SetStreamThroughput => (), "set_stream_throughput", Changes;
 
     GetTraceProbability => f64, "trace_probability", Reads;
     SetTraceProbability => (), "set_trace_probability", Changes;

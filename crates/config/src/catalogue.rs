@@ -49,11 +49,11 @@ pub enum Kind {
 /// How a key is treated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Treatment {
-    /// It is honoured.
+    /// The key is honoured.
     Use,
-    /// It has no meaning for this program and is accepted at every value.
+    /// The key has no meaning for this program and is accepted at every value.
     Any,
-    /// It is accepted only at the value that describes what the program does.
+    /// The key is accepted only at the value that describes what the program does.
     Same,
 }
 

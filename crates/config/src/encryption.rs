@@ -35,7 +35,8 @@ pub struct ServerEncryption {
     pub optional: bool,
     /// The private key and the certificates of this node, its own certificate first.
     pub identity: Pem,
-    /// The same for links that this node opens; None: [`Self::identity`].
+    /// The private key and the certificates of links that this node opens; None:
+    /// [`Self::identity`].
     pub outbound_identity: Option<Pem>,
     /// The certificates that sign those of the other nodes.
     pub trusted: Pem,

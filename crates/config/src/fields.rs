@@ -13,7 +13,7 @@ use crate::reader::Reader;
 use crate::value::What;
 use crate::{
     Caches, Compaction, Compatibility, Config, DiskFailurePolicy, FlushCompression, Memtable, NativeTransport,
-    SSTableFormat, SchemaSwitches, Thresholds, Timeouts,
+    ReadSizes, SSTableFormat, SchemaSwitches, Thresholds, Timeouts,
 };
 
 /// Most tokens of a node.
@@ -46,6 +46,9 @@ pub(crate) fn build(values: Values) -> Result<Config, ConfigError> {
         storage_port: reader.port("storage_port"),
         ring,
         hints: crate::hints::hints(&mut reader),
+        streams: crate::streams::streams(&mut reader),
+        repairs: crate::repairs::repairs(&mut reader),
+        auto_repair: crate::auto_repair::auto_repair(&mut reader),
         data_resurrection: crate::startup::data_resurrection(&mut reader),
         native_transport: native_transport(&mut reader),
         auth: crate::auth::auth(&mut reader),
@@ -76,10 +79,14 @@ pub(crate) fn build(values: Values) -> Result<Config, ConfigError> {
         prepared_statements_cache_size: reader.maybe_quantity("prepared_statements_cache_size"),
         max_value_size: reader.quantity("max_value_size"),
         thresholds: thresholds(&mut reader),
+        read_thresholds: reader.boolean("read_thresholds_enabled"),
         schema: SchemaSwitches {
             default_keyspace_rf: default_keyspace_rf(&mut reader),
+            views: reader.boolean("materialized_views_enabled"),
             drop_compact_storage: reader.boolean("drop_compact_storage_enabled"),
             masking: reader.boolean("dynamic_data_masking_enabled"),
+            user_functions: reader.boolean("user_defined_functions_enabled"),
+            user_functions_fail_timeout: reader.duration("user_defined_functions_fail_timeout"),
         },
         values: Values::default(),
     };
@@ -219,6 +226,14 @@ fn thresholds(reader: &mut Reader<'_>) -> Thresholds {
     let protected_rows = protected_rows(reader);
     Thresholds {
         protected_rows,
+        read_sizes: ReadSizes {
+            coordinator_warn: reader.maybe_quantity("coordinator_read_size_warn_threshold"),
+            coordinator_fail: reader.maybe_quantity("coordinator_read_size_fail_threshold"),
+            local_warn: reader.maybe_quantity("local_read_size_warn_threshold"),
+            local_fail: reader.maybe_quantity("local_read_size_fail_threshold"),
+            row_index_warn: reader.maybe_quantity("row_index_read_size_warn_threshold"),
+            row_index_fail: reader.maybe_quantity("row_index_read_size_fail_threshold"),
+        },
         tombstone_warn: reader.limit("tombstone_warn_threshold"),
         tombstone_failure: reader.limit("tombstone_failure_threshold"),
         batch_size_warn,

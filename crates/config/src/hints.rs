@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use serde_json::Value as Json;
-
 use crate::reader::Reader;
-use crate::value::{What, short_class};
+use crate::value::short_class;
 
 /// The settings of hints: what is kept of writes for nodes that are down, and how it is sent to
 /// them later.
@@ -35,6 +33,9 @@ pub struct Hints {
     pub compression: Option<String>,
     /// auto_hints_cleanup_enabled: expired hint files are removed while the node runs
     pub cleans_up: bool,
+    /// transfer_hints_on_decommission: the hints of a node that leaves go to another node;
+    /// otherwise they are removed
+    pub transfers_on_decommission: bool,
 }
 
 pub(crate) fn hints(reader: &mut Reader<'_>) -> Hints {
@@ -43,13 +44,9 @@ pub(crate) fn hints(reader: &mut Reader<'_>) -> Hints {
     if threads.is_none_or(|threads| threads == 0) {
         reader.problem("max_hints_delivery_threads", "must be positive");
     }
-    let centers = match reader.value("hinted_handoff_disabled_datacenters").what {
-        What::Json(Json::Array(names)) => names.iter().filter_map(Json::as_str).map(str::to_owned).collect(),
-        _ => Vec::new(),
-    };
     Hints {
         enabled: reader.boolean("hinted_handoff_enabled"),
-        disabled_data_centers: centers,
+        disabled_data_centers: reader.names("hinted_handoff_disabled_datacenters"),
         window: reader.duration("max_hint_window"),
         window_is_persistent: reader.boolean("hint_window_persistent_enabled"),
         throttle: positive(reader.quantity("hinted_handoff_throttle")),
@@ -59,5 +56,6 @@ pub(crate) fn hints(reader: &mut Reader<'_>) -> Hints {
         size_per_host_max: positive(reader.quantity("max_hints_size_per_host")),
         compression: reader.text("hints_compression").map(|class| short_class(&class).to_owned()),
         cleans_up: reader.boolean("auto_hints_cleanup_enabled"),
+        transfers_on_decommission: reader.boolean("transfer_hints_on_decommission"),
     }
 }

@@ -13,6 +13,7 @@
 
 mod archiving;
 mod auth;
+mod auto_repair;
 mod catalogue;
 mod cloud;
 mod commit_log;
@@ -24,11 +25,13 @@ mod hints;
 mod load;
 mod properties;
 mod reader;
+mod repairs;
 mod ring;
 mod secrets;
 mod settings;
 mod snitch;
 mod startup;
+mod streams;
 mod units;
 mod value;
 
@@ -38,14 +41,17 @@ use std::time::Duration;
 
 pub use archiving::{ARCHIVING_FILE, Archiving};
 pub use auth::{Auth, AuthCache};
+pub use auto_repair::AutoRepair;
 pub use cloud::{Located, Question, Service, locate};
 pub use commit_log::{Cdc, ClassOptions, CommitFailurePolicy, CommitLog, CommitLogSync};
 pub use encryption::{ClientEncryption, InternodeEncryption, Pem, ServerEncryption};
 pub use error::ConfigError;
 pub use hints::Hints;
-pub use ring::{Allocation, Compatibility, DynamicSnitch, InternodeCompression, Ring};
+pub use repairs::{PoolFull, Repairs};
+pub use ring::{Allocation, Compatibility, DynamicSnitch, InternodeCompression, Paxos, Ring};
 pub use snitch::{Location, Place, Snitch, inferred};
 pub use startup::DataResurrection;
+pub use streams::Streams;
 
 /// The checked configuration.
 #[derive(Debug)]
@@ -85,6 +91,12 @@ pub struct Config {
     pub ring: Ring,
     /// Writes that are kept for nodes that are down.
     pub hints: Hints,
+    /// How SSTables are streamed to other nodes.
+    pub streams: Streams,
+    /// How repairs are run.
+    pub repairs: Repairs,
+    /// The schedule of repairs.
+    pub auto_repair: AutoRepair,
     /// startup_checks: check_data_resurrection; None: not enabled
     pub data_resurrection: Option<DataResurrection>,
     /// Client connections.
@@ -122,6 +134,8 @@ pub struct Config {
     pub max_value_size: u64,
     /// The thresholds at which single requests are warned of or refused.
     pub thresholds: Thresholds,
+    /// read_thresholds_enabled: replicas are asked which thresholds reads exceed
+    pub read_thresholds: bool,
     /// The schema changes that are allowed.
     pub schema: SchemaSwitches,
     values: load::Values,
@@ -266,6 +280,8 @@ pub struct Compaction {
 /// The thresholds at which single requests are warned of or refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Thresholds {
+    /// Thresholds on sizes of reads. They count with `read_thresholds_enabled`.
+    pub read_sizes: ReadSizes,
     /// tombstone_warn_threshold; None: never
     pub tombstone_warn: Option<u64>,
     /// tombstone_failure_threshold; None: never
@@ -281,15 +297,38 @@ pub struct Thresholds {
     pub unlogged_batch_across_partitions_warn: u64,
 }
 
+/// Thresholds on sizes of reads, bytes; None: never.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct ReadSizes {
+    /// coordinator_read_size_warn_threshold: the values of a result
+    pub coordinator_warn: Option<u64>,
+    /// coordinator_read_size_fail_threshold
+    pub coordinator_fail: Option<u64>,
+    /// local_read_size_warn_threshold: what a replica loads for a read
+    pub local_warn: Option<u64>,
+    /// local_read_size_fail_threshold
+    pub local_fail: Option<u64>,
+    /// row_index_read_size_warn_threshold: the row index of a partition
+    pub row_index_warn: Option<u64>,
+    /// row_index_read_size_fail_threshold
+    pub row_index_fail: Option<u64>,
+}
+
 /// The schema changes that are allowed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SchemaSwitches {
     /// default_keyspace_rf, at least 1: the copies of a keyspace whose statement names none
     pub default_keyspace_rf: u32,
+    /// materialized_views_enabled: `CREATE MATERIALIZED VIEW`
+    pub views: bool,
     /// drop_compact_storage_enabled: `ALTER TABLE … DROP COMPACT STORAGE`
     pub drop_compact_storage: bool,
     /// dynamic_data_masking_enabled: `MASKED WITH`
     pub masking: bool,
+    /// user_defined_functions_enabled: `CREATE FUNCTION`, and calls of functions
+    pub user_functions: bool,
+    /// user_defined_functions_fail_timeout: the longest call of a function
+    pub user_functions_fail_timeout: Duration,
 }
 
 impl Config {

@@ -5,6 +5,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
+use serde_json::Value as Json;
+
 use crate::catalogue;
 use crate::load::Values;
 use crate::value::{Value, What};
@@ -42,6 +44,14 @@ impl<'a> Reader<'a> {
         match self.value(name).what {
             What::Text(text) => Some(text),
             _ => None,
+        }
+    }
+
+    /// The texts of a list; anything else has none.
+    pub fn names(&self, name: &str) -> Vec<String> {
+        match self.value(name).what {
+            What::Json(Json::Array(names)) => names.iter().filter_map(Json::as_str).map(str::to_owned).collect(),
+            _ => Vec::new(),
         }
     }
 

@@ -23,6 +23,20 @@ pub struct Ring {
     pub every_address_of_a_seed: bool,
     /// auto_bootstrap
     pub auto_bootstrap: bool,
+    /// join_ring: the node becomes a member at its start; otherwise when it is told to (`nodetool
+    /// join`)
+    pub joins_ring: bool,
+    /// consistent_rangemovement: one change of the ring at a time, and a range comes from the node
+    /// that loses it
+    pub is_range_movement_consistent: bool,
+    /// ring_delay: the longest wait until all nodes know of a change of the ring
+    pub ring_delay: Duration,
+    /// severity_during_decommission: the severity that the node tells of itself once it begins to
+    /// leave; 0 or less: none
+    pub severity_of_leaving: f64,
+    /// replace_address_first_boot: the host, or `host:port`, of the node in whose place a new one
+    /// stands. Means nothing once this node is a member.
+    pub replaces: Option<String>,
     /// endpoint_snitch
     pub snitch: Snitch,
     /// The data centers and racks that the files of the snitch, or `--dc` and `--rack`, name.
@@ -43,6 +57,8 @@ pub struct Ring {
     pub compression: InternodeCompression,
     /// server_encryption_options; None: links between nodes are not encrypted
     pub encryption: Option<ServerEncryption>,
+    /// How conditional statements are coordinated.
+    pub paxos: Paxos,
     /// internode_tcp_user_timeout: a link whose peer takes no byte for so long is closed; 0: never
     pub user_timeout: Duration,
     /// internode_application_send_queue_capacity: bytes that may wait on one link before the
@@ -51,6 +67,32 @@ pub struct Ring {
     /// internode_application_send_queue_reserve_global_capacity: bytes that may wait on all links
     /// beyond that
     pub send_reserve: u64,
+}
+
+/// `paxos_*`: how conditional statements and reads at SERIAL are coordinated. Text, which whoever
+/// starts the node reads; None: the times and the randomizer of a stock configuration.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Paxos {
+    /// paxos_variant
+    pub variant: &'static str,
+    /// paxos_contention_wait_randomizer
+    pub wait_randomizer: Option<String>,
+    /// paxos_contention_min_wait
+    pub min_wait: Option<String>,
+    /// paxos_contention_max_wait
+    pub max_wait: Option<String>,
+    /// paxos_contention_min_delta
+    pub min_delta: Option<String>,
+    /// skip_paxos_repair_on_topology_change: ranges move without a repair of Paxos
+    pub skips_repair: bool,
+    /// skip_paxos_repair_on_topology_change_keyspaces
+    pub skips_repair_of: Vec<String>,
+    /// paxos_state_purging: legacy, gc_grace or repaired
+    pub state_purging: &'static str,
+    /// paxos_purge_grace_period
+    pub purge_grace: Duration,
+    /// paxos_on_linearizability_violations: ignore, log or fail
+    pub on_violations: &'static str,
 }
 
 /// How the tokens of a node that is new in its ring are chosen, if none are named.
@@ -110,6 +152,11 @@ pub(crate) fn ring(reader: &mut Reader<'_>) -> Ring {
         seeds,
         every_address_of_a_seed,
         auto_bootstrap: reader.boolean("auto_bootstrap"),
+        joins_ring: reader.boolean("join_ring"),
+        is_range_movement_consistent: reader.boolean("consistent_rangemovement"),
+        ring_delay: reader.duration("ring_delay"),
+        severity_of_leaving: reader.maybe_double("severity_during_decommission").unwrap_or(0.0),
+        replaces: reader.text("replace_address_first_boot"),
         snitch: snitch(reader),
         allocation: allocation(reader),
         dynamic_snitch: dynamic_snitch(reader),
@@ -133,9 +180,34 @@ pub(crate) fn ring(reader: &mut Reader<'_>) -> Ring {
             ],
         ),
         encryption: reader.server_encryption(),
+        paxos: paxos(reader),
         user_timeout: reader.duration("internode_tcp_user_timeout"),
         send_queue: reader.quantity("internode_application_send_queue_capacity"),
         send_reserve: reader.quantity("internode_application_send_queue_reserve_global_capacity"),
+    }
+}
+
+fn paxos(reader: &mut Reader<'_>) -> Paxos {
+    const VARIANTS: [&str; 5] = [
+        "v1",
+        "v1_without_linearizable_reads_or_rejected_writes",
+        "v2",
+        "v2_without_linearizable_reads",
+        "v2_without_linearizable_reads_or_rejected_writes",
+    ];
+    const PURGINGS: [&str; 3] = ["legacy", "gc_grace", "repaired"];
+    const REACTIONS: [&str; 3] = ["ignore", "log", "fail"];
+    Paxos {
+        variant: reader.one_of("paxos_variant", &VARIANTS.map(|variant| (variant, variant))),
+        wait_randomizer: reader.text("paxos_contention_wait_randomizer"),
+        min_wait: reader.text("paxos_contention_min_wait"),
+        max_wait: reader.text("paxos_contention_max_wait"),
+        min_delta: reader.text("paxos_contention_min_delta"),
+        skips_repair: reader.boolean("skip_paxos_repair_on_topology_change"),
+        skips_repair_of: reader.names("skip_paxos_repair_on_topology_change_keyspaces"),
+        state_purging: reader.one_of("paxos_state_purging", &PURGINGS.map(|purging| (purging, purging))),
+        purge_grace: reader.duration("paxos_purge_grace_period"),
+        on_violations: reader.one_of("paxos_on_linearizability_violations", &REACTIONS.map(|word| (word, word))),
     }
 }
 

@@ -20,12 +20,16 @@ const PLAIN_CLASSES: &[&str] =
 /// Durations for which the old name shows -1 instead of null.
 const MINUS_ONE: &[&str] = &["credentials_update_interval", "permissions_update_interval", "roles_update_interval"];
 
+/// Keys of ours that are JVM system properties in Cassandra: its table of settings has none of
+/// them.
+const PROPERTIES: &[&str] = &["consistent_rangemovement", "join_ring", "replace_address_first_boot", "ring_delay"];
+
 type Rows = BTreeMap<String, Option<String>>;
 
 /// Names and values of all settings, ordered by name. None: null.
 pub fn settings(config: &Config) -> Vec<(String, Option<String>)> {
     let mut rows = sub_keys();
-    for key in catalogue::keys() {
+    for key in catalogue::keys().iter().filter(|key| !PROPERTIES.contains(&key.name)) {
         let value = config.value(key);
         let shown = (value.what != What::Null).then(|| text_of(key, &value));
         match key.kind {

@@ -22,7 +22,8 @@ pub enum Snitch {
     RackInferring,
     /// EC2's metadata service names region and zone.
     Ec2,
-    /// The same, and nodes of other regions are reached by their public addresses.
+    /// EC2's metadata service names region and zone, and nodes of other regions are reached by
+    /// their public addresses.
     Ec2MultiRegion,
     /// Google Cloud's metadata service names the zone.
     GoogleCloud,

@@ -86,8 +86,8 @@ fn refusals_name_the_key() {
         ("num_token: 8", "num_token: no such key (did you mean num_tokens?)"),
         ("colour_of_the_logo: red", "colour_of_the_logo: no such key"),
         (
-            "materialized_views_enabled: true",
-            "materialized_views_enabled: exists in Cassandra, but is not honoured yet at this value (ours: false)",
+            "sasi_indexes_enabled: true",
+            "sasi_indexes_enabled: exists in Cassandra, but is not honoured yet at this value (ours: false)",
         ),
         (
             "authenticator: MutualTlsAuthenticator",
@@ -153,6 +153,31 @@ fn classes_of_auth_have_short_and_long_names() {
     assert_eq!(config.auth.threads, 4);
 }
 
+/// Each of the twelve keys changes its own field of its own cache, and no other.
+#[test]
+fn each_cache_of_auth_has_keys_of_its_own() {
+    let caches = |auth: &Auth| [auth.roles, auth.permissions, auth.credentials];
+    let usual = caches(&Config::default().auth);
+    let seconds = Duration::from_secs;
+    for (at, name) in ["roles", "permissions", "credentials"].into_iter().enumerate() {
+        let before = usual[at];
+        let changes = [
+            ("validity=7s", AuthCache { validity: seconds(7), update_interval: seconds(7), ..before }),
+            ("validity_in_ms=7000", AuthCache { validity: seconds(7), update_interval: seconds(7), ..before }),
+            ("update_interval=1500ms", AuthCache { update_interval: Duration::from_millis(1500), ..before }),
+            ("cache_max_entries=3", AuthCache { entries_max: 3, ..before }),
+            ("cache_active_update=true", AuthCache { updates_actively: true, ..before }),
+        ];
+        for (key, expected) in changes {
+            let found = caches(&with(&[&format!("{name}_{key}")]).expect(key).auth);
+            let mut wanted = usual;
+            wanted[at] = expected;
+            assert_eq!(found, wanted, "{name}_{key}");
+        }
+    }
+    assert_eq!(problems("roles_cache_max_entries: -1").len(), 1);
+}
+
 #[test]
 fn the_log_is_compressed_and_captured_as_the_keys_say() {
     for (yaml, parameters) in [
@@ -201,14 +226,14 @@ fn all_problems_are_told_at_once() {
 
 #[test]
 fn lenient_notes_and_goes_on() {
-    let yaml = "odd_key: 1\nmaterialized_views_enabled: true\nnum_tokens: 4";
+    let yaml = "odd_key: 1\nsasi_indexes_enabled: true\nnum_tokens: 4";
     let config = Config::load(Some(yaml), &[], true).expect("lenient");
     assert_eq!(config.num_tokens, 4);
     assert_eq!(
         config.notes(),
         [
-            "materialized_views_enabled: exists in Cassandra, but is not honoured yet at this value (ours: false); ignored",
-            "odd_key: no such key; ignored"
+            "odd_key: no such key; ignored",
+            "sasi_indexes_enabled: exists in Cassandra, but is not honoured yet at this value (ours: false); ignored"
         ]
     );
 }

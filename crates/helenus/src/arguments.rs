@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand};
 #[derive(Parser)]
 #[command(name = "helenus", version, about, args_conflicts_with_subcommands = true, args_override_self = true)]
 pub struct Program {
-    /// What to do; a node is served when nothing is given.
+    /// The command; a node is served when none is given.
     #[command(subcommand)]
     pub command: Option<Command>,
     #[command(flatten)]
@@ -24,6 +24,9 @@ pub enum Command {
     /// A ring of several nodes on this machine, to try things.
     #[command(subcommand)]
     Ring(crate::ring::Ring),
+    /// Back nodes up to a directory or an object store, and restore them.
+    #[command(subcommand)]
+    Backup(crate::backup::Backup),
     /// Ask a running node, with the verbs of Cassandra's nodetool.
     #[command(disable_help_flag = true)]
     Nodetool {

@@ -67,14 +67,13 @@ fn located(env: &Env, options: &Serve, snitch: Snitch) -> Result<Located, String
     found.map_err(|why| format!("endpoint_snitch: {}: {why}", snitch.class()))
 }
 
-/// The options of the command line as settings of the configuration. What `--seeds` implies comes
-/// first, so that `--set` can say otherwise.
+/// The options of the command line as settings of the configuration. The seeds of `--seeds` come
+/// first, so that `--set` can name another provider.
 fn settings(options: &Serve) -> Vec<String> {
     let mut sets = Vec::new();
     if let Some(seeds) = &options.seeds {
         let seeds = seeds.replace('\'', "");
         sets.push(format!("seed_provider={{class_name: SimpleSeedProvider, parameters: {{seeds: '{seeds}'}}}}"));
-        sets.push("auto_bootstrap=false".to_owned());
     }
     // a place that the command line names is one that the node tells
     if options.dc.is_some() || options.rack.is_some() {
@@ -156,7 +155,7 @@ mod tests {
         let config =
             loaded(&["--listen", "127.0.0.2", "--seeds", "127.0.0.1,b:7001", "--cluster-name", "it's"]).expect("valid");
         assert_eq!(config.ring.seeds.as_deref(), Some(&["127.0.0.1".to_owned(), "b:7001".to_owned()][..]));
-        assert_eq!((config.cluster_name.as_str(), config.ring.auto_bootstrap), ("it's", false));
+        assert_eq!((config.cluster_name.as_str(), config.ring.auto_bootstrap), ("it's", true));
         assert_eq!(
             (config.broadcast_address.to_string(), config.rpc_address.to_string()),
             ("127.0.0.2".into(), "127.0.0.2".into())
@@ -167,7 +166,7 @@ mod tests {
             (apart.listen_address.to_string(), apart.rpc_address.to_string()),
             ("127.0.0.9".into(), "127.0.0.2".into())
         );
-        assert!(loaded(&["--seeds", "a", "--set", "auto_bootstrap=true"]).expect("valid").ring.auto_bootstrap);
+        assert!(!loaded(&["--seeds", "a", "--set", "auto_bootstrap=false"]).expect("valid").ring.auto_bootstrap);
     }
 
     /// A metadata service that knows these paths, and the address at which it listens.

@@ -5,7 +5,9 @@
 
 #![forbid(unsafe_code)]
 
+mod admin_port;
 mod arguments;
+mod backup;
 mod configuration;
 mod heap;
 mod log;
@@ -22,6 +24,9 @@ use clap::Parser;
 
 use arguments::{Command, Program};
 
+// defects are for the simulator's tests
+const _: () = assert!(!env::defects::ARE_COMPILED, "the program is built without the feature `defects`");
+
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -31,6 +36,7 @@ fn main() -> ExitCode {
         None => serve::run(program.serve),
         Some(Command::Serve(serve)) => serve::run(serve),
         Some(Command::Ring(ring)) => ring::run(&ring),
+        Some(Command::Backup(verb)) => backup::run(&verb),
         Some(Command::Nodetool { arguments }) => nodetool(&arguments),
         Some(Command::Sstable { arguments }) => sstable(&arguments),
         Some(Command::Shell { .. }) => later("shell"),

@@ -4,6 +4,8 @@
 //! The nodes are started together, watched, and stopped together with a signal. Their directories
 //! stay: the next `ring up` with the same number goes on with the same data.
 
+mod snapshot;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -32,6 +34,8 @@ const OUTPUT_MAX: u64 = 1 << 20;
 pub enum Ring {
     /// Start nodes on 127.0.0.1, 127.0.0.2, ... that form a ring; a signal stops them.
     Up(Up),
+    /// Take a snapshot on all nodes of a ring at one time.
+    Snapshot(snapshot::Snapshot),
 }
 
 /// Options of `helenus ring up`.
@@ -71,7 +75,10 @@ struct Node {
 
 /// Carries out `helenus ring`.
 pub fn run(ring: &Ring) -> ExitCode {
-    let Ring::Up(up) = ring;
+    let up = match ring {
+        Ring::Up(up) => up,
+        Ring::Snapshot(snapshot) => return snapshot::run(snapshot),
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let result = match runtime {
         Ok(runtime) => runtime.block_on(serve(&env::real::env(), up)),

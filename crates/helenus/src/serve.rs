@@ -55,7 +55,11 @@ fn serve(options: Serve) -> Result<(), String> {
     // a signal that comes during the start ends the node when the start is done
     let mut signals = runtime.block_on(async { Signals::new() }).map_err(|error| error.to_string())?;
     let node = running::start(start).map_err(|error| error.to_string())?;
-    tell_ready(&node);
+    if node.is_serving() {
+        tell_ready(&node);
+    } else {
+        tracing::error!("not ready: see `helenus nodetool netstats` and `helenus nodetool bootstrap resume -f`");
+    }
     runtime.block_on(async {
         signals.next().await;
         end(node, &mut signals).await

@@ -6,7 +6,7 @@ use config::{Config, DiskFailurePolicy};
 
 /// Keys that mean something only among several nodes, where their defaults are what is done; each
 /// with the row of the settings that shows its value in one unit, whatever unit was written.
-const AMONG_NODES: [(&str, &str); 20] = [
+const AMONG_NODES: [(&str, &str); 17] = [
     ("auth_cache_warming_enabled", "auth_cache_warming_enabled"),
     ("batchlog_endpoint_strategy", "batchlog_endpoint_strategy"),
     ("credentials_cache_active_update", "credentials_cache_active_update"),
@@ -31,9 +31,6 @@ const AMONG_NODES: [(&str, &str); 20] = [
     ("internode_tcp_connect_timeout", "internode_tcp_connect_timeout_in_ms"),
     ("internode_timeout", "internode_timeout"),
     ("listen_on_broadcast_address", "listen_on_broadcast_address"),
-    ("paxos_on_linearizability_violations", "paxos_on_linearizability_violations"),
-    ("paxos_state_purging", "paxos_state_purging"),
-    ("paxos_variant", "paxos_variant"),
     ("permissions_cache_active_update", "permissions_cache_active_update"),
     ("roles_cache_active_update", "roles_cache_active_update"),
 ];
@@ -56,7 +53,7 @@ pub fn keys(config: &Config) -> Vec<&'static str> {
 fn of_one_node(config: &Config) -> Vec<&'static str> {
     let default = Config::default();
     let (transport, usual) = (&config.native_transport, &default.native_transport);
-    [
+    let keys = [
         (
             "disk_failure_policy",
             !matches!(config.disk_failure_policy, DiskFailurePolicy::Stop | DiskFailurePolicy::Ignore),
@@ -68,9 +65,8 @@ fn of_one_node(config: &Config) -> Vec<&'static str> {
         ("native_transport_throw_on_overload", transport.throw_on_overload != usual.throw_on_overload),
         ("start_native_transport", !transport.start),
     ]
-    .into_iter()
-    .filter_map(|(key, differs)| differs.then_some(key))
-    .collect()
+    .into_iter();
+    keys.filter_map(|(key, differs)| differs.then_some(key)).collect()
 }
 
 #[cfg(test)]
@@ -103,9 +99,6 @@ mod tests {
                 "ideal_consistency_level" => "QUORUM",
                 "internode_authenticator" => "MutualTlsInternodeAuthenticator",
                 "internode_tcp_connect_timeout" => "7s",
-                "paxos_on_linearizability_violations" => "fail",
-                "paxos_state_purging" => "gc_grace",
-                "paxos_variant" => "v2",
                 "auth_cache_warming_enabled" => "true",
                 key if key.ends_with("_cache_active_update") => "true",
                 _ => "12345678B",

@@ -1,4 +1,5 @@
-//! The program as a whole, as its users have it: started, spoken to in raw frames of protocol version 4, killed, started again.
+//! The program as a whole, as its users have it: started, spoken to in raw frames of protocol
+//! version 4, killed, started again.
 
 // A client of these tests stands outside the house.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used, missing_docs)]
@@ -147,7 +148,8 @@ fn prepared_statements_follow_the_schema() {
     assert_eq!(client.execute(&select, key).unwrap()[0].len(), 2);
     client.run("ALTER TABLE ks.t ADD w int");
     client.run("INSERT INTO ks.t (k, w) VALUES (1, 9)");
-    // the statement is forgotten with the former shape of its table; prepared again it has the same id
+    // the statement is forgotten with the former shape of its table; prepared again it has the same
+    // id
     assert_eq!(client.execute(&select, key).unwrap_err().0, 0x2500);
     assert_eq!(client.prepare("SELECT * FROM ks.t WHERE k = ?"), select);
     let rows = client.execute(&select, key).unwrap();

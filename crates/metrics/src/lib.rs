@@ -98,6 +98,25 @@ impl Histogram {
 }
 
 impl Snapshot {
+    /// The values since an earlier snapshot of the same histogram. Their greatest value is not
+    /// known: that of all stands in its place.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let buckets = self.buckets.iter().zip(&earlier.buckets);
+        Self {
+            buckets: buckets.map(|(now, then)| now.saturating_sub(*then)).collect(),
+            sum: self.sum.saturating_sub(earlier.sum),
+            max: self.max,
+        }
+    }
+
+    /// The values of this histogram and of another one together.
+    pub fn with(mut self, other: &Self) -> Self {
+        self.buckets.iter_mut().zip(&other.buckets).for_each(|(count, more)| *count += more);
+        self.sum = self.sum.saturating_add(other.sum);
+        self.max = self.max.max(other.max);
+        self
+    }
+
     /// The number of values.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
@@ -133,6 +152,19 @@ mod tests {
     #[test]
     fn offsets_are_those_of_cassandra() {
         assert_eq!(offsets(14), [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 17, 20, 24]);
+    }
+
+    #[test]
+    fn windows_and_sums_of_histograms() {
+        let (one, two) = (Histogram::default(), Histogram::default());
+        one.record(5);
+        let before = one.snapshot();
+        [7, 7, 9].into_iter().for_each(|value| one.record(value));
+        two.record(1000);
+        let window = one.snapshot().since(&before);
+        assert_eq!((window.count(), window.sum), (3, 23));
+        let both = window.with(&two.snapshot());
+        assert_eq!((both.count(), both.sum, both.max), (4, 1023, 1000));
     }
 
     #[test]

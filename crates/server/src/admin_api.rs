@@ -13,13 +13,17 @@ mod compaction;
 mod gossip;
 mod hints;
 mod monitoring;
+mod movements;
 mod node;
 mod process;
+mod repair;
+mod repair_admin;
 mod ring;
 mod sampling;
 mod settings;
 mod snapshots;
 mod sstables;
+mod streams;
 mod table_stats;
 mod tables;
 
@@ -82,8 +86,12 @@ fn functions() -> Functions<NodeAdmin> {
         compaction::add_to,
         gossip::add_to,
         hints::add_to,
+        streams::add_to,
         monitoring::add_to,
+        movements::add_to,
         node::add_to,
+        repair::add_to,
+        repair_admin::add_to,
         ring::add_to,
         sampling::add_to,
         settings::add_to,

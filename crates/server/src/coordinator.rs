@@ -3,6 +3,7 @@
 //! One [`RequestCoordinator`] a request: it knows the request's trace. Tables whose rows are made
 //! up are read here too.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -12,12 +13,13 @@ use cluster::schema_agreement::AGREEMENT_WAIT;
 use cluster::{Acknowledgement, FailedRead, ReadFigures, ReadOutcome, ReadRequest, RequestError};
 use cql::auth::{Roles, RolesOf};
 use cql::{
-    CasPartition, CasRequest, ClusterInfo, Coordinator, CqlError, Explain, ReadOptions, SchemaChange, SchemaEvent,
-    WriteOptions,
+    CasPartition, CasRequest, ClusterInfo, Coordinator, CqlError, Explain, ReadOptions, ReplicaFindings, SchemaChange,
+    SchemaEvent, WriteOptions,
 };
+use ring::State;
 use rows::command::TraceSink;
 use rows::report::ReadReport;
-use rows::{Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand, ReadError, Sought};
+use rows::{Build, Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand, ReadError, Sought};
 use schema::{Schema, TableId, TableMetadata};
 use stdx::Share;
 use storage::Observation;
@@ -130,15 +132,15 @@ impl RequestCoordinator {
         if let Some(command) = commands.first().filter(|_| self.services.node.sampling.is_on()) {
             let _ = self.sampled.set(Arc::clone(&command.table));
         }
-        let trace = self.trace.clone().map(|trace| trace as Arc<dyn TraceSink>);
-        ReadRequest { commands, trace, sought, open, results: Some(Arc::clone(&self.services.results)) }
+        let trace = self.trace_sink();
+        let results = Some(Arc::clone(&self.services.results));
+        ReadRequest { trace, sought, open, results, ..ReadRequest::of(commands) }
     }
 
     /// Reads for a conditional statement that decides by it.
-    async fn read_to_decide<T, F>(&self, command: ReadCommand, round: Round, build: F) -> Result<T, CqlError>
+    async fn read_to_decide<B>(&self, command: ReadCommand, round: &Round, build: B) -> Result<B::Built, CqlError>
     where
-        T: Send + 'static,
-        F: Fn(&mut dyn PartitionStream) -> Result<T, CqlError> + Send + Sync + 'static,
+        B: Build<Error = CqlError>,
     {
         let table = command.table.id;
         let mut request = self.read_request(vec![command], None);
@@ -147,7 +149,7 @@ impl RequestCoordinator {
             // replicas agree on does not decide by one of them
             request.open = None;
         }
-        let read = self.services.node.read_now(request, round.read_at, &self.figures, would_block, build).await;
+        let read = self.services.node.read_to_decide(request, round, &self.figures, build).await;
         read.map_err(|error| self.failed_read(Some(table), error))
     }
 
@@ -167,6 +169,10 @@ impl RequestCoordinator {
         }
     }
 
+    fn trace_sink(&self) -> Option<Arc<dyn TraceSink>> {
+        self.trace.clone().map(|trace| trace as Arc<dyn TraceSink>)
+    }
+
     /// How reads are opened while somebody looks on.
     fn observing(&self) -> Option<Arc<Open>> {
         Some(self.services.node.observed(self.observation.get()?))
@@ -175,10 +181,6 @@ impl RequestCoordinator {
 
 fn is_virtual(commands: &[ReadCommand]) -> bool {
     commands.first().is_some_and(|command| command.table.is_virtual())
-}
-
-fn would_block(error: &CqlError) -> bool {
-    matches!(error, CqlError::Read(ReadError::WouldBlock))
 }
 
 /// The answer of a schema change's function that gave no schema.
@@ -219,7 +221,12 @@ impl Coordinator for RequestCoordinator {
         ClusterInfo {
             name: self.services.node.identity.cluster_name.clone(),
             snitch: snitch.to_owned(),
-            data_centers: ring.data_centers().into_iter().map(str::to_owned).collect(),
+            data_centers: ring.data_centers().into_iter().map(|(name, nodes)| (name.to_owned(), nodes)).collect(),
+            moving: ring
+                .peers()
+                .filter(|peer| peer.state != State::Normal)
+                .map(|peer| format!("/{}", peer.address))
+                .collect(),
             default_compaction: Arc::clone(&self.services.default_compaction),
             ring: ring.tokens().map(|(token, owner)| (token.0, format!("/{}", owner.address))).collect(),
             ..ClusterInfo::default()
@@ -258,10 +265,10 @@ impl Coordinator for RequestCoordinator {
         }
         let written = if options.logged_batch && count > 1 {
             self.trace(|| format!("Writing a logged batch of {count} mutations with its record in system.batches"));
-            node.write_batch(mutations, consistency).await
+            node.write_batch(mutations, consistency, self.trace_sink()).await
         } else if options.counters {
             self.trace(|| format!("Adding to the counters of {count} partitions"));
-            node.add_to_counters(mutations, consistency, self.observing()).await
+            node.add_to_counters(mutations, consistency, self.observing(), self.trace_sink()).await
         } else {
             self.describe(&mutations);
             match &self.trace {
@@ -292,12 +299,12 @@ impl Coordinator for RequestCoordinator {
             return Err(CqlError::Server("a conditional statement is of one partition".to_owned()));
         };
         let table = Arc::clone(&command.table);
-        let request = Arc::new(request.clone());
+        let asked_for = Arc::new(request.clone());
         let decide = async |round: Round| -> Result<Option<Mutation>, CqlError> {
             self.trace(|| "Reading existing values for CAS precondition".to_owned());
-            let asked = Arc::clone(&request);
+            let asked = Arc::clone(&asked_for);
             let build = move |stream: &mut dyn PartitionStream| CasPartition::read(stream, &asked);
-            let found = self.read_to_decide(request.command.clone(), round, build).await?;
+            let found = self.read_to_decide(request.command.clone(), &round, build).await?;
             let timestamp = round.timestamp.unwrap_or_else(|| found.timestamp(self.now_micros()));
             let Some(update) = decide(found, timestamp)? else {
                 self.trace(|| "CAS precondition does not match current values".to_owned());
@@ -314,7 +321,7 @@ impl Coordinator for RequestCoordinator {
         let cas = Cas { table: &table, key: &key, serial, commit, trace };
         // boxed: by value it would make the future of every request larger, which is moved several
         // times
-        let done = Box::pin(self.services.node.compare_and_set(cas, decide));
+        let done = Box::pin(self.services.node.compare_and_set(cas, command, decide));
         done.await.map_err(|error| match error {
             CasError::Request(error) => errors::of_request(error),
             CasError::Decide(error) => error,
@@ -333,12 +340,37 @@ impl Coordinator for RequestCoordinator {
         self.check_read(&commands, options.consistency)?;
         let table = commands.first().map(|command| command.table.id);
         let request = self.read_request(commands, options.sought.clone());
-        let read = self.services.node.read(request, options.consistency, &self.figures, would_block, build).await;
+        let read = self.services.node.read(request, options.consistency, &self.figures, build).await;
         read.map_err(|error| self.failed_read(table, error))
+    }
+
+    fn warn_beside_error(&self, warnings: Vec<String>) {
+        warnings.into_iter().for_each(|warning| self.figures.warnings.add(warning));
     }
 
     fn read_warnings(&self) -> Vec<String> {
         self.figures.warnings.take()
+    }
+
+    fn replica_findings(&self, query: &str, tokens: &str) -> ReplicaFindings {
+        let mut sentences = ReplicaFindings::default();
+        for finding in self.figures.warnings.findings.take() {
+            let sentence = finding.sentence(query);
+            tracing::warn!("{sentence}");
+            sentences.warnings.push(format!("{sentence} with {tokens}"));
+            if finding.is_failure {
+                sentences.failures.push(sentence);
+            }
+        }
+        sentences
+    }
+
+    fn endpoint(&self) -> SocketAddr {
+        self.services.node.identity.broadcast
+    }
+
+    fn tracks_thresholds(&self) -> bool {
+        self.services.config.read_thresholds
     }
 
     fn tombstones_passed(&self, table: &TableMetadata, warning: &str) {
@@ -420,8 +452,8 @@ impl Explain for RequestCoordinator {
             let built = self.read(commands, options, build).await?;
             return Ok((built, ReadReport { is_virtual: true, block_for: 1, ..ReadReport::default() }));
         }
-        let trace = self.trace.clone().map(|trace| trace as Arc<dyn TraceSink>);
-        let analyzed = self.services.node.analyze(commands, options.consistency, trace, would_block, build).await;
+        let trace = self.trace_sink();
+        let analyzed = self.services.node.analyze(commands, options.consistency, trace, build).await;
         analyzed.map_err(errors::of_read)
     }
 

@@ -6,7 +6,7 @@
 //! | `data_file_directories` is set | those | `commitlog_directory`, else beside the first |
 //! | `data/` in it (Helenus, or `/var/lib/cassandra`), or nothing yet | `data/` | `commitlog/` |
 //! | `<keyspace>/<table>-<id>/` in it, `system_schema` among them | itself | `../commitlog/` |
-//! | folders of tables without `system_schema`: snapshots, backups, one table | those folders | none |
+//! | folders of tables without `system_schema`: a snapshot, backups | those folders | none |
 //!
 //! Tables without `system_schema` need `schema.cql` files ([`schema_files`]). Where keys of the
 //! configuration name directories, those are taken, whatever is found. Nothing is written here.

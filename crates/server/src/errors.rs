@@ -113,6 +113,14 @@ fn of_cas(failed: FailedCas) -> CqlError {
             kind,
             contentions,
         },
+        FailedCas::Violated { level, received, block_for } => CqlError::WriteFailure {
+            consistency: level,
+            received: count(received),
+            block_for: count(block_for),
+            failures: Vec::new(),
+            kind: WriteKind::Cas,
+            why: "A linearizability violation was detected".to_owned(),
+        },
         FailedCas::Unknown { level, accepted, required } => {
             CqlError::CasUnknown { consistency: level, received: count(accepted), block_for: count(required) }
         }
@@ -259,6 +267,10 @@ fn of_outcome(
             ReadError::TooManyTombstones(found) => {
                 tracing::warn!("{found}");
                 failure(FailureReason::ReadTooManyTombstones, &format!(": {found}"))
+            }
+            ReadError::TooLarge { .. } => {
+                tracing::warn!("{error}");
+                failure(FailureReason::ReadSize, "")
             }
             ReadError::IndexNotAvailable { .. } => failure(FailureReason::IndexNotAvailable, ""),
             ReadError::Stopped => CqlError::Overloaded(error.to_string()),

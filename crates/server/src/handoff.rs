@@ -41,5 +41,6 @@ fn settings(config: &Config) -> HandoffSettings {
         throttle: hints.throttle.unwrap_or(0),
         size_per_host_max: hints.size_per_host_max.unwrap_or(0),
         cleans_up: hints.cleans_up,
+        transfers_on_decommission: hints.transfers_on_decommission,
     }
 }

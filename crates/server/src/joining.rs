@@ -1,24 +1,29 @@
 //! The way of a node into its ring: what the configuration says of it, and the join itself.
 //!
 //! A node without seeds is alone: nothing here happens, and no port for other nodes is opened.
-//! Agrees with `StorageService.initServer` and `shouldBootstrap`, except that no data is streamed
-//! yet: a node that would have to fetch its data first is refused.
+//! Agrees with `StorageService.initServer` and `shouldBootstrap`.
 
 use std::cell::RefCell;
+use std::future::Future;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use cluster::allocation::{self, AllocationError};
-use cluster::{DynamicSnitchOptions, IdentityOptions, JoinSettings, Node, Places, SeedNames};
-use config::{Allocation, Compatibility, Config, InternodeCompression, Location, Ring};
+use cluster::membership::JoinError;
+use cluster::range_movements::Mode;
+use cluster::repair::{RepairSettings, ScheduleSettings};
+use cluster::{DynamicSnitchOptions, IdentityOptions, JoinSettings, MovementSettings, Node, Places, SeedNames};
+use config::{Allocation, Compatibility, Config, InternodeCompression, Location, PoolFull, Ring};
 use env::Env;
 use internode::MessagingVersion;
 use links::Scope;
+use native::{ResumeError, ServerHandle};
 use sstable::Version;
 use storage::Engine;
 
 use crate::server_encryption;
+use crate::services::Services;
 use crate::start_error::{Drive, StartError};
 
 /// Whether the configuration names a ring to join.
@@ -26,14 +31,15 @@ pub(crate) fn is_wanted(config: &Config, read_only: bool) -> bool {
     config.ring.seeds.is_some() && !read_only
 }
 
-/// Joins the ring that the configuration names. Returns when the node is a member; a node alone
-/// does nothing. `drive` runs the future of the join to its end.
+/// Joins the ring that the configuration names. Returns when the node is a member, or when it is
+/// none and an operator may make it one: with `join_ring: false`, and where not all of its data has
+/// come. A node alone does nothing. `drive` runs the future of the join to its end.
 pub(crate) fn join(node: &Arc<Node>, config: &Config, drive: Drive<'_>) -> Result<(), StartError> {
     if !node.identity.joins {
         return Ok(());
     }
     let settings = settings(&node.env, cluster::operations::state::options(node).sstable_version, config)?;
-    check_bootstrap(node, config, &settings.seeds)?;
+    warn_without_bootstrap(node, config, &settings.seeds);
     let seeds: Vec<String> = settings.seeds.iter().map(ToString::to_string).collect();
     tracing::info!(
         seeds = seeds.join(", "),
@@ -46,9 +52,49 @@ pub(crate) fn join(node: &Arc<Node>, config: &Config, drive: Drive<'_>) -> Resul
     let (joining, told) = (Arc::clone(node), Rc::clone(&result));
     drive(Box::pin(async move { *told.borrow_mut() = Some(joining.join(settings).await) }))?;
     let joined = result.take().ok_or_else(|| StartError::Join("the join was given up".to_owned()))?;
-    joined.map_err(|error| StartError::Join(error.to_string()))?;
-    tracing::info!(nodes = node.ring().endpoints().len(), "this node is a member of the ring");
+    match joined {
+        Err(JoinError::Bootstrap(why)) if node.mode() == Mode::JoiningFailed => {
+            tracing::error!("Some data streaming failed: {why}");
+            Ok(())
+        }
+        Err(error) => Err(StartError::Join(error.to_string())),
+        Ok(()) => {
+            tracing::info!(nodes = node.ring().endpoints().len(), mode = %node.mode(), "this node knows the ring");
+            Ok(())
+        }
+    }
+}
+
+/// Serves clients from now on, unless data of this node has not come. A node that is no member
+/// coordinates for them, as in Cassandra.
+pub(crate) async fn serve_clients(services: &Services, transport: &ServerHandle) -> Result<(), ResumeError> {
+    let Some(membership) = services.node.membership() else { return Ok(()) };
+    if matches!(services.node.mode(), Mode::Joining | Mode::JoiningFailed) {
+        tracing::warn!("clients are not served: not all data of this node has come");
+        return Ok(());
+    }
+    if let Some(auth) = &services.auth {
+        auth.has_joined();
+    }
+    transport.resume().await?;
+    membership.set_ready(true);
     Ok(())
+}
+
+/// [`serve_clients`] at the end of a start.
+pub(crate) fn serve_at_start(
+    services: &Arc<Services>,
+    transport: ServerHandle,
+    drive: Drive<'_>,
+) -> Result<(), StartError> {
+    let result = Rc::new(RefCell::new(None));
+    let (told, services) = (Rc::clone(&result), Arc::clone(services));
+    drive(Box::pin(async move { *told.borrow_mut() = Some(serve_clients(&services, &transport).await) }))?;
+    match result.take() {
+        Some(Err(ResumeError::Bind(address, error))) => Err(StartError::Port(address, error)),
+        Some(Err(ResumeError::Ended)) | None => Err(StartError::Join("the start was given up".to_owned())),
+        Some(Ok(())) => Ok(()),
+    }
 }
 
 /// The identity of a node that is new in its ring gets the tokens that are best there, if the
@@ -60,7 +106,13 @@ pub(crate) fn allocate_tokens(
     drive: Drive<'_>,
 ) -> Result<IdentityOptions, StartError> {
     let is_new = || cluster::identity::has_tokens(engine).map(|has| !has);
-    if !identity.joins || !identity.initial_tokens.is_empty() || !is_new()? {
+    if !identity.joins || !is_new()? {
+        return Ok(identity);
+    }
+    if config.ring.replaces.is_some() {
+        return of_replaced(engine, identity, config, drive);
+    }
+    if !identity.initial_tokens.is_empty() {
         return Ok(identity);
     }
     let copies = match &config.ring.allocation {
@@ -74,17 +126,48 @@ pub(crate) fn allocate_tokens(
         }
     };
     let settings = settings(&engine.env, engine.options.sstable_version, config)?;
+    let (env, wanted) = (engine.env.clone(), identity.clone());
+    let initial_tokens =
+        looked(drive, async move { allocation::allocate_tokens(&env, &wanted, settings, copies).await })?;
+    Ok(IdentityOptions { initial_tokens, ..identity })
+}
+
+/// The identity of a node that replaces another gets that one's tokens, and its host id if it has
+/// its address.
+fn of_replaced(
+    engine: &Engine,
+    identity: IdentityOptions,
+    config: &Config,
+    drive: Drive<'_>,
+) -> Result<IdentityOptions, StartError> {
+    if !config.ring.auto_bootstrap {
+        return Err(StartError::Join(
+            "Replacing a node without bootstrapping risks invalidating consistency guarantees as the expected data may not \
+             be present until repair is run (auto_bootstrap: false)"
+                .to_owned(),
+        ));
+    }
+    let settings = settings(&engine.env, engine.options.sstable_version, config)?;
+    let (env, wanted) = (engine.env.clone(), identity.clone());
+    let allocation::Replaced { tokens, host_id } =
+        looked(drive, async move { allocation::replaced(&env, &wanted, settings).await })?;
+    let num_tokens = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
+    Ok(IdentityOptions { initial_tokens: tokens, num_tokens, host_id, ..identity })
+}
+
+/// Waits for what a look at the ring gives.
+fn looked<T: 'static>(
+    drive: Drive<'_>,
+    look: impl Future<Output = Result<T, AllocationError>> + 'static,
+) -> Result<T, StartError> {
     let result = Rc::new(RefCell::new(None));
-    let (env, told, wanted) = (engine.env.clone(), Rc::clone(&result), identity.clone());
-    drive(Box::pin(async move {
-        *told.borrow_mut() = Some(allocation::allocate_tokens(&env, &wanted, settings, copies).await);
-    }))?;
-    let allocated = result.take().ok_or_else(|| StartError::Join("the look at the ring was given up".to_owned()))?;
-    let initial_tokens = allocated.map_err(|error| match error {
+    let told = Rc::clone(&result);
+    drive(Box::pin(async move { *told.borrow_mut() = Some(look.await) }))?;
+    let found = result.take().ok_or_else(|| StartError::Join("the look at the ring was given up".to_owned()))?;
+    found.map_err(|error| match error {
         AllocationError::Unseen(error) => StartError::Join(error.to_string()),
         AllocationError::Refused(why) => StartError::Join(why),
-    })?;
-    Ok(IdentityOptions { initial_tokens, ..identity })
+    })
 }
 
 fn settings(env: &Env, version: Version, config: &Config) -> Result<JoinSettings, StartError> {
@@ -119,9 +202,74 @@ fn settings(env: &Env, version: Version, config: &Config) -> Result<JoinSettings
         sstable_versions: format!("{}-{}", version.format().name(), version.name()),
         prefers_local: ring.location.prefers_local,
         tells_internal_address: ring.snitch.tells_internal_address(),
+        movements: MovementSettings {
+            bootstraps: ring.auto_bootstrap,
+            joins: ring.joins_ring,
+            is_consistent: ring.is_range_movement_consistent,
+            ring_delay: ring.ring_delay,
+            severity_of_leaving: ring.severity_of_leaving,
+            replaces: replaced(env, ring, config.storage_port)?,
+        },
         dynamic_snitch: ring.dynamic_snitch.map(dynamic_snitch),
+        streams: config.streams.clone(),
+        repairs: repairs(config),
         places: places(&ring.location),
     })
+}
+
+fn repairs(config: &Config) -> RepairSettings {
+    let options = &config.repairs;
+    let default = RepairSettings::default();
+    RepairSettings {
+        validations: options.concurrent_validations.unwrap_or(default.validations),
+        tree_requests: options.concurrent_tree_requests,
+        space: options.session_space.unwrap_or(default.space),
+        optimises_full: options.optimises_full,
+        optimises_incremental: options.optimises_incremental,
+        optimises_previews: options.optimises_previews,
+        repairs_paxos: options.repairs_paxos,
+        paxos_parallelism: options.paxos_parallelism.unwrap_or(default.paxos_parallelism),
+        pool_size: options.pool_size.or(options.concurrent_validations).unwrap_or(default.pool_size),
+        waits_for_pool: options.pool_full == PoolFull::Queue,
+        request_timeout: options.request_timeout,
+        tree_depth_max: options.tree_depth_max,
+    }
+}
+
+/// The schedule of repairs as the configuration wants it.
+pub(crate) fn repair_schedule(config: &Config) -> ScheduleSettings {
+    let config::AutoRepair {
+        is_on,
+        check_every,
+        first_after,
+        interval_min,
+        parallel_count,
+        parallel_percent,
+        shares_replicas,
+        ignored_data_centers,
+        repair_max,
+        retry_after,
+        retries_max,
+        bytes_max,
+        work_share,
+        latency_factor,
+    } = config.auto_repair.clone();
+    ScheduleSettings {
+        is_on,
+        check_every,
+        first_after,
+        interval_min,
+        parallel_count,
+        parallel_percent,
+        shares_replicas,
+        ignored_data_centers,
+        repair_max,
+        retry_after,
+        retries_max,
+        bytes_max,
+        work_share,
+        latency_factor,
+    }
 }
 
 fn dynamic_snitch(options: config::DynamicSnitch) -> DynamicSnitchOptions {
@@ -135,6 +283,15 @@ pub(crate) fn places(location: &Location) -> Places {
         by_address: location.places.iter().map(|(address, place)| (*address, names(place))).collect(),
         default: location.default.as_ref().map(names),
     }
+}
+
+/// The address of the node in whose place a new one stands (replace_address_first_boot).
+fn replaced(env: &Env, ring: &Ring, port: u16) -> Result<Option<SocketAddr>, StartError> {
+    let Some(name) = &ring.replaces else { return Ok(None) };
+    let (host, port) = host_and_port(name, port);
+    let found = env.network.resolve(host).ok().and_then(|addresses| addresses.into_iter().next());
+    let unknown = || StartError::Join(format!("replace_address_first_boot: {name} has no address"));
+    found.map(|address| Some(SocketAddr::new(address, port))).ok_or_else(unknown)
 }
 
 /// The addresses of the seeds. A name that has none is left out with a warning, as in Cassandra: it
@@ -164,25 +321,15 @@ fn host_and_port(seed: &str, port: u16) -> (&str, u16) {
     (host.trim_start_matches('[').trim_end_matches(']'), port)
 }
 
-/// A node that is new in its ring has no data of the ranges that it takes over. Cassandra fetches
-/// it first (bootstrap). Here the operator must have said that the node may join without it.
-fn check_bootstrap(node: &Node, config: &Config, seeds: &[SocketAddr]) -> Result<(), StartError> {
+/// Warns of a node that takes over ranges without their data: the operator has said that it may.
+fn warn_without_bootstrap(node: &Node, config: &Config, seeds: &[SocketAddr]) {
     let identity = &node.identity;
-    if identity.is_bootstrapped || seeds.contains(&identity.broadcast) {
-        return Ok(());
+    if !identity.is_bootstrapped && !seeds.contains(&identity.broadcast) && !config.ring.auto_bootstrap {
+        tracing::warn!(
+            "this node joins without the data of its ranges (auto_bootstrap: false): a ring that has data already must \
+             read and write at QUORUM or above until that data is repaired"
+        );
     }
-    if config.ring.auto_bootstrap {
-        return Err(StartError::Join(
-            "this node is new in its ring and would have to fetch its data from the others first (auto_bootstrap: true), \
-             which Helenus cannot do yet; set auto_bootstrap: false to let it join without the data"
-                .to_owned(),
-        ));
-    }
-    tracing::warn!(
-        "this node joins without the data of its ranges (auto_bootstrap: false): a ring that has data already must read \
-         and write at QUORUM or above until that data is repaired"
-    );
-    Ok(())
 }
 
 #[cfg(test)]

@@ -15,6 +15,9 @@ mod handoff;
 mod joining;
 pub mod log_lines;
 mod log_options;
+#[cfg(test)]
+#[path = "../tests/tests/machine.rs"]
+mod machine;
 pub mod memory;
 pub mod ops;
 pub mod prepared;

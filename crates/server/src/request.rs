@@ -56,7 +56,7 @@ pub struct Client {
     state: RefCell<Rc<ClientState>>,
     /// The standing that the state's access comes from; None where nobody logs in.
     standing: RefCell<Option<Standing>>,
-    /// It was told once that USE and prepared statements go badly together.
+    /// The client was told once that USE and prepared statements go badly together.
     warned_of_use: Cell<bool>,
     columns_known: ColumnsKnown,
 }
@@ -189,7 +189,7 @@ impl RequestHandler for CqlHandler {
             (result, ..) => result,
         };
         running.record(&envelope.request, &result, received);
-        let reply = result.unwrap_or_else(|failure| running.refusal(failure, &envelope.request).into());
+        let reply = result.unwrap_or_else(|failure| running.refusal(failure, &envelope.request));
         if let Some(trace) = &trace {
             trace.finish(&self.subject(&client, &envelope.request)).await;
         }
@@ -379,7 +379,8 @@ impl Running<'_> {
         Reply { response, warnings: answer.warnings }
     }
 
-    fn refusal(&self, failure: Failure, request: &Request) -> Response {
+    /// The error, with the warnings that came before it.
+    fn refusal(&self, failure: Failure, request: &Request) -> Reply {
         let is_syntax_error = matches!(failure, Failure::Cql(CqlError::Syntax(_)));
         let error = match failure {
             Failure::Unprepared(id) => ErrorMessage::unprepared(id),
@@ -393,7 +394,7 @@ impl Running<'_> {
             Request::Batch(_) if is_syntax_error => "Failed: a statement of the batch is no CQL".to_owned(),
             _ => format!("Failed: {}", error.message),
         });
-        Response::Error(error)
+        Reply { response: Response::Error(error), warnings: self.coordinator.figures.warnings.take() }
     }
 
     /// Counts the request, and how long it took.

@@ -14,6 +14,8 @@ use std::time::Duration;
 
 use admin::http::TokenFile;
 use cluster::operations;
+use cluster::paxos::{ContentionStrategy, OnViolation, PaxosOptions, PaxosPurging, PaxosVariant};
+use cluster::thresholds::{ReadSizes, SizeThresholds};
 use cluster::{IdentityOptions, Node, ProtectionLimits, Timeouts};
 use config::{Config, DiskFailurePolicy, SSTableFormat, Snitch};
 use env::{Env, Wake};
@@ -99,8 +101,8 @@ pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
     })
 }
 
-/// The same where the node's clock and network are no runtime's: those of a simulation. `drive`
-/// waits for the join.
+/// Starts a node whose clock and network are no runtime's: those of a simulation. `drive` waits for
+/// the join.
 pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNode, StartError> {
     let StartOptions { env, config, listen, admin, memory, read_only, .. } = options;
     let told = Told { data_dir: &options.data_dir, schema_file: options.schema_file.as_deref(), read_only };
@@ -148,9 +150,13 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     resurrection.iter().try_for_each(|options| resurrection::check(&engine, options))?;
     let resurrection = resurrection.map(|options| (Arc::clone(&engine), options));
     let identity = joining::allocate_tokens(&engine, identity(&config, listen, joins), &config, drive)?;
+    engine.set_view_filters(Box::new(cql::view_filter));
     let node = Node::open(engine, identity, timeouts(&config))?;
     let [warn, fail] = config.thresholds.protected_rows;
     node.set_protection(ProtectionLimits { warn, fail });
+    node.set_tracks_thresholds(config.read_thresholds);
+    node.set_read_sizes(read_sizes(&config));
+    node.set_paxos(paxos(&config.ring.paxos).map_err(StartError::Join)?);
     node.trace_ttl.store(config.trace_type_query_ttl, Ordering::Relaxed);
     node.set_batchlog_replay_throttle(config.batchlog_replay_throttle);
     let events: Arc<EventHub> = Arc::default();
@@ -163,6 +169,7 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
         events::of_difference(before, after).into_iter().for_each(|event| hub.publish(event));
     };
     node.follow_schema(Box::new(publish));
+    node.keep_building_views();
     let mut services = Services::new(node, config, Arc::clone(&events), prepared, memory.results, options.log);
     services.auth = auth;
     services.default_compaction = Arc::new(default_compaction);
@@ -186,19 +193,11 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     let for_ring = Arc::clone(&services.events);
     services.node.on_ring_event(Box::new(move |event| for_ring.publish(events::of_ring(event))));
     handoff::keep(&services.node, &services.config, hints_directory).map_err(StartError::Join)?;
-    joining::join(&services.node, &services.config, drive)?;
-    // after the join: a start that failed on the way would otherwise count as time in the ring, and
-    // the check of the next start would pass
-    let heartbeat = resurrection.map(|(engine, options)| resurrection::keep_heartbeat(&engine, &options));
-    if let Some(auth) = services.auth.as_ref().filter(|_| services.node.identity.joins) {
-        auth.has_joined();
-    }
-    let topology = services.config.ring.topology_file.clone().filter(|_| joins);
-    let topology = topology.map(|path| topology_file::follow(&services.node, path));
+    // a node on its way in answers its operator, and no client
+    server_options.is_closed = joins;
     let server = native::start(&env, server_options, move |_| CqlHandler::new(Arc::clone(&for_handlers)))
         .map_err(StartError::Workers)?;
     services.set_connections(Arc::clone(server.connections()));
-    operations::caches::load_saved(&services.node);
     if server.address() != listen {
         services.node.set_native_port(server.address().port());
     }
@@ -211,12 +210,23 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     let token_file = token.as_ref().map(|token| token.path.display().to_string());
     let operator = NodeAdmin::new(Arc::clone(&services), server.handle(), memory, options.set_level, token_file);
     let operator = Arc::new(operator.operated());
-    if let Some(membership) = services.node.membership() {
-        membership.set_ready(true);
-    }
     let ops = admin
-        .map(|address| Ops::start(&env, address, operator, token).map_err(|error| StartError::Port(address, error)));
-    Ok(RunningNode { services, server, ops: ops.transpose()?, _topology: topology, _heartbeat: heartbeat })
+        .map(|address| Ops::start(&env, address, operator, token).map_err(|error| StartError::Port(address, error)))
+        .transpose()?;
+    services.node.set_repair_schedule(joining::repair_schedule(&services.config));
+    let weak = Arc::downgrade(&services);
+    services.node.set_client_latencies(Box::new(move || {
+        weak.upgrade().map_or_else(|| metrics::Histogram::default().snapshot(), |services| services.requests.all())
+    }));
+    joining::join(&services.node, &services.config, drive)?;
+    // after the join: a start that failed on the way would otherwise count as time in the ring, and
+    // the check of the next start would pass
+    let heartbeat = resurrection.map(|(engine, options)| resurrection::keep_heartbeat(&engine, &options));
+    let topology = services.config.ring.topology_file.clone().filter(|_| joins);
+    let topology = topology.map(|path| topology_file::follow(&services.node, path));
+    operations::caches::load_saved(&services.node);
+    joining::serve_at_start(&services, server.handle(), drive)?;
+    Ok(RunningNode { services, server, ops, _topology: topology, _heartbeat: heartbeat })
 }
 
 /// Warns where nobody has to log in and other machines can connect.
@@ -238,11 +248,17 @@ impl RunningNode {
         self.server.address()
     }
 
+    /// Whether clients are served. They are not while data of a new node has not come.
+    pub fn is_serving(&self) -> bool {
+        self.server.handle().is_serving()
+    }
+
     /// Lets requests in flight end, closes connections and flushes memtables, so that the next
     /// start has nothing to replay.
     pub async fn shutdown(self) -> Result<(), StorageError> {
         self.server.shutdown();
         let node = &self.services.node;
+        node.stop_streams();
         node.leave().await;
         node.stop_hints();
         let drained = operations::state::drain(node).await;
@@ -276,6 +292,7 @@ fn identity(config: &Config, listen: SocketAddr, joins: bool) -> IdentityOptions
         num_tokens: config.num_tokens,
         adopt_tokens: !config.is_set("num_tokens") && !config.is_set("initial_token"),
         initial_tokens: config.initial_tokens.clone(),
+        host_id: None,
         listen: SocketAddr::new(config.listen_address, config.storage_port),
         broadcast: SocketAddr::new(config.broadcast_address, config.storage_port),
         native: SocketAddr::new(config.broadcast_rpc_address, listen.port()),
@@ -295,6 +312,42 @@ fn timeouts(config: &Config) -> Timeouts {
         cas_contention: timeouts.cas_contention,
         misc: timeouts.request,
     }
+}
+
+/// The thresholds on sizes of reads as a replica. A coordinator that asks for it is told of rows;
+/// row indexes are measured only where this node has the thresholds on.
+fn read_sizes(config: &Config) -> ReadSizes {
+    let sizes = config.thresholds.read_sizes;
+    let row_index = SizeThresholds { warn: sizes.row_index_warn, fail: sizes.row_index_fail };
+    ReadSizes {
+        local: SizeThresholds { warn: sizes.local_warn, fail: sizes.local_fail },
+        row_index: if config.read_thresholds { row_index } else { SizeThresholds::default() },
+    }
+}
+
+fn paxos(config: &config::Paxos) -> Result<PaxosOptions, String> {
+    let variant = PaxosVariant::parse(config.variant).ok_or_else(|| format!("paxos_variant: {}", config.variant))?;
+    if !variant.settles_reads {
+        tracing::warn!(
+            "paxos_variant is {}: reads at SERIAL and LOCAL_SERIAL through this node are not linearizable; what a later \
+             read should see may be missing",
+            config.variant
+        );
+    }
+    let contention = ContentionStrategy::parse(
+        config.wait_randomizer.as_deref(),
+        config.min_wait.as_deref(),
+        config.max_wait.as_deref(),
+        config.min_delta.as_deref(),
+    );
+    let contention = contention.map_err(|(key, why)| format!("{key}: {why}"))?;
+    let purging = PaxosPurging::parse(config.state_purging, config.purge_grace);
+    let purging = purging.ok_or_else(|| format!("paxos_state_purging: {}", config.state_purging))?;
+    let on_violation = OnViolation::parse(config.on_violations);
+    let on_violation =
+        on_violation.ok_or_else(|| format!("paxos_on_linearizability_violations: {}", config.on_violations))?;
+    let (skips_repair, skips_repair_of) = (config.skips_repair, config.skips_repair_of.clone());
+    Ok(PaxosOptions { variant, contention, skips_repair, skips_repair_of, purging, on_violation })
 }
 
 /// The limit of a request's size that `key` sets, lowered to what the memory has room for.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cluster::{Node, ResultRoom};
 use config::Config;
-use metrics::{Counter, Histogram};
+use metrics::{Counter, Histogram, Snapshot};
 
 use crate::auth::Auth;
 use crate::log_lines::LogLines;
@@ -90,6 +90,14 @@ pub struct RequestMetrics {
     pub failures: Counter,
 }
 
+impl RequestMetrics {
+    /// The latencies of reads and writes of data together, microseconds.
+    pub(crate) fn all(&self) -> Snapshot {
+        let others = [&self.range, &self.write, &self.cas_write, &self.batch];
+        others.into_iter().fold(self.read.snapshot(), |sum, one| sum.with(&one.snapshot()))
+    }
+}
+
 impl Services {
     /// How long ago that was.
     pub(crate) fn micros_since(&self, then: env::Instant) -> u64 {
@@ -113,13 +121,22 @@ impl Services {
             unlogged_batch_partitions_warn: size(thresholds.unlogged_batch_across_partitions_warn),
             tombstone_warn: thresholds.tombstone_warn.unwrap_or(u64::MAX),
             tombstone_failure: thresholds.tombstone_failure.unwrap_or(u64::MAX),
+            result_size_warn: thresholds.read_sizes.coordinator_warn.filter(|_| config.read_thresholds),
+            result_size_fail: thresholds.read_sizes.coordinator_fail.filter(|_| config.read_thresholds),
             switches: cql::ddl::Switches {
                 default_keyspace_rf: config.schema.default_keyspace_rf,
                 drop_compact_storage: config.schema.drop_compact_storage,
                 masking: config.schema.masking,
+                views: config.schema.views,
                 cdc: config.commitlog.cdc.is_some(),
+                user_functions: config.schema.user_functions,
             },
         };
+        let function_limits = cql::UserFunctionLimits {
+            enabled: config.schema.user_functions,
+            fail_timeout_ms: u64::try_from(config.schema.user_functions_fail_timeout.as_millis()).unwrap_or(u64::MAX),
+        };
+        function_limits.put_in_force();
         let guardrails = crate::guardrails::of(&config);
         Self {
             begun: node.env.now(),

@@ -7,6 +7,7 @@
 //! ([`cql::obfuscate`]).
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -77,17 +78,33 @@ impl SlowLog {
         let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
         let is_first = gathered.statements.is_empty();
         gathered.add(statement, micros, figures);
-        drop(gathered);
         // a second wake would end the task's wait for further statements
-        if !is_first {
+        if !is_first && self.wake.get().is_some() {
             return;
         }
-        let wake = self.wake.get_or_init(|| {
-            let (gathered, threshold) = (Arc::clone(&self.gathered), self.threshold_micros);
-            let mut is_due = false;
-            env.tasks.background("slow-log", Box::new(move || report(&gathered, threshold, &mut is_due)))
-        });
+        // the lock is held until the task is kept, so that there is one task
+        let wake = match self.wake.get() {
+            Some(wake) => wake,
+            None => match self.start(env) {
+                Ok(wake) => self.wake.get_or_init(|| wake),
+                Err(error) => {
+                    if is_first {
+                        tracing::warn!(%error, "slow statements are logged once there is a thread for it");
+                    }
+                    return;
+                }
+            },
+        };
+        drop(gathered);
         wake.wake();
+    }
+
+    /// Starts the task that reports. Where the system has no thread left the statements stay
+    /// gathered, and the next slow statement tries again.
+    fn start(&self, env: &Env) -> io::Result<Wake> {
+        let (gathered, threshold) = (Arc::clone(&self.gathered), self.threshold_micros);
+        let mut is_due = false;
+        env.tasks.try_background("slow-log", Box::new(move || report(&gathered, threshold, &mut is_due)))
     }
 }
 
@@ -152,6 +169,8 @@ impl Slow {
 mod tests {
     use std::sync::atomic::Ordering;
 
+    use env::sim::Sim;
+
     use super::*;
 
     #[test]
@@ -175,6 +194,21 @@ mod tests {
     fn nothing_is_slow_without_a_threshold() {
         let (off, on) = (SlowLog::new(None), SlowLog::new(Some(Duration::from_millis(500))));
         assert!(!off.is_slow(u64::MAX - 1) && on.is_slow(500_001) && !on.is_slow(500_000));
+    }
+
+    /// The machine has no thread left when the first statement is slow, and has one later.
+    #[test]
+    fn the_task_is_tried_again_where_the_system_had_no_thread() {
+        let sim = Sim::new(1);
+        let log = SlowLog::new(Some(Duration::ZERO));
+        sim.set_lack_of_threads(true);
+        log.add(&sim.env(), "SELECT 1", 1, &ReadFigures::default());
+        log.add(&sim.env(), "SELECT 2", 1, &ReadFigures::default());
+        assert_eq!(log.statements().len(), 2);
+        sim.set_lack_of_threads(false);
+        log.add(&sim.env(), "SELECT 1", 1, &ReadFigures::default());
+        sim.block_on(sim.env().sleep(2 * INTERVAL));
+        assert_eq!(log.statements(), Vec::<String>::new());
     }
 
     /// A report waits for the interval, tells of all, and then sleeps.

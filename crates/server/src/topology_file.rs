@@ -22,23 +22,46 @@ const SIZE_MAX: u64 = 16 << 20;
 
 /// Starts to follow the file. Ends with the node, or when the [`Wake`] is dropped.
 pub(crate) fn follow(node: &Arc<Node>, path: PathBuf) -> Wake {
-    let (weak, env): (Weak<Node>, _) = (Arc::downgrade(node), node.env.clone());
-    let mut seen = text(&env, &path);
+    let weak: Weak<Node> = Arc::downgrade(node);
+    let mut file = Watched::new(&node.env, path);
     let step = move || {
         let Some(node) = weak.upgrade() else { return Next::Done };
-        let now = text(&env, &path);
-        if now != seen {
-            match now.as_deref().map_err(String::clone).and_then(|text| reload(&node, text)) {
-                Ok(()) => tracing::info!(file = %path.display(), "the places of nodes are read again"),
-                Err(error) => tracing::error!(file = %path.display(), error, "the places of nodes stay as they are"),
+        match file.look(&node) {
+            None => {}
+            Some(Ok(())) => tracing::info!(file = %file.path.display(), "the places of nodes are read again"),
+            Some(Err(error)) => {
+                tracing::error!(file = %file.path.display(), error, "the places of nodes stay as they are");
             }
-            seen = now;
         }
         Next::After(PERIOD)
     };
     let wake = node.env.tasks.background("topology", Box::new(step));
     wake.wake();
     wake
+}
+
+/// The file, and its text at the last look.
+struct Watched {
+    path: PathBuf,
+    seen: Result<String, String>,
+}
+
+impl Watched {
+    fn new(env: &Env, path: PathBuf) -> Self {
+        let seen = text(env, &path);
+        Self { path, seen }
+    }
+
+    /// Reads the file. None: it is as it was; otherwise whether the node has taken it over.
+    fn look(&mut self, node: &Node) -> Option<Result<(), String>> {
+        let now = text(&node.env, &self.path);
+        if now == self.seen {
+            return None;
+        }
+        let taken = now.as_deref().map_err(String::clone).and_then(|text| reload(node, text));
+        self.seen = now;
+        Some(taken)
+    }
 }
 
 fn text(env: &Env, path: &Path) -> Result<String, String> {
@@ -56,3 +79,6 @@ fn reload(node: &Node, text: &str) -> Result<(), String> {
     }
     node.replace_places(places(&location))
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@
 //! rows of a table are made for each read and then dropped; no request does extra work only so that
 //! a table can show it.
 
+mod attached_indexes;
 mod batch_metrics;
 mod cache_keys;
 mod caches;
@@ -16,11 +17,13 @@ mod empty;
 mod gossip_info;
 mod internode;
 mod pending_hints;
+mod repairs;
 mod row;
 mod settings;
 mod snapshots;
 mod sstable_tasks;
 mod stream;
+mod streaming;
 mod system_logs;
 mod system_properties;
 mod table_metrics;
@@ -77,13 +80,16 @@ const FAMILIES: &[&[VirtualTable]] = &[
     cidr_filtering::TABLES,
     clients::TABLES,
     cql_metrics::TABLES,
+    attached_indexes::TABLES,
     empty::TABLES,
     pending_hints::TABLES,
+    repairs::TABLES,
     gossip_info::TABLES,
     internode::TABLES,
     settings::TABLES,
     snapshots::TABLES,
     sstable_tasks::TABLES,
+    streaming::TABLES,
     system_logs::TABLES,
     system_properties::TABLES,
     table_metrics::TABLES,

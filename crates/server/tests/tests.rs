@@ -12,3 +12,5 @@ mod machine;
 mod model;
 #[path = "tests/ring_schema.rs"]
 mod ring_schema;
+
+use server::Services;

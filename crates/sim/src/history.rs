@@ -33,7 +33,7 @@ pub enum Outcome {
     Value(Option<u64>),
     /// The condition did not hold: this was there instead.
     Refused(Option<u64>),
-    /// It certainly changed nothing and gave nothing.
+    /// The operation certainly changed nothing and gave nothing.
     Failed,
     /// No answer: it may have taken effect, may do so later, or never.
     Unknown,

@@ -1,13 +1,17 @@
 //! Judges: each looks at what was seen for one property, and says what is wrong in a sentence.
 
 pub mod acknowledged;
+pub mod agreement;
 pub mod atomic;
 pub mod bounds;
+pub mod converged;
 pub mod counted;
 pub mod equal;
 pub mod invented;
 pub mod linearizable;
+pub mod members;
 pub mod monotonic;
+pub mod repaired;
 
 use std::collections::BTreeMap;
 
@@ -28,6 +32,36 @@ impl std::fmt::Display for Finding {
     }
 }
 
+/// The judges that have ruled on a run, and what they have found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rulings {
+    /// The judges, in the order in which they ruled.
+    pub judges: Vec<&'static str>,
+    /// Their findings; empty: all is well.
+    pub findings: Vec<Finding>,
+}
+
+impl Rulings {
+    /// A judge has ruled.
+    pub fn hear(&mut self, judge: &'static str, findings: Vec<Finding>) {
+        assert!(findings.iter().all(|finding| finding.judge == judge), "a judge signs his findings");
+        self.judges.push(judge);
+        self.findings.extend(findings);
+    }
+
+    /// The judges of versioned keys rule. [`monotonic::check`] says what `ends` are.
+    pub fn hear_of_versioned(&mut self, operations: &[Operation], ends: &[u64]) {
+        self.hear("acknowledged", acknowledged::check(operations));
+        self.hear("invented", invented::check(operations));
+        self.hear("monotonic", monotonic::check(operations, ends));
+    }
+
+    /// Whether a judge has found something.
+    pub fn has_found(&self, judge: &str) -> bool {
+        self.findings.iter().any(|finding| finding.judge == judge)
+    }
+}
+
 /// Operations by key, each in the order in which they began.
 fn by_key(operations: &[Operation]) -> BTreeMap<u64, Vec<Operation>> {
     let mut keys: BTreeMap<u64, Vec<Operation>> = BTreeMap::new();
@@ -35,12 +69,4 @@ fn by_key(operations: &[Operation]) -> BTreeMap<u64, Vec<Operation>> {
         keys.entry(operation.key).or_default().push(*operation);
     }
     keys
-}
-
-/// The judges of versioned keys. [`monotonic::check`] says what `ends` are.
-pub fn of_versioned(operations: &[Operation], ends: &[u64]) -> Vec<Finding> {
-    let mut findings = acknowledged::check(operations);
-    findings.extend(invented::check(operations));
-    findings.extend(monotonic::check(operations, ends));
-    findings
 }

@@ -1,45 +1,101 @@
-//! `cargo run -p sim -- --seed N`: runs seeds, prints what the judges found and how to run a seed
-//! again.
+//! `cargo run -p sim -- --seed N`: runs seeds, prints what happened, what the judges found, and how
+//! a seed is run again.
 
-use clap::Parser;
+use std::ops::Range;
+use std::process::ExitCode;
+
+use clap::{Parser, ValueEnum};
+use sim::faults::{Kind, Kinds};
 use sim::register::Defect;
+use sim::report::Report;
 use sim::run::{Settings, Subject, replay, run};
 
 /// Machines from a seed, and the judges of what was seen.
 #[derive(Parser)]
 struct Options {
-    /// The subject of the run.
-    #[arg(long, value_enum, default_value = "node")]
+    /// The subject of the runs.
+    #[arg(long, value_enum, default_value = "ring")]
     subject: Subject,
-    /// The first seed.
+    /// A seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// How many seeds.
-    #[arg(long, default_value_t = 1)]
-    count: u64,
+    /// Seeds, A..B, instead of one.
+    #[arg(long, value_parser = parse_seeds, conflicts_with = "seed")]
+    seeds: Option<Range<u64>>,
     /// How long clients work, in seconds of the simulation.
     #[arg(long, default_value_t = 30)]
     seconds: u64,
+    /// At most so many troubles; clients go on without any for the rest of their time.
+    #[arg(long, default_value_t = u64::MAX, hide_default_value = true)]
+    steps: u64,
+    /// The kinds of trouble, separated by commas; `none`: no trouble [default: all].
+    #[arg(long, value_parser = parse_kinds, default_value = "all", hide_default_value = true)]
+    faults: Kinds,
     /// A defect of the register, to see its judge find it.
     #[arg(long, value_enum)]
     defect: Option<Defect>,
+    /// Of seeds without findings only a line.
+    #[arg(long)]
+    quiet: bool,
 }
 
-fn main() -> std::process::ExitCode {
-    let options = Options::parse();
-    let mut failed = 0;
-    for seed in options.seed..options.seed + options.count {
-        let settings = Settings { seed, seconds: options.seconds };
-        let report = run(options.subject, settings, options.defect);
-        println!("seed {seed}: {} operations, trace {:x?}", report.operations, report.trace);
-        for finding in &report.findings {
-            println!("  {finding}");
-        }
-        if !report.findings.is_empty() {
-            failed += 1;
-            println!("  again: {}", replay(options.subject, settings, options.defect));
+fn parse_seeds(text: &str) -> Result<Range<u64>, String> {
+    let numbers = text.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
+    numbers.filter(|seeds| !seeds.is_empty()).ok_or_else(|| "seeds are A..B, A less than B".to_owned())
+}
+
+fn parse_kinds(text: &str) -> Result<Kinds, String> {
+    match text {
+        "all" => Ok(Kinds::ALL),
+        "none" => Ok(Kinds::of(&[])),
+        names => {
+            let kinds: Result<Vec<Kind>, String> = names.split(',').map(|name| Kind::from_str(name, false)).collect();
+            kinds.map(|kinds| Kinds::of(&kinds)).map_err(|why| {
+                let all: Vec<_> = Kind::value_variants().iter().filter_map(ValueEnum::to_possible_value).collect();
+                let names: Vec<&str> = all.iter().map(|value| value.get_name()).collect();
+                format!("{why}; there are {}", names.join(", "))
+            })
         }
     }
-    println!("{} seeds passed, {failed} failed", options.count - failed);
-    if failed == 0 { std::process::ExitCode::SUCCESS } else { std::process::ExitCode::FAILURE }
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let seeds = options.seeds.clone().unwrap_or(options.seed..options.seed + 1);
+    let (mut passed, mut failed, mut events) = (0, 0, 0);
+    for seed in seeds {
+        let settings = Settings { seed, seconds: options.seconds, steps: options.steps, kinds: options.faults };
+        // said before, so that a run that panics is known by its seed too
+        let again = replay(options.subject, settings, options.defect);
+        eprintln!("{again}");
+        let report = run(options.subject, settings, options.defect);
+        let is_sound = report.rulings.findings.is_empty();
+        print(&report, options.quiet && is_sound);
+        events += report.trace.1;
+        match is_sound {
+            true => passed += 1,
+            false => {
+                failed += 1;
+                println!("  again: {again}");
+            }
+        }
+    }
+    println!("{events} steps of the simulation\n{passed} passed, {failed} failed");
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Prints the troubles of a run, and what each judge says.
+fn print(report: &Report, is_short: bool) {
+    let (digest, steps) = report.trace;
+    let troubles = report.happened.len();
+    println!(
+        "seed {}: {} operations, {troubles} troubles, {steps} steps, trace {digest:016x}",
+        report.seed, report.operations
+    );
+    if !is_short {
+        report.happened.iter().for_each(|line| println!("  {line}"));
+        let silent = report.rulings.judges.iter().filter(|judge| !report.rulings.has_found(judge));
+        println!("  nothing found by: {}", silent.copied().collect::<Vec<_>>().join(", "));
+    }
+    report.rulings.findings.iter().for_each(|finding| println!("  FOUND {finding}"));
 }

@@ -25,7 +25,7 @@ use env::sim::{DATA, Link, World};
 use crate::faults::{self, Machines};
 use crate::history::History;
 use crate::judges::bounds::{self, Bound};
-use crate::judges::{Finding, equal, linearizable, of_versioned};
+use crate::judges::{Rulings, equal, linearizable};
 use crate::report::{Report, Settings};
 
 pub use message::Stamped;
@@ -83,32 +83,37 @@ pub fn run(settings: Settings, defect: Option<Defect>) -> Report {
     (0..REPLICAS).for_each(|machine| replica::start(&world, machine, &shared));
     client::start_all(&world, &shared, settings.seconds);
     let end = Duration::from_secs(settings.seconds);
+    let (kinds, mut happened) = (settings.kinds.of_machines(), Vec::new());
     while world.elapsed() < end {
         world.run_for(Duration::from_millis(env::Random::below(&dice, 1_000)));
-        for dead in faults::trouble(&world, &dice, machines) {
-            replica::start(&world, dead, &shared);
-        }
+        let kind = kinds.draw(&dice).filter(|_| (happened.len() as u64) < settings.steps);
+        let Some(kind) = kind else { continue };
+        let trouble = faults::befall(&world, &dice, machines, kind);
+        happened.push(faults::line(&world, &trouble.words));
+        trouble.died.into_iter().for_each(|dead| replica::start(&world, dead, &shared));
     }
     faults::quiet(&world, machines);
     let done = world.run_until(Duration::from_secs(600), || shared.working.load(Ordering::Relaxed) == 0);
     assert!(done, "seed {}: clients come to their end", settings.seed);
     client::repair(&world, &shared);
-    let findings = judge(&world, &shared);
-    Report { seed: settings.seed, operations: shared.history.operations().len(), trace: world.trace(), findings }
+    let rulings = judge(&world, &shared);
+    let operations = shared.history.operations().len();
+    Report { seed: settings.seed, operations, trace: world.trace(), happened, rulings }
 }
 
-fn judge(world: &World, shared: &Shared) -> Vec<Finding> {
+fn judge(world: &World, shared: &Shared) -> Rulings {
     let (versioned, contended): (Vec<_>, Vec<_>) =
         shared.history.operations().into_iter().partition(|operation| operation.key >= VERSIONED_FROM);
     let contents: Vec<BTreeMap<u64, Stamped>> = (0..REPLICAS).map(|machine| content(world, machine)).collect();
     let inbox = Bound { name: "inbox".to_owned(), seen: shared.inbox_most.load(Ordering::Relaxed), most: INBOX_MAX };
     let mut queues = bounds::of_network(&world.network().figures());
     queues.push(inbox);
-    let mut findings = of_versioned(&versioned, &[]);
-    findings.extend(linearizable::check(&contended));
-    findings.extend(equal::check(&contents));
-    findings.extend(bounds::check(&queues));
-    findings
+    let mut rulings = Rulings::default();
+    rulings.hear_of_versioned(&versioned, &[]);
+    rulings.hear("linearizable", linearizable::check(&contended));
+    rulings.hear("equal", equal::check(&contents));
+    rulings.hear("bounds", bounds::check(&queues));
+    rulings
 }
 
 /// The records that a replica has on its disk.

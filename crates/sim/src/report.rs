@@ -1,14 +1,26 @@
 //! The options of a run and its outcome.
 
-use crate::judges::Finding;
+use crate::faults::Kinds;
+use crate::judges::Rulings;
 
 /// The options of a run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Decides everything.
     pub seed: u64,
     /// How long clients work and troubles happen, in seconds of the simulation.
     pub seconds: u64,
+    /// At most so many troubles happen; clients go on without any for the rest of their time.
+    pub steps: u64,
+    /// The kinds of trouble.
+    pub kinds: Kinds,
+}
+
+impl Settings {
+    /// Clients and troubles of every kind for so many seconds of the simulation.
+    pub fn of(seed: u64, seconds: u64) -> Self {
+        Settings { seed, seconds, steps: u64::MAX, kinds: Kinds::ALL }
+    }
 }
 
 /// The outcome of a run.
@@ -20,6 +32,8 @@ pub struct Report {
     pub operations: usize,
     /// Digest and count of all that happened: two runs of a seed agree.
     pub trace: (u64, u64),
-    /// The findings of the judges; empty: all is well.
-    pub findings: Vec<Finding>,
+    /// The troubles, a line each, with the time on the timeline.
+    pub happened: Vec<String>,
+    /// The judges and their findings.
+    pub rulings: Rulings,
 }

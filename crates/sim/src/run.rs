@@ -1,5 +1,8 @@
 //! One run: a subject on a seed, and what its judges found.
 
+use clap::ValueEnum;
+
+use crate::faults::{Kind, Kinds};
 use crate::node;
 use crate::register::{self, Defect};
 pub use crate::report::{Report, Settings};
@@ -11,6 +14,12 @@ pub enum Subject {
     Node,
     /// A ring of three Helenus nodes and its clients.
     Ring,
+    /// A ring of Helenus nodes in two data centres, far from each other, and its clients.
+    Centers,
+    /// A ring of Helenus nodes that join, leave, move, are removed and replaced, and its clients.
+    Topology,
+    /// A ring whose replicas drift apart, and that repairs itself.
+    Schedule,
     /// The example protocol.
     Register,
 }
@@ -18,19 +27,33 @@ pub enum Subject {
 /// Runs a subject.
 pub fn run(subject: Subject, settings: Settings, defect: Option<Defect>) -> Report {
     match subject {
-        Subject::Node => node::run(settings, 1),
-        Subject::Ring => node::run(settings, 3),
+        Subject::Node => node::run(settings, node::NODE),
+        Subject::Ring => node::run(settings, node::RING),
+        Subject::Centers => node::run(settings, node::CENTERS),
+        Subject::Topology => node::topology::run(settings),
+        Subject::Schedule => node::schedule::run(settings),
         Subject::Register => register::run(settings, defect),
     }
 }
 
 /// The command that runs a seed again.
 pub fn replay(subject: Subject, settings: Settings, defect: Option<Defect>) -> String {
-    let name = |value: &dyn Fn() -> Option<clap::builder::PossibleValue>| {
-        value().map_or(String::new(), |value| value.get_name().to_owned())
-    };
-    let subject = name(&|| clap::ValueEnum::to_possible_value(&subject));
-    let defect = defect
-        .map_or(String::new(), |defect| format!(" --defect {}", name(&|| clap::ValueEnum::to_possible_value(&defect))));
-    format!("cargo run -p sim -- --subject {subject} --seed {} --seconds {}{defect}", settings.seed, settings.seconds)
+    let mut command = format!("cargo run -p sim -- --subject {} --seed {}", name(&subject), settings.seed);
+    command += &format!(" --seconds {}", settings.seconds);
+    if settings.steps != u64::MAX {
+        command += &format!(" --steps {}", settings.steps);
+    }
+    if settings.kinds != Kinds::ALL {
+        let kinds = Kind::value_variants().iter().filter(|kind| settings.kinds.has(**kind));
+        command += &format!(" --faults {}", kinds.map(name).collect::<Vec<_>>().join(","));
+    }
+    if let Some(defect) = defect {
+        command += &format!(" --defect {}", name(&defect));
+    }
+    command
+}
+
+/// A value as the command line knows it.
+fn name<V: ValueEnum>(value: &V) -> String {
+    value.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
 }

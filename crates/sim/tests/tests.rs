@@ -1,6 +1,7 @@
 //! Short runs of both subjects; each judge finds the defect that it is there for; a seed is a run.
 //!
-//! Other seeds: `HELENUS_SEEDS=a..b`, or `cargo run --release -p sim -- --seed N --count M`.
+//! Other seeds: `HELENUS_SEEDS=a..b`, or `cargo run --release -p sim -- --seeds A..B`. Defects of
+//! nodes, each found by its judge: `tests/mutations.rs`.
 
 use std::ops::Range;
 
@@ -16,14 +17,14 @@ fn seeds(everyday: u64) -> Range<u64> {
 }
 
 fn settings(seed: u64) -> Settings {
-    Settings { seed, seconds: 12 }
+    Settings::of(seed, 12)
 }
 
 fn sound(subject: Subject, everyday: u64) {
     let wrong: Vec<String> = seeds(everyday)
         .map(|seed| run(subject, settings(seed), None))
-        .filter(|report| !report.findings.is_empty())
-        .map(|report| format!("{:#?}\n{}", report.findings, replay(subject, settings(report.seed), None)))
+        .filter(|report| !report.rulings.findings.is_empty())
+        .map(|report| format!("{:#?}\n{}", report.rulings.findings, replay(subject, settings(report.seed), None)))
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -40,7 +41,32 @@ fn the_node_is_sound() {
 
 #[test]
 fn the_ring_is_sound() {
+    // conditional statements by Paxos v1 and v2 beside each other, and by v2 alone
     sound(Subject::Ring, 2);
+}
+
+#[test]
+fn two_data_centers_are_sound() {
+    let settings = Settings::of(0, 6);
+    let report = run(Subject::Centers, settings, None);
+    assert!(report.rulings.findings.is_empty(), "{:#?}", report.rulings.findings);
+    assert!(report.rulings.judges.contains(&"equal"), "the nodes are looked at too");
+}
+
+#[test]
+fn a_ring_repairs_itself_within_gc_grace() {
+    let settings = Settings::of(0, 900);
+    let report = run(Subject::Schedule, settings, None);
+    assert!(report.rulings.findings.is_empty(), "{:#?}", report.rulings.findings);
+    assert!(report.operations > 15, "each node has repaired each table: {:?}", report.happened);
+}
+
+#[test]
+fn the_judges_of_the_schedule_find_that_there_is_none() {
+    let report = node::schedule::run_with(Settings::of(0, 600), false);
+    for judge in ["repaired", "equal"] {
+        assert!(report.rulings.has_found(judge), "{judge}: {:#?}", report.rulings.findings);
+    }
 }
 
 #[test]
@@ -59,7 +85,7 @@ const SEEDS_OF_DEFECT: u64 = 20;
 /// Whether a judge finds a defect within a few seeds.
 fn finds(judge: &str, defect: Defect) -> bool {
     let mut reports = (0..SEEDS_OF_DEFECT).map(|seed| run(Subject::Register, settings(seed), Some(defect)));
-    reports.any(|report| report.findings.iter().any(|finding| finding.judge == judge))
+    reports.any(|report| report.rulings.has_found(judge))
 }
 
 #[test]
@@ -78,13 +104,13 @@ fn each_judge_finds_the_defect_that_it_is_there_for() {
     }
 }
 
-/// The same of judges whose subject is the node alone: its clients do something else than they
-/// write down.
+/// Each judge whose subject is the node alone finds its defect too. Clients of such runs do
+/// something else than they write down.
 #[test]
 fn the_judges_of_counters_and_batches_find_what_they_are_there_for() {
     for (careless, judge) in [(Careless::CountTwice, "counted"), (Careless::SplitBatch, "atomic")] {
-        let mut reports = (0..SEEDS_OF_DEFECT).map(|seed| node::run_with(settings(seed), Some(careless)));
-        let is_found = reports.any(|report| report.findings.iter().any(|finding| finding.judge == judge));
+        let mut reports = (0..SEEDS_OF_DEFECT).map(|seed| node::run_with(settings(seed), node::NODE, Some(careless)));
+        let is_found = reports.any(|report| report.rulings.has_found(judge));
         assert!(is_found, "{careless:?} is found by {judge}");
     }
 }

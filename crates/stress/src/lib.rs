@@ -1,8 +1,8 @@
 //! `helenus stress`: puts load on a cluster and reports the result, with the commands and options
 //! of cassandra-stress.
 //!
-//! It is a client program outside of the server and speaks through a driver to whatever node it is
-//! given, Helenus or Cassandra, so that anybody can repeat a comparison. The command line is in
+//! Stress is a client program outside of the server and speaks through a driver to whatever node it
+//! is given, Helenus or Cassandra, so that anybody can repeat a comparison. The command line is in
 //! [`settings`], the requests in [`workload`], their pace in [`run`], the measurements in
 //! [`measure`] and [`report`].
 //!

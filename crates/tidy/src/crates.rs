@@ -11,23 +11,32 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("env", "stdx"),
     ("config", "stdx"),
     ("types", "stdx"),
-    ("schema", "stdx types"),
+    ("functions", "stdx types"),
+    ("schema", "stdx types functions"),
     ("rows", "stdx types schema"),
+    ("captures", "types schema"),
     ("segments", "stdx"),
     ("internode", "stdx types schema rows segments"),
     ("gossip", "internode"),
     ("links", "env internode tls"),
     ("membership", "env types internode links gossip"),
     ("protocol", "stdx types segments"),
-    ("cql", "stdx types schema rows"),
+    ("cql", "stdx types functions schema rows"),
     ("sstable", "stdx env types schema rows"),
     ("stress", ""),
-    ("tools", "stdx env types schema rows cql sstable"),
+    ("tools", "stdx env types schema rows cql sstable bulk tls"),
+    ("backup", "env sstable bulk"),
+    ("bulk", "stdx env types schema rows cql sstable ring internode streaming sending links tls"),
     ("storage", "stdx env metrics types schema rows sstable"),
     ("streaming", "stdx types schema rows sstable internode"),
+    ("sending", "env schema rows sstable streaming"),
+    ("repair", "stdx types schema rows internode"),
     ("hints", "stdx env metrics sstable"),
     ("ring", "types"),
-    ("cluster", "stdx env metrics types schema rows sstable storage hints ring internode gossip links membership"),
+    (
+        "cluster",
+        "stdx env metrics config types schema rows sstable storage hints ring internode gossip links membership streaming sending repair",
+    ),
     ("admin", "stdx env metrics types schema rows sstable storage ring cluster config"),
     ("tls", "env"),
     ("transport", "stdx env segments tls"),
@@ -38,15 +47,28 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ),
     (
         "helenus",
-        "stdx env metrics types schema rows sstable storage ring cluster config protocol cql admin transport native server tools stress",
+        "stdx env metrics types schema rows sstable storage ring cluster config protocol cql admin transport native server tools bulk backup stress",
     ),
-    ("sim", "env config server"),
+    ("sim", "env config types rows internode ring cluster server"),
     ("tidy", ""),
 ];
 
 /// Crates that compute over bytes and values only: no socket, clock, thread, random number, file.
-const PURE: &[&str] =
-    &["stdx", "types", "ring", "schema", "rows", "segments", "internode", "streaming", "gossip", "protocol", "cql"];
+const PURE: &[&str] = &[
+    "stdx",
+    "types",
+    "functions",
+    "ring",
+    "schema",
+    "rows",
+    "segments",
+    "internode",
+    "streaming",
+    "repair",
+    "gossip",
+    "protocol",
+    "cql",
+];
 /// Outside crates that reach the machine; `sstable` and the crates above it reach it through `env`.
 const OUTSIDE: [&str; 8] = ["tokio", "socket2", "rustix", "rand", "rand_chacha", "axum", "ureq", "tracing-subscriber"];
 /// Client programs, which use none of our crates.

@@ -13,6 +13,7 @@ mod dump;
 mod failure;
 mod guard;
 mod list;
+mod load;
 mod metadata;
 mod open;
 mod program;

@@ -30,7 +30,23 @@ pub fn compression_info(env: &Env, descriptor: &Descriptor) -> Result<Compressio
 /// Keyspace and table from the directory `<keyspace>/<table>-<id>`, or from the directories above a
 /// snapshot. Where the path does not say, the names are those that sstabledump prints.
 pub fn names_of(directory: &Path) -> (String, String) {
-    let text = |path: Option<&Path>| path.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+    let names = names_of_path(directory).filter(|_| name_beside_id(table_directory(directory)).is_some());
+    names.unwrap_or_else(|| ("keyspace".to_owned(), "table".to_owned()))
+}
+
+/// As [`names_of`]; the directory's name may lack the id. None: the path has no two names.
+pub fn names_of_path(directory: &Path) -> Option<(String, String)> {
+    let table = table_directory(directory);
+    let keyspace = table.parent()?.file_name()?.to_string_lossy().into_owned();
+    let name = match name_beside_id(table) {
+        Some(name) => name,
+        None => table.file_name()?.to_string_lossy().into_owned(),
+    };
+    Some((keyspace, name))
+}
+
+/// The directory of the table to which a directory belongs: the one above snapshots and backups.
+fn table_directory(directory: &Path) -> &Path {
     let mut table = directory;
     for ancestor in directory.ancestors() {
         let name = ancestor.file_name().unwrap_or_default().to_string_lossy();
@@ -38,14 +54,14 @@ pub fn names_of(directory: &Path) -> (String, String) {
             table = ancestor.parent().unwrap_or(directory);
         }
     }
+    table
+}
+
+/// The table's name, where a directory is called `<table>-<id>`.
+fn name_beside_id(directory: &Path) -> Option<String> {
     let is_id = |id: &str| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-    match (text(Some(table)), text(table.parent())) {
-        (Some(name), Some(keyspace)) => match name.rsplit_once('-') {
-            Some((name, id)) if is_id(id) => (keyspace, name.to_owned()),
-            _ => ("keyspace".to_owned(), "table".to_owned()),
-        },
-        _ => ("keyspace".to_owned(), "table".to_owned()),
-    }
+    let text = directory.file_name()?.to_string_lossy().into_owned();
+    text.rsplit_once('-').filter(|(_, id)| is_id(id)).map(|(name, _)| name.to_owned())
 }
 
 /// The table with the columns that Statistics.db names.

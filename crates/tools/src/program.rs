@@ -5,7 +5,7 @@ use clap::{Parser, Subcommand};
 
 use crate::context::Context;
 use crate::failure::{DONE, FAILED, Failure, USAGE};
-use crate::{dump, list, metadata, salvage, split, tombstones, upgrade, verify};
+use crate::{dump, list, load, metadata, salvage, split, tombstones, upgrade, verify};
 
 /// Look into SSTable files, check them, and write them anew.
 #[derive(Parser)]
@@ -21,6 +21,7 @@ enum Verb {
     Metadata(metadata::Arguments),
     Verify(verify::Arguments),
     List(list::Arguments),
+    Load(Box<load::Arguments>),
     Tombstones(tombstones::Arguments),
     Split(split::Arguments),
     Upgrade(upgrade::Arguments),
@@ -39,6 +40,7 @@ pub fn run(arguments: &[String], context: &mut Context<'_>) -> u8 {
         Verb::Metadata(arguments) => metadata::run(&arguments, context),
         Verb::Verify(arguments) => verify::run(&arguments, context),
         Verb::List(arguments) => list::run(&arguments, context),
+        Verb::Load(arguments) => load::run(&arguments, context),
         Verb::Tombstones(arguments) => tombstones::run(&arguments, context),
         Verb::Split(arguments) => split::run(&arguments, context),
         Verb::Upgrade(arguments) => upgrade::run(&arguments, context),

@@ -35,7 +35,7 @@ pub(crate) struct Args {
     #[arg(long)]
     compaction_id: Option<String>,
     /// Supported types are COMPACTION, MAJOR_COMPACTION, TOMBSTONE_COMPACTION, SCRUB,
-    /// UPGRADE_SSTABLES, VERIFY, RELOCATE, GARBAGE_COLLECT
+    /// UPGRADE_SSTABLES, VERIFY, RELOCATE, GARBAGE_COLLECT, VALIDATION
     #[arg(default_value = "UNKNOWN")]
     compaction_type: String,
 }

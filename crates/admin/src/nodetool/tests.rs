@@ -8,7 +8,10 @@ use std::sync::Arc;
 use super::*;
 use crate::fake::{FakeNode, fake};
 use crate::verb::Operated;
-use crate::verbs::{EndpointInfo, EndpointState, GetKeyspaces, PendingHintsInfo, RangeInfo, RingInfo, SnapshotInfo};
+use crate::verbs::{
+    EndpointInfo, EndpointState, GetKeyspaces, PendingHintsInfo, RangeInfo, RingInfo, SnapshotInfo, StreamSessionInfo,
+    StreamWayInfo,
+};
 
 /// Clock of the run.
 const NOW: i64 = 1_795_254_300_000;
@@ -42,6 +45,59 @@ fn tombstones_are_shown_of_each_sstable() {
     assert_eq!(run_on(&node, "tombstones shop items"), (0, "shop.items has no SSTables\n".to_owned()));
     assert_eq!(run_on(&node, "tombstones shop").0, 1);
     assert_ne!(run_on(&node, "tombstones shop none").0, 0);
+}
+
+/// The lines of `org.apache.cassandra.tools.nodetool.NetStats` and of `ProgressInfo.toString`.
+#[test]
+fn streams_are_shown_while_they_run() {
+    let node = fake();
+    let way = |files, bytes, files_done, bytes_done, name: &str| StreamWayInfo {
+        files,
+        bytes,
+        files_done,
+        bytes_done,
+        by_file: [(name.to_owned(), (bytes_done, bytes))].into(),
+    };
+    node.node().0.lock().expect("no panic inside").streams = vec![StreamSessionInfo {
+        plan: "7b0e5f80-0000-1000-8000-000000000001".to_owned(),
+        operation: "Rebuild".to_owned(),
+        peer: "127.0.0.2:7000".to_owned(),
+        receiving: way(9, 4096, 3, 1024, "shop.orders/da-0"),
+        sending: way(1, 2048, 1, 2048, "/data/shop/orders/da-1-bti-Data.db"),
+        ..StreamSessionInfo::default()
+    }];
+    let (code, shown) = run_on(&node, "netstats");
+    let expected = "Rebuild 7b0e5f80-0000-1000-8000-000000000001
+    /127.0.0.2
+        Receiving 9 files, 4096 bytes total. Already received 3 files (33.33%), 1024 bytes total (25.00%)
+            shop.orders/da-0 1024/4096 bytes (25%) received from idx:0/127.0.0.2:7000
+        Sending 1 files, 2048 bytes total. Already sent 1 files (100.00%), 2048 bytes total (100.00%)
+            /data/shop/orders/da-1-bti-Data.db 2048/2048 bytes (100%) sent to idx:0/127.0.0.2:7000
+Read Repair";
+    assert_eq!(code, 0);
+    assert!(shown.contains(expected) && !shown.contains("Not sending"), "{shown}");
+    let (_, shown) = run_on(&node, "netstats -H");
+    assert!(shown.contains("Receiving 9 files, 4 KiB total."), "{shown}");
+}
+
+#[test]
+fn throttles_of_streams_are_shown_and_set() {
+    let node = fake();
+    for (line, shown) in [
+        ("getstreamthroughput -d", "Current stream throughput: 201.326592 Mb/s\n"),
+        ("getstreamthroughput -m", "Current stream throughput: 24.0 MiB/s\n"),
+        ("getstreamthroughput -e", "Current entire SSTable stream throughput: 24.0 MiB/s\n"),
+        ("getinterdcstreamthroughput", "Current inter-datacenter stream throughput: 200 Mb/s\n"),
+        ("getinterdcstreamthroughput -e", "Current entire SSTable inter-datacenter stream throughput: unlimited\n"),
+        ("setstreamthroughput 200", ""),
+        ("setinterdcstreamthroughput -m 3", ""),
+    ] {
+        assert_eq!(run_on(&node, line), (0, shown.to_owned()), "{line}");
+    }
+    assert_ne!(run_on(&node, "getstreamthroughput").0, 0, "the default is no whole number of megabits");
+    assert_ne!(run_on(&node, "setstreamthroughput -e -m 1").0, 0);
+    let calls = node.node().0.lock().expect("no panic inside").calls.join("; ");
+    assert!(calls.contains("bytes_per_second: 25000000") && calls.contains("bytes_per_second: 3145728"), "{calls}");
 }
 
 #[test]
@@ -169,7 +225,43 @@ fn gossip_changes_reach_the_node() {
     }
     let calls = node.node().0.lock().expect("no panic inside").calls.clone();
     assert_eq!(calls, ["gossip Stop", "gossip Start", "gossip Assassinate(\"10.0.0.9\")"]);
+    assert_eq!(
+        run_line("getseeds").1,
+        "Current list of seed node IPs, excluding the current node's IP: /10.0.0.2:7000 /10.0.0.3:7000\n"
+    );
+    assert_eq!(run_line("reloadseeds").1, "Seed node list does not contain any remote node IPs\n");
     assert_eq!(run_line("failuredetector").1, "  Endpoint,             Phi\n");
+}
+
+#[test]
+fn range_movements_reach_the_node() {
+    let node = fake();
+    for line in [
+        "decommission -f",
+        "removenode 00000000-0000-0000-0000-000000000001",
+        "move \\-17",
+        "rebuild -ks shop -ts (1,2] -s 10.0.0.2 --exclude-local-dc east",
+        "cleanup -j 1 shop",
+    ] {
+        assert_eq!(run_on(&node, line), (0, String::new()), "{line}");
+    }
+    let calls = node.node().0.lock().expect("no panic inside").calls.clone();
+    assert_eq!(calls[0], "movement Decommission { force: true }");
+    assert_eq!(calls[1], "movement Remove(\"00000000-0000-0000-0000-000000000001\")");
+    assert_eq!(calls[2], "movement Move(\"-17\")");
+    assert!(calls[3].contains("source_data_center: Some(\"east\"), keyspace: Some(\"shop\"), tokens: Some(\"(1,2]\")"));
+    assert_eq!(calls[4], "cleanup [\"shop\"] [] 1");
+    let status = "RemovalStatus: No token removals in process.\n".to_owned();
+    assert_eq!(run_on(&node, "removenode status"), (0, status));
+    for (line, why) in [
+        ("rebuild -ts (1,2]", "nodetool: Cannot specify tokens without keyspace."),
+        ("bootstrap resume", "error: 'nodetool bootstrap resume' is disabled."),
+        ("join", "error: This node has already joined the ring."),
+    ] {
+        let (code, told) = run_on(&node, line);
+        assert!(code != 0 && told.starts_with(why), "{line}: {told}");
+    }
+    assert_eq!(run_on(&node, "bootstrap resume -f"), (0, "Node is already bootstrapped.\n".to_owned()));
 }
 
 #[test]
@@ -312,6 +404,102 @@ fn imports_say_what_failed() {
 }
 
 #[test]
+fn repairs_are_followed_to_their_end() {
+    let node = fake();
+    let done = "[2026-11-21 09:44:29,282] Starting repair command #1\n\
+                [2026-11-21 09:44:29,282] Repair session 7 for range [(1,2]] finished (progress: 57%)\n\
+                [2026-11-21 09:44:29,282] finished\n";
+    let options = "-full -pr -seq -j 2 -dc a,b -st -5 -et 7 -os -skip-paxos -force -iuk";
+    let without_primary = options.replace("-pr ", "");
+    assert_eq!(run_on(&node, &format!("repair {without_primary} shop orders")), (0, done.to_owned()));
+    let calls = node.node().0.lock().expect("no panic inside").calls.clone();
+    for part in [
+        "tables: [\"orders\"], parallelism: Sequential, primary_range: false, incremental: false, job_threads: 2",
+        "data_centers: [\"a\", \"b\"], local_data_center: false, hosts: [], ranges: [(-5, 7)], preview: None",
+        "pull: false, force: true, optimise_streams: true, ignore_unreplicated: true, repair_paxos: false",
+    ] {
+        assert!(calls[0].contains(part), "{part}: {}", calls[0]);
+    }
+    let (code, text) = run_on(&node, "repair --full shop items");
+    assert!(code == 2 && text.contains("Repair job has failed with the error message: Repair command #2"), "{text}");
+    let (code, text) = run_on(&node, "repair");
+    assert!(code == 0 && text.contains("No repair is needed for keyspace 'system_auth'"), "{text}");
+    assert!(!text.contains("'system_distributed'") && !text.contains("'system_schema'"), "{text}");
+    assert_eq!(run_on(&node, &format!("repair {options} shop")).0, 2, "primary ranges of some data centers");
+    for (option, preview) in [("--preview", "Unrepaired"), ("-prv -full", "All"), ("-vd", "Repaired")] {
+        run_on(&node, &format!("repair {option} shop"));
+        let last = node.node().0.lock().expect("no panic inside").calls.last().cloned().unwrap_or_default();
+        assert!(last.contains(&format!("preview: {preview}")) && last.contains("repair_paxos: false"), "{last}");
+    }
+}
+
+/// The lines are those of 5.0.8, but for the numbers of `summarize-pending -v`.
+#[test]
+fn sessions_of_incremental_repairs() {
+    let node = fake();
+    let shown = |line: &str| {
+        let (code, text) = run_on(&node, line);
+        assert_eq!(code, 0, "{line}: {text}");
+        text
+    };
+    let head = "id                                   | state    | last activity | coordinator       | participants            \
+                | participants_wp                  \n";
+    let row = "94640ad0-e76a-11f1-bf3a-19622c1f19f7 | PREPARED | 105 (s)       | /127.30.0.31:7000 | 127.30.0.31,127.30.0.32 \
+               | 127.30.0.31:7000,127.30.0.32:7000\n";
+    assert_eq!(shown("repair_admin list"), format!("{head}{row}"));
+    let all = shown("repair_admin list -a");
+    assert!(all.contains("| FINALIZED | 107 (s)       |") && all.lines().count() == 3, "{all}");
+    assert_eq!(shown("repair_admin list -st -5 -et 7"), "no sessions\n");
+    assert_eq!(
+        shown("repair_admin summarize-pending shop items"),
+        "keyspace | table | total                               \nshop     | items | 148.93 KiB (3 sstables / 2 sessions)\n"
+    );
+    let verbose = shown("repair_admin summarize-pending -v");
+    assert!(
+        verbose.contains("| total                                | pending                             | finalized"),
+        "{verbose}"
+    );
+    assert!(
+        verbose.contains("| 49.64 KiB (1 sstables / 1 sessions) | 0 bytes (0 sstables / 0 sessions) | 99.29 KiB"),
+        "{verbose}"
+    );
+    assert_eq!(
+        shown("repair_admin summarize-repaired -v"),
+        "keyspace | table | min_repaired  | max_repaired  | detail                                                   \n\
+         shop     | items | 1795457998177 | 1795457998177 | (-9223372036854775808,-9223372036854775808]=1795457998177\n"
+    );
+    let part = shown("repair_admin summarize-repaired -st -7 -et 9 -v shop");
+    assert!(part.ends_with("| 0            | 1795457998177 | (-7,3]=1795457998177, (3,9]=0\n"), "{part}");
+    let cleaned = "keyspace | table | successful sessions | unsuccessful sessions\n\
+                   shop     | items | 2                   | 0                    \n";
+    assert_eq!(shown("repair_admin cleanup -f"), format!("Cleaning up data from completed sessions...\n{cleaned}"));
+    assert!(shown("repair_admin cleanup").contains("\nSome tables couldn't be cleaned up completely\n"));
+    assert_eq!(shown("repair_admin cancel --session 7 -f"), "");
+    let calls = node.node().0.lock().expect("no panic inside").calls.clone();
+    assert_eq!(calls, ["CancelRepair { session: \"7\", force: true }"]);
+    for line in ["repair_admin cancel", "repair_admin list -st 5", "repair_admin cleanup nowhere"] {
+        assert_eq!(run_on(&node, line).0, 1, "{line}");
+    }
+}
+
+#[test]
+fn the_schedule_of_repairs_is_shown() {
+    let node = fake();
+    let active = "Active Repairs                      \n94640ad0-e76a-11f1-bf3a-19622c1f19f7\n";
+    assert_eq!(run_on(&node, "autorepairstatus -t FULL"), (0, active.to_owned()));
+    assert_eq!(run_on(&node, "autorepairstatus -t incremental"), (0, "Active Repairs\nNONE          \n".to_owned()));
+    let (code, shown) = run_on(&node, "autorepairstatus -t full --tables");
+    let tables = "This node: due\n99th percentile of clients: 1.2 ms without repairs, 2.5 ms now\n\
+                  Keyspace Table  Repaired  gc_grace Due Blocked\n\
+                  shop     items  2.0 h ago 240.0 h  1   0      \n\
+                  shop     orders never     240.0 h  1   0      \n";
+    assert_eq!((code, shown), (0, format!("{active}{tables}")));
+    for line in ["autorepairstatus", "autorepairstatus -t some"] {
+        assert_eq!(run_on(&node, line).0, 1, "{line}");
+    }
+}
+
+#[test]
 fn work_on_sstables_ends_as_in_cassandra() {
     let node = fake();
     for line in [
@@ -431,7 +619,12 @@ fn thresholds_and_keys_are_as_in_cassandra() {
     }
     assert_eq!(run_on(&node, "setcompactionthreshold shop orders 0 0").0, EXIT_FAILURE);
     let calls = node.node().0.lock().expect("no panic inside").calls.clone();
-    assert_eq!(calls, ["thresholds shop orders 3 7", "compact [\"shop\"] [\"orders\"] Keys([\"-1\", \"2\"])"]);
+    let expected = [
+        "thresholds shop orders 3 7",
+        "compact [\"shop\"] [\"orders\"] Keys([\"-1\", \"2\"])",
+        "cleanup [\"shop\"] [\"orders\"] 4",
+    ];
+    assert_eq!(calls, expected);
 }
 
 #[test]

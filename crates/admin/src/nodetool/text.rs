@@ -3,6 +3,8 @@
 
 use std::io::{self, Write};
 
+pub(crate) use stdx::memory_text as memory;
+
 /// Rows in columns as wide as their widest cell, padded to the end.
 pub(crate) struct Table {
     delimiter: &'static str,
@@ -18,6 +20,11 @@ impl Table {
     /// Columns two blanks apart.
     pub(crate) fn wide() -> Self {
         Self { delimiter: "  ", rows: Vec::new() }
+    }
+
+    /// Columns with a bar between them.
+    pub(crate) fn barred() -> Self {
+        Self { delimiter: " | ", rows: Vec::new() }
     }
 
     /// Adds a row; rows may differ in length.
@@ -59,22 +66,6 @@ pub(crate) fn file_size(bytes: u64) -> String {
             format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
         }
         None => format!("{bytes} bytes"),
-    }
-}
-
-/// A size as `28.617KiB`, `207B`.
-pub(crate) fn memory(bytes: u64) -> String {
-    let mut prefix = 0;
-    while bytes >> (10 * (prefix + 1)) > 0 && prefix < 6 {
-        prefix += 1;
-    }
-    match prefix {
-        0 => format!("{bytes}B"),
-        _ => format!(
-            "{:.3}{}iB",
-            bytes as f64 / (1u64 << (10 * prefix)) as f64,
-            ["", "K", "M", "G", "T", "P", "E"][prefix]
-        ),
     }
 }
 
@@ -126,11 +117,6 @@ mod tests {
             [(0, "0 bytes"), (1023, "1023 bytes"), (8 << 20, "8 MiB"), (151_265, "147.72 KiB"), (1536, "1.5 KiB")];
         for (bytes, text) in sizes {
             assert_eq!(file_size(bytes), text);
-        }
-        for (bytes, text) in
-            [(0, "0B"), (207, "207B"), (29_304, "28.617KiB"), (62_497, "61.032KiB"), (1 << 30, "1.000GiB")]
-        {
-            assert_eq!(memory(bytes), text);
         }
         let times = [
             (1_795_254_269_282, "2026-11-21T09:44:29.282"),

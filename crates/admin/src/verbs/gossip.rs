@@ -42,6 +42,15 @@ pub enum GossipChange {
     Assassinate(String),
 }
 
+/// Asks for the seeds, this node left out.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct GetSeeds {}
+
+/// Has the node look up the names of its seeds again, and asks for them, this node left out. None:
+/// none of them has an address; the node keeps those that it knew.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct ReloadSeeds {}
+
 /// Asks what has happened to messages between nodes.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct GetMessages {}

@@ -207,6 +207,60 @@ pub struct NodeMetrics {
     pub memory: Vec<(String, u64)>,
     /// Milliseconds of CPU used by the process.
     pub cpu_millis: u64,
+    /// Streams of SSTables since the start.
+    pub streams: StreamCounts,
+    /// Repairs since the start.
+    pub repairs: RepairFigures,
+}
+
+/// Repairs that the node coordinates or takes part in, since the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct RepairFigures {
+    /// Commands that run.
+    pub running: u64,
+    /// Commands that have ended well.
+    pub succeeded: u64,
+    /// Commands that have failed.
+    pub failed: u64,
+    /// Validations that have ended well.
+    pub validations: u64,
+    /// Validations that have failed.
+    pub validations_failed: u64,
+    /// Bytes that validations have read.
+    pub bytes_validated: u64,
+    /// Partitions that validations have hashed.
+    pub partitions_validated: u64,
+    /// Exchanges of this node with another one that have ended well.
+    pub exchanges: u64,
+    /// Exchanges that have failed.
+    pub exchanges_failed: u64,
+    /// Bytes of SSTables that sessions of incremental repairs have.
+    pub pending_bytes: u64,
+    /// Scheduled repairs that have ended well.
+    pub scheduled: u64,
+    /// Scheduled repairs that have failed.
+    pub scheduled_failed: u64,
+    /// Milliseconds for which the latencies of clients have held scheduled repairs back.
+    pub held_millis: u64,
+    /// Scheduled repairs that are due, at the last look.
+    pub due: u64,
+    /// Tables of which a range was not repaired within gc_grace, at the last look.
+    pub late_tables: u64,
+}
+
+/// Streams of SSTables between nodes since the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct StreamCounts {
+    /// Bytes that came.
+    pub received_bytes: u64,
+    /// Bytes that were sent.
+    pub sent_bytes: u64,
+    /// Sessions that run.
+    pub running: u64,
+    /// Sessions that have ended well.
+    pub completed: u64,
+    /// Sessions that have failed.
+    pub failed: u64,
 }
 
 /// Figures of the commit log since the start.

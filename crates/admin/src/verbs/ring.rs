@@ -75,13 +75,13 @@ pub struct EndpointInfo {
 /// The state of an endpoint in the ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum EndpointState {
-    /// It owns its tokens.
+    /// The node owns its tokens.
     Normal,
-    /// It hands its tokens to others and leaves.
+    /// The node hands its tokens to others and leaves.
     Leaving,
-    /// It is about to own its tokens.
+    /// The node is about to own its tokens.
     Joining,
-    /// It changes its tokens.
+    /// The node changes its tokens.
     Moving,
 }
 

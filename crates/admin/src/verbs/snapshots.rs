@@ -37,6 +37,26 @@ pub struct SnapshotRequest {
     pub skip_flush: bool,
 }
 
+/// Takes a snapshot on all nodes of the ring at one time.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct RingSnapshotRequest {
+    /// Its name.
+    pub name: String,
+    /// Keyspaces; empty: all that nodes share.
+    pub keyspaces: Vec<String>,
+}
+
+/// The share that a node has in a snapshot of the ring.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RingSnapshotInfo {
+    /// The node's address.
+    pub address: String,
+    /// Tables of which the node has the snapshot.
+    pub tables: usize,
+    /// Why the node has not taken all of them; None: it has.
+    pub failure: Option<String>,
+}
+
 /// Removes snapshots.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct ClearSnapshots {

@@ -1,4 +1,5 @@
-//! Many connections that read and write the same rows: nothing that was acknowledged is lost, a kill included.
+//! Many connections that read and write the same rows: nothing that was acknowledged is lost, a
+//! kill included.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -124,7 +125,8 @@ fn is_applied(answer: &[Row]) -> bool {
     answer[0][0].as_deref() == Some(&[1])
 }
 
-/// Each client adds to one register by compare and set; another column of the row is written without conditions meanwhile.
+/// Each client adds to one register by compare and set; another column of the row is written
+/// without conditions meanwhile.
 #[test]
 fn a_register_counts_every_success() {
     const ROUNDS: i32 = 25;
@@ -191,7 +193,8 @@ fn each_row_is_inserted_by_one() {
     node.kill();
 }
 
-/// What was answered as applied has happened, and what was not acknowledged at most once for each request.
+/// Conditional updates that were answered as applied have happened, and those without an answer
+/// have happened at most once for each request.
 #[test]
 fn a_killed_node_has_set_what_it_acknowledged() {
     let directory = tempfile::tempdir().unwrap();

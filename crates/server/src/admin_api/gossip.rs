@@ -1,7 +1,8 @@
 //! Gossip and messages between nodes.
 
 use admin::verbs::{
-    GetGossip, GetMessageCounts, GetMessages, GossipChange, GossipState, MessageCounts, MessagePool, MessagePools,
+    GetGossip, GetMessageCounts, GetMessages, GetSeeds, GossipChange, GossipState, MessageCounts, MessagePool,
+    MessagePools, ReloadSeeds,
 };
 use admin::{Functions, Result};
 use cluster::operations::gossip;
@@ -10,7 +11,7 @@ use internode::LinkType;
 use super::{NodeAdmin, invalid, wait};
 
 pub(super) fn add_to(functions: &mut Functions<NodeAdmin>) {
-    functions.add(known).add(change).add(messages).add(message_counts);
+    functions.add(known).add(change).add(seeds).add(reload_seeds).add(messages).add(message_counts);
 }
 
 fn known(admin: &NodeAdmin, _: &GetGossip) -> Result<Vec<GossipState>> {
@@ -43,6 +44,19 @@ fn change(admin: &NodeAdmin, change: &GossipChange) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn seeds(admin: &NodeAdmin, _: &GetSeeds) -> Result<Vec<String>> {
+    Ok(shown(gossip::seeds(admin.cluster())))
+}
+
+fn reload_seeds(admin: &NodeAdmin, _: &ReloadSeeds) -> Result<Option<Vec<String>>> {
+    Ok(gossip::reload_seeds(admin.cluster()).map(shown))
+}
+
+/// Addresses as Cassandra writes them.
+fn shown(seeds: Vec<std::net::SocketAddr>) -> Vec<String> {
+    seeds.into_iter().map(|seed| format!("/{seed}")).collect()
 }
 
 fn messages(admin: &NodeAdmin, _: &GetMessages) -> Result<MessagePools> {

@@ -1,9 +1,11 @@
 //! Figures for monitoring: tables, requests, pools, connections, memory and the commit log.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use admin::histogram::HistogramData;
 use admin::verbs::{
     CasCounts, CasKindCounts, ClientLatencies, CommitLogMetrics, GetClientLatencies, GetMetrics, GetPools, GetTables,
-    NodeMetrics, PoolStats, TableStats,
+    NodeMetrics, PoolStats, RepairFigures, StreamCounts, TableStats,
 };
 use admin::{Functions, Result};
 use cluster::cas_metrics::{CasFigures, CasMetrics};
@@ -107,7 +109,45 @@ fn metrics(admin: &NodeAdmin, _: &GetMetrics) -> Result<NodeMetrics> {
         commitlog: commitlog(admin),
         memory: memory(admin),
         cpu_millis: process::usage(&services.node.env).cpu_millis,
+        streams: streams(&services.node),
+        repairs: repairs(&services.node),
     })
+}
+
+fn repairs(node: &cluster::Node) -> RepairFigures {
+    let counts = node.repair_counts();
+    let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
+    let (scheduled, standing) = (node.repair_schedule_counts(), node.repair_schedule());
+    let now = node.env.clock.now_micros() / 1_000_000;
+    let running = node.repair_commands().iter().filter(|command| !command.has_ended()).count();
+    RepairFigures {
+        running: running as u64,
+        succeeded: get(&counts.succeeded),
+        failed: get(&counts.failed),
+        validations: get(&counts.validations),
+        validations_failed: get(&counts.validations_failed),
+        bytes_validated: get(&counts.bytes_validated),
+        partitions_validated: get(&counts.partitions_validated),
+        exchanges: get(&counts.exchanges),
+        exchanges_failed: get(&counts.exchanges_failed),
+        pending_bytes: node.pending_repair_bytes(),
+        scheduled: scheduled.succeeded.get(),
+        scheduled_failed: scheduled.failed.get(),
+        held_millis: scheduled.held_millis.get(),
+        due: standing.tables.iter().map(|table| table.due as u64).sum(),
+        late_tables: standing.tables.iter().filter(|table| table.is_late(now)).count() as u64,
+    }
+}
+
+fn streams(node: &cluster::Node) -> StreamCounts {
+    let figures = node.stream_figures();
+    StreamCounts {
+        received_bytes: figures.received.get(),
+        sent_bytes: figures.sent.get(),
+        running: node.stream_progress().len() as u64,
+        completed: figures.completed.get(),
+        failed: figures.failed.get(),
+    }
 }
 
 fn requests(admin: &NodeAdmin) -> Vec<(String, u64)> {

@@ -8,6 +8,7 @@ use cluster::clock::uuid_text;
 use cluster::identity::{PARTITIONER, RELEASE_VERSION};
 use cluster::operations::state::{self, StorageState};
 use cluster::operations::{caches, gossip, tables};
+use cluster::range_movements::Mode;
 use native::ResumeError;
 
 use super::{NodeAdmin, failed, invalid, process, runtime, table_stats};
@@ -30,9 +31,9 @@ fn info(admin: &NodeAdmin, _: &GetNode) -> Result<NodeInfo> {
     let state = state::state(node);
     let version = state::options(node).sstable_version;
     let mode = match state {
-        StorageState::Serving => "NORMAL",
-        StorageState::Draining => "DRAINING",
-        StorageState::Drained => "DRAINED",
+        StorageState::Serving => node.mode().to_string(),
+        StorageState::Draining => "DRAINING".to_owned(),
+        StorageState::Drained => "DRAINED".to_owned(),
     };
     Ok(NodeInfo {
         host_id: uuid_text(&identity.host_id),
@@ -51,7 +52,7 @@ fn info(admin: &NodeAdmin, _: &GetNode) -> Result<NodeInfo> {
         // a node alone has nobody to gossip with; what Cassandra says of one that could
         gossip_active: gossip::is_active(node).unwrap_or(state == StorageState::Serving),
         native_transport_active: serving,
-        mode: mode.to_owned(),
+        mode,
         schema_version: uuid_text(&services.node.schema().version),
         sstable_version: format!("{}-{}", version.format().name(), version.name()),
         load: loads.0,
@@ -67,8 +68,13 @@ fn info(admin: &NodeAdmin, _: &GetNode) -> Result<NodeInfo> {
         row_cache: super::caches::info(&caches.rows),
         row_cache_save_period: period(services.config.caches.row_save_period),
         percent_repaired: table_stats::percent_repaired(stores.iter().flat_map(|store| store.view().sstables.clone())),
-        tokens: identity.tokens.iter().map(|token| token.0).collect(),
-        bootstrap_state: "COMPLETED".to_owned(),
+        tokens: node.ring().local().tokens.iter().map(|token| token.0).collect(),
+        bootstrap_state: match node.mode() {
+            Mode::Decommissioned => "DECOMMISSIONED".to_owned(),
+            Mode::Starting if !identity.is_bootstrapped => "NEEDS_BOOTSTRAP".to_owned(),
+            Mode::Joining | Mode::JoiningFailed => "IN_PROGRESS".to_owned(),
+            _ => "COMPLETED".to_owned(),
+        },
     })
 }
 
@@ -102,6 +108,7 @@ fn drain(admin: &NodeAdmin, _: &Drain) -> Result<()> {
     runtime()?.block_on(async {
         gossip::set_ready(admin.cluster(), false);
         admin.transport.stop_serving().await;
+        admin.cluster().stop_streams();
         admin.cluster().leave().await;
         state::drain(admin.cluster()).await.map_err(failed)
     })?;

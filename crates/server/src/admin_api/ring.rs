@@ -59,9 +59,9 @@ fn endpoint(admin: &NodeAdmin, ring: &Ring, id: EndpointId, known: &[Known]) -> 
         is_up: endpoint.is_up,
         state: match endpoint.state {
             State::Normal => EndpointState::Normal,
-            State::Joining => EndpointState::Joining,
+            State::Joining | State::Replacing(_) => EndpointState::Joining,
             State::Leaving => EndpointState::Leaving,
-            State::Moving => EndpointState::Moving,
+            State::Moving(_) => EndpointState::Moving,
         },
         load: if is_local { Some(load()) } else { told_load() },
         release_version: told(ApplicationState::ReleaseVersion),

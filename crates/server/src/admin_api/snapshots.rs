@@ -1,14 +1,16 @@
 //! Snapshots of tables: list, take and clear, over `cluster::operations::snapshots`.
 
-use admin::verbs::{ClearSnapshots, GetSnapshots, SnapshotInfo, SnapshotRequest};
+use admin::verbs::{
+    ClearSnapshots, GetSnapshots, RingSnapshotInfo, RingSnapshotRequest, SnapshotInfo, SnapshotRequest,
+};
 use admin::{Functions, Result};
 use cluster::operations::tables::{self, Selection};
-use cluster::operations::{self, snapshots};
+use cluster::operations::{self, ring_snapshot, snapshots};
 
 use super::{NodeAdmin, of_operation, wait};
 
 pub(super) fn add_to(functions: &mut Functions<NodeAdmin>) {
-    functions.add(list).add(take).add(clear);
+    functions.add(list).add(take).add(take_on_all).add(clear);
 }
 
 fn list(admin: &NodeAdmin, _: &GetSnapshots) -> Result<Vec<SnapshotInfo>> {
@@ -34,6 +36,16 @@ fn take(admin: &NodeAdmin, request: &SnapshotRequest) -> Result<()> {
         }
     };
     wait(snapshots::take(node, &request.name, &stores.map_err(of_operation)?, request.skip_flush))
+}
+
+fn take_on_all(admin: &NodeAdmin, request: &RingSnapshotRequest) -> Result<Vec<RingSnapshotInfo>> {
+    let shares = wait(ring_snapshot::take(admin.cluster(), &request.name, &request.keyspaces))?;
+    let shown = shares.into_iter().map(|share| RingSnapshotInfo {
+        address: share.address.to_string(),
+        tables: share.tables,
+        failure: share.failure,
+    });
+    Ok(shown.collect())
 }
 
 fn clear(admin: &NodeAdmin, request: &ClearSnapshots) -> Result<()> {

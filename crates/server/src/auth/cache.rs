@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use config::AuthCache;
 use env::Instant;
 
-/// A cache.
+/// Values by role, and the settings that say how long each of them may be used.
 pub(super) struct Cache<V> {
     state: Mutex<State<V>>,
 }
@@ -25,7 +25,7 @@ struct State<V> {
 
 struct Entry<V> {
     value: V,
-    /// When its read began.
+    /// The time at which the read of the entry began.
     read: Instant,
 }
 
@@ -106,6 +106,15 @@ impl<V: Clone> Cache<V> {
             let validity = state.settings.validity;
             let fresh = state.entries.iter().filter(|(_, entry)| now.since(entry.read) < validity);
             fresh.map(|(key, _)| key.clone()).collect()
+        })
+    }
+
+    /// The values that may be used, by key.
+    pub fn values(&self, now: Instant) -> Vec<(String, V)> {
+        self.with(|state| {
+            let validity = state.settings.validity;
+            let fresh = state.entries.iter().filter(|(_, entry)| now.since(entry.read) < validity);
+            fresh.map(|(key, entry)| (key.clone(), entry.value.clone())).collect()
         })
     }
 

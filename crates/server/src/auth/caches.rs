@@ -1,5 +1,7 @@
 //! The part of the caches that operators see and change. A node alone has no caches.
 
+use std::collections::BTreeSet;
+
 use admin::verbs::AuthCacheKind;
 use config::AuthCache;
 use env::Instant;
@@ -72,5 +74,16 @@ impl Auth {
     /// The roles that a cache has entries of.
     pub fn cached_roles(&self, kind: AuthCacheKind, now: Instant) -> Vec<String> {
         self.shared().map(|shared| cache(shared, kind).roles(now)).unwrap_or_default()
+    }
+
+    /// The roles that the cache of permissions has entries of, each with the resources that the
+    /// role has permissions on, its own or inherited.
+    pub fn cached_permissions(&self, now: Instant) -> BTreeSet<(String, String)> {
+        let cached = self.shared().map(|shared| shared.permissions.values(now)).unwrap_or_default();
+        let resources = cached.iter().flat_map(|(role, permissions)| {
+            let of_roles = permissions.values().flat_map(|resources| resources.keys());
+            of_roles.map(move |resource| (role.clone(), resource.clone()))
+        });
+        resources.collect()
     }
 }

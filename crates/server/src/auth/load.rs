@@ -35,7 +35,7 @@ pub(super) fn load(node: &Node, settings: AuthSettings) -> Result<Roles, ReadErr
     Ok(roles)
 }
 
-/// Adds to roles what rows of one of the tables say.
+/// Adds the rows of one of the tables to roles.
 pub(super) fn add(roles: &mut Roles, table: &Arc<TableMetadata>, found: &Found) {
     for (key, row) in found {
         let key = string(&key.key);

@@ -27,7 +27,7 @@ pub struct Passwords {
     waiting: AtomicUsize,
 }
 
-/// One that waits, counted.
+/// A login that waits. It is counted until it is dropped.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl Drop for Waiting<'_> {
@@ -37,7 +37,7 @@ impl Drop for Waiting<'_> {
 }
 
 impl Passwords {
-    /// So many at a time.
+    /// At most `threads` passwords are hashed at a time.
     pub fn new(env: &Env, threads: usize) -> Self {
         let slots = Arc::new(Semaphore::new(threads.clamp(1, Semaphore::MAX_PERMITS)));
         Self { env: env.clone(), slots, waiting: AtomicUsize::new(0) }
@@ -49,13 +49,13 @@ impl Passwords {
         self.in_turn(move || hashed(&password, salt)).await?.ok_or_else(|| "The password cannot be hashed".to_owned())
     }
 
-    /// The same on this thread.
+    /// Hashes a password on this thread. None: it could not be hashed.
     pub fn hash_now(&self, password: &str) -> Option<String> {
         hashed_now(&self.env, password)
     }
 
-    /// Whether the password is that of the hash. Without one it is not, and takes as long to say.
-    /// Err: too many wait.
+    /// Whether the password is that of the hash. Without a hash the answer is no, and takes as
+    /// long: otherwise its time would tell which roles exist. Err: too many wait.
     pub async fn fits(&self, password: String, hash: Option<String>) -> Result<bool, String> {
         self.in_turn(move || {
             let (hash, is_real) = hash.map_or((NOBODYS_HASH.to_owned(), false), |hash| (hash, true));

@@ -70,11 +70,11 @@ pub struct Auth {
     node: Arc<Node>,
     settings: AuthSettings,
     source: Source,
-    /// Grows when what is known of all users has to be worked out again.
+    /// Grows when the permissions of all users have to be worked out again.
     generation: AtomicU64,
-    /// By name; no more than have logged in.
+    /// The users that have logged in, by name.
     users: Mutex<BTreeMap<Arc<str>, Arc<User>>>,
-    /// Hashes.
+    /// Hashes and compares passwords.
     pub passwords: Passwords,
     /// Makes the default superuser in a ring; None before the node has joined.
     setup: OnceLock<Setup>,
@@ -119,7 +119,7 @@ impl Auth {
         keyspace == KEYSPACE
     }
 
-    /// Whether what was worked out is still what a user may do.
+    /// Whether a standing still says what its user may do.
     pub fn holds(&self, standing: &Standing, now: Instant) -> bool {
         standing.generation == self.generation.load(Ordering::Acquire) && now < standing.until
     }
@@ -186,7 +186,8 @@ impl Auth {
         }
     }
 
-    /// `system_auth` was written through this node: what is known of it is read again.
+    /// `system_auth` was written through this node: the roles and permissions that are known here
+    /// are read again.
     pub async fn reload(&self) -> Result<(), CqlError> {
         match &self.source {
             Source::Alone(alone) => self.reload_alone(alone).await?,

@@ -1,9 +1,9 @@
 //! The default superuser `cassandra`: made where there is no role at all.
 //!
-//! In a ring a thread looks ten seconds after the node has joined, and again every ten seconds
-//! until it has got an answer: whether the role is there is asked at ONE, then at QUORUM; then,
-//! whether there is any other role. The row has timestamp 0, so that whatever else was ever written
-//! of the role counts, its deletion too. Several nodes may write it, with the same password.
+//! In a ring a thread asks ten seconds after the node has joined, and again every ten seconds until
+//! the replicas have answered: first whether the role exists, at ONE and then at QUORUM, then
+//! whether any other role does. The row is written with timestamp 0, so that every other write to
+//! the role is later, its deletion too. Several nodes may write the row, with the same password.
 //! Agrees with `CassandraRoleManager.setupDefaultRole`.
 
 use std::sync::{Arc, Weak};
@@ -28,7 +28,7 @@ use crate::errors;
 /// know its peers before it says that nobody has roles.
 const DELAY: Duration = Duration::from_secs(10);
 
-/// The thread. It ends when this is dropped.
+/// The thread that makes the default superuser. It ends when this value is dropped.
 pub(super) struct Setup {
     _stop: oneshot::Sender<()>,
 }

@@ -13,13 +13,16 @@ use cluster::Node;
 use cluster::system_rows::partition_key;
 use cql::CqlError;
 use cql::auth::{AuthSettings, PermissionSet, Role, Roles, RolesOf};
-use rows::ReadError;
 use schema::TableMetadata;
 use types::Consistency;
 
 use super::cache::{Cache, Kept, Timed};
 use super::load::{self, Found, KEYSPACE, TABLES};
 use crate::errors;
+
+/// Rows of a table of `system_auth` that one statement may need at once. LIST ROLES, LIST USERS and
+/// DROP ROLE need all of some tables; a role that is named needs its own.
+const ROWS_MAX: u32 = 1 << 17;
 
 /// Permissions by role and name of the resource.
 type Permissions = BTreeMap<String, BTreeMap<String, PermissionSet>>;
@@ -38,7 +41,7 @@ pub(super) struct Shared {
     pub datacenters: Cache<Arc<BTreeSet<String>>>,
 }
 
-/// Why it is not known what a user may do, in Cassandra's words.
+/// The reason why the permissions of a user are not known, in Cassandra's words.
 pub(super) struct Unknown(pub String);
 
 impl Shared {
@@ -221,6 +224,17 @@ impl Shared {
     }
 }
 
+/// Refuses a number of rows that is beyond [`ROWS_MAX`].
+fn check(table: &TableMetadata, rows: usize) -> Result<(), CqlError> {
+    if rows <= ROWS_MAX as usize {
+        return Ok(());
+    }
+    Err(CqlError::Invalid(format!(
+        "{}.{} has more than {ROWS_MAX} rows that the statement needs at once: name single roles",
+        table.keyspace, table.name
+    )))
+}
+
 /// The rows of a table, or of one of its partitions, as the ring has them at a level.
 pub(super) async fn rows(
     node: &Node,
@@ -229,6 +243,24 @@ pub(super) async fn rows(
     level: Consistency,
 ) -> Result<Found, CqlError> {
     let key = key.map(|key| partition_key(table, &[key.as_bytes()]));
-    let would_block = |error: &CqlError| matches!(error, CqlError::Read(ReadError::WouldBlock));
-    node.read_rows_at(table, key, level, would_block).await.map_err(errors::of_read)
+    let found = node.read_rows_at(table, key, level, ROWS_MAX + 1).await.map_err(errors::of_read)?;
+    check(table, found.len())?;
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_rows_than_a_statement_may_need_are_refused() {
+        let schema = schema::system::schema();
+        let table = schema.table(KEYSPACE, "roles").expect("built in");
+        assert_eq!(check(table, ROWS_MAX as usize), Ok(()));
+        let refused = check(table, ROWS_MAX as usize + 1).expect_err("too many");
+        assert_eq!(
+            refused.to_string(),
+            "system_auth.roles has more than 131072 rows that the statement needs at once: name single roles"
+        );
+    }
 }

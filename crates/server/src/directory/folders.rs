@@ -17,16 +17,16 @@ const FOLDERS_MAX: usize = 100_000;
 
 /// The kinds of directories that a node is started on.
 pub(super) enum Kind {
-    /// It is empty, or not there yet.
+    /// The directory is empty, or not there yet.
     Empty,
-    /// It has a directory `data` beneath.
+    /// A directory `data` lies beneath.
     Parent {
         /// Helenus has written there before.
         of_helenus: bool,
     },
-    /// It is a data directory itself, with `system_schema`.
+    /// The directory is a data directory itself, with `system_schema`.
     Data,
-    /// It has folders of tables, and no `system_schema`.
+    /// The directory has folders of tables, and no `system_schema`.
     Tables(Vec<Folder>),
 }
 

@@ -3,8 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use cluster::{IdentityOptions, Node, Timeouts};
-use config::Config;
+use cluster::Timeouts;
 use env::sim::{DATA, Sim};
 
 use native::ConnectionStats;
@@ -13,6 +12,7 @@ use storage::EngineOptions;
 use types::Consistency;
 
 use super::*;
+use crate::machine;
 use crate::slow_log::SlowLog;
 
 const SECRET: &str = "s3cr3t";
@@ -29,28 +29,12 @@ impl Machine {
     fn new() -> Self {
         let sim = Sim::new(1);
         let env = sim.env();
-        let (engine, _) = storage::open(&env, EngineOptions::beneath(Path::new(DATA))).expect("a sound disk opens");
-        let address = "127.0.0.1:9042".parse().expect("an address");
-        let identity = IdentityOptions {
-            cluster_name: "secrets".into(),
-            adopt_cluster_name: false,
-            num_tokens: 1,
-            adopt_tokens: false,
-            initial_tokens: Vec::new(),
-            listen: address,
-            broadcast: address,
-            native: address,
-            place: None,
-            joins: false,
-        };
-        let node = Node::open(engine, identity, Timeouts::default()).expect("a sound disk opens");
-        let config = Config::load(None, &[], false).expect("the defaults");
-        let mut services = Services::new(node, config, Arc::default(), 1 << 20, 1 << 20, Arc::default());
-        services.slow = SlowLog::new(Some(Duration::ZERO));
-        let services = Arc::new(services);
+        let mut services = machine::start(&env, EngineOptions::beneath(Path::new(DATA)), 1, Timeouts::default());
+        let slow = SlowLog::new(Some(Duration::ZERO));
+        Arc::get_mut(&mut services).expect("no task of a node alone keeps its services").slow = slow;
         let handler = Rc::new(CqlHandler::new(Arc::clone(&services)));
-        let stats = Arc::new(ConnectionStats::new(address));
-        let info = ConnectionInfo { peer: address, version: ProtocolVersion::CURRENT, user: None, stats };
+        let stats = Arc::new(ConnectionStats::new(machine::address()));
+        let info = ConnectionInfo { peer: machine::address(), version: ProtocolVersion::CURRENT, user: None, stats };
         let client = handler.connect(info);
         Self { sim, services, handler, client }
     }

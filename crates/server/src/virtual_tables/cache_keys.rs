@@ -1,7 +1,8 @@
 //! `*_cache_keys`: the keys in the caches of what was read of `system_auth`. A node alone has no
 //! such caches, and nobody has one of permissions on MBeans: these tables are empty. The
-//! permissions of a role are kept together, so deleting one key forgets all of them. Agrees with
-//! `RolesCacheKeysTable` and its kin, but for `permissions_cache_keys`, which is empty.
+//! permissions of a role are kept together: the keys are the resources that a role in the cache has
+//! permissions on, and deleting one key forgets all of the role. Agrees with `RolesCacheKeysTable`
+//! and its kin; Cassandra's keys of permissions are the resources that were asked for.
 
 use admin::verbs::AuthCacheKind;
 
@@ -25,7 +26,7 @@ pub(super) const TABLES: &[VirtualTable] = &[
     ),
     keys_of(
         "permissions_cache_keys",
-        |_| Vec::new(),
+        permissions,
         |services, key| forget(services, AuthCacheKind::Permissions, Some(key)),
         |services| forget(services, AuthCacheKind::Permissions, None),
     ),
@@ -53,6 +54,12 @@ fn rows(services: &Services, cache: AuthCacheKind) -> Vec<VirtualRow> {
     let now = services.node.env.now();
     let roles = services.auth.as_ref().map(|auth| auth.cached_roles(cache, now)).unwrap_or_default();
     roles.iter().map(|role| VirtualRow::default().text("role", role)).collect()
+}
+
+fn permissions(services: &Services) -> Vec<VirtualRow> {
+    let now = services.node.env.now();
+    let keys = services.auth.as_ref().map(|auth| auth.cached_permissions(now)).unwrap_or_default();
+    keys.iter().map(|(role, resource)| VirtualRow::default().text("role", role).text("resource", resource)).collect()
 }
 
 /// The cache forgets the role that a key begins with, or, without a key, everything.

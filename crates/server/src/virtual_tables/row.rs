@@ -1,5 +1,6 @@
 //! A row of a virtual table: values by column name, keys included.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use bytes::Bytes;
@@ -68,8 +69,36 @@ impl VirtualRow {
         self.bytes(column, vec![u8::from(value)])
     }
 
+    /// frozen list or set of values that are serialized already
+    pub fn collection(self, column: &'static str, values: &[Vec<u8>]) -> Self {
+        self.bytes(column, collected(values))
+    }
+
+    /// frozen list of text
+    pub fn texts(self, column: &'static str, values: impl IntoIterator<Item = String>) -> Self {
+        let values: Vec<_> = values.into_iter().map(String::into_bytes).collect();
+        self.collection(column, &values)
+    }
+
+    /// frozen set of text
+    pub fn text_set(self, column: &'static str, values: impl IntoIterator<Item = String>) -> Self {
+        let values: BTreeSet<String> = values.into_iter().collect();
+        self.texts(column, values)
+    }
+
     /// inet
     pub fn inet(self, column: &'static str, value: IpAddr) -> Self {
         self.bytes(column, cluster::identity::inet(value))
     }
+}
+
+/// The serialized form of a frozen list or set: its length, and each value behind its length.
+pub(super) fn collected(values: &[Vec<u8>]) -> Vec<u8> {
+    let length = |length: usize| i32::try_from(length).unwrap_or(i32::MAX).to_be_bytes();
+    let mut out = length(values.len()).to_vec();
+    for value in values {
+        out.extend(length(value.len()));
+        out.extend(value);
+    }
+    out
 }

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use cluster::{IdentityOptions, Node, Timeouts};
 use config::Config;
 use env::Env;
-use server::Services;
 use storage::EngineOptions;
+
+// the tests inside of the crate use this file too, and name the crate otherwise
+use super::Services;
 
 /// The address of the node, by which it is known and at which clients would find it.
 pub fn address() -> SocketAddr {
@@ -23,6 +25,7 @@ pub fn start(env: &Env, options: EngineOptions, num_tokens: u32, timeouts: Timeo
         num_tokens,
         adopt_tokens: false,
         initial_tokens: Vec::new(),
+        host_id: None,
         listen: address(),
         broadcast: address(),
         native: address(),

@@ -50,7 +50,7 @@ struct Figures {
     under_way: usize,
     /// Histories, but one a start, that were possible before all tables were read.
     forks: usize,
-    /// The same, after they were read.
+    /// Histories, but one a start, that were possible after all tables were read.
     unknown: usize,
 }
 

@@ -1,4 +1,6 @@
-//! Replicas are equal after quiet: what one holds all hold.
+//! Replicas are equal after quiet and repair: what one holds all hold.
+//!
+//! Not checked: deletions that a replica has and another has not, as long as both show the same.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -6,16 +8,16 @@ use std::fmt::Debug;
 use super::Finding;
 
 /// The content of each replica.
-pub fn check<V: PartialEq + Debug>(replicas: &[BTreeMap<u64, V>]) -> Vec<Finding> {
+pub fn check<K: Ord + Clone + Debug, V: PartialEq + Debug>(replicas: &[BTreeMap<K, V>]) -> Vec<Finding> {
     let Some((first, others)) = replicas.split_first() else { return Vec::new() };
-    let differ = |other: &BTreeMap<u64, V>| {
+    let differ = |other: &BTreeMap<K, V>| {
         let keys = first.keys().chain(other.keys());
-        keys.filter(|key| first.get(key) != other.get(key)).min().copied()
+        keys.filter(|key| first.get(key) != other.get(key)).min().cloned()
     };
-    let finding = |(number, other): (usize, &BTreeMap<u64, V>)| {
+    let finding = |(number, other): (usize, &BTreeMap<K, V>)| {
         let key = differ(other)?;
         let (one, two) = (first.get(&key), other.get(&key));
-        let what = format!("key {key} is {one:?} on the first replica and {two:?} on replica {}", number + 2);
+        let what = format!("key {key:?} is {one:?} on the first replica and {two:?} on replica {}", number + 2);
         Some(Finding { judge: "equal", what })
     };
     others.iter().enumerate().filter_map(finding).collect()

@@ -19,7 +19,9 @@ const RESULT: u8 = 8;
 /// Consistency levels.
 pub(super) const ONE: u16 = 1;
 pub(super) const QUORUM: u16 = 4;
+pub(super) const EACH_QUORUM: u16 = 7;
 pub(super) const SERIAL: u16 = 8;
+pub(super) const NODE_LOCAL: u16 = 11;
 
 /// Kinds of results.
 const ROWS: i32 = 2;

@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use env::sim::World;
+use env::Random;
+use env::sim::{SimRandom, World};
 
-use super::Careless;
 use super::client::Client;
-use super::wire::{Answer, ONE, QUORUM, SERIAL};
+use super::wire::{Answer, EACH_QUORUM, NODE_LOCAL, ONE, QUORUM, SERIAL};
+use super::{Careless, Layout};
 use crate::history::{Action, History, Outcome};
 use crate::judges::atomic::Batches;
 use crate::judges::counted::Counted;
@@ -21,18 +22,46 @@ const CONTENDED_KEYS: u64 = 2;
 /// Keys with one writer begin here.
 pub(crate) const VERSIONED_FROM: u64 = 100;
 const COUNTERS: u64 = 3;
+/// Bytes of text in a batch, so that a peer that stands still fills the queue to it.
+const PAD_SIZE: usize = 8 << 10;
 
-/// The tables. Each of several nodes is told to make them, with the same ids.
+/// The tables. Each of several nodes is told to make them, with the same ids. The keys of `first`
+/// and `second` differ, so that a batch of both is of two partitions, which are two mutations.
 const TABLES: [&str; 5] = [
     "versioned (k int PRIMARY KEY, v bigint)",
     "contended (k int PRIMARY KEY, v bigint)",
     "counters (k int PRIMARY KEY, n counter)",
-    "first (id bigint PRIMARY KEY)",
-    "second (id bigint PRIMARY KEY)",
+    "first (id bigint PRIMARY KEY, pad text)",
+    "second (id bigint, tag text, PRIMARY KEY ((id, tag)))",
 ];
 
-fn schema(servers: usize) -> Vec<String> {
-    let replication = format!("{{'class': 'SimpleStrategy', 'replication_factor': {servers}}}");
+/// The keyspace of all tables.
+pub(super) const KEYSPACE: &str = "sim";
+
+/// The columns of each table that are compared between nodes; the first is the key.
+const CONTENTS: [(&str, &str); 5] = [
+    ("versioned", "k, v, writetime(v)"),
+    ("contended", "k, v"),
+    ("counters", "k, n"),
+    ("first", "id"),
+    ("second", "id"),
+];
+
+/// The name of a data centre, by its number.
+pub(super) fn center_name(number: usize) -> String {
+    format!("dc{}", number + 1)
+}
+
+/// Each node has a copy of each partition.
+fn schema(layout: Layout) -> Vec<String> {
+    let copies = layout.members / layout.centers;
+    let replication = match layout.centers {
+        1 => format!("{{'class': 'SimpleStrategy', 'replication_factor': {copies}}}"),
+        centers => {
+            let factors: String = (0..centers).map(|number| format!(", '{}': {copies}", center_name(number))).collect();
+            format!("{{'class': 'NetworkTopologyStrategy'{factors}}}")
+        }
+    };
     let keyspace = format!("CREATE KEYSPACE IF NOT EXISTS sim WITH replication = {replication}");
     let table = |(number, table): (usize, &str)| {
         format!("CREATE TABLE IF NOT EXISTS sim.{table} WITH id = 00000000-0000-4000-8000-00000000000{number}")
@@ -41,10 +70,9 @@ fn schema(servers: usize) -> Vec<String> {
 }
 
 /// The observations of clients; clones share them.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Seen {
-    /// How many nodes there are: the first machines.
-    servers: usize,
+    pub layout: Layout,
     pub history: History,
     counters: Arc<Mutex<BTreeMap<u64, Counted>>>,
     batches: Arc<Mutex<Batches>>,
@@ -53,14 +81,20 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// Nothing yet, of so many nodes.
-    pub fn of(servers: usize) -> Self {
-        Self { servers, ..Self::default() }
+    /// Nothing yet.
+    pub fn of(layout: Layout) -> Self {
+        let (history, counters, batches) = (History::default(), Arc::default(), Arc::default());
+        Self { layout, history, counters, batches, working: Arc::default() }
     }
 
-    /// The level of reads and writes.
-    fn level(&self) -> u16 {
-        if self.servers == 1 { ONE } else { QUORUM }
+    /// The level of reads and writes. EACH_QUORUM of two data centres is a QUORUM of their sum.
+    fn level(&self, random: &dyn Random) -> u16 {
+        match self.layout {
+            Layout { servers: 1, .. } => ONE,
+            Layout { centers: 1, .. } => QUORUM,
+            _ if random.below(2) == 0 => EACH_QUORUM,
+            _ => QUORUM,
+        }
     }
 
     pub fn counters(&self) -> Vec<(u64, Counted)> {
@@ -83,7 +117,7 @@ fn spawn<F: Future<Output = ()> + 'static>(
     seen: &Seen,
     work: impl FnOnce(Client) -> F + Send + 'static,
 ) {
-    let (env, working, servers) = (world.env(machine), seen.working.clone(), seen.servers);
+    let (env, working, servers) = (world.env(machine), seen.working.clone(), seen.layout.servers);
     let own = env.clone();
     working.fetch_add(1, Ordering::Relaxed);
     let body = move || async move {
@@ -100,9 +134,9 @@ fn wait(world: &World, seen: &Seen) {
 
 /// Creates the tables.
 pub(super) fn prepare(world: &World, seen: &Seen) {
-    for server in 0..seen.servers {
-        let (schema, servers) = (schema(seen.servers), seen.servers);
-        spawn(world, servers, seen, move |mut client| async move {
+    for server in 0..seen.layout.members {
+        let schema = schema(seen.layout);
+        spawn(world, seen.layout.servers, seen, move |mut client| async move {
             client.only(server);
             for statement in schema {
                 client.insist(&statement, ONE).await;
@@ -117,21 +151,21 @@ pub(super) fn start_all(world: &World, machines: usize, seen: &Seen, end: Durati
     for number in 0..machines * PER_MACHINE {
         let (of_client, all) = (seen.clone(), (machines * PER_MACHINE) as u64);
         let worker = move |client| Worker { client, seen: of_client, number, all, last: 0, careless }.work(end);
-        spawn(world, seen.servers + number / PER_MACHINE, seen, worker);
+        spawn(world, seen.layout.servers + number / PER_MACHINE, seen, worker);
     }
 }
 
 /// Reads everything once more.
 pub(super) fn look_at_the_end(world: &World, seen: &Seen) {
     let of_client = seen.clone();
-    spawn(world, seen.servers, seen, move |client| async move {
+    spawn(world, seen.layout.servers, seen, move |client| async move {
         let mut worker = Worker { client, seen: of_client, number: usize::MAX, all: 0, last: 0, careless: None };
         let versioned: BTreeSet<u64> = worker.seen.history.operations().iter().map(|one| one.key).collect();
         for key in versioned {
             worker.client.connect().await;
             worker.operate(key, Action::Read).await;
         }
-        let level = worker.seen.level();
+        let level = worker.seen.level(&*worker.client.env.random);
         for row in worker.client.insist("SELECT k, n FROM sim.counters", level).await {
             let [Some(key), Some(value)] = row[..] else { panic!("two numbers are expected, not {row:?}") };
             lock(&worker.seen.counters).entry(key as u64).or_default().value = value as u64;
@@ -143,6 +177,108 @@ pub(super) fn look_at_the_end(world: &World, seen: &Seen) {
         }
     });
     wait(world, seen);
+}
+
+/// Rows by table and key.
+pub(super) type Rows = BTreeMap<(&'static str, i64), Vec<Option<i64>>>;
+
+/// The rows that each node holds by itself.
+pub(super) fn contents(world: &World, seen: &Seen) -> Vec<Rows> {
+    let of_node = |server: usize| {
+        let contents: Arc<Mutex<Rows>> = Arc::default();
+        let found = Arc::clone(&contents);
+        spawn(world, seen.layout.servers, seen, move |mut client| async move {
+            client.only(server);
+            for (table, columns) in CONTENTS {
+                let rows = client.insist(&format!("SELECT {columns} FROM sim.{table}"), NODE_LOCAL).await;
+                let keyed = |row: Vec<Option<i64>>| Some(((table, (*row.first()?)?), row));
+                lock(&found).extend(rows.into_iter().filter_map(keyed));
+            }
+        });
+        wait(world, seen);
+        std::mem::take(&mut *lock(&contents))
+    };
+    (0..seen.layout.servers).map(of_node).collect()
+}
+
+/// The names of the tables.
+pub(super) fn table_names() -> impl Iterator<Item = &'static str> {
+    CONTENTS.into_iter().map(|(name, _)| name)
+}
+
+/// All tables get a gc_grace, seconds.
+pub(super) fn set_grace(world: &World, seen: &Seen, grace: i64) {
+    spawn(world, seen.layout.servers, seen, move |mut client| async move {
+        client.only(0);
+        for table in table_names() {
+            client.insist(&format!("ALTER TABLE sim.{table} WITH gc_grace_seconds = {grace}"), ONE).await;
+        }
+    });
+    wait(world, seen);
+}
+
+/// The time for which a node is cut off, so that no message reaches it later.
+const CUT_OFF: Duration = Duration::from_secs(15);
+/// Rows that are written or deleted while a node is cut off.
+const DRIFTING: u64 = 6;
+
+/// Writes and deletes rows at ONE while a node is cut off. `rows`: what is there in the end.
+pub(super) fn drift(world: &World, seen: &Seen, cut_off: usize, keys: u64, rows: &mut BTreeMap<i64, i64>) {
+    let server = (cut_off + 1) % seen.layout.servers;
+    let mut statements = Vec::new();
+    for _ in 0..DRIFTING {
+        let (key, version) = (world.dice().below(keys) as i64, world.elapsed().as_micros() as i64 + 1);
+        let version = version + statements.len() as i64;
+        statements.push(match world.dice().below(3) {
+            0 => {
+                rows.remove(&key);
+                format!("DELETE FROM sim.versioned USING TIMESTAMP {version} WHERE k = {key}")
+            }
+            _ => {
+                rows.insert(key, version);
+                format!("INSERT INTO sim.versioned (k, v) VALUES ({key}, {version}) USING TIMESTAMP {version}")
+            }
+        });
+    }
+    world.network().partition(&[cut_off]);
+    spawn(world, seen.layout.servers, seen, move |mut client| async move {
+        client.only(server);
+        for statement in statements {
+            client.insist(&statement, ONE).await;
+        }
+    });
+    wait(world, seen);
+    world.run_for(CUT_OFF);
+    world.network().heal();
+}
+
+/// The versioned rows that each node holds by itself.
+pub(super) fn versioned(world: &World, seen: &Seen) -> Vec<BTreeMap<i64, i64>> {
+    let of_node = |rows: Rows| {
+        let of_row = |((table, key), row): ((&str, i64), Vec<Option<i64>>)| {
+            Some((key, (*row.get(1)?)?)).filter(|_| table == "versioned")
+        };
+        rows.into_iter().filter_map(of_row).collect()
+    };
+    contents(world, seen).into_iter().map(of_node).collect()
+}
+
+/// A change of the schema, which a node is asked for once. Gives it in words.
+pub(super) fn alter(world: &World, seen: &Seen, dice: &SimRandom, number: usize) -> String {
+    let server = dice.below(seen.layout.servers as u64) as usize;
+    let text = match dice.below(3) {
+        0 => format!("CREATE TABLE IF NOT EXISTS sim.later{number} (k int PRIMARY KEY, v int)"),
+        1 => format!("ALTER TABLE sim.contended WITH comment = 'number {number}'"),
+        _ => format!("ALTER TABLE sim.versioned ADD extra{number} int"),
+    };
+    let words = format!("{server} is asked for {text}");
+    spawn(world, seen.layout.servers, seen, move |mut client| async move {
+        client.only(server);
+        client.connect().await;
+        // nobody waits for the answer: the change is in force in the end, or it is not
+        let _ = client.ask(&text, ONE).await;
+    });
+    words
 }
 
 struct Worker {
@@ -159,7 +295,7 @@ struct Worker {
 /// The outcome of a statement.
 enum Came {
     Rows(Vec<Vec<Option<i64>>>),
-    /// It certainly changed nothing.
+    /// The statement certainly changed nothing.
     Refused,
     Unknown,
 }
@@ -218,7 +354,7 @@ impl Worker {
         let begun = self.client.env.now().as_nanos();
         let number = self.seen.history.begin(self.number, key, action, begun);
         let is_versioned = key >= VERSIONED_FROM;
-        let (text, level) = statement(key, action, is_versioned, self.seen.level());
+        let (text, level) = statement(key, action, is_versioned, self.seen.level(&*self.client.env.random));
         let came = self.ask(&text, level).await;
         let outcome = match (action, came) {
             (Action::Read, Came::Rows(rows)) => Outcome::Value(first_value(&rows)),
@@ -237,7 +373,7 @@ impl Worker {
     async fn count(&mut self) {
         let key = self.client.env.random.below(COUNTERS);
         let text = format!("UPDATE sim.counters SET n = n + 1 WHERE k = {key}");
-        let level = self.seen.level();
+        let level = self.seen.level(&*self.client.env.random);
         let came = self.ask(&text, level).await;
         if matches!(came, Came::Rows(_)) && self.careless == Some(Careless::CountTwice) {
             self.ask(&text, level).await;
@@ -254,8 +390,9 @@ impl Worker {
     async fn batch(&mut self) {
         let id = self.unique();
         lock(&self.seen.batches).sent.insert(id);
-        let level = self.seen.level();
-        let [first, second] = ["first", "second"].map(|table| format!("INSERT INTO sim.{table} (id) VALUES ({id})"));
+        let level = self.seen.level(&*self.client.env.random);
+        let first = format!("INSERT INTO sim.first (id, pad) VALUES ({id}, '{}')", "x".repeat(PAD_SIZE));
+        let second = format!("INSERT INTO sim.second (id, tag) VALUES ({id}, 'second')");
         if self.careless == Some(Careless::SplitBatch) {
             self.ask(&first, level).await;
             self.client.connect().await;

@@ -1,6 +1,5 @@
 //! SSTables of the real Cassandra, and a way to run a verb on them.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use sstable::{Component, Descriptor};
@@ -20,16 +19,13 @@ impl Fixture {
         self.descriptor.directory.join(format!("{}-{ending}", self.descriptor.prefix()))
     }
 
-    /// The same, unpacked; None: there is none.
+    /// The text of a compressed file that was recorded beside it; None: there is none.
     pub fn text_beside(&self, ending: &str) -> Option<String> {
         let bytes = std::fs::read(self.beside(ending)).ok()?;
-        let mut text = String::new();
-        if ending.ends_with(".gz") {
-            flate2::read::MultiGzDecoder::new(&bytes[..]).read_to_string(&mut text).unwrap();
-        } else {
-            text = String::from_utf8(bytes).unwrap();
-        }
-        Some(text)
+        Some(match ending.ends_with(".gz") {
+            true => captures::text(&bytes),
+            false => String::from_utf8(bytes).unwrap(),
+        })
     }
 }
 

@@ -1,0 +1,55 @@
+//! `helenus backup restore`: makes the data directory of a node again. The node does not run.
+
+use std::path::PathBuf;
+
+use backup::restore::{Done, Request};
+use clap::Args;
+use env::Env;
+
+use super::say;
+
+/// Options of `helenus backup restore`.
+#[derive(Args)]
+pub struct Restore {
+    /// The store.
+    #[arg(long, value_name = "PLACE")]
+    from: String,
+    /// The name of the backup.
+    #[arg(short = 't', long)]
+    tag: String,
+    /// The host id of the node in the backup.
+    #[arg(long, value_name = "ID")]
+    host_id: String,
+    /// The directory of the node, without data.
+    #[arg(long, value_name = "DIR")]
+    data_dir: PathBuf,
+    /// Replay archived segments of the commit log up to this time, as restore_point_in_time:
+    /// YYYY:MM:DD HH:MM:SS.
+    #[arg(long, value_name = "TIME")]
+    point_in_time: Option<String>,
+}
+
+impl Restore {
+    pub(super) fn run(&self, env: &Env) -> Result<(), String> {
+        if let Some(time) = &self.point_in_time {
+            config::Archiving::parse(&format!("restore_point_in_time={time}\n"))?;
+        }
+        let store = backup::open(env, &self.from)?;
+        let request = Request {
+            tag: self.tag.clone(),
+            host_id: self.host_id.clone(),
+            directory: self.data_dir.clone(),
+            point_in_time: self.point_in_time.clone(),
+        };
+        let Done { tables, files, log } = backup::restore::restore(env, &*store, &request, &|_| ())?;
+        say(&format!("restored {tables} tables, {} files, {} bytes", files.0, files.1))?;
+        match log {
+            None => Ok(()),
+            Some((segments, path)) => say(&format!(
+                "{segments} segments wait for the first start: put {} beside cassandra.yaml for it, and take it away \
+                 afterwards",
+                path.display()
+            )),
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! `helenus backup verify`.
+
+use clap::Args;
+use env::Env;
+
+use super::say;
+
+/// Options of `helenus backup verify`.
+#[derive(Args)]
+pub struct Verify {
+    /// The store.
+    #[arg(long, value_name = "PLACE")]
+    from: String,
+    /// The name of the backup.
+    #[arg(short = 't', long)]
+    tag: String,
+}
+
+impl Verify {
+    pub(super) fn run(&self, env: &Env) -> Result<(), String> {
+        let store = backup::open(env, &self.from)?;
+        let found = backup::verify::verify(env, &*store, &self.tag, &|_| ())?;
+        for wrong in &found.told {
+            say(wrong)?;
+        }
+        let (files, bytes) = found.files;
+        match found.wrong {
+            0 => say(&format!("backup {} is whole: {} nodes, {files} files, {bytes} bytes", self.tag, found.nodes)),
+            wrong => Err(format!("{wrong} of {files} files are missing or damaged")),
+        }
+    }
+}

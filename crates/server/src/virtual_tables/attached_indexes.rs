@@ -1,0 +1,101 @@
+//! `sai_column_indexes`, `sai_sstable_indexes`: the storage-attached indexes of this node, and the
+//! components that each has beside each SSTable. Agrees with `ColumnIndexesSystemView` and
+//! `SSTableIndexesSystemView` of `org.apache.cassandra.index.sai.virtual`; the version is that of
+//! Helenus' own format, and an index without pairs in an SSTable is left out as there.
+
+use cluster::operations::tables;
+use schema::index::definition::IndexPart;
+use schema::system;
+use types::CqlType;
+
+use super::VirtualTable;
+use super::row::VirtualRow;
+use crate::services::Services;
+
+/// The version of the components: docs/formats/attached-index.md.
+const FORMAT_VERSION: &str = "helenus-1";
+
+pub(super) const TABLES: &[VirtualTable] =
+    &[VirtualTable::of_views("sai_column_indexes", indexes), VirtualTable::of_views("sai_sstable_indexes", components)];
+
+fn indexes(services: &Services) -> Vec<VirtualRow> {
+    let mut rows = Vec::new();
+    for store in tables::all(&services.node) {
+        let view = store.view();
+        if system::is_system_keyspace(&view.table.keyspace) {
+            continue;
+        }
+        for index in view.indexes.iter() {
+            let (definition, is_built) = (&index.definition, index.state.is_built());
+            let Some(form) = definition.attached else { continue };
+            let analyzer = match form.case_sensitive {
+                true => "NoOpAnalyzer".to_owned(),
+                false => "NonTokenizingAnalyzer{caseSensitive=false, normalized=false, ascii=false}".to_owned(),
+            };
+            rows.push(
+                VirtualRow::default()
+                    .text("keyspace_name", &view.table.keyspace)
+                    .text("index_name", index.name())
+                    .text("table_name", &view.table.name)
+                    .text("column_name", &definition.column.name)
+                    .boolean("is_queryable", is_built)
+                    .boolean("is_building", !is_built)
+                    .boolean("is_string", is_literal(definition.part, &definition.column.ty))
+                    .text("analyzer", &analyzer),
+            );
+        }
+    }
+    rows
+}
+
+/// Whether Cassandra keeps the terms as literals: text, booleans, frozen values, entries.
+fn is_literal(part: IndexPart, ty: &CqlType) -> bool {
+    match (part, ty) {
+        (IndexPart::Entries, _) => true,
+        (IndexPart::Keys, CqlType::Map { key, .. }) => is_literal(IndexPart::Value, key),
+        (IndexPart::Keys, CqlType::Set { element, .. }) => is_literal(IndexPart::Value, element),
+        (IndexPart::Values, CqlType::Map { value, .. }) => is_literal(IndexPart::Value, value),
+        (IndexPart::Values, CqlType::List { element, .. }) => is_literal(IndexPart::Value, element),
+        (_, CqlType::Text | CqlType::Ascii | CqlType::Boolean) => true,
+        (_, CqlType::List { .. } | CqlType::Set { .. } | CqlType::Map { .. }) => true,
+        (_, CqlType::Tuple(_) | CqlType::Udt(..)) => true,
+        _ => false,
+    }
+}
+
+fn components(services: &Services) -> Vec<VirtualRow> {
+    let mut rows = Vec::new();
+    for store in tables::all(&services.node) {
+        let view = store.view();
+        if system::is_system_keyspace(&view.table.keyspace) {
+            continue;
+        }
+        for index in view.indexes.iter() {
+            for sstable in &view.sstables {
+                let Some((keys, terms)) = sstable.attached().of_index(index.name()) else { continue };
+                if terms.pairs() == 0 {
+                    continue;
+                }
+                let descriptor = sstable.descriptor();
+                let data = descriptor.directory.join(format!("{}-Data.db", descriptor.prefix()));
+                rows.push(
+                    VirtualRow::default()
+                        .text("keyspace_name", &view.table.keyspace)
+                        .text("index_name", index.name())
+                        .text("sstable_name", &data.to_string_lossy())
+                        .text("table_name", &view.table.name)
+                        .text("column_name", &index.definition.column.name)
+                        .text("format_version", FORMAT_VERSION)
+                        .count("cell_count", terms.pairs())
+                        .bigint("min_row_id", 0)
+                        .bigint("max_row_id", i64::from(keys.rows()) - 1)
+                        .text("start_token", &sstable.first_key().token.0.to_string())
+                        .text("end_token", &sstable.last_key().token.0.to_string())
+                        .count("per_table_disk_size", keys.size())
+                        .count("per_column_disk_size", terms.size()),
+                );
+            }
+        }
+    }
+    rows
+}

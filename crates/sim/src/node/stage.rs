@@ -1,0 +1,245 @@
+//! The nodes of a run: how they are started, and the troubles that only whole nodes have.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster::operations::gossip;
+use config::{Config, Place};
+use env::Random;
+use env::defects::{Defect, is_on};
+use env::sim::{DATA, SimRandom, World};
+use server::memory::MemoryBudget;
+use server::running::{Drive, RunningNode, StartError, StartOptions};
+
+use super::workload::{self, Seen};
+use super::{CLIENTS, Layout, PORT};
+use crate::faults::{self, Kind, Machines};
+use crate::judges::bounds::Bound;
+
+/// Settings that keep files small, so that segments and memtables are full within a run.
+const SETTINGS: [&str; 3] =
+    ["commitlog_segment_size=1MiB", "commitlog_total_space=4MiB", "compaction_throughput=0MiB/s"];
+
+/// Attempts of a node to join its ring. Each takes up to a minute, and troubles are over before.
+const JOINS_MAX: usize = 5;
+
+/// Bytes that wait on a link before the reserve is touched that all links share, and bytes of the
+/// reserve: so few that a peer that stands still fills them, more than the largest message has.
+const QUEUE_SIZE: usize = 16 << 10;
+const RESERVE_SIZE: usize = 256 << 10;
+
+/// How long a clean stop may take.
+const STOP_MAX: Duration = Duration::from_secs(60);
+
+/// The most that the queues of a node's links held beyond their own room, at the moments at which
+/// they were looked at, by the node's number.
+#[derive(Default)]
+pub(super) struct Queues(BTreeMap<usize, usize>);
+
+impl Queues {
+    /// Looks at the queues of a node.
+    fn look(&mut self, number: usize, node: &RunningNode) {
+        let links = gossip::outbound(&node.services.node);
+        let beyond = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX).saturating_sub(QUEUE_SIZE);
+        let borrowed = links.iter().map(|link| beyond(link.pending.bytes)).sum();
+        let most = self.0.entry(number).or_default();
+        *most = (*most).max(borrowed);
+    }
+
+    /// The queues beside their bounds.
+    pub fn bounds(&self) -> Vec<Bound> {
+        let bound = |(number, seen): (&usize, &usize)| Bound {
+            name: format!("the queues of node {number} beyond their own room"),
+            seen: *seen,
+            most: RESERVE_SIZE,
+        };
+        self.0.iter().map(bound).collect()
+    }
+}
+
+/// The nodes that run, and what has happened to them.
+pub(super) struct Stage<'w> {
+    world: &'w World,
+    layout: Layout,
+    /// Keys of all nodes besides those of every subject.
+    settings: Vec<String>,
+    seen: &'w Seen,
+    /// None: the process has ended and is not started yet.
+    nodes: Vec<Option<RunningNode>>,
+    /// When processes had ended, nanoseconds on the timeline.
+    pub ends: Vec<u64>,
+    /// The troubles, a line each.
+    pub happened: Vec<String>,
+    pub queues: Queues,
+}
+
+impl<'w> Stage<'w> {
+    /// All nodes, one after the other.
+    pub fn start(world: &'w World, layout: Layout, seen: &'w Seen) -> Self {
+        Self::start_with(world, layout, seen, Vec::new())
+    }
+
+    /// [`Self::start`] of nodes that repair each other by the schedule, if that is on.
+    pub fn scheduled(world: &'w World, layout: Layout, seen: &'w Seen, is_on: bool) -> Self {
+        Self::start_with(world, layout, seen, super::schedule::settings(is_on))
+    }
+
+    fn start_with(world: &'w World, layout: Layout, seen: &'w Seen, settings: Vec<String>) -> Self {
+        let nodes = (0..layout.servers).map(|machine| Some(start(world, machine, layout, &settings))).collect();
+        let (ends, happened, queues) = (Vec::new(), Vec::new(), Queues::default());
+        Stage { world, layout, settings, seen, nodes, ends, happened, queues }
+    }
+
+    /// Servers, then clients.
+    pub fn machines(&self) -> Machines {
+        Machines { servers: self.layout.servers, clients: CLIENTS }
+    }
+
+    /// The nodes that run.
+    pub fn nodes(&self) -> impl Iterator<Item = &RunningNode> {
+        self.nodes.iter().flatten()
+    }
+
+    /// Lets one trouble happen, from its beginning to its end.
+    pub fn befall(&mut self, dice: &SimRandom, kind: Kind) {
+        let begun = faults::line(self.world, "");
+        let words = match kind {
+            Kind::Restart => self.restart(dice.below(self.layout.servers as u64) as usize),
+            Kind::Schema => workload::alter(self.world, self.seen, dice, self.happened.len()),
+            kind => {
+                let trouble = faults::befall(self.world, dice, self.machines(), kind);
+                self.look_at_queues();
+                self.start_again(trouble.died);
+                trouble.words
+            }
+        };
+        self.happened.push(begun + &words);
+    }
+
+    fn look_at_queues(&mut self) {
+        for (number, node) in self.nodes.iter().enumerate() {
+            node.iter().for_each(|node| self.queues.look(number, node));
+        }
+    }
+
+    /// Processes have ended.
+    fn start_again(&mut self, died: Vec<usize>) {
+        if died.is_empty() {
+            return;
+        }
+        died.iter().for_each(|machine| drop(self.nodes[*machine].take()));
+        self.ends.push(self.world.elapsed().as_nanos() as u64);
+        for machine in died {
+            self.nodes[machine] = Some(start(self.world, machine, self.layout, &self.settings));
+        }
+    }
+
+    /// Stops a node cleanly, and starts it again.
+    fn restart(&mut self, machine: usize) -> String {
+        let node = self.nodes[machine].take().expect("between troubles all nodes run");
+        let env = self.world.env(machine);
+        let stopped = self.world.block_on(env.timeout(STOP_MAX, node.shutdown()));
+        let words = match stopped {
+            Ok(Ok(())) => "a clean stop".to_owned(),
+            Ok(Err(error)) => format!("a stop, not clean: {error}"),
+            Err(_) => panic!("seed {}: node {machine} does not stop within {STOP_MAX:?}", self.world.seed()),
+        };
+        self.world.kill(machine);
+        self.start_again(vec![machine]);
+        format!("{words} of {machine}")
+    }
+}
+
+/// Starts a node on what its disk has, as `helenus serve` does. One that finds nobody of its ring,
+/// because the network is bad, is started again.
+fn start(world: &World, machine: usize, layout: Layout, more: &[String]) -> RunningNode {
+    for _ in 0..JOINS_MAX {
+        match try_start(world, machine, layout, more) {
+            Ok(node) => return node,
+            Err(StartError::Join(_)) => {
+                world.kill(machine);
+                world.network().heal();
+            }
+            Err(error) => panic!("seed {}: a sound disk starts, but: {error}", world.seed()),
+        }
+    }
+    panic!("seed {}: a node finds its ring over a sound network", world.seed())
+}
+
+/// The settings of a node: of the ring, where there are several.
+pub(super) fn settings_of(world: &World, machine: usize, layout: Layout) -> Vec<String> {
+    let mut settings: Vec<String> = SETTINGS.iter().map(|setting| (*setting).to_owned()).collect();
+    if layout.servers > 1 {
+        let address = world.address(machine);
+        let seeds = format!("{},{}", world.address(0), world.address(1));
+        settings.extend([
+            format!("seed_provider={{class_name: SimpleSeedProvider, parameters: {{seeds: '{seeds}'}}}}"),
+            format!("listen_address={address}"),
+            format!("rpc_address={address}"),
+            "auto_bootstrap=false".to_owned(),
+            "cluster_name=sim".to_owned(),
+            format!("paxos_variant={}", variant_of(world.seed(), machine)),
+            format!("internode_application_send_queue_capacity={QUEUE_SIZE}B"),
+            format!("internode_application_send_queue_reserve_global_capacity={RESERVE_SIZE}B"),
+        ]);
+    }
+    if is_on(Defect::NoWait) {
+        // the wait that the defect leaves out is so long that power cuts fall into it
+        settings.extend(["commitlog_sync=group".to_owned(), "commitlog_sync_group_window=1s".to_owned()]);
+    }
+    if layout.centers > 1 {
+        settings.push("endpoint_snitch=GossipingPropertyFileSnitch".to_owned());
+    }
+    settings
+}
+
+/// `paxos_variant` of a node: of three seeds one has both, one v2 alone, and one v1 alone.
+fn variant_of(seed: u64, machine: usize) -> &'static str {
+    match (seed % 3, machine) {
+        (0, 0) | (2, _) => "v1",
+        _ => "v2",
+    }
+}
+
+fn try_start(world: &World, machine: usize, layout: Layout, more: &[String]) -> Result<RunningNode, StartError> {
+    let settings = [settings_of(world, machine, layout), more.to_vec()].concat();
+    open(world, machine, layout, &settings, &|joining| {
+        world.block_on(joining);
+        Ok(())
+    })
+}
+
+/// Starts a node with these settings; `drive` waits for its join.
+pub(super) fn open(
+    world: &World,
+    machine: usize,
+    layout: Layout,
+    settings: &[String],
+    drive: Drive<'_>,
+) -> Result<RunningNode, StartError> {
+    let mut config = Config::load(None, settings, false).expect("the settings are keys of cassandra.yaml");
+    if layout.centers > 1 {
+        let data_center = workload::center_name(layout.center(machine));
+        config.ring.location.own = Some(Place { data_center, rack: format!("rack{machine}") });
+    }
+    let options = StartOptions {
+        env: world.env(machine),
+        data_dir: Path::new(DATA).join("helenus"),
+        schema_file: None,
+        read_only: false,
+        config,
+        listen: SocketAddr::from(([0, 0, 0, 0], PORT)),
+        admin: None,
+        set_level: None,
+        log: Arc::default(),
+        workers: Some(2),
+        shards: Some(2),
+        // memtables so small that a run flushes them
+        descriptors: None,
+        memory: MemoryBudget { memtables: 256 << 10, ..MemoryBudget::of(64 << 20) },
+    };
+    server::running::start_driven(options, drive)
+}

@@ -1,0 +1,234 @@
+//! `helenus sstable load`: streams the SSTables of a directory into a ring, each part to the nodes
+//! that replicate it. `org.apache.cassandra.tools.BulkLoader`.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bulk::{Access, Loaded, Options, Planned, Throttle, Watch};
+use clap::Args;
+use env::Env;
+use tls::TlsOptions;
+
+use crate::context::Context;
+use crate::failure::{DONE, FAILED, Failure};
+use crate::progress::Progress;
+use crate::{open, target};
+
+/// Bytes a second of a megabit a second.
+const MEGABIT: u64 = 125_000;
+/// Bytes of a mebibyte.
+const MEBIBYTE: u64 = 1 << 20;
+/// Most bytes of a PEM file.
+const PEM_SIZE_MAX: u64 = 1 << 20;
+
+/// Stream the SSTables of a directory into a ring.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// The directory of a table, of a snapshot, or KEYSPACE/TABLE with SSTables in it.
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    /// Nodes that are asked for the ring, one after the other until one answers.
+    #[arg(short = 'd', long, required = true, value_delimiter = ',', value_name = "HOST[,HOST]")]
+    nodes: Vec<String>,
+    /// The port for clients.
+    #[arg(short = 'p', long, default_value_t = 9042)]
+    port: u16,
+    /// The port on which nodes listen for each other [default: as the ring tells].
+    #[arg(long)]
+    storage_port: Option<u16>,
+    /// The user's name.
+    #[arg(short = 'u', long, requires = "password")]
+    username: Option<String>,
+    /// The user's password.
+    #[arg(long, requires = "username")]
+    password: Option<String>,
+    /// Addresses of nodes to which nothing is streamed.
+    #[arg(short = 'i', long, value_delimiter = ',', value_name = "ADDRESS[,ADDRESS]")]
+    ignore: Vec<IpAddr>,
+    /// Sessions with each node at one time.
+    #[arg(long, visible_alias = "cph", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
+    connections_per_host: u8,
+    /// The keyspace [default: that of the directory].
+    #[arg(short = 'k', long, value_name = "KEYSPACE")]
+    target_keyspace: Option<String>,
+    /// The table [default: that of the directory].
+    #[arg(long, value_name = "TABLE")]
+    target_table: Option<String>,
+    /// Show no progress.
+    #[arg(long)]
+    no_progress: bool,
+    #[command(flatten)]
+    rates: Rates,
+    #[command(flatten)]
+    encryption: EncryptionFiles,
+}
+
+/// Limits of the pace; 0: none.
+#[derive(Args, Debug)]
+struct Rates {
+    /// Megabits a second to all nodes.
+    #[arg(short = 't', long, default_value_t = 0, conflicts_with = "throttle_mib", value_name = "MBPS")]
+    throttle: u64,
+    /// Mebibytes a second to all nodes.
+    #[arg(long, default_value_t = 0, value_name = "MIB")]
+    throttle_mib: u64,
+    /// Megabits a second to other data centers than that of the node that was asked.
+    #[arg(long, default_value_t = 0, conflicts_with = "inter_dc_throttle_mib", value_name = "MBPS")]
+    inter_dc_throttle: u64,
+    /// Mebibytes a second to other data centers than that of the node that was asked.
+    #[arg(long, default_value_t = 0, value_name = "MIB")]
+    inter_dc_throttle_mib: u64,
+    /// As --throttle-mib, for SSTables that go whole [default: the same].
+    #[arg(long, value_name = "MIB")]
+    entire_sstable_throttle_mib: Option<u64>,
+    /// As --inter-dc-throttle-mib, for SSTables that go whole [default: the same].
+    #[arg(long, value_name = "MIB")]
+    entire_sstable_inter_dc_throttle_mib: Option<u64>,
+}
+
+/// Files of keys and certificates, as PEM.
+#[derive(Args, Debug)]
+struct EncryptionFiles {
+    /// Certificates that sign those of the nodes' port for clients; with it the port is encrypted.
+    #[arg(long, value_name = "PEM")]
+    truststore: Option<PathBuf>,
+    /// Key and certificate to show on the port for clients.
+    #[arg(long, value_name = "PEM", requires = "truststore")]
+    keystore: Option<PathBuf>,
+    /// Certificates that sign those of the nodes' links; with it links are encrypted
+    /// (server_encryption_options).
+    #[arg(long, value_name = "PEM", requires = "internode_keystore")]
+    internode_truststore: Option<PathBuf>,
+    /// Key and certificate to show on links to the nodes.
+    #[arg(long, value_name = "PEM", requires = "internode_truststore")]
+    internode_keystore: Option<PathBuf>,
+}
+
+/// Loads the SSTables of the directory.
+pub fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<u8, Failure> {
+    let sstables = target::in_directory(context.env, &arguments.directory)?;
+    if sstables.is_empty() {
+        return Err(Failure::new(format!("{}: no SSTable here", arguments.directory.display())));
+    }
+    let options = options(arguments, context.env)?;
+    writeln!(context.out, "Loading {} SSTables into {}.{}", sstables.len(), options.keyspace, options.table)?;
+    let watch = Arc::new(Bar { shows: !arguments.no_progress, state: Mutex::default() });
+    let loaded = bulk::load(context.env, options, sstables, Arc::clone(&watch) as Arc<dyn Watch>);
+    watch.end();
+    report(&loaded.map_err(Failure::new)?, context)
+}
+
+fn options(arguments: &Arguments, env: &Env) -> Result<Options, Failure> {
+    let directory = std::path::absolute(&arguments.directory).unwrap_or_else(|_| arguments.directory.clone());
+    let of_directory = open::names_of_path(&directory);
+    let (keyspace, table) = match (&arguments.target_keyspace, &arguments.target_table, of_directory) {
+        (Some(keyspace), Some(table), _) => (keyspace.clone(), table.clone()),
+        (keyspace, table, Some(names)) => (keyspace.clone().unwrap_or(names.0), table.clone().unwrap_or(names.1)),
+        (_, _, None) => {
+            let shown = arguments.directory.display();
+            let why = format!("{shown} does not end with KEYSPACE/TABLE; say --target-keyspace and --target-table");
+            return Err(Failure::usage(why));
+        }
+    };
+    let login = arguments.username.clone().zip(arguments.password.clone());
+    let EncryptionFiles { truststore, keystore, internode_truststore, internode_keystore } = &arguments.encryption;
+    let access = Access {
+        nodes: arguments.nodes.clone(),
+        port: arguments.port,
+        login,
+        tls: tls(env, truststore.as_deref(), keystore.as_deref())?,
+    };
+    Ok(Options {
+        access,
+        keyspace,
+        table,
+        storage_port: arguments.storage_port,
+        internode_tls: tls(env, internode_truststore.as_deref(), internode_keystore.as_deref())?,
+        ignored: arguments.ignore.clone(),
+        connections_per_host: usize::from(arguments.connections_per_host),
+        throttle: arguments.rates.throttle(),
+    })
+}
+
+impl Rates {
+    fn throttle(&self) -> Throttle {
+        let of = |megabits: u64, mebibytes: u64| match mebibytes {
+            0 => megabits.saturating_mul(MEGABIT),
+            _ => mebibytes.saturating_mul(MEBIBYTE),
+        };
+        let parts = of(self.throttle, self.throttle_mib);
+        let parts_inter_dc = of(self.inter_dc_throttle, self.inter_dc_throttle_mib);
+        let entire = |mebibytes: Option<u64>, parts| mebibytes.map_or(parts, |given| given.saturating_mul(MEBIBYTE));
+        Throttle {
+            parts,
+            parts_inter_dc,
+            entire: entire(self.entire_sstable_throttle_mib, parts),
+            entire_inter_dc: entire(self.entire_sstable_inter_dc_throttle_mib, parts_inter_dc),
+        }
+    }
+}
+
+fn tls(env: &Env, trusted: Option<&Path>, identity: Option<&Path>) -> Result<Option<TlsOptions>, Failure> {
+    let read = |path: &Path| {
+        let bytes = env.disk.read_all(path, PEM_SIZE_MAX);
+        let bytes = bytes.map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+        let text = String::from_utf8(bytes);
+        text.map_err(|_| Failure::new(format!("{} is not PEM (keystores of Java are not read)", path.display())))
+    };
+    let Some(trusted) = trusted else { return Ok(None) };
+    let identity = identity.map(read).transpose()?.unwrap_or_default();
+    Ok(Some(TlsOptions { identity, trusted: Some(read(trusted)?), ..TlsOptions::default() }))
+}
+
+/// Prints who has got what.
+fn report(loaded: &Loaded, context: &mut Context<'_>) -> Result<u8, Failure> {
+    for end in &loaded.peers {
+        let Planned { peer, files, bytes } = end.planned;
+        match &end.result {
+            Ok(()) => writeln!(context.out, "{peer}: {files} files, {bytes} bytes")?,
+            Err(why) => writeln!(context.err, "{peer}: failed: {why}")?,
+        }
+    }
+    let failed = loaded.failures().count();
+    if failed == 0 {
+        return Ok(DONE);
+    }
+    writeln!(
+        context.err,
+        "{failed} of {} nodes have not got everything; the load can be repeated",
+        loaded.peers.len()
+    )?;
+    Ok(FAILED)
+}
+
+/// The bar on the terminal.
+struct Bar {
+    shows: bool,
+    state: Mutex<Option<(Progress, BTreeMap<SocketAddr, u64>)>>,
+}
+
+impl Bar {
+    fn end(&self) {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+impl Watch for Bar {
+    fn planned(&self, plan: &[Planned]) {
+        if self.shows {
+            let total = plan.iter().map(|planned| planned.bytes).sum();
+            let name = format!("to {} nodes", plan.len());
+            let begun = (Progress::new(&name, total), BTreeMap::new());
+            *self.state.lock().unwrap_or_else(PoisonError::into_inner) = Some(begun);
+        }
+    }
+
+    fn sent(&self, peer: SocketAddr, bytes: u64) {
+        if let Some((progress, sent)) = &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner) {
+            *sent.entry(peer).or_default() += bytes;
+            progress.at(sent.values().sum());
+        }
+    }
+}
