@@ -42,6 +42,10 @@ class Node:
         # what stands before the node's commands (a network namespace), and more variables of its environment
         self.prefix, self.variables = [], {}
         self.directory = lab.scratch / f"node{number}"
+        # settings of this node alone
+        self.overrides = {}
+        # data center and rack, which a file beside the configuration names; None: SimpleSnitch, and the same for all
+        self.place = None
         self.process = None
         self.log = lab.scratch / f"node{number}.log"
 
@@ -53,14 +57,18 @@ class Node:
             "auto_bootstrap": "false",
             "storage_compatibility_mode": self.lab.mode,
             "hinted_handoff_enabled": "true",
-            "endpoint_snitch": "SimpleSnitch",
+            "endpoint_snitch": "GossipingPropertyFileSnitch" if self.place else "SimpleSnitch",
             # one vnode is enough for rings of three, and easy to read
             "num_tokens": 4,
             **self.lab.settings,
+            **self.overrides,
         }
 
     def start(self, kind=None):
         self.kind = kind or self.kind
+        if self.place:
+            (self.directory / "conf").mkdir(parents=True, exist_ok=True)
+            (self.directory / "conf" / "cassandra-rackdc.properties").write_text("dc={}\nrack={}\n".format(*self.place))
         if self.kind == "cassandra":
             settings = [f"{key}={value}" for key, value in self.settings().items()]
             environment = {**os.environ, **self.variables, "ORACLE_HEAP": os.environ.get("ORACLE_HEAP", self.lab.heap)}
@@ -87,7 +95,7 @@ class Node:
             keys = {line.partition(":")[0]: line for line in path.read_text().splitlines() if ":" in line}
             path.write_text("".join(line + "\n" for line in keys.values()))
             return
-        path.parent.mkdir(parents=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         lines = {
             "cluster_name": "'Test Cluster'",
             "listen_address": self.ip,

@@ -11,7 +11,8 @@ use crate::Result;
 /// The function that is counted, as the symbol table names it, for the option that turns counting
 /// on. The two options must not have the same text: callgrind keeps one setting for each.
 const MEASURED: &str = "*measured_requests*";
-/// The same for the option that writes the counts, which takes no `*` at the start.
+/// The function that is counted, for the option that writes the counts, which takes no `*` at the
+/// start.
 const WRITTEN_AFTER: &str = "bench_instructions::drive::measured_requests*";
 
 /// A case's name and its instructions for each request.

@@ -72,6 +72,8 @@ fn keyspace(options: &str) -> KeyspaceMetadata {
         tables,
         user_types,
         kept,
+        functions: BTreeMap::new(),
+        aggregates: BTreeMap::new(),
         is_virtual: false,
     }
 }

@@ -21,6 +21,8 @@ pub fn open(env: &Env, options: EngineOptions, tables: impl IntoIterator<Item = 
         tables: tables.into_iter().map(|table| (table.name.clone(), table)).collect(),
         user_types: BTreeMap::new(),
         kept: Vec::new(),
+        functions: Default::default(),
+        aggregates: Default::default(),
         is_virtual: false,
     };
     let changed = schema_change::change(&engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace)));

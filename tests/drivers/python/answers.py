@@ -21,7 +21,7 @@ KEYSPACE = "answers"
 
 def directives(text, name):
     """The words behind `-- NAME:` at the head of a script. `settings`: keys of cassandra.yaml that its server must have (KEY=VALUE);
-    `compare`: what is compared besides rows and kinds of errors (texts of errors, warnings)."""
+    `compare`: what is compared besides rows and kinds of errors (texts of errors, warnings, warnings_of_errors)."""
     for line in text.splitlines():
         if line.startswith(f"-- {name}:"):
             return re.split(r",? +", line.split(":", 1)[1].strip())
@@ -83,10 +83,10 @@ def failed(error):
     return f"error {type(error).__name__} {' '.join(str(error).split())}"
 
 
-def answer(session, statement, with_warnings=False):
-    """`error CODE message`, `done`, or a line of columns with their types and a line per row; `warning MESSAGE` before it, but for errors:
-    Cassandra says what a guardrail refuses twice."""
-    warnings = []
+def answer(session, statement, with_warnings=False, of_errors=False):
+    """`error CODE message`, `done`, or a line of columns with their types and a line per row; `warning MESSAGE` before it, of errors only
+    where `of_errors` says so: Cassandra says what a guardrail refuses twice."""
+    warnings, future = [], None
     if statement.endswith("\n|| export"):
         session.cluster.refresh_schema_metadata()
         return session.cluster.metadata.keyspaces[KEYSPACE].export_as_string()
@@ -94,11 +94,16 @@ def answer(session, statement, with_warnings=False):
         query, lines = bound(session, statement)
         future = session.execute_async(query)
         result = future.result()
-        warnings = [f"warning {' '.join(warning.split())}" for warning in future.warnings or [] if with_warnings]
+        warnings = warnings_of(future) if with_warnings else []
         lines += rows(result)
     except (ErrorMessage, DriverException, NoHostAvailable) as error:
         lines = [failed(error)]
+        warnings = warnings_of(future) if of_errors and future else []
     return "\n".join([*warnings, *lines])
+
+
+def warnings_of(future):
+    return [f"warning {' '.join(warning.split())}" for warning in future.warnings or []]
 
 
 def rows(result):
@@ -137,7 +142,7 @@ def run(session, script, connect=None):
     if role:
         session = connect(role, role)
         session.execute(f"USE {KEYSPACE}")
-    with_warnings = "warnings" in directives(text, "compare")
+    compared = directives(text, "compare")
     for statement in statements(text):
-        yield statement, answer(session, statement, with_warnings)
+        yield statement, answer(session, statement, "warnings" in compared, "warnings_of_errors" in compared)
     superuser.execute(f"DROP KEYSPACE {KEYSPACE}")

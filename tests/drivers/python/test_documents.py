@@ -158,6 +158,24 @@ def sstable(*words):
     return lambda scene: scene.run("sstable", *words, scene.copy("files").parent)
 
 
+def load_and_back_up(scene, ports):
+    """The scene's table is streamed into the ring by hand, and each node's part of it is brought into a store."""
+    port, admin = ports[1], ["-p", ports[3]]
+    made = "CREATE KEYSPACE demo WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1};"
+    made += "CREATE TABLE demo.greetings (id int PRIMARY KEY, words text);"
+    assert shells.run("127.0.77.1", port, made, scene.path)[0] == 0
+    directory = scene.copy("to-load/demo/greetings").parent
+    scene.run("sstable", "load", directory, "--nodes", "127.0.77.1", "--port", port, "--no-progress")
+    assert "believed" in shells.run("127.0.77.2", port, "SELECT * FROM demo.greetings;", scene.path)[1]
+    told = scene.run("ring", "snapshot", "--tag", "monday", "--host", "127.0.77.2", *admin)
+    assert told.count(": snapshot monday of ") == 3, told
+    for number in (1, 2, 3):
+        node = ["--host", f"127.0.77.{number}", *admin]
+        scene.run("backup", "create", "--tag", "monday", "--data-dir", f"n{number}", "--to", "store", *node)
+    assert scene.run("backup", "list", "--from", "store").count("monday") == 3
+    scene.run("backup", "verify", "--tag", "monday", "--from", "store")
+
+
 @functools.cache
 def ring_by_hand(scene):
     """The three commands for a ring, on addresses and ports of this test."""
@@ -175,6 +193,11 @@ def ring_by_hand(scene):
         while (status := scene.run("nodetool", "-h", "127.0.77.2", "-p", ports[3], "status")).count("UN  127.0.77.") < 3:
             assert time.monotonic() < until, status
             time.sleep(0.1)
+        load_and_back_up(scene, ports)
+        # a keyspace of one copy: the node that leaves hands on what it has
+        scene.run("nodetool", "-h", "127.0.77.3", "-p", ports[3], "repair", "--full")
+        scene.run("nodetool", "-h", "127.0.77.3", "-p", ports[3], "decommission", "--force")
+        assert "127.0.77.3" not in scene.run("nodetool", "-h", "127.0.77.2", "-p", ports[3], "status")
     finally:
         for node in nodes:
             node.terminate()
@@ -204,6 +227,12 @@ COMMANDS = {
     "helenus --data-dir n2 --listen 127.0.0.2 --seeds 127.0.0.1 --cluster-name demo": ring_by_hand,
     "helenus --data-dir n3 --listen 127.0.0.3 --seeds 127.0.0.1 --cluster-name demo": ring_by_hand,
     "helenus nodetool -h 127.0.0.2 status": ring_by_hand,
+    "helenus nodetool repair --full": ring_by_hand,
+    "helenus nodetool decommission": ring_by_hand,
+    "helenus sstable load DIR --nodes HOST": ring_by_hand,
+    "helenus ring snapshot": ring_by_hand,
+    "helenus backup create": ring_by_hand,
+    "helenus backup": helps("backup"),
     "helenus ring up 3": ring_up,
     "helenus nodetool status": nodetool("status"),
     "helenus nodetool": helps("nodetool"),

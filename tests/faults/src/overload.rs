@@ -38,7 +38,7 @@ enum Load {
     Pipelined,
     /// Asks for large pages and reads nothing.
     SlowReaders,
-    /// The same, and the pages are compressed.
+    /// Asks for large compressed pages and reads nothing.
     SlowCompressed,
     /// Sends hundreds of reads of ten kilobytes and reads nothing.
     SlowPipelined,

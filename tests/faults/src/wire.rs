@@ -32,7 +32,7 @@ pub enum Said {
     Error(i32),
 }
 
-/// The same with what it says.
+/// An answer of the server with its content, or the end of the connection.
 #[derive(Debug)]
 pub enum Answer {
     /// The body of a result.
@@ -75,12 +75,12 @@ impl Wire {
         Self::connect_as(address, 4).await
     }
 
-    /// The same in a version.
+    /// Connects in this version of the protocol and waits for READY.
     pub async fn connect_as(address: &str, version: u8) -> Outcome<Self> {
         Self::connect_with(address, version, b"\x00\x01\x00\x0bCQL_VERSION\x00\x053.0.0").await
     }
 
-    /// The same in version 4, where answers are compressed.
+    /// Connects in version 4 with compressed answers, and waits for READY.
     pub async fn connect_compressed(address: &str) -> Outcome<Self> {
         let options = b"\x00\x02\x00\x0bCQL_VERSION\x00\x053.0.0\x00\x0bCOMPRESSION\x00\x03lz4";
         Self::connect_with(address, 4, options).await

@@ -5,6 +5,7 @@ pub mod hints;
 pub mod internode;
 pub mod paxos;
 pub mod reads;
+pub mod repair;
 pub mod schema_rows;
 pub mod stream;
 pub mod whole;
@@ -39,6 +40,16 @@ pub fn config(data: &[u8]) {
 /// The manifest of a snapshot.
 pub fn manifest(data: &[u8]) {
     let _ = storage::snapshot::time_of_manifest(data);
+}
+
+/// The manifest of a backup: what is read has plain names alone, and is written and read again.
+pub fn backup(data: &[u8]) {
+    let Ok(manifest) = backup::Manifest::decode(data) else { return };
+    let leads_out = |name: &str| name.starts_with('/') || name.split('/').any(|part| part == "..");
+    assert!(!manifest.files().any(|entry| leads_out(&entry.name) || leads_out(&entry.key)));
+    assert!(!manifest.tables.iter().any(|table| leads_out(&table.keyspace) || leads_out(&table.directory())));
+    let bytes = serde_json::to_vec(&manifest).expect("a manifest is written");
+    assert_eq!(backup::Manifest::decode(&bytes), Ok(manifest));
 }
 
 /// Names of types, as CQL and as class names: what is read prints to something that reads as the

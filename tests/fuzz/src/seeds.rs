@@ -6,5 +6,6 @@ pub mod internode;
 pub mod other;
 pub mod paxos;
 pub mod reads;
+pub mod repair;
 pub mod sstable;
 pub mod stream;

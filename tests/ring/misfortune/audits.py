@@ -6,12 +6,15 @@ Sets: the same for each element: what was added is there until it is removed, wh
 Counters: a read shows no less than what was acknowledged before it began, and no more than what was asked for before it ended.
 Batches: the last read of both tables has every batch that was acknowledged, and none in one of them alone.
 Bank: each read at SERIAL has the whole sum, and no account is overdrawn. (That its history is linearizable is judged apart.)
+Appends: lists that transactions append to are strictly serializable (cycles.py).
 
 An operation whose outcome is unknown may have taken effect at any moment after it began, or never.
 """
 
 import heapq
 import json
+
+from misfortune.cycles import appends
 
 ACCOUNTS, SUM = 4, 400
 
@@ -200,4 +203,4 @@ def bank(operations):
     return findings
 
 
-AUDITS = {"registers": registers, "sets": sets, "counters": counters, "batches": batches, "bank": bank}
+AUDITS = {"registers": registers, "sets": sets, "counters": counters, "batches": batches, "bank": bank, "appends": appends}

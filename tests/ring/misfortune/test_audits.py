@@ -24,6 +24,15 @@ ADDS = [one("add", 0, 10, 1), one("add", 20, None, 2)]
 MANY = [one("add", 0, 10, element) for element in (1, 2, 3, 4)]
 SENT = [one("write", 0, 10, 1), one("write", 20, None, 2)]
 FULL = [100, 100, 100, 100]
+# two lists of one partition: the second transaction appends to both
+TWO = [one("append", 0, 10, [[0, 1]], True), one("append", 20, 30, [[0, 2], [1, 3]], True)]
+APART = [one("append", 0, 50, [[0, 1]], True), one("append", 0, 50, [[1, 2]], True)]
+
+
+def lists(begun, ended, *elements):
+    return read(begun, ended, list(map(list, enumerate(elements))))
+
+
 
 RIGHT = [
     ("registers", [*WRITES, read(5, 15, []), read(11, 15, [1, "1"]), read(25, 28, [1, "1"]), read(31, 40, [2, "2"])]),
@@ -40,6 +49,11 @@ RIGHT = [
     ("batches", [*SENT, one("first", 50, 60, out=[1]), one("second", 50, 60, out=[1])]),
     ("batches", [*SENT, one("first", 50, 60, out=[1]), one("first", 70, 80, out=[1, 2]), one("second", 70, 80, out=[1, 2])]),
     ("bank", [read(0, 1, FULL), read(2, 3, [0, 200, 150, 50])]),
+    ("appends", [*TWO, lists(11, 15, [1], []), lists(25, 28, [1], []), lists(26, 29, [1, 2], [3]), lists(40, 50, [1, 2], [3])]),
+    # without an answer an append may be seen at any later time, or never
+    ("appends", [TWO[0], one("append", 20, None, [[0, 2]]), lists(40, 50, [1], []), lists(60, 70, [1, 2], [])]),
+    ("appends", [TWO[0], one("append", 20, None, [[0, 2]]), lists(40, 50, [1], [])]),
+    ("appends", [*APART, lists(10, 20, [1], []), lists(21, 30, [1], [2])]),
 ]
 WRONG = [
     ("acknowledged and not seen", "registers", [*WRITES, read(31, 40, [1, "1"])]),
@@ -72,6 +86,21 @@ WRONG = [
     ("bank", "bank", [read(0, 1, [100, 100, 100, 99])]),
     ("bank", "bank", [read(0, 1, [-1, 101, 200, 100])]),
     ("bank", "bank", [read(0, 1, [200, 200])]),
+    ("two orders", "appends", [*TWO, lists(40, 50, [1, 2], [3]), lists(60, 70, [2, 1], [3])]),
+    ("twice", "appends", [*TWO, lists(40, 50, [1, 2, 1], [3])]),
+    ("never appended", "appends", [*TWO, lists(40, 50, [1, 2], [9])]),
+    ("was refused", "appends", [one("append", 0, 10, [[0, 1]], False), lists(40, 50, [1])]),
+    ("is lost", "appends", [*TWO, lists(40, 50, [1], [3])]),
+    # half of a transaction
+    ("a cycle of 2", "appends", [*TWO, lists(25, 28, [1, 2], []), lists(40, 50, [1, 2], [3])]),
+    # a read that goes back
+    ("a cycle of", "appends", [*TWO, lists(21, 22, [1, 2], [3]), lists(23, 24, [1], []), lists(40, 50, [1, 2], [3])]),
+    # an acknowledged append that a later read does not show yet
+    ("a cycle of 2", "appends", [*TWO, lists(31, 32, [1], []), lists(40, 50, [1, 2], [3])]),
+    # two readers see two independent appends in different orders
+    ("a cycle of 4", "appends", [*APART, lists(10, 20, [1], []), lists(10, 20, [], [2]), lists(60, 70, [1], [2])]),
+    # the order of one list against the order of the clock
+    ("a cycle of 2", "appends", [*TWO, lists(40, 50, [2, 1], [3])]),
 ]
 
 

@@ -90,6 +90,20 @@ class Wires:
         for number in self.numbers:
             run(*self.prefix(number), "iptables", "-w", "-F", "INPUT")
 
+    def delay(self, number, milliseconds, others):
+        """What a node sends to `others` is under way for so much longer. False: the kernel has no netem."""
+        inside, device = self.prefix(number), f"i{self.subnet}n{number}"
+        try:
+            run(*inside, "tc", "qdisc", "add", "dev", device, "root", "handle", "1:", "prio")
+            run(*inside, "tc", "qdisc", "add", "dev", device, "parent", "1:3", "handle", "30:", "netem", "delay", f"{milliseconds}ms")
+            for other in others:
+                match = ["u32", "match", "ip", "dst", f"{self.address(other)}/32", "flowid", "1:3"]
+                run(*inside, "tc", "filter", "add", "dev", device, "protocol", "ip", "parent", "1:", "prio", "3", *match)
+        except (subprocess.CalledProcessError, FileNotFoundError):
+            subprocess.run([*inside, "tc", "qdisc", "del", "dev", device, "root"], capture_output=True)
+            return False
+        return True
+
     def close(self):
         for space in self.made:
             subprocess.run(["ip", "netns", "delete", space], capture_output=True)

@@ -355,4 +355,58 @@ class Bank(Workload):
             client.insist(lambda key=key: self.read(client, key))
 
 
-PLAIN, CONDITIONAL = (Registers, Sets, Counters, Batches), (Swaps, Bank)
+class Appends(Workload):
+    """Lists of one partition, to some of which a transaction appends; a read shows all of them. cycles.py judges.
+
+    At SERIAL a transaction is a conditional batch. At another level it is a batch of one partition without conditions, whose
+    elements stand in the order of the coordinators' clocks: no order is promised then, and the judge says what that comes to.
+    """
+
+    name = "appends"
+    tables = ("CREATE TABLE TABLE (key int, item int, elements list<int>, PRIMARY KEY (key, item))",)
+    ITEMS, PER_KEY, KEYS = 3, 60, 300
+    level = "SERIAL"
+
+    def __init__(self, stamps):
+        super().__init__(stamps)
+        self.elements = itertools.count(1)
+        condition, write = (" IF EXISTS", "QUORUM") if self.level == "SERIAL" else ("", self.level)
+        one = f"UPDATE TABLE SET elements = elements + ? WHERE key = ? AND item = ?{condition};"
+        self.statements = {
+            "open": ("INSERT INTO TABLE (key, item) VALUES (?, ?) USING TIMESTAMP 1", "ALL"),
+            "read": ("SELECT item, elements FROM TABLE WHERE key = ?", self.level),
+            **{f"append{count}": (f"BEGIN BATCH {one * count} APPLY BATCH", write) for count in range(1, self.ITEMS + 1)},
+        }
+
+    def prepare(self, session):
+        super().prepare(session)
+        for key in range(self.KEYS):
+            for item in range(self.ITEMS):
+                session.execute(self.prepared["open"], (key, item))
+
+    def step(self, client, rng):
+        key = min(next(self.numbers) // self.PER_KEY, self.KEYS - 1)
+        if rng.random() < 0.45:
+            return self.read(client, key)
+        given = [[item, next(self.elements)] for item in sorted(rng.sample(range(self.ITEMS), rng.randint(1, self.ITEMS)))]
+        values = [value for item, element in given for value in ([element], key, item)]
+        shape = (lambda rows: bool(rows.one()[0])) if self.level == "SERIAL" else (lambda rows: True)
+        return client.ask(self.name, "append", key, given, self.prepared[f"append{len(given)}"], values, shape)
+
+    def read(self, client, key):
+        def shape(rows):
+            return [[row.item, list(row.elements or [])] for row in rows]
+
+        return client.ask(self.name, "read", key, None, self.prepared["read"], (key,), shape)
+
+    def last(self, client):
+        for key in range(min(self.KEYS, next(self.numbers) // self.PER_KEY + 1)):
+            client.insist(lambda key=key: self.read(client, key))
+
+
+def appends_at(level):
+    """The workload at another level than SERIAL, to see what the judge says of it."""
+    return type("Appends", (Appends,), {"level": level})
+
+
+PLAIN, CONDITIONAL = (Registers, Sets, Counters, Batches), (Swaps, Bank, Appends)

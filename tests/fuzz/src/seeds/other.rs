@@ -78,6 +78,13 @@ pub fn manifests() -> Vec<Vec<u8>> {
     ]
 }
 
+/// Manifests of backups.
+pub fn backups() -> Vec<Vec<u8>> {
+    let head = r#"{"format":1,"tag":"t","node":{"cluster":"c","host_id":"5f-1","address":"127.0.0.1","data_center":"dc1","rack":"r1","tokens":[-5,7],"version":"0.1.0"},"created_at":1,"keyspaces":[{"name":"ks","replication":[["class","SimpleStrategy"]]}],"tables":["#;
+    let table = r#"{"keyspace":"ks","name":"t","id":"01","schema":"","files":[{"name":".i/da-1-bti-Data.db","key":"nodes/5f-1/x@0a","size":3,"sha256":"00"}]}"#;
+    vec![format!("{head}]}}").into_bytes(), format!("{head}{table}]}}").into_bytes()]
+}
+
 /// The rows of a keyspace with a table and a type of many columns.
 pub fn schema_rows() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();

@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
+use captures::{hex, table};
 use schema::{TableId, TableMetadata};
 
-use super::reads::{hex, lines, table};
+use super::reads::lines;
 
 /// The tables, and the payloads with the names of their verbs.
 pub struct Captures {
@@ -18,17 +19,17 @@ pub struct Captures {
 
 /// The captures.
 pub static CAPTURES: LazyLock<Captures> = LazyLock::new(|| {
-    let mut captures = Captures { tables: HashMap::new(), payloads: Vec::new() };
+    let mut found = Captures { tables: HashMap::new(), payloads: Vec::new() };
     for line in lines("paxos.jsonl.gz") {
         if line.get("table").is_some() {
             let table = table(&line);
-            captures.tables.insert(table.id, Arc::new(table));
+            found.tables.insert(table.id, Arc::new(table));
         } else {
             let verb = line["verb"].as_str().unwrap_or_default().to_owned();
-            captures.payloads.push((verb, hex(&line["payload"]).to_vec()));
+            found.payloads.push((verb, hex(&line["payload"]).to_vec()));
         }
     }
-    captures
+    found
 });
 
 /// Payloads, each behind the number of a decoder of [`crate::bodies::paxos`].

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ::sstable::attached::{RowKeysWriter, TermsWriter};
 use ::sstable::{Cardinality, Component, CompressionParams, Version};
 use rows::ReadMode;
 
@@ -106,6 +107,45 @@ pub fn row_index() -> Vec<Vec<u8>> {
         }
     }
     seeds
+}
+
+/// A file of an attached index, and its first block by itself.
+fn attached(write: impl FnOnce(&dyn env::Disk, std::path::PathBuf) -> Result<(), ::sstable::Error>) -> Vec<Vec<u8>> {
+    let sim = env::sim::Sim::new(1);
+    let (disk, path) = (sim.env().disk, std::path::PathBuf::from(env::sim::DATA).join("component"));
+    disk.create_dir_all(std::path::Path::new(env::sim::DATA)).expect("a sound disk");
+    write(&*disk, path.clone()).expect("a sound disk");
+    let whole = disk.read_all(&path, 1 << 20).expect("a sound disk");
+    let block = whole.get(10..whole.len().min(400)).unwrap_or_default().to_vec();
+    vec![whole, block]
+}
+
+/// `Attached+Keys.db`.
+pub fn attached_keys() -> Vec<Vec<u8>> {
+    attached(|disk, path| {
+        let mut writer = RowKeysWriter::create(disk, path)?;
+        for partition in 0..5u8 {
+            let key = types::DecoratedKey::new(vec![partition; 3].into());
+            writer.add(&key, None)?;
+            for row in 0..20u8 {
+                let clustering = [Some(vec![row / 4].into()), (row % 3 > 0).then(|| vec![row; 2].into())];
+                writer.add(&key, Some(&clustering.into_iter().collect()))?;
+            }
+        }
+        writer.finish(9)
+    })
+}
+
+/// `Attached+index+Terms.db`.
+pub fn attached_terms() -> Vec<Vec<u8>> {
+    attached(|disk, path| {
+        let mut writer = TermsWriter::create(disk, path)?;
+        for row in 0..200u32 {
+            writer.add(format!("term {}", row % 30).as_bytes(), row)?;
+            writer.add(b"often", row)?;
+        }
+        writer.finish(b"definition", 200, 9)
+    })
 }
 
 /// Serialization headers with the rows written against them.
