@@ -152,7 +152,7 @@ impl sstable::FileCache for Caches {
     }
 
     fn takes_walks_over(&self, length: u64) -> bool {
-        length <= self.chunks.usage().capacity / SMALL_FILE_SHARE
+        length <= self.chunks.capacity() / SMALL_FILE_SHARE
     }
 
     fn position(&self, file: u64, key: &[u8]) -> Option<PartitionPosition> {

@@ -21,7 +21,7 @@ pub(crate) fn make_directories(engine: &Engine, store: &TableStore) -> Result<()
             let mut places = other.directories.iter().zip(&other.placed);
             places.any(|(directory, placed)| is_it(directory) && placed.load(Ordering::Relaxed))
         };
-        others.values().any(|other| placed(other))
+        others.in_order().values().any(|other| placed(other))
     };
     for (directory, placed) in store.directories.iter().zip(&store.placed) {
         if env.disk.exists(directory) {

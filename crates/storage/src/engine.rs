@@ -33,6 +33,7 @@ use crate::shards::Shards;
 use crate::strategy::kind::Kind;
 use crate::table::TableStore;
 use crate::table::view::FlushSet;
+use crate::tables::Tables;
 
 /// The storage of a node.
 pub struct Engine {
@@ -67,7 +68,7 @@ pub struct Engine {
     pub(crate) views: ArcSwap<BaseViews>,
     /// Reads the WHERE of views; empty: nothing does yet.
     pub(crate) view_filters: OnceLock<FilterMaker>,
-    pub(crate) tables: ArcSwap<BTreeMap<TableId, Arc<TableStore>>>,
+    pub(crate) tables: ArcSwap<Tables>,
     /// Held by whoever changes the schema.
     pub(crate) schema_changes: Mutex<()>,
     /// The last timestamp of rows that the engine writes itself: schema, truncations, built
@@ -118,7 +119,7 @@ impl Engine {
             schema: ArcSwap::from_pointee(schema),
             views: ArcSwap::default(),
             view_filters: OnceLock::new(),
-            tables: ArcSwap::from_pointee(tables),
+            tables: ArcSwap::from_pointee(Tables::new(tables)),
             schema_changes: Mutex::new(()),
             last_timestamp: AtomicI64::new(0),
             draining: AtomicBool::new(false),
@@ -137,7 +138,7 @@ impl Engine {
 
     /// A table's state.
     pub fn table(&self, id: TableId) -> Option<Arc<TableStore>> {
-        self.tables.load().get(&id).cloned()
+        self.tables.load().get(id).cloned()
     }
 
     /// A table's state by names.
@@ -149,7 +150,7 @@ impl Engine {
     /// All tables and the hidden tables of their indexes: what has SSTables to compact.
     pub fn stores(&self) -> Vec<Arc<TableStore>> {
         let mut stores = Vec::new();
-        for store in self.tables.load().values() {
+        for store in self.tables.load().in_order().values() {
             stores.push(Arc::clone(store));
             stores.extend(store.view().indexes.iter().map(|index| Arc::clone(&index.store)));
         }
@@ -158,7 +159,7 @@ impl Engine {
 
     /// All tables, by id.
     pub fn tables(&self) -> Vec<Arc<TableStore>> {
-        self.tables.load().values().cloned().collect()
+        self.tables.load().in_order().values().cloned().collect()
     }
 
     /// A timestamp for rows that the engine writes itself: the wall clock's, and where that stands

@@ -45,6 +45,7 @@ pub mod shards;
 pub mod snapshot;
 pub mod strategy;
 pub mod table;
+mod tables;
 pub mod token_ranges;
 pub mod tombstones;
 pub mod truncate;

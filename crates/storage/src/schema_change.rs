@@ -20,6 +20,7 @@ use crate::schema_tables::StoredSchema;
 use crate::table::TableStore;
 use crate::table::indexes::IndexStore;
 use crate::table::view::View;
+use crate::tables::Tables;
 use crate::{directories, index, opening, schema_tables, write};
 
 /// Microseconds between two changes at least: a row that replaces another deletes it one
@@ -141,7 +142,7 @@ fn prepare(engine: &Engine, before: &Schema, after: &Schema) -> Result<Prepared,
     let (env, options, caches) = (&engine.env, &engine.options, &engine.caches);
     let stored = after.keyspaces.values().filter(|keyspace| !keyspace.is_virtual);
     for table in stored.flat_map(|keyspace| keyspace.tables.values()) {
-        match (before.table_by_id(table.id), tables.get(&table.id)) {
+        match (before.table_by_id(table.id), tables.get(table.id)) {
             (Some(old), Some(_)) if Arc::ptr_eq(old, table) || old == table => {}
             (_, Some(store)) => {
                 let open = &store.view().indexes;
@@ -196,7 +197,7 @@ fn write_rows(engine: &Engine, mutations: &[Mutation]) -> Result<Option<LogPosit
 
 /// Puts a change in force that is stored; gives what is dropped by it.
 fn apply_to_tables(engine: &Engine, after: &Schema, prepared: Prepared) -> Vec<Arc<TableStore>> {
-    let mut tables = engine.tables.load().as_ref().clone();
+    let mut tables = engine.tables.load().in_order().clone();
     let mut dropped = Vec::new();
     for Altered { store, table, indexes } in prepared.altered {
         let (view, old_size) = (store.view(), store.view().active_size());
@@ -215,7 +216,7 @@ fn apply_to_tables(engine: &Engine, after: &Schema, prepared: Prepared) -> Vec<A
         }
         stays
     });
-    engine.tables.store(Arc::new(tables));
+    engine.tables.store(Arc::new(Tables::new(tables)));
     // who has looked one of them up before may not write to it any more; of an index the memtables
     // went with its base's
     let of_tables = dropped.iter().filter(|store| store.table().kind != TableKind::Index);

@@ -95,6 +95,10 @@ fn header_of(update: &PartitionUpdate) -> Header {
 }
 
 fn encode_unfiltereds(out: &mut Vec<u8>, update: &PartitionUpdate, header: &Header) {
+    if update.range_deletions.is_empty() {
+        update.rows.iter().for_each(|row| encode_row(out, row, false, header, Framing::Message));
+        return;
+    }
     let comparator = &update.table.comparator;
     let mut list = RangeTombstoneList::new();
     for (slice, deletion) in &update.range_deletions {

@@ -42,6 +42,12 @@ impl ChunkCache {
         self.0.usage()
     }
 
+    /// The most bytes that the cache keeps; cheap enough for every read.
+    #[inline]
+    pub(super) fn capacity(&self) -> u64 {
+        self.0.capacity()
+    }
+
     pub(super) fn set_capacity(&self, capacity: u64) {
         self.0.set_capacity(capacity);
     }

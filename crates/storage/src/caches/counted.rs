@@ -34,7 +34,7 @@ impl<K: Eq + Hash, V: Clone, W: Weighter<K, V> + Clone> Counted<K, V, W> {
     /// Entries and bytes that the cache holds, and its hits and misses.
     pub fn usage(&self) -> Usage {
         Usage {
-            capacity: self.capacity.load(Ordering::Relaxed),
+            capacity: self.capacity(),
             size: self.entries.weight(),
             entries: self.entries.len() as u64,
             hits: self.hits.load(Ordering::Relaxed),
@@ -42,10 +42,17 @@ impl<K: Eq + Hash, V: Clone, W: Weighter<K, V> + Clone> Counted<K, V, W> {
         }
     }
 
+    /// The most bytes that the cache keeps. It takes no lock, which [`Counted::usage`] does for each
+    /// part of the cache.
+    #[inline]
+    pub fn capacity(&self) -> u64 {
+        self.capacity.load(Ordering::Relaxed)
+    }
+
     /// Nothing may be kept.
     #[inline]
     pub fn is_off(&self) -> bool {
-        self.capacity.load(Ordering::Relaxed) == 0
+        self.capacity() == 0
     }
 
     /// Keeps at most so many bytes from now on.
