@@ -1,7 +1,8 @@
-//! User-defined functions in a subset of Java 11: compiled when they are created, and run by a
-//! machine of our own under a budget of steps and bytes.
+//! User-defined functions in a subset of Java 11 or in WebAssembly: compiled when they are created,
+//! and run under a budget of steps and bytes, Java by a machine of our own, WebAssembly ([`wasm`])
+//! by wasmi.
 //!
-//! A body is parsed ([`parser`]), resolved and checked ([`compile`]) against the classes and
+//! A Java body is parsed ([`parser`]), resolved and checked ([`compile`]) against the classes and
 //! methods that it may use ([`class`], [`library`]), and becomes code that the [`machine`] runs.
 //! What lies outside of the subset is refused with its line when the function is created. A body
 //! has no way to a file, a clock, a thread, a socket or a random number, because the library has
@@ -23,6 +24,7 @@ mod parser;
 mod refusal;
 #[cfg(test)]
 mod tests;
+mod wasm;
 
 use std::sync::Arc;
 
@@ -31,8 +33,9 @@ use types::{CqlType, UserType};
 use crate::machine::code::Program;
 use crate::machine::{Flow, Machine, Stop, Value};
 pub use refusal::Refusal;
+pub use wasm::WASM_BODY_SIZE_MAX;
 
-/// The largest body in bytes. Larger ones are refused.
+/// The largest Java body in bytes. Larger ones are refused.
 pub const BODY_SIZE_MAX: usize = 64 * 1024;
 
 /// The outside of a function.
@@ -50,17 +53,19 @@ pub struct Signature {
 /// How much a call may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Budget {
-    /// Steps: about one for each operator, call and statement that runs.
+    /// Steps: about one for each operator, call and statement of Java that runs, or for some
+    /// instructions of WebAssembly.
     pub steps: u64,
-    /// Bytes of objects that the call makes. None of them is freed before the call ends.
+    /// Bytes of objects that the call makes, or of a module's memory. None of them is freed before
+    /// the call ends.
     pub bytes: u64,
 }
 
 /// Why a call has no value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CallError {
-    /// An exception that the body did not catch, as Java's `toString` shows it:
-    /// `java.lang.ArithmeticException: / by zero`.
+    /// An exception that the body did not catch, as Java's `toString` shows it
+    /// (`java.lang.ArithmeticException: / by zero`), or what ended a WebAssembly module.
     Thrown(String),
     /// The steps of the budget are used up.
     Steps,
@@ -70,13 +75,27 @@ pub enum CallError {
 
 /// A compiled function.
 #[derive(Debug)]
-pub struct Function {
+pub struct Function(Body);
+
+#[derive(Debug)]
+enum Body {
+    Java(JavaFunction),
+    Wasm(wasm::Code),
+}
+
+#[derive(Debug)]
+struct JavaFunction {
     program: Program,
     returns: CqlType,
     called_on_null: bool,
 }
 
-/// Compiles a body. `user_types` are those of the function's keyspace, for `udfContext`.
+/// Compiles a body in WebAssembly, or says why it is refused.
+pub fn compile_wasm(signature: &Signature, body: &str) -> Result<Function, String> {
+    wasm::compile(signature, body).map(|code| Function(Body::Wasm(code)))
+}
+
+/// Compiles a Java body. `user_types` are those of the function's keyspace, for `udfContext`.
 pub fn compile(signature: &Signature, body: &str, user_types: &[Arc<UserType>]) -> Result<Function, Refusal> {
     if body.len() > BODY_SIZE_MAX {
         let text = format!("The body has {} bytes, more than {BODY_SIZE_MAX}", body.len());
@@ -89,13 +108,23 @@ pub fn compile(signature: &Signature, body: &str, user_types: &[Arc<UserType>]) 
         user_types,
     };
     let program = compile::compile(&outline, body)?;
-    Ok(Function { program, returns: signature.returns.clone(), called_on_null: signature.called_on_null })
+    let (returns, called_on_null) = (signature.returns.clone(), signature.called_on_null);
+    Ok(Function(Body::Java(JavaFunction { program, returns, called_on_null })))
 }
 
 impl Function {
     /// Calls the function with serialized arguments; None is null. The result is the serialized
     /// value; None: null.
     pub fn call(&self, arguments: &[Option<&[u8]>], budget: &Budget) -> Result<Option<Vec<u8>>, CallError> {
+        match &self.0 {
+            Body::Java(function) => function.call(arguments, budget),
+            Body::Wasm(code) => code.call(arguments, budget),
+        }
+    }
+}
+
+impl JavaFunction {
+    fn call(&self, arguments: &[Option<&[u8]>], budget: &Budget) -> Result<Option<Vec<u8>>, CallError> {
         assert_eq!(arguments.len(), self.program.arguments.len(), "a function is called with its arguments");
         let mut machine = Machine::new(&self.program, budget.steps, budget.bytes);
         match self.run(&mut machine, arguments) {

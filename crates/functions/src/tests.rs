@@ -1,5 +1,7 @@
 //! Bodies with the results that Java gives, and bodies that are refused.
 
+mod wasm;
+
 use types::literal;
 
 use super::*;
@@ -37,7 +39,8 @@ fn outcome(arguments: &str, values: &[&str], returns: &str, body: &str) -> Strin
         Ok(function) => function,
         Err(refusal) => return format!("? {refusal}"),
     };
-    let types: Vec<CqlType> = function.program.arguments.iter().map(|(_, ty)| ty.clone()).collect();
+    let Body::Java(java) = &function.0 else { unreachable!("a Java body") };
+    let types: Vec<CqlType> = java.program.arguments.iter().map(|(_, ty)| ty.clone()).collect();
     let bytes: Vec<Option<Vec<u8>>> =
         values.iter().zip(&types).map(|(value, ty)| (*value != "null").then(|| value_of(ty, value))).collect();
     let given: Vec<Option<&[u8]>> = bytes.iter().map(Option::as_deref).collect();

@@ -18,6 +18,11 @@ use crate::rows_form::values::{boolean, read_boolean, read_text, read_text_list,
 use crate::schema_row::{SchemaRow, SchemaTable};
 use crate::{KeyspaceMetadata, type_text};
 
+/// The language of Cassandra's functions.
+pub const JAVA: &str = "java";
+/// WebAssembly, which Cassandra does not have.
+pub const WASM: &str = "wasm";
+
 /// The name of a function or aggregate, and the types of its arguments as texts.
 pub type FunctionKey = (String, Vec<String>);
 
@@ -99,14 +104,18 @@ pub fn shown_name<'a>(name: &str, types: impl IntoIterator<Item = &'a CqlType>) 
 impl FunctionMetadata {
     /// Compiles the body.
     pub fn compile(&self, user_types: &BTreeMap<String, Arc<UserType>>) -> Result<functions::Function, String> {
-        if !self.language.eq_ignore_ascii_case("java") {
-            return Err(format!("The language {} is not supported", self.language));
-        }
         let signature = functions::Signature {
             arguments: self.arguments.clone(),
             returns: self.returns.clone(),
             called_on_null: self.called_on_null,
         };
+        if self.language.eq_ignore_ascii_case(WASM) {
+            return functions::compile_wasm(&signature, &self.body)
+                .map_err(|reason| format!("The WebAssembly module is refused: {reason}"));
+        }
+        if !self.language.eq_ignore_ascii_case(JAVA) {
+            return Err(format!("The language {} is not supported", self.language));
+        }
         let user_types: Vec<_> = user_types.values().cloned().collect();
         functions::compile(&signature, &self.body, &user_types)
             .map_err(|refusal| format!("Java source compilation failed:\n{refusal}\n"))

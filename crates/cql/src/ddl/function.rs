@@ -1,6 +1,7 @@
 //! CREATE and DROP of functions and aggregates.
 //!
-//! A body is compiled here, so that one outside of the subset is refused with its line. What is
+//! A body is compiled here, so that one outside of the subset is refused with its line. Besides
+//! Cassandra's `java` there is `wasm`, which Cassandra refuses. What is
 //! stored are rows; the functions of the keyspace are read from these again.
 //!
 //! Must agree with: `CreateFunctionStatement`, `DropFunctionStatement`, `CreateAggregateStatement`,
@@ -9,7 +10,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use schema::function::type_texts;
+use schema::function::{self, type_texts};
 use schema::rows_form::{SchemaRow, SchemaTable};
 use schema::{AggregateMetadata, FunctionMetadata, KeyspaceMetadata, Schema};
 use types::CqlType;
@@ -88,7 +89,8 @@ pub(super) fn create(create: &CreateFunction<'_>, context: &DdlContext, schema: 
     if !context.switches.user_functions && !context.restoring {
         return invalid(ARE_OFF.to_owned());
     }
-    if !create.language.as_str().eq_ignore_ascii_case("java") {
+    let language = create.language.as_str();
+    if ![function::JAVA, function::WASM].iter().any(|known| language.eq_ignore_ascii_case(known)) {
         let text = "Currently only Java UDFs are available in Cassandra. For more information - CASSANDRA-18252 and CASSANDRA-17281";
         return invalid(text.to_owned());
     }

@@ -144,3 +144,33 @@ fn functions_survive_their_rows() {
     assert_eq!(again.aggregates, keyspace.aggregates);
     assert_eq!(again.functions.len() + again.aggregates.len(), 7);
 }
+
+/// WebAssembly beside Java: in SELECT and as the state function of an aggregate.
+#[test]
+fn functions_in_webassembly() {
+    let node = node();
+    let sum = "(module (func (export \"call\") (param i32 i32) (result i32) (i32.add (local.get 0) (local.get 1))))";
+    let create = |name: &str, language: &str, body: &str| {
+        format!(
+            "CREATE FUNCTION {name} (a int, b int) RETURNS NULL ON NULL INPUT RETURNS int LANGUAGE {language} AS $$ {body} $$"
+        )
+    };
+    let cases = [
+        (create("added", "wasm", sum), "done"),
+        ("SELECT added(v, c) FROM t".to_owned(), "answers.added(v, c) int 11 22 null"),
+        ("CREATE AGGREGATE of_all (int) SFUNC added STYPE int INITCOND 7".to_owned(), "done"),
+        ("SELECT of_all(v) FROM t".to_owned(), "answers.of_all(v) int 37"),
+        (
+            create("none", "wasm", "(module)"),
+            "error 2200 The WebAssembly module is refused: The module exports no function \"call\"",
+        ),
+        (
+            create("script", "javascript", "1"),
+            "error 2200 Currently only Java UDFs are available in Cassandra. For more information - CASSANDRA-18252 and \
+             CASSANDRA-17281",
+        ),
+    ];
+    for (statement, expected) in cases {
+        assert_eq!(answer(&node, &statement), expected, "{statement}");
+    }
+}

@@ -42,8 +42,8 @@ impl<K: Eq + Hash, V: Clone, W: Weighter<K, V> + Clone> Counted<K, V, W> {
         }
     }
 
-    /// The most bytes that the cache keeps. It takes no lock, which [`Counted::usage`] does for each
-    /// part of the cache.
+    /// The most bytes that the cache keeps. This takes no lock; [`Counted::usage`] takes one for
+    /// each part of the cache.
     #[inline]
     pub fn capacity(&self) -> u64 {
         self.capacity.load(Ordering::Relaxed)
