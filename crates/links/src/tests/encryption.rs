@@ -140,6 +140,42 @@ fn bytes_of_an_encrypted_link_are_no_messages_in_plain() {
     assert_eq!(first[..2], [0x16, 3], "a TLS record with a handshake");
 }
 
+/// A link for a stream begins with TLS where the scope says so, and with the handshake elsewhere.
+#[test]
+fn links_for_streams_are_encrypted_by_the_distance_of_the_peer() {
+    use Distance::{OtherDataCenter, OtherRack, SameRack};
+    for (scope, encrypted) in [
+        (Scope::None, vec![]),
+        (Scope::BetweenDataCenters, vec![OtherDataCenter]),
+        (Scope::BetweenRacks, vec![OtherRack, OtherDataCenter]),
+        (Scope::All, vec![SameRack, OtherRack, OtherDataCenter]),
+    ] {
+        for distance in [SameRack, OtherRack, OtherDataCenter] {
+            let world = World::new(24, 2);
+            let env = world.env(0);
+            let options =
+                TlsOptions { identity: NODE.to_owned(), trusted: Some(AUTHORITY.to_owned()), ..TlsOptions::default() };
+            let encryption = Encryption::open(&env, scope, &options, &options).unwrap();
+            let options = LinkOptions { encryption: Some(encryption), ..plain(&world, 0) };
+            let receiver: Arc<dyn Receiver> = Arc::new(At(distance, Gather(Got::default())));
+            let (opener, to) = (crate::StreamOpener::new(&env, &options, &receiver), address(&world, 1));
+            let opening = move || -> env::LocalFuture { Box::pin(async move { drop(opener.open(to).await) }) };
+            drop(env.tasks.spawn_local_worker("open", Box::new(opening)));
+            let peer = world.env(1);
+            let first = world.block_on(async {
+                let mut listener = peer.network.bind(to, false).unwrap();
+                let (mut stream, _) = env::accept(&mut *listener).await.unwrap();
+                let mut first = [0; 4];
+                stream.read_exact(&mut first).await.unwrap();
+                first
+            });
+            let is_tls = first[..2] == [0x16, 3];
+            assert!(is_tls || first == [0xCA, 0x55, 0x2D, 0xFA], "{first:?}");
+            assert_eq!(is_tls, encrypted.contains(&distance), "{scope:?} {distance:?}");
+        }
+    }
+}
+
 /// The opener compresses the links that it is asked to compress: it says so in the handshake.
 #[test]
 fn links_are_compressed_by_the_distance_of_the_peer() {
