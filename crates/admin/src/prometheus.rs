@@ -9,8 +9,8 @@ use std::fmt::Write;
 use crate::histogram::HistogramData;
 use crate::verb::{AdminApi, Result};
 use crate::verbs::{
-    CacheInfo, CasCounts, CasKindCounts, GetClientLatencies, GetCompactions, GetMessageCounts, GetMetrics, GetNode,
-    GetTables, MessageCounts, RepairFigures, ReplayMetrics, TableStats,
+    CacheInfo, CasCounts, CasKindCounts, ForeignRequests, GetClientLatencies, GetCompactions, GetMessageCounts,
+    GetMetrics, GetNode, GetTables, MessageCounts, RepairFigures, ReplayMetrics, TableStats,
 };
 
 /// The content type of the text.
@@ -68,6 +68,9 @@ fn node(api: &dyn AdminApi, out: &mut Text) -> Result<()> {
     let ended = [("success".to_owned(), streams.completed), ("failure".to_owned(), streams.failed)];
     out.family("cassandra_streaming_sessions_ended_total", "counter", "Streaming sessions by their end.")
         .by("end", &ended);
+    let help = "Files of streams that were sent again over another link.";
+    out.one("cassandra_streaming_resent_files_total", "counter", help, streams.resent as f64);
+    foreign(&metrics.foreign, out);
     repairs(metrics.repairs, out);
     out.one("process_cpu_seconds_total", "counter", "CPU time used.", metrics.cpu_millis as f64 / 1000.0);
     out.family("cassandra_memory_bytes", "gauge", "Memory by what holds it.").by("what", &metrics.memory);
@@ -100,6 +103,23 @@ fn node(api: &dyn AdminApi, out: &mut Text) -> Result<()> {
     let evicted = metrics.prepared_statements_evicted as f64;
     out.one("cassandra_cql_prepared_statements_evicted_total", "counter", "Prepared statements evicted.", evicted);
     Ok(())
+}
+
+/// Requests for tokens that this node has no copy of (`Storage.TotalOpsForInvalidToken`,
+/// `Keyspace.ReadOutOfRangeToken` and its relatives).
+fn foreign(foreign: &ForeignRequests, out: &mut Text) {
+    let help = "Requests for tokens that the node has no copy of.";
+    out.one("cassandra_storage_total_ops_for_invalid_token_total", "counter", help, foreign.total as f64);
+    for (place, name, help) in [
+        (0, "cassandra_keyspace_read_out_of_range_token_total", "Reads of tokens that the node has no copy of."),
+        (1, "cassandra_keyspace_write_out_of_range_token_total", "Writes of tokens that the node has no copy of."),
+        (2, "cassandra_keyspace_paxos_out_of_range_token_total", "Requests of Paxos for tokens of others."),
+    ] {
+        let mut family = out.family(name, "counter", help);
+        for (keyspace, counts) in &foreign.by_keyspace {
+            family.sample("", &[("keyspace", keyspace)], counts[place] as f64);
+        }
+    }
 }
 
 fn repairs(repairs: RepairFigures, out: &mut Text) {

@@ -38,8 +38,8 @@ pub use gossip::{
 };
 pub use hints::{GetHandoff, GetPendingHints, HandoffChange, HandoffInfo, PendingHintsInfo};
 pub use monitoring::{
-    CasCounts, CasKindCounts, ClientLatencies, CommitLogMetrics, GetClientLatencies, GetMetrics, GetPools, GetTables,
-    NodeMetrics, PoolStats, RepairFigures, ReplayMetrics, StreamCounts, TableStats,
+    CasCounts, CasKindCounts, ClientLatencies, CommitLogMetrics, ForeignRequests, GetClientLatencies, GetMetrics,
+    GetPools, GetTables, NodeMetrics, PoolStats, RepairFigures, ReplayMetrics, StreamCounts, TableStats,
 };
 pub use movements::{CleanupRequest, GetRemovalStatus, RangeMovement, RebuildRequest};
 pub use node::{Drain, GetKeyspaces, GetNode, GetTokenFile, KeyspaceInfo, NodeInfo, TransportChange};

@@ -16,6 +16,7 @@ use types::{DecoratedKey, Token};
 use crate::batch_replay::BatchReplay;
 use crate::cas_metrics::CasMetrics;
 use crate::clock::{TimeUuids, WriteClock};
+use crate::foreign::Foreign;
 use crate::handoff::Handoff;
 use crate::identity::{Identity, local_table};
 use crate::joined::Joined;
@@ -124,6 +125,8 @@ pub struct Node {
     pub(crate) partition_locks: Stripes,
     /// Figures of conditional statements.
     pub cas: CasMetrics,
+    /// Requests for tokens of which it has no copy.
+    pub(crate) foreign: Foreign,
     /// The last line about a message that does not fit the schema.
     pub(crate) incompatible: Seldom,
     /// Of logged batches.

@@ -1,11 +1,13 @@
-//! Lines of the log that a peer can cause with each message: at most one a minute.
+//! Lines of the log that a peer can cause with each message: at most one a minute, or as seldom as
+//! the caller says.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use env::Instant;
 
-/// The least time between two lines, nanoseconds.
-const PAUSE: u64 = 60 * 1_000_000_000;
+/// The least time between two lines.
+const PAUSE: Duration = Duration::from_secs(60);
 
 /// When the last line of a kind was written.
 #[derive(Default, Debug)]
@@ -14,9 +16,15 @@ pub(crate) struct Seldom(AtomicU64);
 impl Seldom {
     /// Whether a line may be written now; if so the next one may in a minute.
     pub fn is_due(&self, now: Instant) -> bool {
+        self.is_due_after(now, PAUSE)
+    }
+
+    /// As [`Self::is_due`], with another least time between two lines.
+    pub fn is_due_after(&self, now: Instant, pause: Duration) -> bool {
         // 0 stands for never
         let now = now.as_nanos().max(1);
-        let due = |last: u64| (last == 0 || now.saturating_sub(last) >= PAUSE).then_some(now);
+        let pause = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
+        let due = |last: u64| (last == 0 || now.saturating_sub(last) >= pause).then_some(now);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, due).is_ok()
     }
 }

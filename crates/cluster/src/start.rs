@@ -53,6 +53,7 @@ impl Node {
             trace_ttl: AtomicU32::new(traces::TTL_DEFAULT),
             protection: ArcSwap::default(),
             paxos: ArcSwap::default(),
+            foreign: Default::default(),
             incompatible: Default::default(),
             tracks_thresholds: AtomicBool::new(false),
             replica,

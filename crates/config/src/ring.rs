@@ -29,6 +29,10 @@ pub struct Ring {
     /// consistent_rangemovement: one change of the ring at a time, and a range comes from the node
     /// that loses it
     pub is_range_movement_consistent: bool,
+    /// log_out_of_token_range_requests: requests for tokens of others are told in the log
+    pub logs_foreign: bool,
+    /// reject_out_of_token_range_requests: they are refused
+    pub refuses_foreign: bool,
     /// ring_delay: the longest wait until all nodes know of a change of the ring
     pub ring_delay: Duration,
     /// severity_during_decommission: the severity that the node tells of itself once it begins to
@@ -154,6 +158,8 @@ pub(crate) fn ring(reader: &mut Reader<'_>) -> Ring {
         auto_bootstrap: reader.boolean("auto_bootstrap"),
         joins_ring: reader.boolean("join_ring"),
         is_range_movement_consistent: reader.boolean("consistent_rangemovement"),
+        logs_foreign: reader.boolean("log_out_of_token_range_requests"),
+        refuses_foreign: reader.boolean("reject_out_of_token_range_requests"),
         ring_delay: reader.duration("ring_delay"),
         severity_of_leaving: reader.maybe_double("severity_during_decommission").unwrap_or(0.0),
         replaces: reader.text("replace_address_first_boot"),

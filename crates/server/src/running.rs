@@ -156,6 +156,7 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     node.set_protection(ProtectionLimits { warn, fail });
     node.set_tracks_thresholds(config.read_thresholds);
     node.set_read_sizes(read_sizes(&config));
+    node.set_foreign(config.ring.logs_foreign, config.ring.refuses_foreign);
     node.set_paxos(paxos(&config.ring.paxos).map_err(StartError::Join)?);
     node.trace_ttl.store(config.trace_type_query_ttl, Ordering::Relaxed);
     node.set_batchlog_replay_throttle(config.batchlog_replay_throttle);

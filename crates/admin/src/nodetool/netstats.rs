@@ -57,6 +57,10 @@ fn print_streams(out: &mut dyn Write, sessions: &[StreamSessionInfo], human: boo
             writeln!(out, "    /{peer}")?;
             print_way(out, session, &session.receiving, ["Receiving", "received", "received from"], human)?;
             print_way(out, session, &session.sending, ["Sending", "sent", "sent to"], human)?;
+            // a line of our own, seldom there: Cassandra fails a session whose link is lost
+            if session.resent > 0 {
+                writeln!(out, "        Sent again: {} files, whose link was lost", session.resent)?;
+            }
         }
     }
     Ok(())

@@ -64,6 +64,7 @@ fn streams_are_shown_while_they_run() {
         peer: "127.0.0.2:7000".to_owned(),
         receiving: way(9, 4096, 3, 1024, "shop.orders/da-0"),
         sending: way(1, 2048, 1, 2048, "/data/shop/orders/da-1-bti-Data.db"),
+        resent: 2,
         ..StreamSessionInfo::default()
     }];
     let (code, shown) = run_on(&node, "netstats");
@@ -73,6 +74,7 @@ fn streams_are_shown_while_they_run() {
             shop.orders/da-0 1024/4096 bytes (25%) received from idx:0/127.0.0.2:7000
         Sending 1 files, 2048 bytes total. Already sent 1 files (100.00%), 2048 bytes total (100.00%)
             /data/shop/orders/da-1-bti-Data.db 2048/2048 bytes (100%) sent to idx:0/127.0.0.2:7000
+        Sent again: 2 files, whose link was lost
 Read Repair";
     assert_eq!(code, 0);
     assert!(shown.contains(expected) && !shown.contains("Not sending"), "{shown}");

@@ -209,6 +209,8 @@ pub struct NodeMetrics {
     pub cpu_millis: u64,
     /// Streams of SSTables since the start.
     pub streams: StreamCounts,
+    /// Requests of other nodes for tokens that this node has no copy of.
+    pub foreign: ForeignRequests,
     /// Repairs since the start.
     pub repairs: RepairFigures,
 }
@@ -261,6 +263,17 @@ pub struct StreamCounts {
     pub completed: u64,
     /// Sessions that have failed.
     pub failed: u64,
+    /// Files that were sent again, because the link that took them was lost.
+    pub resent: u64,
+}
+
+/// Requests of other nodes for tokens that this node has no copy of, since the start.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct ForeignRequests {
+    /// All of them, those for ranges included.
+    pub total: u64,
+    /// Reads, writes and requests of Paxos by keyspace.
+    pub by_keyspace: Vec<(String, [u64; 3])>,
 }
 
 /// Figures of the commit log since the start.

@@ -27,6 +27,8 @@ pub struct StreamSessionInfo {
     pub receiving: StreamWayInfo,
     /// The files that this node sends.
     pub sending: StreamWayInfo,
+    /// Files that were sent again, because the link that took them was lost.
+    pub resent: u64,
 }
 
 /// One way of a session.

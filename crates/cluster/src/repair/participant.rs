@@ -116,9 +116,15 @@ pub(crate) fn begin_validation(node: &Arc<Node>, from: SocketAddr, request: Vali
     let task: TaskId = (request.job.session, request.job.table.clone(), None);
     let Some(participation) = begin(node, &request.job.parent, &task)? else { return Ok(()) };
     consistent::repairing(node, &request.job.parent)?;
+    let ranges: Vec<_> = request.job.ranges.iter().map(|range| (range.start, range.end)).collect();
+    let id = format!("RepairSession #{}", crate::clock::uuid_text(&request.job.parent));
+    let is_foreign = node.refuses_ranges(&request.job.keyspace, &ranges, (&id, "validation request", from));
     let here = Arc::clone(node);
     let run = move || async move {
-        let validated = validation::recorded(&here, &participation, &request.job, request.now).await;
+        let validated = match is_foreign {
+            true => Err("Received repair outside of owned ranges".to_owned()),
+            false => validation::recorded(&here, &participation, &request.job, request.now).await,
+        };
         end(&participation, task, &validated);
         tell_trees(&here, from, request.job, validated).await;
     };

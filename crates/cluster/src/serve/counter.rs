@@ -16,6 +16,9 @@ async fn count(call: &Call) -> Result<(), FailureReason> {
     let CounterMutation { mutation, level } =
         CounterMutation::decode(&call.payload).map_err(|_| FailureReason::Unknown)?;
     let mutation = mutation::decode(&call.node, &mutation)?;
+    if mutation::is_refused(call, &mutation) {
+        return Err(FailureReason::Unknown);
+    }
     let counted = call.node.count_as_leader(mutation, level, call.rest(), call.trace()).await;
     counted.map_err(|error| {
         tracing::debug!(?error, "increments of another node are not counted");

@@ -10,6 +10,8 @@
 //! A hint is answered when the commit log has the mutation by its mode, or the disk has the hint:
 //! the sender forgets it then. Agrees with `org.apache.cassandra.hints.HintVerbHandler`.
 
+use std::net::SocketAddr;
+
 use bytes::Bytes;
 use hints::{Entry, Hint};
 use internode::payload::hint::HintMessage;
@@ -19,18 +21,19 @@ use types::FailureReason;
 use super::{Call, mutation};
 use crate::hints::least_gc_grace;
 use crate::node::Node;
+use crate::refusals::Asker;
 use crate::replica::apply::within;
 
 pub(super) async fn serve(call: Call) {
     let limit = call.rest();
-    let done = within(&call.node.env, limit, take(&call.node, &call.payload)).await;
+    let done = within(&call.node.env, limit, take(&call.node, call.from.address, &call.payload)).await;
     // the sender sends a hint again that was not taken in time
     if let Some(done) = done {
         call.answer(done.map(|()| Bytes::new()));
     }
 }
 
-async fn take(node: &Node, payload: &Bytes) -> Result<(), FailureReason> {
+async fn take(node: &Node, from: SocketAddr, payload: &Bytes) -> Result<(), FailureReason> {
     let message = HintMessage::decode(payload).map_err(|error| {
         tracing::warn!(%error, "a hint of another node cannot be read");
         FailureReason::Unknown
@@ -50,6 +53,10 @@ async fn take(node: &Node, payload: &Bytes) -> Result<(), FailureReason> {
     let ring = node.ring();
     if !node.is_replica_of(&ring, &mutation) {
         node.handoff.figures.received_for_others.add(1);
+        if let Some(update) = mutation.updates.first() {
+            let asker = Asker { from, keyspace: &update.table.keyspace, table: &update.table.name };
+            node.note_foreign_hint(&asker, mutation.key.token);
+        }
         return match node.hint_all_replicas(&ring, &mutation, &entry) {
             true => node.hints_durable().await,
             false => Err(FailureReason::Unknown),

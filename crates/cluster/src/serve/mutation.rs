@@ -5,8 +5,9 @@
 //!    the coordinator.
 //! 2. The mutation is applied, and answered when the commit log has it by its mode.
 //!
-//! Tokens that this node does not own are taken all the same, as Cassandra does by default. Agrees
-//! with `org.apache.cassandra.db.MutationVerbHandler` and `ReadRepairVerbHandler`.
+//! Tokens that this node does not own are taken all the same, unless they are to be refused
+//! ([`crate::refusals`]). Agrees with `org.apache.cassandra.db.MutationVerbHandler` and
+//! `ReadRepairVerbHandler`.
 
 use std::cell::Cell;
 
@@ -18,7 +19,9 @@ use schema::system::is_local_keyspace;
 use types::FailureReason;
 
 use super::Call;
+use crate::foreign::Asked;
 use crate::node::Node;
+use crate::refusals::Asker;
 use crate::replica::apply::{WriteError, within};
 use crate::stripes::Held;
 
@@ -29,6 +32,9 @@ pub(super) async fn serve(call: Call) {
     let limit = call.rest();
     let applied = match decode_sized(&call.node, &call.payload) {
         Ok((mutation, size)) => {
+            if is_refused(&call, &mutation) {
+                return call.answer(Err(FailureReason::Unknown));
+            }
             describe(&call, &mutation);
             // the commit log takes the bytes that came
             let record = call.payload.slice(..size);
@@ -40,6 +46,14 @@ pub(super) async fn serve(call: Call) {
     if let Some(applied) = applied {
         call.answer(applied.map(|()| Bytes::new()));
     }
+}
+
+/// Whether a mutation is for a token of others, and is to be refused.
+pub(super) fn is_refused(call: &Call, mutation: &Mutation) -> bool {
+    let Some(update) = mutation.updates.first() else { return false };
+    let from = call.header.respond_to().unwrap_or(call.from.address);
+    let asker = Asker { from, keyspace: &update.table.keyspace, table: &update.table.name };
+    call.node.refuses_token(Asked::Write, &asker, mutation.key.token)
 }
 
 /// Says in the trace what is done with a mutation.

@@ -2,10 +2,10 @@
 //! coordinates ([`crate::replica::paxos`], and for what only v2 has [`crate::promises`]).
 //!
 //! Of v1, prepares and proposals for partitions that this node does not own are served all the
-//! same; everything else about such a partition is refused. A request that takes longer than
-//! somebody waits is given up and not answered. Agrees with
-//! `org.apache.cassandra.service.paxos.v1.AbstractPaxosVerbHandler` and the request handlers of
-//! `service.paxos`.
+//! same, unless they are to be refused ([`crate::refusals`]); everything else about such a
+//! partition is refused. A request that takes longer than somebody waits is given up and not
+//! answered. Agrees with `org.apache.cassandra.service.paxos.v1.AbstractPaxosVerbHandler` and the
+//! request handlers of `service.paxos`.
 
 use bytes::Bytes;
 use internode::payload::paxos::{
@@ -17,7 +17,9 @@ use schema::{TableId, TableMetadata};
 use types::{DecoratedKey, FailureReason};
 
 use super::Call;
+use crate::foreign::Asked;
 use crate::node::Node;
+use crate::refusals::Asker;
 use crate::replica::apply::{WriteError, within};
 use crate::replica::paxos::lines;
 
@@ -87,12 +89,14 @@ async fn answer(call: &Call) -> Result<Bytes, Failure> {
     Ok(match call.header.verb {
         Verb::PaxosPrepareReq => {
             let asked = Commit::decode(payload, &tables)?;
+            check_token(call, &asked)?;
             let answer = replica.paxos_prepare(&asked.update.table, &asked.update.key, asked.ballot).await?;
             tell(call, || lines::prepared(&asked, &answer));
             answer.encode().into()
         }
         Verb::PaxosProposeReq => {
             let proposal = Commit::decode(payload, &tables)?;
+            check_token(call, &proposal)?;
             let superseded = replica.paxos_propose(&proposal).await?;
             tell(call, || lines::proposed(&proposal, superseded.as_ref()));
             encode_accepted(superseded.is_none()).into()
@@ -140,6 +144,13 @@ async fn answer(call: &Call) -> Result<Bytes, Failure> {
             node.paxos_repair_state(&request).await?.encode().into()
         }
     })
+}
+
+/// Refuses a request of v1 for a token of others, where such are to be refused.
+fn check_token(call: &Call, asked: &Commit) -> Result<(), Failure> {
+    let (table, token) = (&asked.update.table, asked.update.key.token);
+    let asker = Asker { from: call.from.address, keyspace: &table.keyspace, table: &table.name };
+    if call.node.refuses_token(Asked::Paxos, &asker, token) { Err(Failure::NotHere) } else { Ok(()) }
 }
 
 impl Node {

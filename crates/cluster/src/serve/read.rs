@@ -5,7 +5,8 @@
 //! 2. The answer is made as every replica makes it ([`internode::payload::read_answer`]).
 //! 3. A read that takes longer than somebody waits is given up and not answered.
 //!
-//! Partitions that this node does not own are read all the same, as Cassandra does by default.
+//! Partitions that this node does not own are read all the same, unless such reads are to be
+//! dropped ([`crate::refusals`]).
 //! A coordinator that wants it (TRACK_WARNINGS) is told beside the answer which thresholds on
 //! tombstones and on sizes the read exceeds. Agrees with
 //! `org.apache.cassandra.db.ReadCommandVerbHandler`.
@@ -26,7 +27,9 @@ use schema::{TableId, TableMetadata};
 use types::FailureReason;
 
 use super::Call;
+use crate::foreign::Asked;
 use crate::node::Node;
+use crate::refusals::Asker;
 use crate::replica::read::ReadOutcome;
 use crate::thresholds::{Exceeding, Measure};
 
@@ -41,6 +44,9 @@ pub(super) async fn serve(call: Call) {
         Ok(request) => Arc::new(request),
         Err(reason) => return call.answer(Err(reason)),
     };
+    if is_refused(&call, &request) {
+        return;
+    }
     let wanted = if request.digest.is_some() { Wanted::Digest } else { Wanted::Data };
     let limits =
         AnswerLimits { tombstones: call.node.tombstone_limits(&request), size_max: DATA_SIZE_MAX, kept_size_max: 0 };
@@ -64,6 +70,14 @@ pub(super) async fn serve(call: Call) {
             }
         }
     }
+}
+
+/// Whether the read of one partition is for a token of others, and is to be dropped.
+fn is_refused(call: &Call, request: &ReadRequest) -> bool {
+    let Partitions::Key(key) = &request.partitions else { return false };
+    let table = &request.table;
+    let asker = Asker { from: call.from.address, keyspace: &table.keyspace, table: &table.name };
+    call.node.refuses_token(Asked::Read, &asker, types::Token::of_key(key))
 }
 
 fn decode(node: &Node, payload: &Bytes) -> Result<ReadRequest, FailureReason> {

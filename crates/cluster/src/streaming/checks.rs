@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use streaming::{Summary, TokenRange};
+use streaming::Summary;
 
 use super::collect::Wanted;
 use crate::clock::uuid_text;
@@ -49,19 +49,22 @@ pub(super) async fn announced(node: &Arc<Node>, live: &Live, summaries: &[Summar
     }
 }
 
-/// Whether a peer may have what it asks for. Ranges that this node does not replicate are told in
-/// the log: Cassandra refuses them only with `reject_out_of_token_range_requests`, which is not
-/// honoured here.
+/// Whether a peer may have what it asks for: ranges that this node does not replicate may be
+/// refused ([`crate::refusals`]). Err: a sentence, as Cassandra's.
 pub(super) fn requested(node: &Node, live: &Live, wanted: &[Wanted]) -> Result<(), String> {
-    let ring = node.ring();
-    let local = ring.local_id();
+    let id = format!("Stream #{}", uuid_text(&live.key.plan));
+    let mut refused = Vec::new();
     for Wanted { keyspace, ranges, .. } in wanted {
-        let Some(placement) = ring.placement(keyspace) else { continue };
-        let is_ours = |range: &&TokenRange| placement.natural(range.right).contains(&local);
-        let foreign = ranges.iter().filter(|range| !is_ours(range)).count();
-        if foreign > 0 {
-            tracing::warn!(plan = uuid_text(&live.key.plan), peer = %live.key.peer, keyspace, foreign, "a peer asks for ranges of which this node is no replica");
+        let ranges: Vec<_> = ranges.iter().map(|range| (range.left, range.right)).collect();
+        if node.refuses_ranges(keyspace, &ranges, (&id, "stream request", live.key.peer)) {
+            refused.push(keyspace.as_str());
         }
     }
-    Ok(())
+    match refused.is_empty() {
+        true => Ok(()),
+        false => Err(format!(
+            "Received stream requests containing ranges outside of owned ranges: of {}",
+            refused.join(", ")
+        )),
+    }
 }

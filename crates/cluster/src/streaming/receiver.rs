@@ -12,13 +12,16 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use env::Stream;
 use links::Peer;
-use rows::ReadError;
+use ring::relocation::contains;
+use rows::{PartitionHead, PartitionStream, ReadError, Unfiltered};
 use sstable::Version;
 use storage::received::{Origin, ReceivedRows, Receiving, WholeSSTable};
 use streaming::data::partitions::{ReceivedPartitions, Source};
 use streaming::{Arrived, Event, FileHeader, LinkReader, Manifest, Message, Part};
 use tokio::io::AsyncReadExt;
+use types::Token;
 
+use crate::clock::uuid_text;
 use crate::node::Node;
 use crate::transfers::{Incoming, Live, SessionKey};
 
@@ -165,6 +168,41 @@ struct File {
     /// For people.
     name: String,
     total: u64,
+    /// The ranges that this node has or is about to have; None: all is taken.
+    taken: Option<Vec<(Token, Token)>>,
+}
+
+/// Partitions that come, each looked at: whether this node has its range or is about to have it.
+struct Checked<'a> {
+    partitions: &'a mut ReceivedPartitions<Pieces>,
+    node: &'a Node,
+    live: &'a Live,
+    name: &'a str,
+    taken: Option<&'a [(Token, Token)]>,
+    /// The sentence of a refusal, behind which the stream has ended.
+    refusal: Option<String>,
+}
+
+impl PartitionStream for Checked<'_> {
+    fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
+        let head = self.partitions.next_partition()?;
+        let (Some(taken), Some(token)) = (self.taken, head.as_ref().map(|head| head.key.token)) else {
+            return Ok(head);
+        };
+        if !taken.iter().any(|range| contains(*range, token)) {
+            let plan = uuid_text(&self.live.key.plan);
+            let of = (plan.as_str(), self.name, self.live.key.peer);
+            if let Err(why) = self.node.note_foreign_partition(of, taken, token) {
+                self.refusal = Some(why);
+                return Err(ReadError::Stopped);
+            }
+        }
+        Ok(head)
+    }
+
+    fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
+        self.partitions.next_unfiltered()
+    }
 }
 
 enum Form {
@@ -310,13 +348,15 @@ fn begin(node: &Arc<Node>, header: FileHeader) -> Result<File, Failure> {
         }
     };
     let (attempt, incoming) = (Some(attempt), Some(incoming));
-    Ok(File { live, attempt, incoming, arrived, origin, form, name, total })
+    let taken = node.taken_ranges(&store.table().keyspace);
+    Ok(File { live, attempt, incoming, arrived, origin, form, name, total, taken })
 }
 
 /// A file of which nothing is kept.
 fn passed_over(live: Arc<Live>, arrived: Arrived) -> File {
     let name = String::new();
-    File { live, attempt: None, incoming: None, arrived, origin: Origin::default(), form: Form::Passed, name, total: 0 }
+    let (origin, form) = (Origin::default(), Form::Passed);
+    File { live, attempt: None, incoming: None, arrived, origin, form, name, total: 0, taken: None }
 }
 
 fn whole(node: &Node, receiving: &Receiving, manifest: Manifest, version: Version) -> Result<Form, String> {
@@ -339,8 +379,10 @@ impl File {
                 let (partitions, writer) = &mut **both;
                 let length = bytes.len();
                 partitions.source().waiting.push_back(bytes);
-                let ended =
-                    receiving.write_some(&node.engine, writer, partitions).map_err(|error| error.to_string())?;
+                let (live, name, taken) = (&*self.live, self.name.as_str(), self.taken.as_deref());
+                let mut checked = Checked { partitions, node, live, name, taken, refusal: None };
+                let ended = receiving.write_some(&node.engine, writer, &mut checked);
+                let ended = ended.map_err(|error| checked.refusal.unwrap_or_else(|| error.to_string()))?;
                 assert!(!ended, "a source that goes on does not end");
                 length
             }
@@ -369,10 +411,14 @@ impl File {
             Form::Rows(both) => {
                 let (mut partitions, mut writer) = *both;
                 partitions.source().has_ended = true;
-                match receiving.write_some(&node.engine, &mut writer, &mut partitions) {
+                let (live, name, taken) = (&*self.live, self.name.as_str(), self.taken.as_deref());
+                let partitions = &mut partitions;
+                let mut checked = Checked { partitions, node, live, name, taken, refusal: None };
+                let written = receiving.write_some(&node.engine, &mut writer, &mut checked);
+                match written.map_err(|error| checked.refusal.unwrap_or_else(|| error.to_string())) {
                     Ok(ended) => {
                         assert!(ended, "a source that has ended makes nobody wait");
-                        receiving.take_rows(writer)
+                        receiving.take_rows(writer).map_err(|error| error.to_string())
                     }
                     Err(error) => {
                         writer.abort();
@@ -384,10 +430,11 @@ impl File {
                 // nothing comes of an empty component, and its file has to be there
                 let mut empty = manifest.components.iter().filter(|(_, length)| *length == 0);
                 let made = empty.try_for_each(|(name, _)| sstable.component(name));
-                made.and_then(|()| receiving.take(&node.engine, sstable, self.origin))
+                let taken = made.and_then(|()| receiving.take(&node.engine, sstable, self.origin));
+                taken.map_err(|error| error.to_string())
             }
         };
-        taken.map_err(|error| error.to_string())?;
+        taken?;
         self.live.progress.receiving().done.files += self.arrived.files as u64;
         Ok((self.live, self.arrived))
     }

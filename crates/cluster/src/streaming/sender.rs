@@ -82,6 +82,7 @@ async fn send_all(node: &Arc<Node>, live: &Live, queue: &Queue) -> Result<(), St
         let lost = over_link.drain(..).filter(|id| live.outgoing(id).is_some());
         let lost: Vec<_> = lost.collect();
         node.transfers.figures.resent.add(lost.len() as u64);
+        live.progress.sending().again += lost.len() as u64;
         queue.borrow_mut().extend(lost);
     }
 }

@@ -16,7 +16,11 @@ fn whole_ring() -> TokenRange {
 
 /// A ring of two whose first node has rows that the second has not.
 fn ring_with_rows(seed: u64) -> SimRing {
-    let ring = SimRing::new(seed, &["dc1", "dc1"]);
+    filled(SimRing::new(seed, &["dc1", "dc1"]))
+}
+
+/// The first node has rows that the second has not.
+fn filled(ring: SimRing) -> SimRing {
     ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
     let rows: Vec<_> = (0..KEYS).flat_map(|k| (0..k % 4).map(move |c| (k, c))).collect();
     let rows: Vec<_> = rows.into_iter().map(|(k, c)| ring.row("ks", k, c, k * 10 + c, 1_000)).collect();
@@ -139,6 +143,53 @@ fn a_preview_moves_nothing() {
     let (_, summary) = outcome.sessions.into_iter().next().expect("one session");
     assert!(summary.expect("complete").received.iter().any(|table| table.bytes > 1000));
     assert!(ring.stored(1, "ks", 3).is_empty());
+}
+
+/// `reject_out_of_token_range_requests`: neither side of a stream gives or takes ranges that it has
+/// no copy of. Otherwise they are counted.
+#[test]
+fn ranges_of_others_are_refused_where_asked() {
+    for (refuses, sender_refuses) in [(true, true), (true, false), (false, false)] {
+        let ring = ring_with_rows(14);
+        ring.create_keyspace("one", "SimpleStrategy", &[("replication_factor", "1")]);
+        let rows: Vec<_> = (0..50).map(|k| ring.row("one", k, 1, k, 1_000)).collect();
+        ring.apply_alone(0, &rows);
+        ring.node(0).change_stream_settings(|settings| settings.entire = false);
+        ring.node(0).set_foreign(true, sender_refuses);
+        ring.node(1).set_foreign(true, refuses);
+        let mut plan = ask(&ring, 0, vec![whole_ring()]);
+        plan.peers[0].requests[0].keyspace = "one".to_owned();
+        let outcome = run_on(&ring, 1, plan);
+        let came = (0..50).filter(|k| !ring.stored(1, "one", *k).is_empty()).count();
+        match outcome.failures().next() {
+            None => assert!(!refuses && came == 50, "{came} have come"),
+            Some(failure) => {
+                assert!(refuses && came == 0, "{failure}, {came} have come");
+                // the sender tells nobody why it fails the session
+                if !sender_refuses {
+                    assert!(failure.reason.starts_with("Received stream for sstable one.t/"), "{failure}");
+                }
+            }
+        }
+        let counted = [0, 1].map(|machine| ring.node(machine).foreign_total() > 0);
+        assert_eq!(counted, [true, !sender_refuses]);
+    }
+}
+
+/// `server_encryption_options`: a ring whose nodes take no link without TLS from where the scope
+/// says, so a stream that arrives has come over TLS.
+#[test]
+fn streams_come_over_encrypted_links() {
+    use links::Scope;
+    for (scope, centers) in [(Scope::All, ["dc1", "dc1"]), (Scope::BetweenDataCenters, ["dc1", "dc2"])] {
+        for entire in [true, false] {
+            let ring = filled(SimRing::encrypted(15, &centers, scope));
+            ring.node(0).change_stream_settings(|settings| settings.entire = entire);
+            let outcome = run_on(&ring, 1, ask(&ring, 0, vec![whole_ring()]));
+            assert!(outcome.is_complete(), "{scope:?}: {outcome:?}");
+            assert!((0..KEYS).all(|k| ring.stored(1, "ks", k) == expected(k)), "{scope:?}, entire: {entire}");
+        }
+    }
 }
 
 #[test]

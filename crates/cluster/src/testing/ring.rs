@@ -52,6 +52,8 @@ pub(crate) struct SimRing {
     pub tokens: BTreeMap<usize, Vec<i64>>,
     /// Host ids of new nodes that take those of others.
     pub host_ids: BTreeMap<usize, [u8; 16]>,
+    /// The links that are encrypted.
+    encryption: links::Scope,
     /// How nodes that are started move ranges: they do not bootstrap unless a test says so.
     pub movements: MovementSettings,
 }
@@ -61,6 +63,30 @@ impl SimRing {
     /// are spread evenly, in the order of the machines.
     pub fn new(seed: u64, centers: &[&str]) -> Self {
         Self::of(seed, centers, centers.len(), commitlog::Options::default().segment_size)
+    }
+
+    /// A ring of new nodes with these links encrypted.
+    pub fn encrypted(seed: u64, centers: &[&str], encryption: links::Scope) -> Self {
+        let mut ring = Self::begun(seed, centers, 0);
+        ring.encryption = encryption;
+        (0..centers.len()).for_each(|machine| ring.start(machine));
+        ring.agree();
+        ring
+    }
+
+    /// The certificates of the nodes; None: no link is encrypted.
+    fn encryption(&self, machine: usize) -> Option<links::Encryption> {
+        if self.encryption == links::Scope::None {
+            return None;
+        }
+        let options = links::TlsOptions {
+            identity: include_str!("../../../links/testdata/tls/node.pem").to_owned(),
+            trusted: Some(include_str!("../../../links/testdata/tls/authority.pem").to_owned()),
+            require_client_auth: true,
+            ..links::TlsOptions::default()
+        };
+        let env = self.world.env(machine);
+        Some(links::Encryption::open(&env, self.encryption, &options, &options).expect("good certificates"))
     }
 
     /// A ring of which only the first `started` nodes are started.
@@ -78,8 +104,16 @@ impl SimRing {
         let nodes = centers.iter().map(|_| None).collect();
         let centers = centers.iter().map(|name| (*name).to_owned()).collect();
         let movements = MovementSettings { bootstraps: false, ..MovementSettings::default() };
-        let mut ring =
-            Self { world, nodes, centers, segment_size, tokens: BTreeMap::new(), host_ids: BTreeMap::new(), movements };
+        let mut ring = Self {
+            world,
+            nodes,
+            centers,
+            segment_size,
+            tokens: BTreeMap::new(),
+            host_ids: BTreeMap::new(),
+            encryption: links::Scope::None,
+            movements,
+        };
         (0..started).for_each(|machine| ring.start(machine));
         ring.agree();
         ring
@@ -201,7 +235,7 @@ impl SimRing {
             seed_names: None,
             version: MessagingVersion::V13,
             compression: links::Scope::None,
-            encryption: None,
+            encryption: self.encryption(machine),
             user_timeout: Duration::from_secs(30),
             queue: 4 << 20,
             reserve: 1 << 20,

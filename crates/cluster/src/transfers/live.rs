@@ -119,6 +119,7 @@ impl Live {
             received: receiving.done,
             to_send: sending.total(),
             sent: sending.done,
+            resent: sending.again,
             receiving: receiving.files.clone(),
             sending: sending.files.clone(),
         }

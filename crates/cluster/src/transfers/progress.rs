@@ -64,6 +64,8 @@ pub struct SessionProgress {
     pub to_send: Totals,
     /// The part of these that was sent, and that its receivers have taken.
     pub sent: Totals,
+    /// Files that were sent again, because the link that took them was lost.
+    pub resent: u64,
     /// Files that come, by their names here.
     pub receiving: BTreeMap<String, FileProgress>,
     /// Files that are sent, by their names here.
@@ -75,6 +77,8 @@ pub struct SessionProgress {
 pub(crate) struct Way {
     pub announced: Vec<Summary>,
     pub done: Totals,
+    /// Files that have begun again over another link.
+    pub again: u64,
     pub files: BTreeMap<String, FileProgress>,
 }
 

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use admin::histogram::HistogramData;
 use admin::verbs::{
-    CasCounts, CasKindCounts, ClientLatencies, CommitLogMetrics, GetClientLatencies, GetMetrics, GetPools, GetTables,
-    NodeMetrics, PoolStats, RepairFigures, StreamCounts, TableStats,
+    CasCounts, CasKindCounts, ClientLatencies, CommitLogMetrics, ForeignRequests, GetClientLatencies, GetMetrics,
+    GetPools, GetTables, NodeMetrics, PoolStats, RepairFigures, StreamCounts, TableStats,
 };
 use admin::{Functions, Result};
 use cluster::cas_metrics::{CasFigures, CasMetrics};
@@ -110,6 +110,7 @@ fn metrics(admin: &NodeAdmin, _: &GetMetrics) -> Result<NodeMetrics> {
         memory: memory(admin),
         cpu_millis: process::usage(&services.node.env).cpu_millis,
         streams: streams(&services.node),
+        foreign: foreign(&services.node),
         repairs: repairs(&services.node),
     })
 }
@@ -147,7 +148,12 @@ fn streams(node: &cluster::Node) -> StreamCounts {
         running: node.stream_progress().len() as u64,
         completed: figures.completed.get(),
         failed: figures.failed.get(),
+        resent: figures.resent.get(),
     }
+}
+
+fn foreign(node: &cluster::Node) -> ForeignRequests {
+    ForeignRequests { total: node.foreign_total(), by_keyspace: node.foreign_counts().into_iter().collect() }
 }
 
 fn requests(admin: &NodeAdmin) -> Vec<(String, u64)> {

@@ -27,6 +27,7 @@ fn session(progress: SessionProgress) -> StreamSessionInfo {
         millis: progress.millis,
         receiving: way(progress.to_receive, progress.received, progress.receiving),
         sending: way(progress.to_send, progress.sent, progress.sending),
+        resent: progress.resent,
     }
 }
 

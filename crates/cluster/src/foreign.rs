@@ -1,0 +1,76 @@
+//! The settings and counts of requests of other nodes for tokens that this node has no copy of.
+//! State only: the verbs are in [`crate::refusals`].
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use metrics::Counter;
+
+use crate::seldom::Seldom;
+
+/// The requests that are about one token.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Asked {
+    /// A read of a partition, for which a copy has to be complete.
+    Read,
+    /// A mutation, an increment or a read repair. A node that is about to get the range takes them.
+    Write,
+    /// A prepare or a proposal of Paxos v1.
+    Paxos,
+}
+
+impl Asked {
+    pub fn place(self) -> usize {
+        self as usize
+    }
+
+    /// The requests in the words of Cassandra's line.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Read => "read(s)",
+            Self::Write => "mutation(s)",
+            Self::Paxos => "Paxos operation(s)",
+        }
+    }
+}
+
+/// Requests for tokens of others since the start: reads, writes, requests of Paxos.
+pub type ForeignCounts = [u64; 3];
+
+/// The settings, the counts and the last lines.
+#[derive(Default)]
+pub(crate) struct Foreign {
+    /// `log_out_of_token_range_requests`.
+    pub logs: AtomicBool,
+    /// `reject_out_of_token_range_requests`.
+    pub refuses: AtomicBool,
+    /// All requests that were foreign, those for ranges among them.
+    pub total: Counter,
+    /// By keyspace. Only keyspaces that are there get an entry, so their number is the bound.
+    counts: Mutex<BTreeMap<String, ForeignCounts>>,
+    /// The last line of each kind of [`Asked`], of hints, and of streamed partitions.
+    pub told: [Seldom; 5],
+}
+
+/// The place of hints in [`Foreign::told`].
+pub(crate) const HINTS: usize = 3;
+/// The place of streamed partitions in [`Foreign::told`].
+pub(crate) const STREAMED: usize = 4;
+
+impl Foreign {
+    /// Under their lock, which is held for bounded work only.
+    pub fn counts(&self) -> MutexGuard<'_, BTreeMap<String, ForeignCounts>> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether foreign requests are told in the log.
+    pub fn logs(&self) -> bool {
+        self.logs.load(Ordering::Relaxed)
+    }
+
+    /// Whether foreign requests are refused.
+    pub fn refuses(&self) -> bool {
+        self.refuses.load(Ordering::Relaxed)
+    }
+}
