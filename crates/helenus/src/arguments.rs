@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::log::Format;
+
 /// Apache Cassandra 5.0 without the JVM.
 #[derive(Parser)]
 #[command(name = "helenus", version, about, args_conflicts_with_subcommands = true, args_override_self = true)]
@@ -108,6 +110,12 @@ pub struct Serve {
     /// Report unknown keys of the configuration and go on.
     #[arg(long)]
     pub lenient: bool,
+    /// The form of the log on stderr.
+    #[arg(long, value_enum, default_value_t)]
+    pub log_format: Format,
+    /// Write the log into system.log and debug.log in this directory, too.
+    #[arg(long, value_name = "DIR")]
+    pub log_dir: Option<PathBuf>,
     /// Write nothing at all beneath the directory; requests that write are refused.
     #[arg(long)]
     pub read_only: bool,

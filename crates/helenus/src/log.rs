@@ -1,29 +1,38 @@
-//! The log: lines on stderr, filtered by `HELENUS_LOG` (`info`, `storage=debug,warn` …) and by
-//! `nodetool setlogginglevel`. The last lines stay in memory for `system_views.system_logs`.
+//! The log: lines on stderr, as text or as JSON (`--log-format`), and in files (`--log-dir`),
+//! filtered by `HELENUS_LOG` (`info`, `storage=debug,warn` …) and by `nodetool setlogginglevel`.
+//! The last lines stay in memory for `system_views.system_logs`.
+
+mod files;
+mod form;
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use env::Env;
 use server::admin_api::SetLevel;
 use server::log_lines::{LogLine, LogLines};
-use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, fmt, reload};
 
+use files::Files;
+pub use form::Format;
+use form::Line;
+
 /// Starts the log. Returns the function that changes its levels, and its last lines.
-pub fn to_stderr(env: &Env) -> (Arc<SetLevel>, Arc<LogLines>) {
+pub fn start(env: &Env, format: Format, directory: Option<&Path>) -> io::Result<(Arc<SetLevel>, Arc<LogLines>)> {
     let start: fn() -> EnvFilter = || EnvFilter::try_from_env("HELENUS_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     let (filter, handle) = reload::Layer::new(start());
-    let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal()).with_target(false);
+    let text = (format == Format::Text)
+        .then(|| fmt::layer().with_writer(io::stderr).with_ansi(io::stderr().is_terminal()).with_target(false));
     let kept: Arc<LogLines> = Arc::default();
-    let keeps = Keeps { lines: Arc::clone(&kept), env: env.clone() };
-    tracing_subscriber::registry().with(filter).with(lines).with(keeps).init();
-    (set_level(start, handle), kept)
+    let files = directory.map(|directory| Files::open(env, directory)).transpose()?;
+    let keeps = Keeps { lines: Arc::clone(&kept), env: env.clone(), is_json: format == Format::Json, files };
+    tracing_subscriber::registry().with(filter).with(text).with(keeps).init();
+    Ok((set_level(start, handle), kept))
 }
 
 fn set_level<S: Subscriber>(start: fn() -> EnvFilter, handle: reload::Handle<EnvFilter, S>) -> Arc<SetLevel>
@@ -51,40 +60,27 @@ where
     })
 }
 
-/// Keeps lines in memory.
+/// Keeps lines in memory, and writes the forms that are ours.
 struct Keeps {
     lines: Arc<LogLines>,
     env: Env,
+    /// Lines go to stderr as JSON.
+    is_json: bool,
+    files: Option<Files>,
 }
 
 impl<S: Subscriber> Layer<S> for Keeps {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut text = Text::default();
-        event.record(&mut text);
-        let metadata = event.metadata();
-        self.lines.push(LogLine {
-            at_millis: self.env.clock.now_micros() / 1000,
-            level: metadata.level().as_str(),
-            logger: metadata.target(),
-            message: text.message + &text.fields,
-        });
-    }
-}
-
-/// An event as text: its message, then its fields.
-#[derive(Default)]
-struct Text {
-    message: String,
-    fields: String,
-}
-
-impl Visit for Text {
-    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        // writing to a string does not fail
-        let _ = match field.name() {
-            "message" => write!(self.message, "{value:?}"),
-            name => write!(self.fields, " {name}={value:?}"),
-        };
+        let line = Line::of(event, self.env.clock.now_micros());
+        let (at_millis, level, logger) = (line.micros / 1000, line.level, line.logger);
+        self.lines.push(LogLine { at_millis, level, logger, message: line.text() });
+        if self.is_json {
+            // nobody can be told that stderr is closed
+            let _ = io::stderr().lock().write_all(line.json().as_bytes());
+        }
+        if let Some(files) = &self.files {
+            files.push(line);
+        }
     }
 }
 

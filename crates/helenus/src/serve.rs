@@ -25,7 +25,8 @@ pub fn run(options: Serve) -> ExitCode {
 
 fn serve(options: Serve) -> Result<(), String> {
     let env = env::real::env();
-    let (set_level, log) = log::to_stderr(&env);
+    let (set_level, log) = log::start(&env, options.log_format, options.log_dir.as_deref())
+        .map_err(|error| format!("--log-dir: {error}"))?;
     let config = configuration::load(&env, &options)?;
     for note in config.notes() {
         tracing::warn!("{note}");
