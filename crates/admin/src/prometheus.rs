@@ -4,6 +4,8 @@
 //! `Table.ReadLatency` becomes `cassandra_table_read_latency_seconds` with labels `keyspace` and
 //! `table`; counters end in `_total`. Histograms have Cassandra's buckets up to the last used one.
 
+mod exporters;
+
 use std::fmt::Write;
 
 use crate::histogram::HistogramData;
@@ -12,6 +14,9 @@ use crate::verbs::{
     CacheInfo, CasCounts, CasKindCounts, ForeignRequests, GetClientLatencies, GetCompactions, GetMessageCounts,
     GetMetrics, GetNode, GetTables, MessageCounts, RepairFigures, ReplayMetrics, TableStats,
 };
+
+use exporters::Figures;
+pub use exporters::Names;
 
 /// The content type of the text.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -23,6 +28,22 @@ pub fn collect(api: &dyn AdminApi) -> Result<String> {
     clients(api, &mut out)?;
     compaction(api, &mut out)?;
     tables(&api.ask(&GetTables {})?, &mut out);
+    Ok(out.0)
+}
+
+/// The figures under the names of one of Cassandra's exporters.
+pub fn collect_as(api: &dyn AdminApi, names: Names) -> Result<String> {
+    if names == Names::Helenus {
+        return collect(api);
+    }
+    let figures = Figures::ask(api)?;
+    let mut out = Text::default();
+    match names {
+        Names::Helenus => {}
+        Names::JmxExporter => exporters::jmx_exporter(&figures, &mut out),
+        Names::CassandraExporter => exporters::cassandra_exporter(&figures, &mut out),
+        Names::Mcac => exporters::mcac(&figures, &mut out),
+    }
     Ok(out.0)
 }
 
