@@ -59,6 +59,9 @@ pub fn functions() -> Functions<FakeNode> {
             let read = MessageCounts { verb: "READ_REQ".to_owned(), received: 7, dropped: 2 };
             Ok(vec![read, MessageCounts { verb: "PING_REQ".to_owned(), ..MessageCounts::default() }])
         })
+        .add(|_: &FakeNode, _: &GetSlowStatements| Ok(SlowStatements::default()))
+        .add(|_: &FakeNode, _: &GetLog| Ok(vec![LogEntry { message: "a line".to_owned(), ..LogEntry::default() }]))
+        .add(|_: &FakeNode, _: &GetSchema| Ok(Vec::new()))
         .add(|node: &FakeNode, _: &GetTables| node.tables())
         .add(|node: &FakeNode, _: &GetClientLatencies| node.client_latencies())
         .add(|node: &FakeNode, _: &GetPools| node.pools())

@@ -3,17 +3,20 @@
 //!
 //! A verb that only reads is also `GET /api/VERB?field=value`. The answer is JSON; a refusal is
 //! `{"Invalid": "…"}` (400), `{"Unauthorized": "…"}` (401, 403), or `{"Failed": "…"}` (500).
-//! [`access`] says who may call what.
+//! [`access`] says who may call what. `/` is the console ([`console`]).
 
 mod access;
 mod client;
+mod console;
 mod server;
+mod sessions;
 mod starting;
 mod token_file;
 
 pub use access::Access;
 pub use client::{Client, NodeAddress};
-pub use server::{router, serve};
+pub use console::{Console, Table};
+pub use server::serve;
 pub use starting::{AskReplay, serve_starting};
 pub use token_file::TokenFile;
 

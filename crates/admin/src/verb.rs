@@ -54,6 +54,10 @@ pub enum Effect {
     /// The verb only reads. Over HTTP it is also a GET whose query string holds the request's
     /// fields, and needs no token.
     Reads,
+    /// The verb only reads, and shows texts that users have written: statements, lines of the log,
+    /// the schema. Over HTTP it is also a GET. Where roles are on it needs a login of the console,
+    /// or the node's token.
+    Shows,
     /// The verb changes something: data, files, settings, or what the node spends its time on. Over
     /// HTTP it needs the node's token.
     Changes,

@@ -10,6 +10,7 @@ use crate::verb::{Effect, Verb};
 mod auth_caches;
 mod caches;
 mod compaction;
+mod console;
 mod gossip;
 mod hints;
 mod monitoring;
@@ -32,6 +33,7 @@ pub use compaction::{
     Compact, CompactRequest, CompactionHistoryEntry, CompactionStats, GetCompactionHistory, GetCompactions,
     RunningCompaction, SetCompactionThroughput, SetConcurrentCompactors, StopRequest,
 };
+pub use console::{GetLog, GetSchema, GetSlowStatements, LogEntry, SchemaObject, SlowStatement, SlowStatements};
 pub use gossip::{
     GetGossip, GetMessageCounts, GetMessages, GetSeeds, GossipChange, GossipState, MessageCounts, MessagePool,
     MessagePools, ReloadSeeds,
@@ -181,4 +183,8 @@ verbs! {
     StopSampling => bool, "stop_sampling", Changes;
     // keyspaces and tables that are sampled again and again
     GetSamplingJobs => Vec<(String, String)>, "sampling_jobs", Reads;
+
+    GetSlowStatements => SlowStatements, "slow_statements", Shows;
+    GetLog => Vec<LogEntry>, "log", Shows;
+    GetSchema => Vec<SchemaObject>, "schema", Shows;
 }

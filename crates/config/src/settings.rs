@@ -20,9 +20,10 @@ const PLAIN_CLASSES: &[&str] =
 /// Durations for which the old name shows -1 instead of null.
 const MINUS_ONE: &[&str] = &["credentials_update_interval", "permissions_update_interval", "roles_update_interval"];
 
-/// Keys of ours that are JVM system properties in Cassandra: its table of settings has none of
-/// them.
-const PROPERTIES: &[&str] = &["consistent_rangemovement", "join_ring", "replace_address_first_boot", "ring_delay"];
+/// Keys of ours alone, and keys that are JVM system properties in Cassandra: its table of settings
+/// has none of them.
+const PROPERTIES: &[&str] =
+    &["consistent_rangemovement", "console_queries_enabled", "join_ring", "replace_address_first_boot", "ring_delay"];
 
 type Rows = BTreeMap<String, Option<String>>;
 

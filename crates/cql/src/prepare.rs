@@ -74,6 +74,17 @@ impl Prepared {
         statement_id(&self.query, self.keyspace.as_deref().filter(|_| !self.qualified))
     }
 
+    /// Whether the statement only reads: SELECT, DESCRIBE, EXPLAIN, EXPLAIN ANALYZE of a SELECT.
+    pub fn only_reads(&self) -> bool {
+        match &self.plan {
+            Plan::Select(_) => true,
+            Plan::Explain(explain) => !explain.analyze || matches!(explain.plan, Plan::Select(_)),
+            Plan::Other => crate::parse(&self.query)
+                .is_ok_and(|parsed| matches!(parsed.statement, crate::ast::Statement::Describe(_))),
+            Plan::Modification(_) | Plan::Batch(_) | Plan::Use(_) | Plan::Truncate(_) => false,
+        }
+    }
+
     /// Checks that there are as many values as the statement has bind variables.
     pub(crate) fn check_count(&self, values: &[BoundValue]) -> Result<(), CqlError> {
         if self.bind_variables.len() == values.len() {

@@ -10,6 +10,7 @@
 mod auth_caches;
 mod caches;
 mod compaction;
+mod console;
 mod gossip;
 mod hints;
 mod monitoring;
@@ -84,6 +85,7 @@ fn functions() -> Functions<NodeAdmin> {
         auth_caches::add_to,
         caches::add_to,
         compaction::add_to,
+        console::add_to,
         gossip::add_to,
         hints::add_to,
         streams::add_to,

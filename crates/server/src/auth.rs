@@ -49,6 +49,17 @@ fn refusal(text: impl Into<String>) -> ErrorMessage {
     ErrorMessage::new(ErrorKind::BadCredentials, text.into())
 }
 
+/// Whether a password is that of a role that may log in. Err: why it is not.
+pub(crate) async fn check_password(auth: &Auth, user: &str, password: &str) -> Result<(), String> {
+    let outcome = log_in(auth, user.to_owned(), password.to_owned()).await;
+    outcome.map(drop).map_err(|error| error.message)
+}
+
+/// Whether a role may still log in.
+pub(crate) async fn may_log_in(auth: &Auth, user: &str) -> Result<bool, String> {
+    auth.can_login(user).await.map_err(|error| error.to_string())
+}
+
 /// The answer tells neither by its words nor by its time whether there is such a role.
 async fn log_in(auth: &Auth, user: String, password: String) -> AuthOutcome {
     let unknown = |error| refusal(format!("Unable to perform authentication: {error}"));

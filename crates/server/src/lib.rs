@@ -6,6 +6,7 @@
 pub mod admin_api;
 pub mod auth;
 mod client_encryption;
+mod console;
 pub mod coordinator;
 pub mod directory;
 pub mod errors;

@@ -6,15 +6,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use admin::ServedApi;
-use admin::http::{Access, AskReplay, TokenFile};
+use admin::http::{Access, AskReplay, Console, TokenFile};
 use env::{Env, Joinable, Listener};
 use tokio::sync::oneshot;
 
 /// The side that answers at the admin port.
 enum Served {
-    /// A node that runs, and the file for the token of those who change something; None: nothing
-    /// can be changed.
-    Node(Arc<dyn ServedApi>, Option<TokenFile>),
+    /// A node that runs, its console, and the file for the token of those who change something;
+    /// None: nothing can be changed.
+    Node(Arc<dyn ServedApi>, Arc<dyn Console>, Option<TokenFile>),
     /// A node that replays its commit log.
     Start(AskReplay),
 }
@@ -23,14 +23,14 @@ impl Served {
     /// The token that callers must show to change something; written once the port is known.
     fn access(&self, env: &Env, port: u16) -> Access {
         match self {
-            Served::Node(_, token) => access(env, token.as_ref(), port),
+            Served::Node(_, _, token) => access(env, token.as_ref(), port),
             Served::Start(_) => Access::ReadOnly("the node is starting".to_owned()),
         }
     }
 
     async fn serve(self, env: Env, listener: Box<dyn Listener>, access: Access) -> io::Result<()> {
         match self {
-            Served::Node(api, _) => admin::http::serve(env, listener, api, access).await,
+            Served::Node(api, console, _) => admin::http::serve(env, listener, api, console, access).await,
             Served::Start(ask) => admin::http::serve_starting(listener, ask).await,
         }
     }
@@ -63,9 +63,10 @@ impl Ops {
         env: &Env,
         address: SocketAddr,
         api: Arc<dyn ServedApi>,
+        console: Arc<dyn Console>,
         token: Option<TokenFile>,
     ) -> io::Result<Self> {
-        Self::start_with(env, address, Served::Node(api, token))
+        Self::start_with(env, address, Served::Node(api, console, token))
     }
 
     /// Starts the thread for a node that still replays its commit log.

@@ -29,6 +29,7 @@ use storage::{Engine, EngineOptions, StorageError};
 use crate::admin_api::{NodeAdmin, SetLevel};
 use crate::auth::{Auth, PasswordAuthenticator};
 use crate::client_encryption;
+use crate::console::NodeConsole;
 use crate::directory::{self, Directories, Told};
 use crate::events;
 use crate::handoff;
@@ -211,8 +212,11 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     let token_file = token.as_ref().map(|token| token.path.display().to_string());
     let operator = NodeAdmin::new(Arc::clone(&services), server.handle(), memory, options.set_level, token_file);
     let operator = Arc::new(operator.operated());
+    let console = Arc::new(NodeConsole(Arc::clone(&services)));
     let ops = admin
-        .map(|address| Ops::start(&env, address, operator, token).map_err(|error| StartError::Port(address, error)))
+        .map(|address| {
+            Ops::start(&env, address, operator, console, token).map_err(|error| StartError::Port(address, error))
+        })
         .transpose()?;
     services.node.set_repair_schedule(joining::repair_schedule(&services.config));
     let weak = Arc::downgrade(&services);

@@ -6,11 +6,12 @@
 //! writes too. A request that is not slow pays one comparison. Texts come here without passwords
 //! ([`cql::obfuscate`]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use admin::verbs::SlowStatement;
 use cluster::ReadFigures;
 use env::{Env, Next, Wake};
 use rows::command::ReadStats;
@@ -25,6 +26,9 @@ const STATEMENTS_MAX: usize = 50;
 
 /// Characters of a statement's text; longer texts are cut.
 const TEXT_MAX: usize = 1_000;
+
+/// Reported statements that stay in memory for the console. At this number the oldest goes.
+const REPORTED_MAX: usize = 200;
 
 /// The slow executions of a statement since the last report. Times are microseconds; rows,
 /// tombstones, bytes and SSTables are the sum of all executions.
@@ -50,6 +54,8 @@ struct Gathered {
 pub struct SlowLog {
     threshold_micros: u64,
     gathered: Arc<Mutex<Gathered>>,
+    /// The statements that were reported last, the newest at the end.
+    reported: Arc<Mutex<VecDeque<SlowStatement>>>,
     /// Wakes the task that reports. The task is made when the first statement is slow.
     wake: OnceLock<Wake>,
 }
@@ -58,7 +64,17 @@ impl SlowLog {
     /// With a threshold; None: no statement is slow.
     pub fn new(threshold: Option<Duration>) -> Self {
         let micros = |threshold: Duration| u64::try_from(threshold.as_micros()).unwrap_or(u64::MAX);
-        Self { threshold_micros: threshold.map_or(u64::MAX, micros), gathered: Arc::default(), wake: OnceLock::new() }
+        Self {
+            threshold_micros: threshold.map_or(u64::MAX, micros),
+            gathered: Arc::default(),
+            reported: Arc::default(),
+            wake: OnceLock::new(),
+        }
+    }
+
+    /// The statements that were reported last, the newest first.
+    pub fn reported(&self) -> Vec<SlowStatement> {
+        self.reported.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().cloned().collect()
     }
 
     /// Whether this duration is slow.
@@ -103,16 +119,22 @@ impl SlowLog {
     /// gathered, and the next slow statement tries again.
     fn start(&self, env: &Env) -> io::Result<Wake> {
         let (gathered, threshold) = (Arc::clone(&self.gathered), self.threshold_micros);
+        let (reported, of_step) = (Arc::clone(&self.reported), env.clone());
         let mut is_due = false;
-        env.tasks.try_background("slow-log", Box::new(move || report(&gathered, threshold, &mut is_due)))
+        let step = move || {
+            let (next, statements) = report(&gathered, threshold, &mut is_due);
+            keep(&reported, of_step.clock.now_micros() / 1_000, &statements);
+            next
+        };
+        env.tasks.try_background("slow-log", Box::new(step))
     }
 }
 
 /// The task's step: woken by a slow statement it waits for [`INTERVAL`], then it writes the lines
 /// and sleeps.
-fn report(gathered: &Mutex<Gathered>, threshold_micros: u64, is_due: &mut bool) -> Next {
+fn report(gathered: &Mutex<Gathered>, threshold_micros: u64, is_due: &mut bool) -> (Next, BTreeMap<String, Slow>) {
     if !std::mem::replace(is_due, true) {
-        return Next::After(INTERVAL);
+        return (Next::After(INTERVAL), BTreeMap::new());
     }
     let Gathered { statements, left_out } =
         std::mem::take(&mut *gathered.lock().unwrap_or_else(PoisonError::into_inner));
@@ -123,7 +145,29 @@ fn report(gathered: &Mutex<Gathered>, threshold_micros: u64, is_due: &mut bool) 
         tracing::info!(target: "slow_query", executions = left_out, "slow executions of further statements");
     }
     *is_due = false;
-    Next::Idle
+    (Next::Idle, statements)
+}
+
+/// Keeps statements of a report for the console.
+fn keep(reported: &Mutex<VecDeque<SlowStatement>>, at_millis: i64, statements: &BTreeMap<String, Slow>) {
+    let mut reported = reported.lock().unwrap_or_else(PoisonError::into_inner);
+    for (statement, slow) in statements {
+        if reported.len() >= REPORTED_MAX {
+            reported.pop_front();
+        }
+        reported.push_back(SlowStatement {
+            at_millis,
+            statement: statement.clone(),
+            count: slow.count,
+            min_micros: slow.min,
+            mean_micros: slow.micros / slow.count.max(1),
+            max_micros: slow.max,
+            rows: slow.rows,
+            tombstones: slow.tombstones,
+            sstables: slow.sstables,
+            bytes: slow.bytes,
+        });
+    }
 }
 
 impl Gathered {
@@ -217,9 +261,14 @@ mod tests {
         let gathered = Mutex::new(Gathered::default());
         gathered.lock().expect("nobody panicked").add("SELECT 1", 1, &ReadFigures::default());
         let mut is_due = false;
-        assert_eq!(report(&gathered, 0, &mut is_due), Next::After(INTERVAL));
+        assert_eq!(report(&gathered, 0, &mut is_due).0, Next::After(INTERVAL));
         assert_eq!(gathered.lock().expect("nobody panicked").statements.len(), 1);
-        assert_eq!(report(&gathered, 0, &mut is_due), Next::Idle);
+        let (next, statements) = report(&gathered, 0, &mut is_due);
+        assert_eq!((next, statements.len()), (Next::Idle, 1));
+        let reported = Mutex::default();
+        (0..=REPORTED_MAX as i64).for_each(|at| keep(&reported, at, &statements));
+        let reported = reported.lock().expect("nobody panicked");
+        assert_eq!((reported.len(), reported[0].at_millis, reported[0].max_micros), (REPORTED_MAX, 1, 1));
         assert!(gathered.lock().expect("nobody panicked").statements.is_empty() && !is_due);
     }
 }

@@ -10,6 +10,9 @@
 //! 2. **Token.** A verb that changes something ([`Effect::Changes`]) needs the header
 //!    `Authorization: Bearer TOKEN` (401). The token stands in a file that only the node's user can
 //!    read ([`super::TokenFile`]): who can read the file may write the node's data anyway.
+//!
+//! A verb that shows texts of users ([`Effect::Shows`]) needs the token or a login of the console
+//! where roles are on: [`super::console`].
 
 use std::net::IpAddr;
 
@@ -32,9 +35,11 @@ pub enum Access {
 impl Access {
     /// Whether a request with these headers may call a verb of this effect.
     pub(super) fn check(&self, effect: Effect, headers: &HeaderMap) -> Result<(), AdminError> {
-        if effect == Effect::Reads {
-            return Ok(());
-        }
+        if effect == Effect::Changes { self.check_token(headers) } else { Ok(()) }
+    }
+
+    /// Whether a request with these headers shows the token.
+    pub(super) fn check_token(&self, headers: &HeaderMap) -> Result<(), AdminError> {
         let wanted = match self {
             Self::Token(token) => token,
             Self::ReadOnly(why) => return Err(AdminError::Unauthorized(format!("nothing can be changed here: {why}"))),

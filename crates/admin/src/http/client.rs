@@ -58,6 +58,31 @@ impl Client {
         Some((response.status().as_u16(), response.body_mut().read_to_string().ok()?))
     }
 
+    /// Posts a text: status and body.
+    #[cfg(test)]
+    pub fn raw_post(&self, path: &str, body: &str, headers: &[(&str, &str)]) -> Option<(u16, String)> {
+        let (status, body, _) = self.raw_post_headers(path, body, headers)?;
+        Some((status, body))
+    }
+
+    /// Posts a text, as JSON if the headers do not say otherwise: status, body and cookie.
+    #[cfg(test)]
+    pub fn raw_post_headers(
+        &self,
+        path: &str,
+        body: &str,
+        headers: &[(&str, &str)],
+    ) -> Option<(u16, String, Option<String>)> {
+        let mut request = self.agent.post(format!("{}{path}", self.base));
+        if headers.iter().all(|(name, _)| *name != "Content-Type") {
+            request = request.header("Content-Type", "application/json");
+        }
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        let mut response = request.send(body).ok()?;
+        let cookie = response.headers().get("Set-Cookie").and_then(|value| value.to_str().ok()).map(str::to_owned);
+        Some((response.status().as_u16(), response.body_mut().read_to_string().ok()?, cookie))
+    }
+
     fn token(&self) -> Result<&str> {
         if let Some(token) = self.token.get() {
             return Ok(token);
@@ -99,7 +124,7 @@ impl AdminApi for Client {
     fn call(&self, call: &Call<'_>) -> Result<Box<dyn Any>> {
         let path = format!("{}/api/{}", self.base, call.name);
         let mut request = self.agent.post(path).header("Content-Type", "application/json");
-        if call.effect == Effect::Changes {
+        if call.effect != Effect::Reads {
             request = request.header("Authorization", format!("Bearer {}", self.token()?));
         }
         call.answer_of_json(&self.answer(request.send(call.request_json()?))?)

@@ -1,4 +1,4 @@
-//! The server side: one route for all verbs, one for `/metrics`.
+//! The server side: one route for all verbs, one for `/metrics`, those of the console.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,35 +6,50 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{Json, Path, RawQuery, State};
+use axum::extract::{Json, Path, Query, RawQuery, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use env::{Env, Listener, Stream};
+use serde::Deserialize;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::access::{Access, check_host};
-use crate::prometheus;
+use super::console::{self, Console};
+use super::sessions::Sessions;
+use crate::prometheus::{self, Names};
 use crate::verb::{AdminError, Effect, ServedApi};
 
+/// The parts that answers are made from.
 #[derive(Clone)]
-struct Served {
-    env: Env,
-    api: Arc<dyn ServedApi>,
-    access: Arc<Access>,
+pub(super) struct Served {
+    pub env: Env,
+    pub api: Arc<dyn ServedApi>,
+    pub console: Arc<dyn Console>,
+    pub access: Arc<Access>,
+    pub sessions: Arc<Sessions>,
 }
 
 /// Serves until the future is dropped. Call it within the runtime of the ops thread.
-pub async fn serve(env: Env, listener: Box<dyn Listener>, api: Arc<dyn ServedApi>, access: Access) -> io::Result<()> {
-    axum::serve(Accept(listener), router(env, api, access)).await
+pub async fn serve(
+    env: Env,
+    listener: Box<dyn Listener>,
+    api: Arc<dyn ServedApi>,
+    console: Arc<dyn Console>,
+    access: Access,
+) -> io::Result<()> {
+    let sessions = Arc::new(Sessions::new(listener.local_address()?.port()));
+    let served = Served { env, api, console, access: Arc::new(access), sessions };
+    axum::serve(Accept(listener), router(served)).await
 }
 
 /// All routes.
-pub fn router(env: Env, api: Arc<dyn ServedApi>, access: Access) -> Router {
+fn router(served: Served) -> Router {
     Router::new()
         .route("/metrics", get(metrics))
         .route("/api/{verb}", get(verb).post(verb))
-        .with_state(Served { env, api, access: Arc::new(access) })
+        .merge(console::routes())
+        .with_state(served)
         .layer(axum::middleware::from_fn(check_host))
 }
 
@@ -55,7 +70,11 @@ async fn verb(
         let why = AdminError::Invalid(format!("{name} changes something: POST it"));
         return (StatusCode::METHOD_NOT_ALLOWED, Json(why)).into_response();
     }
-    if let Err(error) = served.access.check(effect, &headers) {
+    let allowed = match effect {
+        Effect::Shows => console::may_see(&served, &headers).await,
+        Effect::Reads | Effect::Changes => served.access.check(effect, &headers),
+    };
+    if let Err(error) = allowed {
         return refuse(&error);
     }
     let api = served.api;
@@ -73,7 +92,8 @@ async fn verb(
     }
 }
 
-fn refuse(error: &AdminError) -> Response {
+/// An error as an answer.
+pub(super) fn refuse(error: &AdminError) -> Response {
     let status = match error {
         AdminError::Invalid(_) => StatusCode::BAD_REQUEST,
         AdminError::Unauthorized(_) => StatusCode::UNAUTHORIZED,
@@ -82,9 +102,23 @@ fn refuse(error: &AdminError) -> Response {
     (status, Json(error)).into_response()
 }
 
-async fn metrics(State(served): State<Served>) -> Response {
+/// The names that a scrape asks for.
+#[derive(Deserialize)]
+struct MetricsQuery {
+    names: Option<String>,
+}
+
+async fn metrics(State(served): State<Served>, Query(query): Query<MetricsQuery>) -> Response {
+    let names = match query.names.as_deref().map(|word| (word, Names::parse(word))) {
+        None => Names::default(),
+        Some((_, Some(names))) => names,
+        Some((word, None)) => {
+            let why = format!("'{word}' are no names: helenus, jmx_exporter, cassandra_exporter, mcac");
+            return refuse(&AdminError::Invalid(why));
+        }
+    };
     let api = served.api;
-    match served.env.blocking("metrics", move || prometheus::collect(api.as_ref())).await {
+    match served.env.blocking("metrics", move || prometheus::collect_as(api.as_ref(), names)).await {
         Ok(Ok(text)) => ([(header::CONTENT_TYPE, prometheus::CONTENT_TYPE)], text).into_response(),
         Ok(Err(error)) => refuse(&error),
         Err(full) => refuse(&AdminError::Failed(full.to_string())),

@@ -1,5 +1,5 @@
 //! The admin port of a node whose start takes long: `/metrics` says how far the replay of the
-//! commit log is, everything else answers 503.
+//! commit log is, `/` and `/healthz` answer as ever, everything else answers 503.
 
 use std::io;
 use std::sync::Arc;
@@ -28,6 +28,7 @@ pub async fn serve_starting(listener: Box<dyn Listener>, ask: AskReplay) -> io::
 pub(super) fn router(ask: AskReplay) -> Router {
     Router::new()
         .route("/metrics", get(metrics))
+        .merge(super::console::page())
         .fallback(starting)
         .with_state(ask)
         .layer(axum::middleware::from_fn(check_host))

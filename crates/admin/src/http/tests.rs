@@ -18,8 +18,43 @@ struct Served {
     directory: tempfile::TempDir,
 }
 
+/// Roles with one user, whose name is her password.
+struct FakeConsole {
+    needs_login: bool,
+}
+
+impl Console for FakeConsole {
+    fn needs_login(&self) -> bool {
+        self.needs_login
+    }
+
+    fn queries_enabled(&self) -> bool {
+        self.needs_login
+    }
+
+    fn log_in(&self, user: &str, password: &str) -> crate::Result<()> {
+        match user == "ann" && password == "ann" {
+            true => Ok(()),
+            false => Err(AdminError::Unauthorized("wrong".to_owned())),
+        }
+    }
+
+    fn may_see(&self, _: &str) -> crate::Result<()> {
+        Ok(())
+    }
+
+    fn query(&self, user: Option<&str>, query: &str) -> crate::Result<Table> {
+        let warnings = vec![format!("{query} by {user:?}")];
+        Ok(Table { warnings, ..Table::default() })
+    }
+}
+
 impl Served {
     fn start() -> Self {
+        Self::start_with(false)
+    }
+
+    fn start_with(needs_login: bool) -> Self {
         let (env, node) = (env::real::env(), fake());
         let directory = tempfile::tempdir().expect("a directory");
         let token = TokenFile::new(&env, directory.path());
@@ -34,7 +69,7 @@ impl Served {
                     let address = "127.0.0.1:0".parse().expect("an address");
                     let listener = ops.network.bind(address, false).expect("a listener");
                     sender.send(listener.local_address().expect("bound").port()).expect("the test waits");
-                    serve(ops, listener, api, access).await.expect("serves");
+                    serve(ops, listener, api, Arc::new(FakeConsole { needs_login }), access).await.expect("serves");
                 });
             }),
         );
@@ -117,6 +152,60 @@ fn what_reads_is_a_get_too_and_metrics_are_text() {
     assert_eq!(get("/api/timeout?kind=nosuch").0, 400);
     assert_eq!(get("/metrics"), (200, crate::prometheus::collect(&*served.node).expect("text")));
     assert_eq!(get("/api/drain").0, 405, "a page that a browser shows may GET anything");
+}
+
+#[test]
+fn the_page_is_whole_and_strict() {
+    let served = Served::start();
+    let get = |path: &str| served.client.raw_get(path, &[]).expect("an answer");
+    for (path, text) in [("/", "<!doctype html>"), ("/console.css", "prefers-color-scheme"), ("/console.js", "fetch(")]
+    {
+        let (status, body) = get(path);
+        assert!(status == 200 && body.contains(text), "{path}");
+    }
+    assert_eq!(get("/healthz"), (200, "ok\n".to_owned()));
+    let ready = get("/readyz");
+    assert_eq!(ready, (200, "ready\n".to_owned()));
+    assert_eq!(
+        get("/console/session"),
+        (200, r#"{"needs_login":false,"user":null,"queries_enabled":false}"#.to_owned())
+    );
+    let (status, _) = served.client.raw_post("/console/query", r#"{"query":"SELECT 1"}"#, &[]).expect("an answer");
+    assert_eq!(status, 403, "queries are off");
+    assert_eq!(get("/api/log?count=1").0, 200, "nobody logs in here");
+}
+
+/// Where roles are on, texts of users are shown to who has logged in, or has the token.
+#[test]
+fn texts_of_users_need_a_login_or_the_token() {
+    let served = Served::start_with(true);
+    let get = |path: &str, headers: &[(&str, &str)]| served.client.raw_get(path, headers).expect("an answer");
+    assert_eq!(get("/api/node", &[]).0, 200);
+    assert_eq!(get("/api/log?count=1", &[]).0, 401);
+    let bearer = format!("Bearer {}", served.token.token);
+    assert_eq!(get("/api/log?count=1", &[("Authorization", &bearer)]).0, 200);
+    assert_eq!(get("/api/log?count=1", &[("Authorization", "Bearer 00")]).0, 401);
+    let post = |path: &str, body: &str, headers: &[(&str, &str)]| {
+        served.client.raw_post_headers(path, body, headers).expect("an answer")
+    };
+    assert_eq!(post("/console/login", r#"{"user":"ann","password":"bob"}"#, &[]).0, 401);
+    let (status, _, cookie) = post("/console/login", r#"{"user":"ann","password":"ann"}"#, &[]);
+    let cookie = cookie.expect("a cookie");
+    assert!(status == 200 && cookie.contains("HttpOnly; SameSite=Strict"), "{status} {cookie}");
+    let sent = cookie.split(';').next().expect("a cookie").to_owned();
+    let cookie = [("Cookie", sent.as_str())];
+    assert_eq!(get("/api/log?count=1", &cookie).0, 200);
+    assert_eq!(get("/console/session", &cookie).1, r#"{"needs_login":true,"user":"ann","queries_enabled":true}"#);
+    let select = r#"{"query":"SELECT 1"}"#;
+    assert_eq!(post("/console/query", select, &[]).0, 401);
+    let (status, body, _) = post("/console/query", select, &cookie);
+    assert!(status == 200 && body.contains(r#"SELECT 1 by Some(\"ann\")"#), "{body}");
+    // a page of another origin can send text, not JSON
+    assert_eq!(post("/console/query", select, &[cookie[0], ("Content-Type", "text/plain")]).0, 415);
+    assert_eq!(get("/api/drain", &cookie).0, 405, "a login changes nothing");
+    assert_eq!(post("/api/drain", "{}", &cookie).0, 401, "a login changes nothing");
+    assert_eq!(post("/console/logout", "null", &cookie).0, 200);
+    assert_eq!(get("/api/log?count=1", &cookie).0, 401);
 }
 
 /// A page whose name was made to point to this machine sends its name as `Host`.
