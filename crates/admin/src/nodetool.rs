@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::http::NodeAddress;
 use crate::verb::{AdminApi, AdminError};
@@ -52,6 +52,7 @@ mod proxyhistograms;
 mod rebuild;
 mod rebuild_index;
 mod refresh;
+mod refused;
 mod relocatesstables;
 mod removenode;
 mod repair;
@@ -111,6 +112,11 @@ struct NodeTool {
     help: Option<bool>,
     #[command(subcommand)]
     verb: Verb,
+}
+
+/// The description of the command line, for manuals and completions.
+pub fn command() -> clap::Command {
+    NodeTool::command()
 }
 
 /// Makes the command line's verbs of their table: for each its help, its word if that is not the
@@ -343,61 +349,6 @@ verbs! {
     Setauthcacheconfig(auth_caches::SetConfig),
 }
 
-/// Verbs of Cassandra 5.0.8 that we do not have.
-const REFUSED: &[&str] = &[
-    "checktokenmetadata",
-    "cidrfilteringstats",
-    "clientstats",
-    "datapaths",
-    "disableauditlog",
-    "disablebackup",
-    "disablebinary",
-    "disablefullquerylog",
-    "disableoldprotocolversions",
-    "dropcidrgroup",
-    "enableauditlog",
-    "enablebackup",
-    "enablebinary",
-    "enablefullquerylog",
-    "enableoldprotocolversions",
-    "gcstats",
-    "getauditlog",
-    "getautorepairconfig",
-    "getbatchlogreplaythrottle",
-    "getcidrgroupsofip",
-    "getcolumnindexsize",
-    "getconcurrency",
-    "getconcurrentviewbuilders",
-    "getdefaultrf",
-    "getfullquerylog",
-    "getguardrailsconfig",
-    "getsnapshotthrottle",
-    "invalidatecidrpermissionscache",
-    "invalidatejmxpermissionscache",
-    "listcidrgroups",
-    "rangekeysample",
-    "refreshsizeestimates",
-    "reloadcidrgroupscache",
-    "reloadlocalschema",
-    "reloadssl",
-    "reloadtriggers",
-    "replaybatchlog",
-    "resetfullquerylog",
-    "resetlocalschema",
-    "setautorepairconfig",
-    "setbatchlogreplaythrottle",
-    "setcolumnindexsize",
-    "setconcurrency",
-    "setconcurrentviewbuilders",
-    "setdefaultrf",
-    "setsnapshotthrottle",
-    "sjk",
-    "sstablerepairedset",
-    "stopdaemon",
-    "updatecidrgroup",
-    "viewbuildstatus",
-];
-
 /// The context of a verb: the node, the output, the clock.
 pub(crate) struct Context<'a> {
     /// The node that is asked.
@@ -524,10 +475,9 @@ fn report_parse_error(error: &clap::Error, out: &mut dyn Write, err: &mut dyn Wr
         ErrorKind::InvalidSubcommand => {
             let verb =
                 error.get(clap::error::ContextKind::InvalidSubcommand).map(ToString::to_string).unwrap_or_default();
-            let message = if REFUSED.contains(&verb.as_str()) {
-                format!("{verb} exists in Cassandra, but is not supported yet")
-            } else {
-                format!("Found unexpected parameters: [{verb}]")
+            let message = match refused::reason(&verb) {
+                Some(why) => format!("{verb} exists in Cassandra, but is not supported: {why}"),
+                None => format!("Found unexpected parameters: [{verb}]"),
             };
             report(&VerbError::Usage(message), err)
         }

@@ -1,0 +1,179 @@
+//! Verbs of Cassandra 5.0.8 that are refused by name, each with the reason or with what to use, and
+//! verbs that differ. docs/nodetool.md is made of both, and of Cassandra's own list of verbs.
+
+/// The reason why a verb of Cassandra is refused; None: it is no verb of Cassandra that we lack.
+pub(crate) fn reason(verb: &str) -> Option<&'static str> {
+    REFUSED.iter().find(|(name, _)| *name == verb).map(|(_, why)| *why)
+}
+
+const NO_CIDR: &str = "there is no CIDR authorizer: a firewall says who may connect from where";
+const NO_AUDIT: &str = "there is no audit log: slow statements are in the log, all of them in traces";
+const NO_QUERY_LOG: &str =
+    "there is no full query log: nodetool profileload samples queries, settraceprobability traces them";
+const NO_BACKUP: &str = "use helenus backup create, which copies only SSTables that are new";
+const NO_GUARDRAILS: &str = "guardrails are set in cassandra.yaml; SELECT * FROM system_views.settings shows them";
+const NO_STAGES: &str = "there are no thread pools to size: a worker a core carries out all stages";
+const BY_CONFIGURATION: &str = "set it in cassandra.yaml or with --set; SELECT * FROM system_views.settings shows it";
+
+/// Refused verbs in the order of their names, each with the end of the sentence.
+const REFUSED: &[(&str, &str)] = &[
+    (
+        "checktokenmetadata",
+        "gossip and the ring are one state, which cannot differ: nodetool gossipinfo and ring show it",
+    ),
+    ("cidrfilteringstats", NO_CIDR),
+    ("clientstats", "SELECT * FROM system_views.clients has the connections"),
+    ("datapaths", "data lies beneath the directories that the first line of the log names"),
+    ("disableauditlog", NO_AUDIT),
+    ("disablebackup", NO_BACKUP),
+    ("disablefullquerylog", NO_QUERY_LOG),
+    ("disableoldprotocolversions", BY_CONFIGURATION),
+    ("dropcidrgroup", NO_CIDR),
+    ("enableauditlog", NO_AUDIT),
+    ("enablebackup", NO_BACKUP),
+    ("enablefullquerylog", NO_QUERY_LOG),
+    ("enableoldprotocolversions", BY_CONFIGURATION),
+    ("gcstats", "there is no garbage collector"),
+    ("getauditlog", NO_AUDIT),
+    ("getautorepairconfig", BY_CONFIGURATION),
+    ("getbatchlogreplaythrottle", BY_CONFIGURATION),
+    ("getcidrgroupsofip", NO_CIDR),
+    ("getcolumnindexsize", BY_CONFIGURATION),
+    ("getconcurrency", NO_STAGES),
+    ("getconcurrentviewbuilders", "views are built one after the other"),
+    ("getdefaultrf", BY_CONFIGURATION),
+    ("getfullquerylog", NO_QUERY_LOG),
+    ("getguardrailsconfig", NO_GUARDRAILS),
+    ("getsnapshotthrottle", "a snapshot is not throttled: it links files"),
+    ("invalidatecidrpermissionscache", NO_CIDR),
+    ("invalidatejmxpermissionscache", "there is no JMX"),
+    ("listcidrgroups", NO_CIDR),
+    ("rangekeysample", "there is no sample of keys in memory: SSTables have tries"),
+    ("refreshsizeestimates", "system.size_estimates is refreshed by itself, every five minutes"),
+    ("reloadcidrgroupscache", NO_CIDR),
+    ("reloadlocalschema", "the schema in memory follows its tables with each change"),
+    ("reloadssl", "restart the node to read certificates again"),
+    ("reloadtriggers", "triggers are Java classes, which are not run"),
+    ("replaybatchlog", "the batch log is replayed by itself, every ten seconds"),
+    ("resetfullquerylog", NO_QUERY_LOG),
+    ("resetlocalschema", "a node fetches the schema of the others by itself as soon as its version differs"),
+    ("setautorepairconfig", BY_CONFIGURATION),
+    ("setbatchlogreplaythrottle", BY_CONFIGURATION),
+    ("setcolumnindexsize", BY_CONFIGURATION),
+    ("setconcurrency", NO_STAGES),
+    ("setconcurrentviewbuilders", "views are built one after the other"),
+    ("setdefaultrf", BY_CONFIGURATION),
+    ("setguardrailsconfig", NO_GUARDRAILS),
+    ("setsnapshotthrottle", "a snapshot is not throttled: it links files"),
+    ("sjk", "there is no virtual machine: perf shows threads and stacks, helenus.debug names them"),
+    ("sstablerepairedset", "the state is set by repairs; it has no verb yet"),
+    ("stopdaemon", "send SIGTERM (systemctl stop helenus), which drains too"),
+    ("updatecidrgroup", NO_CIDR),
+    ("viewbuildstatus", "SELECT * FROM system_distributed.view_build_status has it"),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fmt::Write;
+    use std::path::Path;
+
+    use super::*;
+
+    /// Verbs that work and differ, each with the difference. docs/compatibility.md has the reasons.
+    const DIFFERS: &[(&str, &str)] = &[
+        ("compact", "`--user-defined` with a file that is no SSTable is refused by name"),
+        ("disablebinary", "clients that registered are told that the node is down"),
+        ("garbagecollect", "drops range tombstones only where the partition's deletion covers them"),
+        ("import", "one transaction for each directory; 3.x files that are repaired or of a level need `-l -r`"),
+        ("info", "no heap; capacities of the caches that there are"),
+        ("invalidatecountercache", "there is no counter cache"),
+        ("profileload", "up to eight side by side; queries as they were sent"),
+        ("proxyhistograms", "of all requests since the start"),
+        ("repair", "`--trace` is refused"),
+        ("repair_admin", "`summarize-pending -v` shows in each column what it names"),
+        ("scrub", "prints what is lost; `-r` is refused"),
+        ("setcachecapacity", "within what `--memory` leaves; no counter cache"),
+        ("setcachekeystosave", "no counter cache"),
+        ("sethintedhandoffthrottlekb", "shared by all other nodes"),
+        ("tablehistograms", "of all requests since the start"),
+        ("tablestats", "latencies of all requests since the start"),
+        ("toppartitions", "as `profileload`"),
+        ("tpstats", "waits of messages are 0.0"),
+        ("upgradesstables", "writes the version that new SSTables have, whatever their format"),
+        ("verify", "names all corrupt SSTables instead of the first"),
+    ];
+    /// Verbs of ours that Cassandra does not have.
+    const OURS: &[&str] = &["tombstones"];
+
+    /// The verbs of Cassandra, as its help lists them.
+    fn of_cassandra() -> Vec<&'static str> {
+        let help = include_str!("../../testdata/nodetool/help.txt");
+        let lines = help.lines().filter_map(|line| line.strip_prefix("    ")?.split_whitespace().next());
+        lines.filter(|word| word.starts_with(|first: char| first.is_ascii_lowercase())).collect()
+    }
+
+    /// The verbs that work, aliases among them.
+    fn of_us() -> BTreeSet<String> {
+        let mut found = BTreeSet::from(["help".to_owned()]);
+        for verb in super::super::command().get_subcommands() {
+            found.insert(verb.get_name().to_owned());
+            found.extend(verb.get_all_aliases().map(str::to_owned));
+        }
+        found
+    }
+
+    #[test]
+    fn each_verb_works_or_is_refused_by_name() {
+        let (theirs, ours) = (of_cassandra(), of_us());
+        assert_eq!(theirs.len(), 149, "the list of 5.0.8");
+        for verb in &theirs {
+            assert!(ours.contains(*verb) != reason(verb).is_some(), "{verb}: it works, or it has a reason");
+        }
+        for (verb, _) in REFUSED.iter().chain(DIFFERS) {
+            assert!(theirs.contains(verb), "{verb} is no verb of Cassandra");
+        }
+        assert!(DIFFERS.iter().all(|(verb, _)| ours.contains(*verb)));
+        assert!(OURS.iter().all(|verb| ours.contains(*verb) && !theirs.contains(verb)));
+        assert!(REFUSED.is_sorted_by(|a, b| a.0 < b.0) && DIFFERS.is_sorted_by(|a, b| a.0 < b.0));
+    }
+
+    fn document() -> String {
+        let (theirs, ours) = (of_cassandra(), of_us());
+        let count = |wanted: fn(&str) -> bool| theirs.iter().filter(|verb| wanted(verb)).count();
+        let refused = count(|verb| reason(verb).is_some());
+        let mut text = format!(
+            "# nodetool\n\nThe verbs of Cassandra 5.0.8's `nodetool help`: {} of {} work, {} of them with a difference; {refused} are refused by \
+             name.\nMade by a test of crate `admin` from Cassandra's own list (`HELENUS_REWRITE=1 cargo test -p admin refused`).\n\
+             docs/compatibility.md has the reasons of differences. Ours beside them: `tombstones`.\n\n| verb | | |\n|---|---|---|\n",
+            theirs.len() - refused,
+            theirs.len(),
+            DIFFERS.len()
+        );
+        for verb in theirs {
+            let differs = DIFFERS.iter().find(|(name, _)| *name == verb).map(|(_, how)| *how);
+            let (word, what) = match (reason(verb), differs) {
+                (Some(why), _) => ("refused", why),
+                (None, Some(how)) => ("differs", how),
+                (None, None) => ("works", ""),
+            };
+            assert!(word == "refused" || ours.contains(verb));
+            // writing to a string does not fail
+            let _ = writeln!(text, "| `{verb}` | {word} | {what} |");
+        }
+        text
+    }
+
+    /// With `HELENUS_REWRITE=1` the document is written anew.
+    #[test]
+    fn the_document_is_true() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/nodetool.md");
+        let disk = env::real::env().disk;
+        let made = document();
+        if std::env::var_os("HELENUS_REWRITE").is_some() {
+            disk.replace_file(&path, made.as_bytes()).expect("written");
+        }
+        let written = disk.read_all(&path, 1 << 20).expect("docs/nodetool.md is there");
+        assert_eq!(String::from_utf8(written).expect("text"), made, "write it anew with HELENUS_REWRITE=1");
+    }
+}
