@@ -14,6 +14,7 @@ pub mod crates;
 pub mod documents;
 pub mod heads;
 pub mod layers;
+pub mod licences;
 pub mod manifest;
 pub mod prose;
 pub mod size;
