@@ -43,6 +43,40 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Look at this machine: what would be in the way of a node, and what to do. Takes the options
+    /// of serve.
+    #[command(args_override_self = true)]
+    Doctor(Doctor),
+    /// Check a configuration: what is honoured, has no effect, or is refused. Takes the options of
+    /// serve.
+    #[command(args_override_self = true)]
+    Check(Serve),
+    /// Whether a node serves clients: exit code 0 if it does. Takes nodetool's -h and -p.
+    #[command(disable_help_flag = true)]
+    Health {
+        /// Host and port.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// The first program of a container: takes the environment of Cassandra's image.
+    #[command(disable_help_flag = true, hide = true)]
+    Entrypoint {
+        /// `cassandra -f`, options of serve, or another command.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
+    /// Print the completions of a shell.
+    #[command(hide = true)]
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages.
+    #[command(hide = true)]
+    Man {
+        /// The directory, which is made.
+        directory: PathBuf,
+    },
     /// A CQL prompt. It is not there yet: the word is kept free, and hidden until then.
     #[command(disable_help_flag = true, hide = true)]
     Shell {
@@ -57,6 +91,20 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+}
+
+/// Options of the doctor.
+#[derive(Args)]
+pub struct Doctor {
+    /// Report as JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Look at the copy of another machine: the directory above its /proc, /sys and /run.
+    #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
+    pub root: PathBuf,
+    /// The node that is to run here.
+    #[command(flatten)]
+    pub serve: Serve,
 }
 
 /// Options of a node.

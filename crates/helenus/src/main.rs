@@ -8,14 +8,22 @@
 mod admin_port;
 mod arguments;
 mod backup;
+mod check;
 mod configuration;
+mod doctor;
+mod entrypoint;
 mod heap;
 mod log;
+mod manuals;
 mod metadata_service;
 mod ring;
 mod serve;
+mod service_manager;
 mod unhonoured;
 
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 use admin::AdminApi;
@@ -31,7 +39,19 @@ const _: () = assert!(!env::defects::ARE_COMPILED, "the program is built without
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let program = Program::parse();
+    carry_out(Program::parse_from(words(std::env::args_os().collect())))
+}
+
+/// A link to the program with the name `nodetool` is that command, as scripts and images expect it.
+fn words(mut words: Vec<OsString>) -> Vec<OsString> {
+    let name = words.first().and_then(|word| Path::new(word).file_name());
+    if name.is_some_and(|name| name == "nodetool") {
+        words.insert(1, "nodetool".into());
+    }
+    words
+}
+
+fn carry_out(program: Program) -> ExitCode {
     match program.command {
         None => serve::run(program.serve),
         Some(Command::Serve(serve)) => serve::run(serve),
@@ -39,17 +59,52 @@ fn main() -> ExitCode {
         Some(Command::Backup(verb)) => backup::run(&verb),
         Some(Command::Nodetool { arguments }) => nodetool(&arguments),
         Some(Command::Sstable { arguments }) => sstable(&arguments),
+        Some(Command::Doctor(options)) => doctor::run(&options),
+        Some(Command::Check(mut options)) => check::run(&mut options),
+        Some(Command::Health { arguments }) => health(arguments),
+        Some(Command::Entrypoint { words }) => enter(&words),
+        Some(Command::Completions { shell }) => manuals::completions(shell),
+        Some(Command::Man { directory }) => manuals::pages(&directory),
         Some(Command::Shell { .. }) => later("shell"),
         Some(Command::Stress { arguments }) => load(&arguments),
     }
 }
 
 fn nodetool(arguments: &[String]) -> ExitCode {
+    let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr().lock());
+    ExitCode::from(ask(arguments, &mut out, &mut err))
+}
+
+fn ask(arguments: &[String], out: &mut dyn Write, err: &mut dyn Write) -> u8 {
     let env = env::real::env();
     let now = env.clock.now_micros() / 1000;
     let connect = |address: NodeAddress| Box::new(Client::new(env.clone(), address)) as Box<dyn AdminApi>;
-    let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr().lock());
-    ExitCode::from(admin::nodetool::run(arguments, now, &connect, &mut out, &mut err))
+    admin::nodetool::run(arguments, now, &connect, out, err)
+}
+
+/// Whether the node serves clients, for the health check of a container.
+fn health(mut arguments: Vec<String>) -> ExitCode {
+    arguments.push("statusbinary".to_owned());
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let code = ask(&arguments, &mut out, &mut err);
+    let told = String::from_utf8_lossy(if code == 0 { &out } else { &err }).trim().to_owned();
+    println!("{told}");
+    if code == 0 && told == "running" { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Translates the environment of a container, and carries out the command that it stands for.
+fn enter(words: &[String]) -> ExitCode {
+    let container = entrypoint::Container::of_process(&env::real::env());
+    match entrypoint::translate(&container, words) {
+        Ok(translated) => {
+            translated.notes.iter().for_each(|note| eprintln!("helenus: {note}"));
+            carry_out(Program::parse_from(["helenus".to_owned()].into_iter().chain(translated.words)))
+        }
+        Err(message) => {
+            eprintln!("helenus: {message}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn sstable(arguments: &[String]) -> ExitCode {
@@ -72,4 +127,17 @@ fn load(_: &[String]) -> ExitCode {
 fn later(word: &str) -> ExitCode {
     eprintln!("helenus: {word} comes with a later version");
     ExitCode::FAILURE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_its_command() {
+        let of = |given: &[&str]| words(given.iter().map(OsString::from).collect());
+        assert_eq!(of(&["/usr/bin/nodetool", "status"]), ["/usr/bin/nodetool", "nodetool", "status"]);
+        assert_eq!(of(&["helenus", "nodetool"]), ["helenus", "nodetool"]);
+        assert!(of(&[]).is_empty());
+    }
 }

@@ -10,7 +10,7 @@ use server::running::{self, RunningNode, StartOptions};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::arguments::Serve;
-use crate::{configuration, heap, log, unhonoured};
+use crate::{configuration, heap, log, service_manager, unhonoured};
 
 /// Serves a node until a signal ends it.
 pub fn run(options: Serve) -> ExitCode {
@@ -58,18 +58,22 @@ fn serve(options: Serve) -> Result<(), String> {
     let node = running::start(start).map_err(|error| error.to_string())?;
     if node.is_serving() {
         tell_ready(&node);
+        service_manager::tell("READY=1\nSTATUS=serving clients");
     } else {
+        // a node that waits for data is up for its operator, and no reason to start it again
+        service_manager::tell("READY=1\nSTATUS=not serving clients: see nodetool netstats");
         tracing::error!("not ready: see `helenus nodetool netstats` and `helenus nodetool bootstrap resume -f`");
     }
     runtime.block_on(async {
         signals.next().await;
+        service_manager::tell("STOPPING=1\nSTATUS=draining");
         end(node, &mut signals).await
     })
 }
 
 /// The admin port is for this machine alone: it listens where clients connect if that is a loopback
 /// address, so that several nodes on one machine each have their own.
-fn admin_address(listen: IpAddr) -> IpAddr {
+pub fn admin_address(listen: IpAddr) -> IpAddr {
     if listen.is_loopback() { listen } else { IpAddr::V4(Ipv4Addr::LOCALHOST) }
 }
 
@@ -94,6 +98,9 @@ fn refuse_unhonoured(config: &Config, lenient: bool) -> Result<(), String> {
 
 /// Prints the one line on stdout, for whoever waits for the node to be ready.
 fn tell_ready(node: &RunningNode) {
+    // programs that start a Cassandra for tests wait for these lines of its log
+    tracing::info!("Starting listening for CQL clients on /{}...", node.address());
+    tracing::info!("Startup complete");
     let mut out = std::io::stdout().lock();
     // an error means that nobody reads stdout: the node serves all the same
     let _ = writeln!(out, "helenus ready: CQL on {}", node.address());

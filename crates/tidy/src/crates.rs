@@ -39,6 +39,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ),
     ("admin", "stdx env metrics types schema rows sstable storage ring cluster config"),
     ("tls", "env"),
+    ("doctor", "env"),
     ("transport", "stdx env segments tls"),
     ("native", "stdx env protocol tls transport"),
     (
@@ -47,7 +48,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ),
     (
         "helenus",
-        "stdx env metrics types schema rows sstable storage ring cluster config protocol cql admin transport native server tools bulk backup stress",
+        "stdx env metrics types schema rows sstable storage ring cluster config protocol cql admin transport native server tools bulk backup doctor stress",
     ),
     ("sim", "env config types rows internode ring cluster server"),
     ("tidy", ""),

@@ -1,0 +1,166 @@
+//! Each variable of the official image by its name.
+
+use clap::Parser;
+
+use super::*;
+use crate::arguments::{Command, Program};
+use crate::configuration;
+
+fn container(variables: &[(&str, &str)]) -> Container {
+    Container {
+        variables: variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        address: Some(IpAddr::from([172, 17, 0, 2])),
+        config: None,
+        has_rackdc: false,
+    }
+}
+
+fn translated(variables: &[(&str, &str)]) -> Translated {
+    translate(&container(variables), &["cassandra".to_owned(), "-f".to_owned()]).expect("valid")
+}
+
+/// The configuration that a node would start with, and the memory that it would take.
+fn loaded(variables: &[(&str, &str)]) -> (config::Config, Option<u64>) {
+    let words = ["helenus".to_owned()].into_iter().chain(translated(variables).words);
+    let Some(Command::Serve(serve)) = Program::try_parse_from(words).expect("known options").command else {
+        panic!("a node is served")
+    };
+    assert_eq!(serve.data_dir, Path::new("/var/lib/cassandra"));
+    (configuration::load(&env::real::env(), &serve).expect("valid"), serve.memory)
+}
+
+#[test]
+fn without_variables_a_node_is_a_ring_of_its_own() {
+    let (config, memory) = loaded(&[]);
+    assert_eq!(config.ring.seeds.as_deref(), Some(&["172.17.0.2".to_owned()][..]));
+    assert_eq!(
+        (config.rpc_address.to_string(), config.listen_address.to_string()),
+        ("0.0.0.0".into(), "172.17.0.2".into())
+    );
+    assert_eq!(config.broadcast_rpc_address.to_string(), "172.17.0.2");
+    assert_eq!((config.cluster_name.as_str(), config.num_tokens, memory), ("Test Cluster", 16, None));
+    assert!(config.ring.location.own.is_none());
+    assert!(translated(&[]).notes.is_empty());
+}
+
+/// A row for each variable: a value, and where it is found in the node's configuration.
+#[test]
+fn each_variable_counts_or_is_named() {
+    let snitch = ("CASSANDRA_ENDPOINT_SNITCH", "GossipingPropertyFileSnitch");
+    let own = |config: &config::Config| config.ring.location.own.clone().expect("named");
+    for (name, _) in VARIABLES {
+        let of = |value: &str| loaded(&[(name, value)]).0;
+        let located = |value: &str| own(&loaded(&[snitch, (name, value)]).0);
+        let node = "10.0.0.7";
+        match name {
+            "CASSANDRA_CLUSTER_NAME" => assert_eq!(of("My ring's").cluster_name, "My ring's"),
+            "CASSANDRA_NUM_TOKENS" => assert_eq!(of("4").num_tokens, 4),
+            "CASSANDRA_ENDPOINT_SNITCH" => {
+                let own = own(&of("GossipingPropertyFileSnitch"));
+                assert_eq!((own.data_center.as_str(), own.rack.as_str()), ("dc1", "rack1"));
+            }
+            "CASSANDRA_RPC_ADDRESS" => assert_eq!(of("127.0.0.1").rpc_address.to_string(), "127.0.0.1"),
+            "CASSANDRA_LISTEN_ADDRESS" => {
+                assert_eq!(of(node).listen_address.to_string(), node);
+                assert_eq!(of(node).broadcast_address.to_string(), node);
+                assert_eq!(of("auto").listen_address.to_string(), "172.17.0.2");
+            }
+            "CASSANDRA_BROADCAST_ADDRESS" => {
+                assert_eq!(of(node).broadcast_address.to_string(), node);
+                assert_eq!(of(node).broadcast_rpc_address.to_string(), node);
+                assert_eq!(of(node).listen_address.to_string(), "172.17.0.2");
+                assert_eq!(of(node).ring.seeds.as_deref(), Some(&[node.to_owned()][..]));
+            }
+            "CASSANDRA_BROADCAST_RPC_ADDRESS" => {
+                assert_eq!(of(node).broadcast_rpc_address.to_string(), node);
+                assert_eq!(of(node).broadcast_address.to_string(), "172.17.0.2");
+            }
+            "CASSANDRA_SEEDS" => {
+                assert_eq!(of("a,b").ring.seeds.as_deref(), Some(&["a".to_owned(), "b".to_owned()][..]));
+            }
+            "CASSANDRA_NAME" => assert_eq!(of("/x/y").ring.seeds.as_deref(), Some(&["cassandra".to_owned()][..])),
+            "CASSANDRA_DC" => {
+                assert_eq!(located("north").data_center, "north");
+                assert!(of("north").ring.location.own.is_none(), "as in the official image");
+                assert_eq!(translated(&[(name, "north")]).notes.len(), 1);
+            }
+            "CASSANDRA_RACK" => assert_eq!(located("r7").rack, "r7"),
+            "CASSANDRA_CONF" => assert!(translated(&[(name, "/x")]).notes.is_empty()),
+            "MAX_HEAP_SIZE" => assert_eq!(loaded(&[(name, "1024M")]).1, Some(1 << 30)),
+            "JVM_OPTS" | "JVM_EXTRA_OPTS" => {
+                let config = of("-Xmx1G -Dcassandra.ring_delay_ms=1500 -Dcassandra.initial_token=0 -Dcassandra.x=1");
+                assert_eq!((config.num_tokens, config.initial_tokens), (1, vec![0]));
+                let notes =
+                    translated(&[(name, "-Xmx1G -Dcassandra.skip_wait_for_gossip_to_settle=0 -Dcassandra.x=1")]).notes;
+                assert_eq!(notes.len(), 3);
+                assert_eq!(notes[2], format!("{name}: -Dcassandra.x IS NOT HONOURED"));
+            }
+            _ => {
+                let notes = translated(&[(name, "1")]).notes;
+                assert!(notes.len() == 1 && notes[0].starts_with(&format!("{name} is not needed: ")), "{notes:?}");
+            }
+        }
+        assert_eq!(translated(&[(name, "")]), translated(&[]), "{name}: an empty one is none");
+    }
+}
+
+#[test]
+fn properties_are_keys() {
+    for (property, key, unit) in PROPERTIES {
+        let value = match property {
+            "ring_delay_ms" => "5",
+            "replace_address_first_boot" => "10.0.0.9",
+            _ => "false",
+        };
+        let set = format!("{key}={value}{unit}");
+        let words = translated(&[("JVM_EXTRA_OPTS", &format!("-Dcassandra.{property}={value}"))]).words;
+        assert!(words.contains(&set), "{set} in {words:?}");
+        loaded(&[("JVM_EXTRA_OPTS", &format!("-Dcassandra.{property}={value}"))]);
+    }
+}
+
+#[test]
+fn others_are_named_or_passed_over() {
+    assert_eq!(translated(&[("CASSANDRA_SEED", "a")]).notes, ["CASSANDRA_SEED: no such variable, nothing is done"]);
+    assert_eq!(
+        translated(&[("CASSANDRA_SERVICE_HOST", "a"), ("CASSANDRA_PORT_9042_TCP", "b"), ("PATH", "c")]).notes,
+        [""; 0]
+    );
+    let no_address = Container { address: None, ..container(&[("CASSANDRA_LISTEN_ADDRESS", "auto")]) };
+    assert!(translate(&no_address, &[]).expect_err("none").starts_with("CASSANDRA_LISTEN_ADDRESS: "));
+}
+
+#[test]
+fn words_are_those_of_the_official_image() {
+    let words = |words: &[&str]| {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        translate(&container(&[]), &words).expect("valid").words
+    };
+    assert_eq!(words(&["nodetool", "status"]), ["nodetool", "status"]);
+    assert_eq!(words(&[]), words(&["cassandra", "-f"]));
+    assert!(words(&["-R", "--memory", "1G"]).ends_with(&["--memory".to_owned(), "1G".to_owned()]));
+    assert!(words(&["cassandra", "-f", "-Dcassandra.join_ring=false"]).contains(&"join_ring=false".to_owned()));
+    let elsewhere = words(&["cassandra", "--data-dir", "/d"]);
+    assert!(!elsewhere.contains(&DATA_DIR.to_owned()), "{elsewhere:?}");
+}
+
+#[test]
+fn a_mounted_configuration_is_read() {
+    let mounted =
+        Container { config: Some("/etc/cassandra/cassandra.yaml".to_owned()), has_rackdc: true, ..container(&[]) };
+    let words = translate(&mounted, &[]).expect("valid").words;
+    assert!(words.windows(2).any(|pair| pair == ["--config", "/etc/cassandra/cassandra.yaml"]));
+    assert!(!words.contains(&"--dc".to_owned()));
+}
+
+#[test]
+fn the_containers_address() {
+    let trie = "Main:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 0.0.0.0\n        /0 universe UNICAST\n     +-- 127.0.0.0/8 2 0 2\n        \
+                |-- 127.0.0.1\n           /32 host LOCAL\n     +-- 172.17.0.0/16 2 0 2\n        |-- 172.17.0.0\n           \
+                /16 link UNICAST\n        |-- 172.17.0.2\n           /32 host LOCAL\n        |-- 172.18.0.5\n           /32 host LOCAL\n";
+    let own = |hosts: &str| own_address(hosts, "box", trie).map(|address| address.to_string());
+    assert_eq!(own(""), Some("172.17.0.2".into()));
+    assert_eq!(own("127.0.0.1 localhost\n172.18.0.5\tbox # docker\n"), Some("172.18.0.5".into()));
+    assert_eq!(own("10.9.9.9 box\n"), Some("172.17.0.2".into()));
+    assert_eq!(own_address("127.0.0.1 box", "box", ""), None);
+}
