@@ -26,7 +26,7 @@ if os.environ.get("HELENUS_TEST_PEER", "helenus") != "helenus":
     pytest.skip("these are Helenus's commands", allow_module_level=True)
 
 ROOT = helenus.ROOT
-DOCUMENTS = ["README.md", "docs/stress.md", "docs/tombstones.md", "docs/compatibility.md"]
+DOCUMENTS = ["README.md", "docs/stress.md", "docs/tombstones.md", "docs/compatibility.md", "docs/install.md"]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.S | re.M)
 SECONDS = 120
 
@@ -215,6 +215,29 @@ def ring_up(scene):
     assert process.returncode == 0, errors
 
 
+def looked_at(*words):
+    """The doctor of the machine on which the test runs finds what it finds: its report counts, not its exit code."""
+
+    def run(scene):
+        ports = ["--port", str(helenus.free_port()), "--admin-port", str(helenus.free_port())]
+        command = [helenus.binary(), "doctor", *words, "--data-dir", str(scene.path / "doctor"), *ports]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+        assert done.returncode in (0, 1) and "open files" in done.stdout and not done.stderr, done
+
+    return run
+
+
+def checked(scene):
+    (scene.path / "cassandra.yaml").write_text("cluster_name: a\nnum_token: 3\n")
+    told = scene.run("check", "--config", scene.path / "cassandra.yaml", code=1)
+    assert told.endswith("1 honoured, 0 without effect, 1 refused\n") and "did you mean num_tokens" in told
+
+
+def manuals(scene):
+    scene.run("man", scene.path / "man")
+    assert "compactionstats" in (scene.path / "man" / "helenus-nodetool.1").read_text()
+
+
 def helps(*words):
     """A command named without its operands: its help says what they are."""
     return lambda scene: scene.run(*words, "--help")
@@ -233,6 +256,12 @@ COMMANDS = {
     "helenus ring snapshot": ring_by_hand,
     "helenus backup create": ring_by_hand,
     "helenus backup": helps("backup"),
+    "helenus doctor": looked_at(),
+    "helenus doctor --json": looked_at("--json"),
+    "helenus check --config cassandra.yaml": checked,
+    "helenus health": lambda scene: scene.run("health", "-p", scene.node.admin_port),
+    "helenus completions bash": lambda scene: scene.run("completions", "bash"),
+    "helenus man DIR": manuals,
     "helenus ring up 3": ring_up,
     "helenus nodetool status": nodetool("status"),
     "helenus nodetool": helps("nodetool"),
