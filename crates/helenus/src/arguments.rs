@@ -77,8 +77,8 @@ pub enum Command {
         /// The directory, which is made.
         directory: PathBuf,
     },
-    /// A CQL prompt. It is not there yet: the word is kept free, and hidden until then.
-    #[command(disable_help_flag = true, hide = true)]
+    /// A CQL prompt, with the commands and options of cqlsh.
+    #[command(disable_help_flag = true)]
     Shell {
         /// Host, port, options.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

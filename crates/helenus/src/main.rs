@@ -65,7 +65,7 @@ fn carry_out(program: Program) -> ExitCode {
         Some(Command::Entrypoint { words }) => enter(&words),
         Some(Command::Completions { shell }) => manuals::completions(shell),
         Some(Command::Man { directory }) => manuals::pages(&directory),
-        Some(Command::Shell { .. }) => later("shell"),
+        Some(Command::Shell { arguments }) => prompt(&arguments),
         Some(Command::Stress { arguments }) => load(&arguments),
     }
 }
@@ -124,8 +124,14 @@ fn load(_: &[String]) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn later(word: &str) -> ExitCode {
-    eprintln!("helenus: {word} comes with a later version");
+#[cfg(feature = "shell")]
+fn prompt(arguments: &[String]) -> ExitCode {
+    shell::run(arguments)
+}
+
+#[cfg(not(feature = "shell"))]
+fn prompt(_: &[String]) -> ExitCode {
+    eprintln!("helenus: this program was built without the shell (feature `shell`)");
     ExitCode::FAILURE
 }
 

@@ -24,6 +24,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("cql", "stdx types functions schema rows"),
     ("sstable", "stdx env types schema rows"),
     ("stress", ""),
+    ("shell", "stdx types segments"),
     ("tools", "stdx env types schema rows cql sstable bulk tls"),
     ("backup", "env sstable bulk"),
     ("bulk", "stdx env types schema rows cql sstable ring internode streaming sending links tls"),
@@ -48,7 +49,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ),
     (
         "helenus",
-        "stdx env metrics types schema rows sstable storage ring cluster config protocol cql admin transport native server tools bulk backup doctor stress",
+        "stdx env metrics types schema rows sstable storage ring cluster config protocol cql admin transport native server tools bulk backup doctor stress shell",
     ),
     ("sim", "env config types rows internode ring cluster server"),
     ("tidy", ""),

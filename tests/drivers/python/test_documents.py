@@ -1,4 +1,4 @@
-"""The commands of the documents, carried out: README.md, docs/stress.md, docs/tombstones.md, docs/compatibility.md.
+"""The commands of the documents, carried out: README.md, docs/shell.md, docs/stress.md, docs/tombstones.md, docs/compatibility.md.
 
 A command is a line of a block or a code span that begins with `helenus `. Each has an entry in COMMANDS that says how it is
 carried out here: free ports in place of the default ones, a scratch directory in place of /var/lib/cassandra, fewer rows.
@@ -26,7 +26,7 @@ if os.environ.get("HELENUS_TEST_PEER", "helenus") != "helenus":
     pytest.skip("these are Helenus's commands", allow_module_level=True)
 
 ROOT = helenus.ROOT
-DOCUMENTS = ["README.md", "docs/stress.md", "docs/tombstones.md", "docs/compatibility.md", "docs/install.md"]
+DOCUMENTS = ["README.md", "docs/shell.md", "docs/stress.md", "docs/tombstones.md", "docs/compatibility.md", "docs/install.md"]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.S | re.M)
 SECONDS = 120
 
@@ -243,6 +243,18 @@ def helps(*words):
     return lambda scene: scene.run(*words, "--help")
 
 
+def shell(scene):
+    done = subprocess.run(
+        [helenus.binary(), "shell"],
+        input="SELECT key FROM system.local;",
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        env={"HOME": str(scene.path), "CQLSH_PORT": str(scene.node.port)},
+    )
+    assert done.returncode == 0 and "(1 rows)" in done.stdout, done.stderr
+
+
 COMMANDS = {
     "helenus --data-dir /var/lib/cassandra --read-only": look_at_cassandras_directory,
     "helenus --data-dir /var/lib/cassandra": serve_cassandras_directory,
@@ -265,6 +277,8 @@ COMMANDS = {
     "helenus ring up 3": ring_up,
     "helenus nodetool status": nodetool("status"),
     "helenus nodetool": helps("nodetool"),
+    "helenus shell": shell,
+    "helenus shell --help": helps("shell"),
     "helenus sstable VERB": helps("sstable"),
     "helenus sstable dump da-1-bti-Data.db | jq …": dump,
     "helenus sstable metadata da-1-bti-Data.db": lambda scene: scene.run("sstable", "metadata", scene.data_file()),
