@@ -27,6 +27,7 @@ pub use view::view_filter;
 
 use crate::context::Bindings;
 use crate::error::CqlError;
+use crate::selection::Column;
 use crate::terms::Term;
 use crate::values::BoundValue;
 use crate::{keys, values};
@@ -363,6 +364,12 @@ impl Restrictions {
         bindings: &Bindings<'_>,
     ) -> Result<Vec<ClusteringValues>, CqlError> {
         slices::clusterings(self, table, bindings)
+    }
+
+    /// Conditions on clustering columns are checked on each row: slices do not say them.
+    pub fn filters_clustering(&self, table: &TableMetadata) -> bool {
+        let is_of_clustering = |filter: &Filter| matches!(filter.column, Column::Clustering { .. });
+        self.filters.iter().any(is_of_clustering) && !table.clustering.is_empty()
     }
 
     /// Some clustering column is restricted by a range.

@@ -181,6 +181,8 @@ pub enum SearchOperator {
     Lt,
     /// Values that are less or equal.
     Lte,
+    /// The vectors that are nearest to the given one: of as many rows as the command's limit says.
+    Ann,
 }
 
 impl ReadCommand {

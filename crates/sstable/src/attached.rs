@@ -1,5 +1,6 @@
 //! The components of storage-attached indexes beside an SSTable: which rows it has, by number
-//! ([`RowKeys`]), and for each index the numbers of the rows that have a term ([`TermIndex`]).
+//! ([`RowKeys`]), and for each index the numbers of the rows that have a term ([`TermIndex`]), or
+//! for an index on vectors a graph of them ([`VectorGraph`]).
 //!
 //! Row numbers count what an SSTable holds from its first partition on, so that they ascend with
 //! the order of partitions and clusterings: of a table with clustering columns each partition has a
@@ -11,6 +12,7 @@
 //! that TOC.txt does not name, and makes its own. docs/formats/attached-index.md has the bytes.
 
 mod blocks;
+mod graph;
 mod keys;
 mod rows_found;
 mod terms;
@@ -22,6 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::descriptor::Descriptor;
 
 pub use blocks::BLOCK_SIZE_MAX;
+pub use graph::{GraphWriter, Near, NearRow, VectorGraph};
 pub use keys::{KeysCursor, Place, Position, RowKeys, RowKeysWriter};
 pub use rows_found::RowSet;
 pub use terms::{TermIndex, TermRange, TermsWriter};
@@ -43,6 +46,11 @@ pub fn keys_path(descriptor: &Descriptor) -> PathBuf {
 /// The file with the terms of an index.
 pub fn terms_path(descriptor: &Descriptor, index: &str) -> PathBuf {
     descriptor.directory.join(format!("{}-{COMPONENT}+{index}+Terms.db", descriptor.prefix()))
+}
+
+/// The file with the vectors of an index.
+pub fn graph_path(descriptor: &Descriptor, index: &str) -> PathBuf {
+    descriptor.directory.join(format!("{}-{COMPONENT}+{index}+Graph.db", descriptor.prefix()))
 }
 
 /// Whether a file of a table's directory is one of these components, or one that was not completed.
@@ -70,6 +78,7 @@ pub struct Attachments(Mutex<Open>);
 struct Open {
     keys: Option<Arc<RowKeys>>,
     terms: BTreeMap<String, Arc<TermIndex>>,
+    graphs: BTreeMap<String, Arc<VectorGraph>>,
 }
 
 impl Attachments {
@@ -81,6 +90,18 @@ impl Attachments {
     /// The keys of rows; None: not made or not opened.
     pub fn keys(&self) -> Option<Arc<RowKeys>> {
         self.open().keys.clone()
+    }
+
+    /// Whether the components of an index are open, whatever they are.
+    pub fn has(&self, index: &str) -> bool {
+        let open = self.open();
+        open.keys.is_some() && (open.terms.contains_key(index) || open.graphs.contains_key(index))
+    }
+
+    /// Keys and vectors for an index; None: one of them is not made or not opened.
+    pub fn graph_of(&self, index: &str) -> Option<(Arc<RowKeys>, Arc<VectorGraph>)> {
+        let open = self.open();
+        Some((Arc::clone(open.keys.as_ref()?), Arc::clone(open.graphs.get(index)?)))
     }
 
     /// Keys and terms for an index; None: one of them is not made or not opened.
@@ -99,9 +120,16 @@ impl Attachments {
         self.open().terms.insert(index.to_owned(), terms);
     }
 
-    /// Forgets the terms of an index; who reads them still does.
+    /// Puts the vectors of an index in place.
+    pub fn put_graph(&self, index: &str, graph: Arc<VectorGraph>) {
+        self.open().graphs.insert(index.to_owned(), graph);
+    }
+
+    /// Forgets the terms or vectors of an index; who reads them still does.
     pub fn forget(&self, index: &str) {
-        self.open().terms.remove(index);
+        let mut open = self.open();
+        open.terms.remove(index);
+        open.graphs.remove(index);
     }
 }
 

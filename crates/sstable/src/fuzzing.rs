@@ -19,7 +19,7 @@ use ::rows::ReadMode;
 use bytes::Bytes;
 use env::ReadFile;
 
-use crate::attached::{KeysCursor, RowKeys, TermIndex, TermRange, any_keys_block, any_terms_block};
+use crate::attached::{KeysCursor, RowKeys, TermIndex, TermRange, VectorGraph, any_keys_block, any_terms_block};
 use crate::chunk_reader::DataFile;
 use crate::compression_info::CompressionInfo;
 use crate::compressor::{CHUNK_LENGTH_MAX, Compressor};
@@ -83,6 +83,15 @@ pub fn attached_keys(data: &[u8]) {
     let mut cursor = KeysCursor::new(Arc::new(keys), ReadMode::Background);
     for row in [0, 1, rows / 2, rows.saturating_sub(1), rows] {
         let _ = cursor.place(row);
+    }
+}
+
+/// The vectors of attached indexes: what opens can be searched.
+pub fn attached_graph(data: &[u8]) {
+    let Ok(graph) = VectorGraph::over(Bytes::copy_from_slice(data)) else { return };
+    // a search takes a bit for each node, of which the file has at most one a byte
+    for wanted in [1, 1000] {
+        let _ = graph.search(&[0.5; 4], wanted, ReadMode::Background);
     }
 }
 

@@ -41,6 +41,7 @@ pub const TARGETS: &[Target] = &[
     target("partition_index", sstable::fuzzing::partition_index, seeds::sstable::partition_index, 1000),
     target("row_index", sstable::fuzzing::row_index, seeds::sstable::row_index, 2000),
     target("attached_keys", sstable::fuzzing::attached_keys, seeds::sstable::attached_keys, 2000),
+    target("attached_graph", sstable::fuzzing::attached_graph, seeds::sstable::attached_graph, 2000),
     target("attached_terms", sstable::fuzzing::attached_terms, seeds::sstable::attached_terms, 2000),
     target("big_index", sstable::fuzzing::big_index, seeds::sstable::big_index, 800),
     target("rows", sstable::fuzzing::rows, seeds::sstable::rows, 2000),

@@ -16,7 +16,7 @@ use rows::live::counted;
 use rows::replicas::{Answers, Lack, Replay, ReplicaMerge};
 use rows::{
     ClusteringValues, DataLimits, PartitionHead, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand,
-    ReadError, Sought, Unfiltered,
+    ReadError, SearchOperator, Sought, Unfiltered,
 };
 use types::DecoratedKey;
 
@@ -35,6 +35,15 @@ const PORTION_MAX: u32 = 80_000;
 
 /// Behind a portion of more bytes the next one is smaller.
 const PORTION_SIZE: usize = 8 << 20;
+
+/// The limits at which an answer counts as cut off, so that more is asked for behind its last row.
+/// The nearest rows of a replica are all that is wanted of it, however many they are.
+fn counted_limits(command: &ReadCommand) -> DataLimits {
+    match command.indexes.iter().any(|search| search.operator == SearchOperator::Ann) {
+        true => DataLimits::NONE,
+        false => command.limits,
+    }
+}
 
 /// A part and what its replicas have answered.
 #[derive(Clone)]
@@ -122,7 +131,7 @@ impl Asked {
     pub fn add_first(&mut self, contact: Contact, command: &ReadCommand, portion: Portion) -> Result<(), ReadError> {
         self.weigh(&portion);
         let mut answers = Answers::new(&command.table, command.now);
-        answers.add_partitions(portion.replay, &command.range, command.limits)?;
+        answers.add_partitions(portion.replay, &command.range, counted_limits(command))?;
         self.replicas.push((contact, answers));
         Ok(())
     }
@@ -132,8 +141,8 @@ impl Asked {
         self.weigh(&portion);
         let Some((_, answers)) = self.replicas.get_mut(lack.replica()) else { return Ok(()) };
         match lack {
-            Lack::Rows { key, .. } => answers.add_rows(portion.replay, key, command.limits),
-            Lack::Partitions { .. } => answers.add_partitions(portion.replay, &command.range, command.limits),
+            Lack::Rows { key, .. } => answers.add_rows(portion.replay, key, counted_limits(command)),
+            Lack::Partitions { .. } => answers.add_partitions(portion.replay, &command.range, counted_limits(command)),
         }
     }
 

@@ -4,13 +4,40 @@
 //! `NetworkTopologyStrategy.maybeWarnOnOptions`, `AlterKeyspaceStatement.clientWarnings`.
 //! Guardrails are in [`crate::guardrails`].
 
+use schema::index::definition::IndexDefinition;
 use schema::{KeyspaceMetadata, Schema, system};
 
 use super::{DdlContext, view};
-use crate::ast::Statement;
+use crate::ast::{CreateIndex, Statement};
 
 const MORE_COPIES: &str =
     "When increasing replication factor you need to run a full (-full) repair to distribute the data.";
+
+const VECTOR_USAGE_WARNING: &str =
+    "SAI ANN indexes on vector columns are experimental and are not recommended for production use.
+They don't yet support SELECT queries with:
+ * Consistency level higher than ONE/LOCAL_ONE.
+ * Paging.
+ * No LIMIT clauses.
+ * PER PARTITION LIMIT clauses.
+ * GROUP BY clauses.
+ * Aggregation functions.
+ * Filters on columns without a SAI index.";
+
+/// The index that a statement has made. None: it has made none, or one that this node does not keep
+/// up.
+fn new_index(
+    create: &CreateIndex<'_>,
+    context: &DdlContext,
+    before: &Schema,
+    after: &Schema,
+) -> Option<IndexDefinition> {
+    let keyspace = super::keyspace_of(&create.table, context).ok()?;
+    let table = |schema: &Schema| schema.keyspace(keyspace)?.tables.get(create.table.name.as_str()).cloned();
+    let (old, new) = (table(before)?, table(after)?);
+    let index = new.indexes.values().find(|index| !old.indexes.contains_key(&index.name))?;
+    IndexDefinition::of(&new, index, false)
+}
 
 /// The warnings for a statement that has turned `before` into `after`.
 pub fn warnings(statement: &Statement<'_>, context: &DdlContext, before: &Schema, after: &Schema) -> Vec<String> {
@@ -20,6 +47,10 @@ pub fn warnings(statement: &Statement<'_>, context: &DdlContext, before: &Schema
             keyspace.map(|keyspace| too_many_copies(keyspace, context)).unwrap_or_default()
         }
         Statement::CreateView(_) if before.keyspaces != after.keyspaces => vec![view::USAGE_WARNING.to_owned()],
+        Statement::CreateIndex(create) => match new_index(create, context, before, after) {
+            Some(index) if index.vectors.is_some() => vec![VECTOR_USAGE_WARNING.to_owned()],
+            _ => Vec::new(),
+        },
         Statement::AlterKeyspace(alter) => {
             let name = alter.name.as_str();
             let (Some(old), Some(new)) = (before.keyspace(name), after.keyspace(name)) else {

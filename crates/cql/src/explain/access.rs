@@ -150,6 +150,15 @@ fn order(lines: &mut Lines, plan: &SelectPlan) {
     } else if !plan.selection.aggregates.is_empty() {
         lines.add("group", "", "aggregates", plan.selection.aggregates.len() as u64, "all rows make one");
     }
+    if let Some(nearest) = &plan.nearest {
+        lines.add(
+            "order",
+            &nearest.name,
+            "nearest",
+            1,
+            "each replica gives its nearest rows, sorted by score in memory",
+        );
+    }
     if !plan.post_order.is_empty() {
         let columns = plan.post_order.len() as u64;
         lines.add("order", "", "sorted columns", columns, "all partitions are read, then sorted in memory");

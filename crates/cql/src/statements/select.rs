@@ -5,6 +5,7 @@
 
 mod command_text;
 mod group;
+mod nearest;
 mod page;
 mod plan;
 mod sizes;
@@ -18,6 +19,7 @@ use schema::{ColumnId, TableMetadata};
 use types::{Consistency, DecoratedKey};
 
 pub(crate) use group::GroupBy;
+pub(crate) use nearest::Nearest;
 pub(crate) use plan::prepare;
 
 use crate::context::Bindings;
@@ -69,6 +71,8 @@ pub(crate) struct SelectPlan {
     /// Columns by which the rows of several partitions are sorted after they were read, with `true`
     /// for descending.
     pub post_order: Vec<(Column, bool)>,
+    /// ORDER BY … ANN OF
+    pub nearest: Option<Nearest>,
     /// LIMIT
     pub limit: Option<Term>,
     /// PER PARTITION LIMIT
@@ -229,7 +233,11 @@ pub(crate) async fn execute<C: Coordinator>(
     if let Some(query) = guards {
         query.check(&plan.query(options), &mut answer_warnings)?;
     }
-    let wanted = Wanted::of(plan, options, &bindings)?;
+    let mut wanted = Wanted::of(plan, options, &bindings)?;
+    let consistency = match &plan.nearest {
+        None => options.consistency,
+        Some(_) => nearest::check(plan, options, &mut wanted, &mut answer_warnings)?,
+    };
     wanted.check(plan)?;
     if let Some(query) = guards {
         wanted.guard(plan, query, &mut answer_warnings)?;
@@ -256,7 +264,7 @@ pub(crate) async fn execute<C: Coordinator>(
     let page = if commands.is_empty() && !plan.aggregates_everything() {
         plan.empty()
     } else {
-        let read_options = ReadOptions { consistency: options.consistency, sought: job.sought() };
+        let read_options = ReadOptions { consistency, sought: job.sought() };
         let job = Arc::clone(&job);
         let of_read = Arc::clone(&job);
         let read = coordinator.read(commands, &read_options, move |stream| page::build(&of_read, stream)).await;
@@ -365,7 +373,9 @@ fn job(
         _ => None,
     };
     let remaining = resume.as_ref().map_or(user_limit, |state| state.remaining.min(user_limit));
-    let indexes = plan.restrictions.searches(bindings)?;
+    let mut indexes = plan.restrictions.searches(bindings)?;
+    let nearest = plan.nearest.as_ref().map(|nearest| nearest.bind(bindings)).transpose()?;
+    indexes.extend(nearest.iter().map(nearest::BoundNearest::search));
     Ok(Job {
         table: Arc::clone(&plan.table),
         indexes,
@@ -377,6 +387,7 @@ fn job(
         aggregates: plan.aggregates(),
         distinct: plan.distinct,
         post_order: plan.post_order.clone(),
+        nearest,
         shows_static_only: plan.restrictions.shows_static_only(),
         per_partition: if plan.distinct { 1 } else { per_partition },
         remaining,
@@ -395,7 +406,9 @@ fn job(
 fn commands(plan: &SelectPlan, partitions: Partitions, slices: &Slices, job: &Job) -> Vec<ReadCommand> {
     let is_filtered = !job.row_filters.is_empty() || !job.partition_filters.is_empty();
     // the read does not count the rows of a static compact table, because some are hidden
-    let hint = if is_filtered || job.aggregates || plan.table.is_static_compact() {
+    let hint = if job.nearest.is_some() {
+        job.remaining
+    } else if is_filtered || job.aggregates || plan.table.is_static_compact() {
         u32::MAX
     } else if job.post_order.is_empty() {
         job.row_limit()

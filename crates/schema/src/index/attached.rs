@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use types::CqlType;
+use types::{CqlType, Similarity};
 
 use super::IndexMetadata;
 
@@ -62,6 +62,15 @@ impl TextForm {
             Err(_) => Cow::Borrowed(value),
         }
     }
+}
+
+/// The option with the function by which vectors are compared.
+pub const SIMILARITY_FUNCTION: &str = "similarity_function";
+
+/// The function by which an index on vectors compares them. None: the option names none that there
+/// is.
+pub fn similarity_of(index: &IndexMetadata) -> Option<Similarity> {
+    index.options.get(SIMILARITY_FUNCTION).map_or(Some(Similarity::Cosine), |name| Similarity::of_name(name))
 }
 
 /// Whether values of a type can be terms of an index: the simple types but blob, counter and

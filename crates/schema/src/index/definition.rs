@@ -12,9 +12,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use types::{CqlType, CustomType, DecoratedKey};
+use types::similarity::float_dimension;
+use types::{CqlType, CustomType, DecoratedKey, Similarity};
 
-use super::attached::{TextForm, has_ranges, is_attached, is_supported};
+use super::attached::{TextForm, has_ranges, is_attached, is_supported, similarity_of};
 
 use crate::params::compaction::short_class;
 use crate::table::ColumnSpec;
@@ -52,6 +53,8 @@ pub enum IndexOperator {
     ContainsKey,
     /// `<`, `<=`, `>`, `>=`
     Range,
+    /// ANN OF
+    Ann,
 }
 
 /// An index that this node maintains.
@@ -67,6 +70,8 @@ pub struct IndexDefinition {
     pub table: Arc<TableMetadata>,
     /// The form in which a storage-attached index compares text; None: a legacy index.
     pub attached: Option<TextForm>,
+    /// The function by which an index on vectors compares them; None: an index on anything else.
+    pub vectors: Option<Similarity>,
 }
 
 /// Takes a `target` option apart, for instance `keys(c)` or `"Quoted"`: the word before the
@@ -97,12 +102,16 @@ impl IndexDefinition {
         let (word, name) = parse_target(index.options.get("target")?);
         let column = base.column_by_name(&name)?;
         let part = part_of(column, word, index.kind)?;
-        if attached.is_some() && !has_terms(column, part) {
+        let vectors = match float_dimension(&column.ty) {
+            Some(_) if attached.is_some() && part == IndexPart::Value => Some(similarity_of(index)?),
+            _ => None,
+        };
+        if attached.is_some() && vectors.is_none() && !has_terms(column, part) {
             return None;
         }
         let table = hidden_table(base, index, column, part, compatible, attached.is_some());
         let name = Arc::from(index.name.as_str());
-        Some(Self { name, column: column.clone(), part, table: Arc::new(table), attached })
+        Some(Self { name, column: column.clone(), part, table: Arc::new(table), attached, vectors })
     }
 
     /// Whether the index is storage-attached.
@@ -129,6 +138,8 @@ impl IndexDefinition {
     /// Whether the index can answer a restriction of its column with this operator.
     pub fn supports(&self, operator: IndexOperator) -> bool {
         match (self.part, operator) {
+            (_, IndexOperator::Ann) => self.vectors.is_some(),
+            _ if self.vectors.is_some() => false,
             (IndexPart::Keys, IndexOperator::ContainsKey) => true,
             (IndexPart::Keys, IndexOperator::Contains) => matches!(self.column.ty, CqlType::Set { .. }),
             (IndexPart::Values, IndexOperator::Contains) => true,

@@ -72,8 +72,11 @@ fn components(services: &Services) -> Vec<VirtualRow> {
         }
         for index in view.indexes.iter() {
             for sstable in &view.sstables {
-                let Some((keys, terms)) = sstable.attached().of_index(index.name()) else { continue };
-                if terms.pairs() == 0 {
+                let attached = sstable.attached();
+                let of_terms = attached.of_index(index.name()).map(|(keys, terms)| (keys, terms.pairs(), terms.size()));
+                let of_graph = || attached.graph_of(index.name()).map(|(keys, of)| (keys, of.vectors(), of.size()));
+                let Some((keys, pairs, size)) = of_terms.or_else(of_graph) else { continue };
+                if pairs == 0 {
                     continue;
                 }
                 let descriptor = sstable.descriptor();
@@ -86,13 +89,13 @@ fn components(services: &Services) -> Vec<VirtualRow> {
                         .text("table_name", &view.table.name)
                         .text("column_name", &index.definition.column.name)
                         .text("format_version", FORMAT_VERSION)
-                        .count("cell_count", terms.pairs())
+                        .count("cell_count", pairs)
                         .bigint("min_row_id", 0)
                         .bigint("max_row_id", i64::from(keys.rows()) - 1)
                         .text("start_token", &sstable.first_key().token.0.to_string())
                         .text("end_token", &sstable.last_key().token.0.to_string())
                         .count("per_table_disk_size", keys.size())
-                        .count("per_column_disk_size", terms.size()),
+                        .count("per_column_disk_size", size),
                 );
             }
         }

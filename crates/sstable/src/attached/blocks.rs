@@ -1,4 +1,4 @@
-//! The outer layer of both components: blocks with checksums, found by their number.
+//! The outer layer of the components: blocks with checksums, found by their number.
 //!
 //! ```text
 //! file    := head block* offset* footer trailer
@@ -39,7 +39,7 @@ const WRITE_BUFFER: usize = 256 << 10;
 /// The longest block: a key or a term may be as long as a value of a key, 64 KiB, several times.
 pub const BLOCK_SIZE_MAX: usize = 16 << 20;
 
-/// Which of the two components a file is.
+/// Which of the components a file is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Kind {
@@ -47,6 +47,8 @@ pub enum Kind {
     Keys = 1,
     /// Terms of an index.
     Terms = 2,
+    /// Vectors of an index.
+    Graph = 3,
 }
 
 /// A file that is being written.

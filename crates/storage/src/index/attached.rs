@@ -3,7 +3,8 @@
 //!
 //! - [`components`]: which components an SSTable has, opening and removing them;
 //! - [`make`]: making them from an SSTable's rows; [`build`]: of all SSTables, in the background;
-//! - [`sources`], [`search`]: reading the base by one or several indexes.
+//! - [`sources`], [`search`]: reading the base by one or several indexes;
+//! - [`nearest`]: the rows whose vectors are nearest to a given one.
 //!
 //! What must hold: an SSTable has the components of every index of its table before it is in the
 //! view; the memtable of an index is given up only behind that. So a read that loads the entries in
@@ -16,5 +17,6 @@
 pub(crate) mod build;
 pub(crate) mod components;
 pub(crate) mod make;
+pub(crate) mod nearest;
 pub(crate) mod search;
 mod sources;

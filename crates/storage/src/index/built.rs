@@ -77,7 +77,7 @@ pub(crate) fn note(engine: &Engine) -> Result<(), StorageError> {
         for index in store.view().indexes.iter() {
             let has_row = stored.contains(&(store.table().keyspace.clone(), index.name().to_owned()));
             let is_attached = index.definition.is_attached();
-            let lacks = |sstable: &Arc<SSTable>| sstable.attached().of_index(index.name()).is_none();
+            let lacks = |sstable: &Arc<SSTable>| !sstable.attached().has(index.name());
             if has_row && !(is_attached && store.view().sstables.iter().any(lacks)) {
                 index.state.set_built(true);
             } else {

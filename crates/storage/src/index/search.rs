@@ -90,6 +90,9 @@ pub fn search(
     removes: bool,
     observation: Option<Observation>,
 ) -> Result<Box<dyn PartitionStream>, ReadError> {
+    if let Some(nearest) = attached::nearest::wanted(base, command)? {
+        return attached::nearest::search(base, &nearest, command, context, observation);
+    }
     let wanted = attached::search::wanted(base, command)?;
     if !wanted.is_empty() {
         return attached::search::search(base, wanted, command, context, observation);
@@ -105,8 +108,10 @@ pub fn search(
 /// The cost of reading the entries: the sources of the hidden table.
 pub fn plan(base: &Arc<TableStore>, command: &ReadCommand) -> Result<CommandReport, ReadError> {
     let wanted = attached::search::wanted(base, command)?;
-    if !wanted.is_empty() {
-        let names: Vec<_> = wanted.iter().map(|wanted| wanted.index.name()).collect();
+    let nearest = attached::nearest::wanted(base, command)?;
+    if !wanted.is_empty() || nearest.is_some() {
+        let nearest = nearest.iter().map(|nearest| nearest.index.name());
+        let names: Vec<_> = nearest.chain(wanted.iter().map(|wanted| wanted.index.name())).collect();
         let base_read = ReadCommand { indexes: Vec::new(), ..command.clone() };
         let report = crate::read::explain::plan(base, &base_read)?;
         return Ok(CommandReport { index: Some(names.join(", ")), ..report });

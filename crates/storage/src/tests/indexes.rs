@@ -4,7 +4,7 @@
 //!
 //! The same for storage-attached indexes, which may also give rows that have the value no more:
 //! what is left of their answer once it is filtered is compared, for values, ranges and pairs of
-//! indexes.
+//! indexes. Of an index on vectors the nearest rows are, with and without a value of another index.
 //!
 //! The scan itself is `super::model`'s to prove. Not checked here: choice among indexes, pages (the
 //! crate `cql` has both).
@@ -26,6 +26,7 @@ use schema::{
     ColumnKind, IndexKind, IndexMetadata, Schema, TableFlags, TableId, TableKind, TableMetadata, TableParams,
 };
 use sstable::Component;
+use types::similarity::floats;
 use types::{CqlType, DecoratedKey};
 
 use super::common::{self, delete_range, delete_row, die};
@@ -37,7 +38,7 @@ const KEYS: u64 = 3;
 const CLUSTERINGS: u64 = 6;
 const VALUES: u64 = 4;
 /// Name and target of each index.
-const INDEXES: [(&str, &str); 8] = [
+const INDEXES: [(&str, &str); 9] = [
     ("by_k", "k"),
     ("by_c", "c"),
     ("by_d", "d"),
@@ -46,6 +47,8 @@ const INDEXES: [(&str, &str); 8] = [
     ("by_l", "values(l)"),
     ("by_t", "values(t)"),
     ("by_m", "entries(m)"),
+    // on vectors; only where indexes are storage-attached
+    ("by_e", "e"),
 ];
 
 fn options(dice: &SimRandom) -> EngineOptions {
@@ -71,6 +74,7 @@ fn table() -> TableMetadata {
         spec("l", ColumnKind::Regular, 0, CqlType::List { element: int(), frozen: false }, false),
         spec("t", ColumnKind::Regular, 0, CqlType::Set { element: int(), frozen: false }, false),
         spec("m", ColumnKind::Regular, 0, CqlType::Map { key: int(), value: int(), frozen: false }, false),
+        spec("e", ColumnKind::Regular, 0, CqlType::Vector { element: Arc::new(CqlType::Float), dimension: 2 }, false),
     ];
     let (kind, flags, params) = (TableKind::Regular, TableFlags::COMPOUND, TableParams::default());
     TableMetadata::new(ID, "ks", "t", kind, flags, params, specs, BTreeMap::new(), None)
@@ -137,7 +141,8 @@ impl Model {
     /// Makes an index that is not there, or drops one.
     fn change_indexes(&self, engine: &Engine) {
         let mut table = TableMetadata::clone(&self.table(engine));
-        let (name, target) = INDEXES[self.dice.below(INDEXES.len() as u64) as usize];
+        let count = INDEXES.len() - usize::from(!self.attached);
+        let (name, target) = INDEXES[self.dice.below(count as u64) as usize];
         if table.indexes.remove(name).is_none() || self.dice.chance(50) {
             let index = if self.attached { attached_index(name, target) } else { index(name, target) };
             table.indexes.insert(name.to_owned(), index);
@@ -169,6 +174,11 @@ impl Model {
         }
     }
 
+    /// A vector of small numbers, so that equal ones and equal ranks come; sometimes of zeros.
+    fn vector(&self) -> Bytes {
+        (0..2).flat_map(|_| (self.dice.below(5) as f32 - 2.0).to_be_bytes()).collect()
+    }
+
     fn row(&self, engine: &Engine, table: &Arc<TableMetadata>, at: i64) -> Row {
         let mut row = Row::new(self.clustering());
         if self.dice.chance(60) {
@@ -177,6 +187,11 @@ impl Model {
         let column = |name: &str| table.column_by_name(name).expect("the model's column").id;
         if self.dice.chance(70) {
             row.add_cell(self.cell(engine, column("v"), at));
+        }
+        if self.dice.chance(50) {
+            let cell = self.cell(engine, column("e"), at);
+            let value = if cell.is_tombstone() { Bytes::new() } else { self.vector() };
+            row.add_cell(Cell { value, ..cell });
         }
         for name in ["l", "t", "m"] {
             if self.dice.chance(30) {
@@ -246,6 +261,16 @@ impl Model {
         range: PartitionRange,
         indexes: Vec<IndexSearch>,
     ) -> Result<Vec<(RowKey, Row)>, ReadError> {
+        self.read_some(engine, range, indexes, DataLimits::NONE)
+    }
+
+    fn read_some(
+        &self,
+        engine: &Engine,
+        range: PartitionRange,
+        indexes: Vec<IndexSearch>,
+        limits: DataLimits,
+    ) -> Result<Vec<(RowKey, Row)>, ReadError> {
         let command = ReadCommand {
             table: self.table(engine),
             range,
@@ -253,7 +278,7 @@ impl Model {
             reversed: false,
             columns: ColumnFilter::All,
             now: engine.env.clock.now_seconds(),
-            limits: DataLimits::NONE,
+            limits,
             indexes,
         };
         let mut stream = engine.read(&command, &ReadContext::new(ReadMode::Background))?;
@@ -279,7 +304,7 @@ impl Model {
         };
         let table = self.table(engine);
         let all = self.read(engine, range.clone(), None).expect("a sound disk reads");
-        for name in table.indexes.keys() {
+        for name in table.indexes.keys().filter(|name| *name != "by_e") {
             let expected = values_of(&table, name, &all);
             for value in (0..VALUES.max(CLUSTERINGS)).map(int) {
                 let values = match name.as_str() {
@@ -323,7 +348,7 @@ impl Model {
                 values_of(&table, name, &all).into_iter().filter(|(value, _)| *value > low && *value <= high);
             let mut wanted: BTreeSet<RowKey> = of_range.flat_map(|(_, row_keys)| row_keys).collect();
             let others: Vec<&String> =
-                table.indexes.keys().filter(|other| *other != name && *other != "by_m").collect();
+                table.indexes.keys().filter(|other| *other != name && *other != "by_m" && *other != "by_e").collect();
             if !others.is_empty() && self.dice.chance(60) {
                 let (other, value) = (others[self.dice.below(others.len() as u64) as usize], end());
                 let own = values_of(&table, other, &all).remove(&value).unwrap_or_default();
@@ -339,6 +364,51 @@ impl Model {
             let found: Vec<RowKey> = found.into_iter().filter(|row_key| wanted.contains(row_key)).collect();
             assert_eq!(found, in_order, "seed {} {searches:?}", self.sim.seed());
         }
+    }
+
+    /// The nearest rows by an index on vectors, alone and with a value of another index, are those
+    /// of a filtered scan. Rows of equal rank are taken for each other.
+    fn check_nearest(&self, engine: &Engine) {
+        let table = self.table(engine);
+        let Some(index) = table.indexes.get("by_e") else { return };
+        let range = match self.dice.chance(70) {
+            true => PartitionRange::all(),
+            false => PartitionRange::Key(self.key()),
+        };
+        let similarity = schema::index::attached::similarity_of(index).expect("a function that there is");
+        let value = self.vector();
+        let Some(given) = similarity.form(floats(&value)) else { return };
+        let mut searches = vec![IndexSearch { name: "by_e".into(), operator: SearchOperator::Ann, value }];
+        let all = self.read(engine, range.clone(), None).expect("a sound disk reads");
+        let mut wanted: BTreeSet<RowKey> = row_keys_of(all.clone()).into_iter().collect();
+        if table.indexes.contains_key("by_v") && self.dice.chance(50) {
+            let value = int(self.dice.below(VALUES));
+            let own = values_of(&table, "by_v", &all).remove(&value).unwrap_or_default();
+            wanted.retain(|row_key| own.contains(row_key));
+            searches.push(IndexSearch { name: "by_v".into(), operator: SearchOperator::Eq, value });
+        }
+        let column = table.column_by_name("e").expect("the model's column").id;
+        let ranks = |rows: &[(RowKey, Row)]| -> Vec<f32> {
+            let rows = rows.iter().filter(|(row_key, _)| wanted.contains(row_key));
+            let mut ranks: Vec<f32> = rows
+                .filter_map(|(_, row)| match row.column(column)? {
+                    ColumnData::Simple(cell) => similarity.form(floats(&cell.value)),
+                    ColumnData::Complex(_) => None,
+                })
+                .map(|vector| similarity.rank(&given, &vector))
+                .collect();
+            ranks.sort_by(|a, b| b.total_cmp(a));
+            ranks
+        };
+        let limit = 1 + self.dice.below(12) as usize;
+        let limits = DataLimits { rows: limit as u32, ..DataLimits::NONE };
+        let found = match self.read_some(engine, range, searches.clone(), limits) {
+            Err(ReadError::IndexNotAvailable { .. }) => return,
+            found => found.expect("a sound disk reads"),
+        };
+        let mut nearest = ranks(&all);
+        nearest.truncate(limit);
+        assert_eq!(ranks(&found), nearest, "seed {} {searches:?} of {limit}", self.sim.seed());
     }
 
     fn live(&mut self, engine: &Arc<Engine>) {
@@ -358,6 +428,7 @@ impl Model {
                 }
                 6 => self.check(engine),
                 7 if self.attached => self.check_ranges(engine),
+                8 | 10 if self.attached => self.check_nearest(engine),
                 9 => {
                     let _ = self.sim.step();
                 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ::sstable::attached::{RowKeysWriter, TermsWriter};
+use ::sstable::attached::{GraphWriter, RowKeysWriter, TermsWriter};
 use ::sstable::{Cardinality, Component, CompressionParams, Version};
 use rows::ReadMode;
 
@@ -133,6 +133,18 @@ pub fn attached_keys() -> Vec<Vec<u8>> {
             }
         }
         writer.finish(9)
+    })
+}
+
+/// `Attached+index+Graph.db`.
+pub fn attached_graph() -> Vec<Vec<u8>> {
+    attached(|disk, path| {
+        let mut writer = GraphWriter::create(disk, path, types::Similarity::Euclidean, 4)?;
+        for row in 0..60u8 {
+            let vector: Vec<u8> = (1..5u8).flat_map(|at| f32::from(row.wrapping_mul(at)).to_be_bytes()).collect();
+            writer.add(&vector, row.into())?;
+        }
+        writer.finish(b"definition", 60, 9)
     })
 }
 

@@ -2,13 +2,16 @@
 //!
 //! Agrees with `org.apache.cassandra.index.sai.StorageAttachedIndex.validateOptions`,
 //! `…sai.analyzer.{AbstractAnalyzer,NonTokenizingOptions}` and
-//! `…sai.disk.v1.IndexWriterConfig.fromOptions`. Indexes on vectors, `normalize` and `ascii` are
-//! refused by name: nothing keeps them up yet.
+//! `…sai.disk.v1.IndexWriterConfig.fromOptions`. `normalize` and `ascii` are refused by name:
+//! nothing keeps them up yet.
 
-use schema::index::attached::{ASCII, CASE_SENSITIVE, NORMALIZE, TextForm, is_attached, is_supported};
+use schema::index::attached::{
+    ASCII, CASE_SENSITIVE, NORMALIZE, SIMILARITY_FUNCTION, TextForm, is_attached, is_supported, similarity_of,
+};
 use schema::index::definition::parse_target;
 use schema::{IndexMetadata, TableMetadata};
-use types::CqlType;
+use types::similarity::float_dimension;
+use types::{CqlType, Similarity};
 
 use crate::error::CqlError;
 
@@ -64,7 +67,7 @@ pub(super) fn check(table: &TableMetadata, index: &IndexMetadata) -> Result<(), 
         return invalid(format!("CQL type {} cannot have vector options", shown(&terms, &column.ty)));
     }
     if is_vector {
-        return Err(CqlError::unsupported("Storage-attached indexes on vectors are"));
+        return check_vector(index, &column.ty);
     }
     if let Some(ty) = terms.iter().find(|ty| !is_supported(ty)) {
         return invalid(format!("Unsupported type: {}", ty.cql_name()));
@@ -73,6 +76,41 @@ pub(super) fn check(table: &TableMetadata, index: &IndexMetadata) -> Result<(), 
         return Err(CqlError::unsupported("The options 'normalize' and 'ascii' of storage-attached indexes are"));
     }
     Ok(())
+}
+
+/// Checks the options and the type of an index on vectors. Where Cassandra checks them the index
+/// has no name yet: its texts say `null`.
+fn check_vector(index: &IndexMetadata, ty: &CqlType) -> Result<(), CqlError> {
+    let parameters = [
+        ("maximum_node_connections", "Maximum node connections"),
+        ("construction_beam_width", "Construction beam width"),
+    ];
+    for (option, words) in parameters {
+        if index.options.contains_key(option) {
+            return invalid(format!("{words} cannot be set without enabling SAI_VECTOR_ALLOW_CUSTOM_PARAMETERS"));
+        }
+    }
+    let given = index.options.get(SIMILARITY_FUNCTION).map(|given| given.to_uppercase());
+    if let Some(given) = given.filter(|given| Similarity::of_name(given).is_none()) {
+        let valid: Vec<&str> = Similarity::ALL.iter().map(|one| one.name()).collect();
+        return invalid(format!(
+            "Similarity function {given} was not recognized for index null. Valid values are: {}",
+            valid.join(", ")
+        ));
+    }
+    let given = index.options.get("optimize_for").map(|given| given.to_uppercase());
+    if let Some(given) = given.filter(|given| !["LATENCY", "RECALL"].contains(&given.as_str())) {
+        return invalid(format!(
+            "optimize_for '{given}' was not recognized for index null. Valid values are: LATENCY, RECALL"
+        ));
+    }
+    match float_dimension(ty) {
+        None => invalid("SAI ANN indexes are only allowed on vector columns with float elements"),
+        Some(1) if similarity_of(index) == Some(Similarity::Cosine) => {
+            invalid("Cosine similarity is not supported for single-dimension vectors")
+        }
+        Some(_) => Ok(()),
+    }
 }
 
 /// The types of what an index holds of a column: two for the entries of a map.

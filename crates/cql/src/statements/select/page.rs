@@ -21,6 +21,7 @@ use crate::paging::{PagingState, UNLIMITED};
 use crate::restrictions::BoundFilter;
 use crate::selection::{AggregateState, Column, OwnedRow, RowView, Selection};
 use crate::statements::select::group::{GroupBy, GroupKey};
+use crate::statements::select::nearest::BoundNearest;
 
 /// The input of building a page, except for the stream.
 pub(super) struct Job {
@@ -35,6 +36,8 @@ pub(super) struct Job {
     /// SELECT DISTINCT: aggregates are given only the first row of each partition.
     pub distinct: bool,
     pub post_order: Vec<(Column, bool)>,
+    /// ORDER BY … ANN OF: rows without a vector are left out.
+    pub nearest: Option<BoundNearest>,
     pub shows_static_only: bool,
     pub per_partition: u32,
     /// Rows left until the LIMIT of the statement.
@@ -63,17 +66,23 @@ impl Job {
         self.page.map_or(self.remaining, |page| page.min(self.remaining))
     }
 
+    /// Rows are sorted after they were read.
+    fn is_sorted_later(&self) -> bool {
+        !self.post_order.is_empty() || self.nearest.is_some()
+    }
+
     /// The rows that are looked for, for nodes that may be asked for no others. None: every row
     /// that is read is wanted.
     pub fn sought(&self) -> Option<Arc<Sought>> {
         let filters = || self.partition_filters.iter().chain(&self.row_filters);
         // the rows of a static compact table are none to CQL
-        if filters().next().is_none() || self.table.is_static_compact() {
+        if (filters().next().is_none() && self.nearest.is_none()) || self.table.is_static_compact() {
             return None;
         }
-        let expressions: Vec<Expression> = filters().filter_map(|filter| filter.expression(&self.table)).collect();
+        let mut expressions: Vec<Expression> = filters().filter_map(|filter| filter.expression(&self.table)).collect();
         let are_counted = !self.aggregates && self.post_order.is_empty() && expressions.len() == filters().count();
         let rows = if are_counted { self.row_limit() } else { u32::MAX };
+        expressions.extend(self.nearest.as_ref().and_then(BoundNearest::expression));
         Some(Arc::new(Sought { expressions, rows }))
     }
 }
@@ -168,7 +177,7 @@ enum Next {
 /// Builds a page.
 pub(super) fn build(job: &Job, stream: &mut dyn PartitionStream) -> Result<Page, CqlError> {
     let mut live = LiveRows::new(stream, Arc::clone(&job.table), job.now, job.tombstones);
-    let limit = if job.post_order.is_empty() { job.row_limit() } else { u32::MAX };
+    let limit = if job.is_sorted_later() { u32::MAX } else { job.row_limit() };
     let mut builder = Builder {
         job,
         out: Vec::with_capacity(FIRST_BYTES),
@@ -223,13 +232,17 @@ impl Builder<'_> {
             if !job.row_filters.iter().all(|filter| filter.holds(&view)) {
                 continue;
             }
+            if job.nearest.as_ref().is_some_and(|nearest| nearest.rank(&view).is_none()) {
+                continue;
+            }
             match self.row(&view, &partition.key.key, &row, &mut left)? {
                 Next::Row if job.aggregates && job.distinct => break,
                 Next::Row => {}
                 next => return Ok(next),
             }
         }
-        if !has_rows && partition.static_row.is_some() && job.shows_static_only && resumed.is_none() {
+        let shows_static_only = job.shows_static_only && job.nearest.is_none();
+        if !has_rows && partition.static_row.is_some() && shows_static_only && resumed.is_none() {
             return self.static_only(&whole, &partition.key.key);
         }
         // groups end with their partition
@@ -336,10 +349,16 @@ impl Builder<'_> {
         // as in Cassandra, which finds a page too large when a further row comes
         self.is_too_large |= self.job.size_max.is_some_and(|max| self.size > max);
         self.count += 1;
-        if self.job.post_order.is_empty() {
+        if !self.job.is_sorted_later() {
             return self.put(view);
         }
-        let order = self.job.post_order.iter().map(|(column, _)| view.value(column)).collect();
+        let order = match &self.job.nearest {
+            None => self.job.post_order.iter().map(|(column, _)| view.value(column)).collect(),
+            Some(nearest) => {
+                let rank = nearest.rank(view).map(|rank| Bytes::copy_from_slice(&rank.to_be_bytes()));
+                vec![rank]
+            }
+        };
         let before = std::mem::take(&mut self.out);
         self.put(view)?;
         self.sorted.push((order, std::mem::replace(&mut self.out, before)));
@@ -356,7 +375,7 @@ impl Builder<'_> {
             self.job.selection.selectors.len()
         };
         self.size += (self.out.len() - before).saturating_sub(values * LENGTH_BYTES) as u64;
-        self.sorted_bytes += if self.job.post_order.is_empty() { 0 } else { self.out.len() };
+        self.sorted_bytes += if self.job.is_sorted_later() { self.out.len() } else { 0 };
         let size = self.out.len().max(self.sorted_bytes);
         if size > self.room { self.more_room(size) } else { Ok(()) }
     }
@@ -395,10 +414,10 @@ impl Builder<'_> {
                 self.show_nothing()?;
             }
         }
-        if !job.post_order.is_empty() {
+        if job.is_sorted_later() {
             self.sort();
         }
-        let limit = if job.post_order.is_empty() { self.limit } else { job.remaining };
+        let limit = if job.is_sorted_later() { job.remaining } else { self.limit };
         assert!(self.count <= limit, "a page of {} rows has no more than {limit}", self.count);
         assert_eq!(self.out.is_empty(), self.count == 0, "a row has bytes");
         let paging_state = self.mark.take().filter(|_| job.page.is_some()).and_then(|mark| {
@@ -435,6 +454,9 @@ impl Builder<'_> {
 
     fn sort(&mut self) {
         let orders = &self.job.post_order;
+        if self.job.nearest.is_some() {
+            self.sorted.sort_by(|(a, _), (b, _)| rank(b).total_cmp(&rank(a)));
+        }
         self.sorted.sort_by(|(a, _), (b, _)| {
             for ((a, b), (column, descending)) in a.iter().zip(b).zip(orders) {
                 let order = match (a, b) {
@@ -454,4 +476,10 @@ impl Builder<'_> {
             self.out.extend_from_slice(row);
         }
     }
+}
+
+/// The rank by which a row is sorted.
+fn rank(order: &[Option<Bytes>]) -> f32 {
+    let bytes = order.first().and_then(|rank| <[u8; 4]>::try_from(rank.as_deref()?).ok());
+    bytes.map_or(f32::NEG_INFINITY, f32::from_be_bytes)
 }

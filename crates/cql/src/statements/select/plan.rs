@@ -9,7 +9,7 @@ use rows::ColumnFilter;
 use schema::{ColumnKind, ColumnMetadata, TableMetadata};
 use types::CqlType;
 
-use super::{SelectPlan, group};
+use super::{SelectPlan, group, nearest};
 use crate::ast::{self, Selectable};
 use crate::context::{Preparing, Receiver, find_column};
 use crate::error::CqlError;
@@ -34,8 +34,12 @@ pub(crate) fn prepare(
     let selection::Found { requested, selection } = selection::prepare(preparing, &table, &select.selectors)?;
     let only_static = selects_only_static(&table, &select.selectors, &requested);
     let clause = &select.where_clause;
-    let restrictions =
-        restrictions::prepare(preparing, StatementKind::Select, &table, clause, only_static, select.allow_filtering)?;
+    if !table.indexes.is_empty() {
+        nearest::check_conditions(&table, select)?;
+    }
+    // an order by nearness has its own rule for conditions that no index answers
+    let filters = select.allow_filtering || nearest::is_asked_for(select);
+    let restrictions = restrictions::prepare(preparing, StatementKind::Select, &table, clause, only_static, filters)?;
     let mut selection = selection?;
     if select.distinct {
         if select.per_partition_limit.is_some() {
@@ -48,14 +52,19 @@ pub(crate) fn prepare(
     if !selection.aggregates.is_empty() && group_by.is_none() && select.per_partition_limit.is_some() {
         return invalid("PER PARTITION LIMIT is not allowed with aggregate queries.");
     }
-    let (reversed, post_order) = prepare_order(&table, select, &restrictions)?;
+    let nearest = nearest::prepare(preparing, &table, select, &restrictions)?;
+    let (reversed, post_order) = match &nearest {
+        Some(_) => (false, Vec::new()),
+        None => prepare_order(&table, select, &restrictions)?,
+    };
     if restrictions.lacks_allow_filtering {
         return invalid(restrictions::REQUIRES_ALLOW_FILTERING);
     }
     let limit = prepare_limit(preparing, select.limit.as_ref(), "[limit]")?;
     let per_partition_limit = prepare_limit(preparing, select.per_partition_limit.as_ref(), "[per_partition_limit]")?;
     let fetched: Vec<_> = restrictions.filters.iter().filter_map(|filter| filter.column.id()).collect();
-    selection.fetch(fetched.into_iter());
+    let compared = nearest.as_ref().and_then(|nearest| nearest.column.id());
+    selection.fetch(fetched.into_iter().chain(compared));
     let named = if select.selectors.is_empty() { Arc::from([]) } else { Arc::clone(&selection.fetched) };
     if restrictions.shows_static_only() {
         // whether a partition without rows is shown hangs on any of them
@@ -83,6 +92,7 @@ pub(crate) fn prepare(
         group_by,
         reversed,
         post_order,
+        nearest,
         limit,
         per_partition_limit,
     };
@@ -264,9 +274,6 @@ fn ordered_columns<'t>(
 ) -> Result<Vec<(&'t ColumnMetadata, bool)>, CqlError> {
     let mut columns: Vec<(&ColumnMetadata, bool)> = Vec::with_capacity(select.order_by.len());
     for ordering in &select.order_by {
-        if ordering.ann_of.is_some() {
-            return Err(CqlError::unsupported("ORDER BY … ANN OF is"));
-        }
         let column = find_column(table, ordering.column.as_str())?;
         match columns.iter_mut().find(|(known, _)| known.name == column.name) {
             Some((_, descending)) => *descending = ordering.descending,

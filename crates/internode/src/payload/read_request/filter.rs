@@ -151,6 +151,7 @@ fn value_of(definition: &IndexDefinition, expression: &Expression) -> Option<(Se
                 Operator::Gte => (IndexOperator::Range, SearchOperator::Gte),
                 Operator::Lt => (IndexOperator::Range, SearchOperator::Lt),
                 Operator::Lte => (IndexOperator::Range, SearchOperator::Lte),
+                Operator::Ann => (IndexOperator::Ann, SearchOperator::Ann),
                 _ => return None,
             };
             definition.supports(operator).then(|| (search, value.clone()))

@@ -61,7 +61,7 @@ impl AttachedBuild {
         let (view, table) = (request.base.view(), request.base.table());
         // who asks and waits wants all of it made again
         let is_rebuild = request.done.is_some();
-        let is_there = |sstable: &&Arc<SSTable>| sstable.attached().of_index(index.name()).is_some();
+        let is_there = |sstable: &&Arc<SSTable>| sstable.attached().has(index.name());
         let again = view.sstables.iter().filter(|sstable| is_rebuild && is_there(sstable));
         let again = again.map(|sstable| sstable.descriptor().clone()).collect();
         tracing::info!(index = request.index, table = request.base.name(), "an index is being built");
@@ -127,9 +127,8 @@ impl AttachedBuild {
     fn begin_next(&mut self, engine: &Engine) -> Result<Came, StorageError> {
         let view = self.request.base.view();
         let name = self.index.name();
-        let wants = |sstable: &&Arc<SSTable>| {
-            self.again.contains(sstable.descriptor()) || sstable.attached().of_index(name).is_none()
-        };
+        let wants =
+            |sstable: &&Arc<SSTable>| self.again.contains(sstable.descriptor()) || !sstable.attached().has(name);
         match view.sstables.iter().find(wants) {
             Some(sstable) => {
                 self.making = Some(Making::begin(&engine.env, sstable, std::slice::from_ref(&self.index))?);

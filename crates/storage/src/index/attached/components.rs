@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use env::Env;
 use schema::index::definition::IndexDefinition;
-use sstable::attached::{RowKeys, TermIndex, is_unfinished, keys_path, terms_path};
-use sstable::{FileCache, SSTable};
+use sstable::attached::{RowKeys, TermIndex, VectorGraph, graph_path, is_unfinished, keys_path, terms_path};
+use sstable::{Descriptor, FileCache, SSTable};
 
 use super::make::Making;
 use crate::caches::Caches;
@@ -27,8 +27,17 @@ const ROWS_AT_ONCE: usize = 1 << 16;
 /// The facts on which the terms of an index depend: the column, the part of it, its type, the form
 /// of text.
 pub fn fingerprint(definition: &IndexDefinition) -> Vec<u8> {
-    let IndexDefinition { name, column, part, attached, .. } = definition;
-    format!("{name} {} {part:?} {:?} {attached:?}", column.name, column.ty).into_bytes()
+    let IndexDefinition { name, column, part, attached, vectors, .. } = definition;
+    let function = vectors.map_or_else(String::new, |function| format!(" {}", function.name()));
+    format!("{name} {} {part:?} {:?} {attached:?}{function}", column.name, column.ty).into_bytes()
+}
+
+/// The component of an index beside an SSTable: its terms, or its vectors.
+pub fn path_of(descriptor: &Descriptor, definition: &IndexDefinition) -> PathBuf {
+    match definition.vectors {
+        None => terms_path(descriptor, &definition.name),
+        Some(_) => graph_path(descriptor, &definition.name),
+    }
 }
 
 /// The attached indexes of a table.
@@ -38,13 +47,13 @@ pub fn of(indexes: &[Arc<IndexStore>]) -> impl Iterator<Item = &Arc<IndexStore>>
 
 /// The indexes whose components an SSTable lacks.
 pub fn lacking(sstable: &SSTable, indexes: &[Arc<IndexStore>]) -> Vec<Arc<IndexStore>> {
-    of(indexes).filter(|index| sstable.attached().of_index(index.name()).is_none()).cloned().collect()
+    of(indexes).filter(|index| !sstable.attached().has(index.name())).cloned().collect()
 }
 
 /// Opens the components that an SSTable has on disk and that fit.
 pub fn open(env: &Env, cache: &Arc<Caches>, sstable: &SSTable, indexes: &[Arc<IndexStore>]) {
     for index in lacking(sstable, indexes) {
-        let path = terms_path(sstable.descriptor(), index.name());
+        let path = path_of(sstable.descriptor(), &index.definition);
         if !env.disk.exists(&path) {
             continue;
         }
@@ -72,9 +81,17 @@ pub fn remove_unfinished(env: &Env, directories: &[PathBuf]) {
 pub fn open_one(env: &Env, cache: &Arc<Caches>, sstable: &SSTable, definition: &IndexDefinition) -> Result<(), String> {
     let cache = || Arc::clone(cache) as Arc<dyn FileCache>;
     let descriptor = sstable.descriptor();
-    let terms = TermIndex::open(&*env.disk, &terms_path(descriptor, &definition.name), cache());
-    let terms = terms.map_err(|error| error.to_string())?;
-    if terms.fingerprint() != fingerprint(definition) {
+    let path = path_of(descriptor, definition);
+    let component = match definition.vectors {
+        None => TermIndex::open(&*env.disk, &path, cache()).map(|terms| Component::Terms(Arc::new(terms))),
+        Some(_) => VectorGraph::open(&*env.disk, &path, cache()).map(|graph| Component::Graph(Arc::new(graph))),
+    };
+    let component = component.map_err(|error| error.to_string())?;
+    let (of_definition, of_data) = match &component {
+        Component::Terms(terms) => (terms.fingerprint(), terms.of_data()),
+        Component::Graph(graph) => (graph.fingerprint(), graph.of_data()),
+    };
+    if of_definition != fingerprint(definition) {
         return Err("the component is of another definition of the index".into());
     }
     let keys = match sstable.attached().keys() {
@@ -85,12 +102,21 @@ pub fn open_one(env: &Env, cache: &Arc<Caches>, sstable: &SSTable, definition: &
         }
     };
     let of_keys = (keys.rows(), keys.data_length());
-    if terms.of_data() != of_keys || keys.data_length() != sstable.data_length() {
+    if of_data != of_keys || keys.data_length() != sstable.data_length() {
         return Err("the component is of another SSTable".into());
     }
     sstable.attached().put_keys(keys);
-    sstable.attached().put_terms(&definition.name, Arc::new(terms));
+    match component {
+        Component::Terms(terms) => sstable.attached().put_terms(&definition.name, terms),
+        Component::Graph(graph) => sstable.attached().put_graph(&definition.name, graph),
+    }
     Ok(())
+}
+
+/// The open component of an index beside an SSTable.
+enum Component {
+    Terms(Arc<TermIndex>),
+    Graph(Arc<VectorGraph>),
 }
 
 /// Makes what a new SSTable lacks, before it is in the view.
@@ -118,7 +144,7 @@ pub fn remove_dropped(engine: &Engine, store: &TableStore, before: &View) {
         }
         for sstable in &view.sstables {
             sstable.attached().forget(index.name());
-            let path = terms_path(sstable.descriptor(), index.name());
+            let path = path_of(sstable.descriptor(), &index.definition);
             if engine.env.disk.exists(&path)
                 && let Err(error) = engine.env.disk.remove_file(&path)
             {

@@ -16,10 +16,11 @@ use env::Env;
 use rows::{Cell, PartitionHead, PartitionStream, Row, Unfiltered};
 use schema::index::definition::{IndexDefinition, IndexPart};
 use sstable::SSTable;
-use sstable::attached::{RowKeysWriter, TermsWriter, keys_path, terms_path, unfinished};
+use sstable::attached::{GraphWriter, RowKeysWriter, TermsWriter, keys_path, unfinished};
 use types::DecoratedKey;
+use types::similarity::float_dimension;
 
-use super::components::{fingerprint, open_one};
+use super::components::{fingerprint, open_one, path_of};
 use crate::caches::Caches;
 use crate::error::StorageError;
 use crate::files;
@@ -36,9 +37,42 @@ pub struct Making {
     stream: Box<dyn PartitionStream>,
     head: Option<PartitionHead>,
     keys: RowKeysWriter,
-    terms: Vec<(Arc<IndexDefinition>, TermsWriter)>,
+    terms: Vec<(Arc<IndexDefinition>, Writer)>,
     /// Partitions have numbers of their own.
     has_clustering: bool,
+}
+
+/// The writer of an index's component.
+enum Writer {
+    Terms(TermsWriter),
+    Graph(Box<GraphWriter>),
+}
+
+impl Writer {
+    fn create(env: &Env, path: PathBuf, definition: &IndexDefinition) -> Result<Self, StorageError> {
+        Ok(match (definition.vectors, float_dimension(&definition.column.ty)) {
+            (Some(similarity), Some(dimension)) => {
+                Self::Graph(Box::new(GraphWriter::create(&*env.disk, path, similarity, dimension)?))
+            }
+            _ => Self::Terms(TermsWriter::create(&*env.disk, path)?),
+        })
+    }
+
+    fn add(&mut self, term: &DecoratedKey, number: u32) -> Result<(), StorageError> {
+        match self {
+            Self::Terms(terms) => terms.add(&local(term), number)?,
+            Self::Graph(graph) => graph.add(&term.key, number)?,
+        }
+        Ok(())
+    }
+
+    fn finish(self, fingerprint: &[u8], rows: u32, data_length: u64) -> Result<(), StorageError> {
+        match self {
+            Self::Terms(terms) => terms.finish(fingerprint, rows, data_length)?,
+            Self::Graph(graph) => graph.finish(fingerprint, rows, data_length)?,
+        }
+        Ok(())
+    }
 }
 
 /// Creates a file anew: what reads one of the name goes on reading the old one.
@@ -57,8 +91,8 @@ impl Making {
         let keys = RowKeysWriter::create(&*env.disk, fresh(env, keys_path(descriptor))?)?;
         let mut terms = Vec::new();
         for index in indexes {
-            let path = fresh(env, terms_path(descriptor, index.name()))?;
-            terms.push((Arc::clone(&index.definition), TermsWriter::create(&*env.disk, path)?));
+            let path = fresh(env, path_of(descriptor, &index.definition))?;
+            terms.push((Arc::clone(&index.definition), Writer::create(env, path, &index.definition)?));
         }
         Ok(Self {
             env: env.clone(),
@@ -128,7 +162,7 @@ impl Making {
             let mut add = |cell: Option<&Cell>| -> Result<(), StorageError> {
                 let clustering = row.map(|row| &row.clustering);
                 let Some(term) = entries::term(definition, &key.key, clustering, cell) else { return Ok(()) };
-                Ok(writer.add(&local(&term), number)?)
+                writer.add(&term, number)
             };
             match definition.part {
                 IndexPart::PartitionKey(_) => add(None)?,
@@ -155,7 +189,7 @@ impl Making {
         let mut definitions = Vec::new();
         for (definition, writer) in terms {
             writer.finish(&fingerprint(&definition), rows, data_length)?;
-            paths.push(terms_path(descriptor, &definition.name));
+            paths.push(path_of(descriptor, &definition));
             definitions.push(definition);
         }
         for path in paths {
@@ -176,7 +210,7 @@ impl Making {
     /// Gives up; removes what was written.
     pub fn abandon(self) {
         let descriptor = self.sstable.descriptor();
-        let terms = self.terms.iter().map(|(definition, _)| terms_path(descriptor, &definition.name));
+        let terms = self.terms.iter().map(|(definition, _)| path_of(descriptor, definition));
         for path in terms.chain([keys_path(descriptor)]) {
             let path = unfinished(&path);
             if let Err(error) = self.env.disk.remove_file(&path) {

@@ -59,6 +59,7 @@ pub fn wanted(base: &TableStore, command: &ReadCommand) -> Result<Vec<Wanted>, R
             SearchOperator::Gte => range.lower = Some((term, true)),
             SearchOperator::Lt => range.upper = Some((term, false)),
             SearchOperator::Lte => range.upper = Some((term, true)),
+            SearchOperator::Ann => continue,
         }
         add(&mut wanted, index, range);
     }

@@ -85,6 +85,21 @@ fn memory(
     command: &ReadCommand,
     context: &ReadContext,
 ) -> Result<Vec<Place>, ReadError> {
+    let mut places = Vec::new();
+    entries_in_memory(wanted, table, command, context, |_, place| places.push(place))?;
+    places.sort_by(|a, b| a.compare(b, table));
+    places.dedup_by(|a, b| a.compare(b, table).is_eq());
+    Ok(places)
+}
+
+/// Gives the value and the place of each entry in memory that has a wanted term.
+pub fn entries_in_memory(
+    wanted: &Wanted,
+    table: &TableMetadata,
+    command: &ReadCommand,
+    context: &ReadContext,
+    mut give: impl FnMut(&DecoratedKey, Place),
+) -> Result<(), ReadError> {
     let definition = &wanted.index.definition;
     let start = match &wanted.range.lower {
         None => RingBound::Open,
@@ -104,7 +119,6 @@ fn memory(
         indexes: Vec::new(),
     };
     let mut stream = crate::read::read(&wanted.index.store, &hidden, context)?;
-    let mut places = Vec::new();
     let width = table.clustering.len();
     while let Some(head) = stream.next_partition()? {
         let term = local(&head.key);
@@ -125,15 +139,14 @@ fn memory(
                 continue;
             }
             let by_partition = definition.is_of_partition() && width > 0;
-            places.push(match hit.clustering {
+            let place = match hit.clustering {
                 Some(clustering) if !by_partition => Place::row(key, clustering),
                 _ => Place::partition(key),
-            });
+            };
+            give(&head.key, place);
         }
     }
-    places.sort_by(|a, b| a.compare(b, table));
-    places.dedup_by(|a, b| a.compare(b, table).is_eq());
-    Ok(places)
+    Ok(())
 }
 
 /// The rows of one SSTable.
