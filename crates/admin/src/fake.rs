@@ -93,6 +93,7 @@ pub fn functions() -> Functions<FakeNode> {
         .add(|_: &FakeNode, request: &CleanUpRepairs| Ok(cleaned_up(request)))
         .add(|node: &FakeNode, cancel: &CancelRepair| node.called(format!("{cancel:?}")))
         .add(|_: &FakeNode, _: &GetRepairSchedule| Ok(repair_schedule()))
+        .add(|_: &FakeNode, of: &GetViewBuild| Ok(view_build(of)))
         .add(|node: &FakeNode, of: &Refresh| node.called(format!("refresh {} {}", of.keyspace, of.table)))
         .add(|node: &FakeNode, of: &RebuildIndexes| {
             node.called(format!("rebuild_index {} {} {}", of.keyspace, of.table, of.indexes.join(" ")))
@@ -697,4 +698,11 @@ fn repair_schedule() -> RepairScheduleInfo {
         usual_latency: 1234,
         latency: 2500,
     }
+}
+
+/// Of view `done` all nodes have told that they are ready; of any other one has begun.
+fn view_build(of: &GetViewBuild) -> Vec<ViewBuildInfo> {
+    let info = |host: &str, status: &str| ViewBuildInfo { host: host.to_owned(), status: status.to_owned() };
+    let second = if of.view == "done" { "SUCCESS" } else { "STARTED" };
+    vec![info("127.0.0.1", "SUCCESS"), info("127.0.0.2", second)]
 }

@@ -74,6 +74,7 @@ mod tpstats;
 mod traceprobability;
 mod upgradesstables;
 mod verify;
+mod viewbuildstatus;
 
 pub use profileload::print as print_samples;
 
@@ -303,6 +304,8 @@ verbs! {
     /// A full rebuild of native secondary indexes for a given table
     #[command(name = "rebuild_index")]
     RebuildIndex(rebuild_index::Args),
+    /// Show progress of a materialized view build
+    Viewbuildstatus(viewbuildstatus::Args),
     /// Rewrite sstables (for the requested tables) that are not on the current version (thus
     /// upgrading them to said current version)
     Upgradesstables(upgradesstables::Upgrade),

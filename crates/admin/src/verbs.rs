@@ -26,6 +26,7 @@ mod snapshots;
 mod sstables;
 mod streams;
 mod tables;
+mod views;
 
 pub use auth_caches::{AuthCacheChange, AuthCacheInfo, AuthCacheKind, GetAuthCache};
 pub use caches::{CacheChange, CacheInfo, CacheKind};
@@ -74,6 +75,7 @@ pub use streams::{
 pub use tables::{
     Flush, GetAutoCompaction, GetCompactionThresholds, SetAutoCompaction, SetCompactionThresholds, TableSelection,
 };
+pub use views::{GetViewBuild, ViewBuildInfo};
 
 macro_rules! verbs {
     ($($request:ty => $answer:ty, $name:literal, $effect:ident;)*) => {
@@ -148,6 +150,7 @@ verbs! {
     CleanUpRepairs => Vec<CleanedUpRepairs>, "clean_up_repairs", Changes;
     CancelRepair => (), "cancel_repair", Changes;
     GetRepairSchedule => RepairScheduleInfo, "repair_schedule", Reads;
+    GetViewBuild => Vec<ViewBuildInfo>, "view_build", Reads;
 
     GetSnapshots => Vec<SnapshotInfo>, "snapshots", Reads;
     SnapshotRequest => (), "take_snapshot", Changes;

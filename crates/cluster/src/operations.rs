@@ -23,6 +23,7 @@ pub mod snapshots;
 pub mod sstables;
 pub mod state;
 pub mod tables;
+pub mod views;
 
 /// Why a verb did not do what was asked.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -27,6 +27,7 @@ mod sstables;
 mod streams;
 mod table_stats;
 mod tables;
+mod views;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -100,6 +101,7 @@ fn functions() -> Functions<NodeAdmin> {
         snapshots::add_to,
         sstables::add_to,
         tables::add_to,
+        views::add_to,
     ] {
         add_to(&mut functions);
     }

@@ -69,7 +69,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("sstablerepairedset", "the state is set by repairs; it has no verb yet"),
     ("stopdaemon", "send SIGTERM (systemctl stop helenus), which drains too"),
     ("updatecidrgroup", NO_CIDR),
-    ("viewbuildstatus", "SELECT * FROM system_distributed.view_build_status has it"),
 ];
 
 #[cfg(test)]

@@ -36,6 +36,21 @@ fn run_line(line: &str) -> (u8, String) {
     run_on(&fake(), line)
 }
 
+/// The texts and the layout of `org.apache.cassandra.tools.nodetool.ViewBuildStatus`.
+#[test]
+fn view_builds_are_shown_until_all_have_ended() {
+    let node = fake();
+    let done = (0, "shop.done has finished building\n".to_owned());
+    assert_eq!(run_on(&node, "viewbuildstatus shop done"), done);
+    assert_eq!(run_on(&node, "viewbuildstatus shop.done"), done);
+    let (code, shown) = run_on(&node, "viewbuildstatus shop begun");
+    let nodes = "Host      Info   \n127.0.0.1 SUCCESS\n127.0.0.2 STARTED\n";
+    let head = "shop.begun has not finished building; node status is below.\n\n";
+    assert_eq!((code, shown), (1, format!("{head}{nodes}")));
+    let (code, shown) = run_on(&node, "viewbuildstatus shop");
+    assert!(code == 1 && shown.contains("viewbuildstatus requires keyspace and view name arguments"), "{shown}");
+}
+
 #[test]
 fn tombstones_are_shown_of_each_sstable() {
     let node = fake();
