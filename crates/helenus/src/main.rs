@@ -10,6 +10,7 @@ mod arguments;
 mod backup;
 mod check;
 mod configuration;
+mod crash_report;
 mod doctor;
 mod entrypoint;
 mod heap;

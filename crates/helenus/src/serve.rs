@@ -10,7 +10,7 @@ use server::running::{self, RunningNode, StartOptions};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::arguments::Serve;
-use crate::{configuration, heap, log, service_manager, unhonoured};
+use crate::{configuration, crash_report, heap, log, service_manager, unhonoured};
 
 /// Serves a node until a signal ends it.
 pub fn run(options: Serve) -> ExitCode {
@@ -27,6 +27,7 @@ fn serve(options: Serve) -> Result<(), String> {
     let env = env::real::env();
     let (set_level, log) = log::start(&env, options.log_format, options.log_dir.as_deref())
         .map_err(|error| format!("--log-dir: {error}"))?;
+    options.log_dir.iter().for_each(|directory| crash_report::keep(&env, directory));
     let config = configuration::load(&env, &options)?;
     for note in config.notes() {
         tracing::warn!("{note}");

@@ -1,0 +1,91 @@
+//! Reports of panics, a file each in `crash-reports` beneath the directory of the log
+//! (`--log-dir`): version, time, thread, place, message and backtrace. Without that directory a
+//! panic is told on stderr alone, as always.
+//!
+//! A request that panics ends its connection and not the node, so reports of one process have an
+//! end ([`REPORTS_MAX`]): otherwise a client that repeats such a request would fill the disk. The
+//! log is not written to, because the panic may be in the log itself. Names of clients and values
+//! of statements can be in a message; the files are for the owner alone.
+
+use std::backtrace::Backtrace;
+use std::panic::PanicHookInfo;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use env::Env;
+
+/// The directory of the reports beneath that of the log.
+const DIRECTORY: &str = "crash-reports";
+/// Reports that one process writes at most.
+const REPORTS_MAX: usize = 20;
+
+/// Writes a report of each panic from now on, beside what is told on stderr.
+pub fn keep(env: &Env, log_directory: &Path) {
+    let (env, directory) = (env.clone(), log_directory.join(DIRECTORY));
+    let written = AtomicUsize::new(0);
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        before(panic);
+        if written.fetch_add(1, Ordering::Relaxed) < REPORTS_MAX {
+            match write(&env, &directory, &text(&env, panic)) {
+                Ok(path) => eprintln!("helenus: crash report: {}", path.display()),
+                Err(error) => eprintln!("helenus: crash report: {}: {error}", directory.display()),
+            }
+        }
+    }));
+}
+
+fn text(env: &Env, panic: &PanicHookInfo<'_>) -> String {
+    let payload = panic.payload();
+    let message =
+        payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let place = panic.location().map_or_else(|| "not known".to_owned(), ToString::to_string);
+    let thread = std::thread::current();
+    format!(
+        "helenus {}\nmicroseconds since 1970: {}\nthread: {}\nplace: {place}\nmessage: {}\n\n{}\n",
+        env!("CARGO_PKG_VERSION"),
+        env.clock.now_micros(),
+        thread.name().unwrap_or("without a name"),
+        message.unwrap_or("not text"),
+        Backtrace::force_capture()
+    )
+}
+
+/// Writes a report under a name of its own, and makes it durable: the process may be about to end.
+fn write(env: &Env, directory: &Path, text: &str) -> std::io::Result<PathBuf> {
+    env.disk.create_dir_all(directory)?;
+    let path = directory.join(format!("{}-{}.txt", env.clock.now_micros(), std::process::id()));
+    let mut file = env.disk.create_private(&path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_data()?;
+    env.disk.sync_dir(directory)?;
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The hook is one of the whole process, so one test has all of it.
+    #[test]
+    fn a_panic_leaves_a_report_and_reports_have_an_end() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let env = env::real::env();
+        keep(&env, directory.path());
+        for number in 0..REPORTS_MAX + 5 {
+            let ended = std::panic::catch_unwind(|| panic!("number {number} is wrong"));
+            assert!(ended.is_err());
+        }
+        drop(std::panic::take_hook());
+        let reports = directory.path().join(DIRECTORY);
+        let names = env.disk.list_dir(&reports).expect("made");
+        assert_eq!(names.len(), REPORTS_MAX);
+        let text = env.disk.read_all(&reports.join(&names[0].name), 1 << 20).expect("written");
+        let text = String::from_utf8(text).expect("text");
+        assert!(text.starts_with("helenus ") && text.contains("message: number 0 is wrong\n"), "{text}");
+        assert!(
+            text.contains("place: ") && text.contains("crash_report.rs:") && text.contains("a_panic_leaves_a_report"),
+            "{text}"
+        );
+    }
+}
