@@ -59,6 +59,18 @@ pub fn functions() -> Functions<FakeNode> {
             let read = MessageCounts { verb: "READ_REQ".to_owned(), received: 7, dropped: 2 };
             Ok(vec![read, MessageCounts { verb: "PING_REQ".to_owned(), ..MessageCounts::default() }])
         })
+        .add(|_: &FakeNode, of: &GetProfile| {
+            let worker = ThreadUse {
+                name: "worker-0".to_owned(),
+                id: 7,
+                cpu_micros: 1_500_000,
+                queued_micros: 20_000,
+                turns: 9,
+            };
+            let memory = vec![("anonymous".to_owned(), 3 << 20)];
+            let micros = of.duration_millis * 1_000;
+            Ok(Profile { micros, threads: vec![worker], memory, disk_read: 2048, ..Profile::default() })
+        })
         .add(|_: &FakeNode, _: &GetSlowStatements| Ok(SlowStatements::default()))
         .add(|_: &FakeNode, _: &GetLog| Ok(vec![LogEntry { message: "a line".to_owned(), ..LogEntry::default() }]))
         .add(|_: &FakeNode, _: &GetSchema| Ok(Vec::new()))

@@ -47,6 +47,7 @@ mod joining;
 mod listsnapshots;
 mod move_token;
 mod netstats;
+mod profile;
 mod profileload;
 mod proxyhistograms;
 mod rebuild;
@@ -174,6 +175,8 @@ verbs! {
     /// Print statistic histograms for a given table
     #[command(alias = "cfhistograms")]
     Tablehistograms(tablehistograms::Args),
+    /// Show what uses the CPU, the memory and the disks, and what is waited for
+    Profile(profile::Args),
     /// Show where the tombstones of a table are, when they may go, and why not yet
     Tombstones(tombstones::Args),
     /// Print statistic histograms for network operations

@@ -16,6 +16,7 @@ mod hints;
 mod monitoring;
 mod movements;
 mod node;
+mod profile;
 mod repair;
 mod repair_admin;
 mod repair_schedule;
@@ -46,6 +47,7 @@ pub use monitoring::{
 };
 pub use movements::{CleanupRequest, GetRemovalStatus, RangeMovement, RebuildRequest};
 pub use node::{Drain, GetKeyspaces, GetNode, GetTokenFile, KeyspaceInfo, NodeInfo, TransportChange};
+pub use profile::{GetProfile, Profile, ThreadUse};
 pub use repair::{
     GetRepair, RepairEvent, RepairEventKind, RepairEvents, RepairParallelism, RepairPreview, RepairRequest,
 };
@@ -186,6 +188,8 @@ verbs! {
     StopSampling => bool, "stop_sampling", Changes;
     // keyspaces and tables that are sampled again and again
     GetSamplingJobs => Vec<(String, String)>, "sampling_jobs", Reads;
+
+    GetProfile => Profile, "profile", Changes;
 
     GetSlowStatements => SlowStatements, "slow_statements", Shows;
     GetLog => Vec<LogEntry>, "log", Shows;

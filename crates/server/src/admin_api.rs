@@ -17,6 +17,7 @@ mod monitoring;
 mod movements;
 mod node;
 mod process;
+mod profile;
 mod repair;
 mod repair_admin;
 mod ring;
@@ -93,6 +94,7 @@ fn functions() -> Functions<NodeAdmin> {
         monitoring::add_to,
         movements::add_to,
         node::add_to,
+        profile::add_to,
         repair::add_to,
         repair_admin::add_to,
         ring::add_to,

@@ -52,6 +52,20 @@ fn view_builds_are_shown_until_all_have_ended() {
 }
 
 #[test]
+fn a_profile_is_shown() {
+    let (code, shown) = run_line("profile -d 3");
+    assert_eq!(code, 0);
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines: Vec<String> = shown.lines().map(words).collect();
+    assert_eq!(lines[0], "3.0 s, 0.50 cores busy");
+    assert_eq!(lines[2], "worker-0 7 50.0 % 0.7 % 9");
+    assert_eq!(lines[5], "anonymous 3 MiB");
+    assert_eq!(lines[7], "Disks: 2 KiB read, 0 bytes written");
+    assert!(lines[8].starts_with("Waits for a sync of the commit log: 0,"), "{shown}");
+    assert_eq!(run_line("profile -d 61").0, 1);
+}
+
+#[test]
 fn tombstones_are_shown_of_each_sstable() {
     let node = fake();
     let shown =

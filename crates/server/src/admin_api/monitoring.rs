@@ -94,7 +94,7 @@ fn total(admin: &NodeAdmin, counter: fn(&WorkerStats) -> &Counter) -> u64 {
     admin.transport.worker_stats().iter().map(|worker| counter(worker).get()).sum()
 }
 
-fn metrics(admin: &NodeAdmin, _: &GetMetrics) -> Result<NodeMetrics> {
+pub(super) fn metrics(admin: &NodeAdmin, _: &GetMetrics) -> Result<NodeMetrics> {
     let services = &admin.services;
     let (prepared, evicted) = services.prepared.count_and_evicted();
     Ok(NodeMetrics {
