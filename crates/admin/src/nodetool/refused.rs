@@ -65,7 +65,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("setdefaultrf", BY_CONFIGURATION),
     ("setguardrailsconfig", NO_GUARDRAILS),
     ("setsnapshotthrottle", "a snapshot is not throttled: it links files"),
-    ("sjk", "there is no virtual machine: perf shows threads and stacks, helenus.debug names them"),
+    ("sjk", "there is no virtual machine: nodetool profile shows threads, perf their stacks, helenus.debug names them"),
     ("sstablerepairedset", "the state is set by repairs; it has no verb yet"),
     ("stopdaemon", "send SIGTERM (systemctl stop helenus), which drains too"),
     ("updatecidrgroup", NO_CIDR),
@@ -103,7 +103,7 @@ mod tests {
         ("verify", "names all corrupt SSTables instead of the first"),
     ];
     /// Verbs of ours that Cassandra does not have.
-    const OURS: &[&str] = &["tombstones"];
+    const OURS: &[&str] = &["profile", "tombstones"];
 
     /// The verbs of Cassandra, as its help lists them.
     fn of_cassandra() -> Vec<&'static str> {
@@ -144,7 +144,7 @@ mod tests {
         let mut text = format!(
             "# nodetool\n\nThe verbs of Cassandra 5.0.8's `nodetool help`: {} of {} work, {} of them with a difference; {refused} are refused by \
              name.\nMade by a test of crate `admin` from Cassandra's own list (`HELENUS_REWRITE=1 cargo test -p admin refused`).\n\
-             docs/compatibility.md has the reasons of differences. Ours beside them: `tombstones`.\n\n| verb | | |\n|---|---|---|\n",
+             docs/compatibility.md has the reasons of differences. Ours beside them: `profile`, `tombstones`.\n\n| verb | | |\n|---|---|---|\n",
             theirs.len() - refused,
             theirs.len(),
             DIFFERS.len()
