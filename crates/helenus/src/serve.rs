@@ -3,11 +3,13 @@
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use config::Config;
 use server::memory::MemoryBudget;
-use server::running::{self, RunningNode, StartOptions};
+use server::running::{self, RunningNode, StartError, StartOptions};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::Mutex;
 
 use crate::arguments::Serve;
 use crate::{configuration, crash_report, heap, log, service_manager, unhonoured};
@@ -54,9 +56,21 @@ fn serve(options: Serve) -> Result<(), String> {
     };
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
-    // a signal that comes during the start ends the node when the start is done
-    let mut signals = runtime.block_on(async { Signals::new() }).map_err(|error| error.to_string())?;
-    let node = running::start(start).map_err(|error| error.to_string())?;
+    // a signal that comes while data of a new node is fetched ends the node at once; one that comes
+    // in another part of the start ends it when the start is done
+    let signals = runtime.block_on(async { Signals::new() }).map_err(|error| error.to_string())?;
+    let signals = Arc::new(Mutex::new(signals));
+    let stop = || -> env::LocalFuture {
+        let signals = Arc::clone(&signals);
+        Box::pin(async move { signals.lock().await.next().await })
+    };
+    let node = match running::start_until(start, &stop) {
+        Err(StartError::Stopped) => {
+            tracing::info!("stopped on the way into the ring; the next start goes on");
+            return Ok(());
+        }
+        started => started.map_err(|error| error.to_string())?,
+    };
     if node.is_serving() {
         tell_ready(&node);
         service_manager::tell("READY=1\nSTATUS=serving clients");
@@ -66,6 +80,7 @@ fn serve(options: Serve) -> Result<(), String> {
         tracing::error!("not ready: see `helenus nodetool netstats` and `helenus nodetool bootstrap resume -f`");
     }
     runtime.block_on(async {
+        let mut signals = signals.lock().await;
         signals.next().await;
         service_manager::tell("STOPPING=1\nSTATUS=draining");
         end(node, &mut signals).await

@@ -6,8 +6,10 @@
 //! told that drivers may connect. The end goes the other way: the workers drain, the others are
 //! told that the node stops, memtables are flushed, the log is synced.
 
+use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -18,7 +20,7 @@ use cluster::paxos::{ContentionStrategy, OnViolation, PaxosOptions, PaxosPurging
 use cluster::thresholds::{ReadSizes, SizeThresholds};
 use cluster::{IdentityOptions, Node, ProtectionLimits, Timeouts};
 use config::{Config, DiskFailurePolicy, SSTableFormat, Snitch};
-use env::{Env, Wake};
+use env::{Env, LocalFuture, Wake};
 use protocol::response::{Event, StatusChange};
 use schema::Schema;
 use sstable::Version;
@@ -94,11 +96,23 @@ pub struct RunningNode {
 
 /// Starts a node.
 pub fn start(options: StartOptions) -> Result<RunningNode, StartError> {
+    start_until(options, &|| Box::pin(std::future::pending()))
+}
+
+/// Starts a node, unless a future of `stop` completes while the node is on its way into its ring:
+/// then the node is drained, and the error is [`StartError::Stopped`]. The data of a bootstrap may
+/// take hours. A second future that completes gives up the drain.
+pub fn start_until(options: StartOptions, stop: &dyn Fn() -> LocalFuture) -> Result<RunningNode, StartError> {
     start_driven(options, &|future| {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(StartError::Workers)?;
-        runtime.block_on(future);
-        Ok(())
+        runtime.block_on(async {
+            tokio::select! {
+                biased;
+                () = future => Ok(()),
+                () = stop() => Err(StartError::Stopped),
+            }
+        })
     })
 }
 
@@ -223,15 +237,22 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     services.node.set_client_latencies(Box::new(move || {
         weak.upgrade().map_or_else(|| metrics::Histogram::default().snapshot(), |services| services.requests.all())
     }));
-    joining::join(&services.node, &services.config, drive)?;
+    let mut running = RunningNode { services, server, ops, _topology: None, _heartbeat: None };
+    let services = Arc::clone(&running.services);
+    match joining::join(&services.node, &services.config, drive) {
+        Err(StartError::Stopped) => return Err(running.stop_early(drive)),
+        joined => joined?,
+    }
     // after the join: a start that failed on the way would otherwise count as time in the ring, and
     // the check of the next start would pass
-    let heartbeat = resurrection.map(|(engine, options)| resurrection::keep_heartbeat(&engine, &options));
+    running._heartbeat = resurrection.map(|(engine, options)| resurrection::keep_heartbeat(&engine, &options));
     let topology = services.config.ring.topology_file.clone().filter(|_| joins);
-    let topology = topology.map(|path| topology_file::follow(&services.node, path));
+    running._topology = topology.map(|path| topology_file::follow(&services.node, path));
     operations::caches::load_saved(&services.node);
-    joining::serve_at_start(&services, server.handle(), drive)?;
-    Ok(RunningNode { services, server, ops, _topology: topology, _heartbeat: heartbeat })
+    match joining::serve_at_start(&services, running.server.handle(), drive) {
+        Err(StartError::Stopped) => Err(running.stop_early(drive)),
+        served => served.map(|()| running),
+    }
 }
 
 /// Warns where nobody has to log in and other machines can connect.
@@ -256,6 +277,17 @@ impl RunningNode {
     /// Whether clients are served. They are not while data of a new node has not come.
     pub fn is_serving(&self) -> bool {
         self.server.handle().is_serving()
+    }
+
+    /// Drains a node that was told to stop before its start was done. Gives the error of the start.
+    fn stop_early(self, drive: Drive<'_>) -> StartError {
+        let result = Rc::new(RefCell::new(None));
+        let told = Rc::clone(&result);
+        let drained = drive(Box::pin(async move { *told.borrow_mut() = Some(self.shutdown().await) }));
+        match (drained, result.take()) {
+            (Ok(()), Some(Err(error))) => error.into(),
+            (drained, _) => drained.err().unwrap_or(StartError::Stopped),
+        }
     }
 
     /// Lets requests in flight end, closes connections and flushes memtables, so that the next

@@ -29,6 +29,9 @@ pub enum StartError {
     Join(String),
     /// The worker threads.
     Workers(io::Error),
+    /// The node was told to stop while it was on its way into its ring, and has been drained. The
+    /// next start goes on from there.
+    Stopped,
 }
 
 impl fmt::Display for StartError {
@@ -48,6 +51,7 @@ impl fmt::Display for StartError {
             | Self::Encryption(why) => f.write_str(why),
             Self::DefaultCompaction(why) => write!(f, "default_compaction: {why}"),
             Self::Node(error) => error.fmt(f),
+            Self::Stopped => f.write_str("stopped on the way into the ring"),
             Self::Workers(error) => write!(f, "cannot start the workers: {error}"),
         }
     }
