@@ -462,6 +462,7 @@ fn long_form(arg: &str) -> String {
         "-prv" => "--preview",
         "-vd" => "--validate",
         "-pl" => "--pull",
+        "-tr" => "--trace",
         "-os" => "--optimise-streams",
         "-skip-paxos" => "--skip-paxos",
         "-paxos-only" => "--paxos-only",

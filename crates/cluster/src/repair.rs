@@ -34,6 +34,7 @@ mod ranges;
 mod scheduled;
 pub mod sessions_admin;
 mod streams;
+mod trace;
 mod validation;
 mod worker;
 

@@ -124,6 +124,17 @@ impl TraceSink for TracedEvents {
     }
 }
 
+/// TRACE_TYPE of a repair.
+const REPAIR: u8 = 2;
+
+/// The parameters of a message of a traced repair.
+pub(crate) fn parameters_of_repair(trace: Option<&dyn TraceSink>) -> Vec<Parameter> {
+    match trace.and_then(TraceSink::session) {
+        Some(session) => vec![Parameter::TraceSession(session), Parameter::TraceType(REPAIR)],
+        None => Vec::new(),
+    }
+}
+
 /// The parameters of a message of a traced request.
 pub(crate) fn parameters(trace: Option<&dyn TraceSink>) -> Vec<Parameter> {
     match trace.and_then(TraceSink::session) {

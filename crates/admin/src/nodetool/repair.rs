@@ -64,6 +64,9 @@ pub(crate) struct Args {
     /// If the --paxos-only flag is included, no table data is repaired, only paxos operations.
     #[arg(long)]
     paxos_only: bool,
+    /// Use -tr to trace the repair. Traces are logged to system_traces.events.
+    #[arg(long)]
+    trace: bool,
     /// Ignore keyspaces which are not replicated, otherwise the repair will fail (-iuk)
     #[arg(long)]
     ignore_unreplicated_keyspaces: bool,
@@ -131,6 +134,7 @@ impl Args {
             ignore_unreplicated: self.ignore_unreplicated_keyspaces,
             repair_paxos: !self.skip_paxos && !is_preview,
             paxos_only: self.paxos_only && !is_preview,
+            trace: self.trace,
         }
     }
 }

@@ -461,6 +461,12 @@ fn repairs_are_followed_to_their_end() {
     assert!(code == 0 && text.contains("No repair is needed for keyspace 'system_auth'"), "{text}");
     assert!(!text.contains("'system_distributed'") && !text.contains("'system_schema'"), "{text}");
     assert_eq!(run_on(&node, &format!("repair {options} shop")).0, 2, "primary ranges of some data centers");
+    for option in ["-tr", "--trace"] {
+        run_on(&node, &format!("repair {option} shop"));
+        let last = node.node().0.lock().expect("no panic inside").calls.last().cloned().unwrap_or_default();
+        assert!(last.contains("trace: true"), "{option}: {last}");
+    }
+    assert!(calls[0].contains("trace: false"));
     for (option, preview) in [("--preview", "Unrepaired"), ("-prv -full", "All"), ("-vd", "Repaired")] {
         run_on(&node, &format!("repair {option} shop"));
         let last = node.node().0.lock().expect("no panic inside").calls.last().cloned().unwrap_or_default();

@@ -65,6 +65,8 @@ pub struct RepairRequest {
     pub repair_paxos: bool,
     /// Nothing else is done.
     pub paxos_only: bool,
+    /// The repair is a tracing session, whose events are told.
+    pub trace: bool,
 }
 
 /// Asks what happened to a repair. The answer comes when something has, or after some seconds

@@ -24,6 +24,7 @@ use super::messages::is_up;
 use super::participant;
 use super::previewed;
 use super::ranges::{self, CommonRange};
+use super::trace::RepairTrace;
 use crate::clock::uuid_text;
 use crate::node::Node;
 use crate::operations::{self, OperationError};
@@ -191,12 +192,18 @@ impl Command {
         let text = self.options.text(ranges.len());
         let start =
             format!("Starting repair command #{number} ({id}), repairing keyspace {} with {text}", self.keyspace);
+        let trace = RepairTrace::begin(node, self, &tables);
+        self.trace(node, || start.clone());
         self.tell(node, EventKind::Start, start);
         self.mark(node, Step::Setup);
         self.mark(node, Step::Start);
         let history = (!self.options.preview.is_preview()).then(|| History::new(node, self.id, &self.keyspace));
         let mut participants = BTreeSet::new();
-        let result = self.perform(node, &tables, &ranges, history.as_ref(), &mut participants).await;
+        let work = self.perform(node, &tables, &ranges, history.as_ref(), &mut participants);
+        let result = match &trace {
+            Some(trace) => trace.beside(self, work).await,
+            None => work.await,
+        };
         RepairCounts::count(&result, &node.repairs.counts.succeeded, &node.repairs.counts.failed);
         let failure = match result {
             Ok(message) => {
@@ -226,6 +233,9 @@ impl Command {
             }
         };
         self.complete(node, node.env.elapsed(begun), failure);
+        if let Some(trace) = trace {
+            trace.end().await;
+        }
         if !is_done {
             consistent::fail(node, &self.id);
         }
@@ -250,6 +260,9 @@ impl Command {
 
     fn complete(&self, node: &Node, took: Duration, failure: Option<String>) {
         let text = failure.unwrap_or_else(|| format!("Repair command #{} finished in {}", self.number, words(took)));
+        if let Some(sink) = self.traced() {
+            sink.event(text.clone());
+        }
         self.tell(node, EventKind::Complete, text);
         self.ended_at.store((node.env.clock.now_micros() / 1000).max(1), Ordering::Release);
     }
@@ -438,6 +451,7 @@ impl Command {
             of_command.adopt(session);
         }
         record.step(Step::JobsStart, now());
+        self.trace(node, || format!("Syncing range {common}"));
         let history = history.filter(|_| !self.options.is_paxos_only);
         if let Some(history) = history {
             history.start_session(&session, tables, common).await;
@@ -463,11 +477,13 @@ impl Command {
         let (id, ranges) = (uuid_text(&session), list(&common.ranges));
         match jobs {
             Ok(stats) => {
+                self.trace(node, || format!("Completed sync of range {common}"));
                 let text = format!("Repair session {id} for range {ranges} finished");
                 self.tell(node, EventKind::Progress(REPAIRING_PERCENT), text);
                 Ok(stats.concat())
             }
             Err(why) => {
+                self.trace(node, || format!("Session completed with the following error: {why}"));
                 let why = format!("Repair session {id} for range {ranges} failed with error {why}");
                 Err(why)
             }

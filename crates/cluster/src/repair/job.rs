@@ -87,6 +87,10 @@ impl RepairJob<'_> {
             record.step(Step::SnapshotComplete, self.now());
         }
         record.step(Step::ValidationStart, self.now());
+        self.command.trace(self.node, || {
+            let endpoints: Vec<_> = self.endpoints().iter().map(|endpoint| format!("/{endpoint}")).collect();
+            format!("Requesting merkle trees for {} (to [{}])", self.table, endpoints.join(", "))
+        });
         let trees = self.all_trees(job, parallelism).await?;
         record.step(Step::ValidationComplete, self.now());
         let syncs = self.plan(trees).await?;
@@ -143,7 +147,7 @@ impl RepairJob<'_> {
             true => participant::snapshot(self.node, job).await,
             false => {
                 let payload = job.encode().map_err(|error| error.to_string())?;
-                let told = self.node.tell_repair(endpoint, Verb::SnapshotMsg, payload).await;
+                let told = self.node.tell_repair_of(Some(self.command), endpoint, Verb::SnapshotMsg, payload).await;
                 told.map_err(|error| error.to_string())
             }
         };
@@ -180,9 +184,18 @@ impl RepairJob<'_> {
     /// The trees of a replica.
     async fn trees(&self, job: &Job, endpoint: SocketAddr, now: u32) -> Result<MerkleTrees, String> {
         let validated = match endpoint == self.local() {
-            true => participant::validate_here(self.node, job, now).await,
+            true => {
+                let validated = participant::validate_here(self.node, job, now).await;
+                self.command.trace(self.node, || {
+                    format!("Local completed merkle tree for /{endpoint} for {}.{}", job.keyspace, job.table)
+                });
+                validated
+            }
             false => self.trees_of(job, endpoint, now).await,
         };
+        if validated.is_ok() {
+            self.command.trace(self.node, || format!("Received merkle tree for {} from /{endpoint}", self.table));
+        }
         validated.map_err(|why| {
             tracing::warn!(why, peer = %endpoint, table = job.table, "a replica cannot be validated");
             self.failed(&format!("Validation failed in /{endpoint}"))
@@ -199,7 +212,7 @@ impl RepairJob<'_> {
         let told = self.node.repairs.expect(awaited.clone());
         let request = ValidationRequest { job: job.clone(), now };
         let payload = request.encode().map_err(|error| error.to_string())?;
-        if let Err(error) = self.node.tell_repair(endpoint, Verb::ValidationReq, payload).await {
+        if let Err(error) = self.node.tell_repair_of(Some(self.command), endpoint, Verb::ValidationReq, payload).await {
             self.node.repairs.forget(&awaited);
             return Err(error.to_string());
         }
@@ -212,15 +225,32 @@ impl RepairJob<'_> {
 
     /// Compares the trees of each two replicas, and plans what is streamed.
     async fn plan(&self, trees: Vec<(SocketAddr, MerkleTrees)>) -> Result<Vec<Sync>, String> {
+        let replicas: Vec<SocketAddr> = trees.iter().map(|(endpoint, _)| *endpoint).collect();
         let compared = self.node.env.blocking_long("compare trees", move || differences(&trees)).await;
         let differences = compared.map_err(|_| "too much is to be done here".to_owned())?;
         let differences = differences.map_err(|why| self.failed(&why))?;
+        self.trace_differences(&replicas, &differences);
         let options = &self.command.options;
         if self.node.repairs.turns.load().settings.optimises(options) && !options.is_pull {
             let is_near = |a: SocketAddr, b: SocketAddr| data_center(self.node, a) == data_center(self.node, b);
             return Ok(plan::optimised(&differences, &is_near));
         }
         Ok(plan::standard(differences, self.local(), options.is_pull))
+    }
+
+    /// Says in the trace which replicas differ, and which do not.
+    fn trace_differences(&self, replicas: &[SocketAddr], differences: &[Difference]) {
+        for (at, first) in replicas.iter().enumerate() {
+            for second in &replicas[at + 1..] {
+                let found = differences.iter().find(|difference| difference.between == [*first, *second]);
+                self.command.trace(self.node, || match found.map(|difference| difference.ranges.len()) {
+                    None => format!("Endpoint /{first} is consistent with /{second} for {}", self.table),
+                    Some(count) => {
+                        format!("Endpoint /{first} has {count} range(s) out of sync with /{second} for {}", self.table)
+                    }
+                });
+            }
+        }
     }
 
     async fn sync(&self, job: &Job, sync: Sync) -> Result<SyncStat, String> {
@@ -232,7 +262,15 @@ impl RepairJob<'_> {
                 let (preview, pending) = (options.preview, options.is_incremental.then_some(self.command.id));
                 let (peer, ranges, sends) = (destination, &sync.ranges[..], sync.is_mutual);
                 let exchange = Exchange { job, peer, ranges, sends, preview, pending };
+                self.command.trace(self.node, || {
+                    format!("Performing streaming repair of {} ranges with /{destination}", ranges.len())
+                });
                 let exchanged = streams::exchange(self.node, exchange).await;
+                self.command.trace(self.node, || {
+                    let (session, table) = (uuid_text(&self.session), &self.table);
+                    let status = if exchanged.is_ok() { "complete" } else { "aborted" };
+                    format!("Sync {status} using session {session} between /{source} and /{destination} on {table}")
+                });
                 let counts = &self.node.repairs.counts;
                 RepairCounts::count(&exchanged, &counts.exchanges, &counts.exchanges_failed);
                 exchanged
@@ -260,8 +298,14 @@ impl RepairJob<'_> {
             preview: self.command.options.preview,
             is_asymmetric: !is_mutual,
         };
+        self.command.trace(self.node, || {
+            format!(
+                "Forwarding streaming repair of {} ranges to /{source} (to be streamed with /{destination})",
+                request.ranges.len()
+            )
+        });
         let payload = request.encode().map_err(|error| error.to_string())?;
-        if let Err(error) = self.node.tell_repair(source, Verb::SyncReq, payload).await {
+        if let Err(error) = self.node.tell_repair_of(Some(self.command), source, Verb::SyncReq, payload).await {
             self.node.repairs.forget(&awaited);
             return Err(error.to_string());
         }

@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use crate::node::Node;
 use crate::repairs::command::Command;
 use crate::repairs::{Awaited, Told};
+use crate::traces::parameters_of_repair;
 
 /// The life of a message with trees.
 const TREES_LIFE: Duration = Duration::from_secs(300);
@@ -70,12 +71,27 @@ impl Node {
 
     /// Sends a message of repair until it is acknowledged. Err: it was not.
     pub(super) async fn tell_repair(&self, to: SocketAddr, verb: Verb, payload: Vec<u8>) -> Result<(), Unanswered> {
+        self.tell_repair_of(None, to, verb, payload).await
+    }
+
+    /// As [`Self::tell_repair`], for a command that may be traced.
+    pub(super) async fn tell_repair_of(
+        &self,
+        command: Option<&Command>,
+        to: SocketAddr,
+        verb: Verb,
+        payload: Vec<u8>,
+    ) -> Result<(), Unanswered> {
+        let parameters = parameters_of_repair(command.and_then(Command::traced));
         let payload = Bytes::from(payload);
         let life = if verb == Verb::ValidationRsp { TREES_LIFE } else { self.repair_request_timeout() };
         let mut attempt = 1;
         loop {
             let Some(messenger) = self.members() else { return Err(Unanswered::Refused) };
-            match messenger.request(to, Request::new(verb, payload.clone(), life)).await {
+            match messenger
+                .request(to, Request { parameters: parameters.clone(), ..Request::new(verb, payload.clone(), life) })
+                .await
+            {
                 Ok(_) => return Ok(()),
                 // the other node knows better
                 Err(failed @ Unanswered::Failed(_)) => return Err(failed),

@@ -16,7 +16,7 @@ use repair::MerkleTrees;
 use schema::Schema;
 
 use super::messages::generation;
-use super::{consistent, streams, validation};
+use super::{consistent, streams, trace, validation};
 use crate::clock::uuid_text;
 use crate::node::Node;
 use crate::repairs::records::{End, Facts, RepairCounts, Subject};
@@ -111,13 +111,19 @@ fn end<T>(participation: &Participation, task: TaskId, result: &Result<T, String
     participation.tasks().insert(task, progress);
 }
 
-/// Validates for another node, and tells it the trees. Err: nothing is begun.
-pub(crate) fn begin_validation(node: &Arc<Node>, from: SocketAddr, request: ValidationRequest) -> Result<(), Refusal> {
+/// Validates for another node, and tells it the trees. `traced`: the tracing session of the repair.
+/// Err: nothing is begun.
+pub(crate) fn begin_validation(
+    node: &Arc<Node>,
+    from: SocketAddr,
+    request: ValidationRequest,
+    traced: Option<[u8; 16]>,
+) -> Result<(), Refusal> {
     let task: TaskId = (request.job.session, request.job.table.clone(), None);
     let Some(participation) = begin(node, &request.job.parent, &task)? else { return Ok(()) };
     consistent::repairing(node, &request.job.parent)?;
     let ranges: Vec<_> = request.job.ranges.iter().map(|range| (range.start, range.end)).collect();
-    let id = format!("RepairSession #{}", crate::clock::uuid_text(&request.job.parent));
+    let id = format!("RepairSession #{}", uuid_text(&request.job.parent));
     let is_foreign = node.refuses_ranges(&request.job.keyspace, &ranges, (&id, "validation request", from));
     let here = Arc::clone(node);
     let run = move || async move {
@@ -126,6 +132,9 @@ pub(crate) fn begin_validation(node: &Arc<Node>, from: SocketAddr, request: Vali
             false => validation::recorded(&here, &participation, &request.job, request.now).await,
         };
         end(&participation, task, &validated);
+        let (keyspace, table) = (&request.job.keyspace, &request.job.table);
+        let line = format!("Sending completed merkle tree to /{from} for {keyspace}.{table}");
+        trace::tell(&here, traced.filter(|_| validated.is_ok()), line).await;
         tell_trees(&here, from, request.job, validated).await;
     };
     node.repair_task(run).then_some(()).ok_or_else(|| "too many tasks of repair wait".to_owned())

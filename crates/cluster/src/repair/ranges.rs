@@ -2,6 +2,7 @@
 //! `ActiveRepairService.getNeighbors` and `RepairCoordinator`.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use internode::payload::token_ranges::Tokens;
@@ -19,6 +20,21 @@ pub(super) struct CommonRange {
     pub ranges: Vec<Tokens>,
     /// Some of the nodes that hold the ranges are left out because they are down.
     pub has_skipped: bool,
+}
+
+impl fmt::Display for CommonRange {
+    /// As Cassandra prints it; there are no transient replicas.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let endpoints: Vec<_> = self.neighbours.iter().map(|address| format!("/{address}")).collect();
+        let ranges: Vec<_> = self.ranges.iter().map(ToString::to_string).collect();
+        write!(
+            f,
+            "CommonRange{{endpoints=[{}], transEndpoints=[], ranges=[{}], hasSkippedReplicas={}}}",
+            endpoints.join(", "),
+            ranges.join(", "),
+            self.has_skipped
+        )
+    }
 }
 
 /// The ranges that an operator means, if options name none: all of this node, or those for which it

@@ -10,7 +10,9 @@ use storage::compaction::operation::{Operation, Status, Work};
 
 use super::command::{Event, EventKind};
 use super::*;
+use crate::repairs::command::Command;
 use crate::repairs::options::{Parallelism, RepairOptions};
+use crate::repairs::settings::{RepairSettings, Turns};
 use crate::testing::SimRing;
 
 /// The longest time that a repair takes.
@@ -136,6 +138,100 @@ fn what_cannot_be_repaired_is_refused() {
     assert!(begin("ks", RepairOptions { job_threads: 5, ..full() }).is_err());
     ring.create_keyspace("alone", "SimpleStrategy", &[("replication_factor", "1")]);
     assert!(begin("alone", full()).expect("no error").is_none(), "there is one replica");
+}
+
+/// The texts of a traced repair, as the operator reads them.
+fn traced(ring: &SimRing) -> Vec<String> {
+    let events = repair(ring, 0, RepairOptions { is_traced: true, ..full() });
+    assert!(!has_failed(&events), "{events:?}");
+    events.into_iter().filter(|event| event.kind == EventKind::Notification).map(|event| event.text).collect()
+}
+
+/// `nodetool repair --trace`: the lines of Cassandra, from the replicas too, and the session's row.
+#[test]
+fn a_traced_repair_tells_each_step() {
+    let ring = drifted(10);
+    let lines = traced(&ring);
+    for part in [
+        "Starting repair command #1 ",
+        "Syncing range CommonRange{endpoints=[/",
+        "Requesting merkle trees for t (to [/",
+        "Received merkle tree for t from /",
+        "Local completed merkle tree for /",
+        " range(s) out of sync with /",
+        "Performing streaming repair of ",
+        "Sync complete using session ",
+        "Forwarding streaming repair of ",
+        "Completed sync of range CommonRange{",
+    ] {
+        assert!(lines.iter().any(|line| line.contains(part)), "{part}: {lines:#?}");
+    }
+    // both other replicas tell of their trees
+    let sent = |line: &&String| line.starts_with('/') && line.contains(": Sending completed merkle tree to /");
+    assert_eq!(lines.iter().filter(sent).count(), 2, "{lines:#?}");
+    ring.world.run_for(Duration::from_secs(2));
+    let sessions = (0..3).map(|machine| ring.count(machine, "system_traces", "sessions")).max();
+    assert_eq!(sessions, Some(1), "the session has its row");
+    let again = traced(&ring);
+    assert!(again.iter().any(|line| line.contains(" is consistent with /")), "{again:#?}");
+    assert!(!again.iter().any(|line| line.contains("out of sync")), "{again:#?}");
+}
+
+fn change_settings(ring: &SimRing, machine: usize, change: impl FnOnce(&mut RepairSettings)) {
+    let repairs = &ring.node(machine).repairs;
+    let mut settings = repairs.turns.load().settings;
+    change(&mut settings);
+    repairs.turns.store(Arc::new(Turns::new(settings)));
+}
+
+/// `repair_command_pool_size` and `repair_command_pool_full_strategy`: one repair more than the
+/// pool has room for waits for its turn, or is refused.
+#[test]
+fn the_pool_of_commands_queues_or_rejects() {
+    let ring = drifted(11);
+    let begin = || ring.node(0).start_repair("ks", full());
+    let has_begun = |command: &Command| !command.events(0).0.is_empty();
+    change_settings(&ring, 0, |settings| settings.pool_size = 1);
+    let commands = [0, 1, 2].map(|_| begin().expect("taken").expect("there are other replicas"));
+    let [first, second, third] = &commands;
+    let mut overlaps = 0;
+    let ended = ring.world.run_until(REPAIR_MAX, || {
+        let running = commands.iter().filter(|command| has_begun(command) && !command.has_ended()).count();
+        overlaps += usize::from(running > 1);
+        third.has_ended()
+    });
+    assert!(ended && first.has_ended() && second.has_ended());
+    assert_eq!(overlaps, 0, "one repair at a time");
+    assert!(commands.iter().all(|command| !has_failed(&command.events(0).0)));
+    assert_equal(&ring);
+    change_settings(&ring, 0, |settings| settings.waits_for_pool = false);
+    let running = begin().expect("there is room").expect("there are other replicas");
+    let refused = begin().expect_err("the pool is full");
+    assert!(refused.to_string().contains("1 repairs run already"), "{refused}");
+    assert!(ring.world.run_until(REPAIR_MAX, || running.has_ended()));
+    assert!(begin().is_ok(), "there is room again");
+}
+
+/// `repair_request_timeout`: a replica that takes messages and does not answer is waited for as
+/// long as each of the three sends of a message may take.
+#[test]
+fn a_request_that_is_not_answered_ends_by_its_timeout() {
+    let mut took = Vec::new();
+    for timeout in [1, 2] {
+        let ring = drifted(12);
+        change_settings(&ring, 0, |settings| settings.request_timeout = Duration::from_secs(timeout));
+        ring.world.network().block(1, 0);
+        let begun = ring.world.elapsed();
+        let command = ring.node(0).start_repair("ks", full()).expect("begun").expect("there are other replicas");
+        assert!(ring.world.run_until(REPAIR_MAX, || command.has_ended()));
+        let events = command.events(0).0;
+        let silent = |event: &Event| event.text.contains("Did not get replies from all endpoints.");
+        assert!(events.iter().any(silent), "{events:?}");
+        took.push((ring.world.elapsed() - begun).as_secs());
+    }
+    // three sends and two pauses of a second between them; then the history of the repair is written
+    let more = took[1] - took[0];
+    assert!((5..8).contains(&took[0]) && (2..5).contains(&more), "{took:?} seconds");
 }
 
 /// An operator compacts the table while it is validated: both come to their end.

@@ -1,10 +1,12 @@
 //! A repair that this node coordinates, as state: its options, and what has happened to it. The
 //! verbs are in `crate::repair::command`.
 
+use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use internode::payload::repair::SessionId;
+use rows::command::TraceSink;
 
 use super::options::RepairOptions;
 
@@ -57,6 +59,18 @@ pub struct Command {
     events: Mutex<Vec<Event>>,
     /// Why it is to end before its end.
     cancelled: Mutex<Option<String>>,
+    /// The tracing session; empty: the command is not traced.
+    trace: Trace,
+}
+
+/// Where the lines of a traced repair go.
+#[derive(Default)]
+struct Trace(OnceLock<Arc<dyn TraceSink>>);
+
+impl fmt::Debug for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Trace(..)")
+    }
 }
 
 impl Command {
@@ -64,7 +78,17 @@ impl Command {
     pub(crate) fn new(number: i32, id: SessionId, keyspace: &str, options: RepairOptions, begun_at: i64) -> Self {
         let (events, cancelled) = (Mutex::default(), Mutex::default());
         let (keyspace, ended_at) = (keyspace.to_owned(), AtomicI64::new(0));
-        Self { number, id, keyspace, options, begun_at, ended_at, events, cancelled }
+        Self { number, id, keyspace, options, begun_at, ended_at, events, cancelled, trace: Trace::default() }
+    }
+
+    /// The lines of the trace go there from now on.
+    pub(crate) fn trace_to(&self, sink: Arc<dyn TraceSink>) {
+        let _ = self.trace.0.set(sink);
+    }
+
+    /// Where the lines of the trace go; None: the command is not traced.
+    pub(crate) fn traced(&self) -> Option<&dyn TraceSink> {
+        self.trace.0.get().map(|sink| &**sink)
     }
 
     /// The events from a number on, and whether the command has ended.

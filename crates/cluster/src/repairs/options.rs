@@ -65,6 +65,8 @@ pub struct RepairOptions {
     pub repairs_paxos: bool,
     /// Nothing else is done.
     pub is_paxos_only: bool,
+    /// The repair is a tracing session.
+    pub is_traced: bool,
 }
 
 impl RepairOptions {
@@ -112,7 +114,7 @@ impl RepairOptions {
             ("dataCenters", self.data_centers.join(",")),
             ("hosts", self.hosts.join(",")),
             ("sub_range_repair", (!self.ranges.is_empty()).to_string()),
-            ("trace", "false".to_owned()),
+            ("trace", self.is_traced.to_string()),
             ("pullRepair", self.is_pull.to_string()),
             ("forceRepair", self.is_forced.to_string()),
             ("previewKind", self.preview.name().to_owned()),

@@ -37,7 +37,8 @@ async fn take(call: &Call) -> Result<(), Refusal> {
         Verb::PrepareMsg => participant::prepare(node, from, Prepare::decode(payload).map_err(unreadable)?),
         Verb::SnapshotMsg => participant::snapshot(node, &Job::decode(payload).map_err(unreadable)?).await,
         Verb::ValidationReq => {
-            participant::begin_validation(node, from, ValidationRequest::decode(payload).map_err(unreadable)?)
+            let request = ValidationRequest::decode(payload).map_err(unreadable)?;
+            participant::begin_validation(node, from, request, call.trace().and_then(|trace| trace.session()))
         }
         Verb::SyncReq => participant::begin_sync(node, from, SyncRequest::decode(payload).map_err(unreadable)?),
         Verb::ValidationRsp => {

@@ -43,6 +43,7 @@ fn repair(admin: &NodeAdmin, request: &RepairRequest) -> Result<Option<i32>> {
         ignores_unreplicated: request.ignore_unreplicated,
         repairs_paxos: request.repair_paxos,
         is_paxos_only: request.paxos_only,
+        is_traced: request.trace,
     };
     let command = node.start_repair(&request.keyspace, options).map_err(of_operation)?;
     Ok(command.map(|command| command.number))
