@@ -45,6 +45,10 @@ struct State {
     capacity: Option<u64>,
     cold_percent: u64,
     sync_delay: Duration,
+    /// The chance in hundredths of a sector of a failed sync to be on the platter.
+    failed_sync_keeps: u64,
+    /// Files whose syncs are lost; None: none.
+    lost_syncs: Option<String>,
     counts: BTreeMap<Op, u64>,
     /// Operations left until the power goes.
     power_left: Option<u64>,
@@ -87,6 +91,8 @@ impl SimDisk {
             capacity: None,
             cold_percent: 0,
             sync_delay: Duration::ZERO,
+            failed_sync_keeps: 0,
+            lost_syncs: None,
             counts: BTreeMap::new(),
             power_left: None,
         };
@@ -124,6 +130,32 @@ impl SimDisk {
     /// Virtual time that each sync takes.
     pub fn set_sync_delay(&self, delay: Duration) {
         lock(&self.shared.state).sync_delay = delay;
+    }
+
+    /// A sync that fails has put each of its sectors on the platter with this chance, in
+    /// hundredths; 0, as from the start: none of them.
+    pub fn set_failed_sync_keeps(&self, percent: u64) {
+        lock(&self.shared.state).failed_sync_keeps = percent;
+    }
+
+    /// Syncs of files whose path contains `path` claim success and make nothing durable, as a disk
+    /// with a cache that it does not write back; None: no sync is lost.
+    pub fn lose_syncs(&self, path: Option<&str>) {
+        lock(&self.shared.state).lost_syncs = path.map(str::to_owned);
+    }
+
+    /// A sector of a file is written over another one too, on the platter and in the cache; false
+    /// when the file has not both.
+    pub fn misdirect(&self, path: &Path, from: usize, to: usize) -> bool {
+        let state = lock(&self.shared.state);
+        state.file(path).is_ok_and(|file| lock(&file).misdirect(from, to))
+    }
+
+    /// A sector of a file is as if it was never written, on the platter and in the cache; false
+    /// when the file has no such sector.
+    pub fn make_stale(&self, path: &Path, sector: usize) -> bool {
+        let state = lock(&self.shared.state);
+        state.file(path).is_ok_and(|file| lock(&file).make_stale(sector))
     }
 
     /// Flips one bit of a file, counted from its start; false when there is no such file.
@@ -220,6 +252,11 @@ impl State {
             })
             .collect();
         files.values().sum()
+    }
+
+    /// Whether a sync of a file claims success and does nothing.
+    fn loses_sync(&self, path: &Path) -> bool {
+        self.lost_syncs.as_ref().is_some_and(|part| path.to_string_lossy().contains(part))
     }
 
     /// How much of a growth by `wanted` bytes fits.

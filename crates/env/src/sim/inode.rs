@@ -83,6 +83,47 @@ impl Inode {
         self.lost.append(&mut self.dirty);
     }
 
+    /// As [`Self::fail_sync`], but each sector has reached the platter with a chance in hundredths.
+    pub(super) fn fail_sync_in_part(&mut self, kept_percent: u64, random: &SimRandom) {
+        for sector in std::mem::take(&mut self.dirty) {
+            if random.chance(kept_percent) {
+                let end = ((sector + 1) * SECTOR).min(self.live.len());
+                if self.durable.len() < end {
+                    resize(&mut self.durable, end);
+                }
+                copy_sector(&self.live, &mut self.durable, sector);
+            } else {
+                self.lost.insert(sector);
+            }
+        }
+    }
+
+    /// A write of the sector `from` has gone to the sector `to` as well. False: there is no room
+    /// for it there.
+    pub(super) fn misdirect(&mut self, from: usize, to: usize) -> bool {
+        let (from, to) = (from * SECTOR..(from + 1) * SECTOR, to * SECTOR..(to + 1) * SECTOR);
+        let is_there = from.end.max(to.end) <= self.live.len().min(self.durable.len());
+        if is_there {
+            for content in [&mut self.live, &mut self.durable] {
+                content.copy_within(from.clone(), to.start);
+            }
+        }
+        is_there
+    }
+
+    /// The write of a sector has never reached the platter, though it was synced: the sector is as
+    /// a new file has it. False: the file has no such sector.
+    pub(super) fn make_stale(&mut self, sector: usize) -> bool {
+        let bytes = sector * SECTOR..(sector + 1) * SECTOR;
+        let is_there = bytes.end <= self.live.len().min(self.durable.len());
+        if is_there {
+            for content in [&mut self.live, &mut self.durable] {
+                content.get_mut(bytes.clone()).expect("the sector is there").fill(0);
+            }
+        }
+        is_there
+    }
+
     /// Flips one bit, on the platter and in the cache.
     pub(super) fn flip_bit(&mut self, bit: usize) {
         for content in [&mut self.live, &mut self.durable] {

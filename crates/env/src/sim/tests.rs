@@ -166,6 +166,49 @@ fn a_failed_sync_forgets_its_sectors_for_good() {
     assert_eq!(seen, ["1"]);
 }
 
+/// Some sectors of a failed sync are there after a power cut, and some are not.
+#[test]
+fn a_failed_sync_may_keep_some_sectors() {
+    const SECTORS: usize = 16;
+    let seen = outcomes(|sim| {
+        let env = sim.env();
+        write(&*env.disk, "/data/a", &[1; 512 * SECTORS], true);
+        env.disk.sync_dir(Path::new(DATA)).expect("synced");
+        let mut file = env.disk.open_write(Path::new("/data/a")).expect("opened");
+        file.write_at(&[2; 512 * SECTORS], 0).expect("written");
+        sim.disk().set_failed_sync_keeps(50);
+        sim.disk().inject(Fault::next(Op::Sync, ""));
+        file.sync_data().expect_err("struck");
+        sim.power_cut();
+        let content = read(&*sim.env().disk, "/data/a").expect("there");
+        let kept = content.chunks(512).filter(|sector| sector[0] == 2).count();
+        assert!(content.chunks(512).all(|sector| sector.iter().all(|byte| *byte == sector[0])), "sectors are whole");
+        format!("{}", usize::from(kept > 0) + usize::from(kept == SECTORS))
+    });
+    assert!(seen.contains(&"1".to_owned()), "{seen:?}");
+}
+
+#[test]
+fn lost_syncs_misdirected_and_stale_sectors() {
+    let seen = outcomes(|sim| {
+        let env = sim.env();
+        let content: Vec<u8> = (0..4u8).flat_map(|sector| [sector + 1; 512]).collect();
+        write(&*env.disk, "/data/a", &content, true);
+        let path = Path::new("/data/a");
+        assert!(sim.disk().misdirect(path, 0, 2) && sim.disk().make_stale(path, 3));
+        assert!(!sim.disk().misdirect(path, 0, 4) && !sim.disk().make_stale(path, 4), "there are four sectors");
+        sim.disk().lose_syncs(Some("/data/b"));
+        write(&*env.disk, "/data/b", &[9; 512], true);
+        env.disk.sync_dir(Path::new(DATA)).expect("synced");
+        sim.power_cut();
+        let content = read(&*sim.env().disk, "/data/a").expect("there");
+        assert_eq!(content.chunks(512).map(|sector| sector[0]).collect::<Vec<_>>(), [1, 2, 1, 0]);
+        let other = read(&*sim.env().disk, "/data/b").expect("its name was synced");
+        format!("{}", other.first().copied().unwrap_or(0))
+    });
+    assert_eq!(seen, ["0", "9"], "a lost sync lets the bytes be lost, as without a sync");
+}
+
 /// A small program with tasks, jobs, timers, files and a crash.
 fn program(seed: u64) -> ((u64, u64), u32) {
     let sim = Sim::new(seed);

@@ -112,10 +112,20 @@ impl WriteFile for Writer {
             self.shared.clock.spend(delay);
         }
         match begun {
-            Ok(()) => lock(&self.file).sync(),
+            Ok(()) => {
+                let is_lost = lock(&self.shared.state).loses_sync(&self.path);
+                if !is_lost {
+                    lock(&self.file).sync();
+                }
+            }
             Err(error) => {
                 if error.raw_os_error().is_some() {
-                    lock(&self.file).fail_sync();
+                    // no dice where nothing is kept: the runs of a seed stay as they were
+                    let keeps = lock(&self.shared.state).failed_sync_keeps;
+                    match keeps {
+                        0 => lock(&self.file).fail_sync(),
+                        percent => lock(&self.file).fail_sync_in_part(percent, &self.shared.random),
+                    }
                 }
                 return Err(error);
             }
