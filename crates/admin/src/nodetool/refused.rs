@@ -89,7 +89,6 @@ mod tests {
         ("invalidatecountercache", "there is no counter cache"),
         ("profileload", "up to eight side by side; queries as they were sent"),
         ("proxyhistograms", "of all requests since the start"),
-        ("repair", "`--trace` is refused"),
         ("repair_admin", "`summarize-pending -v` shows in each column what it names"),
         ("scrub", "prints what is lost; `-r` is refused"),
         ("setcachecapacity", "within what `--memory` leaves; no counter cache"),
