@@ -229,7 +229,7 @@ fn a_request_that_is_not_answered_ends_by_its_timeout() {
         assert!(events.iter().any(silent), "{events:?}");
         took.push((ring.world.elapsed() - begun).as_secs());
     }
-    // three sends and two pauses of a second between them; then the history of the repair is written
+    // three sends and two pauses of a second between them; the history of the repair comes last
     let more = took[1] - took[0];
     assert!((5..8).contains(&took[0]) && (2..5).contains(&more), "{took:?} seconds");
 }
