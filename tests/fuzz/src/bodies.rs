@@ -1,6 +1,7 @@
 //! The bodies of targets whose decoders are public. Those of private decoders stand in their
 //! crates, in modules named `fuzzing`.
 
+pub mod functions;
 pub mod hints;
 pub mod internode;
 pub mod paxos;

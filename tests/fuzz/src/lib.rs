@@ -52,6 +52,8 @@ pub const TARGETS: &[Target] = &[
     target("mutation", bodies::mutation, seeds::other::mutations, 2000),
     target("manifest", bodies::manifest, seeds::other::manifests, 1000),
     target("schema_rows", bodies::schema_rows::schema_rows, seeds::other::schema_rows, 1000),
+    target("java_body", bodies::functions::java, seeds::functions::java, 2000),
+    target("wasm_body", bodies::functions::wasm, seeds::functions::wasm, 1000),
     target("cql", bodies::cql, seeds::other::statements, 2000),
     target("config", bodies::config, seeds::other::configs, 1000),
     target("type_names", bodies::type_names, seeds::other::type_names, 3000),

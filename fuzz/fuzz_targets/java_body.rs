@@ -1,0 +1,4 @@
+//! Target `java_body` of tests/fuzz, as a program of libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzzing::run("java_body", data));

@@ -1,0 +1,4 @@
+//! Target `wasm_body` of tests/fuzz, as a program of libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzzing::run("wasm_body", data));
