@@ -61,8 +61,12 @@ impl PagingState {
         let mut cursor = Cursor::new(bytes);
         let key = cursor.vbytes().ok()?;
         let mark = cursor.vbytes().ok()?;
-        let mut count = || u32::try_from(cursor.uvint().ok()?).ok();
-        let (remaining, remaining_in_partition) = (count()?, count()?);
+        let remaining = u32::try_from(cursor.uvint().ok()?).ok()?;
+        // Cassandra writes -1 where a page of groups ends with its partition
+        let remaining_in_partition = match cursor.uvint().ok()?.cast_signed() {
+            ..0 => 0,
+            count => u32::try_from(count).ok()?,
+        };
         if !cursor.is_empty() {
             return None;
         }
@@ -132,6 +136,15 @@ mod tests {
         for state in cases {
             assert_eq!(PagingState::decode(&state.encode(), &comparator(3)), Ok(state));
         }
+    }
+
+    /// A page of `SELECT k2 FROM t GROUP BY k0, k1, k2` of Cassandra 5.0.8, the last group of which is
+    /// a partition.
+    #[test]
+    fn a_state_of_cassandra_with_less_than_nothing_left() {
+        let state = [&[0, 0, 0xf0, 0x7f, 0xff, 0xff, 0xfe][..], &[0xff; 9]].concat();
+        let expected = PagingState { key: None, row: None, remaining: UNLIMITED - 1, remaining_in_partition: 0 };
+        assert_eq!(PagingState::decode(&state, &comparator(1)), Ok(expected));
     }
 
     #[test]

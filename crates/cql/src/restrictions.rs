@@ -75,6 +75,16 @@ pub(crate) enum RowTerm {
     Tuple(Term),
 }
 
+impl RowTerm {
+    /// All terms.
+    fn terms(&self) -> &[Term] {
+        match self {
+            Self::Columns(terms) => terms,
+            Self::Tuple(term) => std::slice::from_ref(term),
+        }
+    }
+}
+
 /// The right side of IN on clustering columns.
 #[derive(Clone, Debug)]
 pub(crate) enum RowTerms {
@@ -184,7 +194,11 @@ fn key_value(value: BoundValue, name: &str) -> Result<Bytes, CqlError> {
 /// Evaluates the values of an IN. A null in a bound list is refused.
 pub(crate) fn in_values(terms: &InTerms, name: &str, bindings: &Bindings<'_>) -> Result<Vec<Bytes>, CqlError> {
     match terms {
-        InTerms::List(terms) => terms.iter().map(|term| key_value(term.eval(bindings)?, name)).collect(),
+        // as in Cassandra all values are read before one of them is refused for being null
+        InTerms::List(terms) => {
+            let values = terms.iter().map(|term| term.eval(bindings)).collect::<Result<Vec<_>, _>>()?;
+            values.into_iter().map(|value| key_value(value, name)).collect()
+        }
         InTerms::Bind(term) => match term.eval(bindings)? {
             BoundValue::Bytes(list) => values::split_list(&list),
             BoundValue::Null => Err(CqlError::invalid(format!("Invalid null value for column {name}"))),

@@ -275,11 +275,15 @@ pub(super) struct Repair {
     pub of_replicas: Vec<(Contact, Vec<PartitionUpdate>)>,
 }
 
-/// The stream of all parts.
+/// The stream of all parts. A partition whose rest is the next part is given as one.
 pub(super) struct ReadingStream {
     parts: Arc<Vec<Asked>>,
     next: usize,
     current: Option<ReplicaMerge>,
+    /// The partition that was given last; None: none was.
+    at: Option<DecoratedKey>,
+    /// The next partition, if it was met in search of more rows of the last one.
+    held: Option<PartitionHead>,
     missing: Option<Missing>,
     repairs: Vec<Repair>,
     /// Live rows and tombstones that were given.
@@ -289,7 +293,7 @@ pub(super) struct ReadingStream {
 impl ReadingStream {
     pub fn new(parts: &Arc<Vec<Asked>>) -> Self {
         let parts = Arc::clone(parts);
-        Self { parts, next: 0, current: None, missing: None, repairs: Vec::new(), counts: [0; 2] }
+        Self { parts, next: 0, current: None, at: None, held: None, missing: None, repairs: Vec::new(), counts: [0; 2] }
     }
 
     /// Live rows and tombstones that were given.
@@ -341,6 +345,37 @@ impl ReadingStream {
         Ok(true)
     }
 
+    /// Whether the next part is the rest of the last partition.
+    fn rest_is_next(&self) -> bool {
+        let next = self.parts.get(self.next).map(|asked| &asked.part.command.range);
+        matches!((next, &self.at), (Some(PartitionRange::Key(key)), Some(at)) if key == at)
+    }
+
+    /// Goes to the rest of the last partition; false: nothing more of it is there.
+    fn find_rest(&mut self) -> Result<bool, ReadError> {
+        while self.held.is_none() && self.rest_is_next() {
+            if let Some(current) = &mut self.current {
+                let next = current.next_partition();
+                self.held = self.noted(next)?;
+                if self.held.is_some() {
+                    return Ok(false);
+                }
+                self.end_part();
+            }
+            if !self.open()? {
+                return Ok(false);
+            }
+            let Some(current) = &mut self.current else { return Ok(false) };
+            let next = current.next_partition();
+            if let Some(head) = self.noted(next)? {
+                let is_rest = self.at.as_ref() == Some(&head.key);
+                self.held = Some(head).filter(|_| !is_rest);
+                return Ok(is_rest);
+            }
+        }
+        Ok(false)
+    }
+
     /// Notes what the merge lacks where it has ended early.
     fn noted<T>(&mut self, result: Result<T, ReadError>) -> Result<T, ReadError> {
         if let (Err(ReadError::WouldBlock), Some(merge)) = (&result, &self.current) {
@@ -352,13 +387,22 @@ impl ReadingStream {
 
 impl PartitionStream for ReadingStream {
     fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
+        if let Some(head) = self.held.take() {
+            self.at = Some(head.key.clone());
+            return Ok(Some(head));
+        }
         loop {
             if let Some(current) = &mut self.current {
                 let next = current.next_partition();
                 if let Some(head) = self.noted(next)? {
+                    self.at = Some(head.key.clone());
                     return Ok(Some(head));
                 }
                 self.end_part();
+            }
+            // who leaves a partition early wants no rest of it, so nobody is asked for that
+            while self.rest_is_next() {
+                self.next += 1;
             }
             if !self.open()? {
                 return Ok(None);
@@ -367,12 +411,16 @@ impl PartitionStream for ReadingStream {
     }
 
     fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
-        let Some(current) = &mut self.current else { return Ok(None) };
-        let next = current.next_unfiltered();
-        let next = self.noted(next)?;
-        if let Some(item) = &next {
-            self.count(item);
+        while let Some(current) = self.current.as_mut().filter(|_| self.held.is_none()) {
+            let next = current.next_unfiltered();
+            if let Some(item) = self.noted(next)? {
+                self.count(&item);
+                return Ok(Some(item));
+            }
+            if !self.find_rest()? {
+                break;
+            }
         }
-        Ok(next)
+        Ok(None)
     }
 }

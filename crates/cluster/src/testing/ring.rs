@@ -391,9 +391,12 @@ impl SimRing {
         let number = |bytes: &[u8]| i32::from_be_bytes(bytes.try_into().expect("an int"));
         let build = move |stream: &mut dyn PartitionStream| {
             let mut live = LiveRows::new(stream, Arc::clone(&first.table), first.now, TombstoneLimits::NONE);
-            let mut rows = Vec::new();
+            let (mut rows, mut last) = (Vec::new(), None);
             while let Some(partition) = live.next_partition()? {
-                while rows.len() < first.limits.rows as usize
+                assert_ne!(last, Some(partition.key.clone()), "a partition comes once");
+                last = Some(partition.key.clone());
+                let here = rows.len().saturating_add(first.limits.per_partition as usize);
+                while rows.len() < here.min(first.limits.rows as usize)
                     && let Some(row) = live.next_row()?
                 {
                     let clustering = row.clustering.iter().flatten().next().cloned().unwrap_or_default();

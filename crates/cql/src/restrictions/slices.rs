@@ -173,7 +173,16 @@ fn in_rows(
     bindings: &Bindings<'_>,
 ) -> Result<Vec<RowValues>, CqlError> {
     match rows {
-        RowTerms::List(rows) => rows.iter().map(|row| row_values(row, restriction, table, bindings)).collect(),
+        RowTerms::List(rows) => {
+            let values: Result<Vec<_>, CqlError> =
+                rows.iter().map(|row| row_values(row, restriction, table, bindings)).collect();
+            values.or_else(|error| {
+                // as in Cassandra all values are read before one of them is refused for being null
+                let mut terms = rows.iter().flat_map(RowTerm::terms);
+                terms.try_for_each(|term| term.eval(bindings).map(|_| ()))?;
+                Err(error)
+            })
+        }
         RowTerms::Bind(term) => {
             let name = column_name(table, restriction.first);
             let list = match term.eval(bindings)? {

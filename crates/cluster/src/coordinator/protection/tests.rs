@@ -83,6 +83,33 @@ fn one_replica_leaves_out_other_rows() {
     assert_eq!(find(&ring, all, 3, u32::MAX, Consistency::One).len(), 5);
 }
 
+/// Portions end inside of partitions, whose rest is a part of its own: a reader that leaves a
+/// partition early does not meet it again, and one that reads all of it meets it once.
+#[test]
+fn a_partition_in_several_portions_comes_once() {
+    let ring = three(24);
+    for k in 1..5 {
+        for c in 0..7 {
+            ring.write(0, vec![ring.row("ks", k, c, 7, 10)], Consistency::All).expect("written");
+        }
+    }
+    ring.apply_alone(1, &[ring.row("ks", 2, 3, 8, 20)]);
+    let all = ring.select("ks", PartitionRange::all());
+    for portion in [1, 2, 3, 5] {
+        let limited = |per_partition| {
+            let limits = DataLimits { per_partition, ..all.limits };
+            let command = ReadCommand { limits, ..all.clone() };
+            let found = find(&ring, command, 7, portion, Consistency::All);
+            let of = |k: i32| found.iter().filter(|row| row.0 == k).map(|row| row.1).collect::<Vec<_>>();
+            (1..5).map(of).collect::<Vec<_>>()
+        };
+        let whole: Vec<i32> = (0..7).collect();
+        let second: Vec<i32> = whole.iter().copied().filter(|c| *c != 3).collect();
+        assert_eq!(limited(u32::MAX), [whole.clone(), second, whole.clone(), whole], "portions of {portion}");
+        assert_eq!(limited(2), vec![vec![0, 1]; 4], "portions of {portion}");
+    }
+}
+
 /// Rows and deletions drawn from a seed, each of which reaches some of the replicas.
 #[test]
 fn drawn_replicas() {
