@@ -1,7 +1,9 @@
 //! Clocks and ids that functions ask for.
 //!
 //! The coordinator of a statement implements them. Constants and pure functions are evaluated with
-//! [`NoSources`].
+//! [`NoSources`], the changes of a conditional transaction with [`InTransaction`].
+
+use std::cell::Cell;
 
 /// Clocks and ids for functions like `now()`.
 pub(crate) trait Sources {
@@ -11,6 +13,54 @@ pub(crate) trait Sources {
     fn timeuuid(&self) -> [u8; 16];
     /// A new random UUID.
     fn uuid(&self) -> [u8; 16];
+    /// The place of the next list element in a conditional transaction; None: the statement is in
+    /// none, and a new time UUID is the place.
+    fn element_place(&self) -> Option<ElementPlace> {
+        None
+    }
+}
+
+/// The place of a list element that a conditional transaction writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ElementPlace {
+    /// The time of the transaction, in microseconds since 1970.
+    pub micros: i64,
+    /// Places that the transaction has given before.
+    pub nth: u32,
+}
+
+/// The sources of the changes of a conditional transaction. The elements that it adds to lists are
+/// placed by the time of its ballot, not by a clock: ballots ascend from one transaction of a
+/// partition to the next whatever the clocks of coordinators do, so what is appended later stands
+/// later. Agrees with `CQL3CasRequest.CASUpdateParameters`.
+pub(crate) struct InTransaction<'s> {
+    sources: &'s dyn Sources,
+    micros: i64,
+    given: Cell<u32>,
+}
+
+impl<'s> InTransaction<'s> {
+    /// Sources of a transaction with this timestamp, microseconds since 1970.
+    pub fn new(sources: &'s dyn Sources, micros: i64) -> Self {
+        Self { sources, micros, given: Cell::new(0) }
+    }
+}
+
+impl Sources for InTransaction<'_> {
+    fn micros(&self) -> i64 {
+        self.sources.micros()
+    }
+    fn timeuuid(&self) -> [u8; 16] {
+        self.sources.timeuuid()
+    }
+    fn uuid(&self) -> [u8; 16] {
+        self.sources.uuid()
+    }
+    fn element_place(&self) -> Option<ElementPlace> {
+        let nth = self.given.get();
+        self.given.set(nth.saturating_add(1));
+        Some(ElementPlace { micros: self.micros, nth })
+    }
 }
 
 /// The sources of terms that need none: constants and pure functions.

@@ -110,3 +110,27 @@ fn what_is_applied_is_seen() {
     let insert = ["INSERT INTO t (k, c, v) VALUES (2, 1, 3) IF NOT EXISTS", "SELECT v FROM t WHERE k = 2"];
     assert!(rows_of(&node, &insert).ends_with("\n3"));
 }
+
+/// Ballots ascend although the clocks of coordinators are set back; what is added to a list follows
+/// them.
+#[test]
+fn lists_follow_the_order_of_transactions() {
+    let node = node();
+    let batch = "BEGIN BATCH UPDATE t SET l = [-1] + l WHERE k = 1 AND c = 1 IF v = 4; \
+                 UPDATE t SET l = [-3, -2] + l WHERE k = 1 AND c = 1; UPDATE t SET l = l + [5] WHERE k = 1 AND c = 1; \
+                 UPDATE t SET l = l + [6, 7], v = 5 WHERE k = 1 AND c = 1; APPLY BATCH";
+    for statement in [
+        "UPDATE t SET l = l + [2], v = 2 WHERE k = 1 AND c = 1 IF v = 1",
+        "UPDATE t SET l = l + [3, 4], v = 3 WHERE k = 1 AND c = 1 IF v = 2",
+        "UPDATE t SET l = [0] + l, v = 4 WHERE k = 1 AND c = 1 IF v = 3",
+        batch,
+    ] {
+        let applied = rows_of(&node, &[statement]);
+        assert!(applied.ends_with("True"), "{statement}: {applied}");
+        node.clock.set(node.clock.get() - 3_600_000_000);
+    }
+    assert_eq!(
+        rows_of(&node, &["SELECT l FROM t WHERE k = 1 AND c = 1"]),
+        "l list<int>\n[-3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7]"
+    );
+}

@@ -15,7 +15,7 @@ use crate::context::Bindings;
 use crate::coordinator::CasPartition;
 use crate::error::CqlError;
 use crate::restrictions::StatementKind;
-use crate::sources::Sources;
+use crate::sources::{InTransaction, Sources};
 use crate::statements::conditions::{BoundCondition, Conditions};
 use crate::statements::modification::{ExistingRows, ModificationPlan};
 
@@ -256,8 +256,9 @@ impl<'a> Request<'a> {
     ) -> Result<PartitionUpdate, CqlError> {
         let existing = ExistingRows::of_partition(self.key.clone(), partition.static_row, partition.rows);
         let mut updates = Vec::with_capacity(self.statements.len());
+        let sources = InTransaction::new(sources, timestamp);
         for (plan, values) in self.statements {
-            let bindings = Bindings { values, sources };
+            let bindings = Bindings { values, sources: &sources };
             updates.extend(plan.updates_at(&bindings, timestamp, now, &existing)?);
         }
         let mut all = PartitionUpdate::new(Arc::clone(self.table), self.key.clone());

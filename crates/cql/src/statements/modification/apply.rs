@@ -12,6 +12,7 @@ use super::operation::TypedColumn;
 use super::{Operation, WriteTime, cell};
 use crate::context::Bindings;
 use crate::error::CqlError;
+use crate::sources::ElementPlace;
 use crate::terms::Term;
 use crate::values::{self, BoundValue};
 
@@ -151,8 +152,7 @@ impl Writer<'_> {
             }
             _ => {
                 for element in values::split_list(bytes)? {
-                    let path = Bytes::copy_from_slice(&self.bindings.sources.timeuuid());
-                    self.put(id, path, Some(element));
+                    self.put(id, appended(self.bindings), Some(element));
                 }
             }
         }
@@ -281,19 +281,46 @@ fn set_element(element: &Term, bindings: &Bindings<'_>) -> Result<Bytes, CqlErro
     }
 }
 
+/// Turns bytes whose order is that of a number into bytes whose signed order is that number's.
+const SIGNED: u32 = 0x8080_8080;
+/// Elements of one transaction are told apart by so many bits, beside which the bits of a UUID's
+/// variant stand. A transaction has fewer elements, because each takes some bytes of a request.
+const ELEMENT_BITS: u32 = 0x00ff_ffff;
+
+/// The path of an element that is appended.
+fn appended(bindings: &Bindings<'_>) -> Bytes {
+    let uuid = match bindings.sources.element_place() {
+        Some(ElementPlace { micros, nth }) => {
+            timeuuid::from_micros(micros, u64::from((nth & ELEMENT_BITS) ^ SIGNED) << 32 | u64::from(SIGNED))
+        }
+        None => bindings.sources.timeuuid(),
+    };
+    Bytes::copy_from_slice(&uuid)
+}
+
 /// Elements to prepend with their paths: clocks that run backwards from the reference of
 /// [`timeuuid`], so that what is prepended later sorts earlier. A time UUID is never given twice,
 /// so neither is its mirror image; the elements of one statement share it and are told apart, in
 /// their order, by its last bytes.
 fn prepended(elements: Vec<Bytes>, bindings: &Bindings<'_>) -> Vec<(Bytes, Bytes)> {
     const TICKS_PER_MILLI: i64 = 10_000;
-    let uuid = bindings.sources.timeuuid();
-    let reference = timeuuid::LIST_REFERENCE_MILLIS * TICKS_PER_MILLI;
-    let mirrored = reference - (timeuuid::unix_ticks(&uuid) - reference);
-    let path = |at: usize| {
+    const TICKS_PER_MICRO: i64 = 10;
+    let (ticks, [a, b, c, d]) = match bindings.sources.element_place() {
+        // of two statements of a transaction the later one's elements stand first
+        Some(ElementPlace { micros, nth }) => {
+            (micros.wrapping_mul(TICKS_PER_MICRO), ((!nth & ELEMENT_BITS) ^ SIGNED).to_be_bytes())
+        }
         // clock sequence and first bytes of the node stay: they tell nodes apart
+        None => {
+            let uuid = bindings.sources.timeuuid();
+            (timeuuid::unix_ticks(&uuid), [uuid[8], uuid[9], uuid[10] & 0x7f, uuid[11] & 0x7f])
+        }
+    };
+    let reference = timeuuid::LIST_REFERENCE_MILLIS * TICKS_PER_MILLI;
+    let mirrored = reference.wrapping_sub(ticks.wrapping_sub(reference));
+    let path = |at: usize| {
         let place = split_seven(u32::try_from(at).unwrap_or(u32::MAX));
-        let low = [uuid[8], uuid[9], uuid[10] & 0x7f, uuid[11] & 0x7f, place[0], place[1], place[2], place[3]];
+        let low = [a, b, c, d, place[0], place[1], place[2], place[3]];
         Bytes::copy_from_slice(&timeuuid::from_parts(mirrored, u64::from_be_bytes(low)))
     };
     elements.into_iter().enumerate().map(|(at, element)| (element, path(at))).collect()
