@@ -138,8 +138,8 @@ mod tests {
         }
     }
 
-    /// A page of `SELECT k2 FROM t GROUP BY k0, k1, k2` of Cassandra 5.0.8, the last group of which is
-    /// a partition.
+    /// The state behind a page of `SELECT k2 FROM t GROUP BY k0, k1, k2` of Cassandra 5.0.8. The
+    /// last group of the page is a partition.
     #[test]
     fn a_state_of_cassandra_with_less_than_nothing_left() {
         let state = [&[0, 0, 0xf0, 0x7f, 0xff, 0xff, 0xfe][..], &[0xff; 9]].concat();
