@@ -194,9 +194,12 @@ fn key_value(value: BoundValue, name: &str) -> Result<Bytes, CqlError> {
 /// Evaluates the values of an IN. A null in a bound list is refused.
 pub(crate) fn in_values(terms: &InTerms, name: &str, bindings: &Bindings<'_>) -> Result<Vec<Bytes>, CqlError> {
     match terms {
-        // as in Cassandra all values are read before one of them is refused for being null
+        // as in Cassandra all values are read before one is refused, and null is told before unset
         InTerms::List(terms) => {
             let values = terms.iter().map(|term| term.eval(bindings)).collect::<Result<Vec<_>, _>>()?;
+            if values.contains(&BoundValue::Null) {
+                return Err(CqlError::invalid(format!("Invalid null value in condition for column {name}")));
+            }
             values.into_iter().map(|value| key_value(value, name)).collect()
         }
         InTerms::Bind(term) => match term.eval(bindings)? {

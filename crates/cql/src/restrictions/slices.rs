@@ -177,10 +177,12 @@ fn in_rows(
             let values: Result<Vec<_>, CqlError> =
                 rows.iter().map(|row| row_values(row, restriction, table, bindings)).collect();
             values.or_else(|error| {
-                // as in Cassandra all values are read before one of them is refused for being null
-                let mut terms = rows.iter().flat_map(RowTerm::terms);
-                terms.try_for_each(|term| term.eval(bindings).map(|_| ()))?;
-                Err(error)
+                // as in Cassandra all values are read before one is refused, and null is told
+                // before unset
+                let terms = rows.iter().flat_map(RowTerm::terms);
+                let bound = terms.map(|term| term.eval(bindings)).collect::<Result<Vec<_>, _>>()?;
+                let is_null = restriction.width == 1 && bound.contains(&BoundValue::Null);
+                Err(if is_null { null_value(restriction, table, restriction.first) } else { error })
             })
         }
         RowTerms::Bind(term) => {

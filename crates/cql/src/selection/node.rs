@@ -108,7 +108,7 @@ impl<'t, 'a> Lookup<'_, '_, 't> {
             Selectable::Bind(marker) => Node::Term(Term::Bind(marker.clone())),
             Selectable::CountRows => self.call(None, "count_rows", Vec::new())?,
             Selectable::CellAttribute(attribute, of) => Node::Attribute(*attribute, self.column_of(of)?, boxed(of)?),
-            Selectable::Cast(of, native) => self.cast(boxed(of)?, *native)?,
+            Selectable::Cast(of, native) => Node::Cast(boxed(of)?, *native),
             Selectable::Function(name, arguments) => {
                 let mut arguments = all(arguments)?;
                 let mut function = name.name.as_str();
@@ -160,23 +160,6 @@ impl<'t, 'a> Lookup<'_, '_, 't> {
                 Err(CqlError::invalid(format!("Unknown function '{name}'")))
             }
         }
-    }
-
-    /// A cast. One that cannot be made is refused here, in its turn among the selectors, as in
-    /// Cassandra.
-    fn cast(self, of: Box<Node<'t, 'a>>, native: NativeType) -> Result<Node<'t, 'a>, CqlError> {
-        let to = fit::native_type(native);
-        if let Some(ty) = of.exact_type(self).filter(|ty| *ty != to) {
-            let argument = functions::TypeArgument(&ty);
-            functions::resolve(
-                self.preparing.scope(),
-                Some("system"),
-                &functions::cast_name(native),
-                &[&argument],
-                None,
-            )?;
-        }
-        Ok(Node::Cast(of, native))
     }
 
     /// The column of a `writetime`.

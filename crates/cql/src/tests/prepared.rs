@@ -141,6 +141,19 @@ fn null_deletes_and_unset_leaves() {
         let values = [&key[..], &[int(1), BoundValue::Unset]].concat();
         assert_eq!(go(&node, insert, &values).expect_err(message), CqlError::invalid(message));
     }
+    // of a list all values are read first, and null is told before unset (seen beside Cassandra)
+    for (column, relations) in [("a", "a IN (?, ?) AND b = 'x' AND c = 1"), ("c", "a = 1 AND b = 'x' AND c IN (?, ?)")]
+    {
+        let update = format!("UPDATE t SET v = 1 WHERE {relations} AND d = 1");
+        let null = format!("Invalid null value in condition for column {column}");
+        for (values, message) in [
+            ([BoundValue::Unset, BoundValue::Null], null.as_str()),
+            ([BoundValue::Null, text("longer")], "Expected 4 or 0 byte int (6)"),
+            ([BoundValue::Unset, int(1)], &format!("Invalid unset value for column {column}")),
+        ] {
+            assert_eq!(go(&node, &update, &values).expect_err(message), CqlError::invalid(message), "{update}");
+        }
+    }
     let update = "UPDATE t SET v = ? WHERE a = 1 AND b = 'x' AND c IN ? AND d = 1";
     assert_eq!(shown(&node, update, &[int(7), ints(&[3, 2, 3])]), "done");
     assert_eq!(
