@@ -250,6 +250,8 @@ def test_at_a_terminal(contact, home, table, keyspace):
     terminal.until("> ")
     terminal.type("SELECT id FROM people WHERE id = 2;\r")
     terminal.until("  2\r\n")
+    # between two prompts the terminal itself takes Ctrl-D
+    terminal.until("> ")
     terminal.type("\x04")
     assert terminal.process.wait(30) == 0
     terminal.close()

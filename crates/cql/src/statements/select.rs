@@ -374,8 +374,14 @@ fn job(
     };
     let remaining = resume.as_ref().map_or(user_limit, |state| state.remaining.min(user_limit));
     let mut indexes = plan.restrictions.searches(bindings)?;
-    let nearest = plan.nearest.as_ref().map(|nearest| nearest.bind(bindings)).transpose()?;
-    indexes.extend(nearest.iter().map(nearest::BoundNearest::search));
+    let nearest = match &plan.nearest {
+        None => None,
+        Some(nearest) => {
+            let nearest = Box::new(nearest.bind(bindings)?);
+            indexes.push(nearest.search());
+            Some(nearest)
+        }
+    };
     Ok(Job {
         table: Arc::clone(&plan.table),
         indexes,

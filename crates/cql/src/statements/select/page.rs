@@ -37,7 +37,7 @@ pub(super) struct Job {
     pub distinct: bool,
     pub post_order: Vec<(Column, bool)>,
     /// ORDER BY … ANN OF: rows without a vector are left out.
-    pub nearest: Option<BoundNearest>,
+    pub nearest: Option<Box<BoundNearest>>,
     pub shows_static_only: bool,
     pub per_partition: u32,
     /// Rows left until the LIMIT of the statement.
@@ -82,7 +82,7 @@ impl Job {
         let mut expressions: Vec<Expression> = filters().filter_map(|filter| filter.expression(&self.table)).collect();
         let are_counted = !self.aggregates && self.post_order.is_empty() && expressions.len() == filters().count();
         let rows = if are_counted { self.row_limit() } else { u32::MAX };
-        expressions.extend(self.nearest.as_ref().and_then(BoundNearest::expression));
+        expressions.extend(self.nearest.as_deref().and_then(BoundNearest::expression));
         Some(Arc::new(Sought { expressions, rows }))
     }
 }
