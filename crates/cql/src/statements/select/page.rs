@@ -121,6 +121,8 @@ struct Builder<'j> {
     out: Vec<u8>,
     count: u32,
     limit: u32,
+    /// Rows are sorted after they were read.
+    is_sorted_later: bool,
     mark: Option<Mark>,
     group: Option<Group>,
     sorted: Vec<(Vec<Option<Bytes>>, Vec<u8>)>,
@@ -183,6 +185,7 @@ pub(super) fn build(job: &Job, stream: &mut dyn PartitionStream) -> Result<Page,
         out: Vec::with_capacity(FIRST_BYTES),
         count: 0,
         limit,
+        is_sorted_later: job.is_sorted_later(),
         mark: None,
         group: None,
         sorted: Vec::new(),
@@ -229,10 +232,8 @@ impl Builder<'_> {
         while let Some(row) = live.next_row()? {
             has_rows = true;
             let view = RowView { clustering: &row.clustering, row: Some(&row), ..whole };
-            if !job.row_filters.iter().all(|filter| filter.holds(&view)) {
-                continue;
-            }
-            if job.nearest.as_ref().is_some_and(|nearest| nearest.rank(&view).is_none()) {
+            let has_rank = || job.nearest.as_ref().is_none_or(|nearest| nearest.rank(&view).is_some());
+            if !job.row_filters.iter().all(|filter| filter.holds(&view)) || !has_rank() {
                 continue;
             }
             match self.row(&view, &partition.key.key, &row, &mut left)? {
@@ -349,7 +350,7 @@ impl Builder<'_> {
         // as in Cassandra, which finds a page too large when a further row comes
         self.is_too_large |= self.job.size_max.is_some_and(|max| self.size > max);
         self.count += 1;
-        if !self.job.is_sorted_later() {
+        if !self.is_sorted_later {
             return self.put(view);
         }
         let order = match &self.job.nearest {
@@ -375,7 +376,7 @@ impl Builder<'_> {
             self.job.selection.selectors.len()
         };
         self.size += (self.out.len() - before).saturating_sub(values * LENGTH_BYTES) as u64;
-        self.sorted_bytes += if self.job.is_sorted_later() { self.out.len() } else { 0 };
+        self.sorted_bytes += if self.is_sorted_later { self.out.len() } else { 0 };
         let size = self.out.len().max(self.sorted_bytes);
         if size > self.room { self.more_room(size) } else { Ok(()) }
     }
