@@ -1,7 +1,7 @@
 //! Materialized views among several nodes: which replica of a view has what ([`pairing`]), and how
 //! the changes that belong to others get there ([`remote`]).
 //!
-//! What a replica asks of this is the trait [`Routes`], since a replica knows no ring.
+//! A replica asks these modules through the trait [`Routes`], because it knows no ring.
 
 mod pairing;
 mod remote;

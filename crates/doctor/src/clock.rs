@@ -16,7 +16,7 @@ const FAST_SOURCES: [&str; 5] = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_pag
 /// The state of the clock, as a time service tells it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Sync {
-    /// It follows other clocks; seconds that it is off, if they are known.
+    /// The clock follows other clocks; seconds by which it is wrong, None where nobody knows them.
     Kept(Option<f64>),
     /// A time service runs and has not reached another clock.
     Lost,

@@ -31,9 +31,9 @@ enum Meaning {
     Key(&'static str),
     /// An address, or `auto` for the container's own.
     Address(&'static str),
-    /// It has a part of its own in [`translate`].
+    /// [`translate`] has a part of its own for the variable.
     Own,
-    /// It means nothing here; the reason.
+    /// The variable means nothing here; the reason.
     Nothing(&'static str),
 }
 

@@ -6,7 +6,7 @@
 //! result are not here (`storage::materialized`, `cluster::replica::views`).
 //!
 //! A base row has at most one entry in a view: the row of the view whose key is made of its values.
-//! What happens to the entry:
+//! A change of the base row does this to the entry:
 //!
 //! | before | after | the entry |
 //! |---|---|---|

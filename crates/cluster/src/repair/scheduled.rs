@@ -125,11 +125,11 @@ pub(super) async fn run(node: Weak<Node>) {
 
 /// The state of the task between two steps.
 enum State {
-    /// It is not this node's turn.
+    /// Other nodes have their turn, or nothing is due.
     Waits,
     /// The node has claimed a turn.
     Claimed,
-    /// It is this node's turn, until the units are done.
+    /// This node has its turn, until the units are done.
     Turn { units: VecDeque<Unit>, begun: Instant },
     /// A unit is being repaired, since a time of the wall clock and one that only grows.
     Repairs { unit: Unit, command: Arc<Command>, at: i64, since: Instant, units: VecDeque<Unit>, begun: Instant },

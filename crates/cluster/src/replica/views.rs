@@ -5,10 +5,10 @@
 //! 2. The rows are read as they are, and the changes of the views are computed of them and the
 //!    write (`storage::materialized`).
 //! 3. Each changed row of a view belongs to one replica: the paired one (`crate::view_replicas`).
-//!    Those of this node are corrected by what is here and applied with the base, as one group of
-//!    the commit log and one step of memtables. So base and views of a node agree after a crash
-//!    too.
-//! 4. Those of other nodes stand in this node's batch log, in the same group, until these nodes
+//!    The rows that belong to this node are corrected by what is stored here and applied with the
+//!    base, as one group of the commit log and one step of memtables. So base and views of a node
+//!    agree after a crash too.
+//! 4. Rows of other nodes stand in this node's batch log, in the same group, until these nodes
 //!    have them; they are sent once the group is applied. The write does not wait for that.
 //!
 //! A node alone has all of its views. Agrees with `org.apache.cassandra.db.Keyspace.applyInternal`

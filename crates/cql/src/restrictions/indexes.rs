@@ -71,7 +71,8 @@ struct Restricted {
     candidates: Vec<IndexCandidate>,
     /// No index can answer the restriction alone: it is a comparison of several columns.
     always_filters: bool,
-    /// It has several conditions on one column, which a legacy index cannot answer alone.
+    /// The restriction has several conditions on one column, which a legacy index cannot answer
+    /// alone.
     is_repeated: bool,
 }
 

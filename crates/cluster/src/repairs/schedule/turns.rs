@@ -92,7 +92,7 @@ pub struct Other {
     pub id: [u8; 16],
     /// Its words on its schedule.
     pub told: Told,
-    /// It may not run beside this node: both hold a range.
+    /// The other node may not repair while this node does, because both hold a range.
     pub excludes: bool,
 }
 

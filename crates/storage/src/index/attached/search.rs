@@ -9,8 +9,8 @@
 //! 3. Places that all of them have, in the order of the table, are read from the base by name, in
 //!    batches of one partition each; a place that is a partition is read with the command's slices.
 //!
-//! What comes out is a [`PartitionStream`] of the base like any other. Rows that do not meet the
-//! conditions (any more) are left out by whoever asked: conditions are checked on every row.
+//! The search gives a [`PartitionStream`] of the base like any other. Its reader leaves out rows
+//! that do not meet the conditions (any more): a statement checks its conditions on every row.
 //!
 //! Agrees with
 //! `org.apache.cassandra.index.sai.plan.{QueryController,StorageAttachedIndexSearcher}`.
