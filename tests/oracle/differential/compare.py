@@ -32,6 +32,9 @@ def plain(answer):
     """An answer as it is compared and recorded: JSON's types only."""
     kind = answer["kind"]
     found = {"kind": kind}
+    # of a ring of both kinds: whether a Helenus was the coordinator
+    if answer.get("by_ours"):
+        found["by_ours"] = True
     if "warnings" in answer:
         found["warnings"] = [text_of(warning) for warning in answer["warnings"]]
     if kind == "error":
