@@ -368,7 +368,7 @@ impl ModificationPlan {
         let times = if self.static_operations.is_empty() { 0 } else { times };
         for _ in 0..times {
             let mut row = Row::new(ClusteringValues::new());
-            let before = existing.row(&update.key, None);
+            let before = existing.static_row(&update.key);
             self.apply(&self.static_operations, &mut row, bindings, time, before)?;
             if !row.is_empty() {
                 update.add_static(row);
@@ -391,7 +391,7 @@ impl ModificationPlan {
                 value.name
             )));
         }
-        let before = existing.row(&update.key, Some(&clustering));
+        let before = existing.row(&update.key, &clustering, &self.table.comparator);
         let mut row = Row::new(clustering);
         let changes_nothing = self.operations.is_empty() && self.static_operations.is_empty();
         match (self.kind, self.table.compact_value()) {

@@ -9,7 +9,7 @@ use rows::live::TombstoneLimits;
 use rows::{
     ClusteringValues, ColumnData, ColumnFilter, DataLimits, LiveRows, PartitionRange, ReadCommand, Row, Slice, Slices,
 };
-use schema::TableMetadata;
+use schema::{ClusteringComparator, TableMetadata};
 use types::DecoratedKey;
 
 use super::ModificationPlan;
@@ -18,7 +18,8 @@ use crate::coordinator::{Coordinator, ReadOptions};
 use crate::error::CqlError;
 use crate::options::QueryOptions;
 
-/// The live rows of the partitions that a statement changes, as they are before it.
+/// The live rows of the partitions that a statement changes, as they are before it. The rows of a
+/// partition are in the order of the table.
 #[derive(Default, Debug)]
 pub(crate) struct ExistingRows {
     rows: Vec<(DecoratedKey, Option<Row>, Vec<Row>)>,
@@ -30,13 +31,22 @@ impl ExistingRows {
         Self { rows: vec![(key, static_row, rows)] }
     }
 
-    /// The row with a clustering; for None the static row.
-    pub fn row(&self, key: &DecoratedKey, clustering: Option<&ClusteringValues>) -> Option<&Row> {
-        let (_, static_row, rows) = self.rows.iter().find(|(found, ..)| found == key)?;
-        match clustering {
-            None => static_row.as_ref(),
-            Some(wanted) => rows.iter().find(|row| row.clustering == *wanted),
-        }
+    /// The static row of a partition.
+    pub fn static_row(&self, key: &DecoratedKey) -> Option<&Row> {
+        let (_, static_row, _) = self.rows.iter().find(|(found, ..)| found == key)?;
+        static_row.as_ref()
+    }
+
+    /// The row whose clustering is equal in the order of the table: 1.00 finds the row of 1.
+    pub fn row(
+        &self,
+        key: &DecoratedKey,
+        clustering: &ClusteringValues,
+        comparator: &ClusteringComparator,
+    ) -> Option<&Row> {
+        let (_, _, rows) = self.rows.iter().find(|(found, ..)| found == key)?;
+        let at = rows.binary_search_by(|row| comparator.compare_values(&row.clustering, clustering)).ok()?;
+        rows.get(at)
     }
 }
 
