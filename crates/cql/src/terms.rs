@@ -85,6 +85,7 @@ impl Term {
             Self::Bind { index, ty } => {
                 let value = bindings.value(*index)?;
                 let BoundValue::Bytes(bytes) = value else { return Ok(value.clone()) };
+                values::check_count(ty, bytes)?;
                 scalar::validate(ty, bytes)?;
                 Ok(BoundValue::Bytes(values::in_order(ty, bytes)?))
             }

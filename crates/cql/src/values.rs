@@ -29,6 +29,22 @@ pub(crate) fn malformed(what: &str) -> CqlError {
     CqlError::invalid(format!("Not enough bytes to read a {what}"))
 }
 
+/// Refuses a bound collection that says to have a negative number of elements, whatever stands
+/// behind the number. Where the bytes are only validated, as those of a literal, Cassandra
+/// complains of the bytes behind it instead.
+pub(crate) fn check_count(ty: &CqlType, value: &Bytes) -> Result<(), CqlError> {
+    let kind = match ty {
+        CqlType::List { .. } => "list",
+        CqlType::Set { .. } => "set",
+        CqlType::Map { .. } => "map",
+        _ => return Ok(()),
+    };
+    match Cursor::new(value).i32() {
+        Ok(..0) => Err(CqlError::invalid(format!("The data cannot be deserialized as a {kind}"))),
+        _ => Ok(()),
+    }
+}
+
 /// `part`, which must be a slice of `whole`, as shared bytes, without a copy.
 fn share(whole: &Bytes, part: &[u8]) -> Bytes {
     if part.is_empty() { Bytes::new() } else { whole.slice_ref(part) }

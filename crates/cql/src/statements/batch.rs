@@ -157,7 +157,7 @@ pub(crate) async fn execute_all<C: Coordinator>(
     let mut gathered = Gathered::default();
     let mut warnings = Vec::new();
     guard_levels(options, &mut warnings)?;
-    for (plan, values) in statements {
+    for (at, (plan, values)) in statements.iter().enumerate() {
         let bindings = Bindings { values, sources: coordinator };
         let existing = if plan.requires_read {
             read_existing(plan, &bindings, options, now, coordinator).await?
@@ -165,7 +165,8 @@ pub(crate) async fn execute_all<C: Coordinator>(
             ExistingRows::default()
         };
         guard(plan, &bindings, options, coordinator, &mut warnings)?;
-        for update in plan.updates(&bindings, timestamp, now, &existing)? {
+        let updates = plan.updates(&bindings, timestamp, now, &existing);
+        for update in updates.map_err(|error| first_mistake(error, &statements[at..], coordinator))? {
             guard_update(&update, options, &mut warnings)?;
             gathered.add(update);
         }
@@ -183,6 +184,19 @@ pub(crate) async fn execute_all<C: Coordinator>(
     let write = WriteOptions { consistency: options.consistency, logged_batch, batch: Some(kind), counters };
     coordinator.mutate(mutations, &write).await?;
     Ok(Answer { result: CqlResult::Void, warnings })
+}
+
+/// The mistake that the client is told when a statement of a batch has one: Cassandra evaluates the
+/// partition keys of all statements before anything else. `rest`: the statement and those behind it.
+fn first_mistake<C: Coordinator>(
+    error: CqlError,
+    rest: &[(&ModificationPlan, &[BoundValue])],
+    coordinator: &C,
+) -> CqlError {
+    let of_keys = |(plan, values): &(&ModificationPlan, &[BoundValue])| {
+        plan.restrictions.keys(&plan.table, &Bindings { values, sources: coordinator }).err()
+    };
+    rest.iter().find_map(of_keys).unwrap_or(error)
 }
 
 /// Updates by keyspace, key and table, in the order in which the statements name them first. They

@@ -277,6 +277,11 @@ impl ModificationPlan {
         Ok(updates)
     }
 
+    /// Evaluates the statement's WHERE: a mistake in it is told.
+    pub fn check_rows(&self, bindings: &Bindings<'_>) -> Result<(), CqlError> {
+        self.target(bindings).map(drop)
+    }
+
     /// The part of each partition that the statement changes.
     fn target(&self, bindings: &Bindings<'_>) -> Result<Extent, CqlError> {
         let width = self.restrictions.clustering_width();

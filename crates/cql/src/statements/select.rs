@@ -150,10 +150,11 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// Evaluates the restrictions. LIMIT is evaluated first, so that errors come in Cassandra's
-    /// order.
+    /// Evaluates the restrictions. Both limits are evaluated first, so that errors come in
+    /// Cassandra's order.
     fn of(plan: &SelectPlan, options: &QueryOptions, bindings: &Bindings<'_>) -> Result<Self, CqlError> {
         let limit = limit_value(plan.limit.as_ref(), bindings)?;
+        limit_value(plan.per_partition_limit.as_ref(), bindings)?;
         let partitions = match &plan.restrictions.partition {
             PartitionRestriction::Keys(_) => {
                 Some(Partitions::Keys(plan.restrictions.unchecked_keys(&plan.table, bindings)?))

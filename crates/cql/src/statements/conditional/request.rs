@@ -64,7 +64,10 @@ impl<'a> Request<'a> {
                 return invalid(format!("IN on the clustering key columns is not supported with conditional {what}"));
             }
             request.changes_rows |= plan.changes_rows();
-            if !plan.conditions.is_none() {
+            if plan.conditions.is_none() {
+                // Cassandra knows the rows of a statement before it looks at the next one
+                plan.check_rows(&bindings)?;
+            } else {
                 request.changes_static |= !plan.static_operations.is_empty();
                 request.add(plan, &bindings)?;
             }
