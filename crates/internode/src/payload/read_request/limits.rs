@@ -18,7 +18,7 @@ use stdx::{put_uvint, put_vbytes};
 
 use super::{Reader, put_clustering};
 use crate::error::InternodeError;
-use crate::integers::read_length;
+use crate::integers::read_uvint32;
 
 const ROWS: u8 = 0;
 const GROUPS: u8 = 4;
@@ -87,20 +87,23 @@ pub(super) fn read(reader: &mut Reader<'_>, table: &TableMetadata) -> Result<Rea
     Ok(ReadLimits { rows, counting, last })
 }
 
+/// A limit; a negative one is used up. A Cassandra coordinator sends such limits: of GROUP BY with
+/// LIMIT and PER PARTITION LIMIT, when it has more groups than it asks for and wants the next
+/// partition. A replica of Cassandra answers them with nothing.
 fn number(reader: &mut Reader<'_>) -> Result<u32, InternodeError> {
-    let limit = read_length(&mut reader.cursor, "a limit")?;
-    Ok(u32::try_from(limit).expect("a length is an int that is not negative"))
+    let limit = read_uvint32(&mut reader.cursor, "a limit")?;
+    Ok(u32::try_from(limit).unwrap_or(0))
 }
 
 fn read_grouping(reader: &mut Reader<'_>, table: &TableMetadata) -> Result<Grouping, InternodeError> {
     match reader.cursor.u8()? {
         0 => Ok(Grouping::Everything),
         1 => {
-            let length = number(reader)?;
-            if length as usize > table.clustering.len() {
-                return super::bad("the clustering columns of a group", length);
+            let length = read_uvint32(&mut reader.cursor, "the clustering columns of a group")?;
+            match u32::try_from(length) {
+                Ok(length) if length as usize <= table.clustering.len() => Ok(Grouping::ByPrefix(length)),
+                _ => super::bad("the clustering columns of a group", length),
             }
-            Ok(Grouping::ByPrefix(length))
         }
         2 => Err(InternodeError::Unsupported("GROUP BY of a function")),
         kind => super::bad("the kind of a group", kind),
@@ -115,4 +118,34 @@ fn read_state(reader: &mut Reader<'_>, table: &TableMetadata) -> Result<Option<G
     let has_clustering = reader.cursor.bool()?;
     let clustering = if has_clustering { Some(reader.clustering(table, table.clustering.len())?) } else { None };
     Ok(Some(GroupState { key, clustering }))
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn a_negative_limit_is_used_up_and_a_negative_number_of_columns_is_refused() {
+        let schema = schema::system::schema();
+        let table = schema.table("system", "peers_v2").expect("a built-in table");
+        let message = |groups: i64, columns: i64| {
+            let mut out = vec![GROUPS];
+            put_uvint(&mut out, groups as u64);
+            put_uvint(&mut out, 1);
+            put_uvint(&mut out, 100);
+            out.push(1);
+            put_uvint(&mut out, columns as u64);
+            out.push(0);
+            Bytes::from(out)
+        };
+        let found = Reader::whole(&message(-2, 1), |reader| read(reader, table)).expect("limits");
+        let counting = Counting::Groups { groups: 0, per_partition: 1, grouping: Grouping::ByPrefix(1), state: None };
+        assert_eq!(found, ReadLimits { rows: 100, counting, last: None });
+        for columns in [-1, 2] {
+            let error = Reader::whole(&message(5, columns), |reader| read(reader, table)).expect_err("refused");
+            assert_eq!(error.to_string(), format!("the clustering columns of a group cannot be {columns}"));
+        }
+    }
 }
