@@ -25,6 +25,11 @@ def value(data, ty):
         return None
     if ty == "bigint" and len(data) == 8 and CLOCK[0] < struct.unpack(">q", data)[0] < CLOCK[1]:
         return "clock"
+    if ty == "list<bigint>" and len(data) > 4 and (len(data) - 4) % 12 == 0:
+        # write times of the elements of a collection
+        parts = [value(data[at + 4:at + 12], "bigint") for at in range(4, len(data), 12)]
+        if "clock" in parts:
+            return parts
     return data.hex()
 
 

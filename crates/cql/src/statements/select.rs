@@ -155,21 +155,36 @@ impl Wanted {
     fn of(plan: &SelectPlan, options: &QueryOptions, bindings: &Bindings<'_>) -> Result<Self, CqlError> {
         let limit = limit_value(plan.limit.as_ref(), bindings)?;
         limit_value(plan.per_partition_limit.as_ref(), bindings)?;
-        let partitions = match &plan.restrictions.partition {
+        let reads_statics = !(plan.table.statics.is_empty() || plan.restrictions.has_clustering_slice());
+        let (partitions, slices) = match &plan.restrictions.partition {
             PartitionRestriction::Keys(_) => {
-                Some(Partitions::Keys(plan.restrictions.unchecked_keys(&plan.table, bindings)?))
+                let keys = plan.restrictions.unchecked_keys(&plan.table, bindings)?;
+                // without a partition the clustering restrictions are not evaluated, so errors in
+                // them do not show
+                let asks_for_none = keys.is_empty();
+                let slices =
+                    if asks_for_none { Slices::none() } else { plan.restrictions.slices(&plan.table, bindings)? };
+                (Some(Partitions::Keys(keys)), slices)
             }
-            _ => plan.restrictions.range(&plan.table, bindings)?.map(Partitions::Range),
+            _ => {
+                // of a range of partitions the rows come first, and without rows the range is not
+                // evaluated
+                let slices = plan.restrictions.slices(&plan.table, bindings)?;
+                if slices.0.is_empty() && !reads_statics {
+                    (None, slices)
+                } else {
+                    match plan.restrictions.range(&plan.table, bindings)? {
+                        Some(range) => (Some(Partitions::Range(range)), slices),
+                        None => (None, Slices::none()),
+                    }
+                }
+            }
         };
         let asks_for_none = match &partitions {
             None => true,
             Some(Partitions::Keys(keys)) => keys.is_empty(),
             Some(Partitions::Range(_)) => false,
         };
-        // without a partition the clustering restrictions are not evaluated, so errors in them do
-        // not show
-        let slices = if asks_for_none { Slices::none() } else { plan.restrictions.slices(&plan.table, bindings)? };
-        let reads_statics = !(plan.table.statics.is_empty() || plan.restrictions.has_clustering_slice());
         let reads = !asks_for_none && (!slices.0.is_empty() || reads_statics);
         let page_size = options.page_size.filter(|size| *size > 0);
         Ok(Self { partitions, slices, limit, page_size, reads })
