@@ -62,7 +62,7 @@ def show_step(step):
 
 def show(found, times):
     print(f"\n=== {times} x {found.sort}\nseed {found.seed}")
-    for statement in found.schema.statements():
+    for statement in [*found.schema.statements(), *(extra.text for extra in found.schema.extras)]:
         print(f"  {statement};")
     for step in found.steps[-12:]:
         print(show_step(step))

@@ -68,7 +68,7 @@ def difference(cassandra, helenus, step):
             return found
         if theirs["kind"] != ours["kind"]:
             return None
-    return None if len(cassandra) == len(helenus) else "another number of answers"
+    return None if len(cassandra) == len(helenus) or deliberate.pages(step) else "another number of answers"
 
 
 def of_answer(theirs, ours, step):
@@ -95,7 +95,7 @@ def features(step, theirs, ours, key):
         pairs = zip(theirs.get(key) or [], ours.get(key) or [])
         return " " + "; ".join(f"{skeleton(str(a))} || {skeleton(str(b))}" for a, b in pairs if a != b)
     if key == "rows":
-        found = [word for word in ("GROUP BY", "ORDER BY", "PER PARTITION", "ALLOW", "DISTINCT", "JSON", "token(", "CONTAINS", " IN ", "CAST", " IF ") if word in step["text"]]
+        found = [word for word in ("GROUP BY", "ORDER BY", "PER PARTITION", "ALLOW", "DISTINCT", "JSON", "token(", "CONTAINS", " IN ", "CAST", " IF ", " ANN OF ", "similarity") if word in step["text"]]
         a, b = theirs["rows"], ours["rows"]
         what = "count" if len(a) != len(b) else "order" if sorted(map(str, a)) == sorted(map(str, b)) else "values"
         return f" {what} {found}"

@@ -1,8 +1,11 @@
 """Running a seed: its schema, its steps, on both servers, and what differs."""
 
 import random
+import re
+import time
 
 import compare
+import extras
 import wire
 from schemas import random_schema
 from selects import select
@@ -11,6 +14,9 @@ from writes import write
 
 PAGES = 20
 """A result of more pages is read so far."""
+BUILT_SECONDS = 20
+"""So long an index or a view may take until it is built."""
+BUILDS = re.compile("CREATE (CUSTOM )?(INDEX|MATERIALIZED)", re.I)
 REPLICATION = "WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
 
 
@@ -61,7 +67,24 @@ def perform(peers, step):
                 answer["columns"] = answer["columns"] or columns[at]
                 states[at] = answer.get("paging_state")
             answers[at].append(compare.plain(answer))
+    if BUILDS.match(step["text"]):
+        for peer in peers:
+            wait_built(peer)
     return answers
+
+
+def wait_built(peer):
+    """Until the indexes and views of the peer's keyspace are built."""
+    ask = lambda text: {bytes(row[0]) for row in peer.ask(wire.query(text, {})).get("rows", [])}
+    wanted = ask(f"SELECT index_name FROM system_schema.indexes WHERE keyspace_name = '{peer.keyspace}'")
+    views = ask(f"SELECT view_name FROM system_schema.views WHERE keyspace_name = '{peer.keyspace}'")
+    until = time.monotonic() + BUILT_SECONDS
+    while time.monotonic() < until:
+        built = ask(f"SELECT index_name FROM system.\"IndexInfo\" WHERE table_name = '{peer.keyspace}'")
+        viewed = ask(f"SELECT view_name FROM system.built_views WHERE keyspace_name = '{peer.keyspace}'")
+        if wanted <= built and views <= viewed:
+            return
+        time.sleep(0.02)
 
 
 def next_step(rng, schema, number):
@@ -94,6 +117,16 @@ def build(peers, schema, ran=lambda step, answers: None):
     return None
 
 
+def add(peers, schema, extra, ran=lambda step, answers: None):
+    """Makes a view, function or index. Its step, the answers, and what differs of them."""
+    step = extras.step(extra.text)
+    answers = perform(peers, step)
+    ran(step, answers[0])
+    if all(one[0]["kind"] == "change" for one in answers):
+        extras.made(schema, extra)
+    return step, answers, compare.difference(*answers, step)
+
+
 def truncate(peers, schema):
     for table in schema.tables:
         both(peers, wire.query(f"TRUNCATE {table.name}", {}))
@@ -103,6 +136,7 @@ def run_seed(peers, seed, keyspace, count, report, ran, ended=lambda schema: Non
     """Runs `count` statements; each difference goes to `report`, each step with its answers to `ran`, the schema at the end to `ended`."""
     rng = random.Random(seed)
     schema = random_schema(rng, keyspace)
+    extras.draw(rng, schema)
     found = build(peers, schema, ran)
     if found is False:
         return 0
@@ -110,8 +144,17 @@ def run_seed(peers, seed, keyspace, count, report, ran, ended=lambda schema: Non
         found.seed = seed
         report(found)
         return 1
+    for extra in schema.extras:
+        step, answers, sort = add(peers, schema, extra, ran)
+        if sort:
+            report(Found(sort, seed, schema, [step], *answers))
+        if len({one[0]["kind"] for one in answers}) > 1:
+            return 1
     steps = []
     for number in range(count):
+        if schema.late and rng.random() < 0.02 or rng.random() < 0.001:
+            if not change(peers, seed, schema, rng, steps, report, ran):
+                return number
         step = next_step(rng, schema, number)
         steps.append(step)
         cassandra, helenus = perform(peers, step)
@@ -128,10 +171,32 @@ def run_seed(peers, seed, keyspace, count, report, ran, ended=lambda schema: Non
     return count
 
 
+def change(peers, seed, schema, rng, steps, report, ran):
+    """Makes what was held back, or drops what is there; whether both servers have the same now."""
+    if schema.late:
+        step, answers, sort = add(peers, schema, schema.late.pop(), ran)
+    else:
+        found = extras.drop(rng, schema)
+        if found is None:
+            return True
+        step = extras.step(found[1])
+        answers = perform(peers, step)
+        ran(step, answers[0])
+        sort = compare.difference(*answers, step)
+        if answers[0][0]["kind"] == "change":
+            extras.gone(schema, found[0])
+    steps.append(step)
+    if sort:
+        report(Found(sort, seed, schema, list(steps), *answers))
+    return len({one[0]["kind"] for one in answers}) == 1
+
+
 def still_differs(peers, found, steps):
     """Whether these steps over an empty schema show the same sort of difference at their end."""
     if build(peers, found.schema) is not None:
         return False
+    for extra in found.schema.extras:
+        perform(peers, extras.step(extra.text))
     for step in steps:
         answers = perform(peers, step)
     if compare.difference(*answers, steps[-1]) != found.sort:
@@ -146,6 +211,10 @@ def shrink(peers, found, attempts=40):
         return
     *before, last = found.steps
     before = [step for step in before if compare.verb(step) != "SELECT"]
+    for extra in list(found.schema.extras):
+        found.schema.extras.remove(extra)
+        if not still_differs(peers, found, [*before, last]):
+            found.schema.extras.append(extra)
     if still_differs(peers, found, [last]):
         return
     if not still_differs(peers, found, [*before, last]):

@@ -28,6 +28,8 @@ class Table:
     compact: bool = False
     conditional: bool = False
     """Conditional statements are made for it."""
+    viewed: bool = False
+    """A view is made of it, or may be."""
 
     def of(self, *kinds):
         return [column for column in self.columns if column.kind in kinds]
@@ -57,6 +59,10 @@ def key_type(rng, udts):
 def with_pool(rng, column):
     """Few values, so that statements meet. Text that names its column tells columns apart in answers."""
     key = column.kind in ("partition", "clustering")
+    if column.name == "e0":
+        # exact in binary and no zero vector, so that similarities are the same to the bit
+        column.pool = [[rng.choice([0.25, 1.0, -1.5, 2.0, 3.75]) for _ in range(column.type.size)] for _ in range(2 * POOL)]
+        return column
     for _ in range(40):
         value = values.random_value(rng, column.type, 0 if key else 0.1)
         if column.kind == "partition" and values.encode(column.type, value) == b"":
@@ -86,9 +92,14 @@ def random_table(rng, name, udts):
     if counter:
         regular = max(1, regular)
     columns += [Column(f"v{i}" if rng.random() < 0.9 else f'"V {i}"', of_value(), "regular") for i in range(regular)]
+    if not counter and not compact and rng.random() < 0.15:
+        columns.append(Column("e0", Type("vector", (scalar("float"),), True, rng.randint(2, 4)), "regular"))
     options = []
     if not counter and rng.random() < 0.12:
         options.append("default_time_to_live = 86400")
+    if rng.random() < 0.2:
+        # both servers flush now and then, each at its own moments
+        options.append("memtable_flush_period_in_ms = 400")
     table = Table(name, [with_pool(rng, column) for column in columns], options, counter, compact)
     table.conditional = not counter and rng.random() < 0.35
     return table
@@ -99,6 +110,14 @@ class Schema:
     keyspace: str
     udts: list
     tables: list
+    extras: list = field(default_factory=list)
+    """Views, functions and indexes that are made before the first statement, as far as the servers take them."""
+    late: list = field(default_factory=list)
+    """Those that are made between statements."""
+    views: list = field(default_factory=list)
+    functions: list = field(default_factory=list)
+    indexes: list = field(default_factory=list)
+    """What has been made of these."""
 
     def statements(self):
         found = [f"CREATE TYPE {udt.udt} ({', '.join(f'{f} {t}' for f, t in zip(udt.fields, udt.inner))})" for udt in self.udts]

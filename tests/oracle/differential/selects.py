@@ -1,5 +1,8 @@
 """SELECT in all its forms."""
 
+import arithmetic
+import functions
+import indexes
 import values
 import where
 from writes import part
@@ -11,7 +14,16 @@ TO_BLOB = {"ascii", "bigint", "int", "text", "uuid", "boolean", "double", "times
 def selector(w, table):
     """An expression and its alias, sometimes."""
     column = w.pick(table.columns)
-    text = shown(w, table, column)
+    kind = w.rng.random()
+    called = functions.call(w, table.columns, aggregates=True) if kind < 0.15 else None
+    if called:
+        text = called
+    elif 0.15 < kind < 0.27:
+        text = arithmetic.expression(w, table.columns)
+    elif kind < 0.32:
+        text = arithmetic.native(w, column)
+    else:
+        text = shown(w, table, column)
     if w.chance(0.1):
         text += f" AS {w.pick(['a', 'b', 'k0', chr(34) + 'Alias' + chr(34)])}"
     return text
@@ -65,14 +77,19 @@ def clause(w, table):
 
 
 def select(w):
-    table = w.pick(w.schema.tables)
+    table = w.pick(w.schema.views) if w.schema.views and w.chance(0.4) else w.pick(w.schema.tables)
+    near = indexes.nearest(w, table) if w.chance(0.15) else None
+    if near:
+        return near
     parts = []
-    by_key = w.chance(0.6)
+    found = indexes.relations(w, table) if w.chance(0.4) else None
+    by_key = w.chance(0.2 if found else 0.6)
     if by_key:
         parts += where.partition_key(w, table, False)
     if by_key or w.chance(0.15):
         parts += where.clustering(w, table, False)
-    filtering = w.chance(0.22)
+    parts += found or []
+    filtering = w.chance(0.12 if found else 0.22)
     if filtering:
         parts += where.filters(w, table)
     text = f"SELECT {clause(w, table)} FROM {table.name}{where.joined(w, parts)}"
@@ -84,7 +101,7 @@ def select(w):
         text += f" PER PARTITION LIMIT {w.number_of('int', [1, 1, 2, 3] + ([0, -1] if w.wrong else []))}"
     if w.chance(0.2):
         text += f" LIMIT {w.number_of('int', [1, 2, 3, 5, 2**31 - 1] + ([0, -1] if w.wrong else []))}"
-    if w.chance(0.93 if filtering or not by_key else 0.2):
+    if w.chance(0.93 if filtering or not by_key and not found else 0.15):
         text += " ALLOW FILTERING"
     return text
 

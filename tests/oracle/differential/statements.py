@@ -6,6 +6,8 @@ bound, and the markers are numbered in the order of the text whatever order it w
 
 import re
 
+import arithmetic
+import functions
 import mistakes
 import values
 from values import scalar
@@ -28,6 +30,8 @@ class Writer:
         self.marked = 0.0 if style < 0.55 else 0.8
         """How likely a value is bound."""
         self.named = self.marked and rng.random() < 0.15
+        self.computed = rng.random() < 0.1
+        """Whether values are results of operators and functions."""
         self.mistakes = 0
         self.wrong = rng.random() < 0.07
         """Whether mistakes are made on purpose."""
@@ -51,9 +55,13 @@ class Writer:
         return f"\0{len(self.slots) - 1}\0"
 
     def of_pool(self, column, null=0.0):
-        """One of the column's values; now and then a new one."""
+        """One of the column's values; now and then a new one, or one that is computed."""
         if self.chance(null):
             return self.value(column.type, None)
+        if self.computed and self.chance(0.15):
+            called = functions.call(self, [], column.type)
+            if called or column.type.name in arithmetic.NUMBERS:
+                return called or arithmetic.term(self, column.type, self.pick(column.pool) if column.pool else 1)
         if column.pool and self.chance(0.92):
             return self.value(column.type, self.pick(column.pool))
         return self.value(column.type, values.random_value(self.rng, column.type, null))
@@ -68,6 +76,9 @@ class Writer:
         """USING TIMESTAMP and TTL, sometimes."""
         parts = []
         allowed = not table.counter or self.chance(0.03)
+        if table.viewed:
+            # deliberate.py: times to live and old timestamps under views
+            return f" USING TIMESTAMP {self.number_of('bigint', [TIME + self.number * 1000 + 1])}" if self.chance(0.2) else ""
         if allowed and self.chance(0.35):
             parts.append(f"TIMESTAMP {self.number_of('bigint', [TIME + self.number * 1000 + self.pick([-5000, -1000, 0, 0, 1000])])}")
         if ttl and allowed and self.chance(0.12):

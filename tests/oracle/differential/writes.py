@@ -199,4 +199,6 @@ def write(w):
         return batch(w)
     if w.chance(0.004):
         return f"TRUNCATE {w.pick(w.schema.tables).name}"
+    if w.schema.views and w.chance(0.005):
+        return one(w, w.pick(w.schema.views))
     return one(w, w.pick(w.schema.tables))
