@@ -72,6 +72,50 @@ func TestSchemaAndMetadata(t *testing.T) {
 	}
 }
 
+func TestViewsFunctionsAndAggregates(t *testing.T) {
+	session := connect(t, cluster())
+	keyspace(t, session, "go_language")
+	run(t, session, "CREATE TABLE go_language.t (k int, c int, v int, w text, PRIMARY KEY (k, c))")
+	run(t, session, "CREATE MATERIALIZED VIEW go_language.by_v AS SELECT * FROM go_language.t WHERE v IS NOT NULL AND k IS NOT NULL AND c IS NOT NULL PRIMARY KEY (v, k, c) WITH comment = 'seen'")
+	run(t, session, "CREATE INDEX by_w ON go_language.t (w) USING 'sai'")
+	run(t, session, "CREATE FUNCTION go_language.plus (state int, val int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS 'return state + val;'")
+	run(t, session, "CREATE FUNCTION go_language.shown (val int) RETURNS NULL ON NULL INPUT RETURNS list<text> LANGUAGE java AS 'return null;'")
+	run(t, session, "CREATE AGGREGATE go_language.total (int) SFUNC plus STYPE int FINALFUNC shown INITCOND 0")
+	metadata, err := session.KeyspaceMetadata("go_language")
+	if err != nil {
+		t.Fatal(err)
+	}
+	view := metadata.MaterializedViews["by_v"]
+	if view == nil || view.BaseTable != metadata.Tables["t"] || !view.IncludeAllColumns || view.Comment != "seen" {
+		t.Fatalf("%+v", view)
+	}
+	// the driver takes a view, whose columns stand among those of tables, for a table too
+	if len(metadata.Tables) != 2 || len(metadata.Tables["t"].Columns) != 4 {
+		t.Fatalf("%+v", metadata.Tables)
+	}
+	plus, shown := metadata.Functions["plus"], metadata.Functions["shown"]
+	if plus == nil || !plus.CalledOnNullInput || plus.Body != "return state + val;" || plus.Language != "java" || !reflect.DeepEqual(plus.ArgumentNames, []string{"state", "val"}) {
+		t.Fatalf("%+v", plus)
+	}
+	if shown == nil || shown.CalledOnNullInput || shown.ReturnType.Type() != gocql.TypeList || len(shown.ArgumentTypes) != 1 || shown.ArgumentTypes[0].Type() != gocql.TypeInt {
+		t.Fatalf("%+v", shown)
+	}
+	total := metadata.Aggregates["total"]
+	if total == nil || total.StateFunc.Name != "plus" || total.FinalFunc.Name != "shown" || total.InitCond != "0" || total.StateType.Type() != gocql.TypeInt {
+		t.Fatalf("%+v", total)
+	}
+	for iter := session.Query("SELECT index_name, kind, options FROM system_schema.indexes WHERE keyspace_name = 'go_language'").Iter(); ; {
+		var name, kind string
+		var options map[string]string
+		if !iter.Scan(&name, &kind, &options) {
+			break
+		}
+		if name != "by_w" || kind != "CUSTOM" || options["class_name"] != "sai" || options["target"] != "w" {
+			t.Fatal(name, kind, options)
+		}
+	}
+}
+
 func TestPreparedStatementsAndTypes(t *testing.T) {
 	session := connect(t, cluster())
 	keyspace(t, session, "go_types")

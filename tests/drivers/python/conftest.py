@@ -36,7 +36,7 @@ def contact(tmp_path_factory):
     if host:
         yield Contact(host, int(os.environ.get("HELENUS_TEST_PORT", "9042")))
         return
-    server = Server(tmp_path_factory.mktemp("server") / "data").start()
+    server = Server(tmp_path_factory.mktemp("server") / "data", settings=["user_defined_functions_enabled=true"]).start()
     yield Contact(server.host, server.port)
     assert server.stop() == 0, server.log_tail()
 

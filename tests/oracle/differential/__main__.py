@@ -1,6 +1,6 @@
 """Random schemas and statements on a real Cassandra and on Helenus, answers compared.
 
-Usage: differential CASSANDRA[:PORT] HELENUS[:PORT] [--seed N] [--count N] [--statements N] [--jobs N] [--shrink] [--record FILE]
+Usage: differential CASSANDRA[:PORT] HELENUS[:PORT] [--seed N] [--count N] [--statements N] [--jobs N] [--shrink] [--only SORTS] [--record FILE]
 
 Each seed is a schema and some hundred statements. Differences are shown once a sort, with the schema and the statements needed; a
 seed runs again with `--seed N --count 1`. Lists what differs on purpose: deliberate.py.
@@ -9,6 +9,7 @@ seed runs again with `--seed N --count 1`. Lists what differs on purpose: delibe
 import argparse
 import json
 import logging
+import re
 import threading
 import time
 
@@ -29,6 +30,7 @@ def arguments():
     parser.add_argument("--statements", type=int, default=400, help="of each seed")
     parser.add_argument("--jobs", type=int, default=4)
     parser.add_argument("--shrink", action="store_true")
+    parser.add_argument("--only", help="a pattern: only such sorts are shown")
     parser.add_argument("--sorts", type=int, default=1000, help="at most so many sorts of differences are shown")
     parser.add_argument("--record", help="write the statements and Cassandra's answers to a file")
     return parser.parse_args()
@@ -115,12 +117,15 @@ def main():
     for job in jobs:
         job.join()
     peers = [peer("Cassandra", options.cassandra), peer("Helenus", options.helenus)]
-    for sort, found in sorted(report.first.items(), key=lambda item: -report.counts[item[0]])[: options.sorts]:
+    wanted = {sort: found for sort, found in report.first.items() if not options.only or re.search(options.only, sort)}
+    for sort, found in sorted(wanted.items(), key=lambda item: -report.counts[item[0]])[: options.sorts]:
         if options.shrink:
             run.shrink(peers, found)
         show(found, report.counts[sort])
     for one in peers:
         one.close()
+    for (theirs, ours), times in compare.MISTAKES.most_common(options.sorts):
+        print(f"{times} x another mistake: {theirs} || {ours}")
     if recorder:
         recorder.write(options.record)
     print(f"\n{done[0]} statements, {sum(report.counts.values())} differences of {len(report.first)} sorts, {time.time() - begun:.0f} s")

@@ -1,5 +1,6 @@
 """What two servers answered to one step, whether that is the same, and a short name for each sort of difference."""
 
+import collections
 import re
 import struct
 
@@ -12,8 +13,14 @@ NUMBER = re.compile(r"-?\b\d[\d.eE+-]*\b")
 QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|0x[0-9a-f]*")
 
 
+NANS = {"double": (b"\x7f\xf8" + bytes(6), b"\xff\xf8" + bytes(6)), "float": (b"\x7f\xc0\0\0", b"\xff\xc0\0\0")}
+"""The sign of a NaN that a function gives hangs on whether a Java machine has compiled it yet."""
 SIGNATURES = re.compile(r"\((known type|can be matched by following) signatures: .*\)")
 """Cassandra lists functions in the order of a hash table."""
+
+
+MISTAKES = collections.Counter()
+"""Pairs of errors where each server has named another mistake of a statement."""
 
 
 def text_of(text):
@@ -23,6 +30,8 @@ def text_of(text):
 def value(data, ty):
     if data is None:
         return None
+    if ty in NANS and data in NANS[ty]:
+        return "NaN"
     if ty == "bigint" and len(data) == 8 and CLOCK[0] < struct.unpack(">q", data)[0] < CLOCK[1]:
         return "clock"
     if ty == "list<bigint>" and len(data) > 4 and (len(data) - 4) % 12 == 0:
@@ -62,17 +71,22 @@ def plain(answer):
 
 def difference(cassandra, helenus, step):
     """The sort of the first difference between two lists of plain answers, or None."""
+    if deliberate.found_earlier(cassandra, helenus):
+        return None
     for ours, theirs in zip(helenus, cassandra):
         found = of_answer(theirs, ours, step)
         if found:
             return found
         if theirs["kind"] != ours["kind"]:
             return None
+        if deliberate.another_mistake(theirs, ours):
+            MISTAKES[brief(theirs), brief(ours)] += 1
+            return None
     return None if len(cassandra) == len(helenus) or deliberate.pages(step) else "another number of answers"
 
 
 def of_answer(theirs, ours, step):
-    if theirs == ours or deliberate.reason(theirs, ours, step):
+    if theirs == ours or deliberate.reason(theirs, ours, step) or deliberate.another_mistake(theirs, ours):
         return None
     if theirs["kind"] != ours["kind"]:
         return f"{brief(theirs)} || {brief(ours)}"

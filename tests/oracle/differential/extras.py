@@ -23,6 +23,10 @@ def draw(rng, schema):
     if rng.random() < 0.35:
         for number in range(rng.choice([1, 2])):
             found += functions.random_aggregate(rng, number, schema.udts)
+    for table in schema.tables:
+        if table.viewed or any(isinstance(extra, Index) and extra.table is table and not extra.attached for extra in found):
+            table.lasting = True
+            table.options = [option for option in table.options if "live" not in option]
     for extra in found:
         # parts of an aggregate stay in their order
         late = not isinstance(extra, Function) and rng.random() < 0.3

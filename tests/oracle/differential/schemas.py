@@ -30,6 +30,8 @@ class Table:
     """Conditional statements are made for it."""
     viewed: bool = False
     """A view is made of it, or may be."""
+    lasting: bool = False
+    """Nothing in it has a time to live."""
 
     def of(self, *kinds):
         return [column for column in self.columns if column.kind in kinds]

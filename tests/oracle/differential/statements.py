@@ -81,7 +81,7 @@ class Writer:
             return f" USING TIMESTAMP {self.number_of('bigint', [TIME + self.number * 1000 + 1])}" if self.chance(0.2) else ""
         if allowed and self.chance(0.35):
             parts.append(f"TIMESTAMP {self.number_of('bigint', [TIME + self.number * 1000 + self.pick([-5000, -1000, 0, 0, 1000])])}")
-        if ttl and allowed and self.chance(0.12):
+        if ttl and allowed and not table.lasting and self.chance(0.12):
             times = [100 if soon else 1000, 86400, 0, 630720000] + ([-1, 630720001] if self.mistake(0.8) else [])
             parts.append(f"TTL {self.number_of('int', times)}")
         self.rng.shuffle(parts)

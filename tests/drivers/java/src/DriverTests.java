@@ -13,11 +13,17 @@ import com.datastax.oss.driver.api.core.cql.SimpleStatement;
 import com.datastax.oss.driver.api.core.data.CqlVector;
 import com.datastax.oss.driver.api.core.data.TupleValue;
 import com.datastax.oss.driver.api.core.data.UdtValue;
+import com.datastax.oss.driver.api.core.metadata.schema.AggregateMetadata;
+import com.datastax.oss.driver.api.core.metadata.schema.FunctionMetadata;
+import com.datastax.oss.driver.api.core.metadata.schema.IndexMetadata;
+import com.datastax.oss.driver.api.core.metadata.schema.KeyspaceMetadata;
 import com.datastax.oss.driver.api.core.metadata.schema.SchemaChangeListenerBase;
 import com.datastax.oss.driver.api.core.metadata.schema.TableMetadata;
+import com.datastax.oss.driver.api.core.metadata.schema.ViewMetadata;
 import com.datastax.oss.driver.api.core.servererrors.AlreadyExistsException;
 import com.datastax.oss.driver.api.core.servererrors.InvalidQueryException;
 import com.datastax.oss.driver.api.core.servererrors.SyntaxError;
+import com.datastax.oss.driver.api.core.type.DataTypes;
 import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.net.InetSocketAddress;
@@ -48,6 +54,7 @@ public final class DriverTests {
                 Map.ofEntries(
                         Map.entry("defaults", DriverTests::defaults),
                         Map.entry("schema and metadata", DriverTests::schemaAndMetadata),
+                        Map.entry("views, functions, aggregates and indexes", DriverTests::language),
                         Map.entry("types", DriverTests::types),
                         Map.entry("prepared statements", DriverTests::preparedStatements),
                         Map.entry("prepared statements of altered tables", DriverTests::alteredTables),
@@ -119,6 +126,43 @@ public final class DriverTests {
         session.execute("ALTER TABLE java_tests.full_one ADD extra int");
         table = session.getMetadata().getKeyspace("java_tests").get().getTable("full_one").get();
         same(table.getColumn("extra").isPresent(), true);
+    }
+
+    private static void language(CqlSession session) {
+        session.execute("CREATE TABLE java_tests.l (k int, c int, v int, w text, m map<text, int>, PRIMARY KEY (k, c))");
+        session.execute(
+                "CREATE MATERIALIZED VIEW java_tests.l_by_v AS SELECT v, k, c, w FROM java_tests.l WHERE v IS NOT NULL AND k IS NOT NULL"
+                        + " AND c IS NOT NULL PRIMARY KEY ((v, k), c) WITH CLUSTERING ORDER BY (c DESC)");
+        session.execute("CREATE INDEX l_m ON java_tests.l (entries(m))");
+        session.execute("CREATE INDEX l_w ON java_tests.l (w) USING 'sai' WITH OPTIONS = {'case_sensitive': 'false'}");
+        session.execute(
+                "CREATE FUNCTION java_tests.plus (state int, val int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS 'return state + val;'");
+        session.execute(
+                "CREATE FUNCTION java_tests.shown (val int) RETURNS NULL ON NULL INPUT RETURNS list<text> LANGUAGE java AS 'return null;'");
+        session.execute("CREATE AGGREGATE java_tests.total (int) SFUNC plus STYPE int FINALFUNC shown INITCOND 0");
+        KeyspaceMetadata keyspace = session.getMetadata().getKeyspace("java_tests").get();
+        ViewMetadata view = keyspace.getView("l_by_v").get();
+        same(view.getBaseTable().asInternal() + " " + view.getWhereClause().get(), "l v IS NOT NULL AND k IS NOT NULL AND c IS NOT NULL");
+        same(view.getPartitionKey().size() + " " + view.getClusteringColumns().values() + " " + view.includesAllColumns(), "2 [DESC] false");
+        Map<CqlIdentifier, IndexMetadata> indexes = keyspace.getTable("l").get().getIndexes();
+        IndexMetadata m = indexes.get(CqlIdentifier.fromCql("l_m"));
+        IndexMetadata w = indexes.get(CqlIdentifier.fromCql("l_w"));
+        same(m.getKind() + " " + m.getTarget() + " " + m.getOptions(), "COMPOSITES entries(m) {target=entries(m)}");
+        same(w.getKind() + " " + w.getClassName().get() + " " + w.getOptions().get("case_sensitive"), "CUSTOM sai false");
+        FunctionMetadata plus = keyspace.getFunction("plus", DataTypes.INT, DataTypes.INT).get();
+        same(plus.getParameterNames() + " " + plus.getBody() + " " + plus.getLanguage(), "[state, val] return state + val; java");
+        same(plus.isCalledOnNullInput() && !keyspace.getFunction("shown", DataTypes.INT).get().isCalledOnNullInput(), true);
+        AggregateMetadata total = keyspace.getAggregate("total", DataTypes.INT).get();
+        same(total.getStateFuncSignature() + " " + total.getFinalFuncSignature().get() + " " + total.getInitCond().get(), "plus(int, int) shown(int) 0");
+        same(total.getReturnType().asCql(false, false) + " " + total.getStateType(), "list<text> INT");
+        same(
+                total.describe(false),
+                "CREATE AGGREGATE \"java_tests\".\"total\"(int) SFUNC \"plus\" STYPE int FINALFUNC \"shown\" INITCOND 0;");
+        session.execute("DROP AGGREGATE java_tests.total");
+        session.execute("DROP FUNCTION java_tests.plus (int, int)");
+        session.execute("DROP MATERIALIZED VIEW java_tests.l_by_v");
+        keyspace = session.getMetadata().getKeyspace("java_tests").get();
+        same(keyspace.getAggregates().size() + " " + keyspace.getFunctions().size() + " " + keyspace.getViews().size(), "0 1 0");
     }
 
     private static void types(CqlSession session) {

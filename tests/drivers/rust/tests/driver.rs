@@ -58,6 +58,36 @@ async fn defaults_schema_and_metadata() -> Outcome {
 }
 
 #[tokio::test]
+async fn views_and_what_they_follow() -> Outcome {
+    let session = connect().await;
+    keyspace(&session, "rust_views").await?;
+    session.query_unpaged("CREATE TABLE rust_views.t (k int, c int, v int, w text, PRIMARY KEY (k, c))", &[]).await?;
+    let view = "CREATE MATERIALIZED VIEW rust_views.by_v AS SELECT v, k, c FROM rust_views.t WHERE v IS NOT NULL AND k IS NOT NULL AND c IS NOT NULL PRIMARY KEY ((v, k), c)";
+    session.query_unpaged(view, &[]).await?;
+    session.query_unpaged("CREATE INDEX by_w ON rust_views.t (w) USING 'sai'", &[]).await?;
+    let function = "CREATE FUNCTION rust_views.plus (state int, val int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS 'return state + val;'";
+    session.query_unpaged(function, &[]).await?;
+    session
+        .query_unpaged("CREATE AGGREGATE rust_views.total (int) SFUNC plus STYPE int INITCOND 5", &[])
+        .await?;
+    session.refresh_metadata().await?;
+    let state = session.get_cluster_state();
+    let keyspace = state.get_keyspace("rust_views").expect("the driver has read the schema");
+    assert_eq!(keyspace.tables.keys().collect::<Vec<_>>(), ["t"], "an index is no table, nor is a view");
+    let view = &keyspace.views["by_v"];
+    assert_eq!(view.base_table_name, "t");
+    let table = &view.view_metadata;
+    assert_eq!((table.partition_key.join(" "), table.clustering_key.join(" ")), ("v k".into(), "c".into()));
+    assert_eq!(table.columns.len(), 3);
+    // this driver reads no functions and indexes; what they give has its types
+    session.query_unpaged("INSERT INTO rust_views.t (k, c, v, w) VALUES (1, 2, 3, 'x')", &[]).await?;
+    let found = session.prepare("SELECT rust_views.total(v) FROM rust_views.t WHERE w = ?").await?;
+    let (sum,) = session.execute_unpaged(&found, ("x",)).await?.into_rows_result()?.single_row::<(i32,)>()?;
+    assert_eq!(sum, 8);
+    drop_keyspace(&session, "rust_views").await
+}
+
+#[tokio::test]
 async fn prepared_statements_and_types() -> Outcome {
     let session = connect().await;
     keyspace(&session, "rust_types").await?;

@@ -1,0 +1,112 @@
+"""What the driver reads of views, functions, aggregates and indexes: the objects of its metadata, and the CQL that it makes of them."""
+
+import time
+
+import pytest
+
+SCHEMA = [
+    "CREATE TABLE {k}.t (k int, c int, v int, w text, m map<text, int>, e vector<float, 3>, PRIMARY KEY (k, c))",
+    "CREATE MATERIALIZED VIEW {k}.by_v AS SELECT v, k, c, w FROM {k}.t WHERE v IS NOT NULL AND k IS NOT NULL AND c IS NOT NULL"
+    " PRIMARY KEY ((v, k), c) WITH CLUSTERING ORDER BY (c DESC) AND comment = 'seen'",
+    "CREATE INDEX by_m ON {k}.t (entries(m))",
+    "CREATE INDEX by_w ON {k}.t (w) USING 'sai' WITH OPTIONS = {{'case_sensitive': 'false'}}",
+    "CREATE CUSTOM INDEX by_e ON {k}.t (e) USING 'StorageAttachedIndex' WITH OPTIONS = {{'similarity_function': 'euclidean'}}",
+    "CREATE FUNCTION {k}.plus (state int, val int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS 'return val == null ? state : state + val;'",
+    "CREATE FUNCTION {k}.plus (state text, val text) RETURNS NULL ON NULL INPUT RETURNS text LANGUAGE java AS $$return state + \"'\" + val;$$",
+    "CREATE FUNCTION {k}.shown (val int) RETURNS NULL ON NULL INPUT RETURNS list<text> LANGUAGE java AS 'return null;'",
+    "CREATE AGGREGATE {k}.total (int) SFUNC plus STYPE int FINALFUNC shown INITCOND 0",
+    "CREATE AGGREGATE {k}.joined (text) SFUNC plus STYPE text INITCOND 'from'",
+]
+VIEW = (
+    "CREATE MATERIALIZED VIEW {k}.by_v AS SELECT v, k, c, w FROM {k}.t WHERE v IS NOT NULL AND k IS NOT NULL AND c IS NOT NULL"
+    " PRIMARY KEY ((v, k), c) WITH CLUSTERING ORDER BY (c DESC)"
+)
+
+
+def flat(text):
+    return " ".join(text.split())
+
+
+@pytest.fixture(scope="module")
+def known(session, keyspace):
+    for statement in SCHEMA:
+        session.execute(statement.format(k=keyspace))
+    session.cluster.refresh_schema_metadata()
+    return session.cluster.metadata.keyspaces[keyspace]
+
+
+def test_a_view(known, keyspace):
+    view = known.tables["t"].views["by_v"]
+    assert known.views == {"by_v": view} and view.base_table_name == "t" and not view.include_all_columns
+    assert [column.name for column in view.partition_key] == ["v", "k"]
+    assert [(column.name, column.is_reversed) for column in view.clustering_key] == [("c", True)]
+    assert list(view.columns) == ["v", "k", "c", "w"]
+    assert view.where_clause == "v IS NOT NULL AND k IS NOT NULL AND c IS NOT NULL" and view.options["comment"] == "seen"
+    assert flat(view.as_cql_query()).startswith(VIEW.format(k=keyspace))
+
+
+def test_indexes(known, keyspace):
+    indexes = known.tables["t"].indexes
+    assert {name: (index.kind, index.index_options) for name, index in indexes.items()} == {
+        "by_m": ("COMPOSITES", {"target": "entries(m)"}),
+        "by_w": ("CUSTOM", {"class_name": "sai", "target": "w", "case_sensitive": "false"}),
+        "by_e": ("CUSTOM", {"class_name": "StorageAttachedIndex", "target": "e", "similarity_function": "euclidean"}),
+    }  # fmt: skip
+    assert indexes["by_m"].as_cql_query() == f"CREATE INDEX by_m ON {keyspace}.t (entries(m))"
+    assert indexes["by_w"].as_cql_query().startswith(f"CREATE CUSTOM INDEX by_w ON {keyspace}.t (w) USING 'sai' WITH OPTIONS = ")
+
+
+def test_functions(known, keyspace):
+    assert sorted(known.functions) == ["plus(int,int)", "plus(text,text)", "shown(int)"]
+    plus, shown = known.functions["plus(int,int)"], known.functions["shown(int)"]
+    assert (plus.argument_names, plus.argument_types, plus.return_type) == (["state", "val"], ["int", "int"], "int")
+    assert (plus.language, plus.called_on_null_input, shown.called_on_null_input) == ("java", True, False)
+    assert plus.body == "return val == null ? state : state + val;" and shown.return_type == "list<text>"
+    text = known.functions["plus(text,text)"].as_cql_query()
+    assert text == (
+        f"CREATE FUNCTION {keyspace}.plus(state text, val text) RETURNS NULL ON NULL INPUT RETURNS text LANGUAGE java AS $$return state + \"'\" + val;$$"
+    )
+
+
+def test_aggregates(known, keyspace):
+    assert sorted(known.aggregates) == ["joined(text)", "total(int)"]
+    total, joined = known.aggregates["total(int)"], known.aggregates["joined(text)"]
+    assert (total.state_func, total.state_type, total.final_func, total.initial_condition) == ("plus", "int", "shown", "0")
+    assert (total.argument_types, total.return_type, joined.return_type) == (["int"], "list<text>", "text")
+    assert (joined.final_func, joined.initial_condition) == (None, "'from'")
+    assert joined.as_cql_query() == f"CREATE AGGREGATE {keyspace}.joined(text) SFUNC plus STYPE text INITCOND 'from'"
+
+
+def test_what_the_driver_exports_can_be_made_again(known, session, keyspace):
+    """The whole keyspace as the driver spells it, under another name."""
+    other = f"{keyspace}_again"
+    session.execute(f"DROP KEYSPACE IF EXISTS {other}")
+    # the driver spells an attached index as a custom one, which both servers take
+    exported = known.export_as_string().replace(f"{keyspace}.", f"{other}.").replace(f"KEYSPACE {keyspace} ", f"KEYSPACE {other} ")
+    for statement in exported.split(";\n"):
+        if statement.strip():
+            session.execute(statement)
+    session.cluster.refresh_schema_metadata()
+    again = session.cluster.metadata.keyspaces[other]
+    assert again.export_as_string().replace(other, keyspace) == known.export_as_string()
+    session.execute(f"DROP KEYSPACE {other}")
+
+
+def test_changes_reach_the_driver(known, session, keyspace):
+    """Events of functions, aggregates and views: the metadata follows without being asked to."""
+    metadata = session.cluster.metadata.keyspaces
+    statements = [
+        (f"CREATE FUNCTION {keyspace}.late (a int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS 'return a;'", lambda: "late(int)" in metadata[keyspace].functions),
+        (f"CREATE AGGREGATE {keyspace}.later (int) SFUNC plus STYPE int", lambda: "later(int)" in metadata[keyspace].aggregates),
+        (f"ALTER MATERIALIZED VIEW {keyspace}.by_v WITH comment = 'changed'", lambda: metadata[keyspace].views["by_v"].options["comment"] == "changed"),
+        (f"DROP AGGREGATE {keyspace}.later (int)", lambda: "later(int)" not in metadata[keyspace].aggregates),
+        (f"DROP FUNCTION {keyspace}.late", lambda: "late(int)" not in metadata[keyspace].functions),
+        (f"DROP INDEX {keyspace}.by_w", lambda: "by_w" not in metadata[keyspace].tables["t"].indexes),
+        (f"DROP MATERIALIZED VIEW {keyspace}.by_v", lambda: "by_v" not in metadata[keyspace].views),
+    ]  # fmt: skip
+    for statement, seen in statements:
+        session.execute(statement)
+        until = time.monotonic() + 10
+        while not seen() and time.monotonic() < until:
+            time.sleep(0.05)
+        assert seen(), statement
