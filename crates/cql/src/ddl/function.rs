@@ -341,7 +341,7 @@ fn initial_condition(
     let schema = Arc::new(Schema::default().with_keyspace(keyspace.clone()));
     let mut preparing = Preparing::new(&schema, &[]);
     preparing.keyspace = Arc::from(keyspace.name.as_str());
-    let prepared = terms::prepare(&mut preparing, term, &Receiver::new("--dummy--", state_type.clone()))?;
+    let prepared = terms::prepare(&mut preparing, term, &Receiver::new("(dummy)", state_type.clone()))?;
     let value = match prepared.eval(&Bindings { values: &[], sources: &NoSources })? {
         BoundValue::Bytes(bytes) => Some(bytes),
         BoundValue::Null | BoundValue::Unset => None,

@@ -44,6 +44,8 @@ struct Builder<'t> {
     allow_filtering: bool,
     keys: Vec<Option<KeyPart>>,
     token: Option<(TokenBound, TokenBound)>,
+    /// The token is given by =.
+    token_is_equal: bool,
     clustering: Vec<ClusteringRestriction>,
     clustering_contains: Vec<(usize, FilterTest)>,
     others: Vec<(&'t ColumnMetadata, FilterTest)>,
@@ -101,6 +103,7 @@ impl<'t> Builder<'t> {
             allow_filtering,
             keys: table.partition_key.iter().map(|_| None).collect(),
             token: None,
+            token_is_equal: false,
             clustering: Vec::new(),
             clustering_contains: Vec::new(),
             others: Vec::new(),
@@ -207,6 +210,16 @@ impl<'t> Builder<'t> {
 
     fn add_token(&mut self, operator: Operator, term: Term) -> Result<(), CqlError> {
         let names: Vec<_> = self.table.partition_key.iter().map(|column| column.name.as_str()).collect();
+        if self.token_is_equal {
+            return more_than_one(&names.join(", "), "an Equal");
+        }
+        if operator == Operator::Eq && self.token.is_some() {
+            return invalid(format!(
+                "Columns \"{}\" cannot be restricted by both an equality and an inequality relation",
+                names.join(", ")
+            ));
+        }
+        self.token_is_equal = operator == Operator::Eq;
         let (lower, upper) = self.token.get_or_insert((None, None));
         let (sets_lower, sets_upper) = match operator {
             Operator::Eq => (true, true),
@@ -250,9 +263,10 @@ impl<'t> Builder<'t> {
         // a range over several columns may overlap with several restrictions
         let second = known.next().map_or(Ok(()), |second| self.cannot_join(second));
         let Some(at) = first_known else {
-            self.check_neighbours(first, &test)?;
+            let restriction = ClusteringRestriction { first, width, test, multi };
+            self.check_neighbours(&restriction)?;
             let place = self.clustering.partition_point(|other| other.first < first);
-            self.clustering.insert(place, ClusteringRestriction { first, width, test, multi });
+            self.clustering.insert(place, restriction);
             return Ok(());
         };
         let from = first.max(self.clustering[at].first);
@@ -506,10 +520,14 @@ impl<'t> Builder<'t> {
         Ok(leading)
     }
 
-    /// Refuses restrictions behind a range, which only filtering could apply. The message names the
-    /// column of the later relation.
-    fn check_neighbours(&self, first: usize, test: &ClusteringTest) -> Result<(), CqlError> {
+    /// Refuses restrictions behind a range, which only filtering or an index could apply. The
+    /// message names the column of the later relation.
+    fn check_neighbours(&self, added: &ClusteringRestriction) -> Result<(), CqlError> {
         let Some(last) = self.clustering.last().filter(|_| !self.allow_filtering) else { return Ok(()) };
+        if self.kind == StatementKind::Select && indexes::can_answer(self.table, added) {
+            return Ok(());
+        }
+        let (first, test) = (added.first, &added.test);
         let name = |position: usize| &self.table.clustering[position].name;
         if matches!(last.test, ClusteringTest::Slice { .. }) && first > last.first {
             return invalid(format!(

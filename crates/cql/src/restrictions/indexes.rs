@@ -157,6 +157,21 @@ pub(super) fn of(clause: &Clause<'_>) -> IndexUse {
     IndexUse { has_index, uses, key_in, candidates, needs_filtering: (is_range || uses) && must_filter }
 }
 
+/// Whether an index can answer a restriction of clustering columns.
+pub(super) fn can_answer(table: &TableMetadata, restriction: &ClusteringRestriction) -> bool {
+    let definitions: Vec<IndexDefinition> =
+        table.indexes.values().filter_map(|index| IndexDefinition::of(table, index, false)).collect();
+    let clause = Clause {
+        table,
+        keys: &[],
+        on_token: false,
+        clustering: std::slice::from_ref(restriction),
+        clustering_contains: false,
+        others: &[],
+    };
+    restricted(&clause, &definitions).iter().any(|one| !one.candidates.is_empty())
+}
+
 /// Whether a clustering column is restricted behind one that is not, or behind a range.
 fn has_gap(clustering: &[ClusteringRestriction]) -> bool {
     let mut position = 0;

@@ -121,6 +121,16 @@ fn restricted<'s>(select: &'s ast::Select<'_>) -> Vec<&'s str> {
     select.where_clause.relations.iter().flat_map(ast::Relation::columns).map(|column| column.as_str()).collect()
 }
 
+/// Whether WHERE restricts a column beyond the key that no attached index is of. An index of legacy
+/// kind cannot be used beside the order by nearness.
+pub(super) fn leaves_to_filtering(table: &TableMetadata, select: &ast::Select<'_>) -> bool {
+    let is_of_key = |name: &str| table.partition_key.iter().chain(&table.clustering).any(|column| column.name == name);
+    let definitions = table.indexes.values().filter_map(|index| IndexDefinition::of(table, index, false));
+    let attached: Vec<_> = definitions.filter(IndexDefinition::is_attached).collect();
+    let is_attached = |name: &str| attached.iter().any(|definition| definition.column.name == name);
+    restricted(select).iter().any(|name| !is_of_key(name) && !is_attached(name))
+}
+
 fn is_indexed(table: &TableMetadata, name: &str) -> bool {
     let targets = table.indexes.values().filter_map(|index| index.options.get("target"));
     targets.map(|target| parse_target(target).1).any(|target| target == name)

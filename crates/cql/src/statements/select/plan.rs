@@ -57,7 +57,8 @@ pub(crate) fn prepare(
         Some(_) => (false, Vec::new()),
         None => prepare_order(&table, select, &restrictions)?,
     };
-    if restrictions.lacks_allow_filtering {
+    let is_left = nearest.is_some() && !select.allow_filtering && nearest::leaves_to_filtering(&table, select);
+    if restrictions.lacks_allow_filtering || is_left {
         return invalid(restrictions::REQUIRES_ALLOW_FILTERING);
     }
     let limit = prepare_limit(preparing, select.limit.as_ref(), "[limit]")?;
