@@ -13,6 +13,11 @@ NUMBER = re.compile(r"-?\b\d[\d.eE+-]*\b")
 QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|0x[0-9a-f]*")
 
 
+CLOCK_HEX = re.compile("000[6-9a][0-9a-f]{12}")
+CLOCK_TEXT = re.compile(rb"\b1(?:7[1-9]|[89]\d)\d{13}\b")
+"""Such a timestamp among those of a collection's elements, and in JSON; those that requests give begin with 170."""
+LEGACY = "'org.apache.cassandra.db.marshal.LegacyTimeUUIDType'"
+"""What functions of a timeuuid give there (docs/compatibility.md)."""
 NANS = {"double": (b"\x7f\xf8" + bytes(6), b"\xff\xf8" + bytes(6)), "float": (b"\x7f\xc0\0\0", b"\xff\xc0\0\0")}
 """The sign of a NaN that a function gives hangs on whether a Java machine has compiled it yet."""
 SIGNATURES = re.compile(r"\((known type|can be matched by following) signatures: .*\)")
@@ -34,11 +39,10 @@ def value(data, ty):
         return "NaN"
     if ty == "bigint" and len(data) == 8 and CLOCK[0] < struct.unpack(">q", data)[0] < CLOCK[1]:
         return "clock"
-    if ty == "list<bigint>" and len(data) > 4 and (len(data) - 4) % 12 == 0:
-        # write times of the elements of a collection
-        parts = [value(data[at + 4:at + 12], "bigint") for at in range(4, len(data), 12)]
-        if "clock" in parts:
-            return parts
+    if ty == "list<bigint>":
+        return CLOCK_HEX.sub("clock", data.hex())
+    if ty == "text" and CLOCK_TEXT.search(data):
+        data = CLOCK_TEXT.sub(b"clock", data)
     return data.hex()
 
 
@@ -56,13 +60,13 @@ def plain(answer):
         found["text"] = text_of(answer["text"])
     elif kind == "rows":
         types = [column[2] for column in answer["columns"]]
-        found["columns"] = answer["columns"]
+        found["columns"] = [[*column[:2], column[2].replace(LEGACY, "timeuuid")] for column in answer["columns"]]
         found["rows"] = [[value(data, ty) for data, ty in zip(row, types)] for row in answer["rows"]]
         found["more"] = answer["paging_state"].hex() if answer.get("paging_state") is not None else None
     elif kind == "prepared":
         markers = answer["markers"]
         found["markers"], found["keys"] = markers["columns"], markers["keys"]
-        found["result"] = answer["result"]["columns"]
+        found["result"] = [[*column[:2], column[2].replace(LEGACY, "timeuuid")] for column in answer["result"]["columns"] or []] or None
         found["id"] = answer["id"].hex()
     elif kind in ("keyspace", "change", "broken"):
         found.update({key: answer[key] for key in answer if key != "kind"})

@@ -73,7 +73,7 @@ def relation(w, index):
     column, ty = index.column, index.column.type
     if ty.multi and ty.name in ("list", "set", "map") and index.target != "full":
         return where.contains(w, column)
-    kind = w.rng.random()
+    kind = w.rng.random() if ty.name != "inet" else 1
     if kind < 0.05:
         return where.in_list(w, column)
     if kind < 0.08:

@@ -103,6 +103,9 @@ def filters(w, table):
         column = w.pick(table.columns)
         ty = column.type
         kind = w.rng.random()
+        if any(index.attached and index.table is table for index in w.schema.indexes) and (ty.name == "inet" or ty.inner and not ty.multi):
+            parts.append(f"{column.name} = {w.of_pool(column, 0.02)}")
+            continue
         if ty.name in ("list", "set", "map") and kind < 0.6:
             parts.append(contains(w, column))
         elif kind < 0.05:
