@@ -67,9 +67,7 @@ async fn views_and_what_they_follow() -> Outcome {
     session.query_unpaged("CREATE INDEX by_w ON rust_views.t (w) USING 'sai'", &[]).await?;
     let function = "CREATE FUNCTION rust_views.plus (state int, val int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS 'return state + val;'";
     session.query_unpaged(function, &[]).await?;
-    session
-        .query_unpaged("CREATE AGGREGATE rust_views.total (int) SFUNC plus STYPE int INITCOND 5", &[])
-        .await?;
+    session.query_unpaged("CREATE AGGREGATE rust_views.total (int) SFUNC plus STYPE int INITCOND 5", &[]).await?;
     session.refresh_metadata().await?;
     let state = session.get_cluster_state();
     let keyspace = state.get_keyspace("rust_views").expect("the driver has read the schema");
