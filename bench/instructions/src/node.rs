@@ -59,6 +59,7 @@ impl Node {
             shards: Some(1),
             memory: MemoryBudget::of(MEMORY),
             descriptors: None,
+            first_password: running::FirstPassword::default(),
         })?;
         let handler = Rc::new(CqlHandler::new(Arc::clone(&running.services)));
         let client = handler.connect(ConnectionInfo {

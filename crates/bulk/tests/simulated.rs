@@ -137,6 +137,7 @@ fn start(world: &World, machine: usize) -> RunningNode {
         workers: Some(1),
         shards: Some(1),
         descriptors: None,
+        first_password: server::running::FirstPassword::default(),
         memory: MemoryBudget { memtables: 256 << 10, ..MemoryBudget::of(64 << 20) },
     };
     let started = server::running::start_driven(options, &|joining| {

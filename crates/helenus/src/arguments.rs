@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use server::running::FirstPassword;
 
 use crate::log::Format;
 
@@ -167,4 +168,8 @@ pub struct Serve {
     /// Write nothing at all beneath the directory; requests that write are refused.
     #[arg(long)]
     pub read_only: bool,
+    /// The password of the default superuser. No option names it: other users of the machine read
+    /// command lines.
+    #[arg(skip)]
+    pub first_password: FirstPassword,
 }

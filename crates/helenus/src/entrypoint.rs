@@ -6,13 +6,18 @@
 //! and so is one that nobody knows. Words behind it work as in that image: `cassandra -f` or
 //! options serve a node, other words are commands of this program. There is no shell in the image.
 //!
+//! Where users log in, the image has no default password: [`password`].
+//!
 //! Agrees with `docker-entrypoint.sh` of the image `cassandra:5.0`.
+
+mod password;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 use env::Env;
+use server::running::FirstPassword;
 
 /// The directory of the image's volume.
 const DATA_DIR: &str = "/var/lib/cassandra";
@@ -41,7 +46,7 @@ const NO_JVM: &str = "there is no virtual machine";
 const NO_JMX: &str = "there is no JMX: nodetool asks the admin port";
 
 /// The variables that the official image, its scripts, and images made of it know.
-const VARIABLES: [(&str, Meaning); 31] = [
+const VARIABLES: [(&str, Meaning); 33] = [
     ("CASSANDRA_CLUSTER_NAME", Meaning::Key("cluster_name")),
     ("CASSANDRA_NUM_TOKENS", Meaning::Key("num_tokens")),
     ("CASSANDRA_ENDPOINT_SNITCH", Meaning::Key("endpoint_snitch")),
@@ -57,6 +62,8 @@ const VARIABLES: [(&str, Meaning); 31] = [
     ("MAX_HEAP_SIZE", Meaning::Own),
     ("JVM_OPTS", Meaning::Own),
     ("JVM_EXTRA_OPTS", Meaning::Own),
+    (password::VARIABLE, Meaning::Own),
+    (password::FILE_VARIABLE, Meaning::Own),
     ("CASSANDRA_START_RPC", Meaning::Nothing("Thrift is gone since Cassandra 4.0")),
     ("HEAP_NEWSIZE", Meaning::Nothing(NO_JVM)),
     ("JAVA_HOME", Meaning::Nothing(NO_JVM)),
@@ -94,6 +101,15 @@ pub struct Translated {
     pub words: Vec<String>,
     /// A line for each variable that means nothing here.
     pub notes: Vec<String>,
+    /// The first password that the environment gives; None: it gives none.
+    pub password: Option<String>,
+}
+
+impl Translated {
+    /// The password of the superuser that this start makes, if it makes one.
+    pub fn first_password(&self) -> FirstPassword {
+        self.password.clone().map_or_else(password::random, FirstPassword::Given)
+    }
 }
 
 /// The container, as the environment's words need it.
@@ -106,6 +122,9 @@ pub struct Container {
     pub config: Option<String>,
     /// Whether `cassandra-rackdc.properties` lies beside it.
     pub has_rackdc: bool,
+    /// The content of the file that [`password::FILE_VARIABLE`] names, or why it cannot be read;
+    /// None: the variable names none.
+    pub password_file: Option<Result<String, String>>,
 }
 
 impl Container {
@@ -122,7 +141,8 @@ impl Container {
         };
         let name = read("/proc/sys/kernel/hostname");
         let address = own_address(&read("/etc/hosts"), name.trim(), &read("/proc/net/fib_trie"));
-        Self { variables, address, config, has_rackdc }
+        let password_file = password::read_file(env, &variables);
+        Self { variables, address, config, has_rackdc, password_file }
     }
 }
 
@@ -152,12 +172,16 @@ pub fn translate(container: &Container, words: &[String]) -> Result<Translated, 
         None => words,
         Some("cassandra") => &words[1..],
         Some(word) if word.starts_with('-') => words,
-        Some(_) => return Ok(Translated { words: words.to_vec(), notes: Vec::new() }),
+        Some(_) => return Ok(Translated { words: words.to_vec(), ..Translated::default() }),
     };
     let mut options = Options { container, sets: Vec::new(), words: Vec::new(), notes: Vec::new() };
     options.take_addresses()?;
     options.take_place();
     options.take_rest();
+    let password = password::chosen(container)?;
+    if password.is_some() && container.config.is_none() {
+        options.sets.extend(password::KEYS.map(|(key, value)| (key, value.to_owned())));
+    }
     let mut of_command = Vec::new();
     for word in rest {
         match word.as_str() {
@@ -176,7 +200,7 @@ pub fn translate(container: &Container, words: &[String]) -> Result<Translated, 
     all.extend(words);
     all.extend(sets.into_iter().flat_map(|(key, value)| ["--set".to_owned(), format!("{key}={value}")]));
     all.extend(of_command);
-    Ok(Translated { words: all, notes })
+    Ok(Translated { words: all, notes, password })
 }
 
 struct Options<'a> {

@@ -99,7 +99,12 @@ fn enter(words: &[String]) -> ExitCode {
     match entrypoint::translate(&container, words) {
         Ok(translated) => {
             translated.notes.iter().for_each(|note| eprintln!("helenus: {note}"));
-            carry_out(Program::parse_from(["helenus".to_owned()].into_iter().chain(translated.words)))
+            let first_password = translated.first_password();
+            let mut program = Program::parse_from(["helenus".to_owned()].into_iter().chain(translated.words));
+            if let Some(Command::Serve(serve)) = &mut program.command {
+                serve.first_password = first_password;
+            }
+            carry_out(program)
         }
         Err(message) => {
             eprintln!("helenus: {message}");

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use config::Config;
 use server::memory::MemoryBudget;
-use server::running::{self, RunningNode, StartError, StartOptions};
+use server::running::{self, FirstPassword, RunningNode, StartError, StartOptions};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Mutex;
 
@@ -35,6 +35,9 @@ fn serve(options: Serve) -> Result<(), String> {
         tracing::warn!("{note}");
     }
     refuse_unhonoured(&config, options.lenient)?;
+    if matches!(options.first_password, FirstPassword::Given(_)) && !config.auth.authenticates {
+        return Err("a first password is given, but authenticator: PasswordAuthenticator is not".to_owned());
+    }
     let address = options.listen.unwrap_or(config.rpc_address);
     let listen = SocketAddr::new(address, options.port.unwrap_or(config.native_transport.port));
     let memory = options.memory.map_or_else(|| MemoryBudget::of_machine(&env), MemoryBudget::of);
@@ -53,6 +56,7 @@ fn serve(options: Serve) -> Result<(), String> {
         shards: options.shards,
         memory,
         descriptors: descriptors(),
+        first_password: options.first_password,
     };
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;

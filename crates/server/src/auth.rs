@@ -3,12 +3,13 @@
 //!
 //! [`Authenticator`] is what connections know of it. [`Auth`] is PasswordAuthenticator with the
 //! roles ([`roles`]): those of a node alone, or those of a ring ([`shared`], with the caches of
-//! [`cache`]). [`setup`] makes the default superuser, [`passwords`] hashes off the workers,
-//! [`plain`] reads what clients send. Agrees with
+//! [`cache`]). [`setup`] makes the default superuser with its [`FirstPassword`], [`passwords`]
+//! hashes off the workers, [`plain`] reads what clients send. Agrees with
 //! `org.apache.cassandra.auth.{IAuthenticator,PasswordAuthenticator}` as far as the wire shows it.
 
 mod cache;
 mod caches;
+mod first_password;
 mod load;
 mod passwords;
 mod plain;
@@ -24,6 +25,7 @@ use native::{AuthOutcome, Authenticator, PASSWORD_AUTHENTICATOR};
 use protocol::request::AuthResponse;
 use protocol::{ErrorKind, ErrorMessage};
 
+pub use first_password::FirstPassword;
 pub use passwords::Passwords;
 pub use roles::{Auth, Standing};
 

@@ -74,7 +74,7 @@ pub(crate) async fn serve_clients(services: &Services, transport: &ServerHandle)
         return Ok(());
     }
     if let Some(auth) = &services.auth {
-        auth.has_joined();
+        auth.has_joined(is_first_seed(services));
     }
     transport.resume().await?;
     membership.set_ready(true);
@@ -292,6 +292,15 @@ fn replaced(env: &Env, ring: &Ring, port: u16) -> Result<Option<SocketAddr>, Sta
     let found = env.network.resolve(host).ok().and_then(|addresses| addresses.into_iter().next());
     let unknown = || StartError::Join(format!("replace_address_first_boot: {name} has no address"));
     found.map(|address| Some(SocketAddr::new(address, port))).ok_or_else(unknown)
+}
+
+/// Whether the first of the seeds is this node. A seed whose name has no address is none.
+fn is_first_seed(services: &Services) -> bool {
+    let (env, config) = (&services.node.env, &services.config);
+    let Some(seed) = config.ring.seeds.as_ref().and_then(|seeds| seeds.first()) else { return false };
+    let (host, port) = host_and_port(seed, config.storage_port);
+    let addresses = env.network.resolve(host).unwrap_or_default();
+    addresses.into_iter().any(|address| SocketAddr::new(address, port) == services.node.identity.broadcast)
 }
 
 /// The addresses of the seeds. A name that has none is left out with a warning, as in Cassandra: it

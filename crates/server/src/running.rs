@@ -29,6 +29,7 @@ use storage::options::SavedCaches;
 use storage::{Engine, EngineOptions, StorageError};
 
 use crate::admin_api::{NodeAdmin, SetLevel};
+pub use crate::auth::FirstPassword;
 use crate::auth::{Auth, PasswordAuthenticator};
 use crate::client_encryption;
 use crate::console::NodeConsole;
@@ -80,6 +81,8 @@ pub struct StartOptions {
     pub memory: MemoryBudget,
     /// File descriptors that the process may have; `None`: any number.
     pub descriptors: Option<u64>,
+    /// The password of the default superuser, where users log in and there are no roles yet.
+    pub first_password: FirstPassword,
 }
 
 /// A running node. Dropping it is like a kill of the process: nothing is flushed.
@@ -178,7 +181,10 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     let events: Arc<EventHub> = Arc::default();
     let limits = server_limits(&config, &memory, options.descriptors);
     let prepared = config.prepared_statements_cache_size.unwrap_or(memory.prepared);
-    let auth = config.auth.authenticates.then(|| Auth::open(Arc::clone(&node), &config.auth)).transpose()?;
+    let auth = match config.auth.authenticates {
+        true => Some(Auth::open(Arc::clone(&node), &config.auth, options.first_password)?),
+        false => None,
+    };
     // clients of this node hear of the changes that others make
     let hub = Arc::clone(&events);
     let publish = move |before: &Schema, after: &Schema| {

@@ -11,12 +11,14 @@ import signal
 import socket
 import subprocess
 import tarfile
+import time
 
 import pytest
 import yaml
 
 import server as helenus
-from cassandra.cluster import Cluster
+from cassandra.auth import PlainTextAuthProvider
+from cassandra.cluster import Cluster, NoHostAvailable
 
 if os.environ.get("HELENUS_TEST_PEER", "helenus") != "helenus":
     pytest.skip("these are Helenus's own", allow_module_level=True)
@@ -71,6 +73,77 @@ def test_a_container_from_its_environment(tmp_path):
     node.stdout.close()
     log = (tmp_path / "log").read_text()
     assert "HEAP_NEWSIZE is not needed" in log and "Startup complete" in log, log
+
+
+def entered(tmp_path, name, address, variables, words=()):
+    """A container from its environment: the process, and its port."""
+    port, admin = helenus.free_port(), helenus.free_port()
+    own = {"CASSANDRA_LISTEN_ADDRESS": address, "CASSANDRA_RPC_ADDRESS": "127.0.0.1", "CASSANDRA_BROADCAST_RPC_ADDRESS": "127.0.0.1", "MAX_HEAP_SIZE": "128M"}
+    command = [helenus.binary(), "entrypoint", "cassandra", "--data-dir", str(tmp_path / name), "--port", str(port), "--admin-port", str(admin), *words]
+    node = subprocess.Popen(command, env=os.environ | own | variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return node, port
+
+
+def logs_in(port, password):
+    cluster = Cluster(["127.0.0.1"], port=port, auth_provider=PlainTextAuthProvider("cassandra", password))
+    try:
+        cluster.connect().execute("SELECT role FROM system_auth.roles")
+        return True
+    except NoHostAvailable as error:
+        assert "and/or password are incorrect" in str(error), error
+        return False
+    finally:
+        cluster.shutdown()
+
+
+def until_logs_in(port, password):
+    """The superuser is made while the node serves already."""
+    end = time.monotonic() + SECONDS
+    while not logs_in(port, password):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def test_the_first_password_of_a_container(tmp_path):
+    """Given as a file, or made and printed once; the default password is no way in; a second start changes nothing."""
+    (tmp_path / "secret").write_text("ring of one\n")
+    given, port = entered(tmp_path, "given", "127.0.18.2", {"HELENUS_PASSWORD_FILE": str(tmp_path / "secret")})
+    made, other_port = entered(tmp_path, "made", "127.0.18.3", {}, ["--set", "authenticator=PasswordAuthenticator"])
+    try:
+        lines = [made.stdout.readline(), made.stdout.readline()]
+        [password] = [line.rsplit(" ", 1)[1].strip() for line in lines if line.startswith("helenus: password of the superuser 'cassandra', shown this once: ")]
+        until_logs_in(other_port, password)
+        assert given.stdout.readline().startswith("helenus ready:")
+        until_logs_in(port, "ring of one")
+        assert not logs_in(port, "cassandra") and not logs_in(other_port, "cassandra")
+    finally:
+        ends = [node.terminate() or node.communicate(timeout=SECONDS) for node in (given, made)]
+    assert given.returncode == made.returncode == 0, ends
+    assert password not in ends[1][1], "the log, which others read, does not have it"
+    made, other_port = entered(tmp_path, "made", "127.0.18.3", {"HELENUS_PASSWORD": "another"})
+    try:
+        assert made.stdout.readline().startswith("helenus ready:")
+        until_logs_in(other_port, password)
+        assert not logs_in(other_port, "another")
+    finally:
+        made.terminate()
+        out, log = made.communicate(timeout=SECONDS)
+    assert made.returncode == 0 and not out and "there are roles already: no first password is set" in log, (out, log)
+
+
+@pytest.mark.parametrize(
+    "variables, words, why",
+    [
+        ({"HELENUS_PASSWORD": "cassandra"}, [], "HELENUS_PASSWORD: cassandra is the password that everybody tries first"),
+        ({"HELENUS_PASSWORD": "a", "HELENUS_PASSWORD_FILE": "/dev/null"}, [], "both given"),
+        ({"HELENUS_PASSWORD_FILE": "/nowhere"}, [], "HELENUS_PASSWORD_FILE: "),
+        ({"HELENUS_PASSWORD": "a"}, ["--set", "authenticator=AllowAllAuthenticator"], "a first password is given, but"),
+    ],
+)
+def test_passwords_that_are_refused(tmp_path, variables, words, why):
+    node, _ = entered(tmp_path, "data", "127.0.18.4", variables, words)
+    _, log = node.communicate(timeout=SECONDS)
+    assert node.returncode == 1 and why in log, log
 
 
 def test_a_link_with_the_name_of_nodetool(tmp_path):

@@ -12,6 +12,7 @@ fn container(variables: &[(&str, &str)]) -> Container {
         address: Some(IpAddr::from([172, 17, 0, 2])),
         config: None,
         has_rackdc: false,
+        password_file: None,
     }
 }
 
@@ -85,6 +86,13 @@ fn each_variable_counts_or_is_named() {
                 assert_eq!(translated(&[(name, "north")]).notes.len(), 1);
             }
             "CASSANDRA_RACK" => assert_eq!(located("r7").rack, "r7"),
+            // the file is named where it is read
+            "HELENUS_PASSWORD_FILE" => assert_eq!(translated(&[(name, "/run/secrets/p")]).password, None),
+            "HELENUS_PASSWORD" => {
+                let config = of("s3cret");
+                assert!(config.auth.authenticates && config.auth.authorizes);
+                assert_eq!(translated(&[(name, "s3cret")]).password.as_deref(), Some("s3cret"));
+            }
             "CASSANDRA_CONF" => assert!(translated(&[(name, "/x")]).notes.is_empty()),
             "MAX_HEAP_SIZE" => assert_eq!(loaded(&[(name, "1024M")]).1, Some(1 << 30)),
             "JVM_OPTS" | "JVM_EXTRA_OPTS" => {
@@ -163,4 +171,27 @@ fn the_containers_address() {
     assert_eq!(own("127.0.0.1 localhost\n172.18.0.5\tbox # docker\n"), Some("172.18.0.5".into()));
     assert_eq!(own("10.9.9.9 box\n"), Some("172.17.0.2".into()));
     assert_eq!(own_address("127.0.0.1 box", "box", ""), None);
+}
+
+#[test]
+fn a_password_is_chosen_once_and_is_not_the_default() {
+    let with = |direct: &str, file: Option<Result<&str, &str>>| {
+        let password_file = file.map(|read| read.map(str::to_owned).map_err(str::to_owned));
+        let container = Container { password_file, ..container(&[("HELENUS_PASSWORD", direct)]) };
+        translate(&container, &[]).map(|translated| translated.password)
+    };
+    assert_eq!(with("", None), Ok(None));
+    assert_eq!(with(" a b ", None), Ok(Some(" a b ".to_owned())));
+    assert_eq!(with("", Some(Ok("secret\r\n"))), Ok(Some("secret".to_owned())));
+    let refused = |direct: &str, file| with(direct, file).expect_err("refused");
+    assert!(refused("a", Some(Ok("b"))).contains("both given"));
+    assert_eq!(refused("", Some(Err("No such file"))), "HELENUS_PASSWORD_FILE: No such file");
+    assert!(refused("", Some(Ok("\n"))).starts_with("HELENUS_PASSWORD_FILE: the password is empty"));
+    assert!(refused("cassandra", None).starts_with("HELENUS_PASSWORD: cassandra is"));
+    assert!(refused(&"x".repeat(73), None).contains("72 bytes"));
+    // without a password nothing is changed, and a mounted configuration says itself who logs in
+    assert!(!loaded(&[]).0.auth.authenticates);
+    let mounted = Container { config: Some("/c/cassandra.yaml".to_owned()), ..container(&[("HELENUS_PASSWORD", "a")]) };
+    let words = translate(&mounted, &[]).expect("valid").words;
+    assert!(!words.iter().any(|word| word.starts_with("authenticator=")), "{words:?}");
 }

@@ -22,6 +22,7 @@ use env::Instant;
 use storage::StorageError;
 use types::Consistency;
 
+use super::first_password::FirstPassword;
 use super::load::{KEYSPACE, load};
 use super::passwords::Passwords;
 use super::setup::{self, Setup};
@@ -76,14 +77,21 @@ pub struct Auth {
     users: Mutex<BTreeMap<Arc<str>, Arc<User>>>,
     /// Hashes and compares passwords.
     pub passwords: Passwords,
-    /// Makes the default superuser in a ring; None before the node has joined.
+    /// The password that the default superuser gets, if this node makes it.
+    first_password: FirstPassword,
+    /// Makes the default superuser in a ring; None before the node has joined, and where another
+    /// node makes it.
     setup: OnceLock<Setup>,
 }
 
 impl Auth {
     /// A node alone reads the roles; without any, the default superuser is made. In a ring nothing
     /// is read before somebody logs in, and [`Auth::has_joined`] makes the default superuser.
-    pub fn open(node: Arc<Node>, config: &config::Auth) -> Result<Arc<Self>, StorageError> {
+    pub fn open(
+        node: Arc<Node>,
+        config: &config::Auth,
+        first_password: FirstPassword,
+    ) -> Result<Arc<Self>, StorageError> {
         let level = |name: &str| Consistency::from_name(name).unwrap_or_default();
         let settings = AuthSettings {
             authenticates: config.authenticates,
@@ -96,7 +104,7 @@ impl Auth {
         let passwords = Passwords::new(&node.env, config.threads);
         let source = match node.identity.joins {
             true => Source::Ring(Box::new(Shared::new(Arc::clone(&node), settings.clone(), config))),
-            false => Source::Alone(open_alone(&node, &settings, &passwords)?),
+            false => Source::Alone(open_alone(&node, &settings, &passwords, &first_password)?),
         };
         Ok(Arc::new(Self {
             node,
@@ -105,13 +113,20 @@ impl Auth {
             generation: AtomicU64::new(0),
             users: Mutex::default(),
             passwords,
+            first_password,
             setup: OnceLock::new(),
         }))
     }
 
     /// The node is a member of its ring: the default superuser is made if nobody has made it.
-    pub fn has_joined(&self) {
-        let _ = self.setup.set(setup::start(&self.node));
+    /// `is_first_seed`: whether this node is the first of its ring's seeds.
+    pub fn has_joined(&self, is_first_seed: bool) {
+        if self.first_password.may_be_made(is_first_seed) {
+            let is_alone = is_first_seed && self.node.ring().endpoints().len() == 1;
+            let _ = self.setup.set(setup::start(&self.node, self.first_password.clone(), is_alone));
+        } else {
+            tracing::info!("a ring without roles gets its first password from the first of the seeds");
+        }
     }
 
     /// A table of this keyspace was written: the roles may have changed.
@@ -230,15 +245,22 @@ fn stale(why: &str) -> CqlError {
     CqlError::Server(format!("system_auth was written but could not be read again ({why})"))
 }
 
-fn open_alone(node: &Node, settings: &AuthSettings, passwords: &Passwords) -> Result<Alone, StorageError> {
+fn open_alone(
+    node: &Node,
+    settings: &AuthSettings,
+    passwords: &Passwords,
+    first: &FirstPassword,
+) -> Result<Alone, StorageError> {
     let read = |error| StorageError::Refused { why: format!("system_auth cannot be read: {error}") };
     let mut roles = load(node, settings.clone()).map_err(read)?;
     if roles.roles.is_empty() && !node.is_read_only() {
-        let hash = passwords.hash_now(cql::auth::DEFAULT_SUPERUSER).unwrap_or_default();
+        let hash = passwords.hash_now(&first.take(&node.env)).unwrap_or_default();
         let rows: Vec<_> = setup::default_superuser(node, &hash).into_iter().collect();
         node.write_system_rows(&rows)?;
         setup::tell_created();
         roles = load(node, settings.clone()).map_err(read)?;
+    } else {
+        setup::tell_kept(first);
     }
     Ok(Alone { current: ArcSwap::from_pointee(roles), reading: tokio::sync::Mutex::default() })
 }

@@ -1,9 +1,10 @@
 //! The default superuser `cassandra`: made where there is no role at all.
 //!
-//! In a ring a thread asks ten seconds after the node has joined, and again every ten seconds until
-//! the replicas have answered: first whether the role exists, at ONE and then at QUORUM, then
-//! whether any other role does. The row is written with timestamp 0, so that every other write to
-//! the role is later, its deletion too. Several nodes may write the row, with the same password.
+//! In a ring a thread asks ten seconds after the node has joined, at once if the node is the ring,
+//! and again every ten seconds until the replicas have answered: first whether the role exists, at
+//! ONE and then at QUORUM, then whether any other role does. The row is written with timestamp 0,
+//! so that every other write to the role is later, its deletion too. Several nodes may write the
+//! row, with the same password; a random one is written by one node alone ([`FirstPassword`]).
 //! Agrees with `CassandraRoleManager.setupDefaultRole`.
 
 use std::sync::{Arc, Weak};
@@ -19,6 +20,7 @@ use rows::Mutation;
 use tokio::sync::oneshot;
 use types::Consistency;
 
+use super::first_password::FirstPassword;
 use super::load::KEYSPACE;
 use super::passwords::hashed_now;
 use super::shared::rows;
@@ -33,15 +35,16 @@ pub(super) struct Setup {
     _stop: oneshot::Sender<()>,
 }
 
-/// Starts the thread.
-pub(super) fn start(node: &Arc<Node>) -> Setup {
+/// Starts the thread. `is_alone`: the ring has no other node, so there is nobody to wait for.
+pub(super) fn start(node: &Arc<Node>, password: FirstPassword, is_alone: bool) -> Setup {
     let (stop, stopped) = oneshot::channel::<()>();
     let (env, weak) = (node.env.clone(), Arc::downgrade(node));
+    let first_delay = if is_alone { Duration::ZERO } else { DELAY };
     let make: MakeLocal = Box::new(move || {
         Box::pin(async move {
             tokio::select! {
                 _ = stopped => {}
-                () = looks(env, weak) => {}
+                () = looks(env, weak, password, first_delay) => {}
             }
         })
     });
@@ -50,11 +53,12 @@ pub(super) fn start(node: &Arc<Node>) -> Setup {
 }
 
 /// Looks until the ring has roles, or the node is gone.
-async fn looks(env: env::Env, node: Weak<Node>) {
+async fn looks(env: env::Env, node: Weak<Node>, first: FirstPassword, first_delay: Duration) {
+    let (mut password, mut delay) = (None, first_delay);
     loop {
-        env.sleep(DELAY).await;
+        env.sleep(std::mem::replace(&mut delay, DELAY)).await;
         let Some(node) = node.upgrade() else { return };
-        match look(&node).await {
+        match look(&node, &first, &mut password).await {
             Ok(()) => return,
             Err(error) => tracing::warn!(
                 %error,
@@ -66,13 +70,18 @@ async fn looks(env: env::Env, node: Weak<Node>) {
     }
 }
 
-async fn look(node: &Node) -> Result<(), CqlError> {
+/// `password`: that of earlier looks, which may have reached some of the replicas.
+async fn look(node: &Node, first: &FirstPassword, password: &mut Option<String>) -> Result<(), CqlError> {
     if has_roles(node).await? {
+        if password.is_none() {
+            tell_kept(first);
+        }
         return Ok(());
     }
+    let password = password.get_or_insert_with(|| first.take(&node.env)).clone();
     let hash = node.env.blocking("password", {
         let env = node.env.clone();
-        move || hashed_now(&env, DEFAULT_SUPERUSER)
+        move || hashed_now(&env, &password)
     });
     let hash = hash.await.ok().flatten().ok_or_else(|| CqlError::Overloaded("too many jobs wait".to_owned()))?;
     let rows: Vec<_> = default_superuser(node, &hash).into_iter().collect();
@@ -108,4 +117,11 @@ pub(super) fn default_superuser(node: &Node, hash: &str) -> Option<Mutation> {
 
 pub(super) fn tell_created() {
     tracing::info!("Created default superuser role '{DEFAULT_SUPERUSER}'");
+}
+
+/// Tells an operator who expects another password that the roles which are there keep theirs.
+pub(super) fn tell_kept(first: &FirstPassword) {
+    if first.is_own() {
+        tracing::info!("there are roles already: no first password is set");
+    }
 }

@@ -239,6 +239,7 @@ pub(super) fn open(
         shards: Some(2),
         // memtables so small that a run flushes them
         descriptors: None,
+        first_password: server::running::FirstPassword::default(),
         memory: MemoryBudget { memtables: 256 << 10, ..MemoryBudget::of(64 << 20) },
     };
     server::running::start_driven(options, drive)
