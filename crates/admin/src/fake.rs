@@ -98,6 +98,12 @@ pub fn functions() -> Functions<FakeNode> {
         .add(|node: &FakeNode, of: &GetTombstones| node.tombstones(&of.keyspace, &of.table, of.top))
         .add(|node: &FakeNode, request: &ImportRequest| node.import(request))
         .add(|node: &FakeNode, request: &RepairRequest| node.repair(request))
+        .add(|node: &FakeNode, _: &StopRepairs| node.called("stop repairs".to_owned()))
+        .add(|_: &FakeNode, of: &GetTableCompaction| {
+            let options =
+                vec![("class".to_owned(), "org.apache.cassandra.db.compaction.LeveledCompactionStrategy".to_owned())];
+            Ok(if of.keyspace == "shop" { vec![("items".to_owned(), options)] } else { Vec::new() })
+        })
         .add(|node: &FakeNode, get: &GetRepair| node.repair_events(get))
         .add(|_: &FakeNode, get: &GetRepairSessions| Ok(repair_sessions(get)))
         .add(|_: &FakeNode, get: &GetPendingRepairs| Ok(pending_repairs(get)))

@@ -3,11 +3,13 @@
 //!
 //! A verb that only reads is also `GET /api/VERB?field=value`. The answer is JSON; a refusal is
 //! `{"Invalid": "…"}` (400), `{"Unauthorized": "…"}` (401, 403), or `{"Failed": "…"}` (500).
-//! [`access`] says who may call what. `/` is the console ([`console`]).
+//! [`access`] says who may call what. `/` is the console ([`console`]). Below
+//! `/api/v0`, `/api/v1` and `/api/v2` is the management API of K8ssandra ([`management`]).
 
 mod access;
 mod client;
 mod console;
+mod management;
 mod server;
 mod sessions;
 mod starting;

@@ -12,6 +12,7 @@ pub mod histogram;
 pub mod http;
 pub mod nodetool;
 pub mod prometheus;
+mod units;
 pub mod verb;
 pub mod verbs;
 

@@ -423,15 +423,16 @@ pub fn run(args: &[String], now_millis: i64, connect: Connect<'_>, out: &mut dyn
     }
 }
 
-/// Arguments without Cassandra's options of one dash and several letters. Behind `import`, `-p` is
-/// no port.
+/// Arguments without Cassandra's options of one dash and several letters, and without properties of
+/// the virtual machine (`-Dname=value`), which scripts and Medusa give nodetool and which mean
+/// nothing without one. Behind `import`, `-p` is no port.
 fn long_forms(args: &[String]) -> Vec<String> {
     let verb = args.iter().position(|arg| arg == "import").unwrap_or(args.len());
     let one = |(place, arg): (usize, &String)| match arg.as_str() {
         "-p" if place > verb => "--copy-data".to_owned(),
         arg => long_form(arg),
     };
-    args.iter().enumerate().map(one).collect()
+    args.iter().enumerate().filter(|(_, arg)| !arg.starts_with("-D")).map(one).collect()
 }
 
 /// Cassandra's options of one dash and several letters.

@@ -49,7 +49,7 @@ pub use movements::{CleanupRequest, GetRemovalStatus, RangeMovement, RebuildRequ
 pub use node::{Drain, GetKeyspaces, GetNode, GetTokenFile, KeyspaceInfo, NodeInfo, TransportChange};
 pub use profile::{GetProfile, Profile, ThreadUse};
 pub use repair::{
-    GetRepair, RepairEvent, RepairEventKind, RepairEvents, RepairParallelism, RepairPreview, RepairRequest,
+    GetRepair, RepairEvent, RepairEventKind, RepairEvents, RepairParallelism, RepairPreview, RepairRequest, StopRepairs,
 };
 pub use repair_admin::{
     CancelRepair, CleanUpRepairs, CleanedUpRepairs, GetPendingRepairs, GetRepairSessions, GetRepaired,
@@ -75,7 +75,8 @@ pub use streams::{
     GetStreamThroughput, GetStreams, SetStreamThroughput, StreamSessionInfo, StreamThroughputInfo, StreamWayInfo,
 };
 pub use tables::{
-    Flush, GetAutoCompaction, GetCompactionThresholds, SetAutoCompaction, SetCompactionThresholds, TableSelection,
+    Flush, GetAutoCompaction, GetCompactionThresholds, GetTableCompaction, SetAutoCompaction, SetCompactionThresholds,
+    TableSelection,
 };
 pub use views::{GetViewBuild, ViewBuildInfo};
 
@@ -123,6 +124,8 @@ verbs! {
     SetAutoCompaction => (), "set_auto_compaction", Changes;
     // least and greatest number of SSTables
     GetCompactionThresholds => (u32, u32), "compaction_thresholds", Reads;
+    // tables with the options of their compaction
+    GetTableCompaction => Vec<(String, Vec<(String, String)>)>, "table_compaction", Reads;
     SetCompactionThresholds => (), "set_compaction_thresholds", Changes;
 
     GetCompactions => CompactionStats, "compactions", Reads;
@@ -145,6 +148,7 @@ verbs! {
 
     // the number of the command; None: there is one replica of everything
     RepairRequest => Option<i32>, "repair", Changes;
+    StopRepairs => (), "stop_repairs", Changes;
     GetRepair => RepairEvents, "repair_events", Reads;
     GetRepairSessions => Vec<RepairSessionInfo>, "repair_sessions", Reads;
     GetPendingRepairs => Vec<PendingRepairInfo>, "pending_repairs", Reads;

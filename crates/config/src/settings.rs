@@ -22,8 +22,14 @@ const MINUS_ONE: &[&str] = &["credentials_update_interval", "permissions_update_
 
 /// Keys of ours alone, and keys that are JVM system properties in Cassandra: its table of settings
 /// has none of them.
-const PROPERTIES: &[&str] =
-    &["consistent_rangemovement", "console_queries_enabled", "join_ring", "replace_address_first_boot", "ring_delay"];
+const PROPERTIES: &[&str] = &[
+    "consistent_rangemovement",
+    "console_queries_enabled",
+    "join_ring",
+    "management_api_without_token_enabled",
+    "replace_address_first_boot",
+    "ring_delay",
+];
 
 type Rows = BTreeMap<String, Option<String>>;
 

@@ -104,6 +104,10 @@ impl Console for NodeConsole {
         self.0.config.switch("console_queries_enabled")
     }
 
+    fn is_managed_without_token(&self) -> bool {
+        self.0.config.switch("management_api_without_token_enabled")
+    }
+
     fn log_in(&self, user: &str, password: &str) -> Result<()> {
         let Some(auth) = self.auth() else { return Ok(()) };
         wait(auth::check_password(auth, user, password))?.map_err(AdminError::Unauthorized)

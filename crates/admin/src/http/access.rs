@@ -20,6 +20,8 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Json, Response};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 
 use crate::verb::{AdminError, Effect};
 
@@ -38,6 +40,14 @@ impl Access {
         if effect == Effect::Changes { self.check_token(headers) } else { Ok(()) }
     }
 
+    /// Whether anything may be changed by who shows the token.
+    pub(super) fn check_changeable(&self) -> Result<(), AdminError> {
+        match self {
+            Self::Token(_) => Ok(()),
+            Self::ReadOnly(why) => Err(AdminError::Unauthorized(format!("nothing can be changed here: {why}"))),
+        }
+    }
+
     /// Whether a request with these headers shows the token.
     pub(super) fn check_token(&self, headers: &HeaderMap) -> Result<(), AdminError> {
         let wanted = match self {
@@ -45,7 +55,7 @@ impl Access {
             Self::ReadOnly(why) => return Err(AdminError::Unauthorized(format!("nothing can be changed here: {why}"))),
         };
         let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        match shown.and_then(|shown| shown.strip_prefix("Bearer ")) {
+        match shown.and_then(token_of) {
             Some(shown) if is_same(shown.trim().as_bytes(), wanted.as_bytes()) => Ok(()),
             Some(_) => Err(AdminError::Unauthorized("this is not the token of this start of the node".to_owned())),
             None => Err(AdminError::Unauthorized(
@@ -53,6 +63,17 @@ impl Access {
             )),
         }
     }
+}
+
+/// The token that a header shows: a bearer token, or the password of a user of any name, as clients
+/// send it that are given a URL alone (`http://any:TOKEN@127.0.0.1:9180`).
+fn token_of(shown: &str) -> Option<String> {
+    if let Some(token) = shown.strip_prefix("Bearer ") {
+        return Some(token.to_owned());
+    }
+    let credentials = BASE64_STANDARD.decode(shown.strip_prefix("Basic ")?.trim()).ok()?;
+    let credentials = String::from_utf8(credentials).ok()?;
+    credentials.split_once(':').map(|(_, password)| password.to_owned())
 }
 
 /// Compares in a time that does not tell how many bytes were right.

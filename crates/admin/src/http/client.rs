@@ -58,6 +58,19 @@ impl Client {
         Some((response.status().as_u16(), response.body_mut().read_to_string().ok()?))
     }
 
+    /// Makes a call of any method: status and body.
+    #[cfg(test)]
+    pub fn raw_call(&self, method: &str, path: &str, body: &str, headers: &[(&str, &str)]) -> Option<(u16, String)> {
+        let request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.base));
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        let sent = match method {
+            "POST" | "PUT" => self.agent.run(request.body(body.to_owned()).ok()?),
+            _ => self.agent.run(request.body(()).ok()?),
+        };
+        let mut response = sent.ok()?;
+        Some((response.status().as_u16(), response.body_mut().read_to_string().ok()?))
+    }
+
     /// Posts a text: status and body.
     #[cfg(test)]
     pub fn raw_post(&self, path: &str, body: &str, headers: &[(&str, &str)]) -> Option<(u16, String)> {

@@ -22,6 +22,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde::{Deserialize, Serialize};
 
+use super::management;
 use super::server::{Served, refuse};
 use crate::verb::{AdminApi, AdminError, Result};
 use crate::verbs::{GetNode, SAMPLERS, SampleRequest};
@@ -50,6 +51,9 @@ pub trait Console: Send + Sync {
     fn needs_login(&self) -> bool;
     /// Whether statements that read are allowed.
     fn queries_enabled(&self) -> bool;
+    /// Whether programs of this machine change the node by the management API without the token
+    /// (`management_api_without_token_enabled`).
+    fn is_managed_without_token(&self) -> bool;
     /// Checks a password. Blocks.
     fn log_in(&self, user: &str, password: &str) -> Result<()>;
     /// Whether a user may still log in, and may see texts of other users. Blocks.
@@ -182,8 +186,7 @@ async fn ready(State(served): State<Served>) -> Response {
         Ok(node) => node,
         Err(error) => return refuse(&error),
     };
-    let stops = matches!(node.mode.as_str(), "DRAINING" | "DRAINED" | "LEAVING" | "DECOMMISSIONED");
-    match node.native_transport_active && !stops {
+    match management::is_ready(&node) {
         true => "ready\n".into_response(),
         false => {
             let clients = if node.native_transport_active { "served" } else { "not served" };

@@ -1,4 +1,5 @@
-//! The server side: one route for all verbs, one for `/metrics`, those of the console.
+//! The server side: one route for all verbs, one for `/metrics`, those of the console and of the
+//! management API.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::access::{Access, check_host};
 use super::console::{self, Console};
+use super::management::{self, Jobs};
 use super::sessions::Sessions;
 use crate::prometheus::{self, Names};
 use crate::verb::{AdminError, Effect, ServedApi};
@@ -28,6 +30,8 @@ pub(super) struct Served {
     pub console: Arc<dyn Console>,
     pub access: Arc<Access>,
     pub sessions: Arc<Sessions>,
+    /// The jobs that the management API has begun.
+    pub jobs: Arc<Jobs>,
 }
 
 /// Serves until the future is dropped. Call it within the runtime of the ops thread.
@@ -39,7 +43,7 @@ pub async fn serve(
     access: Access,
 ) -> io::Result<()> {
     let sessions = Arc::new(Sessions::new(listener.local_address()?.port()));
-    let served = Served { env, api, console, access: Arc::new(access), sessions };
+    let served = Served { env, api, console, access: Arc::new(access), sessions, jobs: Arc::default() };
     axum::serve(Accept(listener), router(served)).await
 }
 
@@ -49,6 +53,7 @@ fn router(served: Served) -> Router {
         .route("/metrics", get(metrics))
         .route("/api/{verb}", get(verb).post(verb))
         .merge(console::routes())
+        .merge(management::routes())
         .with_state(served)
         .layer(axum::middleware::from_fn(check_host))
 }

@@ -9,18 +9,19 @@ use crate::verb::{AdminApi, AdminError, Operated};
 use crate::verbs::*;
 
 /// A fake node that is served on a free port for the rest of the test process.
-struct Served {
-    node: Arc<Operated<FakeNode>>,
+pub(super) struct Served {
+    pub(super) node: Arc<Operated<FakeNode>>,
     port: u16,
     /// A client that reads the token where the node says it is.
-    client: Client,
-    token: TokenFile,
+    pub(super) client: Client,
+    pub(super) token: TokenFile,
     directory: tempfile::TempDir,
 }
 
 /// Roles with one user, whose name is her password.
 struct FakeConsole {
     needs_login: bool,
+    is_open: bool,
 }
 
 impl Console for FakeConsole {
@@ -30,6 +31,10 @@ impl Console for FakeConsole {
 
     fn queries_enabled(&self) -> bool {
         self.needs_login
+    }
+
+    fn is_managed_without_token(&self) -> bool {
+        self.is_open
     }
 
     fn log_in(&self, user: &str, password: &str) -> crate::Result<()> {
@@ -50,11 +55,20 @@ impl Console for FakeConsole {
 }
 
 impl Served {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         Self::start_with(false)
     }
 
+    /// A node that programs of its machine manage without the token.
+    pub(super) fn start_open() -> Self {
+        Self::start_as(FakeConsole { needs_login: false, is_open: true })
+    }
+
     fn start_with(needs_login: bool) -> Self {
+        Self::start_as(FakeConsole { needs_login, is_open: false })
+    }
+
+    fn start_as(console: FakeConsole) -> Self {
         let (env, node) = (env::real::env(), fake());
         let directory = tempfile::tempdir().expect("a directory");
         let token = TokenFile::new(&env, directory.path());
@@ -69,7 +83,7 @@ impl Served {
                     let address = "127.0.0.1:0".parse().expect("an address");
                     let listener = ops.network.bind(address, false).expect("a listener");
                     sender.send(listener.local_address().expect("bound").port()).expect("the test waits");
-                    serve(ops, listener, api, Arc::new(FakeConsole { needs_login }), access).await.expect("serves");
+                    serve(ops, listener, api, Arc::new(console), access).await.expect("serves");
                 });
             }),
         );
@@ -81,7 +95,7 @@ impl Served {
         Self { node, port, client, token, directory }
     }
 
-    fn calls(&self) -> Vec<String> {
+    pub(super) fn calls(&self) -> Vec<String> {
         self.node.node().0.lock().expect("no panic inside").calls.clone()
     }
 

@@ -37,6 +37,14 @@ fn run_line(line: &str) -> (u8, String) {
 }
 
 /// The texts and the layout of `org.apache.cassandra.tools.nodetool.ViewBuildStatus`.
+/// Scripts and Medusa hand properties of the virtual machine to nodetool.
+#[test]
+fn properties_of_a_virtual_machine_are_passed_over() {
+    let plain = run_line("version");
+    assert_eq!(run_line("-Dcom.sun.jndi.rmiURLParsing=legacy version"), plain);
+    assert_eq!((plain.0, run_line("-Dx=y version -Da=b")), (0, plain));
+}
+
 #[test]
 fn view_builds_are_shown_until_all_have_ended() {
     let node = fake();

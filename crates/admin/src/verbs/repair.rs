@@ -69,6 +69,10 @@ pub struct RepairRequest {
     pub trace: bool,
 }
 
+/// Ends the repairs that this node coordinates: their sessions are over, and nothing new begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct StopRepairs {}
+
 /// Asks what happened to a repair. The answer comes when something has, or after some seconds
 /// without events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

@@ -18,6 +18,14 @@ pub struct Flush {
     pub tables: TableSelection,
 }
 
+/// Asks for the options of compaction of each table of a keyspace, as its schema has them: the
+/// table's name, then names and values, the class with its package.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct GetTableCompaction {
+    /// Keyspace.
+    pub keyspace: String,
+}
+
 /// Asks which tables are compacted by themselves.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct GetAutoCompaction {

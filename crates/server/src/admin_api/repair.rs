@@ -1,7 +1,7 @@
 //! Repairs: begun on the node, and followed by whoever asked.
 
 use admin::verbs::{
-    GetRepair, RepairEvent, RepairEventKind, RepairEvents, RepairParallelism, RepairPreview, RepairRequest,
+    GetRepair, RepairEvent, RepairEventKind, RepairEvents, RepairParallelism, RepairPreview, RepairRequest, StopRepairs,
 };
 use admin::{Functions, Result};
 use cluster::repair::Preview;
@@ -12,7 +12,16 @@ use cluster::repair::{Token, Tokens};
 use super::{NodeAdmin, invalid, of_operation, runtime};
 
 pub(super) fn add_to(functions: &mut Functions<NodeAdmin>) {
-    functions.add(repair).add(events);
+    functions.add(repair).add(stop).add(events);
+}
+
+fn stop(admin: &NodeAdmin, _: &StopRepairs) -> Result<()> {
+    let commands = admin.services.node.repair_commands();
+    commands
+        .iter()
+        .filter(|command| !command.has_ended())
+        .for_each(|command| command.cancel("an operator stops all repairs"));
+    Ok(())
 }
 
 fn repair(admin: &NodeAdmin, request: &RepairRequest) -> Result<Option<i32>> {

@@ -1,14 +1,27 @@
-//! Flushes and the switches of tables.
+//! Flushes, the switches of tables, and their options of compaction.
 
-use admin::verbs::{Flush, GetAutoCompaction, GetCompactionThresholds, SetAutoCompaction, SetCompactionThresholds};
+use std::collections::BTreeMap;
+
+use admin::verbs::{
+    Flush, GetAutoCompaction, GetCompactionThresholds, GetTableCompaction, SetAutoCompaction, SetCompactionThresholds,
+};
 use admin::{Functions, Result};
 use cluster::operations::tables;
 
-use super::{NodeAdmin, of_operation, selection, wait};
+use super::{NodeAdmin, invalid, of_operation, selection, wait};
 
 pub(super) fn add_to(functions: &mut Functions<NodeAdmin>) {
     functions.add(flush).add(auto_compaction).add(set_auto_compaction);
-    functions.add(compaction_thresholds).add(set_compaction_thresholds);
+    functions.add(compaction_thresholds).add(set_compaction_thresholds).add(compaction);
+}
+
+fn compaction(admin: &NodeAdmin, request: &GetTableCompaction) -> Result<Vec<(String, Vec<(String, String)>)>> {
+    let schema = admin.cluster().schema();
+    let Some(keyspace) = schema.keyspace(&request.keyspace) else {
+        return invalid(format!("Keyspace [{}] does not exist.", request.keyspace));
+    };
+    let options = |of: &BTreeMap<String, String>| of.clone().into_iter().collect();
+    Ok(keyspace.tables.values().map(|table| (table.name.clone(), options(&table.params.compaction))).collect())
 }
 
 fn flush(admin: &NodeAdmin, request: &Flush) -> Result<()> {

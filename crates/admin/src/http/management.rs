@@ -1,0 +1,196 @@
+//! The management API of K8ssandra, for Medusa, Reaper and operators: the paths below `/api/v0`,
+//! `/api/v1` and `/api/v2` of the admin port.
+//!
+//! [`ENDPOINTS`] is the table of all paths of that API. Each is answered by verbs of this node
+//! ([`reads`], [`changes`], [`repairs`], [`cluster_probe`]), or refused with what to use instead
+//! (501). Work that is answered with the id of a job goes on in [`jobs`]. Paths, fields and codes
+//! agree with `management-api-for-apache-cassandra`; an error is a line of text, as there.
+//!
+//! A call that changes the node needs the token, as everywhere on this port ([`super::access`]):
+//! as a bearer token, or as the password of a URL (`http://any:TOKEN@…`), which is all that Medusa
+//! can be given. Reaper can send neither: `management_api_without_token_enabled` lets programs of
+//! this machine in without a token. A browser is told by its headers and never is let in so.
+//!
+//! docs/management-api.md has the table for users; a test holds both together.
+
+mod asked;
+mod changes;
+mod cluster_probe;
+mod jobs;
+mod reads;
+mod repairs;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::any;
+
+use self::asked::{Answer, Asked};
+pub(super) use self::jobs::Jobs;
+pub(super) use self::reads::is_ready;
+use super::server::Served;
+use crate::verb::{AdminError, Result};
+
+/// The treatment of an endpoint.
+#[derive(Clone, Copy)]
+enum Does {
+    /// The endpoint reads, and needs no token.
+    Reads(fn(&Asked<'_>) -> Result<Answer>),
+    /// The endpoint changes the node, and answers when that is done.
+    Changes(fn(&Asked<'_>) -> Result<Answer>),
+    /// The endpoint changes the node, and answers at once with the id of a job, which has this
+    /// type.
+    Begins(&'static str, fn(&Asked<'_>) -> Result<()>),
+    /// The endpoint is refused, and the sentence says what to use.
+    Refused(&'static str),
+}
+
+/// A path of the management API.
+struct Endpoint {
+    method: &'static str,
+    path: &'static str,
+    does: Does,
+    /// How the answer differs from the management API's; empty: not at all.
+    differs: &'static str,
+}
+
+const CQL: &str = "say it in CQL, with helenus shell or a driver";
+const START: &str = "systemd or Kubernetes starts and stops the process";
+
+macro_rules! endpoints {
+    ($($method:ident $path:literal $does:expr, $differs:literal;)*) => {
+        /// All paths of the management API.
+        const ENDPOINTS: &[Endpoint] =
+            &[$(Endpoint { method: stringify!($method), path: $path, does: $does, differs: $differs }),*];
+    };
+}
+
+use Does::{Begins, Changes, Reads, Refused};
+
+endpoints! {
+    // method, path, what it does, how it differs
+    GET "/api/v0/probes/liveness" Reads(reads::liveness), "";
+    GET "/api/v0/probes/readiness" Reads(reads::readiness), "not while the node drains or leaves";
+    GET "/api/v0/probes/cluster" Reads(cluster_probe::check), "";
+    GET "/api/v0/lifecycle/pid" Reads(reads::pid), "";
+    POST "/api/v0/lifecycle/start" Refused(START), "";
+    POST "/api/v0/lifecycle/stop" Refused(START), "";
+    POST "/api/v0/lifecycle/configure" Refused("a file cassandra.yaml or options configure the node"), "";
+    GET "/api/v0/metadata/versions/release" Reads(reads::release), "";
+    GET "/api/v0/metadata/versions/features" Reads(reads::features), "`mgmt_version` is that of Helenus";
+    GET "/api/v0/metadata/endpoints" Reads(reads::endpoints), "";
+    GET "/api/v0/metadata/localdc" Reads(reads::local_data_center), "";
+    POST "/api/v0/ops/seeds/reload" Changes(changes::reload_seeds), "";
+    GET "/api/v0/ops/executor/job" Reads(jobs::job), "the last 100 jobs, and the repairs that the node knows";
+    GET "/api/v0/ops/auth/role" Refused(CQL), "";
+    POST "/api/v0/ops/auth/role" Refused(CQL), "";
+    DELETE "/api/v0/ops/auth/role" Refused(CQL), "";
+    POST "/api/v1/ops/auth/identity_to_role" Refused("there is no mutual TLS authenticator"), "";
+    DELETE "/api/v1/ops/auth/identity_to_role" Refused("there is no mutual TLS authenticator"), "";
+
+    GET "/api/v0/ops/keyspace" Reads(reads::keyspaces), "";
+    GET "/api/v0/ops/keyspace/replication" Reads(reads::replication), "";
+    POST "/api/v0/ops/keyspace/create" Refused(CQL), "";
+    POST "/api/v0/ops/keyspace/alter" Refused(CQL), "";
+    POST "/api/v0/ops/keyspace/refresh" Changes(changes::refresh), "";
+    POST "/api/v0/ops/keyspace/cleanup" Changes(changes::cleanup_now), "";
+    POST "/api/v1/ops/keyspace/cleanup" Begins("CLEANUP", changes::cleanup), "";
+
+    GET "/api/v0/ops/tables" Reads(reads::table_names), "";
+    GET "/api/v1/ops/tables" Reads(reads::tables), "";
+    POST "/api/v0/ops/tables/create" Refused(CQL), "";
+    POST "/api/v0/ops/tables/flush" Changes(changes::flush_now), "";
+    POST "/api/v1/ops/tables/flush" Begins("FLUSH", changes::flush), "";
+    POST "/api/v0/ops/tables/compact" Changes(changes::compact_now), "";
+    POST "/api/v1/ops/tables/compact" Begins("COMPACTION", changes::compact), "";
+    GET "/api/v1/ops/tables/compactions" Reads(reads::compactions), "no paths: `sstables` and `targetDirectory` are empty";
+    POST "/api/v0/ops/tables/scrub" Changes(changes::scrub_now), "`reinsert_overflowed_ttl` is refused";
+    POST "/api/v1/ops/tables/scrub" Begins("SCRUB", changes::scrub), "`reinsert_overflowed_ttl` is refused";
+    POST "/api/v0/ops/tables/garbagecollect" Changes(changes::collect_now), "";
+    POST "/api/v1/ops/tables/garbagecollect" Begins("GARBAGE_COLLECT", changes::collect), "";
+    POST "/api/v0/ops/tables/sstables/upgrade" Changes(changes::upgrade_now), "";
+    POST "/api/v1/ops/tables/sstables/upgrade" Begins("UPGRADE_SSTABLES", changes::upgrade), "";
+
+    GET "/api/v0/ops/node/snapshots" Reads(reads::snapshots), "";
+    POST "/api/v0/ops/node/snapshots" Changes(changes::take_snapshot), "";
+    DELETE "/api/v0/ops/node/snapshots" Changes(changes::clear_snapshots), "";
+    GET "/api/v0/ops/node/streaminfo" Reads(reads::streams), "the sessions that run";
+    POST "/api/v0/ops/node/drain" Changes(changes::drain), "";
+    POST "/api/v0/ops/node/decommission" Changes(changes::decommission_now), "";
+    POST "/api/v1/ops/node/decommission" Begins("decommission", changes::decommission), "";
+    POST "/api/v1/ops/node/rebuild" Begins("rebuild", changes::rebuild), "";
+    POST "/api/v0/ops/node/move" Begins("move", changes::move_to), "";
+    POST "/api/v0/ops/node/assassinate" Changes(changes::assassinate), "";
+    POST "/api/v0/ops/node/compaction" Changes(changes::set_compaction_throughput), "";
+    POST "/api/v0/ops/node/logging" Changes(changes::set_logging_level), "loggers are those of `nodetool getlogginglevels`";
+    POST "/api/v0/ops/node/hints/truncate" Changes(changes::truncate_hints), "";
+    POST "/api/v0/ops/node/schema/reload" Changes(changes::nothing), "nothing is to be done: the schema in memory follows its tables";
+    POST "/api/v0/ops/node/schema/reset" Refused("a node fetches the schema of the others by itself as soon as its version differs"), "";
+    GET "/api/v1/ops/node/schema/versions" Reads(reads::schema_versions), "";
+    GET "/api/v0/ops/node/fullquerylogging" Reads(reads::full_query_log), "always false";
+    POST "/api/v0/ops/node/fullquerylogging" Refused("there is no full query log: nodetool profileload samples queries"), "";
+    POST "/api/v0/ops/node/search/rebuildIndex" Changes(changes::of_dse), "";
+    POST "/api/v0/ops/node/encryption/internode/truststore/reload" Changes(changes::of_dse), "";
+
+    POST "/api/v0/ops/node/repair" Changes(repairs::begin_v0), "";
+    POST "/api/v1/ops/node/repair" Changes(repairs::begin_v1), "";
+    PUT "/api/v2/repairs" Changes(repairs::begin_v2), "";
+    DELETE "/api/v2/repairs" Changes(repairs::stop), "";
+    GET "/api/v2/tokens/rangetoendpoint" Reads(reads::ranges), "";
+}
+
+/// The routes of the management API.
+pub(super) fn routes() -> Router<Served> {
+    Router::new()
+        .route("/api/v0/{*path}", any(answer))
+        .route("/api/v1/{*path}", any(answer))
+        .route("/api/v2/{*path}", any(answer))
+}
+
+async fn answer(State(served): State<Served>, uri: Uri, method: Method, headers: HeaderMap, body: Bytes) -> Response {
+    let path = uri.path().trim_end_matches('/');
+    let of_path = ENDPOINTS.iter().filter(|endpoint| endpoint.path == path);
+    let Some(endpoint) = of_path.clone().find(|endpoint| endpoint.method == method.as_str()) else {
+        return match of_path.count() {
+            0 => text(StatusCode::NOT_FOUND, format!("the management API has no path {path}")),
+            _ => text(StatusCode::METHOD_NOT_ALLOWED, format!("{path} does not take {method}")),
+        };
+    };
+    let changes = matches!(endpoint.does, Does::Changes(_) | Does::Begins(..));
+    if changes && let Err(error) = may_change(&served, &headers) {
+        return text(StatusCode::UNAUTHORIZED, error.message().to_owned());
+    }
+    let (api, env, jobs) = (Arc::clone(&served.api), served.env.clone(), Arc::clone(&served.jobs));
+    let does = endpoint.does;
+    let call = move || match does {
+        Does::Refused(why) => Ok(Answer::text(501, format!("not here: {why}"))),
+        Does::Reads(ask) | Does::Changes(ask) => ask(&Asked::new(&*api, &jobs, &uri, &body)?),
+        Does::Begins(kind, work) => jobs::begin(&env, &api, &jobs, (kind, work), (&uri, &body)),
+    };
+    match served.env.blocking("admin", call).await {
+        Ok(Ok(answer)) => answer.into_response(),
+        Ok(Err(AdminError::Invalid(why))) => text(StatusCode::BAD_REQUEST, why),
+        Ok(Err(error)) => text(StatusCode::INTERNAL_SERVER_ERROR, error.message().to_owned()),
+        Err(full) => text(StatusCode::INTERNAL_SERVER_ERROR, full.to_string()),
+    }
+}
+
+/// Whether a call may change the node.
+fn may_change(served: &Served, headers: &HeaderMap) -> Result<()> {
+    let is_of_browser = headers.contains_key(header::ORIGIN) || headers.contains_key("sec-fetch-site");
+    if served.console.is_managed_without_token() && !is_of_browser && !headers.contains_key(header::AUTHORIZATION) {
+        return served.access.check_changeable();
+    }
+    served.access.check_token(headers)
+}
+
+fn text(status: StatusCode, text: String) -> Response {
+    (status, text).into_response()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+//! Work of the management API that goes on after its answer: each has an id, by which a client asks
+//! how it stands.
+//!
+//! The last [`JOBS_MAX`] jobs are known. A job that has ended makes room for a new one, the oldest
+//! first; while so many run, a new one is refused.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::body::Bytes;
+use axum::http::Uri;
+use env::Env;
+use serde_json::{Value, json};
+
+use super::asked::{Answer, Asked};
+use super::repairs;
+use crate::verb::{AdminError, Result, ServedApi};
+
+/// Jobs that are known, and that may run at one time.
+const JOBS_MAX: usize = 100;
+
+/// The jobs that have begun at this node, oldest first.
+#[derive(Default)]
+pub(in crate::http) struct Jobs(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    /// The number of jobs since the start, from which ids are made.
+    begun: u64,
+    jobs: Vec<Job>,
+}
+
+/// A job.
+struct Job {
+    id: String,
+    kind: &'static str,
+    /// When the job was asked for; milliseconds since 1970.
+    submitted_at: i64,
+    /// When the job ended, and how; None: the job runs.
+    ended: Option<(i64, std::result::Result<(), String>)>,
+}
+
+impl Jobs {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The id of a new job. Err: too many run.
+    fn add(&self, kind: &'static str, now: i64) -> Result<String> {
+        let mut known = self.known();
+        if known.jobs.len() >= JOBS_MAX {
+            let Some(place) = known.jobs.iter().position(|job| job.ended.is_some()) else {
+                return Err(AdminError::Failed(format!("{JOBS_MAX} jobs run already")));
+            };
+            known.jobs.remove(place);
+        }
+        known.begun += 1;
+        let id = format!("job-{}-{now}", known.begun);
+        known.jobs.push(Job { id: id.clone(), kind, submitted_at: now, ended: None });
+        Ok(id)
+    }
+
+    fn end(&self, id: &str, now: i64, result: std::result::Result<(), String>) {
+        if let Some(job) = self.known().jobs.iter_mut().find(|job| job.id == id) {
+            job.ended = Some((now, result));
+        }
+    }
+
+    fn told(&self, id: &str) -> Option<Value> {
+        self.known().jobs.iter().find(|job| job.id == id).map(|job| {
+            let (status, end, error) = match &job.ended {
+                None => ("WAITING", 0, None),
+                Some((at, Ok(()))) => ("COMPLETED", *at, None),
+                Some((at, Err(why))) => ("ERROR", *at, Some(why)),
+            };
+            json!({
+                "id": job.id, "type": job.kind, "status": status, "submit_time": job.submitted_at, "end_time": end,
+                "error": error, "status_changes": [],
+            })
+        })
+    }
+}
+
+/// Begins work on a thread of its own, and answers with the id of the job.
+pub(super) fn begin(
+    env: &Env,
+    api: &Arc<dyn ServedApi>,
+    jobs: &Arc<Jobs>,
+    (kind, work): (&'static str, fn(&Asked<'_>) -> Result<()>),
+    (uri, body): (&Uri, &Bytes),
+) -> Result<Answer> {
+    // a request that cannot be read is refused at once
+    Asked::new(&**api, jobs, uri, body)?;
+    let now = |env: &Env| env.clock.now_micros() / 1000;
+    let id = jobs.add(kind, now(env))?;
+    let (of_job, api, jobs, uri, body) = (id.clone(), Arc::clone(api), Arc::clone(jobs), uri.clone(), body.clone());
+    let of_thread = env.clone();
+    let run = move || {
+        let result = Asked::new(&*api, &jobs, &uri, &body).and_then(|asked| work(&asked));
+        if let Err(error) = &result {
+            tracing::warn!(%error, kind, "a job of the management API has failed");
+        }
+        jobs.end(&of_job, now(&of_thread), result.map_err(|error| error.message().to_owned()));
+    };
+    drop(env.tasks.spawn_worker("job", Box::new(run)));
+    Ok(Answer::text(202, id))
+}
+
+/// How a job stands: one of these, or a repair.
+pub(super) fn job(asked: &Asked<'_>) -> Result<Answer> {
+    let Some(id) = asked.value("job_id") else { return Err(AdminError::Invalid("job_id must be provided".to_owned())) };
+    let found = asked.jobs.told(id).or_else(|| repairs::job(asked, id));
+    Ok(found.map_or_else(|| Answer::json(404, json!({})), |job| Answer::json(200, job)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_that_has_ended_makes_room() {
+        let jobs = Jobs::default();
+        let ids: Vec<_> = (0..JOBS_MAX).map(|_| jobs.add("FLUSH", 1).expect("there is room")).collect();
+        assert!(jobs.add("FLUSH", 2).is_err(), "all run");
+        jobs.end(&ids[7], 3, Err("no".to_owned()));
+        assert_eq!(jobs.told(&ids[7]).expect("known")["error"], "no");
+        jobs.add("FLUSH", 4).expect("one has ended");
+        assert!(jobs.told(&ids[7]).is_none() && jobs.told(&ids[6]).is_some());
+    }
+}
