@@ -1,4 +1,4 @@
-"""The commands of the documents, carried out: README.md, docs/shell.md, docs/stress.md, docs/tombstones.md, docs/compatibility.md.
+"""The commands of the documents, carried out: README.md and the pages of docs/, which dist/site makes a site of.
 
 A command is a line of a block or a code span that begins with `helenus `. Each has an entry in COMMANDS that says how it is
 carried out here: free ports in place of the default ones, a scratch directory in place of /var/lib/cassandra, fewer rows.
@@ -11,10 +11,12 @@ import io
 import json
 import os
 import re
+import runpy
 import shutil
 import signal
 import subprocess
 import time
+import urllib.request
 
 import pytest
 
@@ -26,7 +28,7 @@ if os.environ.get("HELENUS_TEST_PEER", "helenus") != "helenus":
     pytest.skip("these are Helenus's commands", allow_module_level=True)
 
 ROOT = helenus.ROOT
-DOCUMENTS = ["README.md", "docs/shell.md", "docs/stress.md", "docs/tombstones.md", "docs/compatibility.md", "docs/install.md"]
+DOCUMENTS = ["README.md", *sorted(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.S | re.M)
 SECONDS = 120
 
@@ -45,7 +47,7 @@ def commands(document):
     prose = BLOCK.sub("", text)
     lines += [line.strip() for line in prose.splitlines() if line.startswith("    ")]
     lines += [span.replace("\n", " ") for span in re.findall(r"`([^`]+)`", prose)]
-    return {without_comment(line) for line in lines if line.startswith("helenus ")} - {without_comment("helenus ready: CQL on 127.0.0.1:9042")}
+    return {without_comment(line) for line in lines if line.startswith("helenus ") and not line.startswith("helenus ready:")}
 
 
 class Scene:
@@ -154,6 +156,12 @@ def nodetool(*words):
     return lambda scene: scene.run("nodetool", "-p", scene.node.admin_port, *words)
 
 
+def drained(scene):
+    node = helenus.Server(scene.path / "to-drain").start()
+    scene.run("nodetool", "-p", node.admin_port, "drain")
+    assert node.stop() == 0
+
+
 def sstable(*words):
     return lambda scene: scene.run("sstable", *words, scene.copy("files").parent)
 
@@ -174,6 +182,11 @@ def load_and_back_up(scene, ports):
         scene.run("backup", "create", "--tag", "monday", "--data-dir", f"n{number}", "--to", "store", *node)
     assert scene.run("backup", "list", "--from", "store").count("monday") == 3
     scene.run("backup", "verify", "--tag", "monday", "--from", "store")
+    info = scene.run("nodetool", "-h", "127.0.77.1", *("-p", ports[3]), "info")
+    [host_id] = re.findall(r"^ID +: (\S+)", info, re.M)
+    scene.run("backup", "restore", "--from", "store", "--tag", "monday", "--host-id", host_id, "--data-dir", "restored")
+    assert (scene.path / "restored" / "data" / "system").is_dir()
+    scene.run("backup", "load", "--from", "store", "--tag", "monday", "--nodes", "127.0.77.1", "--port", port, "--scratch", "scratch", "demo")
 
 
 @functools.cache
@@ -255,6 +268,14 @@ def shell(scene):
     assert done.returncode == 0 and "(1 rows)" in done.stdout, done.stderr
 
 
+def first_rows(scene):
+    """The statements of docs/getting-started.md."""
+    [statements] = [text for _, text in blocks("docs/getting-started.md") if "CREATE KEYSPACE" in text]
+    code, told = shells.run(scene.node.host, scene.node.port, statements, scene.path)
+    assert code == 0 and "believed" in told, told
+    assert "notes" in scene.run("nodetool", "-p", scene.node.admin_port, "tablestats", "first")
+
+
 COMMANDS = {
     "helenus --data-dir /var/lib/cassandra --read-only": look_at_cassandras_directory,
     "helenus --data-dir /var/lib/cassandra": serve_cassandras_directory,
@@ -267,6 +288,14 @@ COMMANDS = {
     "helenus sstable load DIR --nodes HOST": ring_by_hand,
     "helenus ring snapshot": ring_by_hand,
     "helenus backup create": ring_by_hand,
+    "helenus ring snapshot --tag monday": ring_by_hand,
+    "helenus backup create --tag monday --data-dir DIR --to PLACE": ring_by_hand,
+    "helenus backup list --from PLACE": ring_by_hand,
+    "helenus backup verify --tag monday --from PLACE": ring_by_hand,
+    "helenus backup restore --from PLACE --tag monday --host-id ID --data-dir DIR": ring_by_hand,
+    "helenus backup load --from PLACE --tag monday --nodes HOST --scratch DIR [KEYSPACE…]": ring_by_hand,
+    "helenus serve --data-dir DIR …": lambda scene: serve(scene.path, "serve", "--data-dir", "served-again"),
+    "helenus sstable load": ring_by_hand,
     "helenus backup": helps("backup"),
     "helenus doctor": looked_at(),
     "helenus doctor --json": looked_at("--json"),
@@ -276,6 +305,21 @@ COMMANDS = {
     "helenus man DIR": manuals,
     "helenus ring up 3": ring_up,
     "helenus nodetool status": nodetool("status"),
+    "helenus nodetool tablestats first": first_rows,
+    "helenus nodetool info": nodetool("info"),
+    "helenus nodetool ring": nodetool("ring"),
+    "helenus nodetool drain": drained,
+    "helenus nodetool tpstats": nodetool("tpstats"),
+    "helenus nodetool netstats": nodetool("netstats"),
+    "helenus nodetool compactionstats": nodetool("compactionstats"),
+    "helenus nodetool compact": nodetool("compact", "demo"),
+    "helenus nodetool garbagecollect": nodetool("garbagecollect", "demo"),
+    "helenus nodetool scrub": nodetool("scrub", "demo"),
+    "helenus nodetool tablehistograms": nodetool("tablehistograms"),
+    "helenus nodetool tombstones KEYSPACE TABLE": nodetool("tombstones", "demo", "greetings"),
+    "helenus nodetool profile": nodetool("profile", "-d", "1"),
+    "helenus nodetool listsnapshots": nodetool("listsnapshots"),
+    "helenus nodetool clearsnapshot --all": nodetool("clearsnapshot", "--all"),
     "helenus nodetool": helps("nodetool"),
     "helenus shell": shell,
     "helenus shell --help": helps("shell"),
@@ -363,6 +407,21 @@ def test_verbs_of_the_readme(scene):
     [row] = [line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("| tools |")]
     for verb in re.findall(r"`(?:helenus nodetool )?(\w+)`", row):
         assert scene.node.nodetool(verb).returncode == 0, verb
+
+
+def test_addresses_of_the_documents(scene):
+    """Each address of the admin port that a document names answers."""
+    addresses = {found for document in DOCUMENTS for found in re.findall(r"http://127\.0\.0\.1:9180(/[\w/?=.-]*)", (ROOT / document).read_text())}
+    assert {"/", "/metrics", "/api/v0/metadata/endpoints"} <= addresses
+    for path in addresses:
+        with urllib.request.urlopen(f"http://{scene.node.host}:{scene.node.admin_port}{path}", timeout=SECONDS) as answer:
+            assert answer.status == 200, path
+
+
+def test_the_site_has_every_page():
+    site = runpy.run_path(str(ROOT / "dist" / "site"))
+    assert site["problems"]() == []
+    assert "[x](https://github.com/helenus-db/helenus/tree/main/examples)" in site["with_repository"]("install.md", "[x](../examples/)")
 
 
 def test_metrics_of_the_readme():
