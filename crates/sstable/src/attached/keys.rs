@@ -192,27 +192,51 @@ impl RowKeys {
         decode(&block, most).map_err(|error| self.blocks.error(error))
     }
 
+    /// Number of rows of a partition.
+    pub fn rows_of(&self, key: &DecoratedKey, mode: ReadMode) -> Result<u32, ReadError> {
+        let first = self.first_not(|place| place.key < *key, mode)?;
+        Ok(self.first_not(|place| place.key <= *key, mode)?.saturating_sub(first))
+    }
+
     /// The first row that is not before a place; the number of rows if all are.
     fn lower_bound(&self, place: &Place, table: &TableMetadata, mode: ReadMode) -> Result<u32, ReadError> {
+        self.first_not(|own| own.compare(place, table).is_lt(), mode)
+    }
+
+    /// The first row that is not passed, where `is_passed` holds for rows up to some place.
+    fn first_not(&self, is_passed: impl Fn(&Place) -> bool, mode: ReadMode) -> Result<u32, ReadError> {
         let (mut low, mut high) = (0, self.rows.div_ceil(BLOCK_ROWS));
-        // blocks below `low` begin before the place, those from `high` on do not
+        // blocks below `low` begin with a row that is passed, those from `high` on do not
         while low < high {
             let middle = low + (high - low) / 2;
             let first = self.decode(middle, 1, mode)?;
-            let is_before = first.first().is_some_and(|first| first.compare(place, table).is_lt());
+            let is_before = first.first().is_some_and(&is_passed);
             if is_before { low = middle + 1 } else { high = middle }
         }
         let Some(block) = low.checked_sub(1) else { return Ok(0) };
         let places = self.decode(block, usize::MAX, mode)?;
-        let within = places.partition_point(|own| own.compare(place, table).is_lt());
+        let within = places.partition_point(&is_passed);
         Ok((block * BLOCK_ROWS).saturating_add(within as u32).min(self.rows))
     }
 }
 
 /// A block of any bytes, for fuzzing.
 pub(crate) fn any_block(data: &[u8]) {
-    // refused or read: nothing else is expected of it
-    let _ = decode(&Bytes::copy_from_slice(data), usize::MAX);
+    let block = Bytes::copy_from_slice(data);
+    let mut walker = Walker::new(block.clone());
+    // refused or read, by both ways of reading in the same manner
+    match decode(&block, usize::MAX) {
+        Ok(places) => {
+            for place in places {
+                walker.step().expect("what is read at once can be stepped through");
+                assert_eq!(walker.place(), place);
+            }
+        }
+        Err(_) => {
+            let is_refused = (0..=BLOCK_ROWS).any(|_| walker.step().is_err());
+            assert!(is_refused, "a damaged block is stepped through");
+        }
+    }
 }
 
 /// The first `most` rows of a block.
@@ -267,12 +291,85 @@ fn decode_clustering(
     Ok(values)
 }
 
+/// Steps through a block and makes nothing of the rows that it passes: of a row it keeps where the
+/// bytes of its key and of its clustering stand. A search wants one row of a block in most cases.
+#[derive(Debug)]
+struct Walker {
+    block: Bytes,
+    /// Where the next row begins in the block.
+    at: usize,
+    /// Rows that are passed, the row that is stood at included.
+    passed: usize,
+    key: std::ops::Range<usize>,
+    /// The values of the clustering; None for null.
+    values: Vec<Option<std::ops::Range<usize>>>,
+    is_partition: bool,
+}
+
+impl Walker {
+    fn new(block: Bytes) -> Self {
+        Self { block, at: 0, passed: 0, key: 0..0, values: Vec::new(), is_partition: false }
+    }
+
+    /// Steps to the next row of the block.
+    fn step(&mut self) -> Result<(), IndexError> {
+        let rest = self.block.get(self.at..).unwrap_or_default();
+        let mut cursor = Cursor::new(rest);
+        let range = |cursor: &mut Cursor<'_>, length: u64| -> Result<std::ops::Range<usize>, IndexError> {
+            let length = usize::try_from(length).map_err(|_| damaged("a value of a length that none has"))?;
+            let start = self.at + (rest.len() - cursor.remaining());
+            cursor.take(length)?;
+            Ok(start..start + length)
+        };
+        let flags = cursor.u8()?;
+        let has_key = flags & HAS_KEY != 0;
+        if has_key {
+            let length = cursor.uvint()?;
+            self.key = range(&mut cursor, length)?;
+        } else if self.passed == 0 {
+            return Err(damaged("a block that begins without a key").into());
+        }
+        let follows_row = !self.is_partition && self.passed > 0;
+        self.is_partition = flags & IS_PARTITION != 0;
+        if !self.is_partition {
+            let (count, shared) = (cursor.uvint()?, cursor.uvint()?);
+            if shared > count || count > CLUSTERING_MAX {
+                return Err(damaged("a clustering of a length that none has").into());
+            }
+            if shared > 0 && (!follows_row || shared > self.values.len() as u64) {
+                return Err(damaged("a clustering that shares what is not there").into());
+            }
+            self.values.truncate(shared as usize);
+            for _ in shared..count {
+                let value = match cursor.uvint()?.checked_sub(1) {
+                    None => None,
+                    Some(length) => Some(range(&mut cursor, length)?),
+                };
+                self.values.push(value);
+            }
+        }
+        self.at += rest.len() - cursor.remaining();
+        self.passed += 1;
+        Ok(())
+    }
+
+    /// The row that was stepped to.
+    fn place(&self) -> Place {
+        let key = DecoratedKey::new(self.block.slice(self.key.clone()));
+        if self.is_partition {
+            return Place::partition(key);
+        }
+        let values = self.values.iter().map(|value| value.clone().map(|range| self.block.slice(range)));
+        Place::row(key, values.collect())
+    }
+}
+
 /// Reads keys of ascending rows; the block that was read last stays at hand.
 #[derive(Debug)]
 pub struct KeysCursor {
     keys: Arc<RowKeys>,
     mode: ReadMode,
-    held: Option<(u32, Vec<Place>)>,
+    held: Option<(u32, Walker)>,
 }
 
 impl KeysCursor {
@@ -283,23 +380,26 @@ impl KeysCursor {
 
     /// The place of a row.
     pub fn place(&mut self, row: u32) -> Result<Place, ReadError> {
-        let (block, within) = (row / BLOCK_ROWS, (row % BLOCK_ROWS) as usize);
-        if self.held.as_ref().is_none_or(|(held, _)| *held != block) {
-            self.held = Some((block, self.keys.decode(block, usize::MAX, self.mode)?));
+        let (number, within) = (row / BLOCK_ROWS, (row % BLOCK_ROWS) as usize);
+        let mut walker = match self.held.take() {
+            Some((held, walker)) if held == number && walker.passed <= within + 1 => walker,
+            _ => Walker::new(self.keys.blocks.block(u64::from(number), self.mode)?),
+        };
+        while walker.passed <= within {
+            walker.step().map_err(|error| self.keys.blocks.error(error))?;
         }
-        let place = self.held.as_ref().and_then(|(_, places)| places.get(within));
-        place.cloned().ok_or_else(|| self.keys.blocks.error(damaged(format!("row {row} of {}", self.keys.rows))))
+        let place = walker.place();
+        self.held = Some((number, walker));
+        Ok(place)
+    }
+
+    /// The keys that this cursor reads.
+    pub fn keys(&self) -> &Arc<RowKeys> {
+        &self.keys
     }
 
     /// The first row that is not before a place.
     pub fn lower_bound(&mut self, place: &Place, table: &TableMetadata) -> Result<u32, ReadError> {
-        if let Some((block, places)) = &self.held
-            && places.first().is_some_and(|first| first.compare(place, table).is_le())
-            && places.last().is_some_and(|last| last.compare(place, table).is_ge())
-        {
-            let within = places.partition_point(|own| own.compare(place, table).is_lt());
-            return Ok(block * BLOCK_ROWS + within as u32);
-        }
         self.keys.lower_bound(place, table, self.mode)
     }
 }

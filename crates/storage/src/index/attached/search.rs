@@ -27,13 +27,19 @@ use sstable::attached::{Place, Position, TermRange};
 use types::DecoratedKey;
 
 use super::make::local;
-use super::sources::{Sources, Union, Wanted};
+use super::sources::{OfOne, Sources, Union, Wanted, next_of_one};
 use crate::read::explain::Observation;
 use crate::table::TableStore;
 use crate::table::indexes::IndexStore;
 
 /// How many times the places of the leading condition another one may have to take part.
 const WORTH: u64 = 16;
+/// Beyond so many places of the leading condition, a read of one partition asks how many rows the
+/// partition has: where they are fewer, reading all of them costs less than finding the places.
+const PARTITION_ROWS: u64 = 16;
+/// A partition of more rows is read by the index in any case: what is deleted counts as rows too,
+/// and a read that passes many deleted rows is refused (`tombstone_failure_threshold`).
+const PARTITION_ROWS_MAX: u64 = 4_096;
 /// Most rows of a partition that are read together.
 const BATCH_ROWS: usize = 256;
 /// Rows of the first batch of a partition: a page may want no more.
@@ -107,6 +113,18 @@ pub fn search(
     }
     all.sort_by_key(|sources| (sources.by_partition, sources.estimate));
     let least = all.first().map_or(0, |sources| sources.estimate);
+    if let PartitionRange::Key(key) = &command.range
+        && let Some(lead) = all.first()
+        && lead.estimate > PARTITION_ROWS
+        && lead.rows_of(key, mode)? < lead.estimate.min(PARTITION_ROWS_MAX)
+    {
+        context.trace(|| format!("Using no index: the partition has fewer rows than {least} places"));
+        let whole = ReadCommand { indexes: Vec::new(), limits: DataLimits::NONE, ..command.clone() };
+        return match &observation {
+            None => crate::read::read(base, &whole, context),
+            Some(observation) => observation.open(base, &whole, context),
+        };
+    }
     let mut unions = Vec::new();
     for (at, sources) in all.into_iter().enumerate() {
         let takes_part = at == 0 || sources.estimate <= least.saturating_mul(WORTH);
@@ -207,6 +225,12 @@ impl SearchStream {
     /// The next place that all conditions have, passed.
     fn next_place(&mut self) -> Result<Option<Place>, ReadError> {
         let table = &*self.table;
+        if self.unions.iter().any(Union::is_done) {
+            return Ok(None);
+        }
+        if let OfOne::Place(place) = next_of_one(&mut self.unions)? {
+            return Ok(place);
+        }
         let Some((lead, others)) = self.unions.split_first_mut() else { return Ok(None) };
         'places: loop {
             let Some(place) = lead.peek(table).cloned() else { return Ok(None) };

@@ -34,6 +34,8 @@ pub struct Sources {
     /// Places in memory, sorted, each once.
     memory: Vec<Place>,
     sstables: Vec<(Arc<RowKeys>, Arc<TermIndex>)>,
+    /// The keys of all SSTables, those without a place for the condition included.
+    keys: Vec<Arc<RowKeys>>,
     /// About how many places there are.
     pub estimate: u64,
     /// The places are whole partitions.
@@ -50,18 +52,24 @@ impl Sources {
     ) -> Result<Self, ReadError> {
         let memory = memory(&wanted, table, command, context)?;
         let by_partition = wanted.index.definition.is_of_partition() && !table.clustering.is_empty();
-        Ok(Self { estimate: memory.len() as u64, wanted, memory, sstables: Vec::new(), by_partition })
+        Ok(Self { estimate: memory.len() as u64, wanted, memory, sstables: Vec::new(), keys: Vec::new(), by_partition })
     }
 
     /// Adds an SSTable; false: it lacks the components.
     pub fn add(&mut self, sstable: &SSTable, mode: ReadMode) -> Result<bool, ReadError> {
         let Some((keys, terms)) = sstable.attached().of_index(self.wanted.index.name()) else { return Ok(false) };
+        self.keys.push(Arc::clone(&keys));
         let estimate = terms.estimate(&self.wanted.range, mode)?;
         if estimate > 0 {
             self.estimate += estimate;
             self.sstables.push((keys, terms));
         }
         Ok(true)
+    }
+
+    /// Rows of a partition in all SSTables, those that are deleted included.
+    pub fn rows_of(&self, key: &DecoratedKey, mode: ReadMode) -> Result<u64, ReadError> {
+        self.keys.iter().try_fold(0, |rows, keys| Ok(rows + u64::from(keys.rows_of(key, mode)?)))
     }
 
     /// Looks for the rows.
@@ -177,6 +185,17 @@ impl SSTableSource {
         self.load()
     }
 
+    /// The number of the first row from `row` on; nothing is read for it. `place` is behind
+    /// from then on.
+    fn skip_to(&mut self, row: u32) -> Option<u32> {
+        let found = self.set.at_or_after(row.max(self.next), &mut self.hint);
+        match found {
+            Some(found) => self.next = found,
+            None => self.place = None,
+        }
+        found
+    }
+
     fn seek(&mut self, place: &Place, table: &TableMetadata) -> Result<(), ReadError> {
         if self.place.as_ref().is_none_or(|own| own.compare(place, table).is_ge()) {
             return Ok(());
@@ -219,6 +238,46 @@ impl Source {
     }
 }
 
+/// What [`next_of_one`] has done.
+pub enum OfOne {
+    /// The next place, which is passed; None: there are no more.
+    Place(Option<Place>),
+    /// The conditions have places in several sources, so that their keys have to be compared.
+    Several,
+}
+
+/// The next place that all conditions have, where all that is left of each are rows of one SSTable:
+/// their numbers are compared, and only the key of a row that all have is read. Once that is so
+/// nothing else comes, so that the places that the sources stand at may stay behind.
+pub fn next_of_one(unions: &mut [Union]) -> Result<OfOne, ReadError> {
+    let mut sources = Vec::with_capacity(unions.len());
+    for union in unions {
+        let Some(source) = union.alone() else { return Ok(OfOne::Several) };
+        sources.push(source);
+    }
+    let Some((lead, others)) = sources.split_first_mut() else { return Ok(OfOne::Several) };
+    if others.iter().any(|other| !Arc::ptr_eq(other.keys.keys(), lead.keys.keys())) {
+        return Ok(OfOne::Several);
+    }
+    let mut sought = 0;
+    'rows: loop {
+        let Some(row) = lead.skip_to(sought) else { return Ok(OfOne::Place(None)) };
+        for other in others.iter_mut() {
+            match other.skip_to(row) {
+                None => return Ok(OfOne::Place(None)),
+                Some(found) if found > row => {
+                    sought = found;
+                    continue 'rows;
+                }
+                Some(_) => {}
+            }
+        }
+        let place = lead.keys.place(row)?;
+        lead.next = row.saturating_add(1);
+        return Ok(OfOne::Place(Some(place)));
+    }
+}
+
 /// The places of one condition, from all sources, ascending.
 pub struct Union {
     /// A place stands for its whole partition.
@@ -227,6 +286,23 @@ pub struct Union {
 }
 
 impl Union {
+    /// No source has a place left.
+    pub fn is_done(&self) -> bool {
+        self.sources.iter().all(|source| source.place().is_none())
+    }
+
+    /// The only source that has places left, if all that are left are rows of one SSTable.
+    fn alone(&mut self) -> Option<&mut SSTableSource> {
+        if self.by_partition {
+            return None;
+        }
+        let mut left = self.sources.iter_mut().filter(|source| source.place().is_some());
+        match (left.next(), left.next()) {
+            (Some(Source::SSTable(source)), None) => Some(source.as_mut()),
+            _ => None,
+        }
+    }
+
     /// The next place, which stays until it is passed.
     pub fn peek(&self, table: &TableMetadata) -> Option<&Place> {
         let places = self.sources.iter().filter_map(Source::place);
