@@ -151,7 +151,7 @@ impl Selector {
                 let known: Option<Values> = arguments.iter().map(Self::constant).collect();
                 if let Some(known) = known {
                     let value = match function.evaluate(&known, bindings.sources) {
-                        // a user's function is called for rows alone, so it fails with the first of them
+                        // a user's function is called for rows alone: the first row has the failure
                         Err(_) if function.is_user_defined() => return Ok(()),
                         value => value?,
                     };

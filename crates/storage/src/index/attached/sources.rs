@@ -238,7 +238,7 @@ impl Source {
     }
 }
 
-/// What [`next_of_one`] has done.
+/// The outcome of [`next_of_one`].
 pub enum OfOne {
     /// The next place, which is passed; None: there are no more.
     Place(Option<Place>),
