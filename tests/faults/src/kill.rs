@@ -173,7 +173,8 @@ pub async fn run(program: &Path, place: &Path, seed: u64, cycles: u32, report: &
     Ok(())
 }
 
-async fn write_and_kill(node: &mut Node, observers: &mut Observers, random: &mut StdRng) -> Outcome {
+/// Writes and upkeep for a while, then kill -9.
+pub async fn write_and_kill(node: &mut Node, observers: &mut Observers, random: &mut StdRng) -> Outcome {
     let session = node.session().await?;
     let harm = Arc::new(Harm::default());
     let time = Duration::from_millis(random.random_range(10..WRITING_MAX_MS));

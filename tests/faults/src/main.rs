@@ -3,6 +3,7 @@
 //! resurrected.
 //!
 //! - [`kill`]: kill -9 at random moments, while writing and while starting
+//! - [`power`]: power cuts at random moments: what was not synced is gone, or a part of it
 //! - [`bits`]: one damaged file in a directory at rest
 //! - [`space`]: a device that is full, and has room again
 //! - [`disk`]: a disk that fails: writes, reads, syncs, opening, renaming
@@ -15,6 +16,7 @@
 //! - [`partition`]: the naive twin of a partition
 //! - [`node`]: the server as a child process
 //! - [`inject`]: how its calls are made to fail
+//! - [`recorder`]: a twin of its directory, and what a power cut leaves of it
 //!
 //! `tests/run` has the short forms; the long ones are in `tests/README.md`.
 
@@ -31,6 +33,8 @@ mod large;
 mod node;
 mod overload;
 mod partition;
+mod power;
+mod recorder;
 mod report;
 mod space;
 mod vanish;
@@ -66,6 +70,11 @@ enum Verb {
     Kill {
         #[arg(long, default_value_t = 1000)]
         cycles: u32,
+    },
+    /// Cut the power at random moments.
+    Power {
+        #[arg(long, default_value_t = 300)]
+        rounds: u32,
     },
     /// Damage one file at a time.
     Bits {
@@ -131,6 +140,7 @@ async fn main() -> Outcome {
     let mut report = report::Report::default();
     match options.verb {
         Verb::Kill { cycles } => kill::run(&program, &place, options.seed, cycles, &mut report).await?,
+        Verb::Power { rounds } => power::run(&program, &place, options.seed, rounds, &mut report).await?,
         Verb::Bits { rounds } => bits::run(&program, &place, options.seed, rounds, &mut report).await?,
         Verb::Space { rounds } => space::run(&program, &place, options.seed, rounds, &mut report).await?,
         Verb::Disk { rounds, only } => disk::run(&program, &place, options.seed, rounds, &only, &mut report).await?,
