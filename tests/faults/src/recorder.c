@@ -4,7 +4,7 @@
  * FAULTS_ROOT: the tree. FAULTS_JOURNAL: the file to append to. FAULTS_LIES: a pattern of paths (fnmatch) whose syncs claim success and do
  * nothing. A record is `struct record`, two names and the bytes of a write. A change and its record are one step under one lock, so the
  * journal has the order in which the changes took effect. A sync has two records, one before and one behind it: what was written before the
- * first is durable once the second is there. Space that is reserved without libc (fallocate) shows in the length that a sync's record has. */
+ * first is durable once the second is there. The record of a close has the time of the last write. Space that is reserved without libc (fallocate) shows in the length that a sync's record has. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -218,8 +218,10 @@ int fdatasync(int fd) {
 int close(int fd) {
     REAL(int, "close", int);
     if (!file_of(fd)) return real(fd);
+    struct stat stat;
     pthread_mutex_lock(&lock);
-    note((struct record){.kind = CLOSED, .file = files[fd]}, NULL, NULL, NULL);
+    uint64_t written = fstat(fd, &stat) == 0 ? (uint64_t)stat.st_mtim.tv_sec * 1000000000 + (uint64_t)stat.st_mtim.tv_nsec : 0;
+    note((struct record){.kind = CLOSED, .file = files[fd], .at = written}, NULL, NULL, NULL);
     files[fd] = 0;
     int done = real(fd);
     pthread_mutex_unlock(&lock);

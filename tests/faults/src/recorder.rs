@@ -12,6 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, SystemTime};
 
 use env::WriteFile;
 use env::sim::{DATA, Sim};
@@ -105,22 +106,26 @@ const DIRECTORY_MADE: u32 = 11;
 const DIRECTORY_SYNC_BEGINS: u32 = 12;
 
 /// Open files, by their numbers in the journal.
-type Files = BTreeMap<u64, Box<dyn WriteFile>>;
+type Files = BTreeMap<u64, (PathBuf, Box<dyn WriteFile>)>;
 
 fn opened<'f>(files: &'f mut Files, record: &Record<'_>) -> Result<&'f mut Box<dyn WriteFile>, &'static str> {
-    files.get_mut(&record.file).ok_or("the file is not open")
+    files.get_mut(&record.file).map(|(_, file)| file).ok_or("the file is not open")
 }
 
 /// See the head of the file.
 pub struct Twin {
     root: PathBuf,
     sim: Sim,
+    /// When files were written last, nanoseconds since 1970, by their paths on the simulated disk.
+    /// Transaction logs of SSTables know these times. A name that goes keeps its time here, because
+    /// a power cut may bring the name back.
+    modified: BTreeMap<PathBuf, u64>,
 }
 
 impl Twin {
     /// Of an empty directory.
     pub fn new(root: &Path, seed: u64) -> Self {
-        Self { root: root.to_owned(), sim: Sim::new(seed) }
+        Self { root: root.to_owned(), sim: Sim::new(seed), modified: BTreeMap::new() }
     }
 
     fn path(&self, name: &str) -> Outcome<PathBuf> {
@@ -128,7 +133,7 @@ impl Twin {
     }
 
     /// Repeats what a process has done, which has ended. Gives how many changes that were.
-    pub fn replay(&self, recorder: &Recorder) -> Outcome<usize> {
+    pub fn replay(&mut self, recorder: &Recorder) -> Outcome<usize> {
         let journal = std::fs::read(&recorder.journal)?;
         let records = records(&journal);
         let ended: BTreeSet<u64> = records.iter().filter(|record| record.kind == SYNC_ENDS).map(|r| r.size).collect();
@@ -142,14 +147,15 @@ impl Twin {
     }
 
     /// `is_ended`: a sync that begins here came to its end.
-    fn repeat(&self, record: &Record<'_>, is_ended: bool, files: &mut Files) -> Outcome {
+    fn repeat(&mut self, record: &Record<'_>, is_ended: bool, files: &mut Files) -> Outcome {
         let disk = self.sim.env().disk;
         let path = || self.path(record.name);
         match record.kind {
             OPENED => {
                 let path = path()?;
                 let truncates = record.at == 1 || !disk.exists(&path);
-                files.insert(record.file, if truncates { disk.create(&path)? } else { disk.open_write(&path)? });
+                let file = if truncates { disk.create(&path)? } else { disk.open_write(&path)? };
+                files.insert(record.file, (path, file));
             }
             WRITTEN => opened(files, record)?.write_at(record.bytes, record.at)?,
             SYNC_BEGINS if is_ended => {
@@ -158,9 +164,17 @@ impl Twin {
                 file.sync_data()?;
             }
             CUT => opened(files, record)?.set_len(record.at)?,
-            CLOSED => drop(files.remove(&record.file)),
-            RENAMED => disk.rename(&path()?, &self.path(record.second)?)?,
-            LINKED => disk.hard_link(&path()?, &self.path(record.second)?)?,
+            CLOSED => {
+                let closed = files.remove(&record.file);
+                self.modified.extend(closed.map(|(path, _)| (path, record.at)));
+            }
+            RENAMED | LINKED => {
+                let (from, to) = (path()?, self.path(record.second)?);
+                let change = if record.kind == RENAMED { disk.rename(&from, &to) } else { disk.hard_link(&from, &to) };
+                change?;
+                let modified = self.modified.get(&from).copied();
+                self.modified.extend(modified.map(|modified| (to, modified)));
+            }
             REMOVED => disk.remove_file(&path()?)?,
             DIRECTORY_REMOVED => disk.remove_dir_all(&path()?)?,
             DIRECTORY_MADE => disk.create_dir(&path()?)?,
@@ -187,6 +201,10 @@ impl Twin {
                 self.write(&from, &to)?;
             } else {
                 std::fs::write(&to, disk.read_all(&from, FILE_MAX)?)?;
+                if let Some(nanos) = self.modified.get(&from) {
+                    let file = std::fs::File::options().write(true).open(&to)?;
+                    file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_nanos(*nanos))?;
+                }
             }
         }
         Ok(())
