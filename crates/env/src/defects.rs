@@ -4,10 +4,13 @@
 //! mutations`. In every other build [`is_on`] is false when the program is compiled, and nothing of
 //! a defect is left; the program itself does not compile with the feature.
 //!
+//! A defect that only an order of threads brings to light is found by the tests of threads
+//! (`crates/storage/tests/threads.rs`): `cargo test -p storage --features shuttle --test threads`.
+//!
 //! A defect is of the process: all machines of a simulation have it, and tests with different
 //! defects run one after the other.
 
-/// A defect, and the judge of the simulator that has to find it.
+/// A defect, and the judge of the simulator (or `threads`) that has to find it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Defect {
@@ -34,6 +37,30 @@ pub enum Defect {
     NoHealing,
     /// The schedule of repairs forgets one of the ranges of a node (`repaired`).
     LeaveOut,
+    /// The log's writer releases the writers that wait before the position is the new one
+    /// (`threads`).
+    ReleaseFirst,
+    /// A writer that has put itself on the list of waiters does not look at the position again
+    /// (`threads`).
+    NoSecondLook,
+    /// A sync of the log is told of as if it covered what was appended meanwhile (`threads`).
+    AdvanceTooFar,
+    /// Who asks for a flush wakes the flusher before the request is in the queue (`threads`).
+    WakeFirst,
+    /// The position of the log is taken before the doors of the memtables are entered that are
+    /// frozen there (`threads`).
+    CutBeforeDoors,
+    /// Memtables are frozen after their doors were open again (`threads`).
+    FreezeLate,
+    /// A writer that needs memory listens for a flush after it has looked how much there is
+    /// (`threads`).
+    ListenLate,
+    /// A wake that comes while a background task runs a step is forgotten (`threads`).
+    ForgetWake,
+    /// A pool's thread is told of a job before the job is in the queue (`threads`).
+    NotifyFirst,
+    /// A thread of a pool that has waited for long ends without a look at the queue (`threads`).
+    LeaveJobs,
 }
 
 /// Whether this build can have defects.

@@ -17,13 +17,17 @@
 mod clock;
 pub mod defects;
 mod disk;
+#[cfg(feature = "shuttle")]
+pub mod interleaved;
 mod network;
 mod programs;
 mod random;
 mod read_only;
 pub mod real;
 pub mod sim;
+pub mod sync;
 mod tasks;
+mod threads;
 
 use std::future::Future;
 use std::sync::Arc;

@@ -17,6 +17,8 @@ use crate::Env;
 pub use descriptors::raise_descriptor_limit;
 pub use heap::give_back_free_memory;
 pub use started::{Started, start_program};
+#[cfg(feature = "shuttle")]
+pub(crate) use tasks::Threads;
 
 /// The environment of a production process.
 pub fn env() -> Env {

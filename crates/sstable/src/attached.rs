@@ -19,9 +19,10 @@ mod terms;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use crate::descriptor::Descriptor;
+use env::sync::Mutex;
 
 pub use blocks::BLOCK_SIZE_MAX;
 pub use graph::{GraphWriter, Near, NearRow, VectorGraph};
@@ -82,7 +83,7 @@ struct Open {
 }
 
 impl Attachments {
-    fn open(&self) -> std::sync::MutexGuard<'_, Open> {
+    fn open(&self) -> env::sync::MutexGuard<'_, Open> {
         // a panic leaves the map as it was before or after one change
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

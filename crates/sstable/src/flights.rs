@@ -5,9 +5,10 @@
 //! When the first one fails the others try by themselves: an error is of the read that met it. Kept
 //! for each open file, so that files do not meet.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
+use env::sync::{Condvar, Mutex, MutexGuard};
 use rows::ReadError;
 
 /// The reads of one file that are under way; few, as there are threads that may wait.

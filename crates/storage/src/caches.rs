@@ -17,10 +17,11 @@ mod partition_key;
 pub mod rows;
 pub mod saved;
 
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
 use bytes::Bytes;
 use env::Wake;
+use env::sync::Mutex;
 use sstable::PartitionPosition;
 
 use crate::error::StorageError;

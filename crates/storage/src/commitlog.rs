@@ -48,10 +48,11 @@ mod writer;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use env::sync::{Mutex, MutexGuard};
 use env::{Env, Next, Wake};
 use schema::TableId;
 

@@ -7,11 +7,12 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::task::Waker;
 
 use arc_swap::ArcSwap;
+use env::sync::Mutex;
+use env::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use env::{Env, Lock};
 use rows::aged::OldestKept;
 use schema::{Schema, TableId};

@@ -9,9 +9,10 @@
 //! A flush that fails (no space, I/O error) leaves the memtables where they are and is tried again.
 //! That the log has what is flushed is seen to by the flusher (`flusher`).
 
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
 use crate::files::{DroppedColumns, NewSSTable, SSTable};
+use env::sync::MutexGuard;
 use rows::codec::EncodingStatsCollector;
 use rows::{MergeStream, PartitionStream};
 use schema::TableMetadata;

@@ -16,9 +16,10 @@
 
 mod whole;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::Poll;
 
+use env::sync::Mutex;
 use rows::codec::Header;
 use rows::{NO_TIMESTAMP, PartitionStream, ReadError};
 use sstable::{Descriptor, SSTable, SSTableWriter, Version};
@@ -89,7 +90,7 @@ impl Receiving {
         Ok(Self { store: Arc::clone(store), truncated: store.truncated_at_millis(), files })
     }
 
-    fn files(&self) -> std::sync::MutexGuard<'_, Files> {
+    fn files(&self) -> env::sync::MutexGuard<'_, Files> {
         // what a panic leaves is settled like any other change that did not come to its end
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }

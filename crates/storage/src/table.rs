@@ -11,11 +11,13 @@ pub mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use env::Env;
+use env::defects::{Defect, is_on};
+use env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use env::sync::{Mutex, MutexGuard};
 use schema::{TableId, TableMetadata};
 use sstable::txn_log::Transaction;
 use sstable::{Descriptor, SSTable};
@@ -304,8 +306,11 @@ impl TableStore {
         // inside the memtables' doors no lock is waited for but the log's
         let of_indexes: Vec<_> = indexes.iter().map(|index| (index, index.store.changes())).collect();
         let after = changes.log_frozen_at;
+        let mut log_position = Some(log_position);
+        let mut position = || log_position.take().map(|log_position| log_position());
+        let outside = if is_on(Defect::CutBeforeDoors) { position() } else { None };
         let set = Memtable::freeze(&old.active, || {
-            let up_to = log_position();
+            let up_to = outside.or_else(position).expect("asked once");
             let attached = sets_of_indexes(&old, up_to);
             let set = Arc::new(FlushSet { memtables: old.active.clone(), after, up_to, indexes: attached });
             let mut flushing = old.flushing.clone();

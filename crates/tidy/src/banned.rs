@@ -36,6 +36,13 @@ const BANS: [Ban; 8] = [
     },
 ];
 
+/// Crates whose threads are tested under a scheduler, with what they take from `env::sync` and not
+/// from `std::sync`: a lock of the standard library would stop that scheduler for ever.
+const INTERLEAVED: [(&str, &[&str]); 2] = [
+    ("crates/storage/src/", &["Mutex", "Condvar", "RwLock", "Atomic"]),
+    ("crates/sstable/src/", &["Mutex", "Condvar", "RwLock"]),
+];
+
 /// Fewest words of a TODO, which says what is missing and why.
 const TODO_WORDS_MIN: usize = 4;
 
@@ -55,6 +62,11 @@ fn check_file(file: &SourceFile) -> Vec<String> {
             if line.contains(ban.word) && !excepted && !in_test {
                 wrong.push(format!("{}:{}: `{}`: {}", file.path, number + 1, ban.word, ban.instead));
             }
+        }
+        let of_threads =
+            INTERLEAVED.iter().filter(|(place, _)| file.path.starts_with(place)).flat_map(|(_, words)| *words);
+        for word in of_threads.filter(|word| line.contains("std::sync") && line.contains(**word) && !in_tests(number)) {
+            wrong.push(format!("{}:{}: `std::sync` with {word}: use env::sync", file.path, number + 1));
         }
         if let Some((_, why)) = line.split_once("TODO").filter(|_| !file.path.starts_with("crates/tidy/"))
             && why.split_whitespace().count() < TODO_WORDS_MIN
@@ -97,5 +109,8 @@ mod tests {
             0
         );
         assert_eq!(check("crates/rows/src/a/tests.rs", "#![allow(clippy::disallowed_methods)]\n"), 0);
+        assert_eq!(check("crates/storage/src/a.rs", "use std::sync::{Arc, Mutex};\nuse std::sync::Arc;\n"), 1);
+        assert_eq!(check("crates/storage/src/a.rs", "#[cfg(test)]\nmod tests {\nuse std::sync::Mutex;\n"), 0);
+        assert_eq!(check("crates/sstable/src/a.rs", "use std::sync::atomic::AtomicU64;\n"), 0);
     }
 }

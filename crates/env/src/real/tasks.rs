@@ -6,14 +6,16 @@
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
-use std::thread::{self, JoinHandle, Thread};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
 use rustix::thread::CpuSet;
 
+use crate::defects::{Defect, is_on};
+use crate::sync::atomic::{AtomicU8, Ordering};
+use crate::sync::{Condvar, Mutex};
 use crate::tasks::end_without_thread;
+use crate::threads::{self as thread, Deadline, JoinHandle, Thread};
 use crate::{
     BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, LONG_NICENESS, LONG_QUEUE_MAX, LONG_THREADS_MAX, MakeLocal,
     Next, Part, QueueFull, Step, Tasks, Wake, WakeTarget,
@@ -26,16 +28,25 @@ const ASLEEP: u8 = 0;
 const AWAKE: u8 = 1;
 const CLOSED: u8 = 2;
 
-pub(super) struct Threads {
+pub(crate) struct Threads {
     pool: Arc<Pool>,
     long: Arc<Pool>,
 }
 
 impl Threads {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Threads {
             pool: Pool::new("blocking", BLOCKING_THREADS_MAX, BLOCKING_QUEUE_MAX, 0, Box::new(try_spawn)),
             long: Pool::new("long", LONG_THREADS_MAX, LONG_QUEUE_MAX, LONG_NICENESS, Box::new(try_spawn)),
+        }
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        for pool in [&self.pool, &self.long] {
+            pool.state.lock().unwrap_or_else(PoisonError::into_inner).is_over = true;
+            pool.available.notify_all();
         }
     }
 }
@@ -70,7 +81,7 @@ impl Tasks for Threads {
         thread::scope(|scope| {
             for _ in 0..helpers {
                 // where the system has no thread left the others do its share
-                let _ = thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, work);
+                thread::spawn_scoped(scope, name, work);
             }
             work();
         });
@@ -86,7 +97,7 @@ impl Tasks for Threads {
     }
 
     fn cores(&self) -> usize {
-        thread::available_parallelism().map_or(1, usize::from)
+        thread::cores()
     }
 
     fn pin_to_core(&self, core: usize) {
@@ -166,10 +177,13 @@ fn run_background(signal: &Signal, mut step: Step) {
         match catch_unwind(AssertUnwindSafe(&mut step)) {
             Ok(Next::Done) => return,
             Ok(wanted) => next = wanted,
-            Err(_) => {
+            Err(panic) => {
                 tracing::error!(task = thread::current().name(), "a background task panicked: the process ends");
-                std::process::abort();
+                thread::end_of_panic(panic)
             }
+        }
+        if is_on(Defect::ForgetWake) {
+            let _ = signal.state.compare_exchange(AWAKE, ASLEEP, Ordering::AcqRel, Ordering::Acquire);
         }
     }
 }
@@ -177,7 +191,7 @@ fn run_background(signal: &Signal, mut step: Step) {
 /// Waits as the last step asked; `false` when all wakers are gone.
 fn wait(signal: &Signal, next: Next) -> bool {
     let deadline = match next {
-        Next::After(duration) => Some(std::time::Instant::now() + duration),
+        Next::After(duration) => Some(Deadline::after(duration)),
         _ => None,
     };
     loop {
@@ -191,7 +205,7 @@ fn wait(signal: &Signal, next: Next) -> bool {
             None if signal.thread.get().is_none() => thread::yield_now(),
             None => thread::park(),
             Some(deadline) => {
-                let left = deadline.saturating_duration_since(std::time::Instant::now());
+                let left = deadline.left();
                 if left.is_zero() {
                     return true;
                 }
@@ -209,6 +223,9 @@ struct PoolState {
     threads: usize,
     /// Threads that wait for a job.
     idle: usize,
+    /// Nobody can submit a job any more. Only threads that know no time look at this: others have
+    /// waited for [`POOL_IDLE`] some time later, and end.
+    is_over: bool,
 }
 
 /// Starts a thread of a pool; fails where the system has none left (EAGAIN).
@@ -235,6 +252,9 @@ impl Pool {
     }
 
     fn submit(self: &Arc<Self>, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull> {
+        if is_on(Defect::NotifyFirst) {
+            self.available.notify_one();
+        }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.jobs.len() >= self.queue_max {
             return Err(QueueFull);
@@ -246,7 +266,9 @@ impl Pool {
         assert!(state.threads > 0, "a job of a pool has a thread that comes to it");
         state.jobs.push_back(job);
         drop(state);
-        self.available.notify_one();
+        if !is_on(Defect::NotifyFirst) {
+            self.available.notify_one();
+        }
         Ok(())
     }
 
@@ -287,10 +309,11 @@ impl Pool {
                 continue;
             }
             state.idle += 1;
-            let (guard, waited) = self.available.wait_timeout(state, POOL_IDLE).unwrap_or_else(PoisonError::into_inner);
+            let is_over = |state: &PoolState| state.is_over;
+            let (guard, is_late) = thread::wait_timeout(&self.available, &self.state, state, POOL_IDLE, is_over);
             state = guard;
             state.idle -= 1;
-            if waited.timed_out() && state.jobs.is_empty() {
+            if is_late && (state.jobs.is_empty() || is_on(Defect::LeaveJobs)) {
                 state.threads -= 1;
                 return;
             }

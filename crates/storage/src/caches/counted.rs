@@ -2,8 +2,8 @@
 //! and misses counted.
 
 use std::hash::Hash;
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use env::sync::atomic::{AtomicU64, Ordering};
 use quick_cache::sync::Cache;
 use quick_cache::{Equivalent, Weighter};
 

@@ -13,9 +13,10 @@
 //! forgets a partition with each write to it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use env::sync::Mutex;
 use quick_cache::Weighter;
 use rows::codec::{DELETION_TIME_EPOCH, EncodingStats, Header, TIMESTAMP_EPOCH};
 use rows::{Bound, DeletionTime};

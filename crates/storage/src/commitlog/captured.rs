@@ -18,10 +18,10 @@
 //! replayed.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use env::Disk;
+use env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::segments::Segment;
 use super::{LogError, Shared, State, format};

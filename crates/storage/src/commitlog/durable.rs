@@ -5,11 +5,13 @@
 //! list, a waiter checks again *after* it is on the list: none is missed.
 
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use super::{LogError, LogPosition, Shared};
+use env::defects::{Defect, is_on};
+use env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use env::sync::{Mutex, MutexGuard};
 
 /// Ranges remembered as lost under the `Ignore` policy; older ones are forgotten (their waiters
 /// were told at once).
@@ -108,8 +110,13 @@ impl Durability {
     pub(super) fn advance(&self, position: LogPosition) {
         let (before, position) = (self.position.load(Ordering::Acquire), self.pack(position));
         assert!(before <= position, "what is durable stays so: {position} before {before}");
+        if is_on(Defect::ReleaseFirst) {
+            self.release();
+        }
         self.position.store(position, Ordering::Release);
-        self.release();
+        if !is_on(Defect::ReleaseFirst) {
+            self.release();
+        }
     }
 
     /// Everything after the durable position and up to `to` is lost.
@@ -215,6 +222,9 @@ impl Future for WaitDurable {
             }
         }
         drop(waiting);
+        if is_on(Defect::NoSecondLook) {
+            return Poll::Pending;
+        }
         // The writer may have passed between the check and the registration.
         match durability.answer(this.position) {
             Some(result) => Poll::Ready(result),

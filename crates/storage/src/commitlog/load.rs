@@ -9,10 +9,10 @@
 //! - from [`HELD`] on writers wait until a flush has ended, but not longer than [`HELD_MAX`] each:
 //!   nothing fails and nothing stands still, also where flushes fail.
 
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use env::Env;
+use env::sync::atomic::{AtomicU32, Ordering};
 use tokio::sync::Notify;
 
 /// Percent.

@@ -12,9 +12,10 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
+use env::sync::MutexGuard;
 use env::{Disk, Next, Wake, WriteFile};
 
 use super::archive::Archived;

@@ -8,8 +8,9 @@
 //! `only_purge_repaired_tombstones` nothing goes of SSTables that were not repaired. Agrees with
 //! `org.apache.cassandra.db.compaction.CompactionController`.
 
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
+use env::sync::Mutex;
 use rows::purge::MaxPurgeable;
 use schema::TableMetadata;
 use sstable::{KeyHash, SSTable};

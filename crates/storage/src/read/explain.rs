@@ -8,8 +8,9 @@
 //! Chunks are counted for each SSTable by a context of its own. What counting costs, some 50 ns an
 //! item, is in the times.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
+use env::sync::{Mutex, MutexGuard};
 use rows::command::ReadStats;
 use rows::dead::Grace;
 use rows::report::{BlockCount, CommandReport, Decision, SOURCES_MAX, SourceFigures, SourceKind, SourceReport};

@@ -3,8 +3,9 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use env::sync::Mutex;
 use env::{Instant, Wake};
 use schema::TableKind;
 

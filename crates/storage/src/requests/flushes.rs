@@ -3,9 +3,11 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::Context;
 
+use env::defects::{Defect, is_on};
+use env::sync::Mutex;
 use env::{Instant, Wake};
 use tokio::sync::oneshot;
 
@@ -50,6 +52,9 @@ pub struct Flusher {
 impl Flusher {
     /// Asks for a flush of a table; `done` is told of its end.
     pub fn request(&self, store: &Arc<TableStore>, done: Option<Done>) {
+        if is_on(Defect::WakeFirst) {
+            self.wake();
+        }
         let mut queue = self.queue.lock().expect("no panic inside");
         let waiting = queue.iter_mut().find(|request| request.set.is_none() && Arc::ptr_eq(&request.store, store));
         match waiting {
@@ -57,7 +62,9 @@ impl Flusher {
             None => queue.push_back(Request::new(store, None, done)),
         }
         drop(queue);
-        self.wake();
+        if !is_on(Defect::WakeFirst) {
+            self.wake();
+        }
     }
 
     pub(crate) fn wake(&self) {

@@ -1,9 +1,10 @@
 //! Requests to the builder of indexes (`crate::index::build`).
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use env::Wake;
+use env::sync::Mutex;
 use tokio::sync::oneshot;
 
 use crate::error::StorageError;

@@ -1,9 +1,10 @@
 //! Compactions that run, and those that ended: for nodetool and the virtual tables.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
+use env::sync::Mutex;
+use env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use schema::TableId;
 
 use crate::strategy::kind::Kind;

@@ -1,10 +1,10 @@
 //! Requests to the keeper of the caches (`crate::keeper`), and its progress.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use env::Instant;
+use env::sync::Mutex;
+use env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::caches::saved::{Hot, Kind};
 

@@ -2,8 +2,8 @@
 //! with how many SSTables, and how large flushes are.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
+use env::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use schema::TableMetadata;
 
 use super::options::read;

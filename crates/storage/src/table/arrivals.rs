@@ -7,9 +7,9 @@
 //! since.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::TableStore;
+use env::sync::atomic::{AtomicU64, Ordering};
 
 /// Counts of arrivals since the start of the process. Both only grow.
 #[derive(Default)]

@@ -5,9 +5,9 @@
 //! built and read is in `crate::index`.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use env::Env;
+use env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rows::PartitionUpdate;
 use schema::index::definition::IndexDefinition;
 

@@ -17,10 +17,12 @@ pub mod read;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use env::Env;
+use env::defects::{Defect, is_on};
+use env::sync::atomic::{AtomicUsize, Ordering};
+use env::sync::{Mutex, MutexGuard};
 use rows::codec::{EncodingStats, EncodingStatsCollector, Header};
 use rows::{PartitionUpdate, Row};
 use schema::TableMetadata;
@@ -214,8 +216,15 @@ impl Memtable {
     /// enters them (shards ascend), so `cut` may take no lock but the log's, and puts the next
     /// memtables in place: a writer that finds its memtable frozen looks for them at once.
     pub fn freeze<T>(memtables: &[Arc<Memtable>], cut: impl FnOnce() -> T) -> T {
-        let mut doors: Vec<_> = memtables.iter().map(|memtable| memtable.enter()).collect();
+        let enter = || memtables.iter().map(|memtable| memtable.enter()).collect();
+        let mut doors: Vec<_> = enter();
+        if is_on(Defect::FreezeLate) {
+            doors.clear();
+        }
         let cut = cut();
+        if is_on(Defect::FreezeLate) {
+            doors = enter();
+        }
         for (memtable, contents) in memtables.iter().zip(&mut doors) {
             contents.frozen = true;
             for (_, memtable) in memtable.indexes() {
