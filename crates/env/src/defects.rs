@@ -45,7 +45,7 @@ pub enum Defect {
     NoSecondLook,
     /// A sync of the log is told of as if it covered what was appended meanwhile (`threads`).
     AdvanceTooFar,
-    /// Who asks for a flush wakes the flusher before the request is in the queue (`threads`).
+    /// A request for a flush wakes the flusher before it is in the queue (`threads`).
     WakeFirst,
     /// The position of the log is taken before the doors of the memtables are entered that are
     /// frozen there (`threads`).
