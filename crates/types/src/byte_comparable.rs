@@ -71,6 +71,15 @@ pub fn encode_local_token(ty: &CqlType, key: &[u8], out: &mut Vec<u8>) {
     encode_value(ty, key, out);
 }
 
+/// The order of two positions that [`encode_local_token`] gave: that of the whole keys' forms. One
+/// may be the beginning of the other (text without its last zero byte): the separator behind the
+/// shorter one decides then, which stands behind what a descending order goes on with.
+pub fn compare_local(a: &[u8], b: &[u8]) -> std::cmp::Ordering {
+    let common = a.len().min(b.len());
+    let next = |form: &[u8]| form.get(common).copied().unwrap_or(NEXT_COMPONENT);
+    a[..common].cmp(&b[..common]).then_with(|| next(a).cmp(&next(b))).then_with(|| a.len().cmp(&b.len()))
+}
+
 /// Appends the form of a key whose position [`encode_local_token`] gave.
 pub fn encode_local_key(local: &[u8], key: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(local);
