@@ -76,7 +76,7 @@ pub use streams::{
 };
 pub use tables::{
     Flush, GetAutoCompaction, GetCompactionThresholds, GetTableCompaction, SetAutoCompaction, SetCompactionThresholds,
-    TableSelection,
+    TableOptions, TableSelection,
 };
 pub use views::{GetViewBuild, ViewBuildInfo};
 
@@ -125,7 +125,7 @@ verbs! {
     // least and greatest number of SSTables
     GetCompactionThresholds => (u32, u32), "compaction_thresholds", Reads;
     // tables with the options of their compaction
-    GetTableCompaction => Vec<(String, Vec<(String, String)>)>, "table_compaction", Reads;
+    GetTableCompaction => Vec<TableOptions>, "table_compaction", Reads;
     SetCompactionThresholds => (), "set_compaction_thresholds", Changes;
 
     GetCompactions => CompactionStats, "compactions", Reads;

@@ -26,6 +26,9 @@ pub struct GetTableCompaction {
     pub keyspace: String,
 }
 
+/// The name of a table, and the names and values of its options.
+pub type TableOptions = (String, Vec<(String, String)>);
+
 /// Asks which tables are compacted by themselves.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct GetAutoCompaction {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use admin::verbs::{
     Flush, GetAutoCompaction, GetCompactionThresholds, GetTableCompaction, SetAutoCompaction, SetCompactionThresholds,
+    TableOptions,
 };
 use admin::{Functions, Result};
 use cluster::operations::tables;
@@ -15,7 +16,7 @@ pub(super) fn add_to(functions: &mut Functions<NodeAdmin>) {
     functions.add(compaction_thresholds).add(set_compaction_thresholds).add(compaction);
 }
 
-fn compaction(admin: &NodeAdmin, request: &GetTableCompaction) -> Result<Vec<(String, Vec<(String, String)>)>> {
+fn compaction(admin: &NodeAdmin, request: &GetTableCompaction) -> Result<Vec<TableOptions>> {
     let schema = admin.cluster().schema();
     let Some(keyspace) = schema.keyspace(&request.keyspace) else {
         return invalid(format!("Keyspace [{}] does not exist.", request.keyspace));
