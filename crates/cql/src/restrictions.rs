@@ -101,13 +101,17 @@ pub(crate) enum ClusteringTest {
     Eq(RowTerm),
     /// `IN`
     In(RowTerms),
-    /// `<`, `<=`, `>`, `>=`. The flags say whether an end is inclusive. The ends may be of
-    /// different numbers of columns.
+    /// `<`, `<=`, `>`, `>=`, BETWEEN, NOT IN. The flags say whether an end is inclusive. The ends
+    /// may be of different numbers of columns.
     Slice {
         /// `>`
         lower: Option<(RowTerm, bool)>,
         /// `<`
         upper: Option<(RowTerm, bool)>,
+        /// `NOT IN`: each is an IN whose rows are left out. All begin with the same column.
+        except: Vec<ClusteringRestriction>,
+        /// Both ends are those of a BETWEEN, which refuses null.
+        between: bool,
     },
 }
 
@@ -136,6 +140,17 @@ pub(crate) enum KeyTest {
 /// One end of a range of tokens; the flag says whether it is inclusive. None: no end.
 pub(crate) type TokenBound = Option<(Term, bool)>;
 
+/// A range of tokens.
+#[derive(Clone, Debug)]
+pub(crate) struct TokenRange {
+    /// `>`
+    pub lower: TokenBound,
+    /// `<`
+    pub upper: TokenBound,
+    /// Both ends are those of a BETWEEN: a range that ends before it starts is empty.
+    pub between: bool,
+}
+
 /// The partitions that a WHERE selects.
 #[derive(Clone, Debug)]
 pub(crate) enum PartitionRestriction {
@@ -144,12 +159,7 @@ pub(crate) enum PartitionRestriction {
     /// The partitions named by `=` or IN on every key column.
     Keys(Vec<KeyTest>),
     /// The partitions whose token lies in a range.
-    Token {
-        /// `>`
-        lower: TokenBound,
-        /// `<`
-        upper: TokenBound,
-    },
+    Token(TokenRange),
 }
 
 /// A prepared WHERE.
@@ -158,7 +168,7 @@ pub(crate) struct Restrictions {
     /// The partitions.
     pub partition: PartitionRestriction,
     /// The range in which the tokens of partitions must lie that are named by their keys.
-    pub key_tokens: Option<(TokenBound, TokenBound)>,
+    pub key_tokens: Option<TokenRange>,
     /// The restrictions on leading clustering columns, in the order of the columns.
     pub clustering: Vec<ClusteringRestriction>,
     /// The filters: conditions on rows that were read.
@@ -289,12 +299,15 @@ impl Restrictions {
         bindings: &Bindings<'_>,
     ) -> Result<Vec<DecoratedKey>, CqlError> {
         let mut keys = self.all_keys(table, bindings)?;
-        if let Some((lower, upper)) = &self.key_tokens {
+        if let Some(TokenRange { lower, upper, between }) = &self.key_tokens {
             let end = |end: &TokenBound| -> Result<Option<(Token, bool)>, CqlError> {
                 let Some((term, inclusive)) = end else { return Ok(None) };
                 Ok(Some((token(&token_value(term, bindings)?)?, *inclusive)))
             };
             let (lower, upper) = (end(lower)?, end(upper)?);
+            if *between && lower > upper {
+                return Ok(Vec::new());
+            }
             keys.retain(|key| is_between(key.token, lower, upper));
         }
         Ok(keys)
@@ -333,7 +346,7 @@ impl Restrictions {
 
     /// The range of partitions; None: it is empty. Not for [`PartitionRestriction::Keys`].
     pub fn range(&self, table: &TableMetadata, bindings: &Bindings<'_>) -> Result<Option<PartitionRange>, CqlError> {
-        let PartitionRestriction::Token { lower, upper } = &self.partition else {
+        let PartitionRestriction::Token(TokenRange { lower, upper, between }) = &self.partition else {
             return Ok(Some(PartitionRange::all()));
         };
         let bound = |end: &TokenBound| -> Result<RingBound, CqlError> {
@@ -349,6 +362,10 @@ impl Restrictions {
             }
         };
         let (start, end) = (bound(lower)?, bound(upper)?);
+        // no key has the smallest token
+        if *between && end == RingBound::Open {
+            return Ok(None);
+        }
         if let (
             RingBound::Token { token: from, inclusive: with_from },
             RingBound::Token { token: to, inclusive: with_to },

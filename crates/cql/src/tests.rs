@@ -3,6 +3,7 @@
 
 mod answers;
 mod conditional;
+mod extensions;
 mod functions;
 mod memory;
 mod model;

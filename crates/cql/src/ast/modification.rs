@@ -141,6 +141,10 @@ pub enum ConditionTest<'a> {
     Compare(Operator, Term<'a>),
     /// `IN (…)` or `IN ?`.
     In(InValues<'a>),
+    /// `NOT IN (…)` or `NOT IN ?`, which Cassandra 5.0 does not have.
+    NotIn(InValues<'a>),
+    /// `BETWEEN low AND high`, which Cassandra 5.0 does not have.
+    Between(Term<'a>, Term<'a>),
 }
 
 /// `DELETE … FROM table WHERE …`.

@@ -142,6 +142,17 @@ pub enum Relation<'a> {
         column: Ident<'a>,
         /// The values.
         values: InValues<'a>,
+        /// The relation is `NOT IN`, which Cassandra 5.0 does not have.
+        negated: bool,
+    },
+    /// `column BETWEEN low AND high`. Cassandra 5.0 has no BETWEEN.
+    Between {
+        /// The column.
+        column: Ident<'a>,
+        /// The least value, which is included.
+        low: Term<'a>,
+        /// The greatest value, which is included.
+        high: Term<'a>,
     },
     /// `column IS NOT NULL`.
     IsNotNull {
@@ -168,6 +179,15 @@ pub enum Relation<'a> {
         /// The other side.
         value: Term<'a>,
     },
+    /// `token(a, b) BETWEEN low AND high`.
+    TokenBetween {
+        /// The columns.
+        columns: Vec<Ident<'a>>,
+        /// The least token, which is included.
+        low: Term<'a>,
+        /// The greatest token, which is included.
+        high: Term<'a>,
+    },
     /// `(a, b) op (x, y)` or `(a, b) op ?`.
     Tuple {
         /// The columns.
@@ -183,6 +203,17 @@ pub enum Relation<'a> {
         columns: Vec<Ident<'a>>,
         /// The values, each a [`Term::Tuple`] or a [`Term::Bind`].
         values: InValues<'a>,
+        /// The relation is `NOT IN`.
+        negated: bool,
+    },
+    /// `(a, b) BETWEEN (x, y) AND (z, w)`.
+    TupleBetween {
+        /// The columns.
+        columns: Vec<Ident<'a>>,
+        /// The least tuple, which is included: a [`Term::Tuple`] or a [`Term::Bind`].
+        low: Term<'a>,
+        /// The greatest tuple, which is included: a [`Term::Tuple`] or a [`Term::Bind`].
+        high: Term<'a>,
     },
 }
 
@@ -192,9 +223,33 @@ impl<'a> Relation<'a> {
         match self {
             Self::Column { column, .. }
             | Self::ColumnIn { column, .. }
+            | Self::Between { column, .. }
             | Self::IsNotNull { column }
             | Self::Element { column, .. } => std::slice::from_mut(column),
-            Self::Token { columns, .. } | Self::Tuple { columns, .. } | Self::TupleIn { columns, .. } => columns,
+            Self::Token { columns, .. }
+            | Self::TokenBetween { columns, .. }
+            | Self::Tuple { columns, .. }
+            | Self::TupleIn { columns, .. }
+            | Self::TupleBetween { columns, .. } => columns,
+        }
+    }
+
+    /// The two comparisons that a BETWEEN stands for, `>=` and `<=`. None: the relation is no
+    /// BETWEEN.
+    pub fn bounds(&self) -> Option<[Relation<'a>; 2]> {
+        let bound = |operator: Operator, value: &Term<'a>| {
+            let value = value.clone();
+            match self {
+                Self::Between { column, .. } => Self::Column { column: column.clone(), operator, value },
+                Self::TokenBetween { columns, .. } => Self::Token { columns: columns.clone(), operator, value },
+                other => Self::Tuple { columns: other.columns().to_vec(), operator, value },
+            }
+        };
+        match self {
+            Self::Between { low, high, .. }
+            | Self::TokenBetween { low, high, .. }
+            | Self::TupleBetween { low, high, .. } => Some([bound(Operator::Gte, low), bound(Operator::Lte, high)]),
+            _ => None,
         }
     }
 
@@ -203,9 +258,14 @@ impl<'a> Relation<'a> {
         match self {
             Self::Column { column, .. }
             | Self::ColumnIn { column, .. }
+            | Self::Between { column, .. }
             | Self::IsNotNull { column }
             | Self::Element { column, .. } => std::slice::from_ref(column),
-            Self::Token { columns, .. } | Self::Tuple { columns, .. } | Self::TupleIn { columns, .. } => columns,
+            Self::Token { columns, .. }
+            | Self::TokenBetween { columns, .. }
+            | Self::Tuple { columns, .. }
+            | Self::TupleIn { columns, .. }
+            | Self::TupleBetween { columns, .. } => columns,
         }
     }
 }

@@ -277,8 +277,17 @@ fn check_where(
     schema: &Schema,
 ) -> Result<(), CqlError> {
     let clause = &create.where_clause;
-    if clause.relations.iter().any(|relation| matches!(relation, Relation::Token { .. })) {
+    let is_of_token =
+        |relation: &Relation<'_>| matches!(relation, Relation::Token { .. } | Relation::TokenBetween { .. });
+    if clause.relations.iter().any(is_of_token) {
         return invalid("Cannot use token relation when defining a materialized view");
+    }
+    // the text is part of the schema, which Cassandra nodes of the ring read too
+    let is_not_in = |relation: &Relation<'_>| {
+        matches!(relation, Relation::ColumnIn { negated: true, .. } | Relation::TupleIn { negated: true, .. })
+    };
+    if clause.relations.iter().any(is_not_in) {
+        return invalid("NOT IN cannot be used when defining a materialized view");
     }
     if !clause.expressions.is_empty() {
         return invalid(format!("WHERE clause for materialized view '{name}' cannot contain custom index expressions"));
@@ -333,12 +342,15 @@ pub(super) fn text_of(clause: &WhereClause<'_>) -> String {
     clause.relations.iter().map(relation_text).collect::<Vec<_>>().join(" AND ")
 }
 
+/// A relation as Cassandra 5.0 reads it: BETWEEN is written as two comparisons.
 fn relation_text(relation: &Relation<'_>) -> String {
     let quoted = |name: &Ident<'_>| maybe_quote(name.as_str());
     let names = |columns: &[Ident<'_>]| columns.iter().map(quoted).collect::<Vec<_>>().join(", ");
     match relation {
         Relation::Column { column, operator, value } => format!("{} {} {value}", quoted(column), operator.symbol()),
-        Relation::ColumnIn { column, values } => format!("{} IN {values}", quoted(column)),
+        Relation::ColumnIn { column, values, negated } => {
+            format!("{} {} {values}", quoted(column), if *negated { "NOT IN" } else { "IN" })
+        }
         Relation::IsNotNull { column } => format!("{} IS NOT NULL", quoted(column)),
         Relation::Element { column, key, operator, value } => {
             format!("{}[{key}] {} {value}", quoted(column), operator.symbol())
@@ -349,7 +361,12 @@ fn relation_text(relation: &Relation<'_>) -> String {
         Relation::Tuple { columns, operator, value } => {
             format!("({}) {} {value}", names(columns), operator.symbol())
         }
-        Relation::TupleIn { columns, values } => format!("({}) IN {values}", names(columns)),
+        Relation::TupleIn { columns, values, negated } => {
+            format!("({}) {} {values}", names(columns), if *negated { "NOT IN" } else { "IN" })
+        }
+        Relation::Between { .. } | Relation::TokenBetween { .. } | Relation::TupleBetween { .. } => {
+            relation.bounds().iter().flatten().map(relation_text).collect::<Vec<_>>().join(" AND ")
+        }
     }
 }
 

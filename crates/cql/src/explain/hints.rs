@@ -166,8 +166,13 @@ fn filtering(lines: &mut Lines, passed: u64, returned: u64, plan: &SelectPlan) {
         passed,
         &format!("filtering passed {} for {rows}:", words::count(passed, "row")),
     );
-    let mut names: Vec<_> = filters.iter().map(|filter| maybe_quote(&filter.name)).collect();
+    // no index finds the rows that a NOT IN leaves
+    let mut names: Vec<_> =
+        filters.iter().filter(|filter| !filter.is_not_in()).map(|filter| maybe_quote(&filter.name)).collect();
     names.dedup();
+    if names.is_empty() {
+        return;
+    }
     let names = names.join(", ");
     lines.add("hint", "filtering", "rows", passed, &format!("an index on {names}, or a table keyed by {names}"));
 }

@@ -2,8 +2,8 @@
 //!
 //! Must agree with: the `K_` tokens of Cassandra's `Lexer.g`, its `reserved_keywords.txt`, and the
 //! rules `unreserved_keyword`, `unreserved_function_keyword`, `basic_unreserved_keyword`,
-//! `native_type`. Two words are ours: `explain` and `analyze`; they may stand for any name, so that
-//! no statement of Cassandra's means anything else.
+//! `native_type`. Three words are ours: `explain`, `analyze` and `between`; they may stand for any
+//! name, so that no statement of Cassandra's means anything else.
 
 use super::Kind;
 use crate::ast::NativeType;
@@ -66,6 +66,7 @@ keywords! {
     Authorize "authorize" Reserved;
     Batch "batch" Reserved;
     Begin "begin" Reserved;
+    Between "between" Any;
     Bigint "bigint" Type(N::Bigint);
     Blob "blob" Type(N::Blob);
     Boolean "boolean" Type(N::Boolean);
@@ -307,7 +308,7 @@ mod tests {
         }
         assert_eq!(classify(b"ColumnFamily", 12), Kind::Keyword(Keyword::Table));
         assert_eq!(classify(b"FALSE", 5), Kind::Boolean);
-        for name in ["selects", "selec", "a", "zzzz", "between", "superusers", "a_very_long_identifier"] {
+        for name in ["selects", "selec", "a", "zzzz", "betweens", "superusers", "a_very_long_identifier"] {
             assert_eq!(classify(name.as_bytes(), name.len()), Kind::Ident, "{name}");
         }
     }

@@ -1,6 +1,7 @@
 //! `IF` of modifications.
 //!
-//! Must agree with: the rules `updateConditions`, `columnCondition`.
+//! Must agree with: the rules `updateConditions`, `columnCondition`. `BETWEEN` and `NOT IN` are not in
+//! the grammar of Cassandra 5.0.
 
 use super::{Parser, Result};
 use crate::ast::{ColumnCondition, Condition, ConditionPart, ConditionTest};
@@ -35,7 +36,7 @@ impl<'a> Parser<'a> {
                 | Kind::Gte
                 | Kind::OpenBracket
                 | Kind::Dot
-                | Kind::Keyword(Keyword::In | Keyword::Contains)
+                | Kind::Keyword(Keyword::In | Keyword::Not | Keyword::Between | Keyword::Contains)
         )
     }
 
@@ -59,8 +60,15 @@ impl<'a> Parser<'a> {
     }
 
     fn condition_test(&mut self, whole: bool) -> Result<ConditionTest<'a>> {
-        if self.accept_keyword(Keyword::In)? {
-            return Ok(ConditionTest::In(self.in_values(Self::term)?));
+        if self.at_keyword(Keyword::In) || self.at_keyword(Keyword::Not) {
+            return Ok(match self.in_or_not_in()? {
+                true => ConditionTest::NotIn(self.in_values(Self::term)?),
+                false => ConditionTest::In(self.in_values(Self::term)?),
+            });
+        }
+        if self.accept_keyword(Keyword::Between)? {
+            let (low, high) = self.low_and_high(Self::term)?;
+            return Ok(ConditionTest::Between(low, high));
         }
         let operator = match self.accept_comparison()? {
             Some(operator) => operator,

@@ -1,7 +1,8 @@
 //! `WHERE`: relations.
 //!
 //! Must agree with: the rules `whereClause`, `relation`, `relationType`, `customIndexExpression`,
-//! `tupleOfIdentifiers`, `singleColumnInValues`, `inMarker` and their like.
+//! `tupleOfIdentifiers`, `singleColumnInValues`, `inMarker` and their like. `BETWEEN` and `NOT IN` are
+//! not in the grammar of Cassandra 5.0.
 
 use super::{Parser, Result};
 use crate::ast::{CustomIndexExpression, Ident, InValues, Operator, QualifiedName, Relation, Term, WhereClause};
@@ -51,6 +52,10 @@ impl<'a> Parser<'a> {
     fn token_relation(&mut self) -> Result<Relation<'a>> {
         self.advance()?;
         let columns = self.parenthesised(Self::column)?;
+        if self.accept_keyword(Keyword::Between)? {
+            let (low, high) = self.low_and_high(Self::term)?;
+            return Ok(Relation::TokenBetween { columns, low, high });
+        }
         let operator = self.comparison()?;
         Ok(Relation::Token { columns, operator, value: self.term()? })
     }
@@ -68,9 +73,14 @@ impl<'a> Parser<'a> {
 
     fn tuple_relation(&mut self) -> Result<Relation<'a>> {
         let columns = self.parenthesised(Self::column)?;
-        if self.accept_keyword(Keyword::In)? {
+        if self.at_keyword(Keyword::In) || self.at_keyword(Keyword::Not) {
+            let negated = self.in_or_not_in()?;
             let values = self.in_values(Self::tuple_or_marker)?;
-            return Ok(Relation::TupleIn { columns, values });
+            return Ok(Relation::TupleIn { columns, values, negated });
+        }
+        if self.accept_keyword(Keyword::Between)? {
+            let (low, high) = self.low_and_high(Self::tuple_or_marker)?;
+            return Ok(Relation::TupleBetween { columns, low, high });
         }
         let operator = self.comparison()?;
         Ok(Relation::Tuple { columns, operator, value: self.tuple_or_marker()? })
@@ -86,9 +96,14 @@ impl<'a> Parser<'a> {
     fn column_relation(&mut self) -> Result<Relation<'a>> {
         let column = self.column()?;
         match self.token.kind {
-            Kind::Keyword(Keyword::In) => {
+            Kind::Keyword(Keyword::In | Keyword::Not) => {
+                let negated = self.in_or_not_in()?;
+                Ok(Relation::ColumnIn { column, values: self.in_values(Self::term)?, negated })
+            }
+            Kind::Keyword(Keyword::Between) => {
                 self.advance()?;
-                Ok(Relation::ColumnIn { column, values: self.in_values(Self::term)? })
+                let (low, high) = self.low_and_high(Self::term)?;
+                Ok(Relation::Between { column, low, high })
             }
             Kind::Keyword(Keyword::Is) => {
                 self.advance()?;
@@ -114,6 +129,23 @@ impl<'a> Parser<'a> {
         self.expect(Kind::CloseBracket, "']'")?;
         let operator = self.comparison()?;
         Ok(Relation::Element { column, key, operator, value: self.term()? })
+    }
+
+    /// `IN`, or `NOT IN`. Returns whether it is the latter.
+    pub(super) fn in_or_not_in(&mut self) -> Result<bool> {
+        let negated = self.accept_keyword(Keyword::Not)?;
+        self.expect_keyword(Keyword::In)?;
+        Ok(negated)
+    }
+
+    /// The text after `BETWEEN`: two values with `AND` between them.
+    pub(super) fn low_and_high(
+        &mut self,
+        mut value: impl FnMut(&mut Self) -> Result<Term<'a>>,
+    ) -> Result<(Term<'a>, Term<'a>)> {
+        let low = value(self)?;
+        self.expect_keyword(Keyword::And)?;
+        Ok((low, value(self)?))
     }
 
     /// The text after `IN`: a bind marker or values in parentheses.

@@ -12,9 +12,9 @@ use super::indexes::{self, Clause, IndexUse};
 use super::relation::{self, Prepared};
 use super::{
     ClusteringRestriction, ClusteringTest, Filter, InTerms, KeyTest, PartitionRestriction, Restrictions, RowTerm,
-    RowTerms, StatementKind, TokenBound,
+    RowTerms, StatementKind, TokenRange,
 };
-use crate::ast::{Operator, WhereClause};
+use crate::ast::{Operator, Relation, WhereClause};
 use crate::context::Preparing;
 use crate::error::CqlError;
 use crate::selection::Column;
@@ -33,7 +33,11 @@ fn invalid<T>(message: String) -> Result<T, CqlError> {
 pub(super) enum KeyPart {
     Eq(Term),
     In(InTerms),
-    Slice(Vec<(Operator, Term)>),
+    /// Comparisons, and values that NOT IN leaves out.
+    Slice {
+        bounds: Vec<(Operator, Term)>,
+        except: Vec<InTerms>,
+    },
     /// CONTAINS and CONTAINS KEY: all of them must hold.
     Contains(Vec<FilterTest>),
 }
@@ -43,7 +47,7 @@ struct Builder<'t> {
     table: &'t TableMetadata,
     allow_filtering: bool,
     keys: Vec<Option<KeyPart>>,
-    token: Option<(TokenBound, TokenBound)>,
+    token: Option<TokenRange>,
     /// The token is given by =.
     token_is_equal: bool,
     clustering: Vec<ClusteringRestriction>,
@@ -72,8 +76,16 @@ pub(crate) fn prepare(
     }
     let mut builder = Builder::new(kind, table, allow_filtering);
     for relation in &clause.relations {
-        let prepared = relation::prepare(preparing, kind, table, relation)?;
-        builder.add(prepared)?;
+        let Some(bounds) = relation.bounds() else {
+            let prepared = relation::prepare(preparing, kind, table, relation)?;
+            builder.add(prepared)?;
+            continue;
+        };
+        for bound in &bounds {
+            let prepared = relation::prepare(preparing, kind, table, bound)?;
+            builder.add(prepared)?;
+        }
+        builder.mark_between(relation);
     }
     builder.finish(only_static)
 }
@@ -117,15 +129,19 @@ impl<'t> Builder<'t> {
             Prepared::ColumnIn(column, terms) => match column.kind {
                 ColumnKind::PartitionKey => self.add_key(column, KeyPart::In(terms)),
                 ColumnKind::Clustering => {
-                    let rows = match terms {
-                        InTerms::List(terms) => {
-                            RowTerms::List(terms.into_iter().map(|term| RowTerm::Columns(vec![term])).collect())
-                        }
-                        InTerms::Bind(term) => RowTerms::Bind(term),
-                    };
-                    self.add_clustering(column.position, 1, ClusteringTest::In(rows), false)
+                    self.add_clustering(column.position, 1, ClusteringTest::In(rows_of(terms)), false)
                 }
                 ColumnKind::Static | ColumnKind::Regular => self.add_other(column, FilterTest::In(terms)),
+            },
+            Prepared::ColumnNotIn(column, terms) => match column.kind {
+                ColumnKind::PartitionKey => {
+                    self.add_key(column, KeyPart::Slice { bounds: Vec::new(), except: vec![terms] })
+                }
+                ColumnKind::Clustering => {
+                    let test = except(column.position, 1, rows_of(terms), false);
+                    self.add_clustering(column.position, 1, test, false)
+                }
+                ColumnKind::Static | ColumnKind::Regular => self.add_other(column, FilterTest::NotIn(terms)),
             },
             Prepared::Entry(column, key, value) => self.add_other(column, FilterTest::Entry(key, value)),
             Prepared::Token(operator, term) => self.add_token(operator, term),
@@ -141,6 +157,23 @@ impl<'t> Builder<'t> {
                 };
                 self.add_clustering(first, width, test, true)
             }
+            Prepared::TupleNotIn(first, width, rows) => {
+                self.add_clustering(first, width, except(first, width, rows, true), true)
+            }
+        }
+    }
+
+    /// The two bounds that were added last are those of a BETWEEN.
+    fn mark_between(&mut self, relation: &Relation<'_>) {
+        if let Relation::TokenBetween { .. } = relation {
+            self.token.iter_mut().for_each(|token| token.between = true);
+            return;
+        }
+        let Some(name) = relation.columns().first() else { return };
+        let Some(column) = self.table.clustering.iter().find(|column| column.name == name.as_str()) else { return };
+        let known = self.clustering.iter_mut().find(|other| other.first == column.position);
+        if let Some(ClusteringTest::Slice { between, .. }) = known.map(|known| &mut known.test) {
+            *between = true;
         }
     }
 
@@ -155,7 +188,7 @@ impl<'t> Builder<'t> {
                 let part = match (contains, operator) {
                     (Some(test), _) => KeyPart::Contains(vec![test]),
                     (None, Operator::Eq) => KeyPart::Eq(term),
-                    _ => KeyPart::Slice(vec![(operator, term)]),
+                    _ => KeyPart::Slice { bounds: vec![(operator, term)], except: Vec::new() },
                 };
                 self.add_key(column, part)
             }
@@ -195,13 +228,14 @@ impl<'t> Builder<'t> {
             (None, part) => *place = Some(part),
             (Some(KeyPart::Eq(_)), _) => return more_than_one(name, "an Equal"),
             (Some(KeyPart::In(_)), _) => return more_than_one(name, "a IN"),
-            (Some(KeyPart::Slice(bounds)), KeyPart::Slice(more)) => {
+            (Some(KeyPart::Slice { bounds, except }), KeyPart::Slice { bounds: more, except: also }) => {
                 for (operator, term) in more {
                     check_bounds(name, bounds.iter().map(|(operator, _)| *operator), operator)?;
                     bounds.push((operator, term));
                 }
+                except.extend(also);
             }
-            (Some(KeyPart::Slice(_)), _) => return both(name),
+            (Some(KeyPart::Slice { .. }), _) => return both(name),
             (Some(KeyPart::Contains(tests)), KeyPart::Contains(more)) => tests.extend(more),
             (Some(KeyPart::Contains(_)), _) => return only_contains(name),
         }
@@ -220,7 +254,8 @@ impl<'t> Builder<'t> {
             ));
         }
         self.token_is_equal = operator == Operator::Eq;
-        let (lower, upper) = self.token.get_or_insert((None, None));
+        let range = self.token.get_or_insert(TokenRange { lower: None, upper: None, between: false });
+        let TokenRange { lower, upper, .. } = range;
         let (sets_lower, sets_upper) = match operator {
             Operator::Eq => (true, true),
             Operator::Gt | Operator::Gte => (true, false),
@@ -273,11 +308,13 @@ impl<'t> Builder<'t> {
         let until = (first + width).min(self.clustering[at].first + self.clustering[at].width);
         let common = self.names(from, until - from);
         let old = &mut self.clustering[at];
-        let ClusteringTest::Slice { lower, upper } = &mut old.test else {
+        let ClusteringTest::Slice { lower, upper, except, .. } = &mut old.test else {
             let which = if matches!(old.test, ClusteringTest::Eq(_)) { "an Equal" } else { "a IN" };
             return more_than_one(&common, which);
         };
-        let ClusteringTest::Slice { lower: new_lower, upper: new_upper } = test else { return both(&common) };
+        let ClusteringTest::Slice { lower: new_lower, upper: new_upper, except: more, .. } = test else {
+            return both(&common);
+        };
         if old.first != first {
             return apart(&self.table.clustering[old.first.max(first)].name);
         }
@@ -290,6 +327,7 @@ impl<'t> Builder<'t> {
         second?;
         *lower = lower.take().or(new_lower);
         *upper = upper.take().or(new_upper);
+        except.extend(more);
         old.width = old.width.max(width);
         old.multi |= multi;
         Ok(())
@@ -318,7 +356,9 @@ impl<'t> Builder<'t> {
                 (FilterTest::Compare(old, _), FilterTest::Compare(new, _)) if *new != Operator::Eq => {
                     check_bounds(name, [*old].into_iter(), *new)?;
                 }
-                (FilterTest::Compare(..), _) => return both(name),
+                (FilterTest::NotIn(_), FilterTest::Compare(new, _)) if *new != Operator::Eq => {}
+                (FilterTest::Compare(..) | FilterTest::NotIn(_), FilterTest::NotIn(_)) => {}
+                (FilterTest::Compare(..) | FilterTest::NotIn(_), _) => return both(name),
                 (_, new) if is_contains(new) => {}
                 _ => return only_contains(name),
             }
@@ -442,7 +482,7 @@ impl<'t> Builder<'t> {
             let tests = keys.into_iter().flatten().filter_map(|key| match key {
                 KeyPart::Eq(term) => Some(KeyTest::Eq(term)),
                 KeyPart::In(terms) => Some(KeyTest::In(terms)),
-                KeyPart::Slice(_) | KeyPart::Contains(_) => None,
+                KeyPart::Slice { .. } | KeyPart::Contains(_) => None,
             });
             return Ok(PartitionRestriction::Keys(tests.collect()));
         }
@@ -455,8 +495,9 @@ impl<'t> Builder<'t> {
                 None => continue,
                 Some(KeyPart::Eq(term)) => vec![FilterTest::Compare(Operator::Eq, term)],
                 Some(KeyPart::In(terms)) => vec![FilterTest::In(terms)],
-                Some(KeyPart::Slice(bounds)) => {
-                    bounds.into_iter().map(|(operator, term)| FilterTest::Compare(operator, term)).collect()
+                Some(KeyPart::Slice { bounds, except }) => {
+                    let bounds = bounds.into_iter().map(|(operator, term)| FilterTest::Compare(operator, term));
+                    bounds.chain(except.into_iter().map(FilterTest::NotIn)).collect()
                 }
                 Some(KeyPart::Contains(tests)) => tests,
             };
@@ -464,7 +505,7 @@ impl<'t> Builder<'t> {
         }
         Ok(match self.token.take() {
             None => PartitionRestriction::All,
-            Some((lower, upper)) => PartitionRestriction::Token { lower, upper },
+            Some(range) => PartitionRestriction::Token(range),
         })
     }
 
@@ -590,20 +631,11 @@ fn clustering_filters(
         ClusteringTest::In(_) if restriction.multi => {
             return invalid("Multicolumn IN filters are not supported".into());
         }
-        ClusteringTest::In(RowTerms::Bind(term)) => {
-            filters.push(filter_of(table, column(0), FilterTest::In(InTerms::Bind(term))));
-        }
-        ClusteringTest::In(RowTerms::List(rows)) => {
-            let terms = rows.into_iter().filter_map(|row| match row {
-                RowTerm::Columns(mut terms) => terms.pop(),
-                RowTerm::Tuple(_) => None,
-            });
-            filters.push(filter_of(table, column(0), FilterTest::In(InTerms::List(terms.collect()))));
-        }
+        ClusteringTest::In(rows) => filters.push(filter_of(table, column(0), FilterTest::In(values_of(rows)))),
         ClusteringTest::Slice { .. } if restriction.multi => {
             return invalid("Multi-column slice restrictions cannot be used for filtering.".into());
         }
-        ClusteringTest::Slice { lower, upper } => {
+        ClusteringTest::Slice { lower, upper, except, .. } => {
             let ends = [(lower, Operator::Gt, Operator::Gte), (upper, Operator::Lt, Operator::Lte)];
             for (end, open, closed) in ends {
                 if let Some((RowTerm::Columns(mut terms), inclusive)) = end
@@ -613,17 +645,51 @@ fn clustering_filters(
                     filters.push(filter_of(table, column(0), FilterTest::Compare(operator, term)));
                 }
             }
+            for one in except {
+                if let ClusteringTest::In(rows) = one.test {
+                    filters.push(filter_of(table, column(0), FilterTest::NotIn(values_of(rows))));
+                }
+            }
         }
     }
     Ok(())
 }
 
+/// The values of one column as rows of one column.
+fn rows_of(terms: InTerms) -> RowTerms {
+    match terms {
+        InTerms::List(terms) => RowTerms::List(terms.into_iter().map(|term| RowTerm::Columns(vec![term])).collect()),
+        InTerms::Bind(term) => RowTerms::Bind(term),
+    }
+}
+
+/// Rows of one column as its values.
+fn values_of(rows: RowTerms) -> InTerms {
+    match rows {
+        RowTerms::Bind(term) => InTerms::Bind(term),
+        RowTerms::List(rows) => {
+            let terms = rows.into_iter().filter_map(|row| match row {
+                RowTerm::Columns(mut terms) => terms.pop(),
+                RowTerm::Tuple(_) => None,
+            });
+            InTerms::List(terms.collect())
+        }
+    }
+}
+
+/// NOT IN on clustering columns.
+fn except(first: usize, width: usize, rows: RowTerms, multi: bool) -> ClusteringTest {
+    let left_out = ClusteringRestriction { first, width, test: ClusteringTest::In(rows), multi };
+    ClusteringTest::Slice { lower: None, upper: None, except: vec![left_out], between: false }
+}
+
 fn clustering_test(operator: Operator, row: RowTerm) -> ClusteringTest {
+    let slice = |lower, upper| ClusteringTest::Slice { lower, upper, except: Vec::new(), between: false };
     match operator {
-        Operator::Gt => ClusteringTest::Slice { lower: Some((row, false)), upper: None },
-        Operator::Gte => ClusteringTest::Slice { lower: Some((row, true)), upper: None },
-        Operator::Lt => ClusteringTest::Slice { lower: None, upper: Some((row, false)) },
-        Operator::Lte => ClusteringTest::Slice { lower: None, upper: Some((row, true)) },
+        Operator::Gt => slice(Some((row, false)), None),
+        Operator::Gte => slice(Some((row, true)), None),
+        Operator::Lt => slice(None, Some((row, false))),
+        Operator::Lte => slice(None, Some((row, true))),
         _ => ClusteringTest::Eq(row),
     }
 }

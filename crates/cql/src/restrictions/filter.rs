@@ -41,6 +41,8 @@ pub(crate) enum FilterTest {
     Compare(Operator, Term),
     /// IN
     In(InTerms),
+    /// NOT IN
+    NotIn(InTerms),
     /// CONTAINS
     Contains(Term),
     /// CONTAINS KEY
@@ -61,12 +63,18 @@ pub(crate) struct BoundFilter {
 enum BoundTest {
     Compare(Operator, Bytes),
     In(Vec<Bytes>),
+    NotIn(Vec<Bytes>),
     Contains(Bytes),
     ContainsKey(Bytes),
     Entry(Bytes, Bytes),
 }
 
 impl Filter {
+    /// The condition is a NOT IN.
+    pub fn is_not_in(&self) -> bool {
+        matches!(self.test, FilterTest::NotIn(_))
+    }
+
     /// A copy with its terms evaluated.
     pub fn bind(&self, bindings: &Bindings<'_>) -> Result<BoundFilter, CqlError> {
         let value = |term: &Term| match term.eval(bindings)? {
@@ -84,6 +92,8 @@ impl Filter {
         let test = match &self.test {
             FilterTest::Compare(operator, term) => BoundTest::Compare(*operator, value(term)?),
             FilterTest::In(terms) => BoundTest::In(filter_values(terms, &self.name, bindings)?),
+            // a row could not be told to differ from null
+            FilterTest::NotIn(terms) => BoundTest::NotIn(in_values(terms, &self.name, bindings)?),
             FilterTest::Contains(term) => BoundTest::Contains(value(term)?),
             FilterTest::ContainsKey(term) => BoundTest::ContainsKey(value(term)?),
             FilterTest::Entry(key, term) => BoundTest::Entry(entry(key, "key")?, entry(term, "value")?),
@@ -134,6 +144,8 @@ impl BoundFilter {
         let expression = match &self.test {
             BoundTest::Compare(operator, value) => simple(compared(*operator)?, value),
             BoundTest::In(values) => simple(Number::In, &types::collection::build_list(values).into()),
+            // no operator of Cassandra 5.0 says it: the coordinator checks the rows
+            BoundTest::NotIn(_) => return None,
             BoundTest::Contains(value) => simple(Number::Contains, value),
             BoundTest::ContainsKey(key) => simple(Number::ContainsKey, key),
             BoundTest::Entry(key, value) => Expression::MapEquality { column, key: key.clone(), value: value.clone() },
@@ -167,6 +179,7 @@ impl BoundFilter {
                 }
             }
             BoundTest::In(values) => values.iter().any(|value| types::compare(ty, &found, value).is_eq()),
+            BoundTest::NotIn(values) => values.iter().all(|value| types::compare(ty, &found, value).is_ne()),
             BoundTest::Contains(value) => contains(ty, &found, value),
             BoundTest::ContainsKey(key) => contains_key(ty, &found, key),
             BoundTest::Entry(key, value) => match ty {
@@ -207,6 +220,7 @@ impl BoundFilter {
                 }
             }
             (BoundTest::In(values), ty) => values.iter().any(|value| equals(ty, found, value)),
+            (BoundTest::NotIn(values), ty) => !values.iter().any(|value| equals(ty, found, value)),
             (BoundTest::Contains(value), CqlType::List { element, .. } | CqlType::Set { element, .. }) => {
                 let elements = values::split_list(found).unwrap_or_default();
                 elements.iter().any(|found| equals(element, found, value))

@@ -226,12 +226,14 @@ fn restricted(clause: &Clause<'_>, definitions: &[IndexDefinition]) -> Vec<Restr
         let candidates = match key {
             None => continue,
             Some(KeyPart::Eq(term)) => answering(column, EQUAL, term, None),
-            Some(KeyPart::Slice(bounds)) => {
+            Some(KeyPart::Slice { bounds, .. }) => {
                 bounds.iter().flat_map(|(operator, term)| compared(column, *operator, term)).collect()
             }
             Some(_) => Vec::new(),
         };
-        found.push(Restricted::new(Part::Key, candidates));
+        // no index answers a NOT IN
+        let always_filters = matches!(key, Some(KeyPart::Slice { except, .. }) if !except.is_empty());
+        found.push(Restricted { always_filters, ..Restricted::new(Part::Key, candidates) });
     }
     for restriction in clause.clustering {
         let columns = clause.table.clustering.iter().skip(restriction.first);
@@ -239,7 +241,7 @@ fn restricted(clause: &Clause<'_>, definitions: &[IndexDefinition]) -> Vec<Restr
             ClusteringTest::Eq(RowTerm::Columns(terms)) => {
                 columns.zip(terms).flat_map(|(column, term)| answering(column, EQUAL, term, None)).collect()
             }
-            ClusteringTest::Slice { lower, upper } if restriction.width == 1 && !restriction.multi => {
+            ClusteringTest::Slice { lower, upper, .. } if restriction.width == 1 && !restriction.multi => {
                 let ends = [(lower, Operator::Gt, Operator::Gte), (upper, Operator::Lt, Operator::Lte)];
                 let of_end = |(end, open, closed): (&Option<(RowTerm, bool)>, Operator, Operator)| match end {
                     Some((RowTerm::Columns(terms), inclusive)) => {
@@ -253,8 +255,10 @@ fn restricted(clause: &Clause<'_>, definitions: &[IndexDefinition]) -> Vec<Restr
             }
             _ => Vec::new(),
         };
-        // an index is on one column, so it cannot answer a comparison of several
-        let always_filters = restriction.width > 1;
+        // an index is on one column, so it cannot answer a comparison of several; none answers a
+        // NOT IN
+        let leaves_out = matches!(&restriction.test, ClusteringTest::Slice { except, .. } if !except.is_empty());
+        let always_filters = restriction.width > 1 || leaves_out;
         found.push(Restricted { always_filters, ..Restricted::new(Part::Clustering, candidates) });
     }
     if clause.clustering_contains {
@@ -274,10 +278,11 @@ fn restricted(clause: &Clause<'_>, definitions: &[IndexDefinition]) -> Vec<Restr
             FilterTest::Contains(term) => answering(column, contains(IndexOperator::Contains), term, None),
             FilterTest::ContainsKey(term) => answering(column, contains(IndexOperator::ContainsKey), term, None),
             FilterTest::Entry(key, term) => answering(column, EQUAL, term, Some(key)),
-            FilterTest::In(_) => Vec::new(),
+            FilterTest::In(_) | FilterTest::NotIn(_) => Vec::new(),
         });
         let is_repeated = of_column.len() > 1;
-        found.push(Restricted { is_repeated, ..Restricted::new(Part::Other, candidates.collect()) });
+        let always_filters = of_column.iter().any(|test| matches!(test, FilterTest::NotIn(_)));
+        found.push(Restricted { is_repeated, always_filters, ..Restricted::new(Part::Other, candidates.collect()) });
     }
     found
 }

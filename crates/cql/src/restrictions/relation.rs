@@ -21,6 +21,8 @@ pub(super) enum Prepared<'t> {
     Column(&'t ColumnMetadata, Operator, Term),
     /// `column IN …`
     ColumnIn(&'t ColumnMetadata, InTerms),
+    /// `column NOT IN …`
+    ColumnNotIn(&'t ColumnMetadata, InTerms),
     /// `column[key] = term`
     Entry(&'t ColumnMetadata, Term, Term),
     /// `token(…) op term`
@@ -29,13 +31,15 @@ pub(super) enum Prepared<'t> {
     Tuple(usize, usize, Operator, RowTerm),
     /// `(columns) IN …`
     TupleIn(usize, usize, RowTerms),
+    /// `(columns) NOT IN …`
+    TupleNotIn(usize, usize, RowTerms),
 }
 
 fn invalid<T>(message: String) -> Result<T, CqlError> {
     Err(CqlError::invalid(message))
 }
 
-/// Prepares a relation.
+/// Prepares a relation. A BETWEEN has been taken apart before.
 pub(super) fn prepare<'t>(
     preparing: &mut Preparing<'_>,
     kind: StatementKind,
@@ -66,10 +70,22 @@ pub(super) fn prepare<'t>(
             let term = terms::prepare(preparing, value, &receiver)?;
             Ok(Prepared::Column(column, *operator, term))
         }
-        Relation::ColumnIn { column, values } => {
+        Relation::ColumnIn { column, values, negated: false } => {
             let column = find_column(table, column.as_str())?;
             check_collection(column, "IN", false)?;
-            prepare_in(preparing, column, values)
+            match in_terms(preparing, column, values)? {
+                InTerms::List(mut terms) if terms.len() == 1 => {
+                    let only = terms.pop().expect("there is one");
+                    Ok(Prepared::Column(column, Operator::Eq, only))
+                }
+                terms => Ok(Prepared::ColumnIn(column, terms)),
+            }
+        }
+        Relation::ColumnIn { column, values, negated: true } => {
+            let column = find_column(table, column.as_str())?;
+            check_collection(column, "NOT IN", false)?;
+            refuse_durations(&column.ty)?;
+            Ok(Prepared::ColumnNotIn(column, in_terms(preparing, column, values)?))
         }
         Relation::IsNotNull { column } => {
             find_column(table, column.as_str())?;
@@ -92,8 +108,9 @@ pub(super) fn prepare<'t>(
             let row = row_term(preparing, table, first, width, value)?;
             Ok(Prepared::Tuple(first, width, *operator, row))
         }
-        Relation::TupleIn { columns, values } => {
-            let (first, width) = tuple_columns(table, columns, &|| format!("IN {}", in_text(values)))?;
+        Relation::TupleIn { columns, values, negated } => {
+            let operator = if *negated { "NOT IN" } else { "IN" };
+            let (first, width) = tuple_columns(table, columns, &|| format!("{operator} {}", in_text(values)))?;
             let rows = match values {
                 InValues::List(list) => {
                     let rows: Result<Vec<_>, _> =
@@ -107,7 +124,13 @@ pub(super) fn prepare<'t>(
                     RowTerms::Bind(Term::Bind { index: preparing.bind(marker, &receiver), ty })
                 }
             };
-            Ok(Prepared::TupleIn(first, width, rows))
+            Ok(match negated {
+                true => Prepared::TupleNotIn(first, width, rows),
+                false => Prepared::TupleIn(first, width, rows),
+            })
+        }
+        Relation::Between { .. } | Relation::TokenBetween { .. } | Relation::TupleBetween { .. } => {
+            unreachable!("a BETWEEN is prepared as its two bounds")
         }
     }
 }
@@ -190,28 +213,23 @@ fn column_receiver(column: &ColumnMetadata, operator: Operator) -> Result<Receiv
     }
 }
 
-fn prepare_in<'t>(
+/// The right side of IN and NOT IN.
+fn in_terms(
     preparing: &mut Preparing<'_>,
-    column: &'t ColumnMetadata,
+    column: &ColumnMetadata,
     values: &InValues<'_>,
-) -> Result<Prepared<'t>, CqlError> {
+) -> Result<InTerms, CqlError> {
     match values {
         InValues::List(list) => {
             let receiver = Receiver::column(column);
             let terms: Result<Vec<_>, _> =
                 list.iter().map(|value| terms::prepare(preparing, value, &receiver)).collect();
-            let mut terms = terms?;
-            if terms.len() == 1 {
-                let only = terms.pop().expect("there is one");
-                return Ok(Prepared::Column(column, Operator::Eq, only));
-            }
-            Ok(Prepared::ColumnIn(column, InTerms::List(terms)))
+            Ok(InTerms::List(terms?))
         }
         InValues::Bind(marker) => {
             let ty = CqlType::List { element: Arc::new(column.ty.clone()), frozen: true };
             let receiver = Receiver::new(format!("in({})", column.name), ty.clone());
-            let term = Term::Bind { index: preparing.bind(marker, &receiver), ty };
-            Ok(Prepared::ColumnIn(column, InTerms::Bind(term)))
+            Ok(InTerms::Bind(Term::Bind { index: preparing.bind(marker, &receiver), ty }))
         }
     }
 }

@@ -25,10 +25,15 @@ pub(super) fn build(
 ) -> Result<Slices, CqlError> {
     let mut prefixes = vec![ClusteringValues::new()];
     for restriction in &restrictions.clustering {
-        if let ClusteringTest::Slice { lower, upper } = &restriction.test {
-            let lower = end(restriction, lower.as_ref(), table, bindings)?;
-            let upper = end(restriction, upper.as_ref(), table, bindings)?;
-            return Ok(ranges(&table.comparator, restriction.first, &prefixes, lower, upper));
+        if let ClusteringTest::Slice { lower, upper, except, between } = &restriction.test {
+            let lower = end(restriction, lower.as_ref(), *between, table, bindings)?;
+            let upper = end(restriction, upper.as_ref(), *between, table, bindings)?;
+            let mut slices = ranges(&table.comparator, restriction.first, &prefixes, lower, upper);
+            for one in except {
+                let gaps = gaps(one, &prefixes, table, bindings)?;
+                slices = intersection(&slices, &gaps, &table.comparator);
+            }
+            return Ok(slices);
         }
         extend(&mut prefixes, restriction, table, bindings)?;
         if prefixes.is_empty() {
@@ -207,11 +212,12 @@ type End = Option<(Vec<Option<Bytes>>, bool)>;
 fn end(
     restriction: &ClusteringRestriction,
     end: Option<&(RowTerm, bool)>,
+    refuses_null: bool,
     table: &TableMetadata,
     bindings: &Bindings<'_>,
 ) -> Result<End, CqlError> {
     let Some((row, inclusive)) = end else { return Ok(None) };
-    if let (RowTerm::Columns(terms), false) = (row, restriction.multi)
+    if let (RowTerm::Columns(terms), false) = (row, restriction.multi || refuses_null)
         && let [term] = terms.as_slice()
         && term.eval(bindings)? == BoundValue::Null
     {
@@ -244,6 +250,47 @@ fn ranges(
                 found.push(intersect(comparator, one, other));
             }
         }
+    }
+    Slices::normalized(found, comparator)
+}
+
+/// The rows of each prefix but those that an IN names: what NOT IN selects.
+fn gaps(
+    left_out: &ClusteringRestriction,
+    prefixes: &[ClusteringValues],
+    table: &TableMetadata,
+    bindings: &Bindings<'_>,
+) -> Result<Slices, CqlError> {
+    let ClusteringTest::In(rows) = &left_out.test else { return Ok(Slices::all()) };
+    let comparator = &table.comparator;
+    let rows = in_rows(rows, left_out, table, bindings)?;
+    super::check_combinations(prefixes.len(), rows.len() + 1)?;
+    let mut gaps = Vec::with_capacity(prefixes.len() * (rows.len() + 1));
+    for prefix in prefixes {
+        let longer = |row: &RowValues| prefix.iter().cloned().chain(row.iter().cloned().map(Some)).collect();
+        let mut named: Vec<ClusteringValues> = rows.iter().map(longer).collect();
+        named.sort_by(|a, b| comparator.compare_values(a, b));
+        named.dedup_by(|later, first| comparator.compare_values(later, first).is_eq());
+        let mut start = Bound::start(prefix.clone(), true);
+        for row in named {
+            gaps.push(Slice { start, end: Bound::end(row.clone(), false) });
+            start = Bound::start(row, false);
+        }
+        gaps.push(Slice { start, end: Bound::end(prefix.clone(), true) });
+    }
+    Ok(Slices::normalized(gaps, comparator))
+}
+
+/// The rows that lie in slices of both, each of which ascend.
+fn intersection(one: &Slices, other: &Slices, comparator: &ClusteringComparator) -> Slices {
+    let (mut left, mut right) = (one.0.iter().peekable(), other.0.iter().peekable());
+    let mut found = Vec::new();
+    while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
+        found.push(intersect(comparator, a, b));
+        match a.end.compare(&b.end, comparator).is_lt() {
+            true => left.next(),
+            false => right.next(),
+        };
     }
     Slices::normalized(found, comparator)
 }

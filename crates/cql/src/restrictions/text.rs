@@ -30,12 +30,13 @@ impl Filter {
             FilterTest::Contains(term) => format!("{name} CONTAINS {}", literal(element, term)?),
             FilterTest::ContainsKey(term) => format!("{name} CONTAINS KEY {}", literal(key, term)?),
             FilterTest::Entry(entry, term) => format!("{name}[{}] = {}", literal(key, entry)?, literal(element, term)?),
-            FilterTest::In(terms) => {
+            FilterTest::In(terms) | FilterTest::NotIn(terms) => {
+                let operator = if matches!(self.test, FilterTest::In(_)) { "IN" } else { "NOT IN" };
                 let values = in_values(terms, name, bindings)?;
                 let shown: Vec<_> = values.iter().take(VALUES_SHOWN).map(|value| types::to_text(ty, value)).collect();
                 let more =
                     if values.len() > VALUES_SHOWN { format!(", … {} values", values.len()) } else { String::new() };
-                format!("{name} IN ({}{more})", shown.join(", "))
+                format!("{name} {operator} ({}{more})", shown.join(", "))
             }
         })
     }

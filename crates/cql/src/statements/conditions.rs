@@ -60,6 +60,10 @@ pub(crate) enum Test {
     Compare(Operator, Term),
     /// IN
     In(InTerms),
+    /// NOT IN
+    NotIn(InTerms),
+    /// BETWEEN
+    Between(Term, Term),
 }
 
 /// A condition with its values.
@@ -67,9 +71,18 @@ pub(crate) enum Test {
 pub(crate) struct BoundCondition {
     column: ColumnMetadata,
     part: BoundPart,
-    operator: Operator,
-    /// The condition holds if the operator is true for one of these.
-    values: Vec<Option<Bytes>>,
+    test: BoundTest,
+}
+
+/// A comparison with its values. None: null.
+#[derive(Clone, Debug)]
+enum BoundTest {
+    /// The operator is true for one of the values.
+    Any(Operator, Vec<Option<Bytes>>),
+    /// The column equals none of the values.
+    NoneOf(Vec<Option<Bytes>>),
+    /// The column is at least the one and at most the other.
+    Between(Option<Bytes>, Option<Bytes>),
 }
 
 #[derive(Clone, Debug)]
@@ -113,13 +126,13 @@ impl ColumnCondition {
             Part::Element(key) => BoundPart::Element(key.eval_option(bindings)?),
             Part::Field(field) => BoundPart::Field(*field),
         };
-        let (operator, values) = match &self.test {
-            Test::Compare(operator, term) => match term.eval(bindings)? {
-                BoundValue::Bytes(value) => (*operator, vec![Some(value)]),
-                BoundValue::Null => (*operator, vec![None]),
-                BoundValue::Unset => return Err(unset()),
-            },
-            Test::In(InTerms::List(terms)) => {
+        let value = |term: &Term| match term.eval(bindings)? {
+            BoundValue::Bytes(value) => Ok(Some(value)),
+            BoundValue::Null => Ok(None),
+            BoundValue::Unset => Err(unset()),
+        };
+        let values = |terms: &InTerms| match terms {
+            InTerms::List(terms) => {
                 let mut values = Vec::with_capacity(terms.len());
                 for term in terms {
                     match term.eval(bindings)? {
@@ -128,14 +141,20 @@ impl ColumnCondition {
                         BoundValue::Unset => {}
                     }
                 }
-                (Operator::Eq, values)
+                Ok(values)
             }
-            Test::In(InTerms::Bind(term)) => match term.eval(bindings)? {
-                BoundValue::Bytes(list) => (Operator::Eq, values::split_list(&list)?.into_iter().map(Some).collect()),
-                BoundValue::Null => return Err(CqlError::invalid("Invalid null list in IN condition")),
-                BoundValue::Unset => return Err(unset()),
+            InTerms::Bind(term) => match term.eval(bindings)? {
+                BoundValue::Bytes(list) => Ok(values::split_list(&list)?.into_iter().map(Some).collect()),
+                BoundValue::Null => Err(CqlError::invalid("Invalid null list in IN condition")),
+                BoundValue::Unset => Err(unset()),
             },
         };
-        Ok(BoundCondition { column: self.column.clone(), part, operator, values })
+        let test = match &self.test {
+            Test::Compare(operator, term) => BoundTest::Any(*operator, vec![value(term)?]),
+            Test::In(terms) => BoundTest::Any(Operator::Eq, values(terms)?),
+            Test::NotIn(terms) => BoundTest::NoneOf(values(terms)?),
+            Test::Between(low, high) => BoundTest::Between(value(low)?, value(high)?),
+        };
+        Ok(BoundCondition { column: self.column.clone(), part, test })
     }
 }

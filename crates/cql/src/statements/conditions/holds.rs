@@ -4,7 +4,7 @@ use bytes::Bytes;
 use rows::{ColumnData, Row};
 use types::CqlType;
 
-use super::{BoundCondition, BoundPart};
+use super::{BoundCondition, BoundPart, BoundTest};
 use crate::ast::Operator;
 use crate::error::CqlError;
 use crate::restrictions::{contains, contains_key};
@@ -21,13 +21,13 @@ impl BoundCondition {
         let data = row.and_then(|row| row.column(self.column.id));
         let whole = || values::column_value(&self.column.ty, data);
         match (&self.part, &self.column.ty) {
-            (BoundPart::Whole, ty) if ty.is_collection() && ty.is_multi_cell() => self.collection_holds(whole()),
-            (BoundPart::Whole, ty) => self.any(ty, whole()),
+            (BoundPart::Whole, ty) if ty.is_collection() && ty.is_multi_cell() => self.collection_holds(&whole()),
+            (BoundPart::Whole, ty) => self.value_holds(ty, &whole()),
             (BoundPart::Element(key), CqlType::Map { key: key_type, value, .. }) => {
                 let Some(key) = key else { return invalid("Invalid null value for map element access") };
                 let entries = whole().map_or(Ok(Vec::new()), |map| values::split_map(&map))?;
                 let found = entries.into_iter().find(|(other, _)| types::compare(key_type, other, key).is_eq());
-                self.any(value, found.map(|(_, value)| value))
+                self.value_holds(value, &found.map(|(_, value)| value))
             }
             (BoundPart::Element(index), CqlType::List { element, .. }) => {
                 let Some(index) = index else { return invalid("Invalid null value for list element access") };
@@ -36,7 +36,7 @@ impl BoundCondition {
                     return invalid(format!("Invalid negative list index {index}"));
                 };
                 let elements = whole().map_or(Ok(Vec::new()), |list| values::split_list(&list))?;
-                self.any(element, elements.into_iter().nth(place))
+                self.value_holds(element, &elements.into_iter().nth(place))
             }
             (BoundPart::Field(field), CqlType::Udt(udt, _)) => {
                 let Some((_, ty)) = udt.fields.get(*field) else { return Ok(false) };
@@ -51,35 +51,45 @@ impl BoundCondition {
                         fields.into_iter().nth(*field).flatten()
                     }
                 };
-                self.any(ty, found)
+                self.value_holds(ty, &found)
             }
             (BoundPart::Element(_) | BoundPart::Field(_), _) => Ok(false),
         }
     }
 
-    /// One of the values answers the operator.
-    fn any(&self, ty: &CqlType, found: Option<Bytes>) -> Result<bool, CqlError> {
-        for value in &self.values {
-            if answers(self.operator, ty, found.as_ref(), value.as_ref())? {
-                return Ok(true);
+    fn value_holds(&self, ty: &CqlType, found: &Option<Bytes>) -> Result<bool, CqlError> {
+        self.test.holds(&|operator, values| {
+            for value in values {
+                if answers(operator, ty, found.as_ref(), value.as_ref())? {
+                    return Ok(true);
+                }
             }
-        }
-        Ok(false)
+            Ok(false)
+        })
     }
 
     /// A collection of many cells, where empty and null are the same.
-    fn collection_holds(&self, found: Option<Bytes>) -> Result<bool, CqlError> {
+    fn collection_holds(&self, found: &Option<Bytes>) -> Result<bool, CqlError> {
+        self.test.holds(&|operator, values| self.any_collection(operator, values, found))
+    }
+
+    fn any_collection(
+        &self,
+        operator: Operator,
+        values: &[Option<Bytes>],
+        found: &Option<Bytes>,
+    ) -> Result<bool, CqlError> {
         let ty = &self.column.ty;
-        let is_contains = matches!(self.operator, Operator::Contains | Operator::ContainsKey);
-        for value in &self.values {
+        let is_contains = matches!(operator, Operator::Contains | Operator::ContainsKey);
+        for value in values {
             let is_empty = match value {
                 None => true,
                 Some(value) if is_contains => {
-                    return Ok(found.is_some_and(|found| test(self.operator, ty, &found, value)));
+                    return Ok(found.as_ref().is_some_and(|found| test(operator, ty, found, value)));
                 }
                 Some(value) => values::split_list(value).is_ok_and(|elements| elements.is_empty()),
             };
-            match (is_empty, self.operator) {
+            match (is_empty, operator) {
                 (true, Operator::Eq) if found.is_none() => return Ok(true),
                 (true, Operator::Eq) => {}
                 (true, Operator::Neq) => return Ok(found.is_some()),
@@ -100,6 +110,21 @@ impl BoundCondition {
             }
         }
         Ok(false)
+    }
+}
+
+impl BoundTest {
+    /// Whether the comparison holds, by a function that tells whether an operator is true for one
+    /// of some values.
+    fn holds(&self, any: &dyn Fn(Operator, &[Option<Bytes>]) -> Result<bool, CqlError>) -> Result<bool, CqlError> {
+        match self {
+            Self::Any(operator, values) => any(*operator, values),
+            Self::NoneOf(values) => Ok(!any(Operator::Eq, values)?),
+            Self::Between(low, high) => {
+                let one = std::slice::from_ref;
+                Ok(any(Operator::Gte, one(low))? && any(Operator::Lte, one(high))?)
+            }
+        }
     }
 }
 

@@ -84,7 +84,11 @@ fn prepare_one(
 
 /// Durations have no order.
 fn check_duration(ty: &CqlType, test: &ConditionTest<'_>) -> Result<(), CqlError> {
-    let ConditionTest::Compare(operator, _) = test else { return Ok(()) };
+    let operator = match test {
+        ConditionTest::Compare(operator, _) => *operator,
+        ConditionTest::Between(..) => Operator::Gte,
+        ConditionTest::In(_) | ConditionTest::NotIn(_) => return Ok(()),
+    };
     let is_slice = matches!(operator, Operator::Lt | Operator::Lte | Operator::Gt | Operator::Gte);
     if !is_slice || !ty.references_duration() {
         return Ok(());
@@ -124,14 +128,26 @@ fn prepare_test(
             };
             Ok(Test::Compare(*operator, terms::prepare(preparing, value, receiver)?))
         }
-        ConditionTest::In(InValues::List(list)) => {
-            let terms: Result<Vec<_>, _> = list.iter().map(|term| terms::prepare(preparing, term, receiver)).collect();
-            Ok(Test::In(InTerms::List(terms?)))
+        ConditionTest::In(values) => Ok(Test::In(in_terms(preparing, receiver, values)?)),
+        ConditionTest::NotIn(values) => Ok(Test::NotIn(in_terms(preparing, receiver, values)?)),
+        ConditionTest::Between(low, high) => {
+            let low = terms::prepare(preparing, low, receiver)?;
+            Ok(Test::Between(low, terms::prepare(preparing, high, receiver)?))
         }
-        ConditionTest::In(InValues::Bind(marker)) => {
+    }
+}
+
+/// The right side of IN and NOT IN.
+fn in_terms(preparing: &mut Preparing<'_>, receiver: &Receiver, values: &InValues<'_>) -> Result<InTerms, CqlError> {
+    match values {
+        InValues::List(list) => {
+            let terms: Result<Vec<_>, _> = list.iter().map(|term| terms::prepare(preparing, term, receiver)).collect();
+            Ok(InTerms::List(terms?))
+        }
+        InValues::Bind(marker) => {
             let ty = CqlType::List { element: Arc::new(receiver.ty.clone().freeze()), frozen: true };
             let index = preparing.bind(marker, &Receiver::new(format!("in({})", receiver.name), ty.clone()));
-            Ok(Test::In(InTerms::Bind(Term::Bind { index, ty })))
+            Ok(InTerms::Bind(Term::Bind { index, ty }))
         }
     }
 }

@@ -101,7 +101,7 @@ pub(super) fn prepare(
     };
     let has_keys = matches!(restrictions.partition, PartitionRestriction::Keys(_));
     let is_of_key = |name: &str| table.partition_key.iter().any(|column| column.name == name);
-    let is_by_token = matches!(restrictions.partition, PartitionRestriction::Token { .. });
+    let is_by_token = matches!(restrictions.partition, PartitionRestriction::Token(_));
     if restricted.iter().any(|name| is_of_key(name)) && !has_keys && !is_by_token {
         return invalid(NOT_INDEXED);
     }
