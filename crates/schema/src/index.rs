@@ -3,6 +3,7 @@
 
 pub mod attached;
 pub mod definition;
+mod folding;
 
 use std::collections::BTreeMap;
 

@@ -611,7 +611,14 @@ impl<'t> Builder<'t> {
 }
 
 fn filter_of(table: &TableMetadata, column: &ColumnMetadata, test: FilterTest) -> Filter {
-    let form = text_form(table, column).unwrap_or(TextForm::PLAIN);
+    // a storage-attached index answers no ranges and no IN of text, which then compare the text as
+    // it is stored
+    let compares_stored = match &test {
+        FilterTest::Compare(operator, _) => *operator != Operator::Eq,
+        FilterTest::In(_) | FilterTest::NotIn(_) => true,
+        _ => false,
+    };
+    let form = text_form(table, column).filter(|_| !compares_stored).unwrap_or(TextForm::PLAIN);
     Filter { name: column.name.clone(), column: Column::of(column), test, form }
 }
 

@@ -162,7 +162,7 @@ impl BoundFilter {
     pub fn holds(&self, row: &RowView<'_>) -> bool {
         let Some(found) = row.value(&self.column) else { return false };
         let ty = self.column.ty();
-        if !self.form.case_sensitive {
+        if !self.form.is_plain() {
             return self.holds_folded(&found);
         }
         match &self.test {
@@ -197,8 +197,8 @@ impl BoundFilter {
 }
 
 impl BoundFilter {
-    /// As `holds`, for text of which upper and lower case count as the same. All of a value is
-    /// folded: a collection of text by its elements, whose lengths may change.
+    /// As `holds`, for text that is compared in the form of an index. All of a value is put into that
+    /// form: a collection of text by its elements, whose lengths may change.
     fn holds_folded(&self, found: &Bytes) -> bool {
         let fold = |value: &Bytes| Bytes::from(self.form.apply(value).into_owned());
         let equals = |ty: &CqlType, found: &Bytes, value: &Bytes| match ty {

@@ -7,9 +7,11 @@
 
 use std::borrow::Cow;
 
+use icu_normalizer::ComposingNormalizerBorrowed;
 use types::{CqlType, Similarity};
 
 use super::IndexMetadata;
+use super::folding::to_ascii;
 
 /// The class, as it may be named in full.
 pub const CLASS: &str = "org.apache.cassandra.index.sai.StorageAttachedIndex";
@@ -36,30 +38,66 @@ pub fn is_attached(index: &IndexMetadata) -> bool {
 pub struct TextForm {
     /// False: upper and lower case count as the same.
     pub case_sensitive: bool,
+    /// Text is compared in Unicode's form C.
+    pub normalized: bool,
+    /// Characters count as the same as their ASCII relatives.
+    pub ascii: bool,
 }
 
 impl TextForm {
-    /// Text is compared as it is.
-    pub const PLAIN: Self = Self { case_sensitive: true };
+    /// The options that say the form.
+    pub const OPTIONS: [&str; 3] = [CASE_SENSITIVE, NORMALIZE, ASCII];
 
-    /// The form that an index's options ask for. None: a form that this version does not have
-    /// (`normalize`, `ascii`), so that its index cannot be kept up.
-    pub fn of(index: &IndexMetadata) -> Option<Self> {
+    /// Text is compared as it is.
+    pub const PLAIN: Self = Self { case_sensitive: true, normalized: false, ascii: false };
+
+    /// The form that an index's options ask for.
+    pub fn of(index: &IndexMetadata) -> Self {
         let is_on = |name: &str| index.options.get(name).map(|value| value.eq_ignore_ascii_case("true"));
-        if is_on(NORMALIZE) == Some(true) || is_on(ASCII) == Some(true) {
-            return None;
+        Self {
+            case_sensitive: is_on(CASE_SENSITIVE).unwrap_or(true),
+            normalized: is_on(NORMALIZE).unwrap_or(false),
+            ascii: is_on(ASCII).unwrap_or(false),
         }
-        Some(Self { case_sensitive: is_on(CASE_SENSITIVE).unwrap_or(true) })
     }
 
-    /// A value in this form. Bytes that are no UTF-8 stay as they are.
+    /// Text is compared as it is.
+    pub fn is_plain(&self) -> bool {
+        *self == Self::PLAIN
+    }
+
+    /// A value in this form: lower case first, then form C, then ASCII, as Cassandra applies them.
+    /// Bytes that are no UTF-8 stay as they are.
     pub fn apply<'a>(&self, value: &'a [u8]) -> Cow<'a, [u8]> {
-        if self.case_sensitive {
+        if self.is_plain() {
             return Cow::Borrowed(value);
         }
-        match std::str::from_utf8(value) {
-            Ok(text) => Cow::Owned(text.to_lowercase().into_bytes()),
-            Err(_) => Cow::Borrowed(value),
+        let Ok(text) = std::str::from_utf8(value) else { return Cow::Borrowed(value) };
+        let mut text = Cow::Borrowed(text);
+        if !self.case_sensitive {
+            text = Cow::Owned(text.to_lowercase());
+        }
+        if self.normalized {
+            text = Cow::Owned(ComposingNormalizerBorrowed::new_nfc().normalize(&text).into_owned());
+        }
+        if self.ascii {
+            text = Cow::Owned(to_ascii(&text));
+        }
+        match text {
+            Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+            Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+        }
+    }
+
+    /// The form among the facts of an index that its files name. Files of versions that knew of
+    /// upper and lower case alone name it in the same words.
+    pub fn fact(&self) -> String {
+        let Self { case_sensitive, normalized, ascii } = self;
+        match normalized || *ascii {
+            false => format!("TextForm {{ case_sensitive: {case_sensitive} }}"),
+            true => {
+                format!("TextForm {{ case_sensitive: {case_sensitive}, normalized: {normalized}, ascii: {ascii} }}")
+            }
         }
     }
 }
@@ -120,9 +158,23 @@ mod tests {
 
     #[test]
     fn text_in_its_form() {
-        let folding = TextForm { case_sensitive: false };
+        let folding = TextForm { case_sensitive: false, ..TextForm::PLAIN };
         assert_eq!(&*folding.apply("ÄbC".as_bytes()), "äbc".as_bytes());
         assert_eq!(&*TextForm::PLAIN.apply(b"AbC"), b"AbC");
         assert_eq!(&*folding.apply(b"\xffA"), b"\xffA");
+        let composed = TextForm { normalized: true, ..TextForm::PLAIN };
+        assert_eq!(&*composed.apply("a\u{308}\u{212b}".as_bytes()), "ä\u{c5}".as_bytes());
+        let ascii = TextForm { ascii: true, ..TextForm::PLAIN };
+        assert_eq!(&*ascii.apply("ä".as_bytes()), b"a");
+        assert_eq!(&*ascii.apply("a\u{308}".as_bytes()), "a\u{308}".as_bytes(), "a mark by itself has no relative");
+        let all = TextForm { case_sensitive: false, normalized: true, ascii: true };
+        assert_eq!(&*all.apply("A\u{308}ﬃ".as_bytes()), b"affi");
+    }
+
+    #[test]
+    fn a_form_is_told_to_files_in_the_words_of_earlier_versions() {
+        assert_eq!(TextForm::PLAIN.fact(), "TextForm { case_sensitive: true }");
+        let ascii = TextForm { ascii: true, ..TextForm::PLAIN };
+        assert_ne!(ascii.fact(), TextForm { normalized: true, ..TextForm::PLAIN }.fact());
     }
 }

@@ -95,7 +95,7 @@ impl IndexDefinition {
     /// written as Cassandra 4 writes them (`storage_compatibility_mode`).
     pub fn of(base: &TableMetadata, index: &IndexMetadata, compatible: bool) -> Option<Self> {
         let attached = match index.kind {
-            IndexKind::Custom if is_attached(index) => Some(TextForm::of(index)?),
+            IndexKind::Custom if is_attached(index) => Some(TextForm::of(index)),
             IndexKind::Custom => return None,
             IndexKind::Keys | IndexKind::Composites => None,
         };
@@ -128,7 +128,7 @@ impl IndexDefinition {
     /// the index. Two values that are equal by their type have one term.
     pub fn term(&self, value: Bytes) -> DecoratedKey {
         match self.attached {
-            Some(form) if !form.case_sensitive && is_text(&self.column.ty, self.part) => {
+            Some(form) if !form.is_plain() && is_text(&self.column.ty, self.part) => {
                 self.table.decorate(Bytes::from(form.apply(&value).into_owned()))
             }
             _ => self.table.decorate(value),
@@ -161,9 +161,9 @@ impl IndexDefinition {
 pub fn text_form(table: &TableMetadata, column: &ColumnMetadata) -> Option<TextForm> {
     let forms = table.indexes.values().filter(|index| is_attached(index)).filter_map(|index| {
         let (_, name) = parse_target(index.options.get("target")?);
-        (name == column.name).then(|| TextForm::of(index))?
+        (name == column.name).then(|| TextForm::of(index))
     });
-    forms.into_iter().find(|form| !form.case_sensitive)
+    forms.into_iter().find(|form| !form.is_plain())
 }
 
 /// Whether all terms of an index have a type that storage-attached indexes take.

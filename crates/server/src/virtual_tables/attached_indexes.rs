@@ -4,6 +4,7 @@
 //! Helenus' own format, and an index without pairs in an SSTable is left out as there.
 
 use cluster::operations::tables;
+use schema::index::attached::TextForm;
 use schema::index::definition::IndexPart;
 use schema::system;
 use types::CqlType;
@@ -28,9 +29,16 @@ fn indexes(services: &Services) -> Vec<VirtualRow> {
         for index in view.indexes.iter() {
             let (definition, is_built) = (&index.definition, index.state.is_built());
             let Some(form) = definition.attached else { continue };
-            let analyzer = match form.case_sensitive {
-                true => "NoOpAnalyzer".to_owned(),
-                false => "NonTokenizingAnalyzer{caseSensitive=false, normalized=false, ascii=false}".to_owned(),
+            let TextForm { case_sensitive, normalized, ascii } = form;
+            // as in Cassandra an option of text makes an analyzer, whatever it says
+            let options = view.table.indexes.get(index.name()).map(|index| &index.options);
+            let is_analyzed =
+                options.is_some_and(|options| TextForm::OPTIONS.iter().any(|one| options.contains_key(*one)));
+            let analyzer = match is_analyzed {
+                false => "NoOpAnalyzer".to_owned(),
+                true => format!(
+                    "NonTokenizingAnalyzer{{caseSensitive={case_sensitive}, normalized={normalized}, ascii={ascii}}}"
+                ),
             };
             rows.push(
                 VirtualRow::default()

@@ -2,12 +2,9 @@
 //!
 //! Agrees with `org.apache.cassandra.index.sai.StorageAttachedIndex.validateOptions`,
 //! `…sai.analyzer.{AbstractAnalyzer,NonTokenizingOptions}` and
-//! `…sai.disk.v1.IndexWriterConfig.fromOptions`. `normalize` and `ascii` are refused by name:
-//! nothing keeps them up yet.
+//! `…sai.disk.v1.IndexWriterConfig.fromOptions`.
 
-use schema::index::attached::{
-    ASCII, CASE_SENSITIVE, NORMALIZE, SIMILARITY_FUNCTION, TextForm, is_attached, is_supported, similarity_of,
-};
+use schema::index::attached::{SIMILARITY_FUNCTION, TextForm, is_attached, is_supported, similarity_of};
 use schema::index::definition::parse_target;
 use schema::{IndexMetadata, TableMetadata};
 use types::similarity::float_dimension;
@@ -16,7 +13,7 @@ use types::{CqlType, Similarity};
 use crate::error::CqlError;
 
 /// The options of text.
-const OF_TEXT: [&str; 3] = [CASE_SENSITIVE, NORMALIZE, ASCII];
+const OF_TEXT: [&str; 3] = TextForm::OPTIONS;
 /// The options of vectors.
 const OF_VECTORS: [&str; 4] =
     ["maximum_node_connections", "construction_beam_width", "similarity_function", "optimize_for"];
@@ -71,9 +68,6 @@ pub(super) fn check(table: &TableMetadata, index: &IndexMetadata) -> Result<(), 
     }
     if let Some(ty) = terms.iter().find(|ty| !is_supported(ty)) {
         return invalid(format!("Unsupported type: {}", ty.cql_name()));
-    }
-    if TextForm::of(index).is_none() {
-        return Err(CqlError::unsupported("The options 'normalize' and 'ascii' of storage-attached indexes are"));
     }
     Ok(())
 }

@@ -29,7 +29,8 @@ const ROWS_AT_ONCE: usize = 1 << 16;
 pub fn fingerprint(definition: &IndexDefinition) -> Vec<u8> {
     let IndexDefinition { name, column, part, attached, vectors, .. } = definition;
     let function = vectors.map_or_else(String::new, |function| format!(" {}", function.name()));
-    format!("{name} {} {part:?} {:?} {attached:?}{function}", column.name, column.ty).into_bytes()
+    let form = attached.as_ref().map_or("None".to_owned(), |form| format!("Some({})", form.fact()));
+    format!("{name} {} {part:?} {:?} {form}{function}", column.name, column.ty).into_bytes()
 }
 
 /// The component of an index beside an SSTable: its terms, or its vectors.
