@@ -9,6 +9,7 @@
 
 mod query;
 mod schema;
+mod terms;
 mod threshold;
 mod values;
 mod write;

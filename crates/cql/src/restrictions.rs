@@ -177,6 +177,8 @@ pub(crate) struct Restrictions {
     pub key_in: bool,
     /// The partition key is restricted, if only by a filter or token().
     pub restricts_key: bool,
+    /// Rows have to be filtered: no index answers every condition.
+    pub needs_filtering: bool,
     /// Rows have to be filtered, and the statement lacks ALLOW FILTERING.
     pub lacks_allow_filtering: bool,
     /// A clustering column is restricted, if only by a filter.
@@ -259,6 +261,15 @@ impl Restrictions {
         assert!(self.clustering.windows(2).all(ascend), "restrictions stand in the order of the clustering");
         assert!(self.filters.iter().all(|filter| filter.column.is_of(table)), "filters are of columns of the table");
         assert_eq!(self.equal_clustering.len(), table.clustering.len(), "each clustering column is judged");
+    }
+
+    /// Rows are filtered by several columns that are not in the key, or by a static one and another.
+    pub fn intersects(&self) -> bool {
+        let of_rows = || self.filters.iter().filter(|filter| !filter.is_of_key());
+        let has_static = self.filters.iter().any(|filter| matches!(filter.column, Column::Static { .. }));
+        let is_other = |filter: &Filter| of_rows().next().is_some_and(|first| first.name != filter.name);
+        let is_filtered = self.needs_filtering || !self.uses_index;
+        is_filtered && ((has_static && self.filters.len() > 1) || of_rows().any(is_other))
     }
 
     /// The partitions are named by their keys.

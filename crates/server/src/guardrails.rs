@@ -42,6 +42,7 @@ fn schema(config: &Config) -> SchemaGuards {
         columns_per_table: threshold(config, "columns_per_table"),
         fields_per_udt: threshold(config, "fields_per_udt"),
         secondary_indexes_per_table: threshold(config, "secondary_indexes_per_table"),
+        materialized_views_per_table: threshold(config, "materialized_views_per_table"),
         vector_dimensions: threshold(config, "vector_dimensions"),
         minimum_replication_factor: threshold(config, "minimum_replication_factor"),
         maximum_replication_factor: threshold(config, "maximum_replication_factor"),
@@ -66,6 +67,9 @@ fn query(config: &Config) -> QueryGuards {
         in_select_cartesian_product: threshold(config, "in_select_cartesian_product"),
         group_by: config.switch("group_by_enabled"),
         allow_filtering: config.switch("allow_filtering_enabled"),
+        non_partition_restricted_index_query: config.switch("non_partition_restricted_index_query_enabled"),
+        intersect_filtering_query: config.switch("intersect_filtering_query_enabled"),
+        intersect_filtering_query_warned: config.switch("intersect_filtering_query_warned"),
         consistency: words(config, "read_consistency_levels"),
     }
 }
@@ -79,6 +83,9 @@ fn write(config: &Config) -> WriteGuards {
         column_value_size: threshold(config, "column_value_size"),
         collection_size: threshold(config, "collection_size"),
         items_per_collection: threshold(config, "items_per_collection"),
+        string_term_size: threshold(config, "sai_string_term_size"),
+        frozen_term_size: threshold(config, "sai_frozen_term_size"),
+        vector_term_size: threshold(config, "sai_vector_term_size"),
         consistency: words(config, "write_consistency_levels"),
     }
 }

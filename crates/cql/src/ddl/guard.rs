@@ -76,6 +76,7 @@ fn table_of<'s>(
         Statement::CreateTable(create) => &create.name,
         Statement::AlterTable(alter) => &alter.name,
         Statement::CreateIndex(create) => &create.table,
+        Statement::CreateView(create) => &create.name,
         _ => return Ok(None),
     };
     Ok(schema.table(keyspace_of(name, context)?, name.name.as_str()).map(|table| &**table))

@@ -14,6 +14,19 @@ const FILTERING: Guard = Guard {
     reason: "ALLOW FILTERING can potentially visit all the data in the table and have unpredictable performance.",
 };
 
+const WITHOUT_KEY: Guard = Guard {
+    name: "non_partition_restricted_index_query_enabled",
+    reason: "Executing a query on secondary indexes without partition key restriction might degrade performance",
+};
+const INTERSECTION: Guard = Guard {
+    name: "intersect_filtering_query",
+    reason: "Filtering queries involving an intersection on multiple mutable (i.e. non-key) columns over unrepaired data at \
+             read consistency levels that would require coordinator reconciliation may violate the guarantees of those \
+             consistency levels.",
+};
+const INTERSECTION_FEATURE: &str =
+    "Filtering query with intersection on mutable columns at consistency level requiring coordinator reconciliation";
+
 /// The guardrails of reads.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QueryGuards {
@@ -27,6 +40,12 @@ pub struct QueryGuards {
     pub group_by: bool,
     /// allow_filtering_enabled
     pub allow_filtering: bool,
+    /// non_partition_restricted_index_query_enabled
+    pub non_partition_restricted_index_query: bool,
+    /// intersect_filtering_query_enabled
+    pub intersect_filtering_query: bool,
+    /// intersect_filtering_query_warned
+    pub intersect_filtering_query_warned: bool,
     /// read_consistency_levels
     pub consistency: Values,
 }
@@ -40,6 +59,9 @@ impl Default for QueryGuards {
             in_select_cartesian_product: off,
             group_by: true,
             allow_filtering: true,
+            non_partition_restricted_index_query: true,
+            intersect_filtering_query: true,
+            intersect_filtering_query_warned: true,
             consistency: Values::default(),
         }
     }
@@ -51,6 +73,11 @@ pub(crate) struct Query<'q> {
     pub consistency: Consistency,
     pub groups: bool,
     pub allows_filtering: bool,
+    /// The query filters by several columns that are not in the key, and replicas may hold different
+    /// rows.
+    pub intersects: bool,
+    /// An index is searched, and the partition is not named.
+    pub searches_all: bool,
 }
 
 impl QueryGuards {
@@ -63,7 +90,18 @@ impl QueryGuards {
             ensure(self.allow_filtering, FILTERING, "Querying with ALLOW FILTERING")?;
         }
         let level = [query.consistency.name()];
-        self.consistency.check("read_consistency_levels", "read consistency levels", &level, warnings)
+        self.consistency.check("read_consistency_levels", "read consistency levels", &level, warnings)?;
+        if query.intersects {
+            ensure(self.intersect_filtering_query, INTERSECTION, INTERSECTION_FEATURE)?;
+            if self.intersect_filtering_query_warned {
+                let message = format!("{INTERSECTION_FEATURE} is not recommended");
+                warnings.push(super::worded(INTERSECTION.name, &message, INTERSECTION.reason));
+            }
+        }
+        if query.searches_all && !::schema::system::is_local_keyspace(query.keyspace) {
+            ensure(self.non_partition_restricted_index_query, WITHOUT_KEY, "Non-partition key restricted query")?;
+        }
+        Ok(())
     }
 
     /// Checks the page size of a paged statement.

@@ -3,6 +3,8 @@
 //! Must agree with: what the statements of `org.apache.cassandra.cql3.statements.schema`, the
 //! replication strategies and `CQL3Type` ask of `Guardrails`.
 
+use std::sync::Arc;
+
 use schema::{KeyspaceMetadata, Schema, TableKind, TableMetadata, TableParams, system};
 
 use super::threshold::{Guard, Threshold, level};
@@ -36,6 +38,8 @@ pub struct SchemaGuards {
     pub fields_per_udt: Threshold,
     /// secondary_indexes_per_table
     pub secondary_indexes_per_table: Threshold,
+    /// materialized_views_per_table
+    pub materialized_views_per_table: Threshold,
     /// vector_dimensions
     pub vector_dimensions: Threshold,
     /// minimum_replication_factor
@@ -75,6 +79,7 @@ impl Default for SchemaGuards {
             columns_per_table: off,
             fields_per_udt: off,
             secondary_indexes_per_table: off,
+            materialized_views_per_table: off,
             vector_dimensions: off,
             minimum_replication_factor: off,
             maximum_replication_factor: off,
@@ -210,6 +215,10 @@ impl SchemaGuards {
                 }
                 _ => Ok(()),
             },
+            Statement::CreateView(_) => {
+                let is_new = |table: &&TableMetadata| before.table(&table.keyspace, &table.name).is_none();
+                table.filter(is_new).map_or(Ok(()), |view| self.check_views(view, before, warnings))
+            }
             Statement::CreateIndex(create) => match table {
                 Some(table) => self.check_indexes(create, table, before, warnings),
                 None => Ok(()),
@@ -313,6 +322,25 @@ impl SchemaGuards {
         };
         let guard = Guard::new("secondary_indexes_per_table");
         self.secondary_indexes_per_table.at_most(guard, as_number(count), &message, warnings)
+    }
+
+    fn check_views(&self, view: &TableMetadata, before: &Schema, warnings: &mut Vec<String>) -> Result<(), CqlError> {
+        let Some(definition) = &view.view else { return Ok(()) };
+        let is_sibling =
+            |other: &&Arc<TableMetadata>| other.view.as_ref().is_some_and(|view| view.base_id == definition.base_id);
+        let tables = before.keyspace(&view.keyspace).into_iter().flat_map(|keyspace| keyspace.tables.values());
+        let count = 1 + tables.filter(is_sibling).count();
+        let name = format!("{} on table {}", view.name, definition.base_name);
+        let message = |is_warning: bool, threshold: i64| match is_warning {
+            true => format!(
+                "Creating materialized view {name}, current number of views {count} exceeds warning threshold of {threshold}."
+            ),
+            false => format!(
+                "Tables cannot have more than {threshold} materialized views, aborting the creation of materialized view {name}"
+            ),
+        };
+        let guard = Guard::new("materialized_views_per_table");
+        self.materialized_views_per_table.at_most(guard, as_number(count), &message, warnings)
     }
 
     fn check_vectors(&self, ty: &TypeName<'_>, name: &str, warnings: &mut Vec<String>) -> Result<(), CqlError> {

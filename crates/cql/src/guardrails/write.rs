@@ -37,6 +37,13 @@ pub struct WriteGuards {
     pub collection_size: Threshold,
     /// items_per_collection
     pub items_per_collection: Threshold,
+    /// sai_string_term_size, bytes: terms of storage-attached indexes that are neither frozen nor
+    /// vectors
+    pub string_term_size: Threshold,
+    /// sai_frozen_term_size, bytes
+    pub frozen_term_size: Threshold,
+    /// sai_vector_term_size, bytes
+    pub vector_term_size: Threshold,
     /// write_consistency_levels
     pub consistency: Values,
 }
@@ -52,6 +59,9 @@ impl Default for WriteGuards {
             column_value_size: off,
             collection_size: off,
             items_per_collection: off,
+            string_term_size: off,
+            frozen_term_size: off,
+            vector_term_size: off,
             consistency: Values::default(),
         }
     }
@@ -130,11 +140,11 @@ impl WriteGuards {
 
     /// Checks an update before it is written.
     pub(crate) fn check_update(&self, update: &PartitionUpdate, warnings: &mut Vec<String>) -> Result<(), CqlError> {
-        if self.column_value_size.is_off() && self.collection_size.is_off() && self.items_per_collection.is_off() {
-            return Ok(());
+        if !self.column_value_size.is_off() || !self.collection_size.is_off() || !self.items_per_collection.is_off() {
+            let mut rows = update.static_row.iter().chain(&update.rows);
+            rows.try_for_each(|row| self.check_row(&update.table, row, warnings))?;
         }
-        let mut rows = update.static_row.iter().chain(&update.rows);
-        rows.try_for_each(|row| self.check_row(&update.table, row, warnings))
+        super::terms::check(self, update, warnings)
     }
 
     fn check_row(&self, table: &TableMetadata, row: &Row, warnings: &mut Vec<String>) -> Result<(), CqlError> {

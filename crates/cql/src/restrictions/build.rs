@@ -418,6 +418,7 @@ impl<'t> Builder<'t> {
             filters,
             key_in,
             restricts_key,
+            needs_filtering,
             lacks_allow_filtering,
             restricts_clustering,
             restricts_regular,

@@ -75,6 +75,11 @@ impl Filter {
         matches!(self.test, FilterTest::NotIn(_))
     }
 
+    /// The column is in the key of the table.
+    pub fn is_of_key(&self) -> bool {
+        matches!(self.column, Column::PartitionKey { .. } | Column::Clustering { .. })
+    }
+
     /// A copy with its terms evaluated.
     pub fn bind(&self, bindings: &Bindings<'_>) -> Result<BoundFilter, CqlError> {
         let value = |term: &Term| match term.eval(bindings)? {

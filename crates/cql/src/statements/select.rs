@@ -15,7 +15,7 @@ use std::sync::Arc;
 use rows::command::RingBound;
 use rows::live::{Scanned, TombstoneLimits};
 use rows::{ColumnFilter, DataLimits, PartitionRange, ReadCommand, Slices};
-use schema::{ColumnId, TableMetadata};
+use schema::{ColumnId, Schema, TableMetadata};
 use types::{Consistency, DecoratedKey};
 
 pub(crate) use group::GroupBy;
@@ -108,13 +108,25 @@ impl SelectPlan {
     }
 
     /// The description of the statement that guardrails check.
-    fn query(&self, options: &QueryOptions) -> Query<'_> {
+    fn query(&self, options: &QueryOptions, schema: &Schema) -> Query<'_> {
+        let restrictions = &self.restrictions;
+        let uses_index = restrictions.uses_index || self.nearest.is_some();
         Query {
             keyspace: &self.table.keyspace,
             consistency: options.consistency,
             groups: self.group_by.is_some(),
             allows_filtering: self.allows_filtering,
+            intersects: restrictions.intersects() && self.is_reconciled(options.consistency, schema),
+            searches_all: uses_index && restrictions.is_key_range(),
         }
+    }
+
+    /// Whether the coordinator puts together what several replicas have.
+    fn is_reconciled(&self, level: Consistency, schema: &Schema) -> bool {
+        let copies = schema.keyspace(&self.table.keyspace).map_or(1, |keyspace| keyspace.replication.factor());
+        !self.table.is_virtual()
+            && copies > 1
+            && !matches!(level, Consistency::One | Consistency::LocalOne | Consistency::NodeLocal)
     }
 
     fn empty(&self) -> Page {
@@ -247,7 +259,7 @@ pub(crate) async fn execute<C: Coordinator>(
     let guards = options.guardrails.as_ref().map(|guardrails| &guardrails.query);
     let mut answer_warnings = Vec::new();
     if let Some(query) = guards {
-        query.check(&plan.query(options), &mut answer_warnings)?;
+        query.check(&plan.query(options, &coordinator.schema()), &mut answer_warnings)?;
     }
     let mut wanted = Wanted::of(plan, options, &bindings)?;
     let consistency = match &plan.nearest {
