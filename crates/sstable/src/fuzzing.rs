@@ -91,7 +91,7 @@ pub fn attached_graph(data: &[u8]) {
     let Ok(graph) = VectorGraph::over(Bytes::copy_from_slice(data)) else { return };
     // a search takes a bit for each node, of which the file has at most one a byte
     for wanted in [1, 1000] {
-        let _ = graph.search(&[0.5; 4], wanted, ReadMode::Background);
+        let _ = graph.search(&[0.5; 4], wanted, 1, ReadMode::Background);
     }
 }
 

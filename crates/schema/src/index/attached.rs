@@ -102,6 +102,8 @@ impl TextForm {
     }
 }
 
+/// The option that says whether a search among vectors is to be fast or to miss few.
+pub const OPTIMIZE_FOR: &str = "optimize_for";
 /// The option with the function by which vectors are compared.
 pub const SIMILARITY_FUNCTION: &str = "similarity_function";
 

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use types::similarity::float_dimension;
 use types::{CqlType, CustomType, DecoratedKey, Similarity};
 
-use super::attached::{TextForm, has_ranges, is_attached, is_supported, similarity_of};
+use super::attached::{OPTIMIZE_FOR, TextForm, has_ranges, is_attached, is_supported, similarity_of};
 
 use crate::params::compaction::short_class;
 use crate::table::ColumnSpec;
@@ -72,6 +72,9 @@ pub struct IndexDefinition {
     pub attached: Option<TextForm>,
     /// The function by which an index on vectors compares them; None: an index on anything else.
     pub vectors: Option<Similarity>,
+    /// A search among vectors compares more candidates, so that it misses fewer of the nearest
+    /// (`optimize_for: RECALL`).
+    pub optimizes_recall: bool,
 }
 
 /// Takes a `target` option apart, for instance `keys(c)` or `"Quoted"`: the word before the
@@ -111,7 +114,10 @@ impl IndexDefinition {
         }
         let table = hidden_table(base, index, column, part, compatible, attached.is_some());
         let name = Arc::from(index.name.as_str());
-        Some(Self { name, column: column.clone(), part, table: Arc::new(table), attached, vectors })
+        let optimizes_recall =
+            index.options.get(OPTIMIZE_FOR).is_some_and(|value| value.eq_ignore_ascii_case("RECALL"));
+        let table = Arc::new(table);
+        Some(Self { name, column: column.clone(), part, table, attached, vectors, optimizes_recall })
     }
 
     /// Whether the index is storage-attached.

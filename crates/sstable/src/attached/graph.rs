@@ -430,12 +430,12 @@ impl VectorGraph {
     }
 
     /// The rows whose vectors are nearest to one in its form ([`Similarity::form`]): about `wanted`
-    /// of each segment, or all.
-    pub fn search(&self, vector: &[f32], wanted: usize, mode: ReadMode) -> Result<Near, ReadError> {
+    /// of each segment, or all. `effort`: how many times as many vectors as usual are compared.
+    pub fn search(&self, vector: &[f32], wanted: usize, effort: usize, mode: ReadMode) -> Result<Near, ReadError> {
         let mut near = Near::default();
         for segment in &self.segments {
             let mut walk = Walk::new(self, segment, vector, mode);
-            let nodes = walk.nearest(wanted)?;
+            let nodes = walk.nearest(wanted, effort)?;
             if (nodes.len() as u64) < segment.nodes {
                 let last = nodes.last().map_or(f32::INFINITY, |last| last.rank);
                 near.below = Some(near.below.map_or(last, |below: f32| below.max(last)));
@@ -466,7 +466,7 @@ impl<'g> Walk<'g> {
     }
 
     /// The nearest nodes, best first.
-    fn nearest(&mut self, wanted: usize) -> Result<Vec<Ranked>, ReadError> {
+    fn nearest(&mut self, wanted: usize, effort: usize) -> Result<Vec<Ranked>, ReadError> {
         // where a good part of the nodes is wanted, passing them all is exact and costs no more
         if wanted as u64 >= self.segment.nodes / 4 {
             let mut all = Vec::new();
@@ -482,7 +482,7 @@ impl<'g> Walk<'g> {
             from = search_layer(self, &from, 1, layer)?;
             self.met.fill(0);
         }
-        let mut found = search_layer(self, &from, BREADTH_MIN.max(wanted + wanted / 2), 0)?;
+        let mut found = search_layer(self, &from, BREADTH_MIN.max(wanted + wanted / 2).saturating_mul(effort), 0)?;
         found.truncate(wanted.max(1));
         Ok(found)
     }

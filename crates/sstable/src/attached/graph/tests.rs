@@ -62,7 +62,7 @@ fn near_vectors_are_found() {
             let graph = VectorGraph::over(written(&vectors, similarity, segment)).unwrap();
             assert_eq!((graph.fingerprint(), graph.of_data()), (&b"definition"[..], (count as u32, 17)));
             assert_eq!(graph.segments.len() == 1, segment == 1 << 30);
-            let (mut found, mut wanted) = (0, 0);
+            let (mut found, mut wanted, mut with_effort) = (0, 0, 0);
             for _ in 0..20 {
                 let query = clusters(&mut drawn, 1, dimension).remove(0);
                 let query = similarity.form(query).unwrap();
@@ -71,17 +71,22 @@ fn near_vectors_are_found() {
                     exact.push((similarity.rank(&query, &similarity.form(vector.clone()).unwrap()), row as u32));
                 }
                 exact.sort_by(|a, b| b.0.total_cmp(&a.0));
-                let mut near = graph.search(&query, 10, ReadMode::Background).unwrap().rows;
+                let mut near = graph.search(&query, 10, 1, ReadMode::Background).unwrap().rows;
                 near.sort_by(|a, b| b.rank.total_cmp(&a.rank));
                 near.truncate(10);
                 assert_eq!(near.len(), 10);
                 for one in &near {
                     assert!(exact.iter().any(|(rank, row)| *row == one.row && *rank == one.rank), "{one:?}");
                 }
+                let mut more = graph.search(&query, 10, 2, ReadMode::Background).unwrap().rows;
+                more.sort_by(|a, b| b.rank.total_cmp(&a.rank));
+                let is_near = |row: u32| exact[..10].iter().any(|(_, near)| *near == row);
+                with_effort += more.iter().take(10).filter(|one| is_near(one.row)).count();
                 wanted += 10;
                 found += near.iter().filter(|one| exact[..10].iter().any(|(_, row)| *row == one.row)).count();
             }
             assert!(found * 100 >= wanted * 95, "{similarity:?} in segments of {segment}: {found} of {wanted}");
+            assert!(with_effort >= found, "more vectors were compared: {with_effort}, {found} of {wanted}");
         }
     }
 }
@@ -90,7 +95,7 @@ fn near_vectors_are_found() {
 fn equal_vectors_keep_their_rows() {
     let vectors: Vec<Vec<f32>> = (0..300).map(|row| vec![(row % 3) as f32, 1.0]).collect();
     let graph = VectorGraph::over(written(&vectors, Similarity::Euclidean, 1 << 30)).unwrap();
-    let near = graph.search(&[1.0, 1.0], 300, ReadMode::Background).unwrap();
+    let near = graph.search(&[1.0, 1.0], 300, 1, ReadMode::Background).unwrap();
     assert_eq!((near.rows.len(), near.below), (300, None));
     let mut nearest: Vec<u32> = near.rows.iter().filter(|one| one.rank == 0.0).map(|one| one.row).collect();
     nearest.sort_unstable();
@@ -101,7 +106,7 @@ fn equal_vectors_keep_their_rows() {
 fn vectors_without_a_rank_are_left_out() {
     let vectors = vec![vec![0.0, 0.0], vec![f32::NAN, 1.0], vec![1.0, 2.0]];
     let graph = VectorGraph::over(written(&vectors, Similarity::Cosine, 1 << 30)).unwrap();
-    let rows = graph.search(&[1.0, 0.0], 10, ReadMode::Background).unwrap().rows;
+    let rows = graph.search(&[1.0, 0.0], 10, 1, ReadMode::Background).unwrap().rows;
     assert_eq!(rows.iter().map(|one| one.row).collect::<Vec<_>>(), [2]);
     assert_eq!(graph.vectors(), 1);
 }
@@ -116,7 +121,7 @@ fn damage_is_refused_or_read() {
         let at = drawn.below(damaged.len() as u64) as usize;
         damaged[at] ^= 1 << drawn.below(8);
         if let Ok(graph) = VectorGraph::over(damaged.into()) {
-            let _ = graph.search(&[0.0; 4], 10, ReadMode::Background);
+            let _ = graph.search(&[0.0; 4], 10, 1, ReadMode::Background);
         }
     }
 }

@@ -40,6 +40,8 @@ use crate::table::view::View;
 const ROWS_MAX: usize = 1000;
 /// Rows that another index finds, up to which all of them are read.
 const EXACT_ROWS: u64 = 1000;
+/// How many times as many vectors a search compares in a graph that is to miss few.
+const RECALL_EFFORT: usize = 2;
 /// How many times as many candidates each source is asked for in the next round.
 const GROWTH: usize = 4;
 /// Rows of a partition that are read together.
@@ -272,13 +274,14 @@ impl Search<'_> {
         })?;
         cut(&mut keep, fetch, &mut round.below);
         round.candidates = keep;
+        let effort = if index.definition.optimizes_recall { RECALL_EFFORT } else { 1 };
         for sstable in &self.base.view().sstables {
             let Some((keys, graph)) = sstable.attached().graph_of(index.name()) else {
                 let name = index.name().to_owned();
                 tracing::error!(index = name, sstable = sstable.descriptor().prefix(), "an SSTable lacks its index");
                 return Err(ReadError::IndexNotAvailable { name });
             };
-            let near = graph.search(vector, fetch, self.context.mode)?;
+            let near = graph.search(vector, fetch, effort, self.context.mode)?;
             raise(&mut round.below, near.below);
             let mut keys = KeysCursor::new(keys, self.context.mode);
             let mut rows = near.rows;
