@@ -86,6 +86,7 @@ pub(crate) fn build(values: Values) -> Result<Config, ConfigError> {
             drop_compact_storage: reader.boolean("drop_compact_storage_enabled"),
             masking: reader.boolean("dynamic_data_masking_enabled"),
             user_functions: reader.boolean("user_defined_functions_enabled"),
+            sasi: reader.boolean("sasi_indexes_enabled"),
             user_functions_fail_timeout: reader.duration("user_defined_functions_fail_timeout"),
         },
         values: Values::default(),

@@ -327,6 +327,8 @@ pub struct SchemaSwitches {
     pub masking: bool,
     /// user_defined_functions_enabled: `CREATE FUNCTION`, and calls of functions
     pub user_functions: bool,
+    /// sasi_indexes_enabled: new indexes of the class SASIIndex
+    pub sasi: bool,
     /// user_defined_functions_fail_timeout: the longest call of a function
     pub user_functions_fail_timeout: Duration,
 }

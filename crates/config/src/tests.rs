@@ -86,8 +86,8 @@ fn refusals_name_the_key() {
         ("num_token: 8", "num_token: no such key (did you mean num_tokens?)"),
         ("colour_of_the_logo: red", "colour_of_the_logo: no such key"),
         (
-            "sasi_indexes_enabled: true",
-            "sasi_indexes_enabled: exists in Cassandra, but is not honoured yet at this value (ours: false)",
+            "transient_replication_enabled: true",
+            "transient_replication_enabled: exists in Cassandra, but is not honoured yet at this value (ours: false)",
         ),
         (
             "authenticator: MutualTlsAuthenticator",
@@ -226,14 +226,14 @@ fn all_problems_are_told_at_once() {
 
 #[test]
 fn lenient_notes_and_goes_on() {
-    let yaml = "odd_key: 1\nsasi_indexes_enabled: true\nnum_tokens: 4";
+    let yaml = "odd_key: 1\ntransient_replication_enabled: true\nnum_tokens: 4";
     let config = Config::load(Some(yaml), &[], true).expect("lenient");
     assert_eq!(config.num_tokens, 4);
     assert_eq!(
         config.notes(),
         [
             "odd_key: no such key; ignored",
-            "sasi_indexes_enabled: exists in Cassandra, but is not honoured yet at this value (ours: false); ignored"
+            "transient_replication_enabled: exists in Cassandra, but is not honoured yet at this value (ours: false); ignored"
         ]
     );
 }
@@ -348,8 +348,8 @@ diagnostic_events_enabled: false
 repaired_data_tracking_for_range_reads_enabled: false
 report_unconfirmed_repaired_data_mismatches: false
 materialized_views_enabled: false
-sasi_indexes_enabled: false
 transient_replication_enabled: false
+sasi_indexes_enabled: false
 drop_compact_storage_enabled: false
 dynamic_data_masking_enabled: false
 ";

@@ -89,6 +89,8 @@ pub struct Switches {
     pub views: bool,
     /// user_defined_functions_enabled
     pub user_functions: bool,
+    /// sasi_indexes_enabled
+    pub sasi: bool,
 }
 
 impl Default for Switches {
@@ -101,6 +103,7 @@ impl Default for Switches {
             cdc: false,
             views: false,
             user_functions: false,
+            sasi: false,
         }
     }
 }

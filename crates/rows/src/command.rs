@@ -181,6 +181,12 @@ pub enum SearchOperator {
     Lt,
     /// Values that are less or equal.
     Lte,
+    /// Texts that begin with the given one.
+    Prefix,
+    /// Texts that end with the given one.
+    Suffix,
+    /// Texts that have the given one in them.
+    Contains,
     /// The vectors that are nearest to the given one: of as many rows as the command's limit says.
     Ann,
 }

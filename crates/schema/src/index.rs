@@ -4,6 +4,7 @@
 pub mod attached;
 pub mod definition;
 mod folding;
+pub mod sasi;
 
 use std::collections::BTreeMap;
 

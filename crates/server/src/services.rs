@@ -130,6 +130,7 @@ impl Services {
                 views: config.schema.views,
                 cdc: config.commitlog.cdc.is_some(),
                 user_functions: config.schema.user_functions,
+                sasi: config.schema.sasi,
             },
         };
         let function_limits = cql::UserFunctionLimits {

@@ -28,7 +28,7 @@ pub use blocks::BLOCK_SIZE_MAX;
 pub use graph::{GraphWriter, Near, NearRow, VectorGraph};
 pub use keys::{KeysCursor, Place, Position, RowKeys, RowKeysWriter};
 pub use rows_found::RowSet;
-pub use terms::{TermIndex, TermRange, TermsWriter};
+pub use terms::{TermIndex, TermPart, TermRange, TermsWriter};
 
 pub(crate) use keys::any_block as any_keys_block;
 pub(crate) use terms::any_block as any_terms_block;

@@ -1,17 +1,19 @@
 //! CREATE INDEX: what is checked, and the index in the schema.
 //!
-//! Indexes of legacy kind and storage-attached ones are made; those of other classes (SASI, others)
-//! are checked as far as they share the rules, then refused: nothing keeps them up yet.
+//! Indexes of legacy kind, storage-attached ones and those of SASI are made; those of other classes
+//! are checked as far as they share the rules, then refused: nothing keeps them up.
 //! Must agree with: `CreateIndexStatement`, `IndexTarget`, `IndexAttributes`, `IndexMetadata`,
 //! `SecondaryIndexes`.
 
 mod attached;
+mod sasi;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schema::ident::maybe_quote;
 use schema::index::attached::is_attached_class;
+use schema::index::sasi::CLASS;
 use schema::{IndexKind, IndexMetadata, KeyspaceMetadata, Schema, TableKind, TableMetadata};
 use types::CqlType;
 
@@ -36,7 +38,7 @@ pub(super) fn create(create: &CreateIndex<'_>, context: &DdlContext, schema: &Sc
     let table_name = create.table.name.as_str();
     let class = class(create, context)?;
     check_changeable(keyspace_name, Act::Alter, SchemaObject::Table(table_name))?;
-    check_attributes(create, class.as_deref())?;
+    check_attributes(create, class.as_deref(), context)?;
     let Some(keyspace) = schema.keyspace(keyspace_name) else {
         return invalid(format!("Keyspace '{keyspace_name}' doesn't exist"));
     };
@@ -58,7 +60,7 @@ pub(super) fn create(create: &CreateIndex<'_>, context: &DdlContext, schema: &Sc
         check_target(table, target, *kind, class.is_some())?;
     }
     let name = given.map_or_else(|| available_name(keyspace, table_name, &create.targets), str::to_owned);
-    if let Some(class) = class.as_deref().filter(|class| !is_attached_class(class)) {
+    if let Some(class) = class.as_deref().filter(|class| !is_attached_class(class) && *class != CLASS) {
         return refuse_class(class);
     }
     let target = create.targets.iter().zip(&targets).map(|(target, kind)| target_text(target, *kind));
@@ -80,8 +82,10 @@ pub(super) fn create(create: &CreateIndex<'_>, context: &DdlContext, schema: &Sc
     if !is_word(&name) {
         return Err(CqlError::Config(format!("Illegal index name {name}")));
     }
-    if class.is_some() {
-        attached::check(table, &index)?;
+    match class.as_deref() {
+        None => {}
+        Some(CLASS) => sasi::check(table, &index)?,
+        Some(_) => attached::check(table, &index)?,
     }
     let mut altered = TableMetadata::clone(table);
     altered.indexes.insert(name, index);
@@ -102,7 +106,7 @@ fn class(create: &CreateIndex<'_>, context: &DdlContext) -> Result<Option<String
     Ok((!is_legacy).then(|| named.to_owned()))
 }
 
-fn check_attributes(create: &CreateIndex<'_>, class: Option<&str>) -> Result<(), CqlError> {
+fn check_attributes(create: &CreateIndex<'_>, class: Option<&str>, context: &DdlContext) -> Result<(), CqlError> {
     let options = properties::options(&create.properties)?;
     options.check_names(&["options"]).map_err(refused)?;
     if class.is_none() && !options.is_empty() {
@@ -114,7 +118,7 @@ fn check_attributes(create: &CreateIndex<'_>, class: Option<&str>) -> Result<(),
             return invalid(format!("Cannot specify {reserved} as a CUSTOM option"));
         }
     }
-    if class == Some("org.apache.cassandra.index.sasi.SASIIndex") {
+    if create.custom && class == Some(CLASS) && !context.switches.sasi {
         return invalid("SASI indexes are disabled. Enable in cassandra.yaml to use.");
     }
     Ok(())
@@ -131,7 +135,6 @@ fn refuse_class<T>(class: &str) -> Result<T, CqlError> {
     let own = class.strip_prefix(CASSANDRAS_CLASSES);
     let name = own.and_then(|own| own.rsplit('.').next()).unwrap_or(class);
     Err(match name.to_ascii_lowercase().as_str() {
-        "sasiindex" => CqlError::unsupported("SASI indexes are"),
         _ if own.is_some() => CqlError::unsupported(&format!("Indexes of class {class} are")),
         _ => CqlError::Config(format!("Unable to find custom indexer class '{class}'")),
     })

@@ -24,6 +24,8 @@ They don't yet support SELECT queries with:
  * Aggregation functions.
  * Filters on columns without a SAI index.";
 
+const SASI_USAGE_WARNING: &str = "SASI indexes are experimental and are not recommended for production use.";
+
 /// The index that a statement has made. None: it has made none, or one that this node does not keep
 /// up.
 fn new_index(
@@ -49,6 +51,7 @@ pub fn warnings(statement: &Statement<'_>, context: &DdlContext, before: &Schema
         Statement::CreateView(_) if before.keyspaces != after.keyspaces => vec![view::USAGE_WARNING.to_owned()],
         Statement::CreateIndex(create) => match new_index(create, context, before, after) {
             Some(index) if index.vectors.is_some() => vec![VECTOR_USAGE_WARNING.to_owned()],
+            Some(index) if index.sasi.is_some() => vec![SASI_USAGE_WARNING.to_owned()],
             _ => Vec::new(),
         },
         Statement::AlterKeyspace(alter) => {

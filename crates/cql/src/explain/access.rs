@@ -1,7 +1,7 @@
 //! The way to the rows of a SELECT: path, slices, consistency, filters, order, limits, page.
 
 use rows::report::ReplicaReport;
-use rows::{PartitionRange, ReadCommand};
+use rows::{PartitionRange, ReadCommand, SearchOperator};
 
 use super::table::{Lines, shortened};
 use super::{Told, words};
@@ -106,7 +106,12 @@ pub(super) fn tell(
         }
     }
     for index in commands.first().iter().flat_map(|command| &command.indexes) {
-        lines.add("access", &index.name, "candidate index", 1, "the rows that its entries name are read by name");
+        let detail = match index.operator {
+            SearchOperator::Suffix | SearchOperator::Contains => "all its terms are compared, rows are read by name",
+            SearchOperator::Prefix => "a range of its terms; the rows that they name are read by name",
+            _ => "the rows that its entries name are read by name",
+        };
+        lines.add("access", &index.name, "candidate index", 1, detail);
     }
     if let Some(read) = read {
         let block_for = u64::from(read.report.block_for);

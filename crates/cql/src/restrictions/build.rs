@@ -51,6 +51,7 @@ struct Builder<'t> {
     /// The token is given by =.
     token_is_equal: bool,
     clustering: Vec<ClusteringRestriction>,
+    /// CONTAINS, CONTAINS KEY and LIKE on clustering columns, by the position of the column.
     clustering_contains: Vec<(usize, FilterTest)>,
     others: Vec<(&'t ColumnMetadata, FilterTest)>,
     index_use: IndexUse,
@@ -101,6 +102,10 @@ pub(crate) fn of_insert(
         builder.add_column(column, Operator::Eq, term)?;
     }
     builder.finish(only_static)
+}
+
+fn is_like(test: &FilterTest) -> bool {
+    matches!(test, FilterTest::Like(_))
 }
 
 fn is_plain(key: &Option<KeyPart>) -> bool {
@@ -181,6 +186,7 @@ impl<'t> Builder<'t> {
         let contains = match operator {
             Operator::Contains => Some(FilterTest::Contains(term.clone())),
             Operator::ContainsKey => Some(FilterTest::ContainsKey(term.clone())),
+            Operator::Like => Some(FilterTest::Like(term.clone())),
             _ => None,
         };
         match column.kind {
@@ -209,9 +215,12 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// Refuses CONTAINS on a clustering column that is restricted otherwise.
+    /// Refuses CONTAINS and LIKE on a clustering column that is restricted otherwise.
     fn check_contains(&self, column: &ColumnMetadata) -> Result<(), CqlError> {
         let at = column.position;
+        if self.clustering_contains.iter().any(|(other, test)| *other == at && is_like(test)) {
+            return more_than_one(&column.name, "a LIKE");
+        }
         let known = self.clustering.iter().find(|other| (other.first..other.first + other.width).contains(&at));
         match known.map(|known| &known.test) {
             None => Ok(()),
@@ -289,8 +298,9 @@ impl<'t> Builder<'t> {
         test: ClusteringTest,
         multi: bool,
     ) -> Result<(), CqlError> {
-        if let Some((at, _)) = self.clustering_contains.iter().find(|(at, _)| (first..first + width).contains(at)) {
-            return only_contains(&self.table.clustering[*at].name);
+        if let Some((at, test)) = self.clustering_contains.iter().find(|(at, _)| (first..first + width).contains(at)) {
+            let name = &self.table.clustering[*at].name;
+            return if is_like(test) { more_than_one(name, "a LIKE") } else { only_contains(name) };
         }
         let overlaps = |other: &ClusteringRestriction| other.first < first + width && first < other.first + other.width;
         let mut known = self.clustering.iter().enumerate().filter(|(_, other)| overlaps(other)).map(|(at, _)| at);
@@ -353,6 +363,7 @@ impl<'t> Builder<'t> {
             match (old, &test) {
                 (FilterTest::Compare(Operator::Eq, _), _) => return more_than_one(name, "an Equal"),
                 (FilterTest::In(_), _) => return more_than_one(name, "a IN"),
+                (FilterTest::Like(_), _) => return more_than_one(name, "a LIKE"),
                 (FilterTest::Compare(old, _), FilterTest::Compare(new, _)) if *new != Operator::Eq => {
                     check_bounds(name, [*old].into_iter(), *new)?;
                 }
@@ -376,7 +387,8 @@ impl<'t> Builder<'t> {
                 keys: &self.keys,
                 on_token,
                 clustering: &self.clustering,
-                clustering_contains: !self.clustering_contains.is_empty(),
+                clustering_contains: self.clustering_contains.iter().any(|(_, test)| !is_like(test)),
+                clustering_like: &self.clustering_contains,
                 others: &self.others,
             });
         }
@@ -533,7 +545,7 @@ impl<'t> Builder<'t> {
                 return invalid(format!("Some clustering keys are missing: {}", missing.join(", ")));
             }
         }
-        if !self.clustering_contains.is_empty() && !self.allow_filtering {
+        if self.clustering_contains.iter().any(|(_, test)| !is_like(test)) && !self.allow_filtering {
             return invalid(
                 "Clustering columns can only be restricted with CONTAINS with a secondary index or filtering".into(),
             );

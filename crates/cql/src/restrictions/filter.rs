@@ -7,6 +7,7 @@ use rows::Expression;
 use rows::filter::Operator as Number;
 use schema::TableMetadata;
 use schema::index::attached::TextForm;
+use schema::index::sasi::LikeKind;
 use types::CqlType;
 
 use super::{InTerms, in_values};
@@ -49,6 +50,8 @@ pub(crate) enum FilterTest {
     ContainsKey(Term),
     /// `m[k] = v`
     Entry(Term, Term),
+    /// LIKE
+    Like(Term),
 }
 
 /// A filter with its terms evaluated.
@@ -67,6 +70,7 @@ enum BoundTest {
     Contains(Bytes),
     ContainsKey(Bytes),
     Entry(Bytes, Bytes),
+    Like(LikeKind, Bytes),
 }
 
 impl Filter {
@@ -101,6 +105,10 @@ impl Filter {
             FilterTest::NotIn(terms) => BoundTest::NotIn(in_values(terms, &self.name, bindings)?),
             FilterTest::Contains(term) => BoundTest::Contains(value(term)?),
             FilterTest::ContainsKey(term) => BoundTest::ContainsKey(value(term)?),
+            FilterTest::Like(term) => {
+                let (kind, text) = like_pattern(term, &self.name, bindings)?;
+                BoundTest::Like(kind, text)
+            }
             FilterTest::Entry(key, term) => BoundTest::Entry(entry(key, "key")?, entry(term, "value")?),
         };
         Ok(BoundFilter { column: self.column.clone(), test, form: self.form })
@@ -153,6 +161,7 @@ impl BoundFilter {
             BoundTest::NotIn(_) => return None,
             BoundTest::Contains(value) => simple(Number::Contains, value),
             BoundTest::ContainsKey(key) => simple(Number::ContainsKey, key),
+            BoundTest::Like(kind, text) => simple(like_number(*kind), text),
             BoundTest::Entry(key, value) => Expression::MapEquality { column, key: key.clone(), value: value.clone() },
         };
         let is_short = |value: &Bytes| value.len() <= VALUE_SIZE_MAX;
@@ -187,6 +196,7 @@ impl BoundFilter {
             BoundTest::NotIn(values) => values.iter().all(|value| types::compare(ty, &found, value).is_ne()),
             BoundTest::Contains(value) => contains(ty, &found, value),
             BoundTest::ContainsKey(key) => contains_key(ty, &found, key),
+            BoundTest::Like(kind, text) => kind.holds(&found, text),
             BoundTest::Entry(key, value) => match ty {
                 CqlType::Map { key: key_type, value: value_type, .. } => {
                     values::split_map(&found).is_ok_and(|entries| {
@@ -225,6 +235,7 @@ impl BoundFilter {
                 }
             }
             (BoundTest::In(values), ty) => values.iter().any(|value| equals(ty, found, value)),
+            (BoundTest::Like(kind, text), _) => kind.holds(&fold(found), &fold(text)),
             (BoundTest::NotIn(values), ty) => !values.iter().any(|value| equals(ty, found, value)),
             (BoundTest::Contains(value), CqlType::List { element, .. } | CqlType::Set { element, .. }) => {
                 let elements = values::split_list(found).unwrap_or_default();
@@ -242,6 +253,38 @@ impl BoundFilter {
             (BoundTest::Compare(Operator::Eq, value), ty) => equals(ty, found, value),
             _ => false,
         }
+    }
+}
+
+/// The kind of a LIKE and the text without its wildcards, which stand at the ends alone.
+pub(super) fn like_pattern(term: &Term, name: &str, bindings: &Bindings<'_>) -> Result<(LikeKind, Bytes), CqlError> {
+    let text = match term.eval(bindings)? {
+        BoundValue::Bytes(bytes) => bytes,
+        BoundValue::Null => return Err(CqlError::invalid(format!("Unsupported null value for column {name}"))),
+        BoundValue::Unset => Bytes::new(),
+    };
+    let (starts, ends) = (text.first() == Some(&b'%'), text.last() == Some(&b'%'));
+    let from = usize::from(starts);
+    let to = text.len().saturating_sub(usize::from(ends)).max(from);
+    let kind = match (starts, ends) {
+        (true, true) => LikeKind::Contains,
+        (false, true) => LikeKind::Prefix,
+        (true, false) => LikeKind::Suffix,
+        (false, false) => LikeKind::Matches,
+    };
+    if from == to {
+        return Err(CqlError::invalid("LIKE value can't be empty."));
+    }
+    Ok((kind, text.slice(from..to)))
+}
+
+/// A LIKE in messages between nodes.
+fn like_number(kind: LikeKind) -> Number {
+    match kind {
+        LikeKind::Prefix => Number::LikePrefix,
+        LikeKind::Suffix => Number::LikeSuffix,
+        LikeKind::Contains => Number::LikeContains,
+        LikeKind::Matches => Number::LikeMatches,
     }
 }
 

@@ -11,10 +11,11 @@ use std::sync::Arc;
 
 use rows::{IndexSearch, SearchOperator};
 use schema::index::definition::{IndexDefinition, IndexOperator};
+use schema::index::sasi::{LikeKind, Sasi};
 use schema::{ColumnMetadata, TableMetadata};
 
 use super::build::KeyPart;
-use super::filter::FilterTest;
+use super::filter::{FilterTest, like_pattern};
 use super::{ClusteringRestriction, ClusteringTest, RowTerm};
 use crate::ast::Operator;
 use crate::context::Bindings;
@@ -34,6 +35,9 @@ pub(crate) struct IndexCandidate {
     /// The index is storage-attached.
     is_attached: bool,
     operator: SearchOperator,
+    /// The condition is a LIKE, and this is the index that answers it: the operator follows from
+    /// the value.
+    like: Option<Sasi>,
     value: Term,
     /// For an index on the entries of a map: the key of the entry, whose value is `value`.
     entry_key: Option<Term>,
@@ -47,6 +51,27 @@ impl IndexCandidate {
             BoundValue::Null => Err(CqlError::invalid(format!("Unsupported null value for column {}", self.column))),
             BoundValue::Unset => Err(CqlError::invalid(format!("Unsupported unset value for column {}", self.column))),
         };
+        if let Some(sasi) = &self.like {
+            let (kind, value) = like_pattern(&self.value, &self.column, bindings)?;
+            if !sasi.answers(kind) {
+                return Err(CqlError::invalid(format!(
+                    "{} {} {} is only supported on properly indexed columns",
+                    self.column,
+                    kind.shown(),
+                    String::from_utf8_lossy(&value)
+                )));
+            }
+            let operator = match kind {
+                LikeKind::Prefix => SearchOperator::Prefix,
+                LikeKind::Suffix => SearchOperator::Suffix,
+                LikeKind::Contains => SearchOperator::Contains,
+                LikeKind::Matches => SearchOperator::Eq,
+            };
+            if value.len() > VALUE_SIZE_MAX {
+                return Err(CqlError::invalid("Index expression values may not be larger than 64K"));
+            }
+            return Ok(IndexSearch { name: Arc::clone(&self.name), operator, value });
+        }
         let value = match &self.entry_key {
             None => eval(&self.value)?,
             Some(key) => keys::compose(&[eval(key)?, eval(&self.value)?])?,
@@ -94,6 +119,8 @@ pub(super) struct Clause<'a> {
     pub on_token: bool,
     pub clustering: &'a [ClusteringRestriction],
     pub clustering_contains: bool,
+    /// Among others the LIKEs on clustering columns, by the position of the column.
+    pub clustering_like: &'a [(usize, FilterTest)],
     pub others: &'a [(&'a ColumnMetadata, FilterTest)],
 }
 
@@ -128,7 +155,8 @@ pub(super) fn of(clause: &Clause<'_>) -> IndexUse {
         given > 0 && !clause.on_token && (given < clause.keys.len() || !clause.keys.iter().flatten().all(is_plain));
     let is_open = given == 0 && !clause.on_token;
     let is_range = clause.on_token || is_open || filters_keys;
-    let filters_clustering = clause.clustering_contains || has_gap(clause.clustering);
+    // a LIKE or CONTAINS on a clustering column is no slice
+    let filters_clustering = !clause.clustering_like.is_empty() || has_gap(clause.clustering);
     let mut uses = has_index && (is_open || filters_keys);
     let with_keys = uses || filters_keys;
     uses |= has_index && filters_clustering;
@@ -144,7 +172,8 @@ pub(super) fn of(clause: &Clause<'_>) -> IndexUse {
     let is_answered = |definition: &IndexDefinition| {
         filters.iter().all(|one| {
             let answers = |candidate: &IndexCandidate| candidate.name == definition.name;
-            !one.always_filters && !one.is_repeated && one.candidates.iter().any(answers)
+            let is_one = !one.is_repeated || definition.sasi.is_some();
+            !one.always_filters && is_one && one.candidates.iter().any(answers)
         })
     };
     let are_answered = filters.iter().all(|one| one.is_answered_by_attached());
@@ -167,6 +196,7 @@ pub(super) fn can_answer(table: &TableMetadata, restriction: &ClusteringRestrict
         on_token: false,
         clustering: std::slice::from_ref(restriction),
         clustering_contains: false,
+        clustering_like: &[],
         others: &[],
     };
     restricted(&clause, &definitions).iter().any(|one| !one.candidates.is_empty())
@@ -190,6 +220,8 @@ fn has_gap(clustering: &[ClusteringRestriction]) -> bool {
 type Operators = (IndexOperator, SearchOperator);
 
 const EQUAL: Operators = (IndexOperator::Eq, SearchOperator::Eq);
+/// A LIKE, whose search follows from its value.
+const LIKE: Operators = (IndexOperator::Like, SearchOperator::Eq);
 
 /// A comparison as indexes know it; None: no index answers it.
 fn comparison(operator: Operator) -> Option<Operators> {
@@ -211,8 +243,10 @@ fn restricted(clause: &Clause<'_>, definitions: &[IndexDefinition]) -> Vec<Restr
         can.map(|definition| IndexCandidate {
             name: Arc::clone(&definition.name),
             column: column.name.clone(),
-            is_attached: definition.is_attached(),
+            // several SASI indexes do not answer together without filtering
+            is_attached: definition.is_attached() && definition.sasi.is_none(),
             operator: search,
+            like: definition.sasi.filter(|_| operator == IndexOperator::Like),
             value: value.clone(),
             entry_key: entry_key.cloned(),
         })
@@ -264,6 +298,11 @@ fn restricted(clause: &Clause<'_>, definitions: &[IndexDefinition]) -> Vec<Restr
     if clause.clustering_contains {
         found.push(Restricted { always_filters: true, ..Restricted::new(Part::Clustering, Vec::new()) });
     }
+    for (position, test) in clause.clustering_like {
+        if let (FilterTest::Like(term), Some(column)) = (test, clause.table.clustering.get(*position)) {
+            found.push(Restricted::new(Part::Clustering, answering(column, LIKE, term, None)));
+        }
+    }
     let mut names: Vec<&str> = Vec::new();
     for (column, _) in clause.others {
         if names.contains(&column.name.as_str()) {
@@ -278,6 +317,7 @@ fn restricted(clause: &Clause<'_>, definitions: &[IndexDefinition]) -> Vec<Restr
             FilterTest::Contains(term) => answering(column, contains(IndexOperator::Contains), term, None),
             FilterTest::ContainsKey(term) => answering(column, contains(IndexOperator::ContainsKey), term, None),
             FilterTest::Entry(key, term) => answering(column, EQUAL, term, Some(key)),
+            FilterTest::Like(term) => answering(column, LIKE, term, None),
             FilterTest::In(_) | FilterTest::NotIn(_) => Vec::new(),
         });
         let is_repeated = of_column.len() > 1;

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use schema::index::definition::{IndexDefinition, IndexOperator};
 use schema::{ColumnKind, ColumnMetadata, TableMetadata};
 use types::CqlType;
 
@@ -58,7 +59,10 @@ pub(super) fn prepare<'t>(
             let receiver = column_receiver(column, *operator)?;
             match operator {
                 Operator::Like => {
-                    terms::prepare(preparing, value, &receiver)?;
+                    let term = terms::prepare(preparing, value, &receiver)?;
+                    if kind == StatementKind::Select && has_like(table, column) {
+                        return Ok(Prepared::Column(column, Operator::Like, term));
+                    }
                     return invalid(format!(
                         "LIKE restriction is only supported on properly indexed columns. {:?} LIKE {value} is not valid.",
                         name
@@ -148,6 +152,12 @@ fn refuse_unequal(relation: &Relation<'_>) -> Result<(), CqlError> {
         }
         _ => Ok(()),
     }
+}
+
+/// Whether an index on a column answers LIKE.
+fn has_like(table: &TableMetadata, column: &ColumnMetadata) -> bool {
+    let mut definitions = table.indexes.values().filter_map(|index| IndexDefinition::of(table, index, false));
+    definitions.any(|index| index.column.name == column.name && index.supports(IndexOperator::Like))
 }
 
 fn refuse_durations(ty: &CqlType) -> Result<(), CqlError> {

@@ -30,6 +30,7 @@ impl Filter {
             FilterTest::Contains(term) => format!("{name} CONTAINS {}", literal(element, term)?),
             FilterTest::ContainsKey(term) => format!("{name} CONTAINS KEY {}", literal(key, term)?),
             FilterTest::Entry(entry, term) => format!("{name}[{}] = {}", literal(key, entry)?, literal(element, term)?),
+            FilterTest::Like(term) => format!("{name} LIKE {}", literal(ty, term)?),
             FilterTest::In(terms) | FilterTest::NotIn(terms) => {
                 let operator = if matches!(self.test, FilterTest::In(_)) { "IN" } else { "NOT IN" };
                 let values = in_values(terms, name, bindings)?;

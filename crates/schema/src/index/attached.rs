@@ -42,6 +42,8 @@ pub struct TextForm {
     pub normalized: bool,
     /// Characters count as the same as their ASCII relatives.
     pub ascii: bool,
+    /// Text is compared in upper case: SASI alone has that.
+    pub uppercase: bool,
 }
 
 impl TextForm {
@@ -49,7 +51,7 @@ impl TextForm {
     pub const OPTIONS: [&str; 3] = [CASE_SENSITIVE, NORMALIZE, ASCII];
 
     /// Text is compared as it is.
-    pub const PLAIN: Self = Self { case_sensitive: true, normalized: false, ascii: false };
+    pub const PLAIN: Self = Self { case_sensitive: true, normalized: false, ascii: false, uppercase: false };
 
     /// The form that an index's options ask for.
     pub fn of(index: &IndexMetadata) -> Self {
@@ -58,6 +60,7 @@ impl TextForm {
             case_sensitive: is_on(CASE_SENSITIVE).unwrap_or(true),
             normalized: is_on(NORMALIZE).unwrap_or(false),
             ascii: is_on(ASCII).unwrap_or(false),
+            uppercase: false,
         }
     }
 
@@ -77,6 +80,9 @@ impl TextForm {
         if !self.case_sensitive {
             text = Cow::Owned(text.to_lowercase());
         }
+        if self.uppercase {
+            text = Cow::Owned(text.to_uppercase());
+        }
         if self.normalized {
             text = Cow::Owned(ComposingNormalizerBorrowed::new_nfc().normalize(&text).into_owned());
         }
@@ -92,11 +98,13 @@ impl TextForm {
     /// The form among the facts of an index that its files name. Files of versions that knew of
     /// upper and lower case alone name it in the same words.
     pub fn fact(&self) -> String {
-        let Self { case_sensitive, normalized, ascii } = self;
-        match normalized || *ascii {
+        let Self { case_sensitive, normalized, ascii, uppercase } = self;
+        match *normalized || *ascii || *uppercase {
             false => format!("TextForm {{ case_sensitive: {case_sensitive} }}"),
             true => {
-                format!("TextForm {{ case_sensitive: {case_sensitive}, normalized: {normalized}, ascii: {ascii} }}")
+                format!(
+                    "TextForm {{ case_sensitive: {case_sensitive}, normalized: {normalized}, ascii: {ascii}, uppercase: {uppercase} }}"
+                )
             }
         }
     }
@@ -169,7 +177,7 @@ mod tests {
         let ascii = TextForm { ascii: true, ..TextForm::PLAIN };
         assert_eq!(&*ascii.apply("ä".as_bytes()), b"a");
         assert_eq!(&*ascii.apply("a\u{308}".as_bytes()), "a\u{308}".as_bytes(), "a mark by itself has no relative");
-        let all = TextForm { case_sensitive: false, normalized: true, ascii: true };
+        let all = TextForm { case_sensitive: false, normalized: true, ascii: true, uppercase: false };
         assert_eq!(&*all.apply("A\u{308}ﬃ".as_bytes()), b"affi");
     }
 

@@ -16,7 +16,7 @@ use types::similarity::float_dimension;
 use types::{CqlType, CustomType, DecoratedKey, Similarity};
 
 use super::attached::{OPTIMIZE_FOR, TextForm, has_ranges, is_attached, is_supported, similarity_of};
-
+use super::sasi::{LikeKind, Sasi, is_sasi};
 use crate::params::compaction::short_class;
 use crate::table::ColumnSpec;
 use crate::{
@@ -55,6 +55,10 @@ pub enum IndexOperator {
     Range,
     /// ANN OF
     Ann,
+    /// LIKE; which kind it is follows from its value.
+    Like,
+    /// LIKE of a kind.
+    LikeOf(LikeKind),
 }
 
 /// An index that this node maintains.
@@ -68,8 +72,10 @@ pub struct IndexDefinition {
     pub part: IndexPart,
     /// The hidden table with the entries.
     pub table: Arc<TableMetadata>,
-    /// The form in which a storage-attached index compares text; None: a legacy index.
+    /// The form in which a storage-attached or SASI index compares text; None: a legacy index.
     pub attached: Option<TextForm>,
+    /// What a SASI index is made for; None: an index of another class.
+    pub sasi: Option<Sasi>,
     /// The function by which an index on vectors compares them; None: an index on anything else.
     pub vectors: Option<Similarity>,
     /// A search among vectors compares more candidates, so that it misses fewer of the nearest
@@ -97,16 +103,17 @@ impl IndexDefinition {
     /// target, type or options are not understood. `compatible`: the types of the hidden table are
     /// written as Cassandra 4 writes them (`storage_compatibility_mode`).
     pub fn of(base: &TableMetadata, index: &IndexMetadata, compatible: bool) -> Option<Self> {
-        let attached = match index.kind {
-            IndexKind::Custom if is_attached(index) => Some(TextForm::of(index)),
-            IndexKind::Custom => return None,
-            IndexKind::Keys | IndexKind::Composites => None,
-        };
         let (word, name) = parse_target(index.options.get("target")?);
         let column = base.column_by_name(&name)?;
+        let sasi = if is_sasi(index) { Some(Sasi::of(index, &column.ty)?) } else { None };
+        let attached = match index.kind {
+            IndexKind::Custom if is_attached(index) => Some(TextForm::of(index)),
+            IndexKind::Custom => Some(sasi?.form),
+            IndexKind::Keys | IndexKind::Composites => None,
+        };
         let part = part_of(column, word, index.kind)?;
         let vectors = match float_dimension(&column.ty) {
-            Some(_) if attached.is_some() && part == IndexPart::Value => Some(similarity_of(index)?),
+            Some(_) if attached.is_some() && sasi.is_none() && part == IndexPart::Value => Some(similarity_of(index)?),
             _ => None,
         };
         if attached.is_some() && vectors.is_none() && !has_terms(column, part) {
@@ -117,10 +124,10 @@ impl IndexDefinition {
         let optimizes_recall =
             index.options.get(OPTIMIZE_FOR).is_some_and(|value| value.eq_ignore_ascii_case("RECALL"));
         let table = Arc::new(table);
-        Some(Self { name, column: column.clone(), part, table, attached, vectors, optimizes_recall })
+        Some(Self { name, column: column.clone(), part, table, attached, sasi, vectors, optimizes_recall })
     }
 
-    /// Whether the index is storage-attached.
+    /// Whether the entries of the index are kept as those of storage-attached ones are.
     pub fn is_attached(&self) -> bool {
         self.attached.is_some()
     }
@@ -133,17 +140,32 @@ impl IndexDefinition {
     /// The term by which an index finds a value: its byte-comparable form, of text in the form of
     /// the index. Two values that are equal by their type have one term.
     pub fn term(&self, value: Bytes) -> DecoratedKey {
+        self.table.decorate(self.formed(&value))
+    }
+
+    /// A text in the form of the index.
+    pub fn formed(&self, value: &Bytes) -> Bytes {
         match self.attached {
             Some(form) if !form.is_plain() && is_text(&self.column.ty, self.part) => {
-                self.table.decorate(Bytes::from(form.apply(&value).into_owned()))
+                Bytes::from(form.apply(value).into_owned())
             }
-            _ => self.table.decorate(value),
+            _ => value.clone(),
         }
     }
 
     /// Whether the index can answer a restriction of its column with this operator.
     pub fn supports(&self, operator: IndexOperator) -> bool {
+        if let Some(sasi) = &self.sasi {
+            return match operator {
+                IndexOperator::Eq => true,
+                IndexOperator::Range => sasi.has_ranges(),
+                IndexOperator::Like => sasi.is_literal,
+                IndexOperator::LikeOf(kind) => sasi.answers(kind),
+                IndexOperator::Contains | IndexOperator::ContainsKey | IndexOperator::Ann => false,
+            };
+        }
         match (self.part, operator) {
+            (_, IndexOperator::Like | IndexOperator::LikeOf(_)) => false,
             (_, IndexOperator::Ann) => self.vectors.is_some(),
             _ if self.vectors.is_some() => false,
             (IndexPart::Keys, IndexOperator::ContainsKey) => true,
@@ -162,12 +184,17 @@ impl IndexDefinition {
     }
 }
 
-/// The form in which conditions on a column compare text: that of a storage-attached index on it.
-/// None: text is compared as it is.
+/// The form in which conditions on a column compare text: that of a storage-attached or SASI index
+/// on it. None: text is compared as it is.
 pub fn text_form(table: &TableMetadata, column: &ColumnMetadata) -> Option<TextForm> {
-    let forms = table.indexes.values().filter(|index| is_attached(index)).filter_map(|index| {
+    let is_kept = |index: &&IndexMetadata| is_attached(index) || is_sasi(index);
+    let forms = table.indexes.values().filter(is_kept).filter_map(|index| {
         let (_, name) = parse_target(index.options.get("target")?);
-        (name == column.name).then(|| TextForm::of(index))
+        match is_sasi(index) {
+            _ if name != column.name => None,
+            true => Sasi::of(index, &column.ty).map(|sasi| sasi.form),
+            false => Some(TextForm::of(index)),
+        }
     });
     forms.into_iter().find(|form| !form.is_plain())
 }

@@ -28,8 +28,8 @@ fn indexes(services: &Services) -> Vec<VirtualRow> {
         }
         for index in view.indexes.iter() {
             let (definition, is_built) = (&index.definition, index.state.is_built());
-            let Some(form) = definition.attached else { continue };
-            let TextForm { case_sensitive, normalized, ascii } = form;
+            let Some(form) = definition.attached.filter(|_| definition.sasi.is_none()) else { continue };
+            let TextForm { case_sensitive, normalized, ascii, .. } = form;
             // as in Cassandra an option of text makes an analyzer, whatever it says
             let options = view.table.indexes.get(index.name()).map(|index| &index.options);
             let is_analyzed =
@@ -78,7 +78,7 @@ fn components(services: &Services) -> Vec<VirtualRow> {
         if system::is_system_keyspace(&view.table.keyspace) {
             continue;
         }
-        for index in view.indexes.iter() {
+        for index in view.indexes.iter().filter(|index| index.definition.sasi.is_none()) {
             for sstable in &view.sstables {
                 let attached = sstable.attached();
                 let of_terms = attached.of_index(index.name()).map(|(keys, terms)| (keys, terms.pairs(), terms.size()));

@@ -236,17 +236,54 @@ pub struct TermRange {
     pub lower: Option<(Vec<u8>, bool)>,
     /// The greatest.
     pub upper: Option<(Vec<u8>, bool)>,
+    /// A part that the terms of texts have; None: any. Every term between the ends is compared.
+    pub part: Option<TermPart>,
+}
+
+/// A part of the terms of texts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TermPart {
+    /// The bytes; with `at_end` those that end a term too.
+    bytes: Vec<u8>,
+    /// Terms end with it.
+    at_end: bool,
+}
+
+impl TermPart {
+    /// The part of terms whose texts have a text in them, or end with it. None: nothing can be told
+    /// by the terms, because the form of a zero byte is not that byte.
+    pub fn of(text: &[u8], at_end: bool) -> Option<Self> {
+        let mut bytes = text.to_vec();
+        if bytes.contains(&0) {
+            return None;
+        }
+        // the byte that ends the form of a text
+        bytes.extend(at_end.then_some(0));
+        Some(Self { bytes, at_end })
+    }
+
+    fn is_in(&self, term: &[u8]) -> bool {
+        match self.at_end {
+            true => term.ends_with(&self.bytes),
+            false => self.bytes.is_empty() || term.windows(self.bytes.len()).any(|part| part == self.bytes),
+        }
+    }
 }
 
 impl TermRange {
     /// One term.
     pub fn one(term: &[u8]) -> Self {
-        Self { lower: Some((term.to_vec(), true)), upper: Some((term.to_vec(), true)) }
+        Self { lower: Some((term.to_vec(), true)), upper: Some((term.to_vec(), true)), part: None }
     }
 
     /// Whether a term comes before the range.
     pub fn is_before(&self, term: &[u8]) -> bool {
         self.lower.as_ref().is_some_and(|(lower, inclusive)| term < &lower[..] || (!inclusive && term == &lower[..]))
+    }
+
+    /// Whether a term has the part that is wanted.
+    pub fn has_part(&self, term: &[u8]) -> bool {
+        self.part.as_ref().is_none_or(|part| part.is_in(term))
     }
 
     /// Whether a term comes behind the range.
@@ -407,7 +444,7 @@ impl TermIndex {
                     if range.is_behind(&entries.term) {
                         break 'blocks;
                     }
-                    if !range.is_before(&entries.term) {
+                    if !range.is_before(&entries.term) && range.has_part(&entries.term) {
                         self.add_rows(&entry, &mut found, mode)?;
                     }
                 }

@@ -21,6 +21,7 @@ use rows::{
     Cell, ColumnData, ColumnFilter, DataLimits, DeletionTime, IndexSearch, Liveness, Mutation, PartitionRange,
     PartitionUpdate, ReadCommand, ReadContext, ReadError, ReadMode, Row, SearchOperator, Slices,
 };
+use schema::index::sasi::LikeKind;
 use schema::table::ColumnSpec;
 use schema::{
     ColumnKind, IndexKind, IndexMetadata, Schema, TableFlags, TableId, TableKind, TableMetadata, TableParams,
@@ -565,4 +566,73 @@ fn entries_of_rows_that_are_left_out_stay() {
     assert!(!answers(false));
     assert!(model.sim.disk().flip_bit(&damaged, 100));
     assert!(answers(true));
+}
+
+/// A SASI index finds the texts that begin with a text, end with it, or have it in them, in memory
+/// and in SSTables.
+#[test]
+fn texts_are_found_by_their_parts() {
+    let model = Model::new(3);
+    let engine = model.open();
+    let spec = |name: &str, kind, ty| ColumnSpec { name: name.into(), kind, position: 0, ty, reversed: false };
+    let specs = vec![spec("k", ColumnKind::PartitionKey, CqlType::Int), spec("w", ColumnKind::Regular, CqlType::Text)];
+    let (kind, flags, params) = (TableKind::Regular, TableFlags::COMPOUND, TableParams::default());
+    let id = TableId([7; 16]);
+    let mut table = TableMetadata::new(id, "ks", "w", kind, flags, params, specs, BTreeMap::new(), None);
+    let mut by_w = index("by_w", "w");
+    by_w.kind = IndexKind::Custom;
+    by_w.options.insert("class_name".to_owned(), schema::index::sasi::CLASS.to_owned());
+    by_w.options.insert("mode".to_owned(), "CONTAINS".to_owned());
+    table.indexes.insert("by_w".to_owned(), by_w);
+    model.change(&engine, table);
+    let drawn = |length: u64| -> String {
+        let letters = ["a", "b", "@", "é", "\0"];
+        (0..length).map(|_| letters[model.dice.below(5) as usize]).collect()
+    };
+    let texts: Vec<String> = (0..120).map(|_| drawn(model.dice.below(6))).collect();
+    let write = |engine: &Engine, from: usize, to: usize| {
+        let table = engine.schema().table("ks", "w").cloned().expect("it is there");
+        for (key, text) in texts.iter().enumerate().take(to).skip(from) {
+            let mut update = PartitionUpdate::new(Arc::clone(&table), DecoratedKey::new(int(key as u64)));
+            let mut row = Row::new(Default::default());
+            row.liveness = Liveness::new(1);
+            let value = Bytes::copy_from_slice(text.as_bytes());
+            row.add_cell(Cell::live(table.column_by_name("w").expect("it is there").id, 1, value));
+            update.add_row(row);
+            engine.apply(&[Mutation::of(update)]).expect("a sound disk takes writes");
+        }
+    };
+    write(&engine, 0, 70);
+    model.sim.block_on(engine.drain()).expect("drained");
+    drop(engine);
+    let (engine, _) = crate::open(&model.sim.env(), options(&model.dice)).expect("a sound disk opens");
+    write(&engine, 70, texts.len());
+    let table = engine.schema().table("ks", "w").cloned().expect("it is there");
+    for _ in 0..60 {
+        let needle = drawn(1 + model.dice.below(3));
+        for (operator, kind) in [
+            (SearchOperator::Prefix, LikeKind::Prefix),
+            (SearchOperator::Suffix, LikeKind::Suffix),
+            (SearchOperator::Contains, LikeKind::Contains),
+            (SearchOperator::Eq, LikeKind::Matches),
+        ] {
+            let value = Bytes::copy_from_slice(needle.as_bytes());
+            let search = IndexSearch { name: "by_w".into(), operator, value };
+            let command = ReadCommand { indexes: vec![search], ..ReadCommand::whole(&table, PartitionRange::all()) };
+            let mut stream = engine.read(&command, &ReadContext::new(ReadMode::Background)).expect("it is built");
+            let mut found = BTreeSet::new();
+            while let Some(head) = stream.next_partition().expect("a sound disk reads") {
+                found.insert(head.key.key);
+            }
+            let meets = |text: &String| kind.holds(text.as_bytes(), needle.as_bytes());
+            let keys = |holds: &dyn Fn(&String) -> bool| -> BTreeSet<Bytes> {
+                texts.iter().enumerate().filter(|(_, text)| holds(text)).map(|(key, _)| int(key as u64)).collect()
+            };
+            assert!(found.is_superset(&keys(&meets)), "{operator:?} {needle:?}");
+            // what a term cannot tell is told by the row that is read
+            if !needle.contains(['\0', '@']) {
+                assert_eq!(found, keys(&meets), "{operator:?} {needle:?}");
+            }
+        }
+    }
 }

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use rows::filter::Operator;
 use rows::{Expression, IndexSearch, RowFilter, SearchOperator};
 use schema::index::definition::{IndexDefinition, IndexOperator, IndexPart};
+use schema::index::sasi::LikeKind;
 use schema::{TableId, TableMetadata};
 use stdx::{put_i32, put_short_bytes, put_uvint};
 
@@ -152,6 +153,10 @@ fn value_of(definition: &IndexDefinition, expression: &Expression) -> Option<(Se
                 Operator::Lt => (IndexOperator::Range, SearchOperator::Lt),
                 Operator::Lte => (IndexOperator::Range, SearchOperator::Lte),
                 Operator::Ann => (IndexOperator::Ann, SearchOperator::Ann),
+                Operator::LikePrefix => (IndexOperator::LikeOf(LikeKind::Prefix), SearchOperator::Prefix),
+                Operator::LikeSuffix => (IndexOperator::LikeOf(LikeKind::Suffix), SearchOperator::Suffix),
+                Operator::LikeContains => (IndexOperator::LikeOf(LikeKind::Contains), SearchOperator::Contains),
+                Operator::LikeMatches => (IndexOperator::LikeOf(LikeKind::Matches), SearchOperator::Eq),
                 _ => return None,
             };
             definition.supports(operator).then(|| (search, value.clone()))

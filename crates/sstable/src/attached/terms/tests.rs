@@ -38,7 +38,7 @@ fn ranges(drawn: &mut Drawn, terms: u64) -> TermRange {
     };
     match drawn.below(3) {
         0 => TermRange::one(&term(drawn.below(terms))),
-        _ => TermRange { lower: end(drawn), upper: end(drawn) },
+        _ => TermRange { lower: end(drawn), upper: end(drawn), part: None },
     }
 }
 

@@ -352,7 +352,7 @@ fn meets(
     let is_met = |cell: Option<&Cell>| {
         let term = entries::term(definition, &key.key, Some(&row.clustering), cell);
         let term = term.map(|term| local(&term));
-        term.is_some_and(|term| !range.is_before(&term) && !range.is_behind(&term))
+        term.is_some_and(|term| !range.is_before(&term) && !range.is_behind(&term) && range.has_part(&term))
     };
     if matches!(definition.part, IndexPart::PartitionKey(_) | IndexPart::Clustering(_)) {
         return is_met(None);

@@ -17,13 +17,15 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use rows::command::RingBound;
 use rows::{
     ClusteringValues, DataLimits, PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError,
     ReadMode, SearchOperator, Slice, Slices, Unfiltered,
 };
 use schema::TableMetadata;
-use sstable::attached::{Place, Position, TermRange};
+use schema::index::definition::IndexDefinition;
+use sstable::attached::{Place, Position, TermPart, TermRange};
 use types::DecoratedKey;
 
 use super::make::local;
@@ -65,11 +67,28 @@ pub fn wanted(base: &TableStore, command: &ReadCommand) -> Result<Vec<Wanted>, R
             SearchOperator::Gte => range.lower = Some((term, true)),
             SearchOperator::Lt => range.upper = Some((term, false)),
             SearchOperator::Lte => range.upper = Some((term, true)),
+            SearchOperator::Prefix => range = of_prefix(&index.definition, &search.value),
+            SearchOperator::Suffix => range.part = TermPart::of(&index.definition.formed(&search.value), true),
+            SearchOperator::Contains => range.part = TermPart::of(&index.definition.formed(&search.value), false),
             SearchOperator::Ann => continue,
         }
         add(&mut wanted, index, range);
     }
     Ok(wanted)
+}
+
+/// The terms of texts that begin with one. Behind a zero byte the forms of texts differ from the
+/// texts: terms that only agree before it are in the range too.
+fn of_prefix(definition: &IndexDefinition, prefix: &Bytes) -> TermRange {
+    let prefix = definition.formed(prefix);
+    let length = prefix.iter().position(|byte| *byte == 0).unwrap_or(prefix.len());
+    let mut lower = local(&definition.table.decorate(prefix.slice(..length))).to_vec();
+    // the byte that ends the form of a text
+    lower.pop();
+    let mut upper = lower.clone();
+    // greater than every byte of a text's form
+    upper.push(0xff);
+    TermRange { lower: Some((lower, true)), upper: Some((upper, false)), part: None }
 }
 
 /// Two ends of one index are one range; other conditions stand beside each other.

@@ -133,7 +133,7 @@ pub fn entries_in_memory(
         if wanted.range.is_behind(&term) {
             break;
         }
-        if wanted.range.is_before(&term) {
+        if wanted.range.is_before(&term) || !wanted.range.has_part(&term) {
             continue;
         }
         while let Some(unfiltered) = stream.next_unfiltered()? {
