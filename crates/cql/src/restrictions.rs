@@ -263,7 +263,8 @@ impl Restrictions {
         assert_eq!(self.equal_clustering.len(), table.clustering.len(), "each clustering column is judged");
     }
 
-    /// Rows are filtered by several columns that are not in the key, or by a static one and another.
+    /// Rows are filtered by several columns that are not in the key, or by a static column and
+    /// another one.
     pub fn intersects(&self) -> bool {
         let of_rows = || self.filters.iter().filter(|filter| !filter.is_of_key());
         let has_static = self.filters.iter().any(|filter| matches!(filter.column, Column::Static { .. }));

@@ -73,8 +73,8 @@ pub(crate) struct Query<'q> {
     pub consistency: Consistency,
     pub groups: bool,
     pub allows_filtering: bool,
-    /// The query filters by several columns that are not in the key, and replicas may hold different
-    /// rows.
+    /// The query filters by several columns that are not in the key, and replicas may hold
+    /// different rows.
     pub intersects: bool,
     /// An index is searched, and the partition is not named.
     pub searches_all: bool,

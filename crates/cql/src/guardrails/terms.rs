@@ -1,8 +1,8 @@
 //! The guardrails on the sizes of what storage-attached indexes hold: `sai_string_term_size`,
 //! `sai_frozen_term_size`, `sai_vector_term_size`.
 //!
-//! Must agree with: `StorageAttachedIndex.validateTermSizeForCell` and `validateTermSize`, in which a
-//! value counts by its length in the form of the index, but only if the value itself is too long.
+//! Must agree with: `StorageAttachedIndex.validateTermSizeForCell` and `validateTermSize`. A value
+//! counts by its length in the form of the index, but only if the value itself is too long.
 
 use bytes::Bytes;
 use rows::{Cell, ColumnData, PartitionUpdate, Row};

@@ -1,7 +1,7 @@
 //! `IF` of modifications.
 //!
-//! Must agree with: the rules `updateConditions`, `columnCondition`. `BETWEEN` and `NOT IN` are not in
-//! the grammar of Cassandra 5.0.
+//! Must agree with: the rules `updateConditions`, `columnCondition`. The grammar of Cassandra 5.0
+//! has no `BETWEEN` and no `NOT IN`.
 
 use super::{Parser, Result};
 use crate::ast::{ColumnCondition, Condition, ConditionPart, ConditionTest};

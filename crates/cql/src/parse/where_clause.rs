@@ -1,8 +1,8 @@
 //! `WHERE`: relations.
 //!
 //! Must agree with: the rules `whereClause`, `relation`, `relationType`, `customIndexExpression`,
-//! `tupleOfIdentifiers`, `singleColumnInValues`, `inMarker` and their like. `BETWEEN` and `NOT IN` are
-//! not in the grammar of Cassandra 5.0.
+//! `tupleOfIdentifiers`, `singleColumnInValues`, `inMarker` and their like. The grammar of
+//! Cassandra 5.0 has no `BETWEEN` and no `NOT IN`.
 
 use super::{Parser, Result};
 use crate::ast::{CustomIndexExpression, Ident, InValues, Operator, QualifiedName, Relation, Term, WhereClause};

@@ -212,8 +212,8 @@ impl BoundFilter {
 }
 
 impl BoundFilter {
-    /// As `holds`, for text that is compared in the form of an index. All of a value is put into that
-    /// form: a collection of text by its elements, whose lengths may change.
+    /// As `holds`, for text that is compared in the form of an index. All of a value is put into
+    /// that form: a collection of text by its elements, whose lengths may change.
     fn holds_folded(&self, found: &Bytes) -> bool {
         let fold = |value: &Bytes| Bytes::from(self.form.apply(value).into_owned());
         let equals = |ty: &CqlType, found: &Bytes, value: &Bytes| match ty {

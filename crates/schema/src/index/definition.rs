@@ -74,7 +74,7 @@ pub struct IndexDefinition {
     pub table: Arc<TableMetadata>,
     /// The form in which a storage-attached or SASI index compares text; None: a legacy index.
     pub attached: Option<TextForm>,
-    /// What a SASI index is made for; None: an index of another class.
+    /// The settings of a SASI index; None: an index of another class.
     pub sasi: Option<Sasi>,
     /// The function by which an index on vectors compares them; None: an index on anything else.
     pub vectors: Option<Similarity>,

@@ -1,4 +1,5 @@
-//! Letters, digits and signs by their ASCII relatives: the option `ascii` of storage-attached indexes.
+//! Letters, digits and signs by their ASCII relatives: the option `ascii` of storage-attached
+//! indexes.
 //!
 //! Agrees with Lucene 9.7's `ASCIIFoldingFilter.foldToASCII`, which Cassandra 5.0 uses, in each
 //! character of the basic plane; those beyond it have no relatives there. The libraries that do the

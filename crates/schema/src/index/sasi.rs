@@ -1,7 +1,8 @@
 //! SASI indexes in the schema: their modes, and the form in which they compare text.
 //!
-//! Their entries are kept as those of storage-attached indexes are (docs/formats/attached-index.md).
-//! Analyzers that cut a text into words are not known: an index with one of them is not kept up.
+//! Their entries are kept as those of storage-attached indexes are
+//! (docs/formats/attached-index.md). Analyzers that cut a text into
+//! words are not known: an index with one of them is not kept up.
 //! Agrees with `org.apache.cassandra.index.sasi.conf.IndexMode` and `…sasi.analyzer`.
 
 use types::CqlType;
@@ -60,7 +61,7 @@ impl LikeKind {
     }
 }
 
-/// What an index of this class is made for.
+/// The settings of an index of this class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sasi {
     /// The mode.

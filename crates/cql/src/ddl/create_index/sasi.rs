@@ -2,8 +2,8 @@
 //! type and options.
 //!
 //! Agrees with `org.apache.cassandra.index.sasi.SASIIndex.validateOptions` and
-//! `…sasi.conf.IndexMode`. Analyzers that cut texts into words, and the option `is_literal` where it
-//! is not what the type says, are refused by name.
+//! `…sasi.conf.IndexMode`. Analyzers that cut texts into words are refused by name. So is the
+//! option `is_literal` where it is not what the type says.
 
 use schema::index::attached::is_supported;
 use schema::index::definition::parse_target;
