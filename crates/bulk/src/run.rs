@@ -5,11 +5,10 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use env::{Env, LocalFuture, MakeLocal};
 use internode::{Envelope, InternodeError, LinkType, MessagingVersion};
-use links::{Encryption, LinkOptions, Peer, Receiver, Scope, StreamOpener};
+use links::{Encryption, LinkOptions, LinkSettings, Peer, Receiver, Scope, StreamOpener};
 use schema::TableMetadata;
 use sstable::{Descriptor, NoCache, SSTable};
 
@@ -177,10 +176,7 @@ fn opener(env: &Env, options: &Options, from: SocketAddr, version: MessagingVers
         version,
         compression: Scope::None,
         encryption: encryption.transpose()?,
-        user_timeout: Duration::ZERO,
-        stream_user_timeout: TAKING_MAX,
-        queue: links::limits::QUEUE_SIZE_MAX,
-        reserve: links::limits::RESERVE_SIZE_MAX,
+        settings: LinkSettings { stream_user_timeout: TAKING_MAX, ..LinkSettings::default() },
     };
     let receiver: Arc<dyn Receiver> = Arc::new(Nobody);
     Ok(StreamOpener::new(env, &options, &receiver))

@@ -14,7 +14,7 @@ use env::Stream;
 use gossip::{Event, Gossip, Options, Status};
 use internode::payload::gossip::ApplicationState;
 use internode::{Envelope, LinkType, MessagingVersion, Verb};
-use links::{Encryption, LinkOptions, Peer, Scope};
+use links::{Encryption, LinkOptions, LinkSettings, Peer, Scope};
 use membership::{Follower, Introduction, JoinOptions, Membership, Messenger};
 
 pub use membership::JoinError;
@@ -43,14 +43,8 @@ pub struct JoinSettings {
     pub compression: Scope,
     /// How links are encrypted (`server_encryption_options`); None: they are not.
     pub encryption: Option<Encryption>,
-    /// A link whose peer takes no byte for so long is closed; zero: never
-    /// (`internode_tcp_user_timeout`).
-    pub user_timeout: Duration,
-    /// Bytes that may wait on all links to other nodes beyond the room of each
-    /// (`internode_application_send_queue_reserve_endpoint_capacity`).
-    pub reserve: usize,
-    /// Bytes that may wait on one link before that (`internode_application_send_queue_capacity`).
-    pub queue: usize,
+    /// How much links may hold and how long they wait. The time of streams is that of `streams`.
+    pub links: LinkSettings,
     /// `phi_convict_threshold`
     pub convict_threshold: f64,
     /// The SSTable versions that this node writes and reads, as gossip tells them.
@@ -81,10 +75,7 @@ impl JoinSettings {
             version: self.version,
             compression: self.compression,
             encryption: self.encryption.clone(),
-            user_timeout: self.user_timeout,
-            stream_user_timeout: self.streams.user_timeout,
-            queue: self.queue,
-            reserve: self.reserve,
+            settings: LinkSettings { stream_user_timeout: self.streams.user_timeout, ..self.links.clone() },
         }
     }
 

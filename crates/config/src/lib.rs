@@ -22,6 +22,7 @@ mod error;
 mod fields;
 mod guardrails;
 mod hints;
+mod links;
 mod load;
 mod properties;
 mod reader;
@@ -47,6 +48,7 @@ pub use commit_log::{Cdc, ClassOptions, CommitFailurePolicy, CommitLog, CommitLo
 pub use encryption::{ClientEncryption, InternodeEncryption, Pem, ServerEncryption};
 pub use error::ConfigError;
 pub use hints::Hints;
+pub use links::Links;
 pub use repairs::{PoolFull, Repairs};
 pub use ring::{Allocation, Compatibility, DynamicSnitch, InternodeCompression, Paxos, Ring};
 pub use snitch::{Location, Place, Snitch, inferred};

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::encryption::ServerEncryption;
+use crate::links::{Links, links};
 use crate::reader::Reader;
 use crate::snitch::{Location, Snitch};
 use crate::value::{What, short_class};
@@ -63,14 +64,8 @@ pub struct Ring {
     pub encryption: Option<ServerEncryption>,
     /// How conditional statements are coordinated.
     pub paxos: Paxos,
-    /// internode_tcp_user_timeout: a link whose peer takes no byte for so long is closed; 0: never
-    pub user_timeout: Duration,
-    /// internode_application_send_queue_capacity: bytes that may wait on one link before the
-    /// reserve is touched
-    pub send_queue: u64,
-    /// internode_application_send_queue_reserve_global_capacity: bytes that may wait on all links
-    /// beyond that
-    pub send_reserve: u64,
+    /// How much links to other nodes may hold and how long they wait.
+    pub links: Links,
 }
 
 /// `paxos_*`: how conditional statements and reads at SERIAL are coordinated. Text, which whoever
@@ -187,9 +182,7 @@ pub(crate) fn ring(reader: &mut Reader<'_>) -> Ring {
         ),
         encryption: reader.server_encryption(),
         paxos: paxos(reader),
-        user_timeout: reader.duration("internode_tcp_user_timeout"),
-        send_queue: reader.quantity("internode_application_send_queue_capacity"),
-        send_reserve: reader.quantity("internode_application_send_queue_reserve_global_capacity"),
+        links: links(reader),
     }
 }
 

@@ -6,7 +6,7 @@ use config::{Config, DiskFailurePolicy};
 
 /// Keys that mean something only among several nodes, where their defaults are what is done; each
 /// with the row of the settings that shows its value in one unit, whatever unit was written.
-const AMONG_NODES: [(&str, &str); 17] = [
+const AMONG_NODES: [(&str, &str); 11] = [
     ("auth_cache_warming_enabled", "auth_cache_warming_enabled"),
     ("batchlog_endpoint_strategy", "batchlog_endpoint_strategy"),
     ("credentials_cache_active_update", "credentials_cache_active_update"),
@@ -16,21 +16,9 @@ const AMONG_NODES: [(&str, &str); 17] = [
         "internode_application_receive_queue_reserve_endpoint_capacity",
         "internode_application_receive_queue_reserve_endpoint_capacity_in_bytes",
     ),
-    (
-        "internode_application_receive_queue_reserve_global_capacity",
-        "internode_application_receive_queue_reserve_global_capacity_in_bytes",
-    ),
-    (
-        "internode_application_send_queue_reserve_endpoint_capacity",
-        "internode_application_send_queue_reserve_endpoint_capacity_in_bytes",
-    ),
     ("internode_authenticator", "internode_authenticator.class_name"),
-    ("internode_max_message_size", "internode_max_message_size_in_bytes"),
     ("internode_socket_receive_buffer_size", "internode_socket_receive_buffer_size_in_bytes"),
     ("internode_socket_send_buffer_size", "internode_socket_send_buffer_size_in_bytes"),
-    ("internode_tcp_connect_timeout", "internode_tcp_connect_timeout_in_ms"),
-    ("internode_timeout", "internode_timeout"),
-    ("listen_on_broadcast_address", "listen_on_broadcast_address"),
     ("permissions_cache_active_update", "permissions_cache_active_update"),
     ("roles_cache_active_update", "roles_cache_active_update"),
 ];
@@ -89,16 +77,14 @@ mod tests {
             Config::load(None, &sets, false).expect("known keys")
         };
         let seeds = "seed_provider=[{class_name: SimpleSeedProvider, parameters: [{seeds: 127.0.0.1}]}]";
-        assert_eq!(keys(&load(&["internode_timeout=false"])), [""; 0]);
-        assert_eq!(keys(&load(&[seeds, "internode_timeout=true", "internode_tcp_connect_timeout=2000ms"])), [""; 0]);
+        assert_eq!(keys(&load(&["ideal_consistency_level=QUORUM"])), [""; 0]);
+        let usual = "internode_application_receive_queue_capacity=4096KiB";
+        assert_eq!(keys(&load(&[seeds, "internode_timeout=false", usual])), [""; 0]);
         for (key, _) in AMONG_NODES {
             let other = match key {
-                "internode_timeout" => "false",
-                "listen_on_broadcast_address" => "true",
                 "batchlog_endpoint_strategy" => "dynamic",
                 "ideal_consistency_level" => "QUORUM",
                 "internode_authenticator" => "MutualTlsInternodeAuthenticator",
-                "internode_tcp_connect_timeout" => "7s",
                 "auth_cache_warming_enabled" => "true",
                 key if key.ends_with("_cache_active_update") => "true",
                 _ => "12345678B",

@@ -7,7 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,47 +19,65 @@ use tokio::io::AsyncReadExt;
 
 use crate::counts::{Inbound, InboundTallies, Open};
 use crate::handshake::{accept, bad};
-use crate::limits::{HANDSHAKE_MAX, INBOUND_MAX, MESSAGE_SIZE_MAX, READ_SIZE, RETRY_MIN, TOLD_AGAIN, TOLD_MAX};
+use crate::limits::{HANDSHAKE_MAX, INBOUND_MAX, READ_SIZE, RETRY_MIN, TOLD_AGAIN, TOLD_MAX};
 use crate::neighbour::{Distance, LinkOptions, Peer, Receiver};
 use crate::room::{Borrowed, Room};
 
-/// Accepts connections for ever.
-pub(crate) async fn serve(
+/// The parts that all listeners of a node share.
+#[derive(Clone)]
+pub(crate) struct Doors {
     env: Env,
     options: LinkOptions,
-    mut listener: Box<dyn Listener>,
     receiver: Arc<dyn Receiver>,
-    (counts, receive_reserve): (Arc<Inbound>, usize),
-) {
-    let (open, told) = (Rc::new(Cell::new(0usize)), Rc::<RefCell<Told>>::default());
-    let room = Room::new(receive_reserve);
-    loop {
-        let (stream, address) = match env::accept(&mut *listener).await {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept links of other nodes");
-                env.sleep(RETRY_MIN).await;
+    counts: Arc<Inbound>,
+    /// The memory of messages that come in parts.
+    room: Rc<Room>,
+    /// Connections that are open, at most [`INBOUND_MAX`].
+    open: Rc<Cell<usize>>,
+    told: Rc<RefCell<Told>>,
+}
+
+impl Doors {
+    pub(crate) fn new(env: &Env, options: &LinkOptions, receiver: &Arc<dyn Receiver>, counts: Arc<Inbound>) -> Self {
+        let room = Room::new(options.settings.receive_reserve);
+        let (env, options, receiver) = (env.clone(), options.clone(), Arc::clone(receiver));
+        Self { env, options, receiver, counts, room, open: Rc::default(), told: Rc::default() }
+    }
+
+    /// Accepts the connections of a listener for ever.
+    pub(crate) async fn serve(self, mut listener: Box<dyn Listener>) {
+        loop {
+            let (stream, address) = match env::accept(&mut *listener).await {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept links of other nodes");
+                    self.env.sleep(RETRY_MIN).await;
+                    continue;
+                }
+            };
+            if self.open.get() >= INBOUND_MAX {
+                tracing::warn!(%address, limit = INBOUND_MAX, "a link of another node is closed: too many are open");
                 continue;
             }
-        };
-        if open.get() >= INBOUND_MAX {
-            tracing::warn!(%address, limit = INBOUND_MAX, "a link of another node is closed: too many are open");
-            continue;
+            self.open.set(self.open.get() + 1);
+            let doors = self.clone();
+            tokio::task::spawn_local(async move {
+                let ended = serve_link(&doors, stream).await;
+                doors.open.set(doors.open.get() - 1);
+                doors.tell_end(address, ended);
+            });
         }
-        open.set(open.get() + 1);
-        let (env, options, open, told) = (env.clone(), options.clone(), open.clone(), told.clone());
-        let (receiver, counts, room) = (receiver.clone(), counts.clone(), room.clone());
-        tokio::task::spawn_local(async move {
-            match serve_link(&env, &options, stream, &*receiver, (&counts, &room)).await {
-                Ok(()) => {}
-                Err(error) if is_end(&error) => tracing::debug!(%address, %error, "a link of another node has ended"),
-                Err(error) if told.borrow_mut().is_new(&env, address.ip(), &error) => {
-                    tracing::warn!(%address, %error, "a link of another node is closed");
-                }
-                Err(error) => tracing::debug!(%address, %error, "a link of another node is closed"),
+    }
+
+    fn tell_end(&self, address: SocketAddr, ended: io::Result<()>) {
+        match ended {
+            Ok(()) => {}
+            Err(error) if is_end(&error) => tracing::debug!(%address, %error, "a link of another node has ended"),
+            Err(error) if self.told.borrow_mut().is_new(&self.env, address.ip(), &error) => {
+                tracing::warn!(%address, %error, "a link of another node is closed");
             }
-            open.set(open.get() - 1);
-        });
+            Err(error) => tracing::debug!(%address, %error, "a link of another node is closed"),
+        }
     }
 }
 
@@ -89,13 +107,9 @@ fn is_end(error: &io::Error) -> bool {
     matches!(error.kind(), UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe)
 }
 
-async fn serve_link(
-    env: &Env,
-    options: &LinkOptions,
-    stream: Box<dyn Stream>,
-    receiver: &dyn Receiver,
-    (counts, room): (&Inbound, &Rc<Room>),
-) -> io::Result<()> {
+async fn serve_link(doors: &Doors, stream: Box<dyn Stream>) -> io::Result<()> {
+    let Doors { env, options, counts, room, .. } = doors;
+    let receiver = &*doors.receiver;
     let mut input = BytesMut::with_capacity(READ_SIZE);
     let versions = |link| options.versions_of(link);
     let shaking = async {
@@ -119,10 +133,10 @@ async fn serve_link(
     receiver.connected(&peer);
     let tallies = counts.of(peer.address, initiate.link);
     let _open = Open::new(&tallies);
-    let mut reader = MessageReader::new(initiate.framing, MESSAGE_SIZE_MAX);
+    let mut reader = MessageReader::new(initiate.framing, options.settings.message_size_max);
     let (mut is_late_told, mut borrowed) = (false, Borrowed::new(room));
     loop {
-        take_all(env, &mut reader, &mut input, (&peer, initiate.link), receiver, &tallies).map_err(|error| {
+        take_all(doors, &mut reader, &mut input, (&peer, initiate.link), &tallies).map_err(|error| {
             tallies.closed.fetch_add(1, Ordering::Relaxed);
             bad(error)
         })?;
@@ -152,15 +166,14 @@ fn check_encryption(options: &LinkOptions, distance: Distance, is_encrypted: boo
 
 /// Gives the receiver all messages that are whole. An error ends the link.
 fn take_all(
-    env: &Env,
+    doors: &Doors,
     reader: &mut MessageReader,
     input: &mut BytesMut,
     (peer, link): (&Peer, LinkType),
-    receiver: &dyn Receiver,
     tallies: &InboundTallies,
 ) -> Result<(), InternodeError> {
     while let Some(received) = reader.next(input)? {
-        let message = match received {
+        let mut message = match received {
             Received::Message(message) => message,
             Received::Lost(error) => {
                 tallies.damaged.fetch_add(1, Ordering::Relaxed);
@@ -170,13 +183,17 @@ fn take_all(
         };
         let bytes = reader.message_size();
         tallies.received.add(1, bytes);
-        if message.header.is_expired(env.clock.now_micros() / 1000) {
+        let now_millis = doors.env.clock.now_micros() / 1000;
+        if !doors.options.settings.trusts_clocks {
+            message.header.created = now_millis as u32;
+        }
+        if message.header.is_expired(now_millis) {
             tallies.expired.add(1, bytes);
-            receiver.expired(message.header.verb);
+            doors.receiver.expired(message.header.verb);
             continue;
         }
         let verb = message.header.verb;
-        match receiver.received(peer, link, message) {
+        match doors.receiver.received(peer, link, message) {
             Ok(()) => tallies.processed.add(1, bytes),
             Err(error) => {
                 tallies.errors.add(1, bytes);

@@ -9,7 +9,7 @@
 //! - [`inbound`]: accepted connections; [`room`]: the memory of messages that come in parts
 //! - [`streams`]: links for streams, which the caller reads and writes
 //! - [`counts`]: what has happened, in numbers
-//! - [`limits`]: bounds and times
+//! - [`limits`]: bounds and times; [`settings`]: those that operators set
 //!
 //! All links of a node live on one thread. Knows no verb: what has come is given to a [`Receiver`].
 //! `org.apache.cassandra.net.OutboundConnections`, `InboundMessageHandlers`, `MessagingService`.
@@ -23,12 +23,14 @@ mod neighbour;
 mod outbound;
 mod queue;
 mod room;
+mod settings;
 mod streams;
 
 pub use counts::{Figure, InboundCounts, OutboundCounts};
 pub use links::Links;
 pub use neighbour::{Distance, Encryption, LinkOptions, Peer, Receiver, Scope};
 pub use queue::Refused;
+pub use settings::LinkSettings;
 pub use streams::StreamOpener;
 pub use tls::TlsOptions;
 

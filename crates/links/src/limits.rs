@@ -6,18 +6,30 @@ use std::time::Duration;
 /// (`internode_application_send_queue_capacity`).
 pub const QUEUE_SIZE_MAX: usize = 4 << 20;
 
-/// Bytes that may wait on all outbound links of a node beyond [`QUEUE_SIZE_MAX`] of each
-/// (`internode_application_send_queue_reserve_endpoint_capacity`). A message that finds no room
-/// here either is refused: a write becomes a hint, a read fails as if it had timed out.
-pub const RESERVE_SIZE_MAX: usize = 128 << 20;
+/// Bytes that may wait on all outbound links to one peer beyond [`QUEUE_SIZE_MAX`] of each
+/// (`internode_application_send_queue_reserve_endpoint_capacity`), so that one peer that takes
+/// nothing leaves room for the others. A message that finds no room here is refused: a write
+/// becomes a hint, a read fails as if it had timed out.
+pub const RESERVE_EACH_MAX: usize = 128 << 20;
 
-/// Bytes of the largest message (`internode_max_message_size`). A peer's larger message closes its
-/// link.
+/// As [`RESERVE_EACH_MAX`], of the links to all peers together
+/// (`internode_application_send_queue_reserve_global_capacity`).
+pub const RESERVE_SIZE_MAX: usize = 512 << 20;
+
+/// Bytes of the largest message (`internode_max_message_size`). A larger one is refused where it is
+/// to be sent; a peer's larger message closes its link.
 pub const MESSAGE_SIZE_MAX: usize = 128 << 20;
 
 /// A peer that does not answer a connection attempt for so long is given up for now
 /// (`internode_tcp_connect_timeout`).
 pub const CONNECT_MAX: Duration = Duration::from_secs(2);
+
+/// A link whose peer takes no byte for so long is closed and opened anew
+/// (`internode_tcp_user_timeout`).
+pub const USER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// As [`USER_TIMEOUT`], for streams (`internode_streaming_tcp_user_timeout`).
+pub const STREAM_USER_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The whole handshake (three times `request_timeout`).
 pub const HANDSHAKE_MAX: Duration = Duration::from_secs(30);
@@ -64,4 +76,5 @@ pub const TOLD_MAX: usize = 256;
 pub const PEERS_MAX: usize = 1024;
 
 const _: () = assert!(READ_SIZE <= QUEUE_SIZE_MAX && WRITE_SIZE <= QUEUE_SIZE_MAX);
-const _: () = assert!(MESSAGE_SIZE_MAX <= RESERVE_SIZE_MAX && MESSAGE_SIZE_MAX <= RECEIVE_RESERVE_MAX);
+const _: () = assert!(MESSAGE_SIZE_MAX <= RESERVE_EACH_MAX && RESERVE_EACH_MAX <= RESERVE_SIZE_MAX);
+const _: () = assert!(MESSAGE_SIZE_MAX <= RECEIVE_RESERVE_MAX);

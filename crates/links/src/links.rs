@@ -5,17 +5,19 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use env::{Env, Joinable, MakeLocal};
+use env::{Env, Joinable, Listener, MakeLocal};
+use internode::envelope::HEADER_SIZE_MAX;
 use internode::handshake::LARGE_MESSAGE_SIZE;
 use internode::{Envelope, LinkType, Priority};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::counts::{Inbound, InboundCounts, OutboundCounts};
-use crate::inbound;
-use crate::limits::{PEERS_MAX, RECEIVE_RESERVE_MAX};
+use crate::inbound::Doors;
+use crate::limits::PEERS_MAX;
 use crate::neighbour::{LinkOptions, Receiver};
 use crate::outbound::Outbound;
-use crate::queue::{Queue, Refused, Reserve};
+use crate::queue::{Queue, Refused, Reserve, Room};
+use crate::settings::LinkSettings;
 use crate::streams::StreamOpener;
 
 /// Links that wait to be opened. The thread opens them at once.
@@ -27,6 +29,8 @@ type Queues = Mutex<HashMap<(SocketAddr, LinkType), Arc<Queue>>>;
 pub struct Links {
     address: SocketAddr,
     queues: Queues,
+    settings: LinkSettings,
+    /// The reserve of all queues.
     reserve: Arc<Reserve>,
     inbound: Arc<Inbound>,
     streams: StreamOpener,
@@ -39,23 +43,14 @@ pub struct Links {
 impl Links {
     /// Listens, and takes messages to send from now on.
     pub fn start(env: &Env, options: LinkOptions, receiver: Arc<dyn Receiver>) -> io::Result<Self> {
-        Self::start_with(env, options, receiver, RECEIVE_RESERVE_MAX)
-    }
-
-    /// As `Links::start`, with so many bytes for messages that come in parts.
-    pub(crate) fn start_with(
-        env: &Env,
-        options: LinkOptions,
-        receiver: Arc<dyn Receiver>,
-        receive_reserve: usize,
-    ) -> io::Result<Self> {
         let (opening, to_open) = mpsc::channel(OPENING_MAX);
         let (stop, stopped) = oneshot::channel();
         let (tell, told) = std::sync::mpsc::channel();
-        let reserve = Arc::new(Reserve::new(options.reserve, options.queue));
+        let settings = options.settings.clone();
+        let reserve = Arc::new(Reserve::new(settings.reserve));
         let streams = StreamOpener::new(env, &options, &receiver);
         let (of_thread, inbound) = (env.clone(), Arc::<Inbound>::default());
-        let counts = (Arc::clone(&inbound), receive_reserve);
+        let counts = Arc::clone(&inbound);
         let make: MakeLocal =
             Box::new(move || Box::pin(run(of_thread, options, receiver, counts, to_open, stopped, tell)));
         let thread = env.tasks.spawn_local_worker("links", make);
@@ -64,6 +59,7 @@ impl Links {
         Ok(Self {
             address,
             queues: Queues::default(),
+            settings,
             reserve,
             inbound,
             streams,
@@ -96,7 +92,18 @@ impl Links {
     /// As `Links::send`, on a link of the caller's choice: the answer to PING_REQ goes on the link
     /// that was asked about.
     pub fn send_on(&self, to: SocketAddr, link: LinkType, message: Envelope) -> Result<(), Refused> {
+        if self.is_too_large(&message) {
+            return Err(Refused::TooLarge);
+        }
         self.queue(to, link)?.push(message)
+    }
+
+    /// Whether the peer would close the link for this message. Headers are measured only where the
+    /// payload alone nearly reaches the limit.
+    fn is_too_large(&self, message: &Envelope) -> bool {
+        let limit = self.settings.message_size_max;
+        message.payload.len().saturating_add(HEADER_SIZE_MAX) > limit
+            && (message.payload.len() > limit || encoded_size(message) > limit)
     }
 
     fn queue(&self, to: SocketAddr, link: LinkType) -> Result<Arc<Queue>, Refused> {
@@ -107,7 +114,16 @@ impl Links {
         if queues.len() >= PEERS_MAX * LinkType::MESSAGING.len() {
             return Err(Refused::TooManyPeers);
         }
-        let queue = Arc::new(Queue::new(Arc::clone(&self.reserve)));
+        let of_peer = LinkType::MESSAGING.iter().find_map(|link| queues.get(&(to, *link)));
+        let room = match of_peer {
+            Some(queue) => queue.room().clone(),
+            None => Room {
+                own: self.settings.queue,
+                of_peer: Arc::new(Reserve::new(self.settings.reserve_each)),
+                of_all: Arc::clone(&self.reserve),
+            },
+        };
+        let queue = Arc::new(Queue::new(room));
         let opening = self.opening.as_ref().ok_or(Refused::Ended)?;
         opening.try_send((to, link, Arc::clone(&queue))).map_err(|_| Refused::Ended)?;
         queues.insert((to, link), Arc::clone(&queue));
@@ -173,20 +189,22 @@ async fn run(
     env: Env,
     options: LinkOptions,
     receiver: Arc<dyn Receiver>,
-    counts: (Arc<Inbound>, usize),
+    counts: Arc<Inbound>,
     mut to_open: mpsc::Receiver<(SocketAddr, LinkType, Arc<Queue>)>,
     mut stopped: oneshot::Receiver<()>,
     tell: std::sync::mpsc::Sender<io::Result<SocketAddr>>,
 ) {
-    let bound = env.network.bind(options.listen, false).and_then(|listener| Ok((listener.local_address()?, listener)));
-    let listener = match bound {
-        Ok((address, listener)) => {
+    let listeners = match listen(&env, &options) {
+        Ok((address, listeners)) => {
             drop(tell.send(Ok(address)));
-            listener
+            listeners
         }
         Err(error) => return drop(tell.send(Err(error))),
     };
-    tokio::task::spawn_local(inbound::serve(env.clone(), options.clone(), listener, receiver.clone(), counts));
+    let doors = Doors::new(&env, &options, &receiver, counts);
+    for listener in listeners {
+        tokio::task::spawn_local(doors.clone().serve(listener));
+    }
     loop {
         tokio::select! {
             _ = &mut stopped => return,
@@ -197,4 +215,23 @@ async fn run(
             }
         }
     }
+}
+
+/// Bytes of a message with its header, without frames.
+pub(crate) fn encoded_size(message: &Envelope) -> usize {
+    let mut header = Vec::new();
+    message.header.encode(&mut header, message.payload.len());
+    header.len() + message.payload.len()
+}
+
+/// Listens for peers. Gives the first address with its port, and a listener for each address.
+fn listen(env: &Env, options: &LinkOptions) -> io::Result<(SocketAddr, Vec<Box<dyn Listener>>)> {
+    let bind = |address: SocketAddr| env.network.bind(address, false);
+    let first = bind(options.listen)?;
+    let address = first.local_address()?;
+    let mut listeners = vec![first];
+    if options.settings.listens_on_broadcast && options.local != address {
+        listeners.push(bind(options.local)?);
+    }
+    Ok((address, listeners))
 }

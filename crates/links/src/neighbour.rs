@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::BytesMut;
 use env::{Env, Stream};
@@ -10,8 +9,7 @@ use internode::version::VersionRange;
 use internode::{Envelope, InternodeError, LinkType, MessagingVersion, Verb};
 use tls::{Connector, Tls, TlsOptions};
 
-#[cfg(doc)]
-use crate::limits::{QUEUE_SIZE_MAX, RESERVE_SIZE_MAX};
+use crate::settings::LinkSettings;
 
 /// How this node speaks to others.
 #[derive(Clone, Debug)]
@@ -27,16 +25,8 @@ pub struct LinkOptions {
     pub compression: Scope,
     /// How links are encrypted (`server_encryption_options`); None: they are not.
     pub encryption: Option<Encryption>,
-    /// A link whose peer takes no byte for so long is closed and opened anew
-    /// (`internode_tcp_user_timeout`); zero: never.
-    pub user_timeout: Duration,
-    /// As `user_timeout`, for streams (`internode_streaming_tcp_user_timeout`); zero: never.
-    pub stream_user_timeout: Duration,
-    /// Bytes that may wait on one outbound link before the reserve is touched:
-    /// [`QUEUE_SIZE_MAX`] unless `internode_application_send_queue_capacity` says otherwise.
-    pub queue: usize,
-    /// Bytes that may wait on all outbound links beyond the room of each: [`RESERVE_SIZE_MAX`].
-    pub reserve: usize,
+    /// How much links may hold and how long they wait.
+    pub settings: LinkSettings,
 }
 
 impl LinkOptions {

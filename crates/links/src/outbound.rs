@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::counts::OutboundTallies;
 use crate::handshake;
-use crate::limits::{CONNECT_MAX, HANDSHAKE_MAX, RETRY_MAX, RETRY_MIN, WRITE_SIZE};
+use crate::limits::{HANDSHAKE_MAX, RETRY_MAX, RETRY_MIN, WRITE_SIZE};
 use crate::neighbour::{LinkOptions, Peer, Receiver};
 use crate::queue::Queue;
 
@@ -84,8 +84,8 @@ impl Outbound {
     /// framing of what follows.
     async fn connect(&self, failures: u32) -> io::Result<(Box<dyn Stream>, Framing)> {
         let address = self.receiver.route(self.to);
-        let connecting = self.env.network.connect_within(address, self.options.user_timeout);
-        let stream = within(&self.env, CONNECT_MAX, connecting).await?;
+        let connecting = self.env.network.connect_within(address, self.options.settings.user_timeout);
+        let stream = within(&self.env, self.options.settings.connect_timeout, connecting).await?;
         let distance = self.receiver.distance(self.to);
         let framing = if self.options.compression.has(distance) { Framing::Lz4 } else { Framing::Crc };
         let versions = self.options.versions();
@@ -157,8 +157,8 @@ impl Outbound {
         self.write(to, out).await
     }
 
-    /// Writes all of `out`. A peer that takes no byte for [`LinkOptions::user_timeout`] hangs: an
-    /// error then, so that a new connection is made.
+    /// Writes all of `out`. A peer that takes no byte for [`crate::LinkSettings::user_timeout`]
+    /// hangs: an error then, so that a new connection is made.
     async fn write(&self, to: &mut (impl AsyncWrite + Unpin), out: &mut BytesMut) -> io::Result<()> {
         while !out.is_empty() {
             if self.taken(to.write_buf(out)).await? == 0 {
@@ -178,7 +178,7 @@ impl Outbound {
         if let Some(written) = at_once.await {
             return written;
         }
-        match self.options.user_timeout {
+        match self.options.settings.user_timeout {
             Duration::ZERO => writing.await,
             limit => within(&self.env, limit, writing).await,
         }

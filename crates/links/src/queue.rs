@@ -1,9 +1,9 @@
 //! The queue of one outbound link: bounded in bytes, emptied by the link's task, filled from any
 //! thread.
 //!
-//! Each queue has room of its own ([`crate::limits::QUEUE_SIZE_MAX`] unless the options say
-//! otherwise); what goes beyond it is taken from a [`Reserve`] that all queues of the node share,
-//! so that one peer that cannot be reached does not take the room of the others.
+//! Each queue has room of its own ([`crate::LinkSettings::queue`]). Bytes beyond it are taken from
+//! two reserves: one that the links to a peer share, so that one peer that cannot be reached does
+//! not take the room of the others, and one that all links of the node share.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -22,6 +22,8 @@ use crate::counts::{OutboundCounts, OutboundTallies};
 pub enum Refused {
     /// The link's queue is full: the peer is too slow, or cannot be reached.
     Full,
+    /// The message is larger than any may be (`internode_max_message_size`).
+    TooLarge,
     /// Links to further peers are not opened.
     TooManyPeers,
     /// The node ends.
@@ -32,6 +34,7 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Full => "the queue to the peer is full",
+            Self::TooLarge => "the message is larger than internode_max_message_size",
             Self::TooManyPeers => "there are links to too many peers",
             Self::Ended => "the node ends",
         })
@@ -40,26 +43,58 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// Bytes that all queues may hold beyond their own room.
+/// Bytes that several queues may hold beyond the room of each.
 #[derive(Debug)]
-pub(crate) struct Reserve {
-    left: AtomicUsize,
-    /// The room of each queue.
-    each: usize,
-}
+pub(crate) struct Reserve(AtomicUsize);
 
 impl Reserve {
-    /// `size` bytes beyond the room of the queues, which is `each`.
-    pub(crate) fn new(size: usize, each: usize) -> Self {
-        Self { left: AtomicUsize::new(size), each }
+    /// `size` bytes, of which nothing is taken.
+    pub(crate) fn new(size: usize) -> Self {
+        Self(AtomicUsize::new(size))
     }
 
     fn take(&self, size: usize) -> bool {
-        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(size)).is_ok()
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(size)).is_ok()
     }
 
     fn give_back(&self, size: usize) {
-        self.left.fetch_add(size, Ordering::Relaxed);
+        self.0.fetch_add(size, Ordering::Relaxed);
+    }
+}
+
+/// The room of a queue, and what may be taken beyond it.
+#[derive(Clone, Debug)]
+pub(crate) struct Room {
+    /// Bytes that the queue holds without taking from a reserve.
+    pub(crate) own: usize,
+    /// The reserve of the links to one peer.
+    pub(crate) of_peer: Arc<Reserve>,
+    /// The reserve of all links of the node.
+    pub(crate) of_all: Arc<Reserve>,
+}
+
+impl Room {
+    /// True: so many bytes were in both reserves, and are taken.
+    fn take(&self, size: usize) -> bool {
+        if size == 0 {
+            return true;
+        }
+        if !self.of_peer.take(size) {
+            return false;
+        }
+        let is_taken = self.of_all.take(size);
+        if !is_taken {
+            self.of_peer.give_back(size);
+        }
+        is_taken
+    }
+
+    fn give_back(&self, size: usize) {
+        if size == 0 {
+            return;
+        }
+        self.of_peer.give_back(size);
+        self.of_all.give_back(size);
     }
 }
 
@@ -72,7 +107,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Bytes of the reserve that are held by a queue with this room.
+    /// Bytes of the reserves that are held by a queue with this room of its own.
     fn borrowed(&self, room: usize) -> usize {
         self.bytes.saturating_sub(room)
     }
@@ -85,7 +120,7 @@ pub(crate) struct Queue {
     /// The connection is to be closed. Set by others, taken back by the link.
     is_reset: AtomicBool,
     reset: Notify,
-    reserve: Arc<Reserve>,
+    room: Room,
     pub(crate) counts: OutboundTallies,
 }
 
@@ -95,31 +130,36 @@ fn charge(message: &Envelope) -> usize {
 }
 
 impl Queue {
-    pub(crate) fn new(reserve: Arc<Reserve>) -> Self {
+    pub(crate) fn new(room: Room) -> Self {
         Self {
             waiting: Mutex::default(),
             filled: Notify::new(),
             is_reset: AtomicBool::new(false),
             reset: Notify::new(),
-            reserve,
+            room,
             counts: OutboundTallies::default(),
         }
+    }
+
+    /// The room of this queue, whose reserves further links to the peer share.
+    pub(crate) fn room(&self) -> &Room {
+        &self.room
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends a message, if the queue or the reserve has room for it.
+    /// Appends a message, if the queue or the reserves have room for it.
     pub(crate) fn push(&self, message: Envelope) -> Result<(), Refused> {
         let size = charge(&message);
         let mut waiting = self.lock();
         if waiting.ended {
             return Err(Refused::Ended);
         }
-        let before = waiting.borrowed(self.reserve.each);
-        let beyond = (waiting.bytes + size).saturating_sub(self.reserve.each) - before;
-        if !self.reserve.take(beyond) && !is_on(Defect::NoBound) {
+        let before = waiting.borrowed(self.room.own);
+        let beyond = (waiting.bytes + size).saturating_sub(self.room.own) - before;
+        if !self.room.take(beyond) && !is_on(Defect::NoBound) {
             self.counts.overloaded.add(1, size);
             return Err(Refused::Full);
         }
@@ -133,7 +173,7 @@ impl Queue {
     /// Takes messages of about `size_max` bytes, at least one if there is one that is not expired.
     pub(crate) fn take(&self, size_max: usize, now_millis: i64) -> Vec<Envelope> {
         let mut waiting = self.lock();
-        let before = waiting.borrowed(self.reserve.each);
+        let before = waiting.borrowed(self.room.own);
         let (mut taken, mut size) = (Vec::new(), 0);
         let (mut expired, mut expired_bytes) = (0, 0);
         while let Some(message) = waiting.messages.pop_front() {
@@ -153,7 +193,7 @@ impl Queue {
             taken.push(message);
         }
         assert!(!waiting.messages.is_empty() || waiting.bytes == 0, "an empty queue is charged nothing");
-        self.reserve.give_back(before - waiting.borrowed(self.reserve.each));
+        self.room.give_back(before - waiting.borrowed(self.room.own));
         drop(waiting);
         self.counts.expired.add(expired, expired_bytes);
         taken
@@ -162,7 +202,7 @@ impl Queue {
     /// Drops what is too old, and says whether anything is left.
     pub(crate) fn has_fresh(&self, now_millis: i64) -> bool {
         let mut waiting = self.lock();
-        let borrowed = waiting.borrowed(self.reserve.each);
+        let borrowed = waiting.borrowed(self.room.own);
         let Waiting { messages, bytes, .. } = &mut *waiting;
         let (before, bytes_before) = (messages.len(), *bytes);
         messages.retain(|message| {
@@ -172,7 +212,7 @@ impl Queue {
         });
         assert!(!messages.is_empty() || *bytes == 0, "an empty queue is charged nothing");
         let (left, expired, expired_bytes) = (messages.len(), before - messages.len(), bytes_before - *bytes);
-        self.reserve.give_back(borrowed - waiting.borrowed(self.reserve.each));
+        self.room.give_back(borrowed - waiting.borrowed(self.room.own));
         drop(waiting);
         self.counts.expired.add(expired, expired_bytes);
         left > 0
@@ -214,7 +254,7 @@ impl Queue {
     /// Gives up what waits, and asks that the connection be closed.
     pub(crate) fn start_anew(&self) {
         let mut waiting = self.lock();
-        self.reserve.give_back(waiting.borrowed(self.reserve.each));
+        self.room.give_back(waiting.borrowed(self.room.own));
         let dropped = std::mem::take(&mut waiting.messages);
         let bytes = std::mem::take(&mut waiting.bytes);
         drop(waiting);
@@ -226,7 +266,7 @@ impl Queue {
     /// Takes nothing any more, and gives up what waits.
     pub(crate) fn end(&self) {
         let mut waiting = self.lock();
-        self.reserve.give_back(waiting.borrowed(self.reserve.each));
+        self.room.give_back(waiting.borrowed(self.room.own));
         *waiting = Waiting { ended: true, ..Waiting::default() };
         drop(waiting);
         self.filled.notify_one();
@@ -241,7 +281,7 @@ impl Queue {
     /// The counts of the link of this queue.
     pub(crate) fn counts(&self, peer: SocketAddr, link: LinkType) -> OutboundCounts {
         let waiting = self.lock();
-        let (held, borrowed) = ((waiting.messages.len(), waiting.bytes), waiting.borrowed(self.reserve.each));
+        let (held, borrowed) = ((waiting.messages.len(), waiting.bytes), waiting.borrowed(self.room.own));
         drop(waiting);
         self.counts.counts(peer, link, held, borrowed)
     }

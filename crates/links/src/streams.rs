@@ -12,7 +12,7 @@ use env::{Env, Stream};
 use internode::{Framing, Initiate, LinkType};
 
 use crate::handshake;
-use crate::limits::{CONNECT_MAX, HANDSHAKE_MAX};
+use crate::limits::HANDSHAKE_MAX;
 use crate::neighbour::{Encryption, LinkOptions, Receiver};
 use crate::outbound::within;
 
@@ -44,8 +44,8 @@ impl StreamOpener {
 
     async fn attempt(&self, to: SocketAddr, encryption: Option<&Encryption>) -> io::Result<Box<dyn Stream>> {
         let address = self.receiver.route(to);
-        let connecting = self.env.network.connect_within(address, self.options.stream_user_timeout);
-        let stream = within(&self.env, CONNECT_MAX, connecting).await?;
+        let connecting = self.env.network.connect_within(address, self.options.settings.stream_user_timeout);
+        let stream = within(&self.env, self.options.settings.connect_timeout, connecting).await?;
         let versions = self.options.versions_of(LinkType::Streaming);
         let (link, framing) = (LinkType::Streaming, Framing::Unprotected);
         let initiate = Initiate { link, framing, versions, from: self.options.local };

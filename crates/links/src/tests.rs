@@ -15,6 +15,7 @@ use super::*;
 
 mod bad_days;
 mod encryption;
+mod settings;
 
 /// Messages that a node has got: the peer, the link, the id.
 type Got = Arc<Mutex<Vec<(SocketAddr, LinkType, u64)>>>;
@@ -59,10 +60,7 @@ fn plain(world: &World, machine: usize) -> LinkOptions {
         version: MessagingVersion::V13,
         compression: Scope::None,
         encryption: None,
-        user_timeout: Duration::from_secs(30),
-        stream_user_timeout: Duration::from_secs(300),
-        queue: limits::QUEUE_SIZE_MAX,
-        reserve: RESERVE,
+        settings: LinkSettings { reserve: RESERVE, receive_reserve: RESERVE, ..LinkSettings::default() },
     }
 }
 

@@ -121,7 +121,13 @@ impl Messenger {
         };
         let mut header = request.answer(verb, self.0.now().wall_millis);
         header.parameters.extend(parameters);
-        self.0.send(request.respond_to().unwrap_or(from.address), Envelope { header, payload });
+        let to = request.respond_to().unwrap_or(from.address);
+        let is_sent = self.0.send(to, Envelope { header, payload });
+        // whoever asked is told at once that no answer comes: it may be larger than messages may be
+        if !is_sent && verb != Verb::FailureRsp && request.flags.has(Flags::CALL_BACK_ON_FAILURE) {
+            let header = request.answer(Verb::FailureRsp, self.0.now().wall_millis);
+            self.0.send(to, Envelope { header, payload: failure::encode(FailureReason::Unknown).into() });
+        }
     }
 
     /// Sends a message as it is.

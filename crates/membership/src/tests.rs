@@ -54,10 +54,7 @@ fn options(world: &World, machine: usize, cluster: &str) -> JoinOptions {
         version: MessagingVersion::V13,
         compression: Scope::None,
         encryption: None,
-        user_timeout: Duration::from_secs(30),
-        stream_user_timeout: Duration::from_secs(300),
-        queue: links::limits::QUEUE_SIZE_MAX,
-        reserve: 1 << 20,
+        settings: links::LinkSettings { reserve: 1 << 20, ..Default::default() },
     };
     JoinOptions {
         links,

@@ -17,7 +17,7 @@ use cluster::{DynamicSnitchOptions, IdentityOptions, JoinSettings, MovementSetti
 use config::{Allocation, Compatibility, Config, InternodeCompression, Location, PoolFull, Ring};
 use env::Env;
 use internode::MessagingVersion;
-use links::Scope;
+use links::{LinkSettings, Scope};
 use native::{ResumeError, ServerHandle};
 use sstable::Version;
 use storage::Engine;
@@ -195,9 +195,7 @@ fn settings(env: &Env, version: Version, config: &Config) -> Result<JoinSettings
         encryption: encryption
             .transpose()
             .map_err(|why| StartError::Encryption(format!("server_encryption_options: {why}")))?,
-        user_timeout: ring.user_timeout,
-        queue: usize::try_from(ring.send_queue).unwrap_or(usize::MAX),
-        reserve: usize::try_from(ring.send_reserve).unwrap_or(usize::MAX),
+        links: links(&ring.links),
         convict_threshold: ring.phi_convict_threshold,
         sstable_versions: format!("{}-{}", version.format().name(), version.name()),
         prefers_local: ring.location.prefers_local,
@@ -215,6 +213,22 @@ fn settings(env: &Env, version: Version, config: &Config) -> Result<JoinSettings
         repairs: repairs(config),
         places: places(&ring.location),
     })
+}
+
+fn links(keys: &config::Links) -> LinkSettings {
+    let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    LinkSettings {
+        connect_timeout: keys.connect_timeout,
+        user_timeout: keys.user_timeout,
+        message_size_max: size(keys.message_size_max),
+        queue: size(keys.send_queue),
+        reserve_each: size(keys.send_reserve_each),
+        reserve: size(keys.send_reserve),
+        receive_reserve: size(keys.receive_reserve),
+        trusts_clocks: keys.trusts_clocks,
+        listens_on_broadcast: keys.listens_on_broadcast,
+        ..LinkSettings::default()
+    }
 }
 
 fn repairs(config: &Config) -> RepairSettings {

@@ -164,7 +164,7 @@ fn unfinished_messages_take_no_more_than_is_kept_for_them() {
     let (links, _) = start(&world, 0, MessagingVersion::V13, Framing::Crc);
     let got = Got::default();
     let receiver = Arc::new(Gather(got.clone()));
-    let others = Links::start_with(&world.env(1), plain(&world, 1), receiver, RESERVE).unwrap();
+    let others = Links::start(&world.env(1), plain(&world, 1), receiver).unwrap();
     let whole = bytes_of(&message(&world, 2, 9, Verb::MutationReq, 4 << 20, 600_000));
     for _ in 0..6 {
         let (env, to) = (world.env(2), address(&world, 1));
