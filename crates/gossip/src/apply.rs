@@ -6,7 +6,7 @@ use std::time::Duration;
 use internode::payload::gossip::{ApplicationState, EndpointState, States, VersionedValue};
 
 use crate::local::put;
-use crate::machine::{Event, Gossip, Message, Now};
+use crate::machine::{Event, Gossip, Message, Now, Output};
 use crate::options::{ECHO_LIFE, GENERATION_AHEAD_MAX, QUARANTINE};
 use crate::peer::Peer;
 use crate::status::Status;
@@ -39,8 +39,9 @@ impl Gossip {
     }
 
     fn apply_one(&mut self, endpoint: SocketAddr, state: EndpointState, now: Now) {
-        if i64::from(state.generation) > now.wall_millis / 1000 + GENERATION_AHEAD_MAX {
-            return;
+        let started = i64::from(state.generation);
+        if started > now.wall_millis / 1000 + GENERATION_AHEAD_MAX {
+            return self.outputs.push(Output::Disbelieve(endpoint, started));
         }
         let Some(peer) = self.peers.get_mut(&endpoint) else {
             let mut peer = Peer::new(EndpointState::default(), now.monotonic);

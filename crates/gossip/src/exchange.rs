@@ -12,9 +12,9 @@ impl Gossip {
     /// A node begins a round with this one.
     ///
     /// Nothing is answered to another cluster or partitioner: this is how such a node is refused.
-    /// The caller logs it ([`Gossip::is_of_this_cluster`]).
+    /// The caller logs it ([`Gossip::difference`]).
     pub fn on_syn(&mut self, from: SocketAddr, syn: &Syn) {
-        if !self.is_of_this_cluster(syn) {
+        if self.difference(syn).is_some() {
             return;
         }
         self.note_knowledge(from, &syn.digests);
@@ -46,9 +46,15 @@ impl Gossip {
         self.peers.iter().filter(move |(_, peer)| is_unaware(peer)).map(|(address, _)| *address)
     }
 
-    /// Whether a SYN comes of the same cluster.
-    pub fn is_of_this_cluster(&self, syn: &Syn) -> bool {
-        syn.cluster == self.options.cluster && syn.partitioner == PARTITIONER
+    /// The words of the log for what makes the sender of a SYN a node of another ring; None: the
+    /// SYN comes of this ring.
+    pub fn difference(&self, syn: &Syn) -> Option<String> {
+        let own = &self.options.cluster;
+        if syn.cluster != *own {
+            return Some(format!("its cluster_name is '{}', and this node's is '{own}'", syn.cluster));
+        }
+        (syn.partitioner != PARTITIONER)
+            .then(|| format!("its partitioner is {}, and this node's is {PARTITIONER}", syn.partitioner))
     }
 
     /// The answer to a SYN of this node.

@@ -52,6 +52,9 @@ pub enum Output {
     Send(SocketAddr, Message),
     /// Tell those who follow the ring.
     Tell(Event),
+    /// Warn of an endpoint that is not believed: its start lies too far in the future. So many
+    /// seconds since 1970.
+    Disbelieve(SocketAddr, i64),
 }
 
 /// The answers of a shadow round so far.

@@ -70,6 +70,7 @@ impl World {
                     }
                 }
                 Output::Tell(event) => self.events.push((number, event)),
+                Output::Disbelieve(endpoint, _) => panic!("{endpoint} is of this time"),
             }
         }
     }
@@ -219,13 +220,13 @@ fn a_stranger_is_not_answered_and_a_look_shows_nothing() {
     stranger.options.cluster = "other".to_owned();
     let member = world.nodes[0].as_mut().unwrap();
     let Message::Syn(syn) = stranger.syn(Vec::new()) else { panic!("a SYN") };
-    assert!(!member.is_of_this_cluster(&syn));
+    assert_eq!(member.difference(&syn).as_deref(), Some("its cluster_name is 'other', and this node's is 'sim'"));
     member.on_syn(address(7), &syn);
     assert_eq!(member.take_outputs(), []);
     // nor is a node of this cluster that places keys by another partitioner
     let partitioner = "org.apache.cassandra.dht.RandomPartitioner".to_owned();
     let other = Syn { cluster: "sim".to_owned(), partitioner, ..syn };
-    assert!(!member.is_of_this_cluster(&other));
+    assert!(member.difference(&other).is_some_and(|told| told.starts_with("its partitioner is ")));
     member.on_syn(address(7), &other);
     assert_eq!(member.take_outputs(), []);
 
@@ -280,6 +281,8 @@ fn a_generation_of_the_far_future_and_a_quarantined_endpoint_are_ignored() {
     told.apply(vec![(address(1), state.clone()), (address(9), state)], now);
     assert_eq!(told.peers()[&address(1)].state.generation, 1000);
     assert!(!told.peers().contains_key(&address(9)));
+    let disbelieved = |number| Output::Disbelieve(address(number), i64::from(i32::MAX));
+    assert_eq!(told.take_outputs(), [disbelieved(1), disbelieved(9)]);
     told.remove(address(1), now);
     world.run(30);
     assert!(!world.nodes[0].as_ref().unwrap().peers().contains_key(&address(1)));

@@ -1,11 +1,13 @@
 //! Messages that come from a neighbour, and what is answered.
 
 use std::net::SocketAddr;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use bytes::{Bytes, BytesMut};
 use env::Stream;
 use env::defects::{Defect, is_on};
+use gossip::Now;
 use internode::payload::failure;
 use internode::payload::gossip::{Ack, Ack2, ApplicationState, Shutdown, States, Syn};
 use internode::payload::simple::decode_ping;
@@ -48,14 +50,21 @@ fn mishear(states: &mut States) {
 }
 
 impl Messenger {
+    fn tell_of_stranger(&self, peer: SocketAddr, difference: &str, now: Now) {
+        let mut strangers = self.0.strangers.lock().unwrap_or_else(PoisonError::into_inner);
+        if strangers.is_to_be_told(peer, now.monotonic) {
+            tracing::warn!(%peer, "a node of another ring is not answered: {difference}");
+        }
+    }
+
     fn handle(&self, from: &Peer, link: LinkType, message: Envelope) -> Result<(), InternodeError> {
         let (payload, peer) = (&message.payload, from.address);
         match message.header.verb {
             Verb::GossipDigestSyn => {
                 let syn = Syn::decode(payload)?;
-                self.0.with_gossip(|gossip, _| {
-                    if !gossip.is_of_this_cluster(&syn) {
-                        tracing::warn!(%peer, cluster = syn.cluster, "a node of another cluster or partitioner is not answered");
+                self.0.with_gossip(|gossip, now| {
+                    if let Some(difference) = gossip.difference(&syn) {
+                        self.tell_of_stranger(peer, &difference, now);
                     }
                     gossip.on_syn(peer, &syn);
                 });

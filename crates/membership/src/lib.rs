@@ -10,6 +10,7 @@
 //! - [`answer`]: what comes from a neighbour
 //! - [`request`], [`messenger`]: asking others, and answering them
 //! - [`verbs`]: messages counted by their verb
+//! - [`strangers`]: nodes of other rings
 //! - [`start`]: the way in
 //! - [`stop`]: the way out
 //!
@@ -24,6 +25,7 @@ pub mod request;
 mod shared;
 pub mod start;
 pub mod stop;
+mod strangers;
 pub mod verbs;
 
 pub use introduction::Introduction;

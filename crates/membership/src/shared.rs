@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 
 use crate::callbacks::Callbacks;
 use crate::request::{Asker, Unanswered};
+use crate::strangers::Strangers;
 use crate::verbs::VerbTallies;
 
 /// Gossip's messages are worth something for so long.
@@ -88,6 +89,8 @@ pub(crate) struct Shared {
     /// None before they are open, and after the node has left.
     pub(crate) links: Mutex<Option<Arc<Links>>>,
     pub(crate) follower: Arc<dyn Follower>,
+    /// Nodes of other rings of which the log has told.
+    pub(crate) strangers: Mutex<Strangers>,
     /// Messages of others by their verb.
     pub(crate) verbs: VerbTallies,
     /// Links to peers of the own data center go to their internal addresses (`prefer_local`).
@@ -180,6 +183,21 @@ impl Shared {
         sent.is_ok()
     }
 
+    /// Tells of a node whose clock was set far ahead when it started.
+    fn disbelieve(&self, endpoint: SocketAddr, started: i64, now: Now) {
+        let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
+        if strangers.is_to_be_told(endpoint, now.monotonic) {
+            let own = now.wall_millis / 1000;
+            tracing::warn!(
+                %endpoint,
+                started,
+                own,
+                "a node is left out: it says that it was started more than a year ahead of this node's clock (seconds \
+                 since 1970); set its clock, or this one's, and start it again"
+            );
+        }
+    }
+
     /// Does something with gossip, then sends and tells what comes of it.
     pub(crate) fn with_gossip<T>(&self, act: impl FnOnce(&mut Gossip, Now) -> T) -> T {
         let now = self.now();
@@ -188,6 +206,7 @@ impl Shared {
         let (mut messages, mut events, mut dead, mut gone) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for output in state.gossip.take_outputs() {
             match output {
+                Output::Disbelieve(endpoint, started) => self.disbelieve(endpoint, started, now),
                 Output::Send(to, message) => messages.extend(envelope(&mut state, to, message, now).map(|e| (to, e))),
                 Output::Tell(event) => {
                     if let Event::Up(endpoint) | Event::Down(endpoint) | Event::Removed(endpoint) = &event {

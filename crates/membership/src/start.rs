@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use env::{Env, Joinable, MakeLocal};
-use gossip::options::ROUND;
+use gossip::options::{PARTITIONER, ROUND};
 use gossip::shadow::Seen;
 use gossip::{Gossip, Local, Now, Options, Status};
 use internode::payload::gossip::{ApplicationState, States};
@@ -84,8 +84,15 @@ pub struct JoinOptions {
 pub enum JoinError {
     /// The storage port.
     Port(SocketAddr, io::Error),
-    /// No seed has answered. The seeds that were asked.
-    NoSeed(Vec<SocketAddr>),
+    /// No seed has answered.
+    NoSeed {
+        /// The `cluster_name` of this node, which seeds of another one do not answer.
+        cluster: String,
+        /// The seeds that took a link and said nothing of the ring.
+        silent: Vec<SocketAddr>,
+        /// The seeds to which no link could be opened.
+        unreachable: Vec<SocketAddr>,
+    },
     /// The address belongs to a node with another host id.
     AddressTaken {
         /// The address.
@@ -111,13 +118,23 @@ impl fmt::Display for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Port(address, error) => write!(f, "cannot listen for other nodes on {address}: {error}"),
-            Self::NoSeed(seeds) => {
-                let seeds: Vec<_> = seeds.iter().map(ToString::to_string).collect();
-                write!(
-                    f,
-                    "none of the seeds answers: {}; is the cluster name the same, and the storage port open?",
-                    seeds.join(", ")
-                )
+            Self::NoSeed { cluster, silent, unreachable } => {
+                let list = |seeds: &[SocketAddr]| seeds.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+                f.write_str("none of the seeds answers:")?;
+                if !silent.is_empty() {
+                    let of = list(silent);
+                    write!(
+                        f,
+                        " {of} took a link and did not answer this node of cluster '{cluster}' with {PARTITIONER}; if \
+                         the cluster_name or the partitioner is another one there, its log says so"
+                    )?;
+                }
+                let separator = if silent.is_empty() || unreachable.is_empty() { "" } else { ";" };
+                f.write_str(separator)?;
+                if unreachable.is_empty() {
+                    return Ok(());
+                }
+                write!(f, " no link can be opened to {}; is the storage port open?", list(unreachable))
             }
             Self::AddressTaken { address, host_id } => write!(
                 f,
@@ -215,6 +232,7 @@ impl Membership {
             state: Mutex::new(state),
             links: Mutex::new(None),
             follower,
+            strangers: Mutex::default(),
             verbs: VerbTallies::default(),
             prefers_local,
             is_leaving: AtomicBool::new(false),
@@ -251,10 +269,18 @@ impl Membership {
                 Some(Seen::Ring(states)) => return Ok(states),
                 Some(Seen::Nobody) if is_seed => return Ok(States::new()),
                 _ if is_seed && gone >= SHADOW_SEED_MAX => return Ok(States::new()),
-                _ if gone >= SHADOW_MAX => return Err(JoinError::NoSeed(others)),
+                _ if gone >= SHADOW_MAX => return Err(self.no_seed(options, others)),
                 _ => {}
             }
         }
+    }
+
+    /// The error of a look that none of these seeds has answered.
+    fn no_seed(&self, options: &Options, seeds: Vec<SocketAddr>) -> JoinError {
+        let links = self.shared.links().map(|links| links.outbound_counts()).unwrap_or_default();
+        let had_link = |seed: &SocketAddr| links.iter().any(|link| link.peer == *seed && link.connections > 0);
+        let (silent, unreachable) = seeds.into_iter().partition(had_link);
+        JoinError::NoSeed { cluster: options.cluster.clone(), silent, unreachable }
     }
 
     /// Waits until all members that should be up have given a sign of life, so that the first

@@ -1,6 +1,10 @@
 //! Neighbours that are wrong in themselves: of another cluster, with a wrong clock, with the host
 //! id of another node.
 
+use internode::payload::gossip::Syn;
+use internode::{Header, InternodeError};
+use links::{Links, Receiver};
+
 use super::*;
 use crate::shared::twin;
 
@@ -57,6 +61,49 @@ fn two_clusters_with_each_others_addresses_stay_two() {
     assert_eq!(seen, [Some(1), Some(1), Some(1), Some(1)]);
     assert_eq!(alive_at(&nodes[1], address(&world, 2)), None);
     assert_eq!(alive_at(&nodes[3], address(&world, 0)), None);
+}
+
+/// The verbs that a node that only listens has heard.
+#[derive(Default)]
+struct Listening(Mutex<Vec<Verb>>);
+
+impl Receiver for Listening {
+    fn received(&self, _from: &Peer, _link: LinkType, message: Envelope) -> Result<(), InternodeError> {
+        self.0.lock().unwrap().push(message.header.verb);
+        Ok(())
+    }
+}
+
+/// A node that places keys by another partitioner is not answered, however often it asks, and is
+/// unknown to the ring. A node whose only seed it is says that the seed takes links and is silent.
+#[test]
+fn a_neighbour_with_another_partitioner_stays_outside() {
+    let world = World::new(46, 4);
+    let nodes: Vec<_> = (0..2).map(|machine| join(&world, machine, options(&world, machine, "lab"))).collect();
+    assert!(world.run_until(Duration::from_secs(10), || nodes.iter().all(|node| alive(node) == Some(1))));
+    let heard = Arc::new(Listening::default());
+    let links = Links::start(&world.env(2), options(&world, 2, "lab").links, heard.clone()).unwrap();
+    let ask = |id: u64, partitioner: &str| {
+        let class = format!("org.apache.cassandra.dht.{partitioner}");
+        let syn = Syn { cluster: "lab".to_owned(), partitioner: class, digests: Vec::new() };
+        let now = world.env(2).clock.now_micros() / 1000;
+        let header = Header::new(Verb::GossipDigestSyn, id, now, 60_000);
+        links.send(address(&world, 0), Envelope { header, payload: syn.encode().unwrap().into() }).unwrap();
+        world.run_for(Duration::from_secs(1));
+        heard.0.lock().unwrap().clone()
+    };
+    for id in 1..=5 {
+        assert_eq!(ask(id, "ByteOrderedPartitioner"), []);
+    }
+    assert_eq!(ask(6, "Murmur3Partitioner"), [Verb::GossipDigestAck], "its own kind is answered on the same link");
+    assert!(nodes.iter().all(|node| alive_at(node, address(&world, 2)).is_none()));
+    let mut newcomer = options(&world, 3, "lab");
+    newcomer.gossip.seeds = vec![address(&world, 2)];
+    let joined = join(&world, 3, newcomer);
+    assert!(world.run_until(Duration::from_secs(90), || joined.lock().unwrap().is_some()));
+    let error = joined.lock().unwrap().take().unwrap().err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(error.starts_with("none of the seeds answers: 10.0.0.3:7000 took a link and did not answer"), "{error}");
+    assert!(alive(&nodes[0]) == Some(1) && alive(&nodes[1]) == Some(1));
 }
 
 /// Two nodes on copies of one directory: both stand, each finds that the other has its host id, and

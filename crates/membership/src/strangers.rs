@@ -1,0 +1,48 @@
+//! Nodes of other rings that speak to this one: when the log tells of each of them.
+//!
+//! A stranger that has this node among its seeds comes back with every round of gossip. The log
+//! tells of it once in [`TOLD_AGAIN`], otherwise a second cluster would fill the log.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// The log tells of the same stranger again after so long.
+const TOLD_AGAIN: Duration = Duration::from_secs(60);
+
+/// Strangers that are remembered. Beyond them all are forgotten, and told of again.
+const TOLD_MAX: usize = 256;
+
+/// When the log told last of each stranger, in monotonic time.
+#[derive(Default)]
+pub(crate) struct Strangers(HashMap<SocketAddr, Duration>);
+
+impl Strangers {
+    /// Whether the log is to tell of a stranger now.
+    pub(crate) fn is_to_be_told(&mut self, stranger: SocketAddr, now: Duration) -> bool {
+        if self.0.get(&stranger).is_some_and(|told| now.saturating_sub(*told) < TOLD_AGAIN) {
+            return false;
+        }
+        if self.0.len() >= TOLD_MAX {
+            self.0.clear();
+        }
+        self.0.insert(stranger, now);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stranger_is_told_of_once_a_minute() {
+        let mut strangers = Strangers::default();
+        let stranger = |number: u16| SocketAddr::from(([10, 0, 0, 1], number));
+        let told: Vec<_> =
+            (0..130).filter(|second| strangers.is_to_be_told(stranger(1), Duration::from_secs(*second))).collect();
+        assert_eq!(told, [0, 60, 120]);
+        assert!((2..2_000).all(|number| strangers.is_to_be_told(stranger(number), Duration::from_secs(130))));
+        assert!(strangers.0.len() <= TOLD_MAX);
+    }
+}
