@@ -20,6 +20,7 @@ use gossip::{Gossip, Peer, Status};
 use internode::payload::gossip::tokens::{text_of, tokens_of};
 use internode::payload::gossip::{ApplicationState, EndpointState, States, VersionedValue};
 use membership::Messenger;
+use ring::Endpoint;
 use rows::{DeletionTime, Mutation, PartitionUpdate, Row};
 use schema::TableMetadata;
 use storage::Engine;
@@ -114,8 +115,10 @@ fn step(node: &Weak<Node>, kept: &mut Kept) -> bool {
     true
 }
 
-/// Forgets members that are down and have lost all their tokens to others: they were replaced.
-/// `StorageService.updateTokenMetadata`.
+/// Forgets members that are down and have lost their host id or all their tokens to others: they
+/// were replaced, or are back under another address. Of what was remembered across the restart only
+/// the host id counts, since the member may have moved to other tokens meanwhile.
+/// `StorageService.{handleStateNormal,updateTokenMetadata}`.
 fn forget_replaced(node: &Node, messenger: &Messenger) {
     let ring = node.ring();
     let now = gossip::Now {
@@ -125,8 +128,11 @@ fn forget_replaced(node: &Node, messenger: &Messenger) {
     messenger.with_gossip(|gossip| {
         let is_told = |peer: &Peer| matches!(peer.status(), Some(Status::Normal | Status::Shutdown));
         let is_replaced = |address: &SocketAddr, peer: &Peer| {
-            let is_member = peer.is_member() && is_told(peer) && !peer.is_alive && !peer.is_remembered;
-            is_member && !ring.endpoints().iter().any(|endpoint| endpoint.address == *address)
+            let is_member = peer.is_member() && is_told(peer) && !peer.is_alive;
+            let is_known = |what: &dyn Fn(&Endpoint) -> bool| ring.endpoints().iter().any(what);
+            let is_elsewhere = || Member::of(&peer.state).is_some_and(|m| is_known(&|e| e.host_id == m.host_id));
+            let has_lost = || !peer.is_remembered || is_elsewhere();
+            is_member && !is_known(&|endpoint| endpoint.address == *address) && has_lost()
         };
         let down = gossip.peers().iter().filter(|(address, peer)| is_replaced(address, peer));
         let replaced: Vec<SocketAddr> = down.map(|(address, _)| *address).collect();

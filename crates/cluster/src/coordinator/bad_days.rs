@@ -1,5 +1,6 @@
-//! Bad days of a ring, of which a replica is the cause: a full disk, days of absence, a clock that
-//! is an hour ahead. Nothing that was acknowledged is lost, and no read gives a wrong answer.
+//! Bad days of a ring, of which a replica or the way to it is the cause: a full disk, days of
+//! absence, a clock that is an hour ahead, a cut cable, another address. Nothing that was
+//! acknowledged is lost, and no read gives a wrong answer.
 
 use std::time::Duration;
 
@@ -109,5 +110,116 @@ fn a_clock_an_hour_ahead_takes_part() {
             }
         }
         check_everywhere(&ring, Consistency::All, &[(1, 1), (2, 2), (3, 3)]);
+    }
+}
+
+/// Writes a row to each partition at QUORUM through machine 0, and reads all partitions through
+/// machines 0 and 1. Each request has its answer before its timeout.
+fn carry_on(ring: &SimRing, c: i32, expected: &[(i32, i32)]) {
+    let timeouts = ring.node(0).timeouts();
+    let in_time = |limit: Duration, act: &dyn Fn()| {
+        let begun = ring.world.elapsed();
+        act();
+        let took = ring.world.elapsed() - begun;
+        assert!(took < limit, "a request takes {took:?}");
+    };
+    for k in 0..KEYS {
+        in_time(timeouts.write, &|| {
+            let row = ring.row("ks", k, c, c, 10 * i64::from(c));
+            ring.write(0, vec![row], Consistency::Quorum).expect("two replicas are there");
+        });
+        let wanted: Vec<_> = expected.iter().map(|(c, v)| (k, *c, *v)).collect();
+        for through in [0, 1] {
+            in_time(timeouts.read, &|| {
+                let read = ring.read(through, vec![ring.select_key("ks", k)], Consistency::Quorum);
+                assert_eq!(read.expect("two replicas are there"), wanted, "partition {k} through {through}");
+            });
+        }
+    }
+}
+
+/// Whether a machine sees another one up.
+fn sees_up(ring: &SimRing, machine: usize, other: usize) -> bool {
+    let (now, address) = (ring.node(machine).ring(), ring.address(other));
+    now.endpoints().iter().any(|endpoint| endpoint.address == address && endpoint.is_up)
+}
+
+/// Bytes that wait at a machine for another one, on all links.
+fn waiting(ring: &SimRing, machine: usize, other: usize) -> u64 {
+    let counts = ring.node(machine).members().expect("it has joined").outbound_counts();
+    counts.iter().filter(|link| link.peer == ring.address(other)).map(|link| link.pending.bytes).sum()
+}
+
+/// A process that stands still: its kernel takes bytes, nothing is answered. Writes and reads go on
+/// without it, it is found to be down, and what it has missed comes as hints when it goes on.
+#[test]
+fn a_replica_that_stands_still_holds_nobody_up() {
+    let ring = three(74);
+    carry_on(&ring, 1, &[(1, 1)]);
+    ring.world.pause(2);
+    carry_on(&ring, 2, &[(1, 1), (2, 2)]);
+    let is_found_out = || !sees_up(&ring, 0, 2) && !sees_up(&ring, 1, 2);
+    assert!(ring.world.run_until(Duration::from_secs(60), is_found_out), "phi convicts it");
+    carry_on(&ring, 3, &[(1, 1), (2, 2), (3, 3)]);
+    // what is left are messages of gossip, by which the node is found when it goes on
+    assert!(waiting(&ring, 0, 2) < 512, "no request is kept in memory for a node that is down");
+    ring.world.resume(2);
+    ring.agree();
+    let has_all = || (0..KEYS).all(|k| ring.stored(2, "ks", k) == [(1, 1), (2, 2), (3, 3)]);
+    assert!(ring.world.run_until(Duration::from_secs(300), has_all), "hints bring what it has missed");
+}
+
+/// A cable is cut and put in again after minutes: neither side was told of the end of any
+/// connection. Each finds out by itself.
+#[test]
+fn a_cable_that_was_cut_heals() {
+    let ring = three(76);
+    carry_on(&ring, 1, &[(1, 1)]);
+    ring.world.network().partition(&[2]);
+    carry_on(&ring, 2, &[(1, 1), (2, 2)]);
+    ring.world.run_for(Duration::from_secs(180));
+    assert!(!sees_up(&ring, 0, 2) && !sees_up(&ring, 2, 0));
+    let alone = ring.write(2, vec![ring.row("ks", 1, 9, 9, 90)], Consistency::Quorum);
+    assert!(matches!(alone, Err(RequestError::Unavailable { .. })), "{alone:?}");
+    ring.world.network().heal();
+    ring.agree();
+    let has_all = || (0..KEYS).all(|k| ring.stored(2, "ks", k) == [(1, 1), (2, 2)]);
+    assert!(ring.world.run_until(Duration::from_secs(300), has_all), "hints bring what it has missed");
+    check_everywhere(&ring, Consistency::All, &[(1, 1), (2, 2)]);
+}
+
+/// A node comes back under another address with its host id and tokens: the ring has it there and
+/// forgets the former address, hints find it, and drivers read of one node. So does a node that was
+/// down meanwhile and remembers the former address.
+#[test]
+fn a_node_comes_back_under_another_address() {
+    let mut ring = SimRing::begun(77, &["dc1", "dc1", "dc1", "dc1"], 3);
+    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "3")]);
+    carry_on(&ring, 1, &[(1, 1)]);
+    let identity = &ring.node(2).identity;
+    let (host_id, tokens) = (identity.host_id, identity.tokens.iter().map(|token| token.0).collect());
+    ring.kill(2);
+    ring.agree();
+    carry_on(&ring, 2, &[(1, 1), (2, 2)]);
+    ring.world.run_for(Duration::from_secs(15));
+    ring.kill(1);
+    ring.host_ids.insert(3, host_id);
+    ring.tokens.insert(3, tokens);
+    ring.start(3);
+    let has_last = |ring: &SimRing| (0..KEYS).all(|k| ring.stored(3, "ks", k).contains(&(2, 2)));
+    assert!(ring.world.run_until(Duration::from_secs(300), || has_last(&ring)), "hints follow the host id");
+    ring.start(1);
+    ring.agree();
+    let addresses = |ring: &SimRing, machine: usize| {
+        let mut known: Vec<_> = ring.node(machine).ring().endpoints().iter().map(|endpoint| endpoint.address).collect();
+        known.sort();
+        known
+    };
+    let wanted = [0, 1, 3].map(|machine| ring.address(machine));
+    for machine in [0, 1, 3] {
+        let is_forgotten = || addresses(&ring, machine) == wanted && ring.count(machine, "system", "peers_v2") == 2;
+        let forgotten = ring.world.run_until(Duration::from_secs(120), is_forgotten);
+        let rows = ring.count(machine, "system", "peers_v2");
+        assert!(forgotten, "machine {machine} knows {:?}, {rows} rows", addresses(&ring, machine));
     }
 }
