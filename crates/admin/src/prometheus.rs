@@ -1,10 +1,12 @@
 //! `/metrics`: the node's figures in Prometheus' text form (version 0.0.4), named after Cassandra's
-//! metrics.
+//! metrics; or, for a scrape that asks for it, in its protobuf form with native histograms
+//! ([`protobuf`]).
 //!
 //! `Table.ReadLatency` becomes `cassandra_table_read_latency_seconds` with labels `keyspace` and
 //! `table`; counters end in `_total`. Histograms have Cassandra's buckets up to the last used one.
 
 mod exporters;
+mod protobuf;
 
 use std::fmt::Write;
 
@@ -17,39 +19,81 @@ use crate::verbs::{
 
 use exporters::Figures;
 pub use exporters::Names;
+use protobuf::MetricFamily;
 
-/// The content type of the text.
-pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// The form in which figures are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// The text form.
+    Text,
+    /// Messages of protobuf.
+    Protobuf,
+}
+
+impl Form {
+    /// The form that a scrape asks for by its header `Accept`. Prometheus names the protobuf form
+    /// first where native histograms are enabled, and not at all where they are not.
+    pub fn of_accept(accept: &str) -> Self {
+        let wanted = |range: &str| {
+            let mut parts = range.split(';').map(str::trim);
+            parts.next() == Some("application/vnd.google.protobuf")
+                && parts.clone().any(|part| part == "proto=io.prometheus.client.MetricFamily")
+                && parts.any(|part| part == "encoding=delimited")
+        };
+        let is_text = |range: &str| {
+            let kind = range.split(';').next().map(str::trim);
+            matches!(kind, Some("text/plain" | "application/openmetrics-text" | "*/*"))
+        };
+        let ranges: Vec<(&str, f64)> = accept.split(',').map(|range| (range, quality(range))).collect();
+        let best = |is: &dyn Fn(&str) -> bool| {
+            ranges.iter().filter(|(range, _)| is(range)).map(|(_, quality)| *quality).fold(0.0, f64::max)
+        };
+        let protobuf = best(&wanted);
+        if protobuf > 0.0 && protobuf >= best(&is_text) { Self::Protobuf } else { Self::Text }
+    }
+
+    /// The content type of the form.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Self::Text => "text/plain; version=0.0.4; charset=utf-8",
+            Self::Protobuf => protobuf::CONTENT_TYPE,
+        }
+    }
+}
+
+/// The weight of a range of `Accept`, 0 to 1.
+fn quality(range: &str) -> f64 {
+    let given = range.split(';').find_map(|part| part.trim().strip_prefix("q="));
+    given.map_or(1.0, |text| text.trim().parse().unwrap_or(0.0))
+}
 
 /// Asks the node for everything and writes it down.
-pub fn collect(api: &dyn AdminApi) -> Result<String> {
-    let mut out = Text::default();
+pub fn collect(api: &dyn AdminApi, form: Form) -> Result<Vec<u8>> {
+    let mut out = Exposition::new(form);
     node(api, &mut out)?;
     clients(api, &mut out)?;
     compaction(api, &mut out)?;
     tables(&api.ask(&GetTables {})?, &mut out);
-    Ok(out.0)
+    Ok(out.into_bytes())
 }
 
-/// The figures under the names of one of Cassandra's exporters.
-pub fn collect_as(api: &dyn AdminApi, names: Names) -> Result<String> {
-    if names == Names::Helenus {
-        return collect(api);
-    }
+/// The figures under the names of one of Cassandra's exporters, as text; none of the exporters has
+/// native histograms.
+pub fn collect_as(api: &dyn AdminApi, names: Names) -> Result<Vec<u8>> {
     let figures = Figures::ask(api)?;
-    let mut out = Text::default();
+    let mut out = Exposition::new(Form::Text);
     match names {
-        Names::Helenus => {}
+        Names::Helenus => return collect(api, Form::Text),
         Names::JmxExporter => exporters::jmx_exporter(&figures, &mut out),
         Names::CassandraExporter => exporters::cassandra_exporter(&figures, &mut out),
         Names::Mcac => exporters::mcac(&figures, &mut out),
     }
-    Ok(out.0)
+    Ok(out.into_bytes())
 }
 
 /// How far a start is with the commit log, in the same form.
-pub fn replay(replay: &ReplayMetrics) -> String {
-    let mut out = Text::default();
+pub fn replay(replay: &ReplayMetrics) -> Vec<u8> {
+    let mut out = Exposition::new(Form::Text);
     let phase = [("what", if replay.is_schema { "schema" } else { "tables" })];
     for (name, help, value) in [
         ("cassandra_commitlog_replay_done_bytes", "Bytes of the commit log that are replayed.", replay.done),
@@ -58,10 +102,10 @@ pub fn replay(replay: &ReplayMetrics) -> String {
     ] {
         out.family(name, "gauge", help).sample("", &phase, value as f64);
     }
-    out.0
+    out.into_bytes()
 }
 
-fn node(api: &dyn AdminApi, out: &mut Text) -> Result<()> {
+fn node(api: &dyn AdminApi, out: &mut Exposition) -> Result<()> {
     let node = api.ask(&GetNode {})?;
     let version =
         [("release_version", node.release_version.as_str()), ("helenus_version", node.helenus_version.as_str())];
@@ -128,7 +172,7 @@ fn node(api: &dyn AdminApi, out: &mut Text) -> Result<()> {
 
 /// Requests for tokens that this node has no copy of (`Storage.TotalOpsForInvalidToken`,
 /// `Keyspace.ReadOutOfRangeToken` and its relatives).
-fn foreign(foreign: &ForeignRequests, out: &mut Text) {
+fn foreign(foreign: &ForeignRequests, out: &mut Exposition) {
     let help = "Requests for tokens that the node has no copy of.";
     out.one("cassandra_storage_total_ops_for_invalid_token_total", "counter", help, foreign.total as f64);
     for (place, name, help) in [
@@ -143,7 +187,7 @@ fn foreign(foreign: &ForeignRequests, out: &mut Text) {
     }
 }
 
-fn repairs(repairs: RepairFigures, out: &mut Text) {
+fn repairs(repairs: RepairFigures, out: &mut Exposition) {
     let ended = |well: u64, failed: u64| [("success".to_owned(), well), ("failure".to_owned(), failed)];
     out.one("cassandra_repair_running", "gauge", "Repairs that the node coordinates.", repairs.running as f64);
     out.family("cassandra_repair_ended_total", "counter", "Repairs that the node has coordinated, by their end.")
@@ -180,7 +224,7 @@ fn repairs(repairs: RepairFigures, out: &mut Text) {
 }
 
 /// Messages of other nodes; none of a node alone.
-fn messages(api: &dyn AdminApi, out: &mut Text) -> Result<()> {
+fn messages(api: &dyn AdminApi, out: &mut Exposition) -> Result<()> {
     let counts = api.ask(&GetMessageCounts {})?;
     let by = |of: fn(&MessageCounts) -> u64| counts.iter().map(|one| (one.verb.clone(), of(one))).collect::<Vec<_>>();
     let received = by(|one| one.received);
@@ -191,7 +235,7 @@ fn messages(api: &dyn AdminApi, out: &mut Text) -> Result<()> {
     Ok(())
 }
 
-fn caches(caches: &[(&str, &CacheInfo)], out: &mut Text) {
+fn caches(caches: &[(&str, &CacheInfo)], out: &mut Exposition) {
     type Figure = fn(&CacheInfo) -> u64;
     let figures: [(&str, &str, &str, Figure); 5] = [
         ("cassandra_cache_entries", "gauge", "Entries of a cache.", |cache| cache.entries),
@@ -208,7 +252,7 @@ fn caches(caches: &[(&str, &CacheInfo)], out: &mut Text) {
     }
 }
 
-fn clients(api: &dyn AdminApi, out: &mut Text) -> Result<()> {
+fn clients(api: &dyn AdminApi, out: &mut Exposition) -> Result<()> {
     let latencies = api.ask(&GetClientLatencies {})?;
     let mut family =
         out.family("cassandra_client_request_latency_seconds", "histogram", "Latency of clients' requests by kind.");
@@ -222,12 +266,13 @@ fn clients(api: &dyn AdminApi, out: &mut Text) -> Result<()> {
     ] {
         family.latency(&[("request", request)], histogram);
     }
+    drop(family);
     conditional(&latencies.cas, out);
     Ok(())
 }
 
 /// Figures of conditional statements.
-fn conditional(counts: &CasCounts, out: &mut Text) {
+fn conditional(counts: &CasCounts, out: &mut Exposition) {
     type Figure = fn(&CasKindCounts) -> u64;
     let figures: [(&str, &str, Figure); 4] = [
         ("cassandra_client_request_contended_total", "Statements that others have overtaken.", |kind| kind.contended),
@@ -252,7 +297,7 @@ fn conditional(counts: &CasCounts, out: &mut Text) {
     out.one(name, "counter", "Conditional writes whose condition did not hold.", not_met);
 }
 
-fn compaction(api: &dyn AdminApi, out: &mut Text) -> Result<()> {
+fn compaction(api: &dyn AdminApi, out: &mut Exposition) -> Result<()> {
     let stats = api.ask(&GetCompactions {})?;
     let pending: u64 = stats.pending.iter().map(|(_, _, count)| count).sum();
     out.one("cassandra_compaction_pending_tasks", "gauge", "Compactions that should run.", pending as f64);
@@ -312,7 +357,7 @@ const TABLE_COUNTS: &[Distribution] = &[
     ("tombstone_scanned", "Tombstones of a read.", |t| &t.tombstones_per_read),
 ];
 
-fn tables(tables: &[TableStats], out: &mut Text) {
+fn tables(tables: &[TableStats], out: &mut Exposition) {
     for (name, kind, help, figure) in TABLE_FIGURES {
         let mut family = out.family(&format!("cassandra_table_{name}"), kind, help);
         for table in tables {
@@ -333,20 +378,41 @@ fn labels(table: &TableStats) -> [(&str, &str); 2] {
     [("keyspace", &table.keyspace), ("table", &table.table)]
 }
 
-/// The text so far.
-#[derive(Default)]
-struct Text(String);
-
-/// Samples of one name.
-struct Family<'a> {
-    out: &'a mut String,
-    name: String,
+/// The figures that are written so far.
+enum Exposition {
+    Text(String),
+    Protobuf(Vec<u8>),
 }
 
-impl Text {
+/// Samples of one name, and the place where they go.
+enum Family<'a> {
+    Text { out: &'a mut String, name: String },
+    Protobuf { out: &'a mut Vec<u8>, message: MetricFamily },
+}
+
+impl Exposition {
+    fn new(form: Form) -> Self {
+        match form {
+            Form::Text => Self::Text(String::new()),
+            Form::Protobuf => Self::Protobuf(Vec::new()),
+        }
+    }
+
+    fn into_bytes(self) -> Vec<u8> {
+        match self {
+            Self::Text(text) => text.into_bytes(),
+            Self::Protobuf(messages) => messages,
+        }
+    }
+
     fn family(&mut self, name: &str, kind: &str, help: &str) -> Family<'_> {
-        write!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}\n").expect("a String takes all");
-        Family { out: &mut self.0, name: name.to_owned() }
+        match self {
+            Self::Text(out) => {
+                write!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n").expect("a String takes all");
+                Family::Text { out, name: name.to_owned() }
+            }
+            Self::Protobuf(out) => Family::Protobuf { out, message: MetricFamily::new(name, kind, help) },
+        }
     }
 
     fn one(&mut self, name: &str, kind: &str, help: &str, value: f64) {
@@ -354,11 +420,28 @@ impl Text {
     }
 }
 
+/// A message has all samples of its name, so that it is written when no more can come.
+impl Drop for Family<'_> {
+    fn drop(&mut self) {
+        if let Self::Protobuf { out, message } = self {
+            message.write_to(out);
+        }
+    }
+}
+
 impl Family<'_> {
+    /// A sample. A suffix is of the text form alone.
     fn sample(&mut self, suffix: &str, labels: &[(&str, &str)], value: f64) {
+        let (out, name) = match self {
+            Self::Text { out, name } => (out, name),
+            Self::Protobuf { message, .. } => {
+                assert!(suffix.is_empty(), "messages have fields for the parts of a histogram");
+                return message.add(labels, value);
+            }
+        };
         let labels: Vec<String> = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escape(value))).collect();
         let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
-        writeln!(self.out, "{}{suffix}{labels} {value}", self.name).expect("a String takes all");
+        writeln!(out, "{name}{suffix}{labels} {value}").expect("a String takes all");
     }
 
     fn by(&mut self, label: &str, values: &[(String, u64)]) {
@@ -373,6 +456,9 @@ impl Family<'_> {
     }
 
     fn histogram(&mut self, labels: &[(&str, &str)], histogram: &HistogramData, units: f64) {
+        if let Self::Protobuf { message, .. } = self {
+            return message.add_histogram(labels, histogram, units);
+        }
         let last = histogram.buckets.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
         let mut seen = 0;
         for (offset, count) in histogram.offsets().iter().zip(&histogram.buckets).take(last) {
@@ -402,7 +488,7 @@ mod tests {
 
     #[test]
     fn figures_are_written_once_a_name() {
-        let text = collect(&*fake()).expect("figures");
+        let text = String::from_utf8(collect(&*fake(), Form::Text).expect("figures")).expect("UTF-8");
         let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
         let mut unique = names.clone();
         unique.sort_unstable();
@@ -422,8 +508,32 @@ mod tests {
 
     #[test]
     fn labels_are_escaped() {
-        let mut text = Text::default();
+        let mut text = Exposition::new(Form::Text);
         text.family("a", "gauge", "b").sample("", &[("l", "x\"\\\n")], 1.0);
-        assert_eq!(text.0, "# HELP a b\n# TYPE a gauge\na{l=\"x\\\"\\\\\\n\"} 1\n");
+        assert_eq!(
+            String::from_utf8(text.into_bytes()).expect("UTF-8"),
+            "# HELP a b\n# TYPE a gauge\na{l=\"x\\\"\\\\\\n\"} 1\n"
+        );
+    }
+
+    /// What Prometheus 2 and 3 send, with native histograms and without them.
+    #[test]
+    fn the_protobuf_form_is_for_those_who_ask() {
+        let protobuf = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited";
+        let open = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
+        let of = |accept: &str| Form::of_accept(accept);
+        assert_eq!(of(&format!("{protobuf};q=0.6,{open}")), Form::Protobuf);
+        assert_eq!(of(&format!("{};q=0.6, {open}", protobuf.replace(';', "; "))), Form::Protobuf);
+        assert_eq!(of(protobuf), Form::Protobuf);
+        for text in [
+            "",
+            "*/*",
+            open,
+            &format!("{protobuf};q=0.2,text/plain;q=0.3"),
+            &format!("{protobuf};q=0"),
+            "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=text",
+        ] {
+            assert_eq!(of(text), Form::Text, "{text}");
+        }
     }
 }

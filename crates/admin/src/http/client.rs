@@ -71,6 +71,16 @@ impl Client {
         Some((response.status().as_u16(), response.body_mut().read_to_string().ok()?))
     }
 
+    /// The content type and the bytes of a path.
+    #[cfg(test)]
+    pub fn raw_bytes(&self, path: &str, headers: &[(&str, &str)]) -> Option<(String, Vec<u8>)> {
+        let request = self.agent.get(format!("{}{path}", self.base));
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        let mut response = request.call().ok()?;
+        let kind = response.headers().get("Content-Type").and_then(|value| value.to_str().ok()).map(str::to_owned);
+        Some((kind?, response.body_mut().read_to_vec().ok()?))
+    }
+
     /// Posts a text: status and body.
     #[cfg(test)]
     pub fn raw_post(&self, path: &str, body: &str, headers: &[(&str, &str)]) -> Option<(u16, String)> {

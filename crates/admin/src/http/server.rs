@@ -19,7 +19,7 @@ use super::access::{Access, check_host};
 use super::console::{self, Console};
 use super::management::{self, Jobs};
 use super::sessions::Sessions;
-use crate::prometheus::{self, Names};
+use crate::prometheus::{self, Form, Names};
 use crate::verb::{AdminError, Effect, ServedApi};
 
 /// The parts that answers are made from.
@@ -113,7 +113,7 @@ struct MetricsQuery {
     names: Option<String>,
 }
 
-async fn metrics(State(served): State<Served>, Query(query): Query<MetricsQuery>) -> Response {
+async fn metrics(State(served): State<Served>, headers: HeaderMap, Query(query): Query<MetricsQuery>) -> Response {
     let names = match query.names.as_deref().map(|word| (word, Names::parse(word))) {
         None => Names::default(),
         Some((_, Some(names))) => names,
@@ -122,9 +122,15 @@ async fn metrics(State(served): State<Served>, Query(query): Query<MetricsQuery>
             return refuse(&AdminError::Invalid(why));
         }
     };
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let form = if names == Names::Helenus { Form::of_accept(accept) } else { Form::Text };
     let api = served.api;
-    match served.env.blocking("metrics", move || prometheus::collect_as(api.as_ref(), names)).await {
-        Ok(Ok(text)) => ([(header::CONTENT_TYPE, prometheus::CONTENT_TYPE)], text).into_response(),
+    let collect = move || match names {
+        Names::Helenus => prometheus::collect(api.as_ref(), form),
+        other => prometheus::collect_as(api.as_ref(), other),
+    };
+    match served.env.blocking("metrics", collect).await {
+        Ok(Ok(body)) => ([(header::CONTENT_TYPE, form.content_type())], body).into_response(),
         Ok(Err(error)) => refuse(&error),
         Err(full) => refuse(&AdminError::Failed(full.to_string())),
     }

@@ -35,7 +35,7 @@ pub(super) fn router(ask: AskReplay) -> Router {
 }
 
 async fn metrics(State(ask): State<AskReplay>) -> Response {
-    ([(header::CONTENT_TYPE, prometheus::CONTENT_TYPE)], prometheus::replay(&ask())).into_response()
+    ([(header::CONTENT_TYPE, prometheus::Form::Text.content_type())], prometheus::replay(&ask())).into_response()
 }
 
 async fn starting() -> Response {

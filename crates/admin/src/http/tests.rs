@@ -5,6 +5,7 @@ use std::sync::mpsc;
 
 use super::*;
 use crate::fake::{FakeNode, fake, functions};
+use crate::prometheus::Form;
 use crate::verb::{AdminApi, AdminError, Operated};
 use crate::verbs::*;
 
@@ -164,7 +165,11 @@ fn what_reads_is_a_get_too_and_metrics_are_text() {
     assert_eq!(get("/api/timeout?kind=write"), (200, "2000".to_owned()));
     assert_eq!(get("/api/endpoints?keyspace=shop&table=t&key=1%3A2"), (200, "[\"127.0.0.1\"]".to_owned()));
     assert_eq!(get("/api/timeout?kind=nosuch").0, 400);
-    assert_eq!(get("/metrics"), (200, crate::prometheus::collect(&*served.node).expect("text")));
+    let collect = |form| crate::prometheus::collect(&*served.node, form).expect("figures");
+    assert_eq!(get("/metrics").1.into_bytes(), collect(Form::Text));
+    let protobuf = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited";
+    let (kind, body) = served.client.raw_bytes("/metrics", &[("Accept", protobuf)]).expect("an answer");
+    assert_eq!((kind.as_str(), body), (Form::Protobuf.content_type(), collect(Form::Protobuf)));
     assert_eq!(get("/api/drain").0, 405, "a page that a browser shows may GET anything");
 }
 

@@ -11,7 +11,7 @@
 //! quantiles are those since the start, where Cassandra's decay over some minutes: a dashboard that
 //! shows rates of `_count` and `_sum`, or buckets, shows what it showed.
 
-use super::{Text, labels};
+use super::{Exposition, labels};
 use crate::histogram::HistogramData;
 use crate::verb::{AdminApi, Result};
 use crate::verbs::{
@@ -185,8 +185,9 @@ const COUNTS: &[(&str, &str, &str, OfTable)] = &[
 const MICROS: f64 = 1e6;
 
 /// Writes the figures under jmx_exporter's names.
-pub(super) fn jmx_exporter(figures: &Figures, out: &mut Text) {
-    let gauge = |out: &mut Text, name: &str, value: f64| out.one(name, "gauge", "As jmx_exporter names it.", value);
+pub(super) fn jmx_exporter(figures: &Figures, out: &mut Exposition) {
+    let gauge =
+        |out: &mut Exposition, name: &str, value: f64| out.one(name, "gauge", "As jmx_exporter names it.", value);
     gauge(out, "cassandra_storage_load_count", figures.node.load as f64);
     gauge(out, "cassandra_storage_exceptions_count", figures.node.exceptions as f64);
     gauge(out, "cassandra_client_connectednativeclients", figures.metrics.connections as f64);
@@ -219,6 +220,7 @@ pub(super) fn jmx_exporter(figures: &Figures, out: &mut Text) {
     for one in &figures.messages {
         dropped.sample("", &[("droppedmessage", &one.verb)], one.dropped as f64);
     }
+    drop(dropped);
     type OfPool = fn(&PoolStats) -> u64;
     let of_pools: [(&str, OfPool); 5] = [
         ("cassandra_threadpools_activetasks", |pool| pool.active),
@@ -254,7 +256,7 @@ pub(super) fn jmx_exporter(figures: &Figures, out: &mut Text) {
 }
 
 /// Writes the figures under the names of Instaclustr's cassandra-exporter.
-pub(super) fn cassandra_exporter(figures: &Figures, out: &mut Text) {
+pub(super) fn cassandra_exporter(figures: &Figures, out: &mut Exposition) {
     const HELP: &str = "As cassandra-exporter names it.";
     let (node, metrics) = (&figures.node, &figures.metrics);
     for (name, kind, value) in [
@@ -295,6 +297,7 @@ pub(super) fn cassandra_exporter(figures: &Figures, out: &mut Text) {
     for one in &figures.messages {
         dropped.sample("", &[("message_type", &one.verb)], one.dropped as f64);
     }
+    drop(dropped);
     let requests: Vec<_> =
         figures.requests().map(|([_, name, _], data)| (vec![("operation", name)], data)).into_iter().collect();
     summaries("cassandra_client_request_latency_seconds", MICROS, &requests, out);
@@ -319,7 +322,7 @@ pub(super) fn cassandra_exporter(figures: &Figures, out: &mut Text) {
 }
 
 /// Writes the figures under MCAC's names, with the labels by which its dashboards choose a node.
-pub(super) fn mcac(figures: &Figures, out: &mut Text) {
+pub(super) fn mcac(figures: &Figures, out: &mut Exposition) {
     const HELP: &str = "As MCAC names it.";
     let (node, metrics) = (&figures.node, &figures.metrics);
     let place = [
@@ -351,6 +354,7 @@ pub(super) fn mcac(figures: &Figures, out: &mut Text) {
     for ([_, _, name], data) in figures.requests() {
         latencies.histogram(&with(&[("request_type", name)]), data, 1.0);
     }
+    drop(latencies);
     let of_table = |table| {
         let labels = labels(table);
         place.into_iter().chain(labels).collect::<Vec<(&str, &str)>>()
@@ -373,18 +377,20 @@ const QUANTILES: [(&str, f64); 6] =
 type Series<'a> = (Vec<(&'a str, &'a str)>, &'a HistogramData);
 
 /// Quantiles as gauges, with families for sum and count, as jmx_exporter has them.
-fn quantiles(name: &str, units: f64, series: &[Series<'_>], out: &mut Text) {
+fn quantiles(name: &str, units: f64, series: &[Series<'_>], out: &mut Exposition) {
     const HELP: &str = "As jmx_exporter names it.";
     let mut family = out.family(name, "gauge", HELP);
     series.iter().for_each(|one| family.quantiles(one, units));
+    drop(family);
     let mut family = out.family(&format!("{name}_count"), "gauge", HELP);
     series.iter().for_each(|(labels, data)| family.sample("", labels, data.count() as f64));
+    drop(family);
     let mut family = out.family(&format!("{name}_sum"), "gauge", HELP);
     series.iter().for_each(|(labels, data)| family.sample("", labels, data.sum as f64 / units));
 }
 
 /// Quantiles with sum and count as a Prometheus summary.
-fn summaries(name: &str, units: f64, series: &[Series<'_>], out: &mut Text) {
+fn summaries(name: &str, units: f64, series: &[Series<'_>], out: &mut Exposition) {
     let mut family = out.family(name, "summary", "As cassandra-exporter names it.");
     for one in series {
         family.quantiles(one, units);
@@ -407,6 +413,10 @@ impl super::Family<'_> {
 mod tests {
     use super::*;
     use crate::fake::fake;
+
+    fn text(names: Names) -> String {
+        String::from_utf8(super::super::collect_as(&*fake(), names).expect("figures")).expect("UTF-8")
+    }
 
     #[test]
     fn dashboards_find_their_names() {
@@ -434,7 +444,7 @@ mod tests {
             ("mcac", vec![]),
         ] {
             let names = Names::parse(word).expect("names");
-            let text = super::super::collect_as(&*fake(), names).expect("figures");
+            let text = text(names);
             for line in wanted {
                 assert!(text.lines().any(|other| other == line), "{word}: {line}\n{text}");
             }
@@ -445,7 +455,7 @@ mod tests {
             assert_eq!(types.len(), all, "{word}: a family stands once");
             assert!(!text.contains("NaN") && text.ends_with('\n'));
         }
-        let text = super::super::collect_as(&*fake(), Names::Mcac).expect("figures");
+        let text = text(Names::Mcac);
         let buckets = text.lines().filter(|line| line.starts_with("mcac_table_read_latency_bucket{cluster="));
         assert!(buckets.clone().count() > 1 && text.contains("mcac_table_live_ss_table_count{cluster="));
         assert!(text.contains("request_type=\"read\""));
