@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use env::Stream;
-use sending::{Begun, OfSession, Outgoing, write_within};
+use sending::{Begun, OfSession, Outgoing, send_components, write_within};
 use streaming::{Event, Received};
 use tokio::sync::mpsc;
 
@@ -63,10 +63,25 @@ impl Sender {
     async fn send(&self, link: &mut dyn Stream, file: &Arc<Outgoing>) -> Result<(), String> {
         let Door { env, shared, peer, is_far, .. } = &*self.door;
         let (session, of_file) = (self.session, Arc::clone(file));
+        let taken = |error: std::io::Error| format!("the node takes no bytes: {error}");
+        if file.entire.is_some()
+            && let Some(kernel) = env.network.file_sender(link)
+        {
+            let begun = env.blocking_long("load", move || of_file.begin_whole(session)).await;
+            let (head, _) = begun.map_err(|full| full.to_string())??;
+            write_within(env, TAKING_MAX, link, &head).await.map_err(taken)?;
+            let pace = |bytes| shared.paces.borrow_mut().take(env, bytes, true, *is_far);
+            let sent = |bytes| {
+                shared.watch.sent(*peer, bytes);
+                // full: something else keeps the session awake
+                drop(self.events.try_send(Event::Progress));
+            };
+            let done = send_components(env, TAKING_MAX, &*kernel, file, pace, sent).await;
+            return done.map_err(|error| format!("the files are not sent: {error}"));
+        }
         let job = move || of_file.begin(session);
         let begun = env.blocking_long("load", job).await.map_err(|full| full.to_string())?;
         let Begun { head, first: mut piece, mut pieces, .. } = begun?;
-        let taken = |error: std::io::Error| format!("the node takes no bytes: {error}");
         write_within(env, TAKING_MAX, link, &head).await.map_err(taken)?;
         while let Some(bytes) = piece.take() {
             let wait = shared.paces.borrow_mut().take(env, bytes.len(), file.entire.is_some(), *is_far);

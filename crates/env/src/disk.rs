@@ -12,6 +12,7 @@
 //! process, and a page that is not in memory would stop the thread that touches it.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -29,6 +30,12 @@ pub trait Disk: Send + Sync {
     fn open_read(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>>;
     /// Creates the file, or truncates an existing one.
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>>;
+    /// As [`Disk::create`], for a large file that is written from front to back and will not be
+    /// read soon: where the file system allows, its bytes do not pass the kernel's cache. Only
+    /// [`WriteFile::sync_data`] brings all of them into the file.
+    fn create_streamed(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
+        self.create(path)
+    }
     /// Opens an existing file for positioned writes; the position of `write_all` starts at 0.
     fn open_write(&self, path: &Path) -> io::Result<Box<dyn WriteFile>>;
     /// Renames a file or directory, replacing a file of that name.
@@ -144,6 +151,11 @@ pub trait ReadFile: Send + Sync {
     /// Whether the file was empty when opened.
     fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The file as the kernel knows it; None: the machine is simulated.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
     }
 
     /// Fills `buffer` from `offset`; `UnexpectedEof` when the file ends before. May block on the

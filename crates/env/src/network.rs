@@ -1,18 +1,42 @@
 //! Network: listeners and byte streams, TCP in production, pipes in the simulator.
 
+use std::any::Any;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// A connection: reads and writes of bytes; dropping closes it.
-pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+use crate::{Env, ReadFile};
 
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+/// A connection: reads and writes of bytes; dropping closes it.
+pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
+    /// The connection as its machine made it, for [`Network::file_sender`].
+    fn as_any(&self) -> &dyn Any;
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for T {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Bytes of a file on their way into a connection.
+pub type SendingFile<'a> = Pin<Box<dyn Future<Output = io::Result<u64>> + 'a>>;
+
+/// The kernel's way from a file into a connection, which copies nothing into this process. Nothing
+/// else may be written to the connection meanwhile.
+pub trait FileSender {
+    /// Sends `length` bytes of a file from `offset` on, or as many of them as the connection takes
+    /// at once; gives how many. Waits until the connection takes any. Jobs wait for the disk.
+    /// Errors of the kinds `Other` and `UnexpectedEof` are those of this machine and of the file,
+    /// all others those of the connection.
+    fn send<'a>(&'a self, env: &'a Env, file: &'a Arc<dyn ReadFile>, offset: u64, length: u64) -> SendingFile<'a>;
+}
 
 /// An outgoing connection being made.
 pub type Connecting = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + Send>>;
@@ -33,6 +57,13 @@ pub trait Network: Send + Sync {
     fn connect_within(&self, address: SocketAddr, user_timeout: Duration) -> Connecting {
         let _ = user_timeout;
         self.connect(address)
+    }
+
+    /// The kernel's way for bytes of files into a connection; None: there is none, since the bytes
+    /// are encrypted here, or the machine is simulated.
+    fn file_sender(&self, stream: &dyn Stream) -> Option<Box<dyn FileSender>> {
+        let _ = stream;
+        None
     }
 
     /// The addresses of a host. Blocks while name servers are asked. A simulated network has no

@@ -8,6 +8,7 @@ mod network;
 mod programs;
 mod random;
 mod started;
+mod streamed;
 mod tasks;
 
 use std::sync::Arc;

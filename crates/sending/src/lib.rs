@@ -4,6 +4,7 @@
 //! - [`Choice`]: which part of an SSTable goes to a peer, and whether its files go as they are
 //! - [`Outgoing`], [`Pieces`]: a file that is sent, read piece by piece
 //! - [`Pace`]: so many bytes a second
+//! - [`send_components`]: a file whose bytes the kernel moves into the link
 //! - [`write_within`]: bytes into a link whose peer may have stopped
 //!
 //! Bytes and the order of messages are those of the crate `streaming`. Knows no node, no ring and
@@ -14,9 +15,11 @@
 mod choice;
 mod outgoing;
 mod pace;
+mod whole;
 mod write;
 
 pub use choice::Choice;
 pub use outgoing::{Begun, OfSession, Outgoing, Pieces, context, offers};
 pub use pace::Pace;
+pub use whole::send_components;
 pub use write::write_within;

@@ -13,7 +13,7 @@ use streaming::data::plain;
 use streaming::{Content, FileHeader, Manifest, Message, Offer, PlanId, Received, Section};
 
 /// Bytes that are read at once and wait for the socket, about: a block or a chunk more is possible.
-const PIECE_SIZE: usize = 1 << 20;
+pub(crate) const PIECE_SIZE: usize = 1 << 20;
 
 /// A file that is sent: parts of an SSTable, or all of its files.
 pub struct Outgoing {
@@ -74,6 +74,22 @@ impl Outgoing {
         let content = self.content().map_err(|error| error.to_string())?;
         let total = content.transfer_bytes();
         let mut pieces = self.pieces(&content);
+        let head = self.head(session, content)?;
+        let first = pieces.read_next().map_err(|error| error.to_string())?;
+        Ok(Begun { head, first, pieces, total })
+    }
+
+    /// Begins to send an SSTable that goes whole, whose files the kernel reads
+    /// ([`crate::send_components`]): the header, and the bytes that follow it. Err: a sentence.
+    pub fn begin_whole(&self, session: OfSession) -> Result<(Vec<u8>, u64), String> {
+        assert!(self.entire.is_some(), "the kernel reads whole files");
+        let content = self.content().map_err(|error| error.to_string())?;
+        let total = content.transfer_bytes();
+        Ok((self.head(session, content)?, total))
+    }
+
+    /// The message STREAM.
+    fn head(&self, session: OfSession, content: Content) -> Result<Vec<u8>, String> {
         let stats = &self.sstable.statistics().stats;
         let header = FileHeader {
             table: self.id.table,
@@ -88,8 +104,7 @@ impl Outgoing {
         };
         let mut head = Vec::new();
         Message::Stream(Box::new(header)).encode(&mut head).map_err(|error| error.to_string())?;
-        let first = pieces.read_next().map_err(|error| error.to_string())?;
-        Ok(Begun { head, first, pieces, total })
+        Ok(head)
     }
 
     /// The description of the data.

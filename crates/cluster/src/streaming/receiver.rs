@@ -58,7 +58,7 @@ pub(super) async fn files(
         let job = node.env.blocking_long("stream", job);
         tokio::pin!(job);
         let done = loop {
-            next.reserve(READ_SIZE);
+            make_room(&mut next);
             tokio::select! {
                 biased;
                 done = &mut job => break done,
@@ -89,7 +89,7 @@ pub(super) async fn files(
             if !is_open {
                 return interrupted(node, taker);
             }
-            next.reserve(READ_SIZE);
+            make_room(&mut next);
             let attempt = taker.current.as_ref().and_then(|file| Some((file.arrived.id, file.attempt?)));
             let given_up = async {
                 match (&live, attempt) {
@@ -106,7 +106,20 @@ pub(super) async fn files(
                 () = given_up => return give_up(node, taker),
             }
         }
-        input.unsplit(std::mem::take(&mut next));
+        match input.is_empty() {
+            // both buffers go on: memory that is new each time costs the kernel as much as a copy
+            true => std::mem::swap(&mut input, &mut next),
+            false => input.unsplit(std::mem::take(&mut next)),
+        }
+    }
+}
+
+/// Room for what a socket may give at once, where more is read. A buffer that is too small gets all
+/// the room that it needs at once, so that it does not grow step by step.
+fn make_room(next: &mut BytesMut) {
+    let length = next.len();
+    if length < READ_MAX && next.capacity() - length < READ_SIZE {
+        next.reserve(READ_MAX + READ_SIZE - length);
     }
 }
 
@@ -389,8 +402,9 @@ impl File {
             (Form::Whole { manifest, sstable, index }, Part::Component { index: of_part, bytes }) => {
                 if *index != Some(of_part) {
                     *index = Some(of_part);
-                    let name = manifest.components.get(of_part).map_or("", |(name, _)| name.as_str());
-                    sstable.component(name).map_err(|error| error.to_string())?;
+                    let (name, length) =
+                        manifest.components.get(of_part).map_or(("", 0), |(name, length)| (name.as_str(), *length));
+                    sstable.component(name, length).map_err(|error| error.to_string())?;
                 }
                 sstable.write(&bytes).map_err(|error| error.to_string())?;
                 bytes.len()
@@ -429,7 +443,7 @@ impl File {
             Form::Whole { manifest, mut sstable, .. } => {
                 // nothing comes of an empty component, and its file has to be there
                 let mut empty = manifest.components.iter().filter(|(_, length)| *length == 0);
-                let made = empty.try_for_each(|(name, _)| sstable.component(name));
+                let made = empty.try_for_each(|(name, length)| sstable.component(name, *length));
                 let taken = made.and_then(|()| receiving.take(&node.engine, sstable, self.origin));
                 taken.map_err(|error| error.to_string())
             }

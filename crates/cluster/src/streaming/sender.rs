@@ -1,6 +1,7 @@
 //! Sends the files of a session over file links, several side by side, at the pace that the
-//! settings allow. A job reads the next piece of a file while the last one is on its way, so two
-//! pieces of each link are in memory.
+//! settings allow. The kernel moves the bytes of an SSTable that goes whole over a link without
+//! encryption. Of what else is sent a job reads the next piece while the last one is on its way, so
+//! two pieces of each link are in memory.
 //!
 //! A link that breaks is opened again, and the files that the peer has not taken go again from
 //! their beginning. A peer of Cassandra gives the session up instead, and says so over the control
@@ -8,11 +9,12 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use env::Stream;
+use env::{FileSender, Stream};
 use links::Distance;
 use sending::{Begun, OfSession, Outgoing};
 use streaming::{Event, Received};
@@ -128,6 +130,9 @@ async fn send_file(node: &Arc<Node>, live: &Live, link: &mut dyn Stream, file: &
     let SessionKey { plan, index, follows: by_follower, .. } = live.key;
     let (session, of_file) =
         (OfSession { sender: node.identity.broadcast, plan, by_follower, index }, Arc::clone(file));
+    if is_entire && let Some(kernel) = node.env.network.file_sender(link) {
+        return send_whole(node, live, (link, &*kernel), file, (session, is_inter_dc)).await;
+    }
     let job = move || of_file.begin(session);
     let begun = node.env.blocking_long("stream", job).await.map_err(|full| Failure::Here(full.to_string()))?;
     let Begun { head, first: mut piece, mut pieces, total } = begun.map_err(Failure::Here)?;
@@ -150,6 +155,38 @@ async fn send_file(node: &Arc<Node>, live: &Live, link: &mut dyn Stream, file: &
         drop(live.events.try_send(Event::Progress));
     }
     Ok(())
+}
+
+/// Sends an SSTable that goes whole, whose files the kernel reads.
+async fn send_whole(
+    node: &Arc<Node>,
+    live: &Live,
+    (link, kernel): (&mut dyn Stream, &dyn FileSender),
+    file: &Arc<Outgoing>,
+    (session, is_inter_dc): (OfSession, bool),
+) -> Result<(), Failure> {
+    let of_file = Arc::clone(file);
+    let begun = node.env.blocking_long("stream", move || of_file.begin_whole(session)).await;
+    let (head, total) = begun.map_err(|full| Failure::Here(full.to_string()))?.map_err(Failure::Here)?;
+    let name = file.name();
+    live.progress.sending().rewind(&name);
+    write(node, link, &head).await.map_err(Failure::Link)?;
+    let pace = |bytes| node.transfers.throttle(node.env.now(), bytes, true, is_inter_dc);
+    let sent = |bytes| {
+        node.transfers.figures.sent.add(bytes);
+        live.progress.send(&name, bytes, total);
+        // full: something else keeps the session awake
+        drop(live.events.try_send(Event::Progress));
+    };
+    let limit = node.transfers.settings.load().user_timeout;
+    let done = sending::send_components(&node.env, limit, kernel, file, pace, sent).await;
+    done.map_err(|error| {
+        let why = format!("the files are not sent: {error}");
+        match error.kind() {
+            io::ErrorKind::Other | io::ErrorKind::UnexpectedEof => Failure::Here(why),
+            _ => Failure::Link(why),
+        }
+    })
 }
 
 /// Writes all bytes. A peer that takes none for `internode_streaming_tcp_user_timeout` is given up.

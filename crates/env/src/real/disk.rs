@@ -7,6 +7,7 @@
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, IoSliceMut, Read, Write};
 use std::num::NonZeroU64;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -14,10 +15,11 @@ use std::sync::Arc;
 use rustix::fs::{Advice, FallocateFlags, FlockOperation};
 use rustix::io::ReadWriteFlags;
 
+use super::streamed::Streamed;
 use crate::{DirEntry, Disk, Lock, ReadFile, WriteFile};
 
 /// Permissions of files: the owner reads and writes, the group reads, nobody else.
-const FILE_MODE: u32 = 0o640;
+pub(super) const FILE_MODE: u32 = 0o640;
 
 /// Permissions of directories: the owner does everything, the group lists and enters, nobody else.
 const DIRECTORY_MODE: u32 = 0o750;
@@ -38,6 +40,10 @@ impl Disk for FileSystem {
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
         let file = OpenOptions::new().write(true).create(true).truncate(true).mode(FILE_MODE).open(path)?;
         Ok(Box::new(Writer { file, position: 0 }))
+    }
+
+    fn create_streamed(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
+        Ok(Box::new(Streamed::create(path)?))
     }
 
     fn create_private(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
@@ -154,6 +160,10 @@ impl ReadFile for Reader {
         self.length
     }
 
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.file.as_fd())
+    }
+
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         self.file.read_exact_at(buffer, offset)
     }
@@ -197,6 +207,18 @@ impl ReadFile for Reader {
     }
 }
 
+/// Reserves space; without support of the file system only the length changes.
+pub(super) fn preallocate(file: &File, length: u64) -> io::Result<()> {
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, length) {
+        Ok(()) => Ok(()),
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
+            let now = file.metadata()?.len();
+            if now < length { file.set_len(length) } else { Ok(()) }
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
 struct Writer {
     file: File,
     position: u64,
@@ -222,14 +244,7 @@ impl WriteFile for Writer {
     }
 
     fn preallocate(&mut self, length: u64) -> io::Result<()> {
-        match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, length) {
-            Ok(()) => Ok(()),
-            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
-                let now = self.file.metadata()?.len();
-                if now < length { self.file.set_len(length) } else { Ok(()) }
-            }
-            Err(error) => Err(error.into()),
-        }
+        preallocate(&self.file, length)
     }
 
     fn position(&self) -> u64 {

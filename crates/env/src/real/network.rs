@@ -3,13 +3,17 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use rustix::io::Errno;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use tokio::io::Interest;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::{Connecting, Detached, Listener, Network, Stream};
+use crate::{Connecting, Detached, Env, FileSender, Listener, Network, ReadFile, SendingFile, Stream};
 
 /// Connections that wait to be accepted; the kernel refuses further ones (and bounds this by
 /// `somaxconn`).
@@ -43,6 +47,11 @@ impl Network for Tcp {
         })
     }
 
+    fn file_sender(&self, stream: &dyn Stream) -> Option<Box<dyn FileSender>> {
+        let stream = stream.as_any().downcast_ref::<TcpStream>()?;
+        Some(Box::new(Kernel::of(stream).ok()?))
+    }
+
     fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>> {
         let mut addresses: Vec<IpAddr> = Vec::new();
         for found in (host, 0).to_socket_addrs()? {
@@ -52,6 +61,78 @@ impl Network for Tcp {
         }
         Ok(addresses)
     }
+}
+
+/// `sendfile` into a connection.
+struct Kernel {
+    /// The connection by a descriptor of its own. Jobs hold it too: otherwise its number could
+    /// belong to another file where a connection is closed in the middle of a call.
+    stream: Arc<TcpStream>,
+}
+
+/// Bytes that are sent outside of a job: the job before has brought them into memory.
+const TRIED_LENGTH: u64 = 4096;
+
+impl Kernel {
+    fn of(stream: &TcpStream) -> io::Result<Self> {
+        let own = std::net::TcpStream::from(stream.as_fd().try_clone_to_owned()?);
+        Ok(Self { stream: Arc::new(TcpStream::from_std(own)?) })
+    }
+
+    /// Sends until the connection is full, or all is sent.
+    async fn send_now(&self, env: &Env, file: &Arc<dyn ReadFile>, offset: u64, length: u64) -> io::Result<u64> {
+        let (stream, of_job) = (Arc::clone(&self.stream), Arc::clone(file));
+        let job = move || send_some(&stream, &*of_job, offset, length);
+        let sent = env.blocking_long("stream", job).await;
+        let count = sent.map_err(|full| io::Error::other(full.to_string()))??;
+        if count == length {
+            return Ok(count);
+        }
+        // the runtime learns only from a call of its own that the connection is full, and then
+        // waits until there is room
+        let tried = self.stream.try_io(Interest::WRITABLE, || {
+            match send_some(&self.stream, &**file, offset + count, (length - count).min(TRIED_LENGTH))? {
+                0 => Err(io::ErrorKind::WouldBlock.into()),
+                more => Ok(more),
+            }
+        });
+        match tried {
+            Ok(more) => Ok(count + more),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(count),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl FileSender for Kernel {
+    fn send<'a>(&'a self, env: &'a Env, file: &'a Arc<dyn ReadFile>, offset: u64, length: u64) -> SendingFile<'a> {
+        Box::pin(async move {
+            loop {
+                self.stream.writable().await?;
+                let count = self.send_now(env, file, offset, length).await?;
+                if count > 0 {
+                    return Ok(count);
+                }
+            }
+        })
+    }
+}
+
+/// As many bytes as the connection takes at once; less than `length`: it takes no more now.
+fn send_some(socket: &TcpStream, file: &dyn ReadFile, offset: u64, length: u64) -> io::Result<u64> {
+    let from = file.descriptor().ok_or(io::ErrorKind::Unsupported)?;
+    let (mut at, end) = (offset, offset + length);
+    while at < end {
+        let count = usize::try_from(end - at).unwrap_or(usize::MAX);
+        match rustix::fs::sendfile(socket, from, Some(&mut at), count) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => break,
+            Err(Errno::IO) => return Err(io::Error::other("the disk does not give the bytes of a file")),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(at - offset)
 }
 
 impl Listener for TcpListener {

@@ -157,6 +157,90 @@ fn streams_carry_bytes_and_sleeps_end() {
     });
 }
 
+/// So many bytes, of which those of two pages or two blocks are not the same.
+fn bytes_of_a_file(length: usize) -> Vec<u8> {
+    let drawn: Vec<u8> = (0_usize..4099).map(|place| (place * place / 7) as u8).collect();
+    let mut bytes = drawn.repeat(length / drawn.len() + 1);
+    bytes.truncate(length);
+    bytes
+}
+
+#[test]
+fn a_streamed_file_has_all_bytes() {
+    let (env, dir) = (env(), tempfile::tempdir().expect("a scratch directory"));
+    // a block is 4 MiB: less, the whole, and more than it, in pieces that do not fit into it
+    for length in [0, 1, 4096, (4 << 20) - 1, 4 << 20, (9 << 20) + 4096, (9 << 20) + 77] {
+        let bytes = bytes_of_a_file(length);
+        let path = dir.path().join(format!("of-{length}"));
+        let mut file = env.disk.create_streamed(&path).expect("created");
+        bytes.chunks(1_000_003).for_each(|piece| file.write_all(piece).expect("written"));
+        assert_eq!(file.position(), length as u64);
+        file.sync_data().expect("synced");
+        assert!(env.disk.read_all(&path, 16 << 20).expect("read") == bytes, "{length} bytes");
+        // it goes on behind a tail that is no whole block, and a place in the middle is written
+        file.write_all(&[9; 5000]).expect("written");
+        file.write_at(&[8], 0).expect("written");
+        file.sync_data().expect("synced");
+        let longer = [&bytes[..], &[9; 5000]].concat();
+        let read = env.disk.read_all(&path, 16 << 20).expect("read");
+        assert!(read[1..] == longer[1..] && read[0] == 8, "{length} bytes and more");
+    }
+}
+
+#[test]
+fn a_streamed_file_on_a_full_device_is_an_error() {
+    // the device takes no writes around the cache, and has no room for those that go through it
+    let env = env();
+    let mut file = env.disk.create_streamed("/dev/full".as_ref()).expect("opened without them");
+    file.write_all(&[1; 4095]).expect("the block has room");
+    let full = |result: io::Result<()>| assert_eq!(result.expect_err("no room").kind(), io::ErrorKind::StorageFull);
+    full(file.sync_data());
+    full(file.write_all(&vec![1; 4 << 20]));
+    // the block is full, and no later call passes over it
+    full(file.write_all(&[1]));
+    full(file.sync_data());
+}
+
+#[test]
+fn the_kernel_sends_files() {
+    use tokio::io::AsyncReadExt;
+    let dir = tempfile::tempdir().expect("a scratch directory");
+    let path = dir.path().join("file");
+    // more than a connection takes while nobody reads
+    let bytes = bytes_of_a_file(24 << 20);
+    std::fs::write(&path, &bytes).expect("written");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let received = runtime.block_on(async {
+        let env = env();
+        let mut listener = env.network.bind("127.0.0.1:0".parse().expect("an address"), true).expect("bound");
+        let client = env.network.connect(listener.local_address().expect("bound")).await.expect("connected");
+        let (mut server, _peer) = accept(listener.as_mut()).await.expect("accepted");
+        let sending = async {
+            let sender = env.network.file_sender(&*client).expect("a socket");
+            let file = env.disk.open_read(&path).expect("there");
+            let (mut offset, mut rounds) = (1, 0);
+            while offset < file.len() {
+                offset += sender.send(&env, &file, offset, file.len() - offset).await.expect("taken");
+                rounds += 1;
+            }
+            let beyond = sender.send(&env, &file, offset, 1).await.expect_err("the file has ended");
+            assert_eq!(beyond.kind(), io::ErrorKind::UnexpectedEof);
+            drop((sender, client));
+            rounds
+        };
+        let receiving = async {
+            env.sleep(Duration::from_millis(50)).await;
+            let mut received = Vec::new();
+            server.read_to_end(&mut received).await.expect("read");
+            received
+        };
+        let (rounds, received) = tokio::join!(sending, receiving);
+        assert!(rounds > 1, "a connection takes so much in steps");
+        received
+    });
+    assert!(received == bytes[1..], "{} bytes", received.len());
+}
+
 #[test]
 fn long_jobs_give_way() {
     let env = env();

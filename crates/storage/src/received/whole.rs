@@ -12,6 +12,9 @@ use crate::error::StorageError;
 /// Longer statistics are refused.
 const STATISTICS_MAX: u64 = 256 << 20;
 
+/// Files of fewer bytes are written through the kernel's cache: opening the SSTable reads them.
+const STREAMED_MIN: u64 = 16 << 20;
+
 /// An SSTable that comes.
 pub struct WholeSSTable {
     disk: Arc<dyn Disk>,
@@ -27,8 +30,8 @@ impl WholeSSTable {
         Self { disk: Arc::clone(&env.disk), target, current: None, there: Vec::new() }
     }
 
-    /// The component of this name comes next; the one before is complete.
-    pub fn component(&mut self, name: &str) -> Result<(), StorageError> {
+    /// The component of this name, of `length` bytes, comes next; the one before is complete.
+    pub fn component(&mut self, name: &str, length: u64) -> Result<(), StorageError> {
         self.end_component()?;
         let known = Component::from_name(name).filter(|component| *component != Component::Toc);
         let Some(component) = known else { return Ok(()) };
@@ -36,7 +39,8 @@ impl WholeSSTable {
             return Err(StorageError::Refused { why: format!("{name} of a streamed SSTable came twice") });
         }
         let path = self.target.path(component);
-        let file = self.disk.create(&path).map_err(|error| StorageError::io(&path, &error))?;
+        let made = if length < STREAMED_MIN { self.disk.create(&path) } else { self.disk.create_streamed(&path) };
+        let file = made.map_err(|error| StorageError::io(&path, &error))?;
         self.current = Some((component, file));
         self.there.push(component);
         Ok(())

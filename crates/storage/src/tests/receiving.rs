@@ -109,11 +109,12 @@ fn receive(from: &Engine, to: &Arc<Engine>, entire: bool) -> Result<Receiving, S
             for component in Component::ALL.into_iter().filter(|component| *component != Component::Toc) {
                 let path = sstable.descriptor().path(component);
                 let Ok(bytes) = from.env.disk.read_all(&path, 1 << 20) else { continue };
-                whole.component(component.name())?;
+                whole.component(component.name(), bytes.len() as u64)?;
                 bytes.chunks(100).try_for_each(|piece| whole.write(piece))?;
             }
-            whole.component("SAI+aa+Meta.db")?;
-            whole.write(b"of an index that this node makes itself")?;
+            let others = b"of an index that this node makes itself";
+            whole.component("SAI+aa+Meta.db", others.len() as u64)?;
+            whole.write(others)?;
             receiving.take(to, whole, ORIGIN)?;
         } else {
             let mut stream = sstable.scan_all(&ReadContext::new(ReadMode::Background))?;
@@ -221,8 +222,9 @@ fn a_damaged_sstable_is_not_added() {
     let mut whole = receiving.whole(&to, Version::DA).expect("a sound disk");
     for component in [Component::Data, Component::Statistics] {
         let path = sstables(&from)[0].descriptor().path(component);
-        whole.component(component.name()).expect("a sound disk");
-        whole.write(&from.env.disk.read_all(&path, 1 << 20).expect("readable")).expect("a sound disk");
+        let bytes = from.env.disk.read_all(&path, 1 << 20).expect("readable");
+        whole.component(component.name(), bytes.len() as u64).expect("a sound disk");
+        whole.write(&bytes).expect("a sound disk");
     }
     receiving.take(&to, whole, ORIGIN).expect("statistics are sound");
     assert!(sim.block_on(receiving.finish(&to)).is_err(), "there is no index");
