@@ -50,6 +50,7 @@ pub fn functions() -> Functions<FakeNode> {
         })
         .add(|_: &FakeNode, _: &GetSeeds| Ok(vec!["/10.0.0.2:7000".to_owned(), "/10.0.0.3:7000".to_owned()]))
         .add(|_: &FakeNode, _: &ReloadSeeds| Ok(Some(Vec::new())))
+        .add(|node: &FakeNode, _: &ReloadCertificates| node.called("reload certificates".to_owned()))
         .add(|node: &FakeNode, change: &GossipChange| node.called(format!("gossip {change:?}")))
         .add(|_: &FakeNode, _: &GetMessages| {
             let small = MessagePool { completed: 2, ..MessagePool::default() };
@@ -111,6 +112,11 @@ pub fn functions() -> Functions<FakeNode> {
         .add(|_: &FakeNode, request: &CleanUpRepairs| Ok(cleaned_up(request)))
         .add(|node: &FakeNode, cancel: &CancelRepair| node.called(format!("{cancel:?}")))
         .add(|_: &FakeNode, _: &GetRepairSchedule| Ok(repair_schedule()))
+        .add(|_: &FakeNode, _: &GetRepairSettings| {
+            let full = vec![("parallel_repair_count".to_owned(), "3".to_owned())];
+            Ok(RepairSettingsInfo { is_on: true, check_seconds: 300, full })
+        })
+        .add(|node: &FakeNode, set: &SetRepairSetting| node.called(format!("repair {} {}", set.name, set.value)))
         .add(|_: &FakeNode, of: &GetViewBuild| Ok(view_build(of)))
         .add(|node: &FakeNode, of: &Refresh| node.called(format!("refresh {} {}", of.keyspace, of.table)))
         .add(|node: &FakeNode, of: &RebuildIndexes| {

@@ -3,22 +3,25 @@
 //!
 //! A verb that only reads is also `GET /api/VERB?field=value`. The answer is JSON; a refusal is
 //! `{"Invalid": "…"}` (400), `{"Unauthorized": "…"}` (401, 403), or `{"Failed": "…"}` (500).
-//! [`access`] says who may call what. `/` is the console ([`console`]). Below
+//! [`caller`] and [`access`] say who may call what. `/` is the console ([`console`]). Below
 //! `/api/v0`, `/api/v1` and `/api/v2` is the management API of K8ssandra ([`management`]).
 
 mod access;
+mod caller;
 mod client;
 mod console;
 mod management;
+mod secured;
 mod server;
 mod sessions;
 mod starting;
 mod token_file;
 
 pub use access::Access;
-pub use client::{Client, NodeAddress};
+pub use caller::Reach;
+pub use client::{Client, ClientTls, Login, NodeAddress, Password};
 pub use console::{Console, Table};
-pub use server::serve;
+pub use server::{Border, serve};
 pub use starting::{AskReplay, serve_starting};
 pub use token_file::TokenFile;
 

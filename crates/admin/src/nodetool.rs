@@ -3,7 +3,7 @@
 //! A verb is a file of [`nodetool`](self), with its arguments and what it prints, and a line in the
 //! table of verbs below; what it asks of the node are [`crate::verbs`]. Verbs of Cassandra that are
 //! not here are refused by name. Agrees with `org.apache.cassandra.tools.NodeTool` and
-//! `tools.nodetool.*`. JMX options (user, password) are accepted without effect.
+//! `tools.nodetool.*`. Where nobody logs in at the node, user and password are without effect.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::http::NodeAddress;
+use crate::http::{ClientTls, Login, NodeAddress, Password};
 use crate::verb::{AdminApi, AdminError};
 
 mod text;
@@ -19,6 +19,7 @@ mod text;
 mod assassinate;
 mod auth_caches;
 mod autocompaction;
+mod autorepairconfig;
 mod autorepairstatus;
 mod caches;
 mod cleanup;
@@ -54,6 +55,7 @@ mod rebuild;
 mod rebuild_index;
 mod refresh;
 mod refused;
+mod reloadssl;
 mod relocatesstables;
 mod removenode;
 mod repair;
@@ -97,15 +99,24 @@ struct NodeTool {
     /// node says it is)
     #[arg(long, global = true)]
     token_file: Option<PathBuf>,
-    /// Accepted for Cassandra's sake, without effect
-    #[arg(short = 'u', long, global = true, hide = true)]
+    /// Role that asks; a superuser needs no token
+    #[arg(short = 'u', long, global = true)]
     username: Option<String>,
-    /// Accepted for Cassandra's sake, without effect
-    #[arg(long, global = true, hide = true)]
+    /// Password of the role (-pw)
+    #[arg(long, global = true)]
     password: Option<String>,
-    /// Accepted for Cassandra's sake, without effect
-    #[arg(long, global = true, hide = true)]
-    password_file: Option<String>,
+    /// File with lines of a role and its password (-pwf)
+    #[arg(long, global = true, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// Encrypt the connection, for a node with admin_encryption_options
+    #[arg(long, global = true)]
+    ssl: bool,
+    /// PEM file of the authorities that sign the node's certificate
+    #[arg(long, global = true, value_name = "FILE")]
+    truststore: Option<PathBuf>,
+    /// PEM file of the key and the certificate to show to a node that asks for one
+    #[arg(long, global = true, value_name = "FILE")]
+    keystore: Option<PathBuf>,
     /// Show hosts with their ports
     #[arg(long, global = true)]
     print_port: bool,
@@ -291,12 +302,18 @@ verbs! {
     Getseeds(seeds::Get),
     /// Reload the seed node list from the seed node provider
     Reloadseeds(seeds::Reload),
+    /// Reload the certificates of clients, of other nodes and of the admin port
+    Reloadssl(reloadssl::Args),
     /// Shows the gossip information for the cluster
     Gossipinfo(gossipinfo::Args),
     /// Repair one or more tables
     Repair(repair::Args),
     /// Print autorepair status
     Autorepairstatus(autorepairstatus::Args),
+    /// Print autorepair configurations
+    Getautorepairconfig(autorepairconfig::Get),
+    /// sets the autorepair configuration
+    Setautorepairconfig(autorepairconfig::Set),
     /// list and fail incremental repair sessions
     #[command(name = "repair_admin")]
     RepairAdmin(repair_admin::Args),
@@ -406,7 +423,7 @@ pub(crate) fn usage<T>(message: impl Into<String>) -> Result<T, VerbError> {
 }
 
 /// Makes the API of a node.
-pub type Connect<'a> = &'a dyn Fn(NodeAddress) -> Box<dyn AdminApi>;
+pub type Connect<'a> = &'a dyn Fn(NodeAddress) -> crate::Result<Box<dyn AdminApi>>;
 
 /// Runs a command line (without the program's name) and gives its exit code.
 pub fn run(args: &[String], now_millis: i64, connect: Connect<'_>, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
@@ -415,12 +432,39 @@ pub fn run(args: &[String], now_millis: i64, connect: Connect<'_>, out: &mut dyn
         Ok(tool) => tool,
         Err(error) => return report_parse_error(&error, out, err),
     };
-    let api = connect(NodeAddress { host: tool.host, port: tool.port, token_file: tool.token_file });
-    let mut context = Context { api: api.as_ref(), out, now_millis, print_port: tool.print_port };
-    match dispatch(tool.verb, &mut context) {
+    let print_port = tool.print_port;
+    let done = address(&tool).and_then(|address| Ok(connect(address)?)).and_then(|api| {
+        let mut context = Context { api: api.as_ref(), out, now_millis, print_port };
+        dispatch(tool.verb, &mut context)
+    });
+    match done {
         Ok(()) => 0,
         Err(error) => report(&error, err),
     }
+}
+
+/// The node that the options name.
+fn address(tool: &NodeTool) -> Result<NodeAddress, VerbError> {
+    let password = match (&tool.password, &tool.password_file) {
+        (Some(password), _) => Some(Password::Text(password.clone())),
+        (None, Some(file)) => Some(Password::File(file.clone())),
+        (None, None) => None,
+    };
+    let login = match (&tool.username, password) {
+        (None, _) => None,
+        (Some(user), Some(password)) => Some(Login { user: user.clone(), password }),
+        (Some(_), None) => return usage("-u needs the password: -pw PASSWORD, or -pwf FILE"),
+    };
+    let tls = match (tool.ssl, &tool.truststore) {
+        (false, None) if tool.keystore.is_none() => None,
+        (false, _) => return usage("--truststore and --keystore are for --ssl"),
+        (true, None) => {
+            return usage("--ssl needs the authorities that sign the node's certificate: --truststore FILE");
+        }
+        (true, Some(trusted)) => Some(ClientTls { trusted: trusted.clone(), identity: tool.keystore.clone() }),
+    };
+    let (host, port, token_file) = (tool.host.clone(), tool.port, tool.token_file.clone());
+    Ok(NodeAddress { host, port, token_file, login, tls })
 }
 
 /// Arguments without Cassandra's options of one dash and several letters, and without properties of

@@ -55,14 +55,17 @@ pub use repair_admin::{
     CancelRepair, CleanUpRepairs, CleanedUpRepairs, GetPendingRepairs, GetRepairSessions, GetRepaired,
     PendingRepairData, PendingRepairInfo, RepairSessionInfo, RepairedInfo, RepairedTables,
 };
-pub use repair_schedule::{GetRepairSchedule, RepairScheduleInfo, ScheduledTable};
+pub use repair_schedule::{
+    GetRepairSchedule, GetRepairSettings, RepairScheduleInfo, RepairSettingsInfo, ScheduledTable, SetRepairSetting,
+};
 pub(crate) use ring::join;
 pub use ring::{EndpointInfo, EndpointState, GetRing, GetSchemaVersions, RangeInfo, RingInfo, SchemaVersion};
 pub use sampling::{
     GetSamplingJobs, SAMPLERS, Sample, SampleRequest, SamplerInfo, Samples, ScheduleSampling, StopSampling,
 };
 pub use settings::{
-    GetLoggingLevels, GetTimeout, GetTraceProbability, SetLoggingLevel, SetTimeout, SetTraceProbability, TimeoutKind,
+    GetLoggingLevels, GetTimeout, GetTraceProbability, ReloadCertificates, SetLoggingLevel, SetTimeout,
+    SetTraceProbability, TimeoutKind,
 };
 pub use snapshots::{
     ClearSnapshots, GetSnapshots, RingSnapshotInfo, RingSnapshotRequest, SnapshotInfo, SnapshotRequest,
@@ -156,6 +159,8 @@ verbs! {
     CleanUpRepairs => Vec<CleanedUpRepairs>, "clean_up_repairs", Changes;
     CancelRepair => (), "cancel_repair", Changes;
     GetRepairSchedule => RepairScheduleInfo, "repair_schedule", Reads;
+    GetRepairSettings => RepairSettingsInfo, "repair_settings", Reads;
+    SetRepairSetting => (), "set_repair_setting", Changes;
     GetViewBuild => Vec<ViewBuildInfo>, "view_build", Reads;
 
     GetSnapshots => Vec<SnapshotInfo>, "snapshots", Reads;
@@ -184,6 +189,7 @@ verbs! {
     // loggers with their levels, the root first
     GetLoggingLevels => Vec<(String, String)>, "logging_levels", Reads;
     SetLoggingLevel => (), "set_logging_level", Changes;
+    ReloadCertificates => (), "reload_certificates", Changes;
 
     SampleRequest => Samples, "sample", Changes;
     // false: the tables are being sampled already

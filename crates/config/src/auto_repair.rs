@@ -134,6 +134,45 @@ impl AutoRepair {
         Ok(())
     }
 
+    /// Changes a setting of full repairs, as an operator writes it. Err: it cannot be honoured.
+    pub fn change(&mut self, name: &str, text: &str) -> Result<(), String> {
+        let value = match name {
+            "enabled" => {
+                self.is_on = Some(flag(name, &Json::from(text))?);
+                return Ok(());
+            }
+            // the start is over
+            "initial_scheduler_delay" => return Err(refused(name)),
+            "ignore_dcs" => Json::from_iter(text.split(',').map(str::trim).filter(|name| !name.is_empty())),
+            _ => serde_json::from_str::<Json>(text).unwrap_or_else(|_| Json::from(text)),
+        };
+        self.take(name, &value)
+    }
+
+    /// Settings of full repairs that [`AutoRepair::change`] changes, as an operator writes them.
+    pub fn shown(&self) -> Vec<(&'static str, String)> {
+        let duration = |duration: Duration| {
+            let seconds = duration.as_secs();
+            let unit = [(86_400, "d"), (3_600, "h"), (60, "m")]
+                .into_iter()
+                .find(|(unit, _)| seconds > 0 && seconds % unit == 0);
+            unit.map_or_else(|| format!("{seconds}s"), |(unit, name)| format!("{}{name}", seconds / unit))
+        };
+        vec![
+            ("min_repair_interval", duration(self.interval_min)),
+            ("ignore_dcs", self.ignored_data_centers.join(",")),
+            ("parallel_repair_count", self.parallel_count.to_string()),
+            ("parallel_repair_percentage", self.parallel_percent.to_string()),
+            ("allow_parallel_replica_repair", self.shares_replicas.to_string()),
+            ("repair_session_timeout", duration(self.repair_max)),
+            ("repair_max_retries", self.retries_max.to_string()),
+            ("repair_retry_backoff", duration(self.retry_after)),
+            ("bytes_per_assignment", format!("{}KiB", self.bytes_max >> 10)),
+            ("work_share", self.work_share.to_string()),
+            ("latency_factor", self.latency_factor.to_string()),
+        ]
+    }
+
     /// Takes a setting of full repairs.
     fn take(&mut self, name: &str, value: &Json) -> Result<(), String> {
         match name {
@@ -205,6 +244,25 @@ mod tests {
         let Json::Object(given) = json else { panic!("a map") };
         let mut settings = AutoRepair::default();
         settings.take_all(&given).map(|()| settings)
+    }
+
+    /// What is shown can be given back, and says the same.
+    #[test]
+    fn settings_are_changed_as_they_are_shown() {
+        let mut settings = AutoRepair::default();
+        for (name, text) in [("min_repair_interval", "2h"), ("parallel_repair_count", "7"), ("ignore_dcs", "a, b")] {
+            settings.change(name, text).expect("honoured");
+        }
+        assert_eq!((settings.interval_min.as_secs(), settings.parallel_count), (7200, 7));
+        assert_eq!(settings.ignored_data_centers, ["a", "b"]);
+        let mut again = AutoRepair::default();
+        settings.shown().iter().for_each(|(name, text)| again.change(name, text).expect("honoured"));
+        assert_eq!(again, settings);
+        again.change("enabled", "false").expect("honoured");
+        assert_eq!(again.is_on, Some(false));
+        for (name, text) in [("enabled", "perhaps"), ("parallel_repair_count", "0"), ("repair_by_keyspace", "true")] {
+            assert!(again.change(name, text).is_err_and(|why| why.starts_with(name)), "{name}");
+        }
     }
 
     #[test]

@@ -28,6 +28,7 @@ pub(crate) fn build(values: Values) -> Result<Config, ConfigError> {
     let num_tokens = reader.num_tokens();
     let ring = crate::ring::ring(&mut reader);
     let sstable = reader.sstable_format(ring.compatibility);
+    let auth = crate::auth::auth(&mut reader);
     let config = Config {
         cluster_name: reader.text("cluster_name").unwrap_or_default(),
         num_tokens,
@@ -51,8 +52,9 @@ pub(crate) fn build(values: Values) -> Result<Config, ConfigError> {
         auto_repair: crate::auto_repair::auto_repair(&mut reader),
         data_resurrection: crate::startup::data_resurrection(&mut reader),
         native_transport: native_transport(&mut reader),
-        auth: crate::auth::auth(&mut reader),
-        client_encryption: reader.client_encryption(),
+        client_encryption: reader.encryption("client_encryption_options"),
+        admin_port: crate::admin_port::admin_port(&mut reader, auth.authenticates),
+        auth,
         timeouts: timeouts(&mut reader),
         memtable: memtable(&mut reader),
         commitlog: crate::commit_log::commitlog(&mut reader),
@@ -297,10 +299,12 @@ impl Reader<'_> {
         }
     }
 
-    fn client_encryption(&mut self) -> Option<crate::ClientEncryption> {
-        let What::Json(Json::Object(map)) = self.value("client_encryption_options").what else { return None };
+    /// The encryption of a port to which clients connect, with the sub-keys of
+    /// client_encryption_options.
+    pub(crate) fn encryption(&mut self, name: &str) -> Option<crate::ClientEncryption> {
+        let What::Json(Json::Object(map)) = self.value(name).what else { return None };
         crate::encryption::client_encryption(&map).unwrap_or_else(|problem| {
-            self.problem("client_encryption_options", &problem);
+            self.problem(name, &problem);
             None
         })
     }

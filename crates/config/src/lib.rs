@@ -11,6 +11,7 @@
 //! `sstable.selected_format` is bti (if the mode allows it) and `storage_compatibility_mode` is
 //! NONE.
 
+mod admin_port;
 mod archiving;
 mod auth;
 mod auto_repair;
@@ -40,6 +41,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
+pub use admin_port::AdminPort;
 pub use archiving::{ARCHIVING_FILE, Archiving};
 pub use auth::{Auth, AuthCache};
 pub use auto_repair::AutoRepair;
@@ -105,6 +107,8 @@ pub struct Config {
     pub native_transport: NativeTransport,
     /// Whether users log in, and what is checked for them.
     pub auth: Auth,
+    /// Where the operator's port is, and how it is encrypted
+    pub admin_port: AdminPort,
     /// client_encryption_options; None: connections are not encrypted
     pub client_encryption: Option<ClientEncryption>,
     /// The timeouts of requests.

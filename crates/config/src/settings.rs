@@ -23,6 +23,8 @@ const MINUS_ONE: &[&str] = &["credentials_update_interval", "permissions_update_
 /// Keys of ours alone, and keys that are JVM system properties in Cassandra: its table of settings
 /// has none of them.
 const PROPERTIES: &[&str] = &[
+    "admin_address",
+    "admin_encryption_options",
     "consistent_rangemovement",
     "console_queries_enabled",
     "join_ring",

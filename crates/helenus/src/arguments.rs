@@ -143,8 +143,8 @@ pub struct Serve {
     /// Port that clients connect to [default: native_transport_port of the configuration, 9042].
     #[arg(long)]
     pub port: Option<u16>,
-    /// Port of metrics and nodetool; on the address of --listen if that is a loopback one, else on
-    /// 127.0.0.1.
+    /// Port of metrics and nodetool; on admin_address of the configuration, or on the address of
+    /// --listen if that is a loopback one, else on 127.0.0.1.
     #[arg(long, default_value_t = 9180)]
     pub admin_port: u16,
     /// Shards of each table: a power of two [default: four a core].

@@ -84,7 +84,7 @@ fn ports(options: &Serve, config: &Config) -> Vec<(&'static str, SocketAddr)> {
     let address = options.listen.unwrap_or(config.rpc_address);
     let mut ports = vec![
         ("cql port", SocketAddr::new(address, options.port.unwrap_or(config.native_transport.port))),
-        ("admin port", SocketAddr::new(serve::admin_address(address), options.admin_port)),
+        ("admin port", SocketAddr::new(serve::admin_address(config, address), options.admin_port)),
     ];
     if config.ring.seeds.is_some() && !options.read_only {
         ports.push(("storage port", SocketAddr::new(config.listen_address, config.storage_port)));

@@ -79,7 +79,7 @@ fn nodetool(arguments: &[String]) -> ExitCode {
 fn ask(arguments: &[String], out: &mut dyn Write, err: &mut dyn Write) -> u8 {
     let env = env::real::env();
     let now = env.clock.now_micros() / 1000;
-    let connect = |address: NodeAddress| Box::new(Client::new(env.clone(), address)) as Box<dyn AdminApi>;
+    let connect = |address: NodeAddress| Ok(Box::new(Client::open(env.clone(), address)?) as Box<dyn AdminApi>);
     admin::nodetool::run(arguments, now, &connect, out, err)
 }
 

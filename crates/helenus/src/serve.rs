@@ -40,6 +40,7 @@ fn serve(options: Serve) -> Result<(), String> {
     }
     let address = options.listen.unwrap_or(config.rpc_address);
     let listen = SocketAddr::new(address, options.port.unwrap_or(config.native_transport.port));
+    let admin = SocketAddr::new(admin_address(&config, address), options.admin_port);
     let memory = options.memory.map_or_else(|| MemoryBudget::of_machine(&env), MemoryBudget::of);
     let _below = heap::keep_below(&env, memory.total);
     let start = StartOptions {
@@ -49,7 +50,7 @@ fn serve(options: Serve) -> Result<(), String> {
         read_only: options.read_only,
         config,
         listen,
-        admin: Some(SocketAddr::new(admin_address(address), options.admin_port)),
+        admin: Some(admin),
         set_level: Some(set_level),
         log,
         workers: None,
@@ -91,10 +92,12 @@ fn serve(options: Serve) -> Result<(), String> {
     })
 }
 
-/// The admin port is for this machine alone: it listens where clients connect if that is a loopback
-/// address, so that several nodes on one machine each have their own.
-pub fn admin_address(listen: IpAddr) -> IpAddr {
-    if listen.is_loopback() { listen } else { IpAddr::V4(Ipv4Addr::LOCALHOST) }
+/// The address of the admin port. Without `admin_address` the port is for this machine alone: it
+/// listens where clients connect if that is a loopback address, so that several nodes on one
+/// machine each have their own.
+pub fn admin_address(config: &Config, listen: IpAddr) -> IpAddr {
+    let of_machine = if listen.is_loopback() { listen } else { IpAddr::V4(Ipv4Addr::LOCALHOST) };
+    config.admin_port.address.unwrap_or(of_machine)
 }
 
 /// Raises the limit of open files as far as the system allows; what the limit is then.

@@ -113,6 +113,13 @@ impl Encryption {
         Ok(Self { scope, optional, accept: Arc::new(Tls::open(env, &accept)?), connect: Connector::open(outbound)? })
     }
 
+    /// Uses the keys and certificates of `other` for links that begin from now on. Scope and
+    /// `optional` stay as they are.
+    pub fn take_over(&self, other: &Self) {
+        self.accept.take_over(&other.accept);
+        self.connect.take_over(&other.connect);
+    }
+
     /// Whether a link that a peer at this distance opens must be encrypted.
     pub(crate) fn is_required(&self, distance: Distance) -> bool {
         !self.optional && self.scope.has(distance)

@@ -1,5 +1,5 @@
-//! `client_encryption_options` as `transport` takes it: the PEM files are read here, once, at the
-//! start.
+//! `client_encryption_options` as `transport` takes it, and `admin_encryption_options` as `admin`
+//! does: the PEM files are read here, at the start and when [`crate::certificates`] looks at them.
 //!
 //! What the certificates and keys in them are good for is decided in `tls`.
 
@@ -9,23 +9,41 @@ use config::{ClientEncryption, Pem};
 use env::Env;
 use tls::{Tls, TlsOptions};
 
+use crate::certificates::{Read, Watched};
+
 /// The most bytes that a PEM file may have. A chain of certificates is shorter.
 const PEM_SIZE_MAX: u64 = 1 << 20;
 
-/// How client connections are encrypted. Err: what is wrong with the files.
-pub(crate) fn open(env: &Env, options: &ClientEncryption) -> Result<Tls, String> {
+/// How connections are encrypted, and the look at the files of `key` while the node runs. Err: what
+/// is wrong with the files, behind the key.
+pub(crate) fn open(env: &Env, key: &'static str, options: &ClientEncryption) -> Result<(Tls, Watched), String> {
+    let behind_key = |why: String| format!("{key}: {why}");
+    let read = read(env, options).map_err(behind_key)?;
+    let tls = Tls::open(env, &read.accept).map_err(behind_key)?;
+    let (options, of_env, used) = (options.clone(), env.clone(), tls.clone());
+    let watched = Watched {
+        key,
+        seen: Ok(read),
+        read: Box::new(move |env| self::read(env, &options)),
+        put: Box::new(move |read| {
+            used.take_over(&Tls::open(&of_env, &read.accept)?);
+            Ok(())
+        }),
+    };
+    Ok((tls, watched))
+}
+
+fn read(env: &Env, options: &ClientEncryption) -> Result<Read, String> {
     let trusted = options.trusted.as_ref().filter(|_| options.require_client_auth);
-    Tls::open(
-        env,
-        &TlsOptions {
-            identity: text(env, &options.identity)?,
-            trusted: trusted.map(|trusted| text(env, trusted)).transpose()?,
-            require_client_auth: options.require_client_auth,
-            optional: options.optional,
-            protocols: options.protocols.clone(),
-            cipher_suites: options.cipher_suites.clone(),
-        },
-    )
+    let accept = TlsOptions {
+        identity: text(env, &options.identity)?,
+        trusted: trusted.map(|trusted| text(env, trusted)).transpose()?,
+        require_client_auth: options.require_client_auth,
+        optional: options.optional,
+        protocols: options.protocols.clone(),
+        cipher_suites: options.cipher_suites.clone(),
+    };
+    Ok(Read { accept, connect: None })
 }
 
 /// The text of keys and certificates.

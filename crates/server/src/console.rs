@@ -126,6 +126,13 @@ impl Console for NodeConsole {
         }
     }
 
+    fn may_change(&self, user: &str) -> Result<()> {
+        match wait(self.state(Some(user)))??.access.is_some_and(|access| access.is_super) {
+            true => Ok(()),
+            false => Err(AdminError::Unauthorized(format!("{user} is no superuser, who alone changes the node"))),
+        }
+    }
+
     fn query(&self, user: Option<&str>, query: &str) -> Result<Table> {
         if query.len() > QUERY_SIZE_MAX {
             return Err(AdminError::Invalid(format!("the statement has more than {QUERY_SIZE_MAX} bytes")));

@@ -14,7 +14,7 @@ use cluster::membership::JoinError;
 use cluster::range_movements::Mode;
 use cluster::repair::{RepairSettings, ScheduleSettings};
 use cluster::{DynamicSnitchOptions, IdentityOptions, JoinSettings, MovementSettings, Node, Places, SeedNames};
-use config::{Allocation, Compatibility, Config, InternodeCompression, Location, PoolFull, Ring};
+use config::{Allocation, AutoRepair, Compatibility, Config, InternodeCompression, Location, PoolFull, Ring};
 use env::Env;
 use internode::MessagingVersion;
 use links::{LinkSettings, Scope};
@@ -22,6 +22,7 @@ use native::{ResumeError, ServerHandle};
 use sstable::Version;
 use storage::Engine;
 
+use crate::certificates::Watched;
 use crate::server_encryption;
 use crate::services::Services;
 use crate::start_error::{Drive, StartError};
@@ -34,11 +35,14 @@ pub(crate) fn is_wanted(config: &Config, read_only: bool) -> bool {
 /// Joins the ring that the configuration names. Returns when the node is a member, or when it is
 /// none and an operator may make it one: with `join_ring: false`, and where not all of its data has
 /// come. A node alone does nothing. `drive` runs the future of the join to its end.
-pub(crate) fn join(node: &Arc<Node>, config: &Config, drive: Drive<'_>) -> Result<(), StartError> {
+pub(crate) fn join(services: &Services, drive: Drive<'_>) -> Result<(), StartError> {
+    let (node, config) = (&services.node, &services.config);
     if !node.identity.joins {
         return Ok(());
     }
-    let settings = settings(&node.env, cluster::operations::state::options(node).sstable_version, config)?;
+    let version = cluster::operations::state::options(node).sstable_version;
+    let (settings, certificates) = settings(&node.env, version, config)?;
+    certificates.into_iter().for_each(|watched| services.certificates.watch(watched));
     warn_without_bootstrap(node, config, &settings.seeds);
     let seeds: Vec<String> = settings.seeds.iter().map(ToString::to_string).collect();
     tracing::info!(
@@ -125,7 +129,7 @@ pub(crate) fn allocate_tokens(
             )));
         }
     };
-    let settings = settings(&engine.env, engine.options.sstable_version, config)?;
+    let (settings, _) = settings(&engine.env, engine.options.sstable_version, config)?;
     let (env, wanted) = (engine.env.clone(), identity.clone());
     let initial_tokens =
         looked(drive, async move { allocation::allocate_tokens(&env, &wanted, settings, copies).await })?;
@@ -147,7 +151,7 @@ fn of_replaced(
                 .to_owned(),
         ));
     }
-    let settings = settings(&engine.env, engine.options.sstable_version, config)?;
+    let (settings, _) = settings(&engine.env, engine.options.sstable_version, config)?;
     let (env, wanted) = (engine.env.clone(), identity.clone());
     let allocation::Replaced { tokens, host_id } =
         looked(drive, async move { allocation::replaced(&env, &wanted, settings).await })?;
@@ -170,7 +174,8 @@ fn looked<T: 'static>(
     })
 }
 
-fn settings(env: &Env, version: Version, config: &Config) -> Result<JoinSettings, StartError> {
+/// How to join, and the look at the certificates of links; None: links are not encrypted.
+fn settings(env: &Env, version: Version, config: &Config) -> Result<(JoinSettings, Option<Watched>), StartError> {
     let ring = &config.ring;
     let seeds = seeds(env, ring, config.storage_port);
     let (names, of_names, port) = (ring.clone(), env.clone(), config.storage_port);
@@ -179,8 +184,10 @@ fn settings(env: &Env, version: Version, config: &Config) -> Result<JoinSettings
         let names = ring.seeds.as_deref().unwrap_or_default().join(", ");
         return Err(StartError::Join(format!("none of the seeds has an address: {names} (seed_provider, --seeds)")));
     }
-    let encryption = ring.encryption.as_ref().map(|options| server_encryption::open(env, options));
-    Ok(JoinSettings {
+    let opened = ring.encryption.as_ref().map(|options| server_encryption::open(env, options)).transpose();
+    let (encryption, certificates) =
+        opened.map_err(|why| StartError::Encryption(format!("server_encryption_options: {why}")))?.unzip();
+    let settings = JoinSettings {
         seeds,
         seed_names: Some(seed_names),
         version: match ring.compatibility {
@@ -192,9 +199,7 @@ fn settings(env: &Env, version: Version, config: &Config) -> Result<JoinSettings
             InternodeCompression::BetweenDataCenters => Scope::BetweenDataCenters,
             InternodeCompression::All => Scope::All,
         },
-        encryption: encryption
-            .transpose()
-            .map_err(|why| StartError::Encryption(format!("server_encryption_options: {why}")))?,
+        encryption,
         links: links(&ring.links),
         convict_threshold: ring.phi_convict_threshold,
         sstable_versions: format!("{}-{}", version.format().name(), version.name()),
@@ -212,7 +217,8 @@ fn settings(env: &Env, version: Version, config: &Config) -> Result<JoinSettings
         streams: config.streams.clone(),
         repairs: repairs(config),
         places: places(&ring.location),
-    })
+    };
+    Ok((settings, certificates))
 }
 
 fn links(keys: &config::Links) -> LinkSettings {
@@ -251,8 +257,8 @@ fn repairs(config: &Config) -> RepairSettings {
 }
 
 /// The schedule of repairs as the configuration wants it.
-pub(crate) fn repair_schedule(config: &Config) -> ScheduleSettings {
-    let config::AutoRepair {
+pub(crate) fn repair_schedule(settings: &AutoRepair) -> ScheduleSettings {
+    let AutoRepair {
         is_on,
         check_every,
         first_after,
@@ -267,7 +273,7 @@ pub(crate) fn repair_schedule(config: &Config) -> ScheduleSettings {
         bytes_max,
         work_share,
         latency_factor,
-    } = config.auto_repair.clone();
+    } = settings.clone();
     ScheduleSettings {
         is_on,
         check_every,

@@ -5,6 +5,7 @@
 
 pub mod admin_api;
 pub mod auth;
+mod certificates;
 mod client_encryption;
 mod console;
 pub mod coordinator;

@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use admin::http::Border;
 use admin::verbs::ReplayMetrics;
 use env::Env;
 use storage::commitlog::{OnReplay, ReplayProgress};
@@ -22,13 +23,13 @@ struct Watched {
 
 impl ReplayWatch {
     /// For the options of the storage. `address`: the admin port, when it is a certain one.
-    pub(crate) fn teller(&self, env: &Env, address: Option<SocketAddr>) -> OnReplay {
+    pub(crate) fn teller(&self, env: &Env, address: Option<SocketAddr>, border: Border) -> OnReplay {
         let (watch, env) = (self.clone(), env.clone());
         let address = address.filter(|address| address.port() != 0);
-        Arc::new(move |progress| watch.tell(&env, address, progress))
+        Arc::new(move |progress| watch.tell(&env, address, &border, progress))
     }
 
-    fn tell(&self, env: &Env, address: Option<SocketAddr>, progress: &ReplayProgress) {
+    fn tell(&self, env: &Env, address: Option<SocketAddr>, border: &Border, progress: &ReplayProgress) {
         let ReplayProgress { is_schema, done, total, records, .. } = *progress;
         let mut watched = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         watched.latest = ReplayMetrics { is_schema, done, total, records };
@@ -39,7 +40,7 @@ impl ReplayWatch {
             let watched = latest.upgrade();
             watched.map_or_else(ReplayMetrics::default, |it| it.lock().unwrap_or_else(PoisonError::into_inner).latest)
         };
-        match Ops::start_early(env, address, Arc::new(ask)) {
+        match Ops::start_early(env, address, Arc::new(ask), border.clone()) {
             Ok(ops) => watched.ops = Some(ops),
             Err(error) => tracing::warn!(%error, "the admin port cannot be served during the replay"),
         }
@@ -77,7 +78,7 @@ mod tests {
             let address = free.local_address().expect("bound");
             drop(free);
             let watch = ReplayWatch::default();
-            let tell = watch.teller(&env, Some(address));
+            let tell = watch.teller(&env, Some(address), Border::OF_MACHINE);
             assert!(env.network.connect(address).await.is_err(), "a short replay has no port");
             for done in [1000, 2000] {
                 tell(&ReplayProgress { done, total: 5000, records: 7, ..ReplayProgress::default() });

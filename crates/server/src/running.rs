@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use admin::http::TokenFile;
+use admin::http::{Border, Reach, TokenFile};
 use cluster::operations;
 use cluster::paxos::{ContentionStrategy, OnViolation, PaxosOptions, PaxosPurging, PaxosVariant};
 use cluster::thresholds::{ReadSizes, SizeThresholds};
@@ -31,6 +31,7 @@ use storage::{Engine, EngineOptions, StorageError};
 use crate::admin_api::{NodeAdmin, SetLevel};
 pub use crate::auth::FirstPassword;
 use crate::auth::{Auth, PasswordAuthenticator};
+use crate::certificates::{self, Watched};
 use crate::client_encryption;
 use crate::console::NodeConsole;
 use crate::directory::{self, Directories, Told};
@@ -95,6 +96,8 @@ pub struct RunningNode {
     _topology: Option<Wake>,
     /// Writes the heartbeat of check_data_resurrection; None: it is not enabled.
     _heartbeat: Option<Wake>,
+    /// Looks at the files of certificates; None: nothing is encrypted.
+    _certificates: Option<Wake>,
 }
 
 /// Starts a node.
@@ -150,7 +153,8 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     let replay_watch = ReplayWatch::default();
     let mut engine_options =
         EngineOptions { read_only, ..engine_options(&env, &config, found, &memory, shards, cores, &engine_slot)? };
-    engine_options.commitlog.on_replay = replay_watch.teller(&env, admin);
+    let (border, of_border) = border(&env, &config, admin)?;
+    engine_options.commitlog.on_replay = replay_watch.teller(&env, admin, border.clone());
     let (engine, recovered) = storage::open(&env, engine_options)?;
     replay_watch.end();
     if !config.compaction.on_startup {
@@ -196,16 +200,18 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     services.auth = auth;
     services.default_compaction = Arc::new(default_compaction);
     let services = Arc::new(services);
+    of_border.into_iter().for_each(|watched| services.certificates.watch(watched));
     let mut server_options = ServerOptions::new(listen);
     match &services.auth {
         Some(auth) => server_options.authenticator = Arc::new(PasswordAuthenticator(Arc::clone(auth))),
         None => warn_of_everybody(listen),
     }
     let encryption = services.config.client_encryption.as_ref();
-    server_options.tls = encryption
-        .map(|options| client_encryption::open(&env, options))
-        .transpose()
-        .map_err(|why| StartError::Encryption(format!("client_encryption_options: {why}")))?;
+    let opened = encryption.map(|options| client_encryption::open(&env, "client_encryption_options", options));
+    if let Some((tls, watched)) = opened.transpose().map_err(StartError::Encryption)? {
+        services.certificates.watch(watched);
+        server_options.tls = Some(tls);
+    }
     server_options.workers = options.workers.unwrap_or(cores);
     server_options.pin = cores >= PIN_FROM_CORES;
     server_options.limits = limits;
@@ -235,17 +241,18 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     let console = Arc::new(NodeConsole(Arc::clone(&services)));
     let ops = admin
         .map(|address| {
-            Ops::start(&env, address, operator, console, token).map_err(|error| StartError::Port(address, error))
+            Ops::start(&env, address, operator, console, token, border)
+                .map_err(|error| StartError::Port(address, error))
         })
         .transpose()?;
-    services.node.set_repair_schedule(joining::repair_schedule(&services.config));
+    services.node.set_repair_schedule(joining::repair_schedule(&services.config.auto_repair));
     let weak = Arc::downgrade(&services);
     services.node.set_client_latencies(Box::new(move || {
         weak.upgrade().map_or_else(|| metrics::Histogram::default().snapshot(), |services| services.requests.all())
     }));
-    let mut running = RunningNode { services, server, ops, _topology: None, _heartbeat: None };
+    let mut running = RunningNode { services, server, ops, _topology: None, _heartbeat: None, _certificates: None };
     let services = Arc::clone(&running.services);
-    match joining::join(&services.node, &services.config, drive) {
+    match joining::join(&services, drive) {
         Err(StartError::Stopped) => return Err(running.stop_early(drive)),
         joined => joined?,
     }
@@ -253,12 +260,25 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     // the check of the next start would pass
     running._heartbeat = resurrection.map(|(engine, options)| resurrection::keep_heartbeat(&engine, &options));
     let topology = services.config.ring.topology_file.clone().filter(|_| joins);
+    running._certificates = certificates::follow(&services);
     running._topology = topology.map(|path| topology_file::follow(&services.node, path));
     operations::caches::load_saved(&services.node);
     match joining::serve_at_start(&services, running.server.handle(), drive) {
         Err(StartError::Stopped) => Err(running.stop_early(drive)),
         served => served.map(|()| running),
     }
+}
+
+/// How callers reach the admin port, and the look at its certificates; None: it is not encrypted.
+fn border(env: &Env, config: &Config, address: Option<SocketAddr>) -> Result<(Border, Option<Watched>), StartError> {
+    let options = config.admin_port.encryption.as_ref();
+    let opened = options.map(|options| client_encryption::open(env, "admin_encryption_options", options));
+    let (tls, watched) = opened.transpose().map_err(StartError::Encryption)?.unzip();
+    let reach = match address.is_none_or(|address| address.ip().is_loopback()) {
+        true => Reach::Machine,
+        false => Reach::Network { by_certificate: options.is_some_and(|options| options.require_client_auth) },
+    };
+    Ok((Border { tls, reach }, watched))
 }
 
 /// Warns where nobody has to log in and other machines can connect.

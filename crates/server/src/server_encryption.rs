@@ -1,15 +1,53 @@
-//! `server_encryption_options` as `links` takes it: the PEM files are read here, once, at the
-//! start.
+//! `server_encryption_options` as `links` takes it: the PEM files are read here, at the start and
+//! when [`crate::certificates`] looks at them.
 
 use config::{InternodeEncryption, Pem, ServerEncryption};
 use env::Env;
 use links::{Encryption, Scope};
 use tls::TlsOptions;
 
+use crate::certificates::{Read, Watched};
 use crate::client_encryption::text;
 
-/// How links between nodes are encrypted. Err: what is wrong with the files.
-pub(crate) fn open(env: &Env, options: &ServerEncryption) -> Result<Encryption, String> {
+/// How links between nodes are encrypted, and the look at the files while the node runs. Err: what
+/// is wrong with the files.
+pub(crate) fn open(env: &Env, options: &ServerEncryption) -> Result<(Encryption, Watched), String> {
+    let scope = scope(options);
+    if options.require_client_auth && matches!(scope, Scope::BetweenRacks | Scope::BetweenDataCenters) {
+        tracing::warn!(
+            "require_client_auth is weak with internode_encryption rack and dc: a node that lies about its address is \
+             taken for a near one, whose links need no certificate; say all"
+        );
+    }
+    let read = read(env, options)?;
+    let encryption = encrypted(env, scope, &read)?;
+    let (of_env, used, options) = (env.clone(), encryption.clone(), options.clone());
+    let watched = Watched {
+        key: "server_encryption_options",
+        seen: Ok(read),
+        read: Box::new(move |env| self::read(env, &options)),
+        put: Box::new(move |read| {
+            used.take_over(&encrypted(&of_env, scope, read)?);
+            Ok(())
+        }),
+    };
+    Ok((encryption, watched))
+}
+
+fn encrypted(env: &Env, scope: Scope, read: &Read) -> Result<Encryption, String> {
+    Encryption::open(env, scope, &read.accept, read.connect.as_ref().unwrap_or(&read.accept))
+}
+
+fn scope(options: &ServerEncryption) -> Scope {
+    match options.internode {
+        InternodeEncryption::None => Scope::None,
+        InternodeEncryption::BetweenRacks => Scope::BetweenRacks,
+        InternodeEncryption::BetweenDataCenters => Scope::BetweenDataCenters,
+        InternodeEncryption::All => Scope::All,
+    }
+}
+
+fn read(env: &Env, options: &ServerEncryption) -> Result<Read, String> {
     let tls = |identity: &Pem| {
         Ok::<_, String>(TlsOptions {
             identity: text(env, identity)?,
@@ -20,19 +58,6 @@ pub(crate) fn open(env: &Env, options: &ServerEncryption) -> Result<Encryption, 
             cipher_suites: options.cipher_suites.clone(),
         })
     };
-    let scope = match options.internode {
-        InternodeEncryption::None => Scope::None,
-        InternodeEncryption::BetweenRacks => Scope::BetweenRacks,
-        InternodeEncryption::BetweenDataCenters => Scope::BetweenDataCenters,
-        InternodeEncryption::All => Scope::All,
-    };
-    if options.require_client_auth && matches!(scope, Scope::BetweenRacks | Scope::BetweenDataCenters) {
-        tracing::warn!(
-            "require_client_auth is weak with internode_encryption rack and dc: a node that lies about its address is \
-             taken for a near one, whose links need no certificate; say all"
-        );
-    }
-    let inbound = tls(&options.identity)?;
-    let outbound = options.outbound_identity.as_ref().map(tls).transpose()?;
-    Encryption::open(env, scope, &inbound, outbound.as_ref().unwrap_or(&inbound))
+    let connect = options.outbound_identity.as_ref().map(tls).transpose()?;
+    Ok(Read { accept: tls(&options.identity)?, connect })
 }

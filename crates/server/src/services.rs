@@ -10,6 +10,7 @@ use config::Config;
 use metrics::{Counter, Histogram, Snapshot};
 
 use crate::auth::Auth;
+use crate::certificates::Certificates;
 use crate::log_lines::LogLines;
 use crate::prepared::PreparedStatements;
 use crate::slow_log::SlowLog;
@@ -26,6 +27,10 @@ pub struct Services {
     /// The compaction parameters, as they are stored, of a table that is created without
     /// `compaction`.
     pub default_compaction: Arc<BTreeMap<String, String>>,
+    /// Keys and certificates that are read again while the node runs.
+    pub certificates: Certificates,
+    /// The schedule of repairs as it is set now; `config` has that of the start.
+    pub auto_repair: Mutex<config::AutoRepair>,
     /// Where clients are told of changes.
     pub events: Arc<EventHub>,
     /// Statements that EXECUTE finds by id.
@@ -143,9 +148,11 @@ impl Services {
             begun: node.env.now(),
             node,
             slow: SlowLog::new(config.timeouts.slow_query_log),
+            auto_repair: Mutex::new(config.auto_repair.clone()),
             config,
             auth: None,
             default_compaction: Arc::new(schema::TableParams::default().compaction),
+            certificates: Certificates::default(),
             events,
             prepared: PreparedStatements::new(prepared_bytes),
             results: Arc::new(ResultRoom::new(size(result_bytes))),

@@ -19,7 +19,8 @@ pub enum StartError {
     Node(NodeError),
     /// The configured sizes of the caches are more than the memory leaves them.
     Memory(String),
-    /// Keys and certificates of `client_encryption_options` or `server_encryption_options`.
+    /// Keys and certificates of `client_encryption_options`, `server_encryption_options` or
+    /// `admin_encryption_options`.
     Encryption(String),
     /// The strategy or an option of `default_compaction`.
     DefaultCompaction(String),

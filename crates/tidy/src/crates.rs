@@ -38,7 +38,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
         "cluster",
         "stdx env metrics config types schema rows sstable storage hints ring internode gossip links membership streaming sending repair",
     ),
-    ("admin", "stdx env metrics types schema rows sstable storage ring cluster config"),
+    ("admin", "stdx env metrics types schema rows sstable storage ring cluster config tls"),
     ("tls", "env"),
     ("doctor", "env"),
     ("transport", "stdx env segments tls"),

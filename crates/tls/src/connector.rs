@@ -9,6 +9,7 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use env::Stream;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -18,9 +19,9 @@ use tokio_rustls::TlsConnector;
 
 use crate::{TlsOptions, identity, provider, roots, versions};
 
-/// How connections that this node opens are encrypted.
+/// How connections that this node opens are encrypted. Clones share their keys and certificates.
 #[derive(Clone)]
-pub struct Connector(TlsConnector);
+pub struct Connector(Arc<ArcSwap<ClientConfig>>);
 
 impl Connector {
     /// Takes keys and certificates. Err: what is wrong with them. The certificate is shown to peers
@@ -42,13 +43,19 @@ impl Connector {
                 builder.with_client_auth_cert(chain, key).map_err(|error| error.to_string())?
             }
         };
-        Ok(Self(TlsConnector::from(Arc::new(config))))
+        Ok(Self(Arc::new(ArcSwap::from_pointee(config))))
+    }
+
+    /// Uses the protocols, keys and certificates of `other` for connections that are opened from
+    /// now on.
+    pub fn take_over(&self, other: &Self) {
+        self.0.store(other.0.load_full());
     }
 
     /// The connection behind its encryption. The caller limits the time.
     pub async fn connect(&self, to: IpAddr, stream: Box<dyn Stream>) -> io::Result<Box<dyn Stream>> {
         let name = ServerName::IpAddress(to.into());
-        Ok(Box::new(self.0.connect(name, stream).await?))
+        Ok(Box::new(TlsConnector::from(self.0.load_full()).connect(name, stream).await?))
     }
 }
 

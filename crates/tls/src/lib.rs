@@ -4,9 +4,9 @@
 //! [`Tls`] wraps connections that are accepted: of clients, and of other nodes. With `optional` the
 //! first byte says what a peer speaks: 0x16 begins a TLS handshake; neither a version of the native
 //! protocol nor the magic number of a link between nodes begins with it. [`Connector`] wraps
-//! connections that this node opens. Agrees with `client_encryption_options`,
-//! `server_encryption_options` and `PEMBasedSslContextFactory`. Certificates are not read again
-//! while the node runs.
+//! connections that this node opens. Both can take over other keys and certificates while
+//! connections come and go: a connection keeps those with which its handshake began. Agrees with
+//! `client_encryption_options`, `server_encryption_options` and `PEMBasedSslContextFactory`.
 
 mod connector;
 
@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use env::{Env, Stream};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
@@ -34,7 +35,7 @@ const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 const HANDSHAKE_RECORD: u8 = 0x16;
 
 /// How connections are to be encrypted. Names are those that Java has for them.
-#[derive(Clone, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct TlsOptions {
     /// PEM of the private key and of its chain of certificates. Empty: a [`Connector`] shows none.
     pub identity: String,
@@ -51,10 +52,12 @@ pub struct TlsOptions {
     pub cipher_suites: Vec<String>,
 }
 
-/// How accepted connections are encrypted.
+/// How accepted connections are encrypted. Clones share their keys and certificates.
+#[derive(Clone)]
 pub struct Tls {
     env: Env,
-    acceptor: TlsAcceptor,
+    /// Protocol, keys and certificates of the next handshake. [`Tls::take_over`] replaces them.
+    config: Arc<ArcSwap<ServerConfig>>,
     optional: bool,
 }
 
@@ -74,7 +77,19 @@ impl Tls {
             _ => builder.with_no_client_auth(),
         };
         let config = builder.with_single_cert(chain, key).map_err(|error| error.to_string())?;
-        Ok(Self { env: env.clone(), acceptor: TlsAcceptor::from(Arc::new(config)), optional: options.optional })
+        Ok(Self { env: env.clone(), config: Arc::new(ArcSwap::from_pointee(config)), optional: options.optional })
+    }
+
+    /// Uses the protocols, keys and certificates of `other` in handshakes that begin from now on.
+    /// Sessions of TLS that could be resumed end with the old ones: a client whose certificate is
+    /// trusted no longer does not come back by a session.
+    pub fn take_over(&self, other: &Self) {
+        self.config.store(other.config.load_full());
+    }
+
+    /// Whether connections without encryption are served, too.
+    pub fn is_optional(&self) -> bool {
+        self.optional
     }
 
     /// The connection behind its encryption; with `optional` as it is when the peer does not
@@ -95,7 +110,10 @@ impl Tls {
         let first = stream.read_u8().await?;
         let whole = Sniffed { first: Some(first), stream };
         match first {
-            HANDSHAKE_RECORD => Ok((Box::new(self.acceptor.accept(whole).await?), true)),
+            HANDSHAKE_RECORD => {
+                let acceptor = TlsAcceptor::from(self.config.load_full());
+                Ok((Box::new(acceptor.accept(whole).await?), true))
+            }
             _ if self.optional => Ok((Box::new(whole), false)),
             _ => Err(io::Error::new(io::ErrorKind::InvalidData, "the peer does not encrypt, which is required here")),
         }

@@ -1,7 +1,9 @@
-//! The checks of a call on the admin port: which callers may call which verbs.
+//! Two checks of a call on the admin port: the name by which the port is called, and the node's
+//! token.
 //!
-//! The port listens on a loopback address, which every program and every browser of the machine
-//! reaches. Two checks keep web pages and other users of the machine from changing the node:
+//! The port listens on a loopback address unless it is told otherwise, and every program and every
+//! browser of the machine reaches it there. Two checks keep web pages and other users of the
+//! machine from changing the node:
 //!
 //! 1. **Host.** A web page can have its own name point to 127.0.0.1 (DNS rebinding) and would then
 //!    be of the same origin as the port. A browser sends the page's name as `Host`, so a request is
@@ -11,8 +13,8 @@
 //!    `Authorization: Bearer TOKEN` (401). The token stands in a file that only the node's user can
 //!    read ([`super::TokenFile`]): who can read the file may write the node's data anyway.
 //!
-//! A verb that shows texts of users ([`Effect::Shows`]) needs the token or a login of the console
-//! where roles are on: [`super::console`].
+//! Where roles are on, a superuser's password does instead of the token, and a verb that shows
+//! texts of users ([`Effect::Shows`]) needs a login: [`super::caller`].
 
 use std::net::IpAddr;
 
@@ -23,7 +25,9 @@ use axum::response::{IntoResponse, Json, Response};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
-use crate::verb::{AdminError, Effect};
+use crate::verb::AdminError;
+#[cfg(doc)]
+use crate::verb::Effect;
 
 /// The token that a caller must show to change something.
 #[derive(Clone, PartialEq, Eq)]
@@ -35,11 +39,6 @@ pub enum Access {
 }
 
 impl Access {
-    /// Whether a request with these headers may call a verb of this effect.
-    pub(super) fn check(&self, effect: Effect, headers: &HeaderMap) -> Result<(), AdminError> {
-        if effect == Effect::Changes { self.check_token(headers) } else { Ok(()) }
-    }
-
     /// Whether anything may be changed by who shows the token.
     pub(super) fn check_changeable(&self) -> Result<(), AdminError> {
         match self {

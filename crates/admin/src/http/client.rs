@@ -1,12 +1,15 @@
-//! The client side: [`AdminApi`] of a node that listens somewhere else. Used by nodetool only.
+//! The client side: [`AdminApi`] of a node that listens somewhere else. Used by nodetool and by
+//! those tools that ask nodes as nodetool does.
 
 use std::any::Any;
-use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use env::Env;
 use ureq::Agent;
+use ureq::tls::{Certificate, ClientCert, PemItem, RootCerts, TlsConfig, parse_pem};
 
 use super::token_file;
 use crate::verb::{AdminApi, AdminError, Call, Effect, Result};
@@ -27,7 +30,51 @@ pub struct NodeAddress {
     /// The file with the node's token; None: the node says where it is, which helps on the node's
     /// machine.
     pub token_file: Option<PathBuf>,
+    /// Who asks; None: nobody in particular. Without effect where nobody logs in at the node.
+    pub login: Option<Login>,
+    /// The encryption of the connection; None: there is none.
+    pub tls: Option<ClientTls>,
 }
+
+/// A role with its password.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Login {
+    /// The name of the role.
+    pub user: String,
+    /// The password.
+    pub password: Password,
+}
+
+/// A password, or where it stands.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Password {
+    /// The password itself.
+    Text(String),
+    /// A file with lines of a user and a password, as JMX has them.
+    File(PathBuf),
+}
+
+/// A password is a secret, so it is not printed.
+impl std::fmt::Debug for Password {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Text(_) => f.write_str("Text(..)"),
+            Self::File(path) => write!(f, "File({path:?})"),
+        }
+    }
+}
+
+/// Files of an encrypted connection, all of them PEM.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ClientTls {
+    /// The authorities that sign the node's certificate. The certificate must name the host, too.
+    pub trusted: PathBuf,
+    /// Key and certificate to show, for a node that asks for them; None: there are none.
+    pub identity: Option<PathBuf>,
+}
+
+/// Longest file of keys, certificates or passwords.
+const FILE_SIZE_MAX: u64 = 1 << 20;
 
 /// A node at an address.
 pub struct Client {
@@ -35,17 +82,32 @@ pub struct Client {
     agent: Agent,
     base: String,
     address: NodeAddress,
+    /// `Authorization: Basic` of the login; None: there is no login.
+    basic: Option<String>,
+    /// Whether users log in at the node, asked before a login is used for the first time.
+    needs_login: OnceLock<bool>,
     /// The node's token, read when the first verb that changes something is called.
     token: OnceLock<String>,
 }
 
 impl Client {
-    /// For the admin port of a node. Nothing is sent yet.
-    pub fn new(env: Env, address: NodeAddress) -> Self {
+    /// For the admin port of a node. Nothing is sent yet. Err: a file of the address cannot be
+    /// used, or a password would travel without encryption.
+    pub fn open(env: Env, address: NodeAddress) -> Result<Self> {
         let host = if address.host.contains(':') { format!("[{}]", address.host) } else { address.host.clone() };
-        let config = Agent::config_builder().timeout_connect(Some(CONNECT_TIMEOUT)).http_status_as_error(false).build();
-        let base = format!("http://{host}:{}", address.port);
-        Self { env, agent: config.into(), base, address, token: OnceLock::new() }
+        let mut config = Agent::config_builder().timeout_connect(Some(CONNECT_TIMEOUT)).http_status_as_error(false);
+        if let Some(tls) = &address.tls {
+            config = config.tls_config(encryption(&env, tls).map_err(AdminError::Invalid)?);
+        }
+        let scheme = if address.tls.is_some() { "https" } else { "http" };
+        let base = format!("{scheme}://{host}:{}", address.port);
+        if address.login.is_some() && address.tls.is_none() && !is_loopback(&address.host) {
+            let why = format!("a password does not go to {host} without encryption: --ssl --truststore FILE");
+            return Err(AdminError::Invalid(why));
+        }
+        let basic = address.login.as_ref().map(|login| basic(&env, login)).transpose().map_err(AdminError::Invalid)?;
+        let agent = config.build().into();
+        Ok(Self { env, agent, base, address, basic, needs_login: OnceLock::new(), token: OnceLock::new() })
     }
 
     /// The text of a path with these headers: status and body.
@@ -106,6 +168,34 @@ impl Client {
         Some((response.status().as_u16(), response.body_mut().read_to_string().ok()?, cookie))
     }
 
+    /// What a request shows: the login, or the token for a verb that changes something. The token
+    /// of a file that was named goes with every request over TLS, since a port that other machines
+    /// reach answers nobody else.
+    fn authorization(&self, effect: Effect) -> Result<Option<String>> {
+        if let Some(basic) = &self.basic
+            && self.needs_login()?
+        {
+            return Ok(Some(basic.clone()));
+        }
+        let names_token = self.address.tls.is_some() && self.address.token_file.is_some();
+        match effect != Effect::Reads || names_token {
+            true => Ok(Some(format!("Bearer {}", self.token()?))),
+            false => Ok(None),
+        }
+    }
+
+    /// Whether users log in at the node.
+    fn needs_login(&self) -> Result<bool> {
+        if let Some(known) = self.needs_login.get() {
+            return Ok(*known);
+        }
+        let text = self.answer(self.agent.get(format!("{}/console/session", self.base)).call())?;
+        let session: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        let needs = session.get("needs_login").and_then(serde_json::Value::as_bool);
+        let needs = needs.ok_or_else(|| AdminError::Failed("the node does not say whether users log in".to_owned()))?;
+        Ok(*self.needs_login.get_or_init(|| needs))
+    }
+
     fn token(&self) -> Result<&str> {
         if let Some(token) = self.token.get() {
             return Ok(token);
@@ -147,9 +237,98 @@ impl AdminApi for Client {
     fn call(&self, call: &Call<'_>) -> Result<Box<dyn Any>> {
         let path = format!("{}/api/{}", self.base, call.name);
         let mut request = self.agent.post(path).header("Content-Type", "application/json");
-        if call.effect != Effect::Reads {
-            request = request.header("Authorization", format!("Bearer {}", self.token()?));
+        if let Some(shown) = self.authorization(call.effect)? {
+            request = request.header("Authorization", shown);
         }
         call.answer_of_json(&self.answer(request.send(call.request_json()?))?)
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+fn text(env: &Env, path: &Path) -> std::result::Result<String, String> {
+    let bytes = env.disk.read_all(path, FILE_SIZE_MAX).map_err(|error| format!("{}: {error}", path.display()))?;
+    String::from_utf8(bytes).map_err(|_| format!("{}: not text", path.display()))
+}
+
+/// `Authorization` of a login.
+fn basic(env: &Env, login: &Login) -> std::result::Result<String, String> {
+    let user = &login.user;
+    let password = match &login.password {
+        Password::Text(password) => password.clone(),
+        Password::File(path) => {
+            password_of(&text(env, path)?, user).ok_or_else(|| format!("{} has no line of {user}", path.display()))?
+        }
+    };
+    let encoded = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, format!("{user}:{password}"));
+    Ok(format!("Basic {encoded}"))
+}
+
+/// The password of a user in a file of JMX: a line has a user, blanks, and a password.
+fn password_of(text: &str, user: &str) -> Option<String> {
+    let lines = text.lines().filter_map(|line| line.trim().split_once([' ', '\t']));
+    lines.into_iter().find(|(name, _)| *name == user).map(|(_, password)| password.trim().to_owned())
+}
+
+fn encryption(env: &Env, tls: &ClientTls) -> std::result::Result<TlsConfig, String> {
+    let items = |path: &Path| -> std::result::Result<Vec<PemItem<'static>>, String> {
+        let text = text(env, path)?;
+        let items: std::result::Result<Vec<_>, _> = parse_pem(text.as_bytes()).collect();
+        items.map_err(|error| format!("{}: {error}", path.display()))
+    };
+    let certificates = |items: &[PemItem<'static>]| -> Vec<Certificate<'static>> {
+        let of_item = |item: &PemItem<'static>| match item {
+            PemItem::Certificate(certificate) => Some(certificate.clone()),
+            _ => None,
+        };
+        items.iter().filter_map(of_item).collect()
+    };
+    let trusted = certificates(&items(&tls.trusted)?);
+    if trusted.is_empty() {
+        return Err(format!("{} has no certificate", tls.trusted.display()));
+    }
+    let shown = |path: &PathBuf| {
+        let items = items(path)?;
+        let chain = certificates(&items);
+        let key = items.into_iter().find_map(|item| match item {
+            PemItem::PrivateKey(key) => Some(key),
+            _ => None,
+        });
+        let key = key.filter(|_| !chain.is_empty());
+        let key = key.ok_or_else(|| format!("{} needs a private key and its certificate", path.display()))?;
+        Ok::<_, String>(ClientCert::new_with_certs(&chain, key))
+    };
+    Ok(TlsConfig::builder()
+        .root_certs(RootCerts::new_with_certs(&trusted))
+        .client_cert(tls.identity.as_ref().map(shown).transpose()?)
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .build())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_stands_behind_its_user() {
+        let text = "# users\nmonitor  secret\ncontrol\tother word\nlonely\n";
+        let of = |user| password_of(text, user);
+        assert_eq!(of("monitor").as_deref(), Some("secret"));
+        assert_eq!(of("control").as_deref(), Some("other word"));
+        assert_eq!((of("lonely"), of("nobody")), (None, None));
+    }
+
+    #[test]
+    fn a_password_does_not_travel_in_plain() {
+        let login = Login { user: "ann".to_owned(), password: Password::Text("x".to_owned()) };
+        let open = |host: &str| {
+            let login = Some(login.clone());
+            let address = NodeAddress { host: host.to_owned(), port: 1, token_file: None, login, tls: None };
+            Client::open(env::real::env(), address)
+        };
+        assert!(["localhost", "127.0.0.2", "::1"].into_iter().all(|host| open(host).is_ok()));
+        assert!(matches!(open("10.0.0.1").err(), Some(AdminError::Invalid(why)) if why.contains("--ssl")));
     }
 }

@@ -16,12 +16,13 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Json, State};
+use axum::extract::{Extension, Json, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde::{Deserialize, Serialize};
 
+use super::caller::{self, Caller};
 use super::management;
 use super::server::{Served, refuse};
 use crate::verb::{AdminApi, AdminError, Result};
@@ -58,6 +59,8 @@ pub trait Console: Send + Sync {
     fn log_in(&self, user: &str, password: &str) -> Result<()>;
     /// Whether a user may still log in, and may see texts of other users. Blocks.
     fn may_see(&self, user: &str) -> Result<()>;
+    /// Whether a user whose password came with a request may change the node. Blocks.
+    fn may_change(&self, user: &str) -> Result<()>;
     /// Carries out a statement that reads. Without a user nobody logs in. Blocks.
     fn query(&self, user: Option<&str>, query: &str) -> Result<Table>;
 }
@@ -163,8 +166,8 @@ async fn query(State(served): State<Served>, headers: HeaderMap, Json(query): Js
     answer(blocking(&served, move || console.query(user.as_deref(), &query.query)).await)
 }
 
-async fn sample(State(served): State<Served>, headers: HeaderMap, Json(()): Json<()>) -> Response {
-    if let Err(error) = may_see(&served, &headers).await {
+async fn sample(State(served): State<Served>, Extension(caller): Extension<Caller>, Json(()): Json<()>) -> Response {
+    if let Err(error) = caller::may_see(&served, &caller).await {
         return refuse(&error);
     }
     let request = SampleRequest {
@@ -196,24 +199,10 @@ async fn ready(State(served): State<Served>) -> Response {
     }
 }
 
-/// Whether a request may see texts of users.
-pub(super) async fn may_see(served: &Served, headers: &HeaderMap) -> Result<()> {
-    if !served.console.needs_login() {
-        return Ok(());
-    }
-    match served.sessions.user(&served.env, headers) {
-        Some(user) => {
-            let console = Arc::clone(&served.console);
-            blocking(served, move || console.may_see(&user)).await
-        }
-        None => served.access.check_token(headers).map_err(|error| match headers.get(header::AUTHORIZATION) {
-            Some(_) => error,
-            None => AdminError::Unauthorized("log in first, or show the node's token".to_owned()),
-        }),
-    }
-}
-
-async fn blocking<T: Send + 'static>(served: &Served, call: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+pub(super) async fn blocking<T: Send + 'static>(
+    served: &Served,
+    call: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
     served.env.blocking("admin", call).await.unwrap_or_else(|full| Err(AdminError::Failed(full.to_string())))
 }
 

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
@@ -32,6 +32,7 @@ use axum::routing::any;
 use self::asked::{Answer, Asked};
 pub(super) use self::jobs::Jobs;
 pub(super) use self::reads::is_ready;
+use super::caller::{self, Caller, Reach};
 use super::server::Served;
 use crate::verb::{AdminError, Result};
 
@@ -152,7 +153,14 @@ pub(super) fn routes() -> Router<Served> {
         .route("/api/v2/{*path}", any(answer))
 }
 
-async fn answer(State(served): State<Served>, uri: Uri, method: Method, headers: HeaderMap, body: Bytes) -> Response {
+async fn answer(
+    State(served): State<Served>,
+    Extension(caller): Extension<Caller>,
+    uri: Uri,
+    method: Method,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     let path = uri.path().trim_end_matches('/');
     let of_path = ENDPOINTS.iter().filter(|endpoint| endpoint.path == path);
     let Some(endpoint) = of_path.clone().find(|endpoint| endpoint.method == method.as_str()) else {
@@ -162,7 +170,7 @@ async fn answer(State(served): State<Served>, uri: Uri, method: Method, headers:
         };
     };
     let changes = matches!(endpoint.does, Does::Changes(_) | Does::Begins(..));
-    if changes && let Err(error) = may_change(&served, &headers) {
+    if changes && let Err(error) = may_change(&served, &caller, &headers).await {
         return text(StatusCode::UNAUTHORIZED, error.message().to_owned());
     }
     let (api, env, jobs) = (Arc::clone(&served.api), served.env.clone(), Arc::clone(&served.jobs));
@@ -181,12 +189,13 @@ async fn answer(State(served): State<Served>, uri: Uri, method: Method, headers:
 }
 
 /// Whether a call may change the node.
-fn may_change(served: &Served, headers: &HeaderMap) -> Result<()> {
+async fn may_change(served: &Served, caller: &Caller, headers: &HeaderMap) -> Result<()> {
     let is_of_browser = headers.contains_key(header::ORIGIN) || headers.contains_key("sec-fetch-site");
-    if served.console.is_managed_without_token() && !is_of_browser && !headers.contains_key(header::AUTHORIZATION) {
+    let is_open = served.console.is_managed_without_token() && served.reach == Reach::Machine;
+    if is_open && !is_of_browser && !headers.contains_key(header::AUTHORIZATION) {
         return served.access.check_changeable();
     }
-    served.access.check_token(headers)
+    caller::may_change(served, caller, headers).await
 }
 
 fn text(status: StatusCode, text: String) -> Response {

@@ -2,22 +2,23 @@
 //! management API.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{Json, Path, Query, RawQuery, State};
+use axum::extract::{Extension, Json, Path, Query, RawQuery, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use env::{Env, Listener, Stream};
+use env::{Env, Listener};
 use serde::Deserialize;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tls::Tls;
 
-use super::access::{Access, check_host};
+use super::access::Access;
+use super::caller::{self, Caller, Reach};
 use super::console::{self, Console};
 use super::management::{self, Jobs};
+use super::secured::Accept;
 use super::sessions::Sessions;
 use crate::prometheus::{self, Form, Names};
 use crate::verb::{AdminError, Effect, ServedApi};
@@ -29,6 +30,9 @@ pub(super) struct Served {
     pub api: Arc<dyn ServedApi>,
     pub console: Arc<dyn Console>,
     pub access: Arc<Access>,
+    pub reach: Reach,
+    /// Whether all connections are behind TLS.
+    pub is_encrypted: bool,
     pub sessions: Arc<Sessions>,
     /// The jobs that the management API has begun.
     pub jobs: Arc<Jobs>,
@@ -41,10 +45,28 @@ pub async fn serve(
     api: Arc<dyn ServedApi>,
     console: Arc<dyn Console>,
     access: Access,
+    border: Border,
 ) -> io::Result<()> {
-    let sessions = Arc::new(Sessions::new(listener.local_address()?.port()));
-    let served = Served { env, api, console, access: Arc::new(access), sessions, jobs: Arc::default() };
-    axum::serve(Accept(listener), router(served)).await
+    let Border { tls, reach } = border;
+    let is_encrypted = tls.as_ref().is_some_and(|tls| !tls.is_optional());
+    let sessions = Arc::new(Sessions::new(listener.local_address()?.port(), is_encrypted));
+    let served =
+        Served { env, api, console, access: Arc::new(access), reach, is_encrypted, sessions, jobs: Arc::default() };
+    axum::serve(Accept::new(listener, tls), router(served)).await
+}
+
+/// How callers reach the port.
+#[derive(Clone)]
+pub struct Border {
+    /// How connections are encrypted; None: they are not.
+    pub tls: Option<Tls>,
+    /// Where callers may be.
+    pub reach: Reach,
+}
+
+impl Border {
+    /// A loopback address without encryption.
+    pub const OF_MACHINE: Self = Self { tls: None, reach: Reach::Machine };
 }
 
 /// All routes.
@@ -54,13 +76,14 @@ fn router(served: Served) -> Router {
         .route("/api/{verb}", get(verb).post(verb))
         .merge(console::routes())
         .merge(management::routes())
-        .with_state(served)
-        .layer(axum::middleware::from_fn(check_host))
+        .with_state(served.clone())
+        .layer(axum::middleware::from_fn_with_state(served, caller::know))
 }
 
 /// Checks a call and makes it on the blocking pool, as verbs may take as long as a compaction.
 async fn verb(
     State(served): State<Served>,
+    Extension(caller): Extension<Caller>,
     Path(name): Path<String>,
     method: Method,
     headers: HeaderMap,
@@ -76,8 +99,9 @@ async fn verb(
         return (StatusCode::METHOD_NOT_ALLOWED, Json(why)).into_response();
     }
     let allowed = match effect {
-        Effect::Shows => console::may_see(&served, &headers).await,
-        Effect::Reads | Effect::Changes => served.access.check(effect, &headers),
+        Effect::Reads => Ok(()),
+        Effect::Shows => caller::may_see(&served, &caller).await,
+        Effect::Changes => caller::may_change(&served, &caller, &headers).await,
     };
     if let Err(error) = allowed {
         return refuse(&error);
@@ -133,64 +157,5 @@ async fn metrics(State(served): State<Served>, headers: HeaderMap, Query(query):
         Ok(Ok(body)) => ([(header::CONTENT_TYPE, form.content_type())], body).into_response(),
         Ok(Err(error)) => refuse(&error),
         Err(full) => refuse(&AdminError::Failed(full.to_string())),
-    }
-}
-
-/// Lets axum accept from a listener of `env`.
-pub(super) struct Accept(pub(super) Box<dyn Listener>);
-
-/// A connection of `env` with a type of its own.
-pub(super) struct Connection(Box<dyn Stream>);
-
-impl axum::serve::Listener for Accept {
-    type Io = Connection;
-    type Addr = SocketAddr;
-
-    /// Errors of single connections are theirs: the next one may come.
-    async fn accept(&mut self) -> (Connection, SocketAddr) {
-        loop {
-            match env::accept(self.0.as_mut()).await {
-                Ok((stream, peer)) => return (Connection(stream), peer),
-                Err(error) => tracing::warn!(%error, "admin port: cannot accept a connection"),
-            }
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.0.local_address()
-    }
-}
-
-impl AsyncRead for Connection {
-    fn poll_read(
-        mut self: std::pin::Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-        buffer: &mut tokio::io::ReadBuf<'_>,
-    ) -> std::task::Poll<io::Result<()>> {
-        std::pin::Pin::new(&mut self.0).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for Connection {
-    fn poll_write(
-        mut self: std::pin::Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-        bytes: &[u8],
-    ) -> std::task::Poll<io::Result<usize>> {
-        std::pin::Pin::new(&mut self.0).poll_write(context, bytes)
-    }
-
-    fn poll_flush(
-        mut self: std::pin::Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<io::Result<()>> {
-        std::pin::Pin::new(&mut self.0).poll_flush(context)
-    }
-
-    fn poll_shutdown(
-        mut self: std::pin::Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<io::Result<()>> {
-        std::pin::Pin::new(&mut self.0).poll_shutdown(context)
     }
 }

@@ -23,6 +23,8 @@ pub(super) struct Sessions {
     /// The cookie's name. Browsers share cookies between the ports of a machine, so the port is in
     /// the name; otherwise a login at one node would end the session at another.
     cookie: String,
+    /// `; Secure` where the port is encrypted: the cookie never goes over a connection that is not.
+    secure: &'static str,
     by_token: Mutex<BTreeMap<String, Session>>,
 }
 
@@ -33,8 +35,9 @@ struct Session {
 
 impl Sessions {
     /// No sessions yet, at a port.
-    pub fn new(port: u16) -> Self {
-        Self { cookie: format!("helenus_{port}"), by_token: Mutex::default() }
+    pub fn new(port: u16, is_encrypted: bool) -> Self {
+        let secure = if is_encrypted { "; Secure" } else { "" };
+        Self { cookie: format!("helenus_{port}"), secure, by_token: Mutex::default() }
     }
 
     /// Begins a session; gives the value of `Set-Cookie`.
@@ -52,7 +55,7 @@ impl Sessions {
         }
         sessions.insert(token.clone(), Session { user: Arc::from(user), begun: now });
         let age = SESSION_TIME.as_secs();
-        format!("{}={token}; HttpOnly; SameSite=Strict; Path=/; Max-Age={age}", self.cookie)
+        format!("{}={token}; HttpOnly; SameSite=Strict; Path=/; Max-Age={age}{}", self.cookie, self.secure)
     }
 
     /// The user of a request's session; None: there is none, or it has ended.
@@ -97,13 +100,13 @@ mod tests {
     fn a_session_is_found_ends_and_makes_room() {
         let sim = Sim::new(1);
         let env = sim.env();
-        let sessions = Sessions::new(9180);
+        let sessions = Sessions::new(9180, false);
         let first = sessions.begin(&env, "ann");
         assert!(first.starts_with("helenus_9180=") && first.contains("; HttpOnly; SameSite=Strict;"), "{first}");
         assert_eq!(sessions.user(&env, &headers(&first)).as_deref(), Some("ann"));
         assert_eq!(sessions.user(&env, &HeaderMap::new()), None);
         assert_eq!(sessions.user(&env, &headers("helenus_9180=0000")), None);
-        assert_eq!(Sessions::new(9181).user(&env, &headers(&first)), None);
+        assert_eq!(Sessions::new(9181, false).user(&env, &headers(&first)), None);
         sim.block_on(env.sleep(Duration::from_secs(1)));
         let second = sessions.begin(&env, "bob");
         sessions.end(&headers(&second));

@@ -12,7 +12,9 @@ use axum::routing::get;
 use env::Listener;
 
 use super::access::check_host;
-use super::server::Accept;
+use super::caller::Reach;
+use super::secured::Accept;
+use super::server::Border;
 use crate::prometheus;
 use crate::verb::AdminError;
 use crate::verbs::ReplayMetrics;
@@ -21,17 +23,18 @@ use crate::verbs::ReplayMetrics;
 pub type AskReplay = Arc<dyn Fn() -> ReplayMetrics + Send + Sync>;
 
 /// Serves until the future is dropped. Call it within the runtime of the ops thread.
-pub async fn serve_starting(listener: Box<dyn Listener>, ask: AskReplay) -> io::Result<()> {
-    axum::serve(Accept(listener), router(ask)).await
+pub async fn serve_starting(listener: Box<dyn Listener>, ask: AskReplay, border: Border) -> io::Result<()> {
+    axum::serve(Accept::new(listener, border.tls), router(ask, border.reach)).await
 }
 
-pub(super) fn router(ask: AskReplay) -> Router {
-    Router::new()
-        .route("/metrics", get(metrics))
-        .merge(super::console::page())
-        .fallback(starting)
-        .with_state(ask)
-        .layer(axum::middleware::from_fn(check_host))
+/// Nobody can log in yet, so that other machines get no figures.
+pub(super) fn router(ask: AskReplay, reach: Reach) -> Router {
+    let router = Router::new().merge(super::console::page()).fallback(starting);
+    match reach {
+        Reach::Machine => router.route("/metrics", get(metrics)).layer(axum::middleware::from_fn(check_host)),
+        Reach::Network { .. } => router,
+    }
+    .with_state(ask)
 }
 
 async fn metrics(State(ask): State<AskReplay>) -> Response {

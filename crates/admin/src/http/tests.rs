@@ -19,7 +19,7 @@ pub(super) struct Served {
     directory: tempfile::TempDir,
 }
 
-/// Roles with one user, whose name is her password.
+/// Roles whose names are their passwords: ann, and the superuser root.
 struct FakeConsole {
     needs_login: bool,
     is_open: bool,
@@ -39,9 +39,16 @@ impl Console for FakeConsole {
     }
 
     fn log_in(&self, user: &str, password: &str) -> crate::Result<()> {
-        match user == "ann" && password == "ann" {
+        match ["ann", "root"].contains(&user) && password == user {
             true => Ok(()),
             false => Err(AdminError::Unauthorized("wrong".to_owned())),
+        }
+    }
+
+    fn may_change(&self, user: &str) -> crate::Result<()> {
+        match user == "root" {
+            true => Ok(()),
+            false => Err(AdminError::Unauthorized("no superuser".to_owned())),
         }
     }
 
@@ -62,14 +69,18 @@ impl Served {
 
     /// A node that programs of its machine manage without the token.
     pub(super) fn start_open() -> Self {
-        Self::start_as(FakeConsole { needs_login: false, is_open: true })
+        Self::start_as(FakeConsole { needs_login: false, is_open: true }, Border::OF_MACHINE)
     }
 
     fn start_with(needs_login: bool) -> Self {
-        Self::start_as(FakeConsole { needs_login, is_open: false })
+        Self::start_behind(needs_login, Border::OF_MACHINE)
     }
 
-    fn start_as(console: FakeConsole) -> Self {
+    fn start_behind(needs_login: bool, border: Border) -> Self {
+        Self::start_as(FakeConsole { needs_login, is_open: false }, border)
+    }
+
+    fn start_as(console: FakeConsole, border: Border) -> Self {
         let (env, node) = (env::real::env(), fake());
         let directory = tempfile::tempdir().expect("a directory");
         let token = TokenFile::new(&env, directory.path());
@@ -84,7 +95,7 @@ impl Served {
                     let address = "127.0.0.1:0".parse().expect("an address");
                     let listener = ops.network.bind(address, false).expect("a listener");
                     sender.send(listener.local_address().expect("bound").port()).expect("the test waits");
-                    serve(ops, listener, api, Arc::new(console), access).await.expect("serves");
+                    serve(ops, listener, api, Arc::new(console), access, border).await.expect("serves");
                 });
             }),
         );
@@ -111,7 +122,19 @@ impl Served {
 }
 
 fn client(port: u16, token_file: Option<std::path::PathBuf>) -> Client {
-    Client::new(env::real::env(), NodeAddress { host: "127.0.0.1".to_owned(), port, token_file })
+    client_as(port, token_file, None, None).expect("no files")
+}
+
+/// A client with a login, whose user is the password, and with files of TLS.
+fn client_as(
+    port: u16,
+    token_file: Option<std::path::PathBuf>,
+    user: Option<&str>,
+    tls: Option<ClientTls>,
+) -> crate::Result<Client> {
+    let login = user.map(|user| Login { user: user.to_owned(), password: Password::Text(user.to_owned()) });
+    let address = NodeAddress { host: "127.0.0.1".to_owned(), port, token_file, login, tls };
+    Client::open(env::real::env(), address)
 }
 
 #[test]
@@ -284,6 +307,106 @@ fn a_stranger_on_the_port_learns_nothing() {
 fn a_node_that_is_only_read_refuses_changes() {
     let access = Access::ReadOnly("--read-only".to_owned());
     let headers = axum::http::HeaderMap::new();
-    assert!(access.check(crate::verb::Effect::Reads, &headers).is_ok());
-    assert!(matches!(access.check(crate::verb::Effect::Changes, &headers), Err(AdminError::Unauthorized(_))));
+    assert!(matches!(access.check_token(&headers), Err(AdminError::Unauthorized(_))));
+}
+
+/// A superuser's password does instead of the token, and other passwords change nothing.
+#[test]
+fn a_login_of_nodetool_is_checked() {
+    let served = Served::start_with(true);
+    let nowhere = Some(served.directory.path().join("nowhere"));
+    let ask = |user| {
+        let client = client_as(served.port, nowhere.clone(), Some(user), None).expect("no files");
+        let api = &client as &dyn AdminApi;
+        (api.ask(&GetNode {}).is_ok(), api.ask(&GetLog { count: 1, ..GetLog::default() }).is_ok(), api.ask(&Drain {}))
+    };
+    assert_eq!(ask("root"), (true, true, Ok(())));
+    assert_eq!(ask("ann"), (true, true, Err(AdminError::Unauthorized("no superuser".to_owned()))));
+    assert_eq!(ask("bob"), (false, false, Err(AdminError::Unauthorized("wrong".to_owned()))));
+    assert_eq!(served.calls(), ["drain"]);
+    // scripts of Cassandra go on where nobody logs in
+    let open = Served::start();
+    let bob = client_as(open.port, None, Some("bob"), None).expect("no files");
+    assert_eq!((&bob as &dyn AdminApi).ask(&Drain {}), Ok(()));
+}
+
+fn pem(name: &str) -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/tls").join(name)
+}
+
+fn of_node(require_client_auth: bool) -> tls::Tls {
+    let options = tls::TlsOptions {
+        identity: include_str!("../../testdata/tls/node.pem").to_owned(),
+        trusted: Some(include_str!("../../testdata/tls/authority.pem").to_owned()),
+        require_client_auth,
+        ..tls::TlsOptions::default()
+    };
+    tls::Tls::open(&env::real::env(), &options).expect("good files")
+}
+
+/// A port that other machines reach answers over TLS, and callers that it knows.
+#[test]
+fn a_port_of_the_network_answers_callers_that_it_knows() {
+    let reach = Reach::Network { by_certificate: false };
+    let served = Served::start_behind(true, Border { tls: Some(of_node(false)), reach });
+    let tls = |identity: Option<&str>| Some(ClientTls { trusted: pem("authority.pem"), identity: identity.map(pem) });
+    let open = |user, tls| client_as(served.port, None, user, tls).expect("good files");
+    let node = |client: &Client| (client as &dyn AdminApi).ask(&GetNode {}).map(drop);
+    // without TLS, with the certificate of another authority
+    assert!(matches!(node(&open(None, None)), Err(AdminError::Unreachable(_))));
+    let other = Some(ClientTls { trusted: pem("stranger.pem"), identity: None });
+    assert!(matches!(node(&open(Some("root"), other)), Err(AdminError::Unreachable(_))));
+    let nobody = open(None, tls(None));
+    assert!(matches!(node(&nobody), Err(AdminError::Unauthorized(_))));
+    for path in ["/metrics", "/api/node", "/console/sample", "/api/nosuch"] {
+        assert_eq!(nobody.raw_get(path, &[]).expect("an answer").0, 401, "{path}");
+    }
+    // any name of the node will do, which TLS has compared
+    for path in ["/", "/healthz", "/readyz", "/console/session"] {
+        assert_eq!(nobody.raw_get(path, &[("Host", "node1.example")]).expect("an answer").0, 200, "{path}");
+    }
+    let (root, ann) = (open(Some("root"), tls(None)), open(Some("ann"), tls(None)));
+    assert_eq!((node(&root), node(&ann)), (Ok(()), Ok(())));
+    assert_eq!((&root as &dyn AdminApi).ask(&Drain {}), Ok(()));
+    assert!(matches!((&ann as &dyn AdminApi).ask(&Drain {}), Err(AdminError::Unauthorized(_))));
+    // who can read the token file needs no role
+    let token = client_as(served.port, Some(served.token.path.clone()), None, tls(None)).expect("good files");
+    assert_eq!((node(&token), (&token as &dyn AdminApi).ask(&Drain {})), (Ok(()), Ok(())));
+    let (status, _, cookie) =
+        nobody.raw_post_headers("/console/login", r#"{"user":"ann","password":"ann"}"#, &[]).expect("an answer");
+    let cookie = cookie.expect("a cookie");
+    assert!(status == 200 && cookie.contains("; Secure"), "{cookie}");
+    let sent = cookie.split(';').next().expect("a cookie");
+    assert_eq!(nobody.raw_get("/metrics", &[("Cookie", sent)]).expect("an answer").0, 200);
+    assert_eq!(served.calls(), ["drain", "drain"]);
+}
+
+/// Where the node asks for certificates, one that it trusts lets a caller read.
+#[test]
+fn a_certificate_lets_a_caller_read() {
+    let reach = Reach::Network { by_certificate: true };
+    let served = Served::start_behind(false, Border { tls: Some(of_node(true)), reach });
+    let ask = |identity: Option<&str>| {
+        let tls = Some(ClientTls { trusted: pem("authority.pem"), identity: identity.map(pem) });
+        let client = client_as(served.port, None, None, tls).expect("good files");
+        (&client as &dyn AdminApi).ask(&GetNode {}).map(drop)
+    };
+    assert_eq!(ask(Some("operator.pem")), Ok(()));
+    for none in [None, Some("stranger.pem")] {
+        assert!(matches!(ask(none), Err(AdminError::Unreachable(_))), "{none:?}");
+    }
+}
+
+/// A peer that says nothing keeps no other waiting.
+#[test]
+fn handshakes_do_not_wait_for_one_another() {
+    let reach = Reach::Network { by_certificate: false };
+    let served = Served::start_behind(false, Border { tls: Some(of_node(false)), reach });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let address = std::net::SocketAddr::from(([127, 0, 0, 1], served.port));
+    let connect = || runtime.block_on(async { env::real::env().network.connect(address).await.expect("connected") });
+    let _silent: Vec<_> = (0..3).map(|_| connect()).collect();
+    let tls = Some(ClientTls { trusted: pem("authority.pem"), identity: None });
+    let client = client_as(served.port, None, None, tls).expect("good files");
+    assert_eq!(client.raw_get("/healthz", &[]), Some((200, "ok\n".to_owned())));
 }

@@ -26,7 +26,7 @@ macro_rules! recorded {
 fn run_on(node: &Arc<Operated<FakeNode>>, line: &str) -> (u8, String) {
     let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let connect = |_: NodeAddress| -> Box<dyn AdminApi> { Box::new(Arc::clone(node)) };
+    let connect = |_: NodeAddress| Ok(Box::new(Arc::clone(node)) as Box<dyn AdminApi>);
     let code = run(&args, NOW, &connect, &mut out, &mut err);
     out.extend(err);
     (code, String::from_utf8(out).expect("UTF-8"))
@@ -269,6 +269,11 @@ fn gossip_changes_reach_the_node() {
         "Current list of seed node IPs, excluding the current node's IP: /10.0.0.2:7000 /10.0.0.3:7000\n"
     );
     assert_eq!(run_line("reloadseeds").1, "Seed node list does not contain any remote node IPs\n");
+    assert_eq!(run_on(&node, "reloadssl"), (0, String::new()));
+    assert_eq!(
+        node.node().0.lock().expect("no panic inside").calls.last().map(String::as_str),
+        Some("reload certificates")
+    );
     assert_eq!(run_line("failuredetector").1, "  Endpoint,             Phi\n");
 }
 
@@ -921,5 +926,44 @@ fn hints_that_wait_and_changes_of_handoff() {
     );
     for line in ["disablehintsfordc", "enablehintsfordc a b", "sethintedhandoffthrottlekb -1"] {
         assert_eq!(run_on(&node, line).0, 1, "{line}");
+    }
+}
+
+/// The layout of `org.apache.cassandra.service.AutoRepairService.getAutoRepairConfiguration`.
+#[test]
+fn settings_of_scheduled_repairs_are_shown_and_changed() {
+    let node = fake();
+    let shown = "repair scheduler configuration:\n\trepair_check_interval: 300s\n\
+                 configuration for repair_type: full\n\tenabled: true\n\tparallel_repair_count: 3\n\
+                 configuration for repair_type: incremental\n\tenabled: false\n\
+                 configuration for repair_type: preview_repaired\n\tenabled: false\n";
+    assert_eq!(run_on(&node, "getautorepairconfig"), (0, shown.to_owned()));
+    assert_eq!(run_on(&node, "setautorepairconfig -t full parallel_repair_count 5"), (0, String::new()));
+    for line in [
+        "setautorepairconfig parallel_repair_count 5",
+        "setautorepairconfig -t full parallel_repair_count",
+        "setautorepairconfig -t incremental enabled true",
+        "setautorepairconfig -t colour enabled true",
+    ] {
+        assert_eq!(run_on(&node, line).0, EXIT_USAGE, "{line}");
+    }
+    let calls = node.node().0.lock().expect("no panic inside").calls.clone();
+    assert_eq!(calls, ["repair parallel_repair_count 5"]);
+}
+
+/// Cassandra's options for a login, and those of an encrypted port.
+#[test]
+fn a_login_and_encryption_are_asked_for_whole() {
+    let node = fake();
+    for good in ["-u ann -pw x version", "-u ann -pwf /etc/passwords version", "--ssl --truststore ca.pem version"] {
+        assert_eq!(run_on(&node, good).0, 0, "{good}");
+    }
+    for (bad, why) in [
+        ("-u ann version", "-u needs the password"),
+        ("--ssl version", "--truststore FILE"),
+        ("--truststore ca.pem version", "are for --ssl"),
+    ] {
+        let (code, text) = run_on(&node, bad);
+        assert!(code == EXIT_USAGE && text.contains(why), "{bad}: {text}");
     }
 }

@@ -6,6 +6,30 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct GetRepairSchedule {}
 
+/// Asks for the settings of the schedule.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct GetRepairSettings {}
+
+/// Changes a setting of the schedule until the node is started again.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct SetRepairSetting {
+    /// The name, as `auto_repair` of cassandra.yaml has it.
+    pub name: String,
+    /// The value.
+    pub value: String,
+}
+
+/// The settings of the schedule.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct RepairSettingsInfo {
+    /// Whether the node takes part in a schedule.
+    pub is_on: bool,
+    /// `repair_check_interval`, seconds.
+    pub check_seconds: u64,
+    /// Names and values of full repairs.
+    pub full: Vec<(String, String)>,
+}
+
 /// The schedule as it was at the node's last look.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct RepairScheduleInfo {

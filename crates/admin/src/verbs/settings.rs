@@ -1,5 +1,5 @@
 //! Settings that an operator reads and changes while the node runs: timeouts, tracing, levels of
-//! the log. A restart forgets the changes.
+//! the log, which a restart forgets; and certificates, whose files are read again.
 
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +42,10 @@ pub struct SetLoggingLevel {
     /// The level; empty: the level of the start.
     pub level: String,
 }
+
+/// Reads the files of all keys and certificates again, and uses them for new connections.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct ReloadCertificates {}
 
 /// The timeouts that can be read and set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]

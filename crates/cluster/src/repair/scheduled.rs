@@ -51,7 +51,7 @@ impl Node {
         let _ = self.repairs.schedule.latencies.set(latencies);
     }
 
-    /// Changes how the schedule works. Before the node joins a ring.
+    /// Changes how the schedule works, from its next look on.
     pub fn set_repair_schedule(&self, settings: ScheduleSettings) {
         self.repairs.schedule.settings.store(Arc::new(settings));
     }
@@ -116,6 +116,7 @@ pub(super) async fn run(node: Weak<Node>) {
         if there.engine.is_draining() {
             return;
         }
+        task.settings = there.repairs.schedule.settings.load_full();
         task.sample(&there);
         let pause = task.step(&there).await;
         drop(there);

@@ -36,7 +36,7 @@ pub struct Create {
 impl Create {
     pub(super) fn run(&self, env: &Env) -> Result<(), String> {
         let store = backup::open(env, &self.to)?;
-        let client = self.node.client();
+        let client = self.node.client()?;
         let api: &dyn AdminApi = &client;
         let failed = |error: admin::AdminError| error.to_string();
         let node = api.ask(&GetNode {}).map_err(failed)?;

@@ -25,7 +25,13 @@ pub struct Snapshot {
 /// Carries out `helenus ring snapshot`.
 pub fn run(snapshot: &Snapshot) -> ExitCode {
     let request = RingSnapshotRequest { name: snapshot.tag.clone(), keyspaces: snapshot.keyspaces.clone() };
-    let client = snapshot.node.client();
+    let client = match snapshot.node.client() {
+        Ok(client) => client,
+        Err(error) => {
+            eprintln!("helenus: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     let api: &dyn AdminApi = &client;
     match api.ask(&request) {
         Ok(shares) => report(&snapshot.tag, &shares),

@@ -1,18 +1,22 @@
 //! Sessions of incremental repairs, for operators.
 
+use std::sync::PoisonError;
+
 use admin::verbs::{
     CancelRepair, CleanUpRepairs, CleanedUpRepairs, GetPendingRepairs, GetRepairSchedule, GetRepairSessions,
-    GetRepaired, PendingRepairData, PendingRepairInfo, RepairScheduleInfo, RepairSessionInfo, RepairedInfo,
-    RepairedTables, ScheduledTable,
+    GetRepairSettings, GetRepaired, PendingRepairData, PendingRepairInfo, RepairScheduleInfo, RepairSessionInfo,
+    RepairSettingsInfo, RepairedInfo, RepairedTables, ScheduledTable, SetRepairSetting,
 };
-use admin::{Functions, Result};
+use admin::{AdminError, Functions, Result};
 use cluster::repair::sessions_admin::{PendingSum, ReleasedData, RepairedRanges, TableChoice};
 use cluster::repair::{Token, Tokens};
 
 use super::{NodeAdmin, invalid, of_operation, runtime};
+use crate::joining;
 
 pub(super) fn add_to(functions: &mut Functions<NodeAdmin>) {
     functions.add(sessions).add(pending).add(repaired).add(clean_up).add(cancel).add(schedule);
+    functions.add(settings).add(set_setting);
 }
 
 fn tokens(range: Option<(i64, i64)>) -> Option<Tokens> {
@@ -79,6 +83,25 @@ fn cancel(admin: &NodeAdmin, request: &CancelRepair) -> Result<()> {
         return invalid(format!("Invalid UUID string: {}", request.session));
     };
     admin.services.node.cancel_repair(id, request.force).map_err(of_operation)
+}
+
+fn settings(admin: &NodeAdmin, _: &GetRepairSettings) -> Result<RepairSettingsInfo> {
+    let settings = admin.services.auto_repair.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(RepairSettingsInfo {
+        is_on: settings.is_on != Some(false),
+        check_seconds: settings.check_every.as_secs(),
+        full: settings.shown().into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+    })
+}
+
+fn set_setting(admin: &NodeAdmin, request: &SetRepairSetting) -> Result<()> {
+    let mut settings = admin.services.auto_repair.lock().unwrap_or_else(PoisonError::into_inner);
+    // a setting that cannot be honoured leaves all as they were
+    let mut changed = settings.clone();
+    changed.change(&request.name, &request.value).map_err(AdminError::Invalid)?;
+    admin.cluster().set_repair_schedule(joining::repair_schedule(&changed));
+    *settings = changed;
+    Ok(())
 }
 
 fn schedule(admin: &NodeAdmin, _: &GetRepairSchedule) -> Result<RepairScheduleInfo> {

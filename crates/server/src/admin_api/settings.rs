@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use admin::verbs::{
-    GetLoggingLevels, GetTimeout, GetTraceProbability, SetLoggingLevel, SetTimeout, SetTraceProbability, TimeoutKind,
+    GetLoggingLevels, GetTimeout, GetTraceProbability, ReloadCertificates, SetLoggingLevel, SetTimeout,
+    SetTraceProbability, TimeoutKind,
 };
 use admin::{AdminError, Functions, Result};
 use cluster::Timeouts;
@@ -14,6 +15,7 @@ pub(super) fn add_to(functions: &mut Functions<NodeAdmin>) {
     functions.add(trace_probability).add(set_trace_probability);
     functions.add(timeout).add(set_timeout);
     functions.add(logging_levels).add(set_logging_level);
+    functions.add(reload_certificates);
 }
 
 fn trace_probability(admin: &NodeAdmin, _: &GetTraceProbability) -> Result<f64> {
@@ -26,6 +28,11 @@ fn set_trace_probability(admin: &NodeAdmin, request: &SetTraceProbability) -> Re
     }
     admin.services.set_trace_probability(request.probability);
     Ok(())
+}
+
+fn reload_certificates(admin: &NodeAdmin, _: &ReloadCertificates) -> Result<()> {
+    let problems = admin.services.certificates.look(&admin.cluster().env, true);
+    if problems.is_empty() { Ok(()) } else { Err(failed(problems.join("\n"))) }
 }
 
 fn timeout(admin: &NodeAdmin, request: &GetTimeout) -> Result<u64> {

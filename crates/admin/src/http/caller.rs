@@ -1,0 +1,153 @@
+//! Who calls: nobody, a login of the console, a role with its password, or who has the node's
+//! token.
+//!
+//! A role shows its password with each request (`Authorization: Basic`), as nodetool and Prometheus
+//! do; where nobody logs in at the node, such a password is without effect. A port that other
+//! machines reach ([`Reach::Network`]) answers callers that it knows, and to everybody no more than
+//! the page, its login and the probes.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, header};
+use axum::middleware::Next;
+use axum::response::Response;
+
+use super::access::check_host;
+use super::console::blocking;
+use super::server::{Served, refuse};
+use crate::verb::{AdminError, Result};
+
+/// Where callers of the port may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reach {
+    /// On this machine: the port listens on a loopback address. Everybody may read.
+    Machine,
+    /// On any machine: readers must be known, too.
+    Network {
+        /// Whether TLS has let in nobody without a trusted certificate, which makes callers known.
+        by_certificate: bool,
+    },
+}
+
+/// Who has sent a request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Caller {
+    /// The request names nobody.
+    Nobody,
+    /// A user who has logged in at the console. A browser sends the session by itself, so that such
+    /// a caller changes nothing.
+    Session(Arc<str>),
+    /// A user whose password came with the request.
+    Login(Arc<str>),
+    /// Who can read the node's token file.
+    Token,
+}
+
+/// Paths that answer everybody: the page, which shows nothing by itself, its login, and the probes.
+const FOR_EVERYBODY: [&str; 10] = [
+    "/",
+    "/console.css",
+    "/console.js",
+    "/console/session",
+    "/console/login",
+    "/console/logout",
+    "/healthz",
+    "/readyz",
+    "/api/v0/probes/liveness",
+    "/api/v0/probes/readiness",
+];
+
+/// Finds out who has sent a request, puts the [`Caller`] beside the request, and refuses callers
+/// who are not what they say, or whom the port does not answer.
+pub(super) async fn know(State(served): State<Served>, mut request: Request, next: Next) -> Response {
+    let for_everybody = FOR_EVERYBODY.contains(&request.uri().path());
+    let caller = match caller(&served, request.headers()).await {
+        Ok(caller) => caller,
+        Err(_) if for_everybody => Caller::Nobody,
+        Err(error) => return refuse(&error),
+    };
+    let is_known = caller != Caller::Nobody || served.reach != Reach::Network { by_certificate: false };
+    if !is_known && !for_everybody {
+        return refuse(&AdminError::Unauthorized(
+            "log in first: nodetool -u USER -pw PASSWORD, or Authorization: Basic".to_owned(),
+        ));
+    }
+    request.extensions_mut().insert(caller);
+    // a browser that speaks TLS has compared the name with the certificate
+    match served.is_encrypted {
+        true => next.run(request).await,
+        false => check_host(request, next).await,
+    }
+}
+
+async fn caller(served: &Served, headers: &HeaderMap) -> Result<Caller> {
+    let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    match shown.and_then(|shown| shown.split_once(' ')) {
+        Some((scheme, _)) if scheme.eq_ignore_ascii_case("bearer") => {
+            served.access.check_token(headers).map(|()| Caller::Token)
+        }
+        // the token as the password of a URL
+        Some(_) if served.access.check_token(headers).is_ok() => Ok(Caller::Token),
+        Some((scheme, encoded)) if scheme.eq_ignore_ascii_case("basic") && served.console.needs_login() => {
+            let unreadable = || AdminError::Unauthorized("Authorization: Basic is not readable".to_owned());
+            let (user, password) = credentials(encoded).ok_or_else(unreadable)?;
+            let (console, name) = (Arc::clone(&served.console), Arc::from(user.as_str()));
+            blocking(served, move || console.log_in(&user, &password)).await?;
+            Ok(Caller::Login(name))
+        }
+        _ => Ok(served.sessions.user(&served.env, headers).map_or(Caller::Nobody, Caller::Session)),
+    }
+}
+
+/// User and password as RFC 7617 has them.
+fn credentials(encoded: &str) -> Option<(String, String)> {
+    let bytes = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, encoded.trim()).ok()?;
+    let text = String::from_utf8(bytes).ok()?;
+    let (user, password) = text.split_once(':')?;
+    Some((user.to_owned(), password.to_owned()))
+}
+
+/// Whether a caller may see texts of users.
+pub(super) async fn may_see(served: &Served, caller: &Caller) -> Result<()> {
+    match caller {
+        Caller::Token => Ok(()),
+        Caller::Session(user) | Caller::Login(user) => {
+            let (console, user) = (Arc::clone(&served.console), Arc::clone(user));
+            blocking(served, move || console.may_see(&user)).await
+        }
+        Caller::Nobody if served.console.needs_login() => {
+            Err(AdminError::Unauthorized("log in first, or show the node's token".to_owned()))
+        }
+        Caller::Nobody => Ok(()),
+    }
+}
+
+/// Whether a caller may change something.
+pub(super) async fn may_change(served: &Served, caller: &Caller, headers: &HeaderMap) -> Result<()> {
+    match caller {
+        Caller::Token => Ok(()),
+        Caller::Login(user) => {
+            let (console, user) = (Arc::clone(&served.console), Arc::clone(user));
+            blocking(served, move || console.may_change(&user)).await
+        }
+        Caller::Nobody | Caller::Session(_) => served.access.check_token(headers),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_read() {
+        let of = |text| credentials(text).map(|(user, password)| format!("{user}/{password}"));
+        // from RFC 7617
+        assert_eq!(of("QWxhZGRpbjpvcGVuIHNlc2FtZQ==").as_deref(), Some("Aladdin/open sesame"));
+        assert_eq!(of("dGVzdDoxMjPCow==").as_deref(), Some("test/123£"));
+        assert_eq!(of("YTpiOmM=").as_deref(), Some("a/b:c"));
+        for broken in ["", "YWI=", "%%%", "/w=="] {
+            assert_eq!(of(broken), None, "{broken}");
+        }
+    }
+}

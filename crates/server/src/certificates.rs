@@ -1,0 +1,108 @@
+//! Keys and certificates while the node runs: their PEM files are read again when they change.
+//!
+//! A task looks at the files every [`PERIOD`]; `nodetool reloadssl` looks at once. Connections that
+//! begin later use what was read, connections that are open go on as they began. Files that cannot
+//! be used change nothing, and are told of in one line until they change again. Agrees with
+//! `org.apache.cassandra.security.SSLFactory` (`checkCertFilesForHotReloading`), which compares
+//! times of files where the texts are compared here.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use env::{Env, Next, Wake};
+use tls::TlsOptions;
+
+use crate::services::Services;
+
+/// Time between two looks at the files (`SSLFactory.DEFAULT_HOT_RELOAD_PERIOD_SEC`).
+const PERIOD: Duration = Duration::from_secs(600);
+
+/// The options of one key of the configuration, with the texts of its files.
+#[derive(PartialEq, Eq)]
+pub(crate) struct Read {
+    /// For connections that others open.
+    pub accept: TlsOptions,
+    /// For connections that this node opens; None: as `accept`.
+    pub connect: Option<TlsOptions>,
+}
+
+/// A key of the configuration whose files are looked at.
+pub(crate) struct Watched {
+    /// The name of the key.
+    pub key: &'static str,
+    /// The outcome of reading the files at the last look.
+    pub seen: Result<Read, String>,
+    /// Reads the files.
+    pub read: Box<dyn Fn(&Env) -> Result<Read, String> + Send>,
+    /// Uses keys and certificates for new connections. Err: what is wrong with them, and those
+    /// before stay.
+    pub put: Box<dyn Fn(&Read) -> Result<(), String> + Send>,
+}
+
+impl Watched {
+    /// Reads the files. None: they are as they were, and need not be taken over `at_once`;
+    /// otherwise whether new connections use them.
+    fn look(&mut self, env: &Env, at_once: bool) -> Option<Result<(), String>> {
+        let now = (self.read)(env);
+        if now == self.seen && !at_once {
+            return None;
+        }
+        let taken = now.as_ref().map_err(String::clone).and_then(|read| (self.put)(read));
+        self.seen = now;
+        Some(taken)
+    }
+}
+
+/// All keys of the configuration whose files are looked at.
+#[derive(Default)]
+pub struct Certificates(Mutex<Vec<Watched>>);
+
+impl Certificates {
+    /// Looks at the files of a key from now on.
+    pub(crate) fn watch(&self, watched: Watched) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(watched);
+    }
+
+    /// Reads the files, and uses those that have changed, or all of them `at_once`. Gives what is
+    /// wrong with those that cannot be used. May block.
+    pub(crate) fn look(&self, env: &Env, at_once: bool) -> Vec<String> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut problems = Vec::new();
+        for watched in all.iter_mut() {
+            let key = watched.key;
+            match watched.look(env, at_once) {
+                None => {}
+                Some(Ok(())) => tracing::info!(key, "certificates are read again, and used for new connections"),
+                Some(Err(error)) => {
+                    tracing::error!(key, error, "certificates cannot be read again, and stay as they are");
+                    problems.push(format!("{key}: {error}"));
+                }
+            }
+        }
+        problems
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+}
+
+/// Looks at the files of a node until the node ends or the [`Wake`] is dropped. None: nothing is
+/// encrypted.
+pub(crate) fn follow(services: &Arc<Services>) -> Option<Wake> {
+    if services.certificates.is_empty() {
+        return None;
+    }
+    let weak: Weak<Services> = Arc::downgrade(services);
+    let step = move || {
+        let Some(services) = weak.upgrade() else { return Next::Done };
+        services.certificates.look(&services.node.env, false);
+        Next::After(PERIOD)
+    };
+    let wake = services.node.env.tasks.background("certificates", Box::new(step));
+    wake.wake();
+    Some(wake)
+}
+
+#[cfg(test)]
+mod tests;
