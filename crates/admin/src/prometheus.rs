@@ -516,7 +516,7 @@ mod tests {
         );
     }
 
-    /// What Prometheus 2 and 3 send, with native histograms and without them.
+    /// Headers of Prometheus 2 and 3, with native histograms and without them.
     #[test]
     fn the_protobuf_form_is_for_those_who_ask() {
         let protobuf = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited";

@@ -172,9 +172,12 @@ impl fmt::Debug for BindMarker<'_> {
     }
 }
 
+/// Errors show a text as Cassandra does, with its quotes as they are. The alternate form (`{:#}`)
+/// doubles them, so that it can be parsed again.
 impl fmt::Display for Literal<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
+            LiteralKind::String if f.alternate() => write!(f, "'{}'", self.text.replace('\'', "''")),
             LiteralKind::String => write!(f, "'{}'", self.text),
             _ => f.write_str(&self.text),
         }
@@ -191,9 +194,9 @@ impl fmt::Display for BindMarker<'_> {
 impl fmt::Display for Term<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Term::Literal(literal) => write!(f, "{literal}"),
+            Term::Literal(literal) => literal.fmt(f),
             Term::Null => f.write_str("NULL"),
-            Term::Bind(marker) => write!(f, "{marker}"),
+            Term::Bind(marker) => marker.fmt(f),
             Term::List(terms) => write_between(f, "[", terms, "]"),
             Term::Set(terms) => write_between(f, "{", terms, "}"),
             Term::Tuple(terms) => write_between(f, "(", terms, ")"),
@@ -203,11 +206,23 @@ impl fmt::Display for Term<'_> {
                 write!(f, "{}", call.name)?;
                 write_between(f, "(", &call.arguments, ")")
             }
-            Term::TypeHint(hint, term) => write!(f, "({hint}){term}"),
-            Term::Cast(term, native) => write!(f, "CAST({term} AS {})", native.name()),
-            Term::Negation(term) => write!(f, "-{term}"),
+            Term::TypeHint(hint, term) => {
+                write!(f, "({hint})")?;
+                term.fmt(f)
+            }
+            Term::Cast(term, native) => {
+                f.write_str("CAST(")?;
+                term.fmt(f)?;
+                write!(f, " AS {})", native.name())
+            }
+            Term::Negation(term) => {
+                f.write_str("-")?;
+                term.fmt(f)
+            }
             Term::Operation(left, operator, right) => {
-                write!(f, "{left} {} {right}", operator.symbol())
+                left.fmt(f)?;
+                write!(f, " {} ", operator.symbol())?;
+                right.fmt(f)
             }
         }
     }
@@ -219,7 +234,7 @@ pub(super) fn write_separated<T: fmt::Display>(f: &mut fmt::Formatter<'_>, items
         if at > 0 {
             f.write_str(", ")?;
         }
-        write!(f, "{item}")?;
+        item.fmt(f)?;
     }
     Ok(())
 }
@@ -246,7 +261,9 @@ pub(super) fn write_pairs<K: fmt::Display, V: fmt::Display>(
         if at > 0 {
             f.write_str(", ")?;
         }
-        write!(f, "{key}: {value}")?;
+        key.fmt(f)?;
+        f.write_str(": ")?;
+        value.fmt(f)?;
     }
     f.write_str("}")
 }

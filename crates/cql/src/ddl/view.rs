@@ -342,27 +342,28 @@ pub(super) fn text_of(clause: &WhereClause<'_>) -> String {
     clause.relations.iter().map(relation_text).collect::<Vec<_>>().join(" AND ")
 }
 
-/// A relation as Cassandra 5.0 reads it: BETWEEN is written as two comparisons.
+/// A relation as Cassandra 5.0 reads it: BETWEEN is written as two comparisons. Quotes in texts are
+/// doubled, which Cassandra leaves as they are: the WHERE is parsed again when the schema is read.
 fn relation_text(relation: &Relation<'_>) -> String {
     let quoted = |name: &Ident<'_>| maybe_quote(name.as_str());
     let names = |columns: &[Ident<'_>]| columns.iter().map(quoted).collect::<Vec<_>>().join(", ");
     match relation {
-        Relation::Column { column, operator, value } => format!("{} {} {value}", quoted(column), operator.symbol()),
+        Relation::Column { column, operator, value } => format!("{} {} {value:#}", quoted(column), operator.symbol()),
         Relation::ColumnIn { column, values, negated } => {
-            format!("{} {} {values}", quoted(column), if *negated { "NOT IN" } else { "IN" })
+            format!("{} {} {values:#}", quoted(column), if *negated { "NOT IN" } else { "IN" })
         }
         Relation::IsNotNull { column } => format!("{} IS NOT NULL", quoted(column)),
         Relation::Element { column, key, operator, value } => {
-            format!("{}[{key}] {} {value}", quoted(column), operator.symbol())
+            format!("{}[{key:#}] {} {value:#}", quoted(column), operator.symbol())
         }
         Relation::Token { columns, operator, value } => {
-            format!("token({}) {} {value}", names(columns), operator.symbol())
+            format!("token({}) {} {value:#}", names(columns), operator.symbol())
         }
         Relation::Tuple { columns, operator, value } => {
-            format!("({}) {} {value}", names(columns), operator.symbol())
+            format!("({}) {} {value:#}", names(columns), operator.symbol())
         }
         Relation::TupleIn { columns, values, negated } => {
-            format!("({}) {} {values}", names(columns), if *negated { "NOT IN" } else { "IN" })
+            format!("({}) {} {values:#}", names(columns), if *negated { "NOT IN" } else { "IN" })
         }
         Relation::Between { .. } | Relation::TokenBetween { .. } | Relation::TupleBetween { .. } => {
             relation.bounds().iter().flatten().map(relation_text).collect::<Vec<_>>().join(" AND ")

@@ -186,7 +186,7 @@ pub(crate) async fn execute_all<C: Coordinator>(
     Ok(Answer { result: CqlResult::Void, warnings })
 }
 
-/// The mistake that the client is told when a statement of a batch has one: Cassandra evaluates the
+/// The mistake that the client is told when a statement of a batch has one. Cassandra evaluates the
 /// partition keys of all statements before anything else. `rest`: the statement and those behind it.
 fn first_mistake<C: Coordinator>(
     error: CqlError,

@@ -113,10 +113,12 @@ impl BoundCondition {
     }
 }
 
+/// Tells whether an operator is true for one of some values.
+type IsTrueForAny<'a> = dyn Fn(Operator, &[Option<Bytes>]) -> Result<bool, CqlError> + 'a;
+
 impl BoundTest {
-    /// Whether the comparison holds, by a function that tells whether an operator is true for one
-    /// of some values.
-    fn holds(&self, any: &dyn Fn(Operator, &[Option<Bytes>]) -> Result<bool, CqlError>) -> Result<bool, CqlError> {
+    /// Whether the comparison holds.
+    fn holds(&self, any: &IsTrueForAny<'_>) -> Result<bool, CqlError> {
         match self {
             Self::Any(operator, values) => any(*operator, values),
             Self::NoneOf(values) => Ok(!any(Operator::Eq, values)?),
