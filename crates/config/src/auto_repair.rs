@@ -155,7 +155,7 @@ impl AutoRepair {
             let seconds = duration.as_secs();
             let unit = [(86_400, "d"), (3_600, "h"), (60, "m")]
                 .into_iter()
-                .find(|(unit, _)| seconds > 0 && seconds % unit == 0);
+                .find(|(unit, _)| seconds > 0 && seconds.is_multiple_of(*unit));
             unit.map_or_else(|| format!("{seconds}s"), |(unit, name)| format!("{}{name}", seconds / unit))
         };
         vec![

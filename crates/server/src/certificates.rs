@@ -26,6 +26,12 @@ pub(crate) struct Read {
     pub connect: Option<TlsOptions>,
 }
 
+/// Reads the files; an error says which of them cannot be read, and why.
+type Reading = Box<dyn Fn(&Env) -> Result<Read, String> + Send>;
+
+/// Puts in force what was read; an error says what is wrong with it.
+type Putting = Box<dyn Fn(&Read) -> Result<(), String> + Send>;
+
 /// A key of the configuration whose files are looked at.
 pub(crate) struct Watched {
     /// The name of the key.
@@ -33,10 +39,10 @@ pub(crate) struct Watched {
     /// The outcome of reading the files at the last look.
     pub seen: Result<Read, String>,
     /// Reads the files.
-    pub read: Box<dyn Fn(&Env) -> Result<Read, String> + Send>,
+    pub read: Reading,
     /// Uses keys and certificates for new connections. Err: what is wrong with them, and those
     /// before stay.
-    pub put: Box<dyn Fn(&Read) -> Result<(), String> + Send>,
+    pub put: Putting,
 }
 
 impl Watched {

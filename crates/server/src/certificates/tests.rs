@@ -150,7 +150,9 @@ fn files_that_cannot_be_used_change_nothing_and_are_told_of_once() {
 #[test]
 fn links_between_nodes_use_files_that_have_changed() {
     let machine = Machine::new();
-    [("in.pem", NODE), ("out.pem", NODE), ("trusted.pem", AUTHORITY)].map(|(name, text)| machine.write(name, text));
+    for (name, text) in [("in.pem", NODE), ("out.pem", NODE), ("trusted.pem", AUTHORITY)] {
+        machine.write(name, text);
+    }
     let file = |name| Pem::File(Machine::path(name));
     let options = ServerEncryption {
         internode: InternodeEncryption::All,
