@@ -29,7 +29,7 @@ pub fn keyspace(name: &str, table: Option<Arc<TableMetadata>>) -> KeyspaceMetada
         name: name.to_owned(),
         durable_writes: true,
         replication: Replication { class, options },
-        tables: table.into_iter().map(|table| ("t".to_owned(), table)).collect(),
+        tables: table.into_iter().map(|table| (table.name.clone(), table)).collect(),
         user_types: BTreeMap::new(),
         kept: Vec::new(),
         functions: Default::default(),

@@ -577,7 +577,7 @@ fn texts_are_found_by_their_parts() {
     let spec = |name: &str, kind, ty| ColumnSpec { name: name.into(), kind, position: 0, ty, reversed: false };
     let specs = vec![spec("k", ColumnKind::PartitionKey, CqlType::Int), spec("w", ColumnKind::Regular, CqlType::Text)];
     let (kind, flags, params) = (TableKind::Regular, TableFlags::COMPOUND, TableParams::default());
-    let id = TableId([7; 16]);
+    let id = TableId([8; 16]);
     let mut table = TableMetadata::new(id, "ks", "w", kind, flags, params, specs, BTreeMap::new(), None);
     let mut by_w = index("by_w", "w");
     by_w.kind = IndexKind::Custom;

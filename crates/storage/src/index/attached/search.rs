@@ -82,12 +82,15 @@ pub fn wanted(base: &TableStore, command: &ReadCommand) -> Result<Vec<Wanted>, R
 fn of_prefix(definition: &IndexDefinition, prefix: &Bytes) -> TermRange {
     let prefix = definition.formed(prefix);
     let length = prefix.iter().position(|byte| *byte == 0).unwrap_or(prefix.len());
-    let mut lower = local(&definition.table.decorate(prefix.slice(..length))).to_vec();
-    // the byte that ends the form of a text
-    lower.pop();
+    // the text itself comes first. Its form without the byte that ends it would not do: memtables
+    // order forms with a separator behind the shorter one, so that the text, and texts that go on
+    // with a lesser byte, such as a digit, would count as less
+    let lower = local(&definition.table.decorate(prefix.slice(..length))).to_vec();
     let mut upper = lower.clone();
-    // greater than every byte of a text's form
-    upper.push(0xff);
+    // the byte that ends a form becomes one that is greater than every byte of a text
+    if let Some(end) = upper.last_mut() {
+        *end = 0xff;
+    }
     TermRange { lower: Some((lower, true)), upper: Some((upper, false)), part: None }
 }
 
