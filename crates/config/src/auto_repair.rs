@@ -246,7 +246,7 @@ mod tests {
         settings.take_all(&given).map(|()| settings)
     }
 
-    /// What is shown can be given back, and says the same.
+    /// Settings that are shown can be given back, and say the same.
     #[test]
     fn settings_are_changed_as_they_are_shown() {
         let mut settings = AutoRepair::default();

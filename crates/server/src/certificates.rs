@@ -12,8 +12,6 @@ use std::time::Duration;
 use env::{Env, Next, Wake};
 use tls::TlsOptions;
 
-use crate::services::Services;
-
 /// Time between two looks at the files (`SSLFactory.DEFAULT_HOT_RELOAD_PERIOD_SEC`).
 const PERIOD: Duration = Duration::from_secs(600);
 
@@ -95,17 +93,18 @@ impl Certificates {
 
 /// Looks at the files of a node until the node ends or the [`Wake`] is dropped. None: nothing is
 /// encrypted.
-pub(crate) fn follow(services: &Arc<Services>) -> Option<Wake> {
-    if services.certificates.is_empty() {
+pub(crate) fn follow(certificates: &Arc<Certificates>, env: &Env) -> Option<Wake> {
+    if certificates.is_empty() {
         return None;
     }
-    let weak: Weak<Services> = Arc::downgrade(services);
+    let weak: Weak<Certificates> = Arc::downgrade(certificates);
+    let machine = env.clone();
     let step = move || {
-        let Some(services) = weak.upgrade() else { return Next::Done };
-        services.certificates.look(&services.node.env, false);
+        let Some(certificates) = weak.upgrade() else { return Next::Done };
+        certificates.look(&machine, false);
         Next::After(PERIOD)
     };
-    let wake = services.node.env.tasks.background("certificates", Box::new(step));
+    let wake = env.tasks.background("certificates", Box::new(step));
     wake.wake();
     Some(wake)
 }

@@ -113,7 +113,13 @@ mod tests {
         assert_eq!(guardrails.write.maximum_timestamp.fail, Some(2_000_000));
         assert_eq!(guardrails.schema.table_properties.disallowed, ["cdc", "comment"]);
         assert!(!guardrails.query.group_by && guardrails.query.allow_filtering);
-        assert_eq!(of(&Config::default()), Guardrails::default());
+        // only terms of attached indexes have limits where nothing is set
+        let sizes = |warn: i64, fail: i64| Threshold { warn: Some(warn << 10), fail: Some(fail << 10) };
+        let mut defaults = Guardrails::default();
+        defaults.write.string_term_size = sizes(1, 8);
+        defaults.write.frozen_term_size = sizes(1, 8);
+        defaults.write.vector_term_size = sizes(16, 32);
+        assert_eq!(of(&Config::default()), defaults);
         let partitions = of_partitions(&config);
         assert_eq!((partitions.size.warn, partitions.size.fail), (Some(1 << 20), None));
         assert_eq!((partitions.tombstones.warn, partitions.tombstones.fail), (None, Some(7)));

@@ -260,7 +260,7 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     // the check of the next start would pass
     running._heartbeat = resurrection.map(|(engine, options)| resurrection::keep_heartbeat(&engine, &options));
     let topology = services.config.ring.topology_file.clone().filter(|_| joins);
-    running._certificates = certificates::follow(&services);
+    running._certificates = certificates::follow(&services.certificates, &services.node.env);
     running._topology = topology.map(|path| topology_file::follow(&services.node, path));
     operations::caches::load_saved(&services.node);
     match joining::serve_at_start(&services, running.server.handle(), drive) {

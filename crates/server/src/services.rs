@@ -28,7 +28,7 @@ pub struct Services {
     /// `compaction`.
     pub default_compaction: Arc<BTreeMap<String, String>>,
     /// Keys and certificates that are read again while the node runs.
-    pub certificates: Certificates,
+    pub certificates: Arc<Certificates>,
     /// The schedule of repairs as it is set now; `config` has that of the start.
     pub auto_repair: Mutex<config::AutoRepair>,
     /// Where clients are told of changes.
@@ -152,7 +152,7 @@ impl Services {
             config,
             auth: None,
             default_compaction: Arc::new(schema::TableParams::default().compaction),
-            certificates: Certificates::default(),
+            certificates: Arc::default(),
             events,
             prepared: PreparedStatements::new(prepared_bytes),
             results: Arc::new(ResultRoom::new(size(result_bytes))),

@@ -1,5 +1,5 @@
-//! Who calls: nobody, a login of the console, a role with its password, or who has the node's
-//! token.
+//! The caller of a request: nobody, a login of the console, a role with its password, or the
+//! owner of the node's token.
 //!
 //! A role shows its password with each request (`Authorization: Basic`), as nodetool and Prometheus
 //! do; where nobody logs in at the node, such a password is without effect. A port that other
@@ -30,7 +30,7 @@ pub enum Reach {
     },
 }
 
-/// Who has sent a request.
+/// The sender of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Caller {
     /// The request names nobody.
@@ -40,7 +40,7 @@ pub(super) enum Caller {
     Session(Arc<str>),
     /// A user whose password came with the request.
     Login(Arc<str>),
-    /// Who can read the node's token file.
+    /// Somebody who can read the node's token file.
     Token,
 }
 

@@ -30,7 +30,8 @@ pub struct NodeAddress {
     /// The file with the node's token; None: the node says where it is, which helps on the node's
     /// machine.
     pub token_file: Option<PathBuf>,
-    /// Who asks; None: nobody in particular. Without effect where nobody logs in at the node.
+    /// The login of the caller; None: nobody in particular. Without effect where nobody logs in at
+    /// the node.
     pub login: Option<Login>,
     /// The encryption of the connection; None: there is none.
     pub tls: Option<ClientTls>,
@@ -168,7 +169,7 @@ impl Client {
         Some((response.status().as_u16(), response.body_mut().read_to_string().ok()?, cookie))
     }
 
-    /// What a request shows: the login, or the token for a verb that changes something. The token
+    /// The proof that a request shows: the login, or the token for a verb that changes something. The token
     /// of a file that was named goes with every request over TLS, since a port that other machines
     /// reach answers nobody else.
     fn authorization(&self, effect: Effect) -> Result<Option<String>> {

@@ -2,9 +2,9 @@
 //! histograms in Prometheus' native form beside their classic buckets.
 //!
 //! A native histogram of schema n has the bounds 2^(i/2^n), for every whole i. [`SCHEMA`] is 3,
-//! whose buckets are 9 % wide: the coarsest schema that gives each of Cassandra's buckets, which are at
-//! least 14 % wide, a native bucket of its own. Values of a bucket are counted where the bucket's
-//! upper bound lies, as nodetool's percentiles do. Agrees with `metrics.proto` of
+//! whose buckets are 9 % wide: the coarsest schema that gives each of Cassandra's buckets, which
+//! are at least 14 % wide, a native bucket of its own. Values of a bucket are counted where the
+//! bucket's upper bound lies, as nodetool's percentiles do. Agrees with `metrics.proto` of
 //! github.com/prometheus/client_model.
 
 use std::collections::BTreeMap;

@@ -187,7 +187,8 @@ pub(crate) async fn execute_all<C: Coordinator>(
 }
 
 /// The mistake that the client is told when a statement of a batch has one. Cassandra evaluates the
-/// partition keys of all statements before anything else. `rest`: the statement and those behind it.
+/// partition keys of all statements before anything else. `rest`: the statement and those behind
+/// it.
 fn first_mistake<C: Coordinator>(
     error: CqlError,
     rest: &[(&ModificationPlan, &[BoundValue])],

@@ -277,8 +277,12 @@ impl ModificationPlan {
         Ok(updates)
     }
 
-    /// Evaluates the statement's WHERE: a mistake in it is told.
+    /// Evaluates the statement's WHERE: a mistake in it is told. Ranges that end at null are told
+    /// of when they are written, which is behind the checks of a batch.
     pub fn check_rows(&self, bindings: &Bindings<'_>) -> Result<(), CqlError> {
+        if self.restrictions.has_clustering_slice() {
+            return self.restrictions.slices(&self.table, bindings).map(drop);
+        }
         self.target(bindings).map(drop)
     }
 

@@ -103,9 +103,9 @@ fn new_connections_use_files_that_have_changed() {
     machine.write("node.pem", NODE);
     let services = machine::start(&machine.env, EngineOptions::beneath(Path::new(DATA)), 1, Timeouts::default());
     let (tls, watched) = client_encryption::open(&machine.env, KEY, &of_clients()).expect("good files");
-    assert!(follow(&services).is_none(), "there is nothing to look at yet");
+    assert!(follow(&services.certificates, &services.node.env).is_none(), "there is nothing to look at yet");
     services.certificates.watch(watched);
-    let _follow = follow(&services).expect("a task");
+    let _follow = follow(&services.certificates, &services.node.env).expect("a task");
     let mut first = machine.connect(&tls, &client()).expect("the authority has signed");
     machine.write("node.pem", STRANGER);
     assert!(machine.connect(&tls, &client()).is_some(), "nobody has looked yet");
