@@ -169,9 +169,9 @@ impl Client {
         Some((response.status().as_u16(), response.body_mut().read_to_string().ok()?, cookie))
     }
 
-    /// The proof that a request shows: the login, or the token for a verb that changes something. The token
-    /// of a file that was named goes with every request over TLS, since a port that other machines
-    /// reach answers nobody else.
+    /// The proof that a request shows: the login, or the token for a verb that changes something.
+    /// The token of a file that was named goes with every request over TLS, since a port that other
+    /// machines reach answers nobody else.
     fn authorization(&self, effect: Effect) -> Result<Option<String>> {
         if let Some(basic) = &self.basic
             && self.needs_login()?
