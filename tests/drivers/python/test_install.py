@@ -137,7 +137,7 @@ def test_the_first_password_of_a_container(tmp_path):
         ({"HELENUS_PASSWORD": "cassandra"}, [], "HELENUS_PASSWORD: cassandra is the password that everybody tries first"),
         ({"HELENUS_PASSWORD": "a", "HELENUS_PASSWORD_FILE": "/dev/null"}, [], "both given"),
         ({"HELENUS_PASSWORD_FILE": "/nowhere"}, [], "HELENUS_PASSWORD_FILE: "),
-        ({"HELENUS_PASSWORD": "a"}, ["--set", "authenticator=AllowAllAuthenticator"], "a first password is given, but"),
+        ({"HELENUS_PASSWORD": "a"}, ["--set", "authenticator=AllowAllAuthenticator", "--set", "authorizer=AllowAllAuthorizer"], "a first password is given, but"),
     ],
 )
 def test_passwords_that_are_refused(tmp_path, variables, words, why):

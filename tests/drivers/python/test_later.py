@@ -10,7 +10,6 @@ if os.environ.get("HELENUS_TEST_PEER", "helenus") != "helenus":
     pytest.skip("Cassandra has them all", allow_module_level=True)
 
 STATEMENTS = [
-    "CREATE INDEX ON {t} (w) USING 'sai' WITH OPTIONS = {{'normalize': 'true'}}",
     "CREATE TRIGGER x ON {t} USING 'y'",
 ]
 

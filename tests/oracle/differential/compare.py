@@ -36,7 +36,7 @@ def value(data, ty):
     if data is None:
         return None
     if ty in NANS and data in NANS[ty]:
-        return "NaN"
+        return NANS[ty][0].hex()
     if ty == "bigint" and len(data) == 8 and CLOCK[0] < struct.unpack(">q", data)[0] < CLOCK[1]:
         return "clock"
     if ty == "list<bigint>":
