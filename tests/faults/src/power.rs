@@ -69,7 +69,7 @@ impl Machine {
     }
 }
 
-/// So many rounds.
+/// Cuts the power `rounds` times, each time at a drawn moment, and looks at what is left.
 pub async fn run(program: &Path, place: &Path, seed: u64, rounds: u32, report: &mut Report) -> Outcome {
     let mut random = StdRng::seed_from_u64(seed);
     let mut machine = Machine::new(program, place, seed, None)?;

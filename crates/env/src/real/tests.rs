@@ -157,7 +157,7 @@ fn streams_carry_bytes_and_sleeps_end() {
     });
 }
 
-/// So many bytes, of which those of two pages or two blocks are not the same.
+/// Bytes for a file of this length; no two pages and no two blocks of them are alike.
 fn bytes_of_a_file(length: usize) -> Vec<u8> {
     let drawn: Vec<u8> = (0_usize..4099).map(|place| (place * place / 7) as u8).collect();
     let mut bytes = drawn.repeat(length / drawn.len() + 1);

@@ -15,7 +15,7 @@ use crate::verbs::{EndpointInfo, GetNode, GetRing, RingInfo};
 /// The replicas that a request waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Wanted {
-    /// So many of all data centers.
+    /// This number of replicas, of all data centers.
     Of(usize),
     /// More than half of all.
     Quorum,
