@@ -167,4 +167,28 @@ mod tests {
         check(&engine, &options).expect("no tables of users");
         drop(wake);
     }
+
+    /// A node that comes back after longer than the gc_grace of a table does not start; it does
+    /// after a shorter absence.
+    #[test]
+    fn a_node_that_was_away_for_too_long_does_not_start() {
+        let sim = Sim::new(2);
+        let engine = storage::open(&sim.env(), EngineOptions::beneath(Path::new(DATA))).expect("a disk").0;
+        let keyspaces = schema();
+        let add = |present: &Schema| -> Result<Schema, ()> {
+            let added = ["ks", "other"].map(|name| KeyspaceMetadata::clone(&keyspaces.keyspaces[name]));
+            Ok(added.into_iter().fold(present.clone(), |schema, keyspace| schema.with_keyspace(keyspace)))
+        };
+        storage::schema_change::change(&engine, add).expect("stored").expect("not refused");
+        let options = DataResurrection::default();
+        let wake = keep_heartbeat(&engine, &options);
+        sim.run_until_idle();
+        drop(wake);
+        sim.advance(Duration::from_secs(100));
+        check(&engine, &options).expect("the tombstones of all tables are still there");
+        sim.advance(Duration::from_secs(1));
+        let refused = check(&engine, &options).expect_err("those of ks.a may be gone").to_string();
+        assert!(refused.contains("gc_grace_seconds is older than the lastly known time the node was up"), "{refused}");
+        assert!(refused.ends_with("Invalid tables: ks.a"), "{refused}");
+    }
 }
