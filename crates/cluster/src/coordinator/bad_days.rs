@@ -1,5 +1,5 @@
 //! Bad days of a ring, of which a replica or the way to it is the cause: a full disk, days of
-//! absence, a clock that is an hour ahead, a cut cable, another address. Nothing that was
+//! absence, a clock that is an hour ahead, links that hang, another address. Nothing that was
 //! acknowledged is lost, and no read gives a wrong answer.
 
 use std::time::Duration;
@@ -167,6 +167,36 @@ fn a_replica_that_stands_still_holds_nobody_up() {
     ring.agree();
     let has_all = || (0..KEYS).all(|k| ring.stored(2, "ks", k) == [(1, 1), (2, 2), (3, 3)]);
     assert!(ring.world.run_until(Duration::from_secs(300), has_all), "hints bring what it has missed");
+}
+
+/// All connections between two machines hang, as behind a firewall that has forgotten them: bytes
+/// are taken and go nowhere, and nobody is told. The third machine still reaches both, so neither
+/// takes the other for down. What waits is given up, the links are opened anew
+/// (`internode_tcp_user_timeout`), and hints bring what was lost.
+#[test]
+fn links_that_hang_are_opened_anew() {
+    let ring = three(75);
+    carry_on(&ring, 1, &[(1, 1)]);
+    while ring.world.network().hang_one(0, 2) {}
+    let opened = |machine: usize, to: usize| -> u64 {
+        let counts = ring.node(machine).members().expect("it has joined").outbound_counts();
+        counts.iter().filter(|link| link.peer == ring.address(to)).map(|link| link.connections).sum()
+    };
+    let before = opened(0, 2);
+    let (mut c, mut expected, mut most) = (1, vec![(1, 1)], 0);
+    while opened(0, 2) == before {
+        c += 1;
+        assert!(c < 120, "a link that takes no byte for half a minute is opened anew");
+        expected.push((c, c));
+        carry_on(&ring, c, &expected);
+        most = most.max(waiting(&ring, 0, 2));
+        ring.world.run_for(Duration::from_secs(1));
+    }
+    assert!(most < 1 << 20, "what nobody waits for any more does not stay in memory: {most}");
+    ring.agree();
+    let has_all = || (0..KEYS).all(|k| ring.stored(2, "ks", k) == expected);
+    assert!(ring.world.run_until(Duration::from_secs(300), has_all), "hints bring what was lost");
+    check_everywhere(&ring, Consistency::All, &expected);
 }
 
 /// A cable is cut and put in again after minutes: neither side was told of the end of any

@@ -10,8 +10,12 @@ impl SimNetwork {
     pub(super) fn arrive(&self, state: &mut State, now: u64, id: u64) {
         let Some(socket) = state.sockets.get(&id) else { return };
         let (from, to, peer) = (socket.machine, socket.peer_machine, socket.peer);
-        if socket.is_hung || socket.failure.is_some() {
+        if socket.failure.is_some() {
             return;
+        }
+        if socket.is_hung {
+            let since = socket.tried_since;
+            return self.wait_for_user_timeout(state, now, id, since, Event::Arrive { socket: id });
         }
         if !self.passes(state, from, to) {
             return self.try_again(state, now, id);
@@ -99,10 +103,28 @@ impl SimNetwork {
         state.schedule(now.saturating_add(wait), Event::Arrive { socket: id });
     }
 
+    /// Bytes of a hung socket are not acknowledged since `since`: its side ends at its user timeout,
+    /// until when the event is put off. Without a user timeout nothing happens any more.
+    fn wait_for_user_timeout(&self, state: &mut State, now: u64, id: u64, since: u64, event: Event) {
+        let limit = state.sockets.get(&id).map_or(0, |socket| socket.user_timeout);
+        if limit == 0 {
+            return;
+        }
+        let end = since.saturating_add(limit);
+        if now < end {
+            return state.schedule(end, event);
+        }
+        state.figures.given_up += 1;
+        self.fail(state, id, io::ErrorKind::TimedOut);
+    }
+
     pub(super) fn acknowledge(&self, state: &mut State, now: u64, id: u64, bytes: usize, since: u64) {
         let Some(socket) = state.sockets.get(&id) else { return };
-        if socket.failure.is_some() || socket.is_hung {
+        if socket.failure.is_some() {
             return;
+        }
+        if socket.is_hung {
+            return self.wait_for_user_timeout(state, now, id, since, Event::Acknowledge { socket: id, bytes, since });
         }
         // The bytes have arrived, but their sender knows nothing of it, sends them again, and gives
         // up in the end.

@@ -26,14 +26,24 @@ const ASK_AGAIN_TIMES: u64 = 5;
 pub(super) struct Dial {
     pub(super) machine: usize,
     address: SocketAddr,
+    /// See [`Socket::user_timeout`].
+    user_timeout: u64,
     since: u64,
     tries: u32,
     outcome: Option<Result<u64, io::ErrorKind>>,
     waker: Option<Waker>,
 }
 
-pub(super) fn connect(network: Arc<SimNetwork>, machine: usize, life: u64, address: SocketAddr) -> Connecting {
-    Box::pin(Dialing { network, machine, life, address, dial: None })
+/// Connects; the kernel ends the client's side of a hung connection after `user_timeout`, unless
+/// that is zero.
+pub(super) fn connect(
+    network: Arc<SimNetwork>,
+    machine: usize,
+    life: u64,
+    address: SocketAddr,
+    user_timeout: Duration,
+) -> Connecting {
+    Box::pin(Dialing { network, machine, life, address, user_timeout: nanos(user_timeout), dial: None })
 }
 
 struct Dialing {
@@ -41,6 +51,8 @@ struct Dialing {
     machine: usize,
     life: u64,
     address: SocketAddr,
+    /// See [`Socket::user_timeout`].
+    user_timeout: u64,
     /// Its number, once it has begun.
     dial: Option<u64>,
 }
@@ -56,7 +68,8 @@ impl Future for Dialing {
             if state.hosts.get(this.machine).is_none_or(|host| host.life != this.life) {
                 return Some(Err(io::ErrorKind::ConnectionAborted));
             }
-            let dial = *this.dial.get_or_insert_with(|| network.begin_dial(state, now, this.machine, this.address));
+            let begin = || network.begin_dial(state, now, this.machine, this.address, this.user_timeout);
+            let dial = *this.dial.get_or_insert_with(begin);
             let Some(known) = state.dials.get_mut(&dial) else { return Some(Err(io::ErrorKind::ConnectionAborted)) };
             let Some(outcome) = known.outcome else {
                 let old = known.waker.replace(context.waker().clone());
@@ -92,9 +105,9 @@ impl Drop for Dialing {
 }
 
 impl SimNetwork {
-    fn begin_dial(&self, state: &mut State, now: u64, machine: usize, address: SocketAddr) -> u64 {
+    fn begin_dial(&self, state: &mut State, now: u64, machine: usize, address: SocketAddr, user_timeout: u64) -> u64 {
         let number = state.next_number();
-        let dial = Dial { machine, address, since: now, tries: 0, outcome: None, waker: None };
+        let dial = Dial { machine, address, user_timeout, since: now, tries: 0, outcome: None, waker: None };
         state.dials.insert(number, dial);
         let delay = state.machine_at(machine, address.ip()).map_or(0, |to| self.delay(state, machine, to));
         state.schedule(now.saturating_add(delay), Event::Ask { dial: number });
@@ -129,6 +142,8 @@ impl SimNetwork {
         let choice = usize::try_from(self.random.below(listeners.len() as u64)).expect("below a usize");
         let listener = *listeners.get(choice).expect("chosen among them");
         let client = self.open_pair(state, from, to, address, listener);
+        let user_timeout = state.dials.get(&number).map_or(0, |dial| dial.user_timeout);
+        state.sockets.get_mut(&client).expect("opened above").user_timeout = user_timeout;
         let at = now.saturating_add(self.delay(state, to, from));
         state.schedule(at, Event::Answer { dial: number, result: Ok(client) });
     }

@@ -73,7 +73,7 @@ impl SimNetwork {
     }
 
     /// Lets a connection between two machines hang, chosen by chance: nothing moves on it, and
-    /// neither side is told, ever. False: there is none.
+    /// neither side is told, but for one that was made with a user timeout. False: there is none.
     pub fn hang_one(&self, machine: usize, other: usize) -> bool {
         self.with(|state| {
             let Some(id) = self.choose(state, machine, other) else { return false };

@@ -65,6 +65,9 @@ pub(super) struct Socket {
     pub(super) is_dropped: bool,
     /// Nothing moves on this connection any more.
     pub(super) is_hung: bool,
+    /// Nanoseconds without an acknowledgement after which the kernel ends this side of a hung
+    /// connection (TCP_USER_TIMEOUT); 0: the kernel never does. Set when the connection is made.
+    pub(super) user_timeout: u64,
     pub(super) failure: Option<io::ErrorKind>,
     pub(super) reader: Option<Waker>,
     pub(super) writer: Option<Waker>,
@@ -88,6 +91,7 @@ impl Socket {
             is_shut: false,
             is_dropped: false,
             is_hung: false,
+            user_timeout: 0,
             failure: None,
             reader: None,
             writer: None,

@@ -60,11 +60,16 @@ async fn exchange(stream: &mut Box<dyn Stream>, bytes: &[u8]) -> String {
 
 /// A client on machine 0 that exchanges so many times and tells what came of it.
 fn client(world: &World, times: usize, pause: Duration) -> Told {
+    client_within(world, times, pause, Duration::ZERO)
+}
+
+/// Does what [`client`] does, of a client whose kernel gives up after `user_timeout`.
+fn client_within(world: &World, times: usize, pause: Duration, user_timeout: Duration) -> Told {
     let (told, address): (Told, _) = (Arc::default(), target(world));
     let to_tell = told.clone();
     on(&world.env(0), move |env| async move {
         let tell = |line: String| lock(&to_tell).push(line);
-        let mut stream = match env.network.connect(address).await {
+        let mut stream = match env.network.connect_within(address, user_timeout).await {
             Ok(stream) => stream,
             Err(error) => return tell(format!("connect: {:?}", error.kind())),
         };
@@ -215,6 +220,13 @@ fn connecting_is_refused_or_times_out_and_hung_connections_say_nothing() {
     assert!(world.network().hang_one(0, 1));
     world.run_for(Duration::from_secs(10_000));
     assert_eq!(lines(&hung), ["same"]);
+    let given_up = client_within(&world, 2, Duration::from_secs(1), Duration::from_secs(7));
+    world.run_for(Duration::from_millis(500));
+    while world.network().hang_one(0, 1) {}
+    world.run_for(Duration::from_secs(7));
+    assert_eq!(lines(&given_up), ["same"], "seven seconds begin when bytes are written");
+    world.run_for(Duration::from_secs(2));
+    assert_eq!(lines(&given_up), ["same", "read: TimedOut", "end"]);
     let reset = client(&world, 2, Duration::from_secs(1));
     world.run_for(Duration::from_millis(500));
     assert!(world.network().reset_one(0, 1));
