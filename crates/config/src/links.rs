@@ -12,6 +12,12 @@ pub struct Links {
     pub connect_timeout: Duration,
     /// internode_tcp_user_timeout: a link whose peer takes no byte for so long is closed; 0: never
     pub user_timeout: Duration,
+    /// internode_socket_send_buffer_size: the kernel's buffer of links that this node opens; 0: the
+    /// kernel chooses
+    pub send_buffer: u64,
+    /// internode_socket_receive_buffer_size: the kernel's buffer of links that peers open; 0: the
+    /// kernel chooses
+    pub receive_buffer: u64,
     /// internode_max_message_size; where the key is not set, the lesser of the reserves of one peer
     pub message_size_max: u64,
     /// internode_application_send_queue_capacity: what may wait on one link before the reserves are
@@ -58,6 +64,8 @@ pub(crate) fn links(reader: &mut Reader<'_>) -> Links {
     Links {
         connect_timeout: reader.duration("internode_tcp_connect_timeout"),
         user_timeout: reader.duration("internode_tcp_user_timeout"),
+        send_buffer: reader.quantity("internode_socket_send_buffer_size"),
+        receive_buffer: reader.quantity("internode_socket_receive_buffer_size"),
         message_size_max: given.unwrap_or(receive_each.min(send_reserve_each)),
         send_queue: reader.quantity("internode_application_send_queue_capacity"),
         send_reserve_each,
@@ -84,6 +92,8 @@ mod tests {
         let expected = Links {
             connect_timeout: Duration::from_secs(2),
             user_timeout: Duration::from_secs(30),
+            send_buffer: 0,
+            receive_buffer: 0,
             message_size_max: 128 << 20,
             send_queue: 4 << 20,
             send_reserve_each: 128 << 20,

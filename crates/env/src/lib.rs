@@ -35,7 +35,9 @@ use std::time::Duration;
 
 pub use clock::{Clock, Elapsed, Instant, Sleep};
 pub use disk::{DirEntry, Disk, Lock, ReadFile, WriteFile, lacks_descriptors};
-pub use network::{Connecting, Detached, FileSender, Listener, Network, SendingFile, Stream, accept, accept_detached};
+pub use network::{
+    Connecting, Detached, FileSender, Listener, Network, SendingFile, SocketOptions, Stream, accept, accept_detached,
+};
 pub use programs::{Ended, PROGRAM_OUTPUT_MAX, Programs};
 pub use random::Random;
 pub use read_only::read_only;

@@ -41,6 +41,28 @@ pub trait FileSender {
 /// An outgoing connection being made.
 pub type Connecting = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + Send>>;
 
+/// Options of a connection's socket.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct SocketOptions {
+    /// The kernel asks a peer that is silent for hours for a sign of life, and ends the connection
+    /// when there is none (SO_KEEPALIVE).
+    pub keepalive: bool,
+    /// The kernel ends the connection when the peer has acknowledged nothing for so long
+    /// (TCP_USER_TIMEOUT); zero: the kernel's own time, which is a quarter of an hour.
+    pub user_timeout: Duration,
+    /// Bytes of the kernel's buffer of what is sent (SO_SNDBUF); zero: the kernel chooses.
+    pub send_buffer: usize,
+    /// Bytes of the kernel's buffer of what has come (SO_RCVBUF); zero: the kernel chooses.
+    pub receive_buffer: usize,
+}
+
+impl SocketOptions {
+    /// Those of SO_KEEPALIVE alone.
+    pub fn keepalive(keepalive: bool) -> Self {
+        Self { keepalive, ..Self::default() }
+    }
+}
+
 /// A machine's network.
 pub trait Network: Send + Sync {
     /// Listens on an address (port 0 = any free one). With `reuse_port` several listeners may share
@@ -48,14 +70,24 @@ pub trait Network: Send + Sync {
     /// accept.
     fn bind(&self, address: SocketAddr, reuse_port: bool) -> io::Result<Box<dyn Listener>>;
 
+    /// As [`Network::bind`]; each connection that is accepted has these options. A simulated
+    /// network has no options.
+    fn bind_with(
+        &self,
+        address: SocketAddr,
+        reuse_port: bool,
+        options: SocketOptions,
+    ) -> io::Result<Box<dyn Listener>> {
+        let _ = options;
+        self.bind(address, reuse_port)
+    }
+
     /// Connects to a listener.
     fn connect(&self, address: SocketAddr) -> Connecting;
 
-    /// Connects to a listener. The kernel ends the connection when the peer has acknowledged
-    /// nothing for `user_timeout` (TCP_USER_TIMEOUT); zero: the kernel's own time, which is a
-    /// quarter of an hour.
-    fn connect_within(&self, address: SocketAddr, user_timeout: Duration) -> Connecting {
-        let _ = user_timeout;
+    /// Connects to a listener, with these options. A simulated network knows the user timeout alone.
+    fn connect_with(&self, address: SocketAddr, options: SocketOptions) -> Connecting {
+        let _ = options;
         self.connect(address)
     }
 

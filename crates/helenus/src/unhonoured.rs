@@ -6,7 +6,7 @@ use config::{Config, DiskFailurePolicy};
 
 /// Keys that mean something only among several nodes, where their defaults are what is done; each
 /// with the row of the settings that shows its value in one unit, whatever unit was written.
-const AMONG_NODES: [(&str, &str); 11] = [
+const AMONG_NODES: [(&str, &str); 9] = [
     ("auth_cache_warming_enabled", "auth_cache_warming_enabled"),
     ("batchlog_endpoint_strategy", "batchlog_endpoint_strategy"),
     ("credentials_cache_active_update", "credentials_cache_active_update"),
@@ -17,8 +17,6 @@ const AMONG_NODES: [(&str, &str); 11] = [
         "internode_application_receive_queue_reserve_endpoint_capacity_in_bytes",
     ),
     ("internode_authenticator", "internode_authenticator.class_name"),
-    ("internode_socket_receive_buffer_size", "internode_socket_receive_buffer_size_in_bytes"),
-    ("internode_socket_send_buffer_size", "internode_socket_send_buffer_size_in_bytes"),
     ("permissions_cache_active_update", "permissions_cache_active_update"),
     ("roles_cache_active_update", "roles_cache_active_update"),
 ];

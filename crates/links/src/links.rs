@@ -226,7 +226,7 @@ pub(crate) fn encoded_size(message: &Envelope) -> usize {
 
 /// Listens for peers. Gives the first address with its port, and a listener for each address.
 fn listen(env: &Env, options: &LinkOptions) -> io::Result<(SocketAddr, Vec<Box<dyn Listener>>)> {
-    let bind = |address: SocketAddr| env.network.bind(address, false);
+    let bind = |address: SocketAddr| env.network.bind_with(address, false, options.settings.accepted());
     let first = bind(options.listen)?;
     let address = first.local_address()?;
     let mut listeners = vec![first];

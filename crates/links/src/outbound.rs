@@ -84,7 +84,7 @@ impl Outbound {
     /// framing of what follows.
     async fn connect(&self, failures: u32) -> io::Result<(Box<dyn Stream>, Framing)> {
         let address = self.receiver.route(self.to);
-        let connecting = self.env.network.connect_within(address, self.options.settings.user_timeout);
+        let connecting = self.env.network.connect_with(address, self.options.settings.opened());
         let stream = within(&self.env, self.options.settings.connect_timeout, connecting).await?;
         let distance = self.receiver.distance(self.to);
         let framing = if self.options.compression.has(distance) { Framing::Lz4 } else { Framing::Crc };

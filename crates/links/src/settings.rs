@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use env::SocketOptions;
+
 use crate::limits::{
     CONNECT_MAX, MESSAGE_SIZE_MAX, QUEUE_SIZE_MAX, RECEIVE_RESERVE_MAX, RESERVE_EACH_MAX, RESERVE_SIZE_MAX,
     STREAM_USER_TIMEOUT, USER_TIMEOUT,
@@ -18,6 +20,12 @@ pub struct LinkSettings {
     pub user_timeout: Duration,
     /// As `user_timeout`, for streams (`internode_streaming_tcp_user_timeout`); zero: never.
     pub stream_user_timeout: Duration,
+    /// Bytes of the kernel's buffer of what is sent on a link that this node opens
+    /// (`internode_socket_send_buffer_size`); 0: the kernel chooses.
+    pub send_buffer: usize,
+    /// Bytes of the kernel's buffer of what has come on a link that a peer has opened
+    /// (`internode_socket_receive_buffer_size`); 0: the kernel chooses.
+    pub receive_buffer: usize,
     /// Bytes of the largest message that is sent or taken (`internode_max_message_size`).
     pub message_size_max: usize,
     /// Bytes that may wait on one outbound link before the reserves are touched
@@ -46,6 +54,8 @@ impl Default for LinkSettings {
             connect_timeout: CONNECT_MAX,
             user_timeout: USER_TIMEOUT,
             stream_user_timeout: STREAM_USER_TIMEOUT,
+            send_buffer: 0,
+            receive_buffer: 0,
             message_size_max: MESSAGE_SIZE_MAX,
             queue: QUEUE_SIZE_MAX,
             reserve_each: RESERVE_EACH_MAX,
@@ -54,5 +64,26 @@ impl Default for LinkSettings {
             trusts_clocks: true,
             listens_on_broadcast: false,
         }
+    }
+}
+
+impl LinkSettings {
+    /// The options of the socket of a link for messages that this node opens.
+    pub(crate) fn opened(&self) -> SocketOptions {
+        SocketOptions {
+            user_timeout: self.user_timeout,
+            send_buffer: self.send_buffer,
+            ..SocketOptions::keepalive(true)
+        }
+    }
+
+    /// The options of the socket of a link for a stream that this node opens.
+    pub(crate) fn opened_for_stream(&self) -> SocketOptions {
+        SocketOptions { user_timeout: self.stream_user_timeout, ..self.opened() }
+    }
+
+    /// The options of the sockets of links that peers open.
+    pub(crate) fn accepted(&self) -> SocketOptions {
+        SocketOptions { receive_buffer: self.receive_buffer, ..SocketOptions::keepalive(true) }
     }
 }

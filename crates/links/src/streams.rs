@@ -44,7 +44,7 @@ impl StreamOpener {
 
     async fn attempt(&self, to: SocketAddr, encryption: Option<&Encryption>) -> io::Result<Box<dyn Stream>> {
         let address = self.receiver.route(to);
-        let connecting = self.env.network.connect_within(address, self.options.settings.stream_user_timeout);
+        let connecting = self.env.network.connect_with(address, self.options.settings.opened_for_stream());
         let stream = within(&self.env, self.options.settings.connect_timeout, connecting).await?;
         let versions = self.options.versions_of(LinkType::Streaming);
         let (link, framing) = (LinkType::Streaming, Framing::Unprotected);

@@ -231,6 +231,8 @@ fn links(keys: &config::Links) -> LinkSettings {
         reserve_each: size(keys.send_reserve_each),
         reserve: size(keys.send_reserve),
         receive_reserve: size(keys.receive_reserve),
+        send_buffer: size(keys.send_buffer),
+        receive_buffer: size(keys.receive_buffer),
         trusts_clocks: keys.trusts_clocks,
         listens_on_broadcast: keys.listens_on_broadcast,
         ..LinkSettings::default()

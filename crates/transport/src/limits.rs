@@ -32,6 +32,9 @@ pub struct ServerLimits {
     /// A connection that sends nothing and waits for nothing this long is closed; `None` is never
     /// (`native_transport_idle_timeout`).
     pub idle_timeout: Option<Duration>,
+    /// The kernel asks clients that are silent for hours for a sign of life, and closes their
+    /// connections when there is none (`rpc_keepalive`).
+    pub keepalive: bool,
     /// From accept to the end of the handshake; then the connection is closed.
     pub startup_timeout: Duration,
     /// A request that takes longer is dropped and answered with an error. Reads and writes have
@@ -57,6 +60,7 @@ impl Default for ServerLimits {
             connections_max: None,
             connections_per_ip_max: None,
             idle_timeout: None,
+            keepalive: true,
             startup_timeout: Duration::from_secs(30),
             request_timeout: Duration::from_secs(12),
             out_size_max: 1 << 20,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use env::{Env, Joinable, MakeLocal};
+use env::{Env, Joinable, MakeLocal, SocketOptions};
 use stdx::Share;
 use tls::Tls;
 use tokio::sync::{mpsc, watch};
@@ -311,7 +311,8 @@ impl<P: Protocol> Seat<P> {
         if self.pin {
             self.shared.env.tasks.pin_to_core(self.number);
         }
-        let bound = self.shared.env.network.bind(self.address, true).and_then(|listener| {
+        let options = SocketOptions::keepalive(self.shared.limits.keepalive);
+        let bound = self.shared.env.network.bind_with(self.address, true, options).and_then(|listener| {
             let address = listener.local_address()?;
             Ok((listener, address))
         });

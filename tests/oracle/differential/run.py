@@ -68,8 +68,8 @@ def perform(peers, step):
                 states[at] = answer.get("paging_state")
             answers[at].append(compare.plain(answer))
     if BUILDS.match(step["text"]):
-        for peer in peers:
-            wait_built(peer)
+        for node in (node for peer in peers for node in peer.nodes()):
+            wait_built(node)
     return answers
 
 

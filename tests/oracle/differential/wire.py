@@ -240,6 +240,10 @@ class Peer:
         if self.keyspace:
             self.ask(query(f"USE {self.keyspace}", {}))
 
+    def nodes(self):
+        """The nodes that stand behind it: a ring has several."""
+        return [self]
+
     def use(self, keyspace):
         self.keyspace = keyspace
         self.ask(query(f"USE {keyspace}", {}))

@@ -6,14 +6,13 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::io::Interest;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-use crate::{Connecting, Detached, Env, FileSender, Listener, Network, ReadFile, SendingFile, Stream};
+use crate::{Connecting, Detached, Env, FileSender, Listener, Network, ReadFile, SendingFile, SocketOptions, Stream};
 
 /// Connections that wait to be accepted; the kernel refuses further ones (and bounds this by
 /// `somaxconn`).
@@ -23,26 +22,40 @@ pub(super) struct Tcp;
 
 impl Network for Tcp {
     fn bind(&self, address: SocketAddr, reuse_port: bool) -> io::Result<Box<dyn Listener>> {
+        self.bind_with(address, reuse_port, SocketOptions::default())
+    }
+
+    /// The kernel gives the options of a listening socket to those that it accepts.
+    fn bind_with(
+        &self,
+        address: SocketAddr,
+        reuse_port: bool,
+        options: SocketOptions,
+    ) -> io::Result<Box<dyn Listener>> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_reuse_address(true)?;
         socket.set_reuse_port(reuse_port)?;
         socket.set_nonblocking(true)?;
+        set(&socket, options)?;
         socket.bind(&address.into())?;
         socket.listen(BACKLOG)?;
         Ok(Box::new(TcpListener::from_std(socket.into())?))
     }
 
     fn connect(&self, address: SocketAddr) -> Connecting {
-        self.connect_within(address, Duration::ZERO)
+        self.connect_with(address, SocketOptions::default())
     }
 
-    fn connect_within(&self, address: SocketAddr, user_timeout: Duration) -> Connecting {
+    fn connect_with(&self, address: SocketAddr, options: SocketOptions) -> Connecting {
         Box::pin(async move {
-            let stream = TcpStream::connect(address).await?;
+            let socket = match address {
+                SocketAddr::V4(_) => TcpSocket::new_v4()?,
+                SocketAddr::V6(_) => TcpSocket::new_v6()?,
+            };
+            // the size of a buffer is part of what TCP agrees on when it connects
+            set(&SockRef::from(&socket), options)?;
+            let stream = socket.connect(address).await?;
             stream.set_nodelay(true)?;
-            if !user_timeout.is_zero() {
-                SockRef::from(&stream).set_tcp_user_timeout(Some(user_timeout))?;
-            }
             Ok(Box::new(stream) as Box<dyn Stream>)
         })
     }
@@ -61,6 +74,23 @@ impl Network for Tcp {
         }
         Ok(addresses)
     }
+}
+
+fn set(socket: &Socket, options: SocketOptions) -> io::Result<()> {
+    let SocketOptions { keepalive, user_timeout, send_buffer, receive_buffer } = options;
+    if keepalive {
+        socket.set_keepalive(true)?;
+    }
+    if !user_timeout.is_zero() {
+        socket.set_tcp_user_timeout(Some(user_timeout))?;
+    }
+    if send_buffer > 0 {
+        socket.set_send_buffer_size(send_buffer)?;
+    }
+    if receive_buffer > 0 {
+        socket.set_recv_buffer_size(receive_buffer)?;
+    }
+    Ok(())
 }
 
 /// `sendfile` into a connection.

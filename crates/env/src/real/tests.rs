@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use super::*;
-use crate::{LONG_NICENESS, Next, Part, accept};
+use crate::{LONG_NICENESS, Next, Part, SocketOptions, accept};
 
 #[test]
 fn files_are_written_and_read() {
@@ -239,6 +239,37 @@ fn the_kernel_sends_files() {
         received
     });
     assert!(received == bytes[1..], "{} bytes", received.len());
+}
+
+/// Whether the kernel keeps a timer for keepalive (2 in the column `tr`) for each of the two sides
+/// of a connection to this port that is at rest.
+#[cfg(target_os = "linux")]
+fn keeps_alive(port: u16) -> Vec<bool> {
+    let text = std::fs::read_to_string("/proc/self/net/tcp").expect("Linux");
+    let port = format!(":{port:04X}");
+    let sides = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let established = sides.filter(|columns| columns.get(3) == Some(&"01"));
+    let of_port = established.filter(|columns| columns[1].ends_with(&port) || columns[2].ends_with(&port));
+    of_port.map(|columns| columns[5].starts_with("02:")).collect()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_kernel_asks_silent_peers_where_it_is_told_to() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let network = env().network;
+        for keepalive in [false, true] {
+            let options = SocketOptions { user_timeout: Duration::from_secs(9), ..SocketOptions::keepalive(keepalive) };
+            let sized = SocketOptions { send_buffer: 100_000, receive_buffer: 100_000, ..options };
+            let mut listener =
+                network.bind_with("127.0.0.1:0".parse().expect("an address"), false, sized).expect("bound");
+            let address = listener.local_address().expect("bound");
+            let _client = network.connect_with(address, sized).await.expect("connected");
+            let _server = accept(listener.as_mut()).await.expect("accepted");
+            assert_eq!(keeps_alive(address.port()), [keepalive; 2]);
+        }
+    });
 }
 
 #[test]

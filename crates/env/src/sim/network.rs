@@ -37,7 +37,7 @@ use super::clock::{SimClock, Timeline};
 use super::lock;
 use super::random::SimRandom;
 use super::trace::Trace;
-use crate::{Connecting, Listener, Network};
+use crate::{Connecting, Listener, Network, SocketOptions};
 
 pub use link::Link;
 use listen::Backlog;
@@ -268,11 +268,11 @@ impl Network for HostNetwork {
     }
 
     fn connect(&self, address: SocketAddr) -> Connecting {
-        self.connect_within(address, Duration::ZERO)
+        self.connect_with(address, SocketOptions::default())
     }
 
-    fn connect_within(&self, address: SocketAddr, user_timeout: Duration) -> Connecting {
-        dial::connect(self.network.clone(), self.machine, self.life, address, user_timeout)
+    fn connect_with(&self, address: SocketAddr, options: SocketOptions) -> Connecting {
+        dial::connect(self.network.clone(), self.machine, self.life, address, options.user_timeout)
     }
 }
 

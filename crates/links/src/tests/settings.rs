@@ -122,3 +122,12 @@ fn the_broadcast_address_may_be_listened_on_too() {
         assert_eq!(came, if listens_on_broadcast { vec![1, 2] } else { vec![1] });
     }
 }
+
+#[test]
+fn sockets_have_the_buffers_that_operators_set() {
+    let settings = LinkSettings { send_buffer: 70_000, receive_buffer: 90_000, ..LinkSettings::default() };
+    let (opened, stream, accepted) = (settings.opened(), settings.opened_for_stream(), settings.accepted());
+    let buffers = [opened, stream, accepted].map(|options| (options.send_buffer, options.receive_buffer));
+    assert_eq!(buffers, [(70_000, 0), (70_000, 0), (0, 90_000)]);
+    assert_eq!((opened.user_timeout, stream.user_timeout), (settings.user_timeout, settings.stream_user_timeout));
+}

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::sim::World;
-use crate::{Env, Stream, accept};
+use crate::{Env, SocketOptions, Stream, accept};
 
 use super::*;
 
@@ -69,7 +69,8 @@ fn client_within(world: &World, times: usize, pause: Duration, user_timeout: Dur
     let to_tell = told.clone();
     on(&world.env(0), move |env| async move {
         let tell = |line: String| lock(&to_tell).push(line);
-        let mut stream = match env.network.connect_within(address, user_timeout).await {
+        let options = SocketOptions { user_timeout, ..SocketOptions::default() };
+        let mut stream = match env.network.connect_with(address, options).await {
             Ok(stream) => stream,
             Err(error) => return tell(format!("connect: {:?}", error.kind())),
         };
