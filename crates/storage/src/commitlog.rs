@@ -136,6 +136,15 @@ struct Shared {
     archiver: Mutex<()>,
 }
 
+/// How a segment came to be full.
+#[derive(Clone, Copy)]
+struct Filled {
+    /// The time from its beginning to its end.
+    within: Duration,
+    /// How often its file was synced meanwhile.
+    syncs: u64,
+}
+
 struct State {
     pending: Pending,
     /// Segments that hold something, by id; the last one is being filled.
@@ -147,8 +156,8 @@ struct State {
     /// Replayed segments are kept until the reader of the replay says so.
     replaying: bool,
     waiting_for_room: Vec<Waker>,
-    /// The last segment that was filled was filled so fast.
-    fill_time: Option<Duration>,
+    /// How the last segment that was filled came to be full; None: none was.
+    filled: Option<Filled>,
     /// This segment and those behind it cannot be made now; the error says what is lacking.
     no_room_from: Option<(u64, LogError)>,
     appended: u64,
@@ -165,7 +174,7 @@ impl State {
             written: first_own,
             replaying: true,
             waiting_for_room: Vec::new(),
-            fill_time: None,
+            filled: None,
             no_room_from: None,
             appended: 0,
             syncs: 0,

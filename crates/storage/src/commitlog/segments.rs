@@ -8,7 +8,8 @@
 //! are removed.
 //!
 //! The first segment of a process is reserved, not zeroed, so that starting does not wait for the
-//! disk.
+//! disk. So are all segments of a log whose syncs are few beside its bytes: zeros would be written
+//! for nothing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ use env::{Disk, Next, Wake, WriteFile};
 use super::archive::Archived;
 use super::captured::Captured;
 use super::load::{HELD, Load};
-use super::{DirtyKey, Form, LogError, Shared, State, format};
+use super::{DirtyKey, Filled, Form, LogError, Shared, State, SyncMode, format};
 
 /// Suffix of files that are not segments yet, or not any more.
 pub(super) const TEMPORARY: &str = ".tmp";
@@ -34,6 +35,10 @@ const ZERO_STEP: u32 = 1 << 20;
 /// as much of the disk as the records, and beside records of many bytes the time that a sync of
 /// reserved space takes longer counts little.
 const FAST: f64 = (64 << 20) as f64;
+
+/// Segments of which each sync covers at least so many bytes are not zeroed first: a few syncs of
+/// reserved space cost less than the zeros.
+const BYTES_A_SYNC: u64 = 256 << 10;
 
 /// How long the allocator waits after an error before it tries again; the writer meanwhile makes
 /// its segments itself, or fails.
@@ -157,9 +162,9 @@ impl Allocator {
         Ok(())
     }
 
-    /// One step towards the file of segment `id`; `true` when it is there. `is_fast`: reserved
-    /// space is enough.
-    fn make_ahead(&mut self, disk: &dyn Disk, id: u64, is_fast: bool) -> Result<bool, LogError> {
+    /// One step towards the file of segment `id`; `true` when it is there. `is_reserved`: reserved
+    /// space is enough, and zeros are not written.
+    fn make_ahead(&mut self, disk: &dyn Disk, id: u64, is_reserved: bool) -> Result<bool, LogError> {
         if self.made >= id {
             return Ok(true);
         }
@@ -167,7 +172,7 @@ impl Allocator {
             Some(raw) => raw,
             None => self.new_raw(disk)?,
         };
-        if is_fast && raw.is_blank {
+        if is_reserved && raw.is_blank {
             self.complete(disk, &raw.path, raw.file)?;
             return Ok(self.made >= id);
         }
@@ -240,6 +245,15 @@ impl Allocator {
         // An old segment that came back would replay writes over what was since compacted away.
         disk.sync_dir(&self.directory).map_err(LogError::io(&self.directory))
     }
+}
+
+/// Whether the next segment is reserved only. Syncs of reserved space take longer, so zeros pay
+/// where each request waits for one; not where a sync comes every some seconds, whatever is
+/// written, and not where each covers many bytes.
+fn is_reserved(sync: SyncMode, filled: Option<Filled>, file_len: u32) -> bool {
+    let is_fast = |filled: Filled| f64::from(file_len) > FAST * filled.within.as_secs_f64();
+    let is_seldom_synced = |filled: Filled| u64::from(file_len) >= BYTES_A_SYNC * filled.syncs;
+    matches!(sync, SyncMode::Periodic(_)) || filled.is_some_and(|filled| is_fast(filled) || is_seldom_synced(filled))
 }
 
 impl Shared {
@@ -337,14 +351,14 @@ impl Shared {
         }
         let disk = &*self.env.disk;
         let mut allocator = self.allocator();
-        let (removable, wanted, is_fast) = {
+        let (removable, wanted, is_reserved) = {
             let mut state = self.lock();
             let id = state.removable();
-            let is_fast = state.fill_time.is_some_and(|time| f64::from(allocator.file_len) > FAST * time.as_secs_f64());
-            (id.and_then(|id| Some((id, state.segments.remove(&id)?))), state.written + 1, is_fast)
+            let is_reserved = is_reserved(self.options.sync, state.filled, allocator.file_len);
+            (id.and_then(|id| Some((id, state.segments.remove(&id)?))), state.written + 1, is_reserved)
         };
         if let Some((id, segment)) = removable {
-            let recycles = self.recycles() && !is_fast;
+            let recycles = self.recycles() && !is_reserved;
             if let Err(error) = self.remove_segment(&mut allocator, id, &segment, recycles) {
                 // it is still the oldest: one behind it that went first could take the deletion of
                 // what is in this one with it
@@ -353,7 +367,7 @@ impl Shared {
             }
             return Ok(Next::Again);
         }
-        let is_ready = allocator.make_ahead(disk, wanted, is_fast)?;
+        let is_ready = allocator.make_ahead(disk, wanted, is_reserved)?;
         Ok(if is_ready { Next::Idle } else { Next::Again })
     }
 
@@ -418,5 +432,28 @@ impl Shared {
         if !keys.is_empty() {
             (self.options.on_pressure)(&keys);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Zeros are written before the records where many small syncs are waited for, and nowhere
+    /// else.
+    #[test]
+    fn zeros_pay_where_many_syncs_are_waited_for() {
+        const LEN: u32 = 32 << 20;
+        let is_zeroed = |sync, filled| !is_reserved(sync, filled, LEN);
+        let filled = |seconds, syncs| Some(Filled { within: Duration::from_secs(seconds), syncs });
+        let small_syncs = filled(10, 1000);
+        for sync in [SyncMode::Batch, SyncMode::Group(Duration::from_millis(5))] {
+            assert!(is_zeroed(sync, None) && is_zeroed(sync, small_syncs));
+            assert!(!is_zeroed(sync, filled(0, 1000)), "zeros would take as much of the disk as the records");
+            assert!(!is_zeroed(sync, filled(100, 128)), "each sync covers 256 KiB");
+            assert!(is_zeroed(sync, filled(100, 129)));
+        }
+        let periodic = SyncMode::Periodic(Duration::from_secs(10));
+        assert!(!is_zeroed(periodic, None) && !is_zeroed(periodic, small_syncs));
     }
 }

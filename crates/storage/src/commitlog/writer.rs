@@ -22,7 +22,7 @@ use env::{Next, Wake, WriteFile};
 
 use super::captured::Captured;
 use super::pending::{Pending, Piece, REUSE_BYTES_MAX, Section, WAKE_BYTES};
-use super::{DirtyKey, FailurePolicy, Form, LogError, LogPosition, Shared, SyncMode, format};
+use super::{DirtyKey, FailurePolicy, Filled, Form, LogError, LogPosition, Shared, SyncMode, format};
 
 /// In `periodic` mode data reaches the kernel after this long (Cassandra's marker interval).
 const WRITE_INTERVAL: Duration = Duration::from_millis(100);
@@ -47,6 +47,8 @@ struct Current {
     id: u64,
     file: Box<dyn WriteFile>,
     entered_at: u64,
+    /// How often the file was synced since.
+    syncs: u64,
     unsynced: bool,
     /// Where the next section is stored, and up to where what is stored is durable.
     stored_end: u32,
@@ -169,8 +171,10 @@ impl Writer {
         }
         self.sync()?;
         let now = self.shared.env.clock.monotonic_nanos();
-        let fill_time =
-            self.current.as_ref().map(|current| Duration::from_nanos(now.saturating_sub(current.entered_at)));
+        let filled = self.current.as_ref().map(|current| Filled {
+            within: Duration::from_nanos(now.saturating_sub(current.entered_at)),
+            syncs: current.syncs,
+        });
         self.leave_segment();
         let disk = &*self.shared.env.disk;
         let file = {
@@ -179,12 +183,13 @@ impl Writer {
             allocator.open(disk, id)?
         };
         let end = self.shared.form.header_len();
-        let (entered_at, unsynced, is_linked) = (now, false, false);
-        self.current = Some(Current { id, file, entered_at, unsynced, stored_end: end, synced_end: end, is_linked });
+        let (entered_at, syncs, unsynced, is_linked) = (now, 0, false, false);
+        self.current =
+            Some(Current { id, file, entered_at, syncs, unsynced, stored_end: end, synced_end: end, is_linked });
         {
             let mut state = self.shared.lock();
             state.written = id;
-            state.fill_time = fill_time.or(state.fill_time);
+            state.filled = filled.or(state.filled);
         }
         self.allocator.wake();
         Ok(())
@@ -265,6 +270,7 @@ impl Writer {
         let synced = current.file.sync_data();
         synced.map_err(LogError::sync(&self.shared.directory.join(format::file_name(current.id))))?;
         current.unsynced = false;
+        current.syncs += 1;
         current.synced_end = current.stored_end;
         let appended = {
             let mut state = self.shared.lock();
