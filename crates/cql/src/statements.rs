@@ -5,6 +5,7 @@ pub(crate) mod conditional;
 pub(crate) mod conditions;
 pub(crate) mod modification;
 pub(crate) mod select;
+mod vectors;
 
 use schema::index::definition::IndexDefinition;
 use schema::{TableMetadata, system};

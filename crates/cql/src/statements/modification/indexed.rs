@@ -1,15 +1,21 @@
-//! The limit on the length of values of indexed columns. Each value is a partition key of the
-//! hidden table of its index.
+//! What an index cannot hold: values that are too long, each being a partition key of the hidden
+//! table of its index, and vectors that have no similarity to others.
 //!
-//! Agrees with `org.apache.cassandra.index.internal.CassandraIndex.validate`.
+//! Agrees with `org.apache.cassandra.index.internal.CassandraIndex.validate` and with
+//! `OnHeapGraph.validateIndexable`. A Cassandra replica applies such a vector to its commit log and
+//! fails at the index, so that it never has the row, and no read repair can give the row to it: a
+//! vector is refused before any replica is asked.
 
 use bytes::Bytes;
 use rows::{Cell, ColumnData, PartitionUpdate, Row};
 use schema::TableMetadata;
 use schema::index::definition::{IndexDefinition, IndexPart};
 
+use types::similarity::floats;
+
 use crate::error::CqlError;
 use crate::keys;
+use crate::statements::vectors;
 
 /// Values of this many bytes or more are refused.
 const VALUE_SIZE_END: usize = u16::MAX as usize;
@@ -25,6 +31,17 @@ pub(super) fn check(update: &PartitionUpdate, indexes: &[IndexDefinition]) -> Re
         };
         if too_long >= VALUE_SIZE_END {
             return Err(refusal(&update.table, index, too_long));
+        }
+        if let Some(similarity) = index.vectors {
+            let cells = update.rows.iter().chain(&update.static_row).filter_map(|row| row.column(index.column.id));
+            let given = cells.filter_map(|data| match data {
+                ColumnData::Simple(cell) if !cell.is_tombstone() => Some(floats(&cell.value)),
+                _ => None,
+            });
+            if let Some(reason) = given.filter_map(|vector| vectors::refusal(&vector, similarity)).next() {
+                let (keyspace, table) = (&update.table.keyspace, &update.table.name);
+                return Err(CqlError::invalid(format!("{reason} for ks: {keyspace}, table: {table}")));
+            }
         }
     }
     Ok(())

@@ -25,6 +25,7 @@ use crate::options::QueryOptions;
 use crate::paging::UNLIMITED;
 use crate::restrictions::{PartitionRestriction, Restrictions};
 use crate::selection::{Column, RowView};
+use crate::statements::vectors;
 use crate::terms::{self, Term};
 use crate::values::BoundValue;
 
@@ -207,9 +208,10 @@ impl Nearest {
             BoundValue::Unset => return invalid(format!("Unsupported unset value for column {}", self.name)),
         };
         let given = floats(&value);
-        if let Some((at, value)) = given.iter().enumerate().find(|(_, value)| !value.is_finite()) {
-            return invalid(format!("non-finite value at vector[{at}]={value}"));
+        if let Some(reason) = vectors::refusal(&given, self.similarity) {
+            return invalid(reason);
         }
+        // so short a vector that its length is zero although its floats are not
         let Some(vector) = self.similarity.form(given) else {
             return invalid("Zero vectors cannot be indexed or queried with cosine similarity");
         };
