@@ -135,6 +135,10 @@ fn node(api: &dyn AdminApi, out: &mut Exposition) -> Result<()> {
         .by("end", &ended);
     let help = "Files of streams that were sent again over another link.";
     out.one("cassandra_streaming_resent_files_total", "counter", help, streams.resent as f64);
+    if !metrics.spans.is_empty() {
+        let help = "Spans of requests, by what became of them.";
+        out.family("cassandra_otlp_spans_total", "counter", help).by("end", &metrics.spans);
+    }
     foreign(&metrics.foreign, out);
     repairs(metrics.repairs, out);
     out.one("process_cpu_seconds_total", "counter", "CPU time used.", metrics.cpu_millis as f64 / 1000.0);

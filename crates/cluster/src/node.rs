@@ -30,6 +30,7 @@ use crate::serving::Serving;
 use crate::stripes::Stripes;
 use crate::system_rows::{self, SystemRow};
 use crate::thresholds::ReadSizes;
+use crate::traces::spans::SpanExporter;
 use crate::transfers::Transfers;
 use crate::view_tasks::ViewTasks;
 
@@ -106,6 +107,8 @@ pub struct Node {
     pub(crate) timeouts: ArcSwap<Timeouts>,
     /// `trace_type_query_ttl`, seconds: rows of traces live as long.
     pub trace_ttl: AtomicU32,
+    /// Where spans of requests go; not set: none are made.
+    pub(crate) spans: OnceLock<Arc<dyn SpanExporter>>,
     /// Limits of the protection of answers that replicas have filtered.
     pub(crate) protection: ArcSwap<ProtectionLimits>,
     /// How it coordinates conditional statements among several nodes.

@@ -51,6 +51,7 @@ impl Node {
             uuids,
             timeouts,
             trace_ttl: AtomicU32::new(traces::TTL_DEFAULT),
+            spans: OnceLock::new(),
             protection: ArcSwap::default(),
             paxos: ArcSwap::default(),
             foreign: Default::default(),

@@ -5,6 +5,11 @@
 //! the session writes its own events, with itself as their source, at level ANY: they come to the
 //! replicas of the session's rows. Agrees with `org.apache.cassandra.tracing.{Tracing,
 //! TraceStateImpl,TraceKeyspace}`.
+//!
+//! Where spans are exported ([`spans`]) a share is a span too, and may be that alone: then nothing
+//! is written into `system_traces`.
+
+pub mod spans;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -19,6 +24,7 @@ use types::Consistency;
 use crate::identity::inet;
 use crate::node::Node;
 use crate::system_rows::SystemRow;
+use spans::{OpenSpan, Span};
 
 /// Events of one session on one node; further ones are left out.
 const EVENTS_MAX: usize = 2_000;
@@ -29,10 +35,12 @@ pub(crate) const TTL_DEFAULT: u32 = 86_400;
 /// TRACE_TYPE of the request of a client.
 const QUERY: u8 = 1;
 
-/// A share in a tracing session.
+/// A share in a tracing session, in an exported trace, or in both.
 pub struct TracedEvents {
-    /// The session's id, a time UUID.
-    pub session: [u8; 16],
+    /// The session's id, a time UUID; None: no rows are written.
+    session: Option<[u8; 16]>,
+    /// The span of this share; None: none is exported.
+    span: Option<OpenSpan>,
     /// This node.
     pub node: Arc<Node>,
     begun: Instant,
@@ -50,16 +58,45 @@ struct Event {
 impl TracedEvents {
     /// A share that begins at a time.
     pub fn new(node: &Arc<Node>, session: [u8; 16], begun: Instant) -> Self {
-        Self { session, node: Arc::clone(node), begun, events: Mutex::default() }
+        Self::with_span(node, Some(session), None, begun)
+    }
+
+    /// As [`TracedEvents::new`], with a span; without a session no rows are written.
+    pub fn with_span(node: &Arc<Node>, session: Option<[u8; 16]>, span: Option<OpenSpan>, begun: Instant) -> Self {
+        Self { session, span, node: Arc::clone(node), begun, events: Mutex::default() }
     }
 
     /// The share of a node that is sent a message. None: the message is not traced.
     pub(crate) fn of_message(node: &Arc<Node>, header: &Header) -> Option<Self> {
+        if header.parameters.is_empty() {
+            return None;
+        }
         let session = header.parameters.iter().find_map(|parameter| match parameter {
             Parameter::TraceSession(session) => Some(*session),
             _ => None,
-        })?;
-        Some(Self::new(node, session, node.env.now()))
+        });
+        let span = OpenSpan::of_message(node, header, session);
+        let is_traced = session.is_some() || span.is_some();
+        is_traced.then(|| Self::with_span(node, session, span, node.env.now()))
+    }
+
+    /// Exports the span of this share, if it has one: a share is one span, so this is called once,
+    /// and before the share is finished. `error` says why the request failed.
+    pub fn end_span(&self, name: &str, attributes: Vec<(&'static str, String)>, error: Option<String>) {
+        let (Some(span), Some(exporter)) = (&self.span, self.node.spans.get()) else { return };
+        let events = self.events.lock().expect("nothing panics inside");
+        let told = events.iter().take(spans::EVENTS_MAX);
+        exporter.export(Span {
+            context: span.context,
+            parent: span.parent,
+            name: name.to_owned(),
+            attributes,
+            started_micros: self.node.env.clock.now_micros() - i64::from(self.elapsed()),
+            duration_micros: self.elapsed().unsigned_abs(),
+            events: told.map(|event| (event.elapsed.unsigned_abs(), event.activity.clone())).collect(),
+            dropped_events: events.len().saturating_sub(spans::EVENTS_MAX),
+            error,
+        });
     }
 
     /// Microseconds since the share began.
@@ -74,6 +111,7 @@ impl TracedEvents {
 
     /// The events as one mutation. None: there are none.
     fn mutation(&self) -> Option<Mutation> {
+        let session = self.session?;
         let schema = self.node.schema();
         let table = schema.table("system_traces", "events")?;
         let timestamp = self.node.clock.next_micros();
@@ -81,7 +119,7 @@ impl TracedEvents {
         let events = std::mem::take(&mut *self.events.lock().expect("nothing panics inside"));
         let text = |text: &str| Bytes::copy_from_slice(text.as_bytes());
         let rows = events.iter().map(|event| {
-            SystemRow::new(table, &[&self.session], &[&event.id], timestamp, Some(self.expiry()))
+            SystemRow::new(table, &[&session], &[&event.id], timestamp, Some(self.expiry()))
                 .set("activity", text(&event.activity))
                 .set("source", inet(broadcast.ip()))
                 .set("source_port", i32::from(broadcast.port()).to_be_bytes().to_vec())
@@ -120,7 +158,11 @@ impl TraceSink for TracedEvents {
     }
 
     fn session(&self) -> Option<[u8; 16]> {
-        Some(self.session)
+        self.session
+    }
+
+    fn traceparent(&self) -> Option<String> {
+        self.span.as_ref().map(|span| span.context.traceparent())
     }
 }
 
@@ -137,10 +179,10 @@ pub(crate) fn parameters_of_repair(trace: Option<&dyn TraceSink>) -> Vec<Paramet
 
 /// The parameters of a message of a traced request.
 pub(crate) fn parameters(trace: Option<&dyn TraceSink>) -> Vec<Parameter> {
-    match trace.and_then(TraceSink::session) {
-        Some(session) => vec![Parameter::TraceSession(session), Parameter::TraceType(QUERY)],
-        None => Vec::new(),
-    }
+    let Some(trace) = trace else { return Vec::new() };
+    let session = trace.session().map(|session| [Parameter::TraceSession(session), Parameter::TraceType(QUERY)]);
+    let span = trace.traceparent().map(|text| spans::parameter(&text));
+    session.into_iter().flatten().chain(span).collect()
 }
 
 #[cfg(test)]

@@ -55,6 +55,7 @@ pub(crate) fn build(values: Values) -> Result<Config, ConfigError> {
         client_encryption: reader.encryption("client_encryption_options"),
         admin_port: crate::admin_port::admin_port(&mut reader, auth.authenticates),
         auth,
+        spans: crate::spans::spans(&mut reader),
         timeouts: timeouts(&mut reader),
         memtable: memtable(&mut reader),
         commitlog: crate::commit_log::commitlog(&mut reader),

@@ -32,6 +32,7 @@ mod ring;
 mod secrets;
 mod settings;
 mod snitch;
+mod spans;
 mod startup;
 mod streams;
 mod units;
@@ -54,6 +55,7 @@ pub use links::Links;
 pub use repairs::{PoolFull, Repairs};
 pub use ring::{Allocation, Compatibility, DynamicSnitch, InternodeCompression, Paxos, Ring};
 pub use snitch::{Location, Place, Snitch, inferred};
+pub use spans::Spans;
 pub use startup::DataResurrection;
 pub use streams::Streams;
 
@@ -109,6 +111,8 @@ pub struct Config {
     pub auth: Auth,
     /// Where the operator's port is, and how it is encrypted
     pub admin_port: AdminPort,
+    /// otlp_endpoint and otlp_sample_ratio; None: spans of requests are not exported
+    pub spans: Option<Spans>,
     /// client_encryption_options; None: connections are not encrypted
     pub client_encryption: Option<ClientEncryption>,
     /// The timeouts of requests.

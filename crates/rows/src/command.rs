@@ -265,6 +265,12 @@ pub trait TraceSink: Send + Sync {
     fn session(&self) -> Option<[u8; 16]> {
         None
     }
+
+    /// The span that spans of other nodes are beneath, as W3C's `traceparent`; None: none is
+    /// exported.
+    fn traceparent(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Tells a read on the pool to stop early.

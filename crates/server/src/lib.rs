@@ -22,6 +22,7 @@ mod log_options;
 mod machine;
 pub mod memory;
 pub mod ops;
+pub mod otlp;
 pub mod prepared;
 mod replay_watch;
 pub mod request;

@@ -191,9 +191,13 @@ impl RequestHandler for CqlHandler {
         running.record(&envelope.request, &result, received);
         let reply = result.unwrap_or_else(|failure| running.refusal(failure, &envelope.request));
         if let Some(trace) = &trace {
-            trace.finish(&self.subject(&client, &envelope.request)).await;
+            let error = match &reply.response {
+                Response::Error(error) => Some(format!("{:?}", error.kind)),
+                _ => None,
+            };
+            trace.finish(&self.subject(&client, &envelope.request), error).await;
         }
-        let tracing_id = trace.filter(|_| envelope.tracing).map(|trace| trace.id);
+        let tracing_id = trace.filter(|_| envelope.tracing).and_then(|trace| trace.id);
         Handled::Answered(reply.into_envelope(envelope.stream, tracing_id))
     }
 }
@@ -204,7 +208,13 @@ impl CqlHandler {
         let node = &self.services.node;
         let wanted = envelope.tracing
             || (probability > 0.0 && (node.env.random.next_u64() as f64) < probability * u64::MAX as f64);
-        wanted.then(|| TraceSession::begin(node, received))
+        if !wanted && self.services.otlp.is_none() {
+            return None;
+        }
+        let session = wanted.then(|| node.uuids.next());
+        let span = self.services.otlp.as_ref().and_then(|otlp| otlp.sample(node, envelope, session));
+        let is_traced = session.is_some() || span.is_some();
+        is_traced.then(|| TraceSession::begin(node, received, session, span))
     }
 
     fn subject(&self, client: &Client, request: &Request) -> Subject {

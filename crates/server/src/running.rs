@@ -42,6 +42,7 @@ use crate::log_lines::LogLines;
 use crate::log_options;
 use crate::memory::MemoryBudget;
 use crate::ops::Ops;
+use crate::otlp::Otlp;
 use crate::replay_watch::ReplayWatch;
 use crate::request::CqlHandler;
 use crate::resurrection;
@@ -198,6 +199,8 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     node.keep_building_views();
     let mut services = Services::new(node, config, Arc::clone(&events), prepared, memory.results, options.log);
     services.auth = auth;
+    let spans = services.config.spans.clone();
+    services.otlp = spans.map(|spans| Otlp::start(&services.node, &spans.endpoint, spans.ratio));
     services.default_compaction = Arc::new(default_compaction);
     let services = Arc::new(services);
     of_border.into_iter().for_each(|watched| services.certificates.watch(watched));

@@ -12,6 +12,7 @@ use metrics::{Counter, Histogram, Snapshot};
 use crate::auth::Auth;
 use crate::certificates::Certificates;
 use crate::log_lines::LogLines;
+use crate::otlp::Otlp;
 use crate::prepared::PreparedStatements;
 use crate::slow_log::SlowLog;
 use native::{ConnectionRegistry, EventHub};
@@ -31,6 +32,8 @@ pub struct Services {
     pub certificates: Arc<Certificates>,
     /// The schedule of repairs as it is set now; `config` has that of the start.
     pub auto_repair: Mutex<config::AutoRepair>,
+    /// The way of spans to a collector. Set at the start; None: spans are not exported.
+    pub otlp: Option<Arc<Otlp>>,
     /// Where clients are told of changes.
     pub events: Arc<EventHub>,
     /// Statements that EXECUTE finds by id.
@@ -153,6 +156,7 @@ impl Services {
             auth: None,
             default_compaction: Arc::new(schema::TableParams::default().compaction),
             certificates: Arc::default(),
+            otlp: None,
             events,
             prepared: PreparedStatements::new(prepared_bytes),
             results: Arc::new(ResultRoom::new(size(result_bytes))),

@@ -1,5 +1,5 @@
-//! Tracing of requests: what was done and when, kept in `system_traces` for `trace_type_query_ttl`.
-//! Texts of statements come here without passwords.
+//! Tracing of requests: what was done and when, kept in `system_traces` for `trace_type_query_ttl`,
+//! or exported as a span ([`crate::otlp`]), or both. Texts of statements come here without passwords.
 //!
 //! Agrees with `org.apache.cassandra.tracing.{Tracing, TraceKeyspace}`: drivers and cqlsh read the
 //! session until it has a duration.
@@ -12,14 +12,15 @@ use cluster::Node;
 use cluster::identity::inet;
 use cluster::system_rows::SystemRow;
 use cluster::traces::TracedEvents;
+use cluster::traces::spans::OpenSpan;
 use env::Instant;
 use rows::Mutation;
 use rows::command::TraceSink;
 
 /// A traced request.
 pub struct TraceSession {
-    /// The session's id, a time UUID.
-    pub id: [u8; 16],
+    /// The session's id, a time UUID; None: the request is exported only.
+    pub id: Option<[u8; 16]>,
     started_at: i64,
     events: TracedEvents,
 }
@@ -35,18 +36,21 @@ pub struct Subject {
 }
 
 impl TraceSession {
-    /// Begins a session.
-    pub fn begin(node: &Arc<Node>, begun: Instant) -> Arc<Self> {
-        let (id, started_at) = (node.uuids.next(), node.env.clock.now_micros());
-        Arc::new(Self { id, started_at, events: TracedEvents::new(node, id, begun) })
+    /// Begins a session, a span, or both.
+    pub fn begin(node: &Arc<Node>, begun: Instant, id: Option<[u8; 16]>, span: Option<OpenSpan>) -> Arc<Self> {
+        let started_at = node.env.clock.now_micros();
+        Arc::new(Self { id, started_at, events: TracedEvents::with_span(node, id, span, begun) })
     }
 
-    /// Ends the session: what this node holds of its rows is in memtables when this returns.
-    pub async fn finish(&self, subject: &Subject) {
+    /// Ends the session: what this node holds of its rows is in memtables when this returns. `error`
+    /// names why the request failed.
+    pub async fn finish(&self, subject: &Subject, error: Option<String>) {
+        self.events.end_span(subject.request, subject.attributes(), error);
         self.events.finish(self.session_row(subject).into_iter().collect()).await;
     }
 
     fn session_row(&self, subject: &Subject) -> Option<Mutation> {
+        let id = self.id?;
         let node = &self.events.node;
         let schema = node.schema();
         let sessions = schema.table("system_traces", "sessions")?;
@@ -54,7 +58,7 @@ impl TraceSession {
         let broadcast = node.identity.broadcast;
         let text = |text: &str| Bytes::copy_from_slice(text.as_bytes());
         let parameters = subject.parameters.iter().map(|(name, value)| (text(name), text(value))).collect::<Vec<_>>();
-        let row = SystemRow::new(sessions, &[&self.id], &[], timestamp, Some(self.events.expiry()))
+        let row = SystemRow::new(sessions, &[&id], &[], timestamp, Some(self.events.expiry()))
             .set("client", inet(subject.client))
             .set("command", text("QUERY"))
             .set("coordinator", inet(broadcast.ip()))
@@ -67,12 +71,34 @@ impl TraceSession {
     }
 }
 
+impl Subject {
+    /// The attributes of the request's span, by the names of OpenTelemetry's conventions for
+    /// databases. Bound values stay in the node.
+    fn attributes(&self) -> Vec<(&'static str, String)> {
+        let of = |(name, value): &(String, String)| {
+            let attribute = match name.as_str() {
+                "query" => "db.query.text",
+                "consistency_level" => "cassandra.consistency.level",
+                "page_size" => "cassandra.page.size",
+                _ => return None,
+            };
+            Some((attribute, value.clone()))
+        };
+        let fixed = [("db.system.name", "cassandra".to_owned()), ("client.address", self.client.to_string())];
+        fixed.into_iter().chain(self.parameters.iter().filter_map(of)).collect()
+    }
+}
+
 impl TraceSink for TraceSession {
     fn event(&self, activity: String) {
         self.events.event(activity);
     }
 
     fn session(&self) -> Option<[u8; 16]> {
-        Some(self.id)
+        self.id
+    }
+
+    fn traceparent(&self) -> Option<String> {
+        self.events.traceparent()
     }
 }

@@ -213,6 +213,10 @@ pub struct NodeMetrics {
     pub foreign: ForeignRequests,
     /// Repairs since the start.
     pub repairs: RepairFigures,
+    /// Spans of requests since the start, by what has become of them: sent, dropped, failed. Empty:
+    /// they are not exported.
+    #[serde(default)]
+    pub spans: Vec<(String, u64)>,
 }
 
 /// Repairs that the node coordinates or takes part in, since the start.

@@ -37,6 +37,8 @@ const EVENTS_MAX: u32 = 2_000;
 /// A traced repair.
 pub(super) struct RepairTrace {
     node: Arc<Node>,
+    /// The session's id, a time UUID.
+    session: [u8; 16],
     events: Arc<TracedEvents>,
     /// When the session began, milliseconds since 1970.
     started_at: i64,
@@ -52,12 +54,13 @@ impl RepairTrace {
         if !command.options.is_traced {
             return None;
         }
-        let events = Arc::new(TracedEvents::new(node, node.uuids.next(), node.env.now()));
+        let session = node.uuids.next();
+        let events = Arc::new(TracedEvents::new(node, session, node.env.now()));
         command.trace_to(Arc::clone(&events) as Arc<dyn TraceSink>);
         let names: Vec<_> = tables.iter().map(|table| format!("{}.{}", table.keyspace, table.name)).collect();
         let parameters = [("keyspace", command.keyspace.clone()), ("columnFamilies", names.join(", "))];
         let started_at = node.env.clock.now_micros() / 1000;
-        Some(Self { node: Arc::clone(node), events, started_at, parameters, told: Mutex::default() })
+        Some(Self { node: Arc::clone(node), session, events, started_at, parameters, told: Mutex::default() })
     }
 
     /// Does the work of the command, and tells the events of the replicas meanwhile.
@@ -89,7 +92,7 @@ impl RepairTrace {
     async fn tell_others(&self, command: &Command) {
         let schema = self.node.schema();
         let Some(table) = schema.table("system_traces", "events") else { return };
-        let key = system_rows::partition_key(table, &[&self.events.session]);
+        let key = system_rows::partition_key(table, &[&self.session]);
         let found = self.node.read_rows_at::<ReadError>(table, Some(key), Consistency::One, EVENTS_MAX).await;
         let Ok(found) = found else {
             return tracing::debug!("the events of replicas cannot be read now");
@@ -119,7 +122,7 @@ impl RepairTrace {
         let (timestamp, broadcast) = (node.clock.next_micros(), node.identity.broadcast);
         let text = |text: &str| Bytes::copy_from_slice(text.as_bytes());
         let parameters: Vec<_> = self.parameters.iter().map(|(name, value)| (text(name), text(value))).collect();
-        let row = SystemRow::new(sessions, &[&self.events.session], &[], timestamp, Some(self.events.expiry()))
+        let row = SystemRow::new(sessions, &[&self.session], &[], timestamp, Some(self.events.expiry()))
             .set("command", text("REPAIR"))
             .set("coordinator", inet(broadcast.ip()))
             .set("coordinator_port", i32::from(broadcast.port()).to_be_bytes().to_vec())

@@ -76,12 +76,14 @@ impl Call {
                 if let Some(trace) = &trace {
                     trace.event(format!("{} message received from /{}", header.verb.name(), from.address));
                 }
+                let (verb, peer) = (header.verb, from.address.ip());
                 let (node, via, traced) = (Arc::clone(node), via.clone(), trace.clone());
                 let served = serve(Self { node, via, from: *from, header, payload, trace, _room: room });
                 drop(match traced {
                     None => tokio::task::spawn_local(served),
                     Some(trace) => tokio::task::spawn_local(async move {
                         served.await;
+                        trace.end_span(verb.name(), vec![("network.peer.address", peer.to_string())], None);
                         trace.finish(Vec::new()).await;
                     }),
                 });

@@ -107,6 +107,56 @@ fn every_node_with_a_share_tells_its_events() {
     }
 }
 
+/// Spans that have ended on a machine.
+#[derive(Default)]
+struct Ended(Mutex<Vec<Span>>);
+
+impl spans::SpanExporter for Ended {
+    fn export(&self, span: Span) {
+        self.0.lock().expect("no panic inside").push(span);
+    }
+}
+
+/// A request that is exported and in no session: a span of each node, those of the replicas beneath
+/// the coordinator's, and no rows. A session that another kind of node traces is a trace, too.
+#[test]
+fn shares_of_a_request_are_spans_of_one_trace() {
+    for (session, exported) in [(None, true), (Some([7; 16]), true), (Some([7; 16]), false)] {
+        let ring = SimRing::new(43, &["dc1", "dc1", "dc1"]);
+        ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "3")]);
+        let node = Arc::clone(ring.node(0));
+        let ended: Vec<Arc<Ended>> = (0..3).map(|_| Arc::default()).collect();
+        (0..3).for_each(|machine| ring.node(machine).set_span_exporter(Arc::clone(&ended[machine]) as _));
+        let span = exported.then(|| OpenSpan::begin(&node, [9; 16], None));
+        let context = span.as_ref().map(|span| span.context);
+        let trace = Arc::new(TracedEvents::with_span(&node, session, span, node.env.now()));
+        ring.world.block_on(async {
+            let sink = Arc::clone(&trace) as Arc<dyn TraceSink>;
+            let row = ring.row("ks", 1, 1, 5, 10);
+            let written = node.write_traced(vec![row], Consistency::All, sink).await.expect("all are up");
+            if let Some(written) = written {
+                written.await.expect("written");
+            }
+            trace.event("done".to_owned());
+            trace.end_span("INSERT", vec![("a", "b".to_owned())], None);
+            trace.finish(Vec::new()).await;
+        });
+        ring.world.run_for(Duration::from_secs(1));
+        let spans = |machine: usize| ended[machine].0.lock().expect("no panic inside").clone();
+        let of_trace = if exported { [9; 16] } else { [7; 16] };
+        for machine in [1, 2] {
+            let span = spans(machine).into_iter().find(|span| span.name == "MUTATION_REQ").expect("a share");
+            assert_eq!((span.context.trace, span.parent), (of_trace, context.map(|context| context.span)));
+            assert!(span.events[0].1.starts_with("MUTATION_REQ message received from"), "{span:?}");
+        }
+        let first: Vec<Span> = spans(0).into_iter().filter(|span| span.name == "INSERT").collect();
+        assert_eq!(first.iter().map(|span| Some(span.context)).collect::<Vec<_>>(), Vec::from_iter(context.map(Some)));
+        assert!(first.iter().all(|span| span.parent.is_none() && span.events.iter().any(|(_, text)| text == "done")));
+        let rows: usize = (0..3).map(|machine| told(&ring, machine).len()).sum();
+        assert_eq!(rows > 0, session.is_some(), "rows are for those who have asked for them");
+    }
+}
+
 /// The requests that replicas have been sent for a kind of statement.
 fn verbs_of(kind: Kind) -> &'static [&'static str] {
     match kind {

@@ -15,6 +15,7 @@ use metrics::Histogram;
 use native::{Counter, WorkerStats};
 
 use super::{NodeAdmin, process, table_stats};
+use crate::otlp::SpanCounts;
 
 pub(super) fn add_to(functions: &mut Functions<NodeAdmin>) {
     functions.add(tables_stats).add(client_latencies).add(pools).add(metrics);
@@ -112,7 +113,13 @@ pub(super) fn metrics(admin: &NodeAdmin, _: &GetMetrics) -> Result<NodeMetrics> 
         streams: streams(&services.node),
         foreign: foreign(&services.node),
         repairs: repairs(&services.node),
+        spans: services.otlp.as_ref().map_or_else(Vec::new, |otlp| spans(&otlp.counts)),
     })
+}
+
+fn spans(counts: &SpanCounts) -> Vec<(String, u64)> {
+    let SpanCounts { sent, dropped, failed } = counts;
+    [("sent", sent), ("dropped", dropped), ("failed", failed)].map(|(end, count)| (end.to_owned(), count.get())).into()
 }
 
 fn repairs(node: &cluster::Node) -> RepairFigures {

@@ -1,0 +1,186 @@
+//! Spans of requests to a collector of OpenTelemetry: OTLP over HTTP, as JSON.
+//!
+//! [`Otlp::sample`] chooses the requests: those that a client's `traceparent` (in the custom payload)
+//! says are exported, those that are traced in `system_traces`, and of the rest the share
+//! `otlp_sample_ratio`. Spans that have ended wait in a queue for a task of its own, which posts
+//! them to `otlp_endpoint`/v1/traces every [`PERIOD`], or as soon as there are [`BATCH_MAX`]. Spans
+//! that find the queue full, and those whose batch the collector does not take, are lost and
+//! counted. Without `otlp_endpoint` nothing of this file runs.
+
+mod json;
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use cluster::Node;
+use cluster::traces::spans::{OpenSpan, Span, SpanContext, SpanExporter, TRACEPARENT};
+use env::{Next, Wake};
+use metrics::Counter;
+use protocol::RequestEnvelope;
+use ureq::Agent;
+
+/// Spans of one message to the collector.
+const BATCH_MAX: usize = 512;
+/// Spans that may wait. A further one is lost, and counted.
+const QUEUE_MAX: usize = 2_048;
+/// Bytes of the texts of spans that may wait. A further span is lost, and counted.
+const QUEUE_SIZE_MAX: usize = 8 << 20;
+/// Time between two messages while spans are few.
+const PERIOD: Duration = Duration::from_secs(5);
+/// A collector that has not answered for so long has not taken the spans.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The way of spans to the collector.
+pub struct Otlp {
+    /// `otlp_endpoint` with the path of traces.
+    url: String,
+    /// `otlp_sample_ratio`, 0 to 1.
+    ratio: f64,
+    agent: Agent,
+    resource: json::Resource,
+    queue: Mutex<Queue>,
+    wake: OnceLock<Wake>,
+    /// Whether the last message was refused: a collector that is away is told of once.
+    is_refused: AtomicBool,
+    /// What has become of spans.
+    pub counts: SpanCounts,
+}
+
+/// Spans by what has become of them.
+#[derive(Default)]
+pub struct SpanCounts {
+    /// The collector has taken them.
+    pub sent: Counter,
+    /// The queue was full.
+    pub dropped: Counter,
+    /// The collector did not take them, or was not there.
+    pub failed: Counter,
+}
+
+#[derive(Default)]
+struct Queue {
+    spans: VecDeque<Span>,
+    /// Bytes of their texts.
+    size: usize,
+}
+
+impl Otlp {
+    /// Exports the spans of a node until the node ends.
+    pub(crate) fn start(node: &Arc<Node>, endpoint: &str, ratio: f64) -> Arc<Self> {
+        let agent = Agent::config_builder().timeout_global(Some(TIMEOUT)).http_status_as_error(false).build().into();
+        let otlp = Arc::new(Self {
+            url: format!("{}/v1/traces", endpoint.trim_end_matches('/')),
+            ratio,
+            agent,
+            resource: json::Resource::of(node),
+            queue: Mutex::default(),
+            wake: OnceLock::new(),
+            is_refused: AtomicBool::new(false),
+            counts: SpanCounts::default(),
+        });
+        let weak: Weak<Self> = Arc::downgrade(&otlp);
+        let step = move || weak.upgrade().map_or(Next::Done, |otlp| otlp.step());
+        let wake = node.env.tasks.background("otlp", Box::new(step));
+        wake.wake();
+        let _ = otlp.wake.set(wake);
+        node.set_span_exporter(Arc::clone(&otlp) as Arc<dyn SpanExporter>);
+        otlp
+    }
+
+    /// Begins the span of a request. `session`: that of `system_traces`, if the request is traced.
+    /// None: the request is not exported.
+    pub(crate) fn sample(
+        &self,
+        node: &Node,
+        envelope: &RequestEnvelope,
+        session: Option<[u8; 16]>,
+    ) -> Option<OpenSpan> {
+        if let Some((above, is_exported)) = traceparent(envelope) {
+            let is_wanted = is_exported || session.is_some();
+            return is_wanted.then(|| OpenSpan::begin(node, above.trace, Some(above.span)));
+        }
+        let trace = match session {
+            Some(session) => session,
+            None if (node.env.random.next_u64() as f64) < self.ratio * u64::MAX as f64 => {
+                let mut trace = [0; 16];
+                node.env.random.fill(&mut trace);
+                trace
+            }
+            None => return None,
+        };
+        Some(OpenSpan::begin(node, trace, None))
+    }
+
+    fn step(&self) -> Next {
+        let batch: Vec<Span> = {
+            let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+            let count = queue.spans.len().min(BATCH_MAX);
+            let batch: Vec<Span> = queue.spans.drain(..count).collect();
+            queue.size -= batch.iter().map(size).sum::<usize>();
+            batch
+        };
+        let count = batch.len();
+        if count == 0 {
+            return Next::After(PERIOD);
+        }
+        match self.post(&json::message(&self.resource, &batch)) {
+            Ok(()) => {
+                self.counts.sent.add(count as u64);
+                if self.is_refused.swap(false, Ordering::Relaxed) {
+                    tracing::info!(url = self.url, "the collector takes spans again");
+                }
+            }
+            Err(error) => {
+                self.counts.failed.add(count as u64);
+                if !self.is_refused.swap(true, Ordering::Relaxed) {
+                    tracing::warn!(url = self.url, error, "the collector does not take spans, which are lost");
+                }
+            }
+        }
+        if count == BATCH_MAX { Next::Again } else { Next::After(PERIOD) }
+    }
+
+    fn post(&self, message: &str) -> Result<(), String> {
+        let request = self.agent.post(&self.url).header("Content-Type", "application/json");
+        let answer = request.send(message).map_err(|error| error.to_string())?;
+        let status = answer.status();
+        if status.is_success() { Ok(()) } else { Err(format!("HTTP status {status}")) }
+    }
+}
+
+impl SpanExporter for Otlp {
+    fn export(&self, span: Span) {
+        let size = size(&span);
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        if queue.spans.len() >= QUEUE_MAX || queue.size + size > QUEUE_SIZE_MAX {
+            drop(queue);
+            return self.counts.dropped.add(1);
+        }
+        queue.spans.push_back(span);
+        queue.size += size;
+        let is_batch = queue.spans.len() == BATCH_MAX;
+        drop(queue);
+        if is_batch && let Some(wake) = self.wake.get() {
+            wake.wake();
+        }
+    }
+}
+
+/// Bytes of a span's texts.
+fn size(span: &Span) -> usize {
+    let attributes = span.attributes.iter().map(|(_, value)| value.len());
+    let events = span.events.iter().map(|(_, text)| text.len());
+    let error = span.error.as_ref().map_or(0, String::len);
+    size_of::<Span>() + span.name.len() + error + attributes.chain(events).sum::<usize>()
+}
+
+/// The client's span, and whether the client exports it.
+fn traceparent(envelope: &RequestEnvelope) -> Option<(SpanContext, bool)> {
+    let (_, value) = envelope.custom_payload.iter().find(|(name, _)| &**name == TRACEPARENT)?;
+    SpanContext::parse(std::str::from_utf8(value.as_deref()?).ok()?)
+}
+
+#[cfg(test)]
+mod tests;
