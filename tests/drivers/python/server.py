@@ -1,4 +1,4 @@
-"""A Helenus server as a child process: started on free ports over a given data directory, stopped, killed, started again."""
+"""Helenus servers as child processes: started on free ports over given data directories, stopped, killed, started again; alone or as a ring."""
 
 import os
 import pathlib
@@ -73,3 +73,13 @@ class Server:
     def nodetool(self, *arguments):
         command = [self.program or binary(), "nodetool", "-h", self.host, "-p", str(self.admin_port), *arguments]
         return subprocess.run(command, capture_output=True, text=True, timeout=600)
+
+
+def ring(home, count, settings=()):
+    """Nodes of one ring at 127.0.0.1 and the addresses behind it, started one after the other."""
+    port, common, nodes = free_port(), [f"storage_port={free_port()}", "ring_delay=1s", *settings], []
+    for number in range(1, count + 1):
+        node = Server(home / f"n{number}", port=port, settings=common, flags=["--seeds", "127.0.0.1"])
+        node.host = f"127.0.0.{number}"
+        nodes.append(node.start())
+    return nodes

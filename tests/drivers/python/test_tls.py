@@ -23,8 +23,11 @@ def openssl(*arguments):
 
 @pytest.fixture(scope="module")
 def pki(tmp_path_factory):
+    return made_in(tmp_path_factory.mktemp("pki"))
+
+
+def made_in(home):
     """An authority, a certificate of the server and one of a client; `node.pem` holds key and chain."""
-    home = tmp_path_factory.mktemp("pki")
     ec = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
     openssl("req", "-x509", *ec, "-keyout", home / "ca.key", "-out", home / "ca.pem", "-subj", "/CN=authority", "-days", "30")
     (home / "names").write_text("subjectAltName=IP:127.0.0.1\n")
