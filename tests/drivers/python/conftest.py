@@ -103,7 +103,11 @@ def node(tmp_path):
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory):
-    """A server where users have to log in."""
+    """A server where users have to log in: the one at HELENUS_TEST_GUARDED (HOST:PORT), or one of ours."""
+    if given := os.environ.get("HELENUS_TEST_GUARDED"):
+        host, port = given.rsplit(":", 1)
+        yield Contact(host, int(port))
+        return
     server = Server(tmp_path_factory.mktemp("guarded") / "data", settings=role_answers.SETTINGS).start()
     yield server
     assert server.stop() == 0, server.log_tail()

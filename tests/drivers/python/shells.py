@@ -29,5 +29,5 @@ def stable(text):
         line = re.sub(r"(SyntaxException): .*", r"\1", line)
         line = re.sub(r"\('Unable to .*", "(cannot)", line)
         line = re.sub(r"^\[cqlsh .*? \| Cassandra ([\d.]+)", r"[cqlsh | Cassandra \1", line)
-        lines.append(re.sub(r"127\.0\.0\.\d+", "ADDRESS", line).rstrip())
+        lines.append(re.sub(r"127\.0\.\d+\.\d+", "ADDRESS", line).rstrip())
     return "\n".join(lines) + "\n"
