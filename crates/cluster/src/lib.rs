@@ -46,6 +46,7 @@ mod serve;
 mod serving;
 mod shared_rows;
 mod size_estimates;
+pub mod spans;
 mod start;
 pub mod streaming;
 pub mod stripes;

@@ -27,10 +27,10 @@ use crate::replica::Replica;
 use crate::sampling::Sampling;
 use crate::seldom::Seldom;
 use crate::serving::Serving;
+use crate::spans::SpanExporter;
 use crate::stripes::Stripes;
 use crate::system_rows::{self, SystemRow};
 use crate::thresholds::ReadSizes;
-use crate::traces::spans::SpanExporter;
 use crate::transfers::Transfers;
 use crate::view_tasks::ViewTasks;
 

@@ -23,8 +23,9 @@ use types::Consistency;
 
 use crate::identity::inet;
 use crate::node::Node;
+use crate::spans::Span;
 use crate::system_rows::SystemRow;
-use spans::{OpenSpan, Span};
+use spans::OpenSpan;
 
 /// Events of one session on one node; further ones are left out.
 const EVENTS_MAX: usize = 2_000;
@@ -85,7 +86,7 @@ impl TracedEvents {
     pub fn end_span(&self, name: &str, attributes: Vec<(&'static str, String)>, error: Option<String>) {
         let (Some(span), Some(exporter)) = (&self.span, self.node.spans.get()) else { return };
         let events = self.events.lock().expect("nothing panics inside");
-        let told = events.iter().take(spans::EVENTS_MAX);
+        let told = events.iter().take(crate::spans::EVENTS_MAX);
         exporter.export(Span {
             context: span.context,
             parent: span.parent,
@@ -94,7 +95,7 @@ impl TracedEvents {
             started_micros: self.node.env.clock.now_micros() - i64::from(self.elapsed()),
             duration_micros: self.elapsed().unsigned_abs(),
             events: told.map(|event| (event.elapsed.unsigned_abs(), event.activity.clone())).collect(),
-            dropped_events: events.len().saturating_sub(spans::EVENTS_MAX),
+            dropped_events: events.len().saturating_sub(crate::spans::EVENTS_MAX),
             error,
         });
     }

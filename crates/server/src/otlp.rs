@@ -1,7 +1,7 @@
 //! Spans of requests to a collector of OpenTelemetry: OTLP over HTTP, as JSON.
 //!
-//! [`Otlp::sample`] chooses the requests: those that a client's `traceparent` (in the custom payload)
-//! says are exported, those that are traced in `system_traces`, and of the rest the share
+//! [`Otlp::sample`] chooses the requests: those of which a client's `traceparent`, in the custom
+//! payload, says so, those that are traced in `system_traces`, and of the rest the share
 //! `otlp_sample_ratio`. Spans that have ended wait in a queue for a task of its own, which posts
 //! them to `otlp_endpoint`/v1/traces every [`PERIOD`], or as soon as there are [`BATCH_MAX`]. Spans
 //! that find the queue full, and those whose batch the collector does not take, are lost and
@@ -15,7 +15,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use cluster::Node;
-use cluster::traces::spans::{OpenSpan, Span, SpanContext, SpanExporter, TRACEPARENT};
+use cluster::spans::{Span, SpanContext, SpanExporter, TRACEPARENT};
+use cluster::traces::spans::OpenSpan;
 use env::{Next, Wake};
 use metrics::Counter;
 use protocol::RequestEnvelope;
@@ -44,7 +45,7 @@ pub struct Otlp {
     wake: OnceLock<Wake>,
     /// Whether the last message was refused: a collector that is away is told of once.
     is_refused: AtomicBool,
-    /// What has become of spans.
+    /// The spans so far, by their ends.
     pub counts: SpanCounts,
 }
 

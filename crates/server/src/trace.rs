@@ -1,5 +1,6 @@
 //! Tracing of requests: what was done and when, kept in `system_traces` for `trace_type_query_ttl`,
-//! or exported as a span ([`crate::otlp`]), or both. Texts of statements come here without passwords.
+//! or exported as a span ([`crate::otlp`]), or both. Texts of statements come here without
+//! passwords.
 //!
 //! Agrees with `org.apache.cassandra.tracing.{Tracing, TraceKeyspace}`: drivers and cqlsh read the
 //! session until it has a duration.
@@ -42,8 +43,8 @@ impl TraceSession {
         Arc::new(Self { id, started_at, events: TracedEvents::with_span(node, id, span, begun) })
     }
 
-    /// Ends the session: what this node holds of its rows is in memtables when this returns. `error`
-    /// names why the request failed.
+    /// Ends the session. Rows of which this node is a replica are in memtables when this returns.
+    /// `error` names the reason of a request that failed; None: the request did not fail.
     pub async fn finish(&self, subject: &Subject, error: Option<String>) {
         self.events.end_span(subject.request, subject.attributes(), error);
         self.events.finish(self.session_row(subject).into_iter().collect()).await;

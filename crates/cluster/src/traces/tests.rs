@@ -111,7 +111,7 @@ fn every_node_with_a_share_tells_its_events() {
 #[derive(Default)]
 struct Ended(Mutex<Vec<Span>>);
 
-impl spans::SpanExporter for Ended {
+impl crate::spans::SpanExporter for Ended {
     fn export(&self, span: Span) {
         self.0.lock().expect("no panic inside").push(span);
     }

@@ -1,7 +1,8 @@
-//! `ExportTraceServiceRequest` of OTLP in its JSON form: ids are digits, 64-bit numbers are strings.
+//! `ExportTraceServiceRequest` of OTLP in its JSON form, where ids are digits and 64-bit numbers
+//! are strings.
 
 use cluster::Node;
-use cluster::traces::spans::{Span, hex};
+use cluster::spans::{Span, hex};
 use serde_json::{Value, json};
 
 /// SPAN_KIND_SERVER

@@ -177,7 +177,7 @@ fn traced_and_sampled_requests_are_exported() {
     let spans = collector.spans();
     assert_eq!(
         spans.iter().map(|span| &span["traceId"]).collect::<Vec<_>>(),
-        [&Value::from(cluster::traces::spans::hex(&session))]
+        [&Value::from(cluster::spans::hex(&session))]
     );
     assert_eq!(rows(&machine), 1);
     let machine = Machine::new(collector.port, 1.0);
