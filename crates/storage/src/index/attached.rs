@@ -3,7 +3,8 @@
 //!
 //! - [`components`]: which components an SSTable has, opening and removing them;
 //! - [`make`]: making them from an SSTable's rows; [`build`]: of all SSTables, in the background;
-//! - [`sources`], [`search`]: reading the base by one or several indexes;
+//! - [`sources`], [`search`]: reading the base by one or several indexes; [`scanned`]: first by a
+//!   scan, where much of the base is wanted;
 //! - [`nearest`]: the rows whose vectors are nearest to a given one.
 //!
 //! What must hold: an SSTable has the components of every index of its table before it is in the
@@ -18,5 +19,6 @@ pub(crate) mod build;
 pub(crate) mod components;
 pub(crate) mod make;
 pub(crate) mod nearest;
+pub(crate) mod scanned;
 pub(crate) mod search;
 mod sources;

@@ -81,7 +81,7 @@ impl View {
     }
 
     /// Memtables that hold something, of every shard.
-    fn every_memtable(&self) -> impl Iterator<Item = &Arc<Memtable>> {
+    pub fn every_memtable(&self) -> impl Iterator<Item = &Arc<Memtable>> {
         let flushing = self.flushing.iter().flat_map(|set| &set.memtables);
         self.active.iter().chain(flushing).filter(|memtable| memtable.size() > 0)
     }

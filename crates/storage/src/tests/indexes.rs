@@ -4,7 +4,8 @@
 //!
 //! The same for storage-attached indexes, which may also give rows that have the value no more:
 //! what is left of their answer once it is filtered is compared, for values, ranges and pairs of
-//! indexes. Of an index on vectors the nearest rows are, with and without a value of another index.
+//! indexes, by the places of the conditions and by scans that go on by places. Of an index on
+//! vectors the nearest rows are, with and without a value of another index.
 //!
 //! The scan itself is `super::model`'s to prove. Not checked here: choice among indexes, pages (the
 //! crate `cql` has both).
@@ -31,6 +32,8 @@ use types::similarity::floats;
 use types::{CqlType, DecoratedKey};
 
 use super::common::{self, delete_range, delete_row, die};
+use crate::index::attached::scanned::{Allowance, ScannedStream};
+use crate::index::attached::search;
 use crate::table::entries::{Entry, composite};
 use crate::{DiskFailurePolicy, Engine, EngineOptions, commitlog, schema_change};
 
@@ -282,7 +285,18 @@ impl Model {
             limits,
             indexes,
         };
-        let mut stream = engine.read(&command, &ReadContext::new(ReadMode::Background))?;
+        let context = ReadContext::new(ReadMode::Background);
+        let store = engine.table(ID).expect("the table is open");
+        let is_nearest = command.indexes.iter().any(|search| search.operator == SearchOperator::Ann);
+        let conditions = search::wanted(&store, &command)?;
+        let mut stream = match !self.attached || is_nearest || conditions.is_empty() || self.dice.chance(50) {
+            true => engine.read(&command, &context)?,
+            // as where there are many places: a scan that goes on by places at some moment
+            false => {
+                let allowance = Allowance { rows: self.dice.below(12), dead: self.dice.below(4) };
+                Box::new(ScannedStream::open(&store, conditions, &command, &context, None, allowance)?)
+            }
+        };
         let mut live = LiveRows::new(stream.as_mut(), Arc::clone(&command.table), command.now, TombstoneLimits::NONE);
         let mut found = Vec::new();
         while let Some(partition) = live.next_partition()? {

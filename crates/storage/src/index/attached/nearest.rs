@@ -20,15 +20,14 @@ use std::sync::Arc;
 
 use rows::live::{LiveRows, TombstoneLimits};
 use rows::{
-    Cell, DataLimits, DeletionTime, PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext,
-    ReadError, ReadMode, Row, SearchOperator, Slice, Slices, Unfiltered,
+    DataLimits, DeletionTime, PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError,
+    ReadMode, Row, SearchOperator, Slice, Slices, Unfiltered,
 };
-use schema::index::definition::{IndexDefinition, IndexPart};
 use sstable::attached::{KeysCursor, Place, Position, TermRange};
 use types::similarity::floats;
 use types::{DecoratedKey, Similarity};
 
-use super::make::local;
+use super::search::MEMORY_PLACES;
 use super::sources::{Sources, Wanted, entries_in_memory};
 use crate::read::explain::Observation;
 use crate::table::TableStore;
@@ -157,7 +156,7 @@ impl Search<'_> {
         let mut least = None;
         let table = &self.command.table;
         for wanted in super::search::wanted(self.base, &self.command)? {
-            let mut sources = Sources::in_memory(wanted, table, &self.command, self.context)?;
+            let mut sources = Sources::in_memory(wanted, table, &self.command, self.context, MEMORY_PLACES)?;
             for sstable in &self.base.view().sstables {
                 // one that lacks its component is told of when it is searched
                 sources.add(sstable, self.context.mode)?;
@@ -223,8 +222,7 @@ impl Search<'_> {
         let of = if definition.column.is_static() { static_row? } else { row };
         let cell = entries::cells(definition, of).first().filter(|cell| !cell.is_tombstone())?;
         let vector = self.nearest.similarity.form(floats(&cell.value))?;
-        let meets = |wanted: &Wanted| meets(&wanted.index.definition, &wanted.range, key, static_row, row);
-        if !self.conditions.iter().all(meets) {
+        if !self.conditions.iter().all(|wanted| wanted.is_met(key, static_row, row)) {
             return None;
         }
         Some(self.nearest.similarity.rank(self.nearest.vector.as_deref()?, &vector))
@@ -264,13 +262,14 @@ impl Search<'_> {
         // memory before the base's view: what is flushed meanwhile is in one of the two
         let mut keep = Vec::new();
         entries_in_memory(&all(), table, &self.command, self.context, |value, place| {
-            let Some(own) = self.nearest.similarity.form(floats(&value.key)) else { return };
+            let Some(own) = self.nearest.similarity.form(floats(&value.key)) else { return true };
             if is_wanted(&place) {
                 keep.push(Candidate { rank: self.nearest.similarity.rank(vector, &own), place });
             }
             if keep.len() > fetch.saturating_mul(2) + BATCH_ROWS {
                 cut(&mut keep, fetch, &mut round.below);
             }
+            true
         })?;
         cut(&mut keep, fetch, &mut round.below);
         round.candidates = keep;
@@ -339,26 +338,6 @@ fn cut(candidates: &mut Vec<Candidate>, most: usize, below: &mut Option<f32>) {
         raise(below, candidates.get(most).map(|first| first.rank));
         candidates.truncate(most);
     }
-}
-
-/// Whether a live row has a term that another index is asked for.
-fn meets(
-    definition: &IndexDefinition,
-    range: &TermRange,
-    key: &DecoratedKey,
-    static_row: Option<&Row>,
-    row: &Row,
-) -> bool {
-    let is_met = |cell: Option<&Cell>| {
-        let term = entries::term(definition, &key.key, Some(&row.clustering), cell);
-        let term = term.map(|term| local(&term));
-        term.is_some_and(|term| !range.is_before(&term) && !range.is_behind(&term) && range.has_part(&term))
-    };
-    if matches!(definition.part, IndexPart::PartitionKey(_) | IndexPart::Clustering(_)) {
-        return is_met(None);
-    }
-    let of = if definition.column.is_static() { static_row } else { Some(row) };
-    of.is_some_and(|row| entries::cells(definition, row).iter().any(|cell| !cell.is_tombstone() && is_met(Some(cell))))
 }
 
 /// The rows that were found, in the order of the table.

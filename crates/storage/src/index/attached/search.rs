@@ -6,7 +6,8 @@
 //! 2. The condition with the fewest places leads; among those by rows, if there is one. Others take
 //!    part where they have at most [`WORTH`] times as many places: beyond that reading the row, and
 //!    the statement's conditions, cost less than looking the place up.
-//! 3. Places that all of them have, in the order of the table, are read from the base by name, in
+//! 3. Where the leading condition has many places, the read begins as a scan (`super::scanned`).
+//! 4. Places that all of them have, in the order of the table, are read from the base by name, in
 //!    batches of one partition each; a place that is a partition is read with the command's slices.
 //!
 //! The search gives a [`PartitionStream`] of the base like any other. Its reader leaves out rows
@@ -29,6 +30,7 @@ use sstable::attached::{Place, Position, TermPart, TermRange};
 use types::DecoratedKey;
 
 use super::make::local;
+use super::scanned::{Allowance, ScannedStream};
 use super::sources::{OfOne, Sources, Union, Wanted, next_of_one};
 use crate::read::explain::Observation;
 use crate::table::TableStore;
@@ -42,6 +44,12 @@ const PARTITION_ROWS: u64 = 16;
 /// A partition of more rows is read by the index in any case: what is deleted counts as rows too,
 /// and a read that passes many deleted rows is refused (`tombstone_failure_threshold`).
 const PARTITION_ROWS_MAX: u64 = 4_096;
+/// From so many places of the leading condition on a read begins as a scan (`super::scanned`): to
+/// find fewer costs little.
+const SCANNED_PLACES: u64 = 4_096;
+/// Entries in memory that are collected of a condition before it is known that all are needed.
+pub(super) const MEMORY_PLACES: usize = 16 << 10;
+const _: () = assert!(SCANNED_PLACES <= MEMORY_PLACES as u64, "a condition that is cut is scanned for");
 /// Most rows of a partition that are read together.
 const BATCH_ROWS: usize = 256;
 /// Rows of the first batch of a partition: a page may want no more.
@@ -109,7 +117,8 @@ fn add(wanted: &mut Vec<Wanted>, index: &Arc<IndexStore>, range: TermRange) {
     }
 }
 
-/// The stream of what a command asks for.
+/// The stream of what a command asks for: by the places of its conditions, or, where these are
+/// many, by a scan that may go on by places.
 pub fn search(
     base: &Arc<TableStore>,
     wanted: Vec<Wanted>,
@@ -117,52 +126,116 @@ pub fn search(
     context: &ReadContext,
     observation: Option<Observation>,
 ) -> Result<Box<dyn PartitionStream>, ReadError> {
-    let table = Arc::clone(&command.table);
-    let mode = context.mode;
+    let all = sources(base, &wanted, command, context, MEMORY_PLACES)?;
+    if let Some(stream) = of_small_partition(base, &all, command, context, &observation)? {
+        return Ok(stream);
+    }
+    match all.first() {
+        Some(lead) if lead.estimate >= SCANNED_PLACES && !command.reversed => {
+            let (name, places) = (lead.wanted.index.name(), lead.estimate);
+            context.trace(|| format!("Scanning before index {name} is used: about {places} places"));
+            let allowance = Allowance::of_places(places);
+            let stream = ScannedStream::open(base, wanted, command, context, observation, allowance)?;
+            Ok(Box::new(stream))
+        }
+        Some(lead) if lead.is_cut => by_places(base, wanted, command, context, observation),
+        _ => found(base, all, command, context, observation),
+    }
+}
+
+/// The stream of what a command asks for, by the places of its conditions.
+pub fn by_places(
+    base: &Arc<TableStore>,
+    wanted: Vec<Wanted>,
+    command: &ReadCommand,
+    context: &ReadContext,
+    observation: Option<Observation>,
+) -> Result<Box<dyn PartitionStream>, ReadError> {
+    let mut all = sources(base, &wanted, command, context, MEMORY_PLACES)?;
+    if all.first().is_some_and(|lead| lead.is_cut) {
+        all = sources(base, &wanted, command, context, usize::MAX)?;
+    }
+    if let Some(stream) = of_small_partition(base, &all, command, context, &observation)? {
+        return Ok(stream);
+    }
+    found(base, all, command, context, observation)
+}
+
+/// The sources of each condition, at least one with few places first; of the entries in memory
+/// about `most`.
+fn sources(
+    base: &Arc<TableStore>,
+    wanted: &[Wanted],
+    command: &ReadCommand,
+    context: &ReadContext,
+    most: usize,
+) -> Result<Vec<Sources>, ReadError> {
     let mut all = Vec::new();
     for wanted in wanted {
-        all.push(Sources::in_memory(wanted, &table, command, context)?);
+        all.push(Sources::in_memory(wanted.clone(), &command.table, command, context, most)?);
     }
     let view = base.view();
     for sources in &mut all {
         for sstable in &view.sstables {
-            if !sources.add(sstable, mode)? {
+            if !sources.add(sstable, context.mode)? {
                 let name = sources.wanted.index.name().to_owned();
                 tracing::error!(index = name, sstable = sstable.descriptor().prefix(), "an SSTable lacks its index");
                 return Err(ReadError::IndexNotAvailable { name });
             }
         }
     }
-    all.sort_by_key(|sources| (sources.by_partition, sources.estimate));
-    let least = all.first().map_or(0, |sources| sources.estimate);
-    if let PartitionRange::Key(key) = &command.range
-        && let Some(lead) = all.first()
-        && lead.estimate > PARTITION_ROWS
-        && lead.rows_of(key, mode)? < lead.estimate.min(PARTITION_ROWS_MAX)
-    {
-        context.trace(|| format!("Using no index: the partition has fewer rows than {least} places"));
-        let whole = ReadCommand { indexes: Vec::new(), limits: DataLimits::NONE, ..command.clone() };
-        return match &observation {
-            None => crate::read::read(base, &whole, context),
-            Some(observation) => observation.open(base, &whole, context),
-        };
+    all.sort_by_key(|sources| (sources.by_partition, sources.is_cut, sources.estimate));
+    Ok(all)
+}
+
+/// The stream of a partition that has fewer rows than there are places, as a whole. None: the read
+/// is not of one, or it has more.
+fn of_small_partition(
+    base: &Arc<TableStore>,
+    all: &[Sources],
+    command: &ReadCommand,
+    context: &ReadContext,
+    observation: &Option<Observation>,
+) -> Result<Option<Box<dyn PartitionStream>>, ReadError> {
+    let (PartitionRange::Key(key), Some(lead)) = (&command.range, all.first()) else { return Ok(None) };
+    let places = lead.estimate;
+    if places <= PARTITION_ROWS || lead.rows_of(key, context.mode)? >= places.min(PARTITION_ROWS_MAX) {
+        return Ok(None);
     }
+    context.trace(|| format!("Using no index: the partition has fewer rows than {places} places"));
+    let whole = ReadCommand { indexes: Vec::new(), limits: DataLimits::NONE, ..command.clone() };
+    let stream = match observation {
+        None => crate::read::read(base, &whole, context),
+        Some(observation) => observation.open(base, &whole, context),
+    };
+    stream.map(Some)
+}
+
+/// The rows at the places that the conditions have.
+fn found(
+    base: &Arc<TableStore>,
+    all: Vec<Sources>,
+    command: &ReadCommand,
+    context: &ReadContext,
+    observation: Option<Observation>,
+) -> Result<Box<dyn PartitionStream>, ReadError> {
+    let least = all.first().map_or(0, |sources| sources.estimate);
     let mut unions = Vec::new();
     for (at, sources) in all.into_iter().enumerate() {
-        let takes_part = at == 0 || sources.estimate <= least.saturating_mul(WORTH);
+        let takes_part = at == 0 || (!sources.is_cut && sources.estimate <= least.saturating_mul(WORTH));
         context.trace(|| {
             let what = if takes_part { "Using" } else { "Not using" };
             format!("{what} index {}: about {} places", sources.wanted.index.name(), sources.estimate)
         });
         if takes_part {
-            unions.push(sources.open(mode)?);
+            unions.push(sources.open(context.mode)?);
         }
     }
     let mut stream = SearchStream {
         base: Arc::clone(base),
         command: ReadCommand { indexes: Vec::new(), ..command.clone() },
         context: context.clone(),
-        table,
+        table: Arc::clone(&command.table),
         unions,
         waiting: None,
         current: None,

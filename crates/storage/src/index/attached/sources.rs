@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use rows::command::RingBound;
 use rows::{
-    ColumnFilter, DataLimits, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadMode, Slices,
-    Unfiltered,
+    Cell, ColumnFilter, DataLimits, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadMode,
+    Row, Slices, Unfiltered,
 };
 use schema::TableMetadata;
 use sstable::SSTable;
@@ -20,12 +20,32 @@ use types::{DecoratedKey, Token};
 
 use super::make::local;
 use crate::index::search::hit;
+use crate::table::entries;
 use crate::table::indexes::IndexStore;
 
 /// A condition that an index answers: the terms of one index that are wanted.
+#[derive(Clone)]
 pub struct Wanted {
     pub index: Arc<IndexStore>,
     pub range: TermRange,
+}
+
+impl Wanted {
+    /// Whether a live row, or the static row of its partition, has a term that is wanted.
+    pub fn is_met(&self, key: &DecoratedKey, static_row: Option<&Row>, row: &Row) -> bool {
+        let (definition, range) = (&self.index.definition, &self.range);
+        let has_term = |cell: Option<&Cell>| {
+            let term = entries::term(definition, &key.key, Some(&row.clustering), cell);
+            let term = term.map(|term| local(&term));
+            term.is_some_and(|term| !range.is_before(&term) && !range.is_behind(&term) && range.has_part(&term))
+        };
+        if definition.is_of_key() {
+            return has_term(None);
+        }
+        let of = if definition.column.is_static() { static_row } else { Some(row) };
+        let cells = of.map(|row| entries::cells(definition, row)).unwrap_or_default();
+        cells.iter().any(|cell| !cell.is_tombstone() && has_term(Some(cell)))
+    }
 }
 
 /// The sources of a condition before any row is looked for.
@@ -33,6 +53,8 @@ pub struct Sources {
     pub wanted: Wanted,
     /// Places in memory, sorted, each once.
     memory: Vec<Place>,
+    /// There are more places in memory than were to be collected: the rest is missing.
+    pub is_cut: bool,
     sstables: Vec<(Arc<RowKeys>, Arc<TermIndex>)>,
     /// The keys of all SSTables, those without a place for the condition included.
     keys: Vec<Arc<RowKeys>>,
@@ -43,16 +65,23 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Collects the entries in memory. To be called before the base's view is loaded.
+    /// Collects the entries in memory, about `most` of them. To be called before the base's view is
+    /// loaded.
     pub fn in_memory(
         wanted: Wanted,
         table: &TableMetadata,
         command: &ReadCommand,
         context: &ReadContext,
+        most: usize,
     ) -> Result<Self, ReadError> {
-        let memory = memory(&wanted, table, command, context)?;
+        let (memory, is_cut) = memory(&wanted, table, command, context, most)?;
         let by_partition = wanted.index.definition.is_of_partition() && !table.clustering.is_empty();
-        Ok(Self { estimate: memory.len() as u64, wanted, memory, sstables: Vec::new(), keys: Vec::new(), by_partition })
+        let estimate = match is_cut {
+            false => memory.len() as u64,
+            // entries of any term: at least those that are missing
+            true => wanted.index.store.view().every_memtable().map(|memtable| memtable.counts().1 as u64).sum(),
+        };
+        Ok(Self { estimate, wanted, memory, is_cut, sstables: Vec::new(), keys: Vec::new(), by_partition })
     }
 
     /// Adds an SSTable; false: it lacks the components.
@@ -86,27 +115,36 @@ impl Sources {
     }
 }
 
-/// The entries of the memtables.
+/// The entries of the memtables; true: there are more than `most`, and some are missing.
 fn memory(
     wanted: &Wanted,
     table: &TableMetadata,
     command: &ReadCommand,
     context: &ReadContext,
-) -> Result<Vec<Place>, ReadError> {
+    most: usize,
+) -> Result<(Vec<Place>, bool), ReadError> {
     let mut places = Vec::new();
-    entries_in_memory(wanted, table, command, context, |_, place| places.push(place))?;
+    let mut is_cut = false;
+    entries_in_memory(wanted, table, command, context, |_, place| {
+        is_cut = places.len() >= most;
+        if !is_cut {
+            places.push(place);
+        }
+        !is_cut
+    })?;
     places.sort_by(|a, b| a.compare(b, table));
     places.dedup_by(|a, b| a.compare(b, table).is_eq());
-    Ok(places)
+    Ok((places, is_cut))
 }
 
-/// Gives the value and the place of each entry in memory that has a wanted term.
+/// Gives the value and the place of each entry in memory that has a wanted term, until `give` wants
+/// no more.
 pub fn entries_in_memory(
     wanted: &Wanted,
     table: &TableMetadata,
     command: &ReadCommand,
     context: &ReadContext,
-    mut give: impl FnMut(&DecoratedKey, Place),
+    mut give: impl FnMut(&DecoratedKey, Place) -> bool,
 ) -> Result<(), ReadError> {
     let definition = &wanted.index.definition;
     let start = match &wanted.range.lower {
@@ -151,7 +189,9 @@ pub fn entries_in_memory(
                 Some(clustering) if !by_partition => Place::row(key, clustering),
                 _ => Place::partition(key),
             };
-            give(&head.key, place);
+            if !give(&head.key, place) {
+                return Ok(());
+            }
         }
     }
     Ok(())
