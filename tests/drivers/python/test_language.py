@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from cassandra import FunctionFailure, InvalidRequest
 
 SCHEMA = [
     "CREATE TABLE {k}.t (k int, c int, v int, w text, m map<text, int>, e vector<float, 3>, PRIMARY KEY (k, c))",
@@ -110,3 +111,58 @@ def test_changes_reach_the_driver(known, session, keyspace):
         while not seen() and time.monotonic() < until:
             time.sleep(0.05)
         assert seen(), statement
+
+
+def warnings_of(session, statement):
+    future = session.execute_async(statement)
+    future.result()
+    return future.warnings or []
+
+
+def test_the_warning_about_views_comes_where_the_view_is_there(session, table):
+    name = table("k int PRIMARY KEY, v int")
+    view = f"CREATE MATERIALIZED VIEW IF NOT EXISTS {name}_v AS SELECT * FROM {name} WHERE v IS NOT NULL AND k IS NOT NULL PRIMARY KEY (v, k)"
+    usage = ["Materialized views are experimental and are not recommended for production use."]
+    assert [warnings_of(session, view), warnings_of(session, view)] == [usage, usage]
+
+
+def test_rows_of_an_empty_value_are_in_a_view(session, table, rows):
+    name = table("k int PRIMARY KEY, v text, w int")
+    session.execute(f"CREATE MATERIALIZED VIEW {name}_v AS SELECT * FROM {name} WHERE v IS NOT NULL AND k IS NOT NULL PRIMARY KEY (v, k)")
+    for key, value in [(1, ""), (2, ""), (3, "a")]:
+        session.execute(f"INSERT INTO {name} (k, v, w) VALUES (%s, %s, 7)", (key, value))
+    session.execute(f"UPDATE {name} SET v = 'b' WHERE k = 2")
+    assert sorted(rows(f"SELECT v, k, w FROM {name}_v")) == [("", 1, 7), ("a", 3, 7), ("b", 2, 7)]
+    session.execute(f"DELETE FROM {name} WHERE k = 1")
+    assert sorted(rows(f"SELECT v, k FROM {name}_v")) == [("a", 3), ("b", 2)]
+
+
+def test_ranges_of_several_columns_and_indexes(session, table, rows):
+    name = table("k int, c int, d int, v int, PRIMARY KEY (k, c, d)")
+    some = [f"SELECT k FROM {name} WHERE (c, d) >= (1, 2) ALLOW FILTERING", f"SELECT k FROM {name} WHERE token(k) > 1 AND (c, d) >= (1, 2) ALLOW FILTERING"]
+    assert [rows(query) for query in some] == [[], []]
+    session.execute(f"CREATE INDEX ON {name} (d) USING 'sai'")
+    for query in some:
+        with pytest.raises(InvalidRequest, match="Multi-column slice restrictions cannot be used for filtering"):
+            session.execute(query)
+    assert rows(f"SELECT k FROM {name} WHERE k = 1 AND (c, d) >= (1, 2)") == rows(f"SELECT k FROM {name} WHERE (c) >= (1) ALLOW FILTERING") == []
+
+
+def test_the_nearest_beside_tokens_and_in(session, table, rows):
+    name = table("k int, l int, c int, v int, e vector<float, 2>, PRIMARY KEY ((k, l), c)")
+    for column in ("e", "v"):
+        session.execute(f"CREATE INDEX ON {name} ({column}) USING 'sai'")
+    query = f"SELECT k FROM {name} WHERE {{}} ORDER BY e ANN OF [1, 2] LIMIT 3"
+    assert rows(query.format("v IN (7)")) == rows(query.format("v IN (7, 8)") + " ALLOW FILTERING") == rows(query.format("token(k, l) > 1")) == []
+    with pytest.raises(InvalidRequest, match="use ALLOW FILTERING"):
+        session.execute(query.format("v IN (7, 8)"))
+    with pytest.raises(InvalidRequest, match="requires all restricted column"):
+        session.execute(query.format("token(k, l) > 1 AND k = 1"))
+
+
+def test_calls_of_constants_fail_without_rows(session, table):
+    name = table("k int PRIMARY KEY")
+    for selected in ("1 / 0", "k + (1 / 0)", "max(1 / 0)"):
+        with pytest.raises(FunctionFailure, match="/ by zero"):
+            session.execute(f"SELECT {selected} FROM {name}")
+    assert list(session.execute(f"SELECT k / 0 FROM {name}")) == []

@@ -48,7 +48,8 @@ pub fn warnings(statement: &Statement<'_>, context: &DdlContext, before: &Schema
             let keyspace = after.keyspace(create.name.as_str());
             keyspace.map(|keyspace| too_many_copies(keyspace, context)).unwrap_or_default()
         }
-        Statement::CreateView(_) if before.keyspaces != after.keyspaces => vec![view::USAGE_WARNING.to_owned()],
+        // also where IF NOT EXISTS finds the view
+        Statement::CreateView(_) => vec![view::USAGE_WARNING.to_owned()],
         Statement::CreateIndex(create) => match new_index(create, context, before, after) {
             Some(index) if index.vectors.is_some() => vec![VECTOR_USAGE_WARNING.to_owned()],
             Some(index) if index.sasi.is_some() => vec![SASI_USAGE_WARNING.to_owned()],

@@ -20,6 +20,8 @@ use crate::error::CqlError;
 use crate::selection::Column;
 use crate::terms::Term;
 
+/// The error for ranges of several columns that would have to filter rows.
+const FILTERED_TUPLES: &str = "Multi-column slice restrictions cannot be used for filtering.";
 /// The error for statements that have to filter rows without ALLOW FILTERING.
 pub(crate) const REQUIRES_ALLOW_FILTERING: &str = "Cannot execute this query as it might involve data filtering \
 and thus may have unpredictable performance. If you want to execute this query despite the performance \
@@ -416,13 +418,17 @@ impl<'t> Builder<'t> {
         let restricts_regular = self.others.iter().any(|(column, _)| column.kind == ColumnKind::Regular);
         let only_static_filters = self.others.iter().all(|(column, _)| column.kind == ColumnKind::Static);
         self.finish_others(&mut filters)?;
-        let IndexUse { uses, key_in: any_in, candidates, needs_filtering, .. } = std::mem::take(&mut self.index_use);
+        let index_use = std::mem::take(&mut self.index_use);
+        let IndexUse { uses, key_in: any_in, candidates, needs_filtering, filters_tuples, .. } = index_use;
         if uses && any_in {
             return invalid(
                 "Select on indexed columns and with IN clause for the PRIMARY KEY are not supported".into(),
             );
         }
         let lacks_allow_filtering = needs_filtering && !self.filters_freely();
+        if filters_tuples && !lacks_allow_filtering {
+            return invalid(FILTERED_TUPLES.into());
+        }
         let restrictions = Restrictions {
             partition,
             key_tokens: self.token,
@@ -653,7 +659,7 @@ fn clustering_filters(
         }
         ClusteringTest::In(rows) => filters.push(filter_of(table, column(0), FilterTest::In(values_of(rows)))),
         ClusteringTest::Slice { .. } if restriction.multi => {
-            return invalid("Multi-column slice restrictions cannot be used for filtering.".into());
+            return invalid(FILTERED_TUPLES.into());
         }
         ClusteringTest::Slice { lower, upper, except, .. } => {
             let ends = [(lower, Operator::Gt, Operator::Gte), (upper, Operator::Lt, Operator::Lte)];

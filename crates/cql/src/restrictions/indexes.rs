@@ -138,6 +138,9 @@ pub(super) struct IndexUse {
     pub candidates: Vec<IndexCandidate>,
     /// The rows that an index or a range finds have to be filtered.
     pub needs_filtering: bool,
+    /// A range of several clustering columns would have to be filtered, because an index is on one
+    /// of them. Such a statement is refused.
+    pub filters_tuples: bool,
 }
 
 /// Decides which indexes are used.
@@ -162,6 +165,8 @@ pub(super) fn of(clause: &Clause<'_>) -> IndexUse {
     uses |= has_index && filters_clustering;
     uses |= is_range && supported(Some(Part::Clustering));
     let with_clustering = uses || filters_clustering;
+    let is_indexed = clause.clustering.iter().any(|one| is_indexed_tuple_range(one, clause.table, &definitions));
+    let filters_tuples = is_indexed && (is_open || filters_keys || filters_clustering || is_range);
     uses |= has_index && !clause.others.is_empty();
     let is_filter = |part: Part| match part {
         Part::Key => with_keys,
@@ -183,7 +188,18 @@ pub(super) fn of(clause: &Clause<'_>) -> IndexUse {
     };
     let candidates = if uses { filters.iter().flat_map(|one| one.candidates.clone()).collect() } else { Vec::new() };
     let key_in = clause.keys.iter().flatten().any(|key| matches!(key, KeyPart::In(_)));
-    IndexUse { has_index, uses, key_in, candidates, needs_filtering: (is_range || uses) && must_filter }
+    IndexUse { has_index, uses, key_in, candidates, needs_filtering: (is_range || uses) && must_filter, filters_tuples }
+}
+
+/// Whether a restriction is a range of clustering columns in parentheses, one of which has an index
+/// for ranges.
+fn is_indexed_tuple_range(one: &ClusteringRestriction, table: &TableMetadata, definitions: &[IndexDefinition]) -> bool {
+    let mut columns = table.clustering.iter().skip(one.first).take(one.width);
+    one.multi
+        && matches!(one.test, ClusteringTest::Slice { .. })
+        && columns.any(|column| {
+            definitions.iter().any(|one| one.column.name == column.name && one.supports(IndexOperator::Range))
+        })
 }
 
 /// Whether an index can answer a restriction of clustering columns.

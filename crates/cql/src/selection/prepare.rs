@@ -213,7 +213,10 @@ impl<'p, 's, 't> Builder<'p, 's, 't> {
         let mut selectors = built.into_iter().map(|typed| typed.selector);
         let Some(kind) = function.aggregate() else {
             self.has_terms |= !function.is_pure();
-            return Ok(Typed { selector: Selector::Call(Arc::clone(function), selectors.collect()), ty, name });
+            let selectors: Vec<Selector> = selectors.collect();
+            // a call of constants that fails does so whether there are rows or not
+            self.has_terms |= selectors.iter().all(|selector| selector.constant().is_some());
+            return Ok(Typed { selector: Selector::Call(Arc::clone(function), selectors), ty, name });
         };
         if self.aggregates.len() != aggregates {
             return invalid("aggregate functions cannot be used as arguments of aggregate functions".into());

@@ -102,8 +102,9 @@ pub(super) fn prepare(
     };
     let has_keys = matches!(restrictions.partition, PartitionRestriction::Keys(_));
     let is_of_key = |name: &str| table.partition_key.iter().any(|column| column.name == name);
-    let is_by_token = matches!(restrictions.partition, PartitionRestriction::Token(_));
-    if restricted.iter().any(|name| is_of_key(name)) && !has_keys && !is_by_token {
+    let relations = select.where_clause.relations.iter().filter(|relation| !is_of_token(relation));
+    let mut beside_token = relations.flat_map(ast::Relation::columns);
+    if beside_token.any(|column| is_of_key(column.as_str())) && !has_keys {
         return invalid(NOT_INDEXED);
     }
     let is_of_clustering = |name: &str| table.clustering.iter().any(|column| column.name == name);
@@ -117,19 +118,32 @@ pub(super) fn prepare(
     Ok(Some(Nearest { column: Column::of(column), name: column.name.clone(), index, similarity, vector }))
 }
 
+fn is_one(values: &ast::InValues<'_>) -> bool {
+    matches!(values, ast::InValues::List(terms) if terms.len() == 1)
+}
+
+fn is_of_token(relation: &ast::Relation<'_>) -> bool {
+    matches!(relation, ast::Relation::Token { .. } | ast::Relation::TokenBetween { .. })
+}
+
 /// The columns that WHERE restricts.
 fn restricted<'s>(select: &'s ast::Select<'_>) -> Vec<&'s str> {
     select.where_clause.relations.iter().flat_map(ast::Relation::columns).map(|column| column.as_str()).collect()
 }
 
-/// Whether WHERE restricts a column beyond the key that no attached index is of. An index of legacy
-/// kind cannot be used beside the order by nearness.
+/// Whether WHERE restricts a column beyond the key that no attached index is of, or by an IN, which
+/// no such index answers. An index of legacy kind cannot be used beside the order by nearness.
 pub(super) fn leaves_to_filtering(table: &TableMetadata, select: &ast::Select<'_>) -> bool {
     let is_of_key = |name: &str| table.partition_key.iter().chain(&table.clustering).any(|column| column.name == name);
     let definitions = table.indexes.values().filter_map(|index| IndexDefinition::of(table, index, false));
     let attached: Vec<_> = definitions.filter(IndexDefinition::is_attached).collect();
     let is_attached = |name: &str| attached.iter().any(|definition| definition.column.name == name);
-    restricted(select).iter().any(|name| !is_of_key(name) && !is_attached(name))
+    select.where_clause.relations.iter().any(|relation| {
+        // an IN of one value is an equality
+        let is_in = matches!(relation, ast::Relation::ColumnIn { values, .. } if !is_one(values));
+        let columns = relation.columns();
+        columns.iter().any(|column| !is_of_key(column.as_str()) && (is_in || !is_attached(column.as_str())))
+    })
 }
 
 fn is_indexed(table: &TableMetadata, name: &str) -> bool {
