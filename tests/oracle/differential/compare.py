@@ -13,7 +13,7 @@ NUMBER = re.compile(r"-?\b\d[\d.eE+-]*\b")
 QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|0x[0-9a-f]*")
 
 
-CLOCK_HEX = re.compile("000[6-9a][0-9a-f]{12}")
+CLOCK_HEX = re.compile("00000008000[6-9a][0-9a-f]{12}")
 CLOCK_TEXT = re.compile(rb"\b1(?:7[1-9]|[89]\d)\d{13}\b")
 """Such a timestamp among those of a collection's elements, and in JSON; those that requests give begin with 170."""
 LEGACY = "'org.apache.cassandra.db.marshal.LegacyTimeUUIDType'"
@@ -40,7 +40,7 @@ def value(data, ty):
     if ty == "bigint" and len(data) == 8 and CLOCK[0] < struct.unpack(">q", data)[0] < CLOCK[1]:
         return "clock"
     if ty == "list<bigint>":
-        return CLOCK_HEX.sub("clock", data.hex())
+        return CLOCK_HEX.sub("00000008clock", data.hex())
     if ty == "text" and CLOCK_TEXT.search(data):
         data = CLOCK_TEXT.sub(b"clock", data)
     return data.hex()

@@ -75,6 +75,9 @@ def clustering(w, table, exact):
 
 
 def slices(w, column, parts):
+    if column.type.name == "inet" and any(index.attached and index.column is column for index in w.schema.indexes):
+        parts.append(f"{column.name} = {w.key(column)}")
+        return
     for operator in w.pick([["<"], ["<="], [">"], [">="], [">", "<"], [">=", "<="], [">", "<="]]):
         parts.append(f"{column.name} {operator} {w.key(column)}")
 
