@@ -166,3 +166,11 @@ def test_calls_of_constants_fail_without_rows(session, table):
         with pytest.raises(FunctionFailure, match="/ by zero"):
             session.execute(f"SELECT {selected} FROM {name}")
     assert list(session.execute(f"SELECT k / 0 FROM {name}")) == []
+
+
+def test_static_rows_that_come_again_are_found_by_their_key(session, table, rows):
+    name = table("k int, l int, c int, s int static, PRIMARY KEY ((k, l), c)")
+    session.execute(f"CREATE INDEX ON {name} (l) USING 'sai'")
+    for statement in ("UPDATE {} SET s = null WHERE k = 1 AND l = 1", "UPDATE {} SET s = 4 WHERE k = 1 AND l = 1"):
+        session.execute(statement.format(name))
+    assert rows(f"SELECT k, s FROM {name} WHERE l = 1") == [(1, 4)]
