@@ -57,7 +57,7 @@ pub struct SocketOptions {
 }
 
 impl SocketOptions {
-    /// Those of SO_KEEPALIVE alone.
+    /// Options without any but SO_KEEPALIVE.
     pub fn keepalive(keepalive: bool) -> Self {
         Self { keepalive, ..Self::default() }
     }
@@ -85,7 +85,8 @@ pub trait Network: Send + Sync {
     /// Connects to a listener.
     fn connect(&self, address: SocketAddr) -> Connecting;
 
-    /// Connects to a listener, with these options. A simulated network knows the user timeout alone.
+    /// Connects to a listener, with these options. A simulated network knows the user timeout
+    /// alone.
     fn connect_with(&self, address: SocketAddr, options: SocketOptions) -> Connecting {
         let _ = options;
         self.connect(address)

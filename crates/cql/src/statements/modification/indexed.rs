@@ -1,10 +1,10 @@
-//! What an index cannot hold: values that are too long, each being a partition key of the hidden
-//! table of its index, and vectors that have no similarity to others.
+//! The limits on what indexes hold: values that are too long, each being a partition key of the
+//! hidden table of its index, and vectors that have no similarity to others.
 //!
 //! Agrees with `org.apache.cassandra.index.internal.CassandraIndex.validate` and with
 //! `OnHeapGraph.validateIndexable`. A Cassandra replica applies such a vector to its commit log and
-//! fails at the index, so that it never has the row, and no read repair can give the row to it: a
-//! vector is refused before any replica is asked.
+//! fails at the index, so that the replica never has the row, and no read repair can give the row
+//! to that replica: a vector is refused before any replica is asked.
 
 use bytes::Bytes;
 use rows::{Cell, ColumnData, PartitionUpdate, Row};
