@@ -466,8 +466,8 @@ impl<'a> Changes<'a> {
                 Bytes::from(types::composite::compose(&components).ok()?)
             }
         };
-        // a key that cannot be stored is refused when the base is written. An empty one can: it is the
-        // key of the rows whose value is empty
+        // a key that cannot be stored is refused when the base is written. An empty one can: it is
+        // the key of the rows whose value is empty
         (key.len() <= usize::from(u16::MAX)).then(|| (self.view.table.decorate(key), clustering))
     }
 }

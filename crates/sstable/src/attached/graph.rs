@@ -65,8 +65,8 @@ const NO_UPPER: u32 = u32::MAX;
 const DIMENSION_MAX: u64 = 1 << 13;
 /// More segments than a file has.
 const SEGMENTS_MAX: u64 = 1 << 20;
-/// Fewest nodes that a search keeps. Of 100,000 drawn vectors around 200 centers 24 find 98.5 % of the
-/// nearest ten, 32 find 99.6 %, 40 all; other data is less even.
+/// Fewest nodes that a search keeps. Of 100,000 drawn vectors around 200 centers 24 find 98.5 % of
+/// the nearest ten, 32 find 99.6 %, 40 all; other data is less even.
 const BREADTH_MIN: usize = 48;
 
 /// A node with its rank, the nearer the greater; of equal rank the one with the smaller number.

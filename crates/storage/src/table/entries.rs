@@ -42,8 +42,8 @@ pub struct Change<'a> {
 pub fn of_change(definition: &IndexDefinition, change: &Change<'_>, now: u32, out: &mut Vec<Entry>) {
     let is_of_static = definition.column.is_static();
     if change.before.is_some() {
-        // a static row that comes again makes a partition of it alone live again; a legacy index does
-        // not find it in Cassandra either
+        // a static row that comes again makes a partition of it alone live again; a legacy index
+        // does not find it in Cassandra either
         let is_of_key = change.is_static && matches!(definition.part, IndexPart::PartitionKey(_));
         if change.is_static != is_of_static && !(is_of_key && definition.is_attached()) {
             return;
