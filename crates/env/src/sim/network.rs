@@ -10,9 +10,9 @@
 //! How sockets end: dropping a stream sends what was written and then FIN, or RST when it had
 //! unread bytes. A killed process leaves that to its kernel. A machine without power says nothing:
 //! its peers find out by a timeout, or by the RST that they get when they send to it after it has
-//! its power again. A hung connection moves nothing any more; the kernel of a client that asked for
-//! that ends its side when bytes are not acknowledged for as long as it said (TCP_USER_TIMEOUT), and
-//! any other side never ends by itself.
+//! its power again. A hung connection moves nothing any more; the kernel of a client that asked
+//! for that ends its side when bytes are not acknowledged for as long as it said
+//! (TCP_USER_TIMEOUT), and any other side never ends by itself.
 //!
 //! Connections are independent of each other: what is sent later on another one may arrive earlier.
 //! Time comes from the timeline, chance from a stream of its own. Not simulated: addresses of more

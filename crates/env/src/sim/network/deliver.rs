@@ -103,8 +103,8 @@ impl SimNetwork {
         state.schedule(now.saturating_add(wait), Event::Arrive { socket: id });
     }
 
-    /// Bytes of a hung socket are not acknowledged since `since`: its side ends at its user timeout,
-    /// until when the event is put off. Without a user timeout nothing happens any more.
+    /// Bytes of a hung socket are not acknowledged since `since`: its side ends at its user
+    /// timeout, until when the event is put off. Without a user timeout nothing happens any more.
     fn wait_for_user_timeout(&self, state: &mut State, now: u64, id: u64, since: u64, event: Event) {
         let limit = state.sockets.get(&id).map_or(0, |socket| socket.user_timeout);
         if limit == 0 {
