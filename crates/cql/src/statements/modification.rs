@@ -212,10 +212,11 @@ impl ModificationPlan {
         let default = self.table.params.default_time_to_live;
         let Some(term) = &self.ttl else { return Ok(u32::try_from(default).unwrap_or(NO_TTL)) };
         let value = match term.eval(bindings)? {
+            // as in Cassandra: null and no bytes mean no TTL, unset means the default of the table
+            BoundValue::Bytes(bytes) if bytes.is_empty() => 0,
             BoundValue::Bytes(bytes) => <[u8; 4]>::try_from(bytes.as_ref())
                 .map(i32::from_be_bytes)
                 .map_err(|_| CqlError::invalid("Invalid TTL value"))?,
-            // as in Cassandra: null means no TTL, unset means the default of the table
             BoundValue::Null => 0,
             BoundValue::Unset => default,
         };
