@@ -68,29 +68,23 @@ pub trait Network: Send + Sync {
     /// Listens on an address (port 0 = any free one). With `reuse_port` several listeners may share
     /// it, and the kernel spreads connections among them. Call it within the runtime that will
     /// accept.
-    fn bind(&self, address: SocketAddr, reuse_port: bool) -> io::Result<Box<dyn Listener>>;
+    fn bind(&self, address: SocketAddr, reuse_port: bool) -> io::Result<Box<dyn Listener>> {
+        self.bind_with(address, reuse_port, SocketOptions::default())
+    }
 
     /// As [`Network::bind`]; each connection that is accepted has these options. A simulated
     /// network has no options.
-    fn bind_with(
-        &self,
-        address: SocketAddr,
-        reuse_port: bool,
-        options: SocketOptions,
-    ) -> io::Result<Box<dyn Listener>> {
-        let _ = options;
-        self.bind(address, reuse_port)
-    }
+    fn bind_with(&self, address: SocketAddr, reuse_port: bool, options: SocketOptions)
+    -> io::Result<Box<dyn Listener>>;
 
     /// Connects to a listener.
-    fn connect(&self, address: SocketAddr) -> Connecting;
+    fn connect(&self, address: SocketAddr) -> Connecting {
+        self.connect_with(address, SocketOptions::default())
+    }
 
     /// Connects to a listener, with these options. A simulated network knows the user timeout
     /// alone.
-    fn connect_with(&self, address: SocketAddr, options: SocketOptions) -> Connecting {
-        let _ = options;
-        self.connect(address)
-    }
+    fn connect_with(&self, address: SocketAddr, options: SocketOptions) -> Connecting;
 
     /// The kernel's way for bytes of files into a connection; None: there is none, since the bytes
     /// are encrypted here, or the machine is simulated.

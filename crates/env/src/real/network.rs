@@ -21,10 +21,6 @@ const BACKLOG: i32 = 1024;
 pub(super) struct Tcp;
 
 impl Network for Tcp {
-    fn bind(&self, address: SocketAddr, reuse_port: bool) -> io::Result<Box<dyn Listener>> {
-        self.bind_with(address, reuse_port, SocketOptions::default())
-    }
-
     /// The kernel gives the options of a listening socket to those that it accepts.
     fn bind_with(
         &self,
@@ -40,10 +36,6 @@ impl Network for Tcp {
         socket.bind(&address.into())?;
         socket.listen(BACKLOG)?;
         Ok(Box::new(TcpListener::from_std(socket.into())?))
-    }
-
-    fn connect(&self, address: SocketAddr) -> Connecting {
-        self.connect_with(address, SocketOptions::default())
     }
 
     fn connect_with(&self, address: SocketAddr, options: SocketOptions) -> Connecting {

@@ -263,12 +263,8 @@ impl HostNetwork {
 }
 
 impl Network for HostNetwork {
-    fn bind(&self, address: SocketAddr, reuse_port: bool) -> io::Result<Box<dyn Listener>> {
+    fn bind_with(&self, address: SocketAddr, reuse_port: bool, _: SocketOptions) -> io::Result<Box<dyn Listener>> {
         self.network.listen(self.machine, self.life, address, reuse_port)
-    }
-
-    fn connect(&self, address: SocketAddr) -> Connecting {
-        self.connect_with(address, SocketOptions::default())
     }
 
     fn connect_with(&self, address: SocketAddr, options: SocketOptions) -> Connecting {
