@@ -32,7 +32,7 @@ use schema::index::definition::{IndexDefinition, IndexPart};
 use types::{CqlType, DecoratedKey};
 
 use super::attached;
-use crate::read::explain::Observation;
+use crate::read::explain::{Observation, open_observed};
 use crate::table::TableStore;
 use crate::table::entries::{self, Entry};
 use crate::table::indexes::IndexStore;
@@ -235,10 +235,7 @@ impl SearchStream {
             limits: DataLimits::NONE,
             ..self.command.clone()
         };
-        match &self.observation {
-            None => crate::read::read(&self.base, &command, &self.context),
-            Some(observation) => observation.open(&self.base, &command, &self.context),
-        }
+        open_observed(self.observation.as_ref(), &self.base, &command, &self.context)
     }
 
     /// Opens the rows of a batch.

@@ -241,6 +241,19 @@ impl Default for Observation {
     }
 }
 
+/// Opens the stream of a command, and observes it if the read is explained.
+pub(crate) fn open_observed(
+    observation: Option<&Observation>,
+    store: &TableStore,
+    command: &ReadCommand,
+    context: &ReadContext,
+) -> Result<Box<dyn PartitionStream>, ReadError> {
+    match observation {
+        None => super::read(store, command, context),
+        Some(observation) => observation.open(store, command, context),
+    }
+}
+
 impl Observation {
     /// An observation of nothing yet.
     pub fn new() -> Self {

@@ -29,7 +29,7 @@ use types::{DecoratedKey, Similarity};
 
 use super::search::MEMORY_PLACES;
 use super::sources::{Sources, Wanted, entries_in_memory};
-use crate::read::explain::Observation;
+use crate::read::explain::{Observation, open_observed};
 use crate::table::TableStore;
 use crate::table::entries;
 use crate::table::indexes::IndexStore;
@@ -185,10 +185,7 @@ impl Search<'_> {
 
     fn read(&self, command: &ReadCommand) -> Result<Box<dyn PartitionStream>, ReadError> {
         let command = ReadCommand { indexes: Vec::new(), ..command.clone() };
-        match &self.observation {
-            None => crate::read::read(self.base, &command, self.context),
-            Some(observation) => observation.open(self.base, &command, self.context),
-        }
+        open_observed(self.observation.as_ref(), self.base, &command, self.context)
     }
 
     /// Takes the rows of a stream that count.

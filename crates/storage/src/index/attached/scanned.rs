@@ -23,7 +23,7 @@ use types::DecoratedKey;
 
 use super::search::by_places;
 use super::sources::Wanted;
-use crate::read::explain::Observation;
+use crate::read::explain::{Observation, open_observed};
 use crate::table::TableStore;
 
 /// How many places are found at the cost of passing a row (20 ns and 250 ns were measured).
@@ -95,10 +95,7 @@ impl ScannedStream {
         allowance: Allowance,
     ) -> Result<Self, ReadError> {
         let scan = ReadCommand { indexes: Vec::new(), limits: DataLimits::NONE, ..command.clone() };
-        let stream = match &observation {
-            None => crate::read::read(base, &scan, context),
-            Some(observation) => observation.open(base, &scan, context),
-        }?;
+        let stream = open_observed(observation.as_ref(), base, &scan, context)?;
         Ok(Self {
             base: Arc::clone(base),
             command: command.clone(),

@@ -32,7 +32,7 @@ use types::DecoratedKey;
 use super::make::local;
 use super::scanned::{Allowance, ScannedStream};
 use super::sources::{OfOne, Sources, Union, Wanted, next_of_one};
-use crate::read::explain::Observation;
+use crate::read::explain::{Observation, open_observed};
 use crate::table::TableStore;
 use crate::table::indexes::IndexStore;
 
@@ -204,11 +204,7 @@ fn of_small_partition(
     }
     context.trace(|| format!("Using no index: the partition has fewer rows than {places} places"));
     let whole = ReadCommand { indexes: Vec::new(), limits: DataLimits::NONE, ..command.clone() };
-    let stream = match observation {
-        None => crate::read::read(base, &whole, context),
-        Some(observation) => observation.open(base, &whole, context),
-    };
-    stream.map(Some)
+    open_observed(observation.as_ref(), base, &whole, context).map(Some)
 }
 
 /// The rows at the places that the conditions have.
@@ -359,10 +355,7 @@ impl SearchStream {
             limits: DataLimits::NONE,
             ..self.command.clone()
         };
-        match &self.observation {
-            None => crate::read::read(&self.base, &command, &self.context),
-            Some(observation) => observation.open(&self.base, &command, &self.context),
-        }
+        open_observed(self.observation.as_ref(), &self.base, &command, &self.context)
     }
 
     /// Opens the next rows of a partition, at most so many at a time, or all of it; gives its head.
