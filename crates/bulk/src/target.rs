@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use cql::ddl::restore::{Restoring, restore};
 use env::Env;
@@ -21,6 +22,11 @@ use crate::options::Options;
 const NODES_MAX: usize = 10_000;
 /// Most tokens of a node.
 const TOKENS_MAX: usize = 100_000;
+/// A load waits for so long until all nodes have one schema: as long as drivers do after a change.
+/// A node that takes longer, as one that is down, refuses its share by itself.
+const AGREEMENT_MAX: Duration = Duration::from_secs(10);
+/// The pause between two looks at the nodes' schemas.
+const AGREEMENT_PAUSE: Duration = Duration::from_millis(200);
 /// The port on which nodes listen for each other, where the ring does not say.
 const STORAGE_PORT: u16 = 7000;
 
@@ -36,6 +42,7 @@ pub(crate) struct Target {
 pub(crate) async fn learn(env: &Env, options: &Options) -> Result<Target, String> {
     let mut asker = options.access.open(env).await?;
     let ring = learn_ring(&mut asker, options.storage_port).await?;
+    await_agreement(env, &mut asker).await?;
     let (schema, replication) = learn_keyspace(env, &mut asker, &options.keyspace).await?;
     let table = schema.table(&options.keyspace, &options.table);
     let table = table.ok_or_else(|| format!("there is no table {}.{} in the ring", options.keyspace, options.table))?;
@@ -65,6 +72,22 @@ async fn learn_ring(asker: &mut Asker, storage_port: Option<u16>) -> Result<Ring
         endpoints.extend(self::endpoint(&peers, row, ("peer", "peer_port"), storage_port)?);
     }
     Ok(Ring::new(endpoints, ring::EndpointId(0)))
+}
+
+/// Waits until all nodes have the schema of the one that is asked, [`AGREEMENT_MAX`] at most: a node
+/// refuses files of a table that it has not heard of yet.
+async fn await_agreement(env: &Env, asker: &mut Asker) -> Result<(), String> {
+    let until = env.now().plus(AGREEMENT_MAX);
+    loop {
+        let local = asker.ask("SELECT schema_version FROM system.local").await?;
+        let peers = asker.ask("SELECT schema_version FROM system.peers_v2").await?;
+        let version = local.value(0, "schema_version");
+        let agree = (0..peers.rows.len()).all(|row| peers.value(row, "schema_version") == version);
+        if agree || env.now() >= until {
+            return Ok(());
+        }
+        env.sleep(AGREEMENT_PAUSE).await;
+    }
 }
 
 /// A node of an answer; None: it owns no tokens.

@@ -41,7 +41,6 @@ impl Bench {
                 Box::pin(async move { access.open(&env).await.unwrap().execute(&statement).await.unwrap() })
             });
         }
-        bench.world.run_for(Duration::from_secs(5));
         bench
     }
 
