@@ -210,7 +210,13 @@ fn compaction(reader: &mut Reader<'_>) -> Compaction {
     if compactors.is_some_and(|compactors| compactors <= 0) {
         reader.problem("concurrent_compactors", "must be strictly greater than 0");
     }
+    let usable_part = reader.maybe_double("max_space_usable_for_compactions_in_percentage").unwrap_or(1.0);
+    if !(0.0..=1.0).contains(&usable_part) {
+        reader.problem("max_space_usable_for_compactions_in_percentage", "must be between 0 and 1");
+    }
     Compaction {
+        min_free: reader.quantity("min_free_space_per_drive"),
+        usable_part,
         concurrent_compactors: compactors.and_then(|compactors| u32::try_from(compactors).ok()),
         throughput: Some(reader.quantity("compaction_throughput")).filter(|rate| *rate > 0),
         on_startup: reader.boolean("autocompaction_on_startup_enabled"),

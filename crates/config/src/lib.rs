@@ -152,7 +152,7 @@ pub struct Config {
 }
 
 /// Client connections: `native_transport_*`.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct NativeTransport {
     /// start_native_transport
     pub start: bool,
@@ -182,7 +182,7 @@ pub struct NativeTransport {
 }
 
 /// The timeouts of requests. `nodetool settimeout` changes them while the node runs.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Timeouts {
     /// request_timeout
     pub request: Duration,
@@ -205,7 +205,7 @@ pub struct Timeouts {
 }
 
 /// The sizes of caches, and what is saved of them.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Caches {
     /// file_cache_size in bytes: the chunk cache; None: from the memory budget
     pub file_size: Option<u64>,
@@ -274,7 +274,7 @@ pub enum FlushCompression {
 }
 
 /// Compaction.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Compaction {
     /// concurrent_compactors; None: from the number of cores
     pub concurrent_compactors: Option<u32>,
@@ -282,6 +282,11 @@ pub struct Compaction {
     pub throughput: Option<u64>,
     /// autocompaction_on_startup_enabled
     pub on_startup: bool,
+    /// min_free_space_per_drive in bytes: compactions and streams leave so much of a disk free
+    pub min_free: u64,
+    /// max_space_usable_for_compactions_in_percentage: the part, from 0 to 1, of what else is free
+    /// that compactions and streams may take
+    pub usable_part: f64,
     /// default_compaction: the strategy, as `class`, and its options, of a table that is created
     /// without
     pub default: BTreeMap<String, String>,

@@ -26,7 +26,7 @@ use schema::Schema;
 use sstable::Version;
 use storage::options::FlushCompression;
 use storage::options::SavedCaches;
-use storage::{Engine, EngineOptions, StorageError};
+use storage::{DiskRoom, Engine, EngineOptions, StorageError};
 
 use crate::admin_api::{NodeAdmin, SetLevel};
 pub use crate::auth::FirstPassword;
@@ -494,6 +494,7 @@ fn engine_options(
         saved_caches,
         concurrent_compactors: config.compaction.concurrent_compactors.unwrap_or(1) as usize,
         compaction_bytes_per_second: config.compaction.throughput.unwrap_or(0),
+        disk_room: DiskRoom { min_free: config.compaction.min_free, usable_part: config.compaction.usable_part },
         column_index_size: config.column_index_size.map(size),
         tombstone_failure_threshold: config.thresholds.tombstone_failure.unwrap_or(u64::MAX),
         tombstone_warn_threshold: config.thresholds.tombstone_warn.unwrap_or(u64::MAX),

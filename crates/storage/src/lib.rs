@@ -55,7 +55,7 @@ pub mod write;
 
 pub use engine::Engine;
 pub use error::StorageError;
-pub use options::{DiskFailurePolicy, EngineOptions};
+pub use options::{DiskFailurePolicy, DiskRoom, EngineOptions};
 pub use read::explain::Observation;
 pub use recovery::{Recovered, open};
 pub use table::{LeftOut, TableStore, memtable, view};

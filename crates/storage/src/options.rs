@@ -48,6 +48,31 @@ pub struct SavedCaches {
     pub load_timeout: Duration,
 }
 
+/// How much of a disk's free bytes compactions and streams may take: the rest is for the commit log,
+/// for flushes and for whatever else lives on the disk. Agrees with
+/// `Directories.getAvailableSpaceForCompactions`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct DiskRoom {
+    /// `min_free_space_per_drive`: bytes that stay free.
+    pub min_free: u64,
+    /// `max_space_usable_for_compactions_in_percentage`: the part, from 0 to 1, of what else is free.
+    pub usable_part: f64,
+}
+
+impl DiskRoom {
+    /// Bytes of `free` that may be taken.
+    pub fn of(self, free: u64) -> u64 {
+        (free.saturating_sub(self.min_free) as f64 * self.usable_part) as u64
+    }
+}
+
+impl Default for DiskRoom {
+    /// Everything that is free.
+    fn default() -> Self {
+        Self { min_free: 0, usable_part: 1.0 }
+    }
+}
+
 /// The engine's settings.
 #[derive(Clone)]
 pub struct EngineOptions {
@@ -83,6 +108,8 @@ pub struct EngineOptions {
     pub concurrent_compactors: usize,
     /// `compaction_throughput`, bytes a second; 0: no limit.
     pub compaction_bytes_per_second: u64,
+    /// What compactions and streams may take of a disk.
+    pub disk_room: DiskRoom,
     /// `column_index_size`, bytes; None: the default of the format that is written.
     pub column_index_size: Option<usize>,
     /// `tombstone_failure_threshold`.
@@ -125,6 +152,7 @@ impl EngineOptions {
             saved_caches: None,
             concurrent_compactors: 1,
             compaction_bytes_per_second: 0,
+            disk_room: DiskRoom::default(),
             column_index_size: None,
             tombstone_failure_threshold: u64::MAX,
             tombstone_warn_threshold: u64::MAX,

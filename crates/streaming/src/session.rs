@@ -209,7 +209,9 @@ impl Session {
         match (self.role, message) {
             (_, Message::KeepAlive) => Ok(Vec::new()),
             (_, Message::Received(id)) => self.acknowledged(id),
-            (_, Message::SessionFailed) => Ok(self.end(Err("the peer has given the session up".to_owned()))),
+            (_, Message::SessionFailed) => {
+                Ok(self.end(Err("the peer has given the session up; its log says why".to_owned())))
+            }
             (Role::Follower, Message::PrepareSyn(syn)) => self.asked(syn),
             (Role::Follower, Message::PrepareAck) => self.start(),
             (Role::Initiator, Message::PrepareSynAck(summaries)) => self.answered(&summaries),

@@ -202,7 +202,8 @@ def ring_by_hand(scene):
         for command in sorted(commands_of_ring):
             words = command.replace(" 127.0.0.", " 127.0.77.").split()[1:]
             line = [helenus.binary(), *words, "--memory", "128M", *map(str, ports)]
-            nodes.append(subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=scene.path))
+            log = (scene.path / f"ring-{len(nodes) + 1}.log").open("w")
+            nodes.append(subprocess.Popen(line, stdout=subprocess.PIPE, stderr=log, text=True, cwd=scene.path))
         assert all(node.stdout.readline().startswith("helenus ready:") for node in nodes)
         until = time.monotonic() + SECONDS
         while (status := scene.run("nodetool", "-h", "127.0.77.2", "-p", ports[3], "status")).count("UN  127.0.77.") < 3:
@@ -213,6 +214,10 @@ def ring_by_hand(scene):
         scene.run("nodetool", "-h", "127.0.77.3", "-p", ports[3], "repair", "--full")
         scene.run("nodetool", "-h", "127.0.77.3", "-p", ports[3], "decommission", "--force")
         assert "127.0.77.3" not in scene.run("nodetool", "-h", "127.0.77.2", "-p", ports[3], "status")
+    except AssertionError:
+        for log in sorted(scene.path.glob("ring-*.log")):
+            print(log.name, log.read_text()[-4000:], sep="\n")
+        raise
     finally:
         for node in nodes:
             node.terminate()

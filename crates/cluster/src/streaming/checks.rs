@@ -10,9 +10,6 @@ use crate::clock::uuid_text;
 use crate::node::Node;
 use crate::transfers::Live;
 
-/// Bytes of a disk that streams leave free, one in so many: the rest is for writes and compactions.
-const KEPT_FREE_PART: u64 = 20;
-
 /// Whether what the peer will send can be taken. Err: a sentence.
 pub(super) async fn announced(node: &Arc<Node>, live: &Live, summaries: &[Summary]) -> Result<(), String> {
     let mut wanted = Vec::new();
@@ -36,8 +33,7 @@ pub(super) async fn announced(node: &Arc<Node>, live: &Live, summaries: &[Summar
         // directories of one file system say the same of it; the largest is what can be relied on
         let room = |directory: &&std::path::PathBuf| {
             let above = directory.ancestors().find(|above| disk.exists(above)).unwrap_or(directory);
-            let (free, total) = (disk.available_space(above).unwrap_or(u64::MAX), disk.total_space(above).unwrap_or(0));
-            free.saturating_sub(total / KEPT_FREE_PART)
+            of_node.engine.options.disk_room.of(disk.available_space(above).unwrap_or(u64::MAX))
         };
         let room = directories.iter().map(room).max().unwrap_or(u64::MAX);
         (needed, room)
