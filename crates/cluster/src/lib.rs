@@ -20,6 +20,7 @@ mod dynamic_snitch;
 pub mod error;
 mod explain;
 mod foreign;
+pub mod group_functions;
 pub mod handoff;
 pub mod hints;
 pub mod identity;

@@ -17,6 +17,7 @@ use crate::batch_replay::BatchReplay;
 use crate::cas_metrics::CasMetrics;
 use crate::clock::{TimeUuids, WriteClock};
 use crate::foreign::Foreign;
+use crate::group_functions::LookUpGroups;
 use crate::handoff::Handoff;
 use crate::identity::{Identity, local_table};
 use crate::joined::Joined;
@@ -109,6 +110,9 @@ pub struct Node {
     pub trace_ttl: AtomicU32,
     /// Where spans of requests go; not set: none are made.
     pub(crate) spans: OnceLock<Arc<dyn SpanExporter>>,
+    /// How functions of GROUP BY that other coordinators name are looked up; not set: they are
+    /// refused.
+    pub(crate) group_functions: OnceLock<Box<LookUpGroups>>,
     /// Limits of the protection of answers that replicas have filtered.
     pub(crate) protection: ArcSwap<ProtectionLimits>,
     /// How it coordinates conditional statements among several nodes.

@@ -100,7 +100,9 @@ impl Node {
             each_partition: true,
         };
         let limits = AnswerLimits { tombstones, size_max: DATA_SIZE_MAX, kept_size_max: 0 };
-        let question = Arc::new(read.clone());
+        let mut question = read.clone();
+        self.look_up_groups(&mut question).map_err(WriteError::Read)?;
+        let question = Arc::new(question);
         let answer = self.replica.answer(&question, wanted, limits, limit, None, false).await.map_err(error_of)?;
         let is_stable = before.is_stable() && {
             let key = read.table.decorate(key_of(read));

@@ -52,6 +52,7 @@ impl Node {
             timeouts,
             trace_ttl: AtomicU32::new(traces::TTL_DEFAULT),
             spans: OnceLock::new(),
+            group_functions: OnceLock::new(),
             protection: ArcSwap::default(),
             paxos: ArcSwap::default(),
             foreign: Default::default(),

@@ -51,4 +51,5 @@ pub use restrictions::view_filter;
 pub use result::{
     Answer, ColumnSpec, CqlResult, ResultMetadata, ResultSet, SchemaChangeKind, SchemaEvent, SchemaTarget,
 };
+pub use statements::select::group_values;
 pub use values::BoundValue;

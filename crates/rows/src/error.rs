@@ -83,6 +83,11 @@ pub enum ReadError {
         /// The name of the index.
         name: String,
     },
+    /// A function that the read calls fails.
+    Function {
+        /// The function and why, as a sentence.
+        why: String,
+    },
     /// The time of the request is over.
     TimedOut,
     /// The engine is shutting down.
@@ -112,6 +117,7 @@ impl fmt::Display for ReadError {
                 write!(f, "the read loaded a row index of {bytes} bytes (row_index_read_size_fail_threshold)")
             }
             Self::IndexNotAvailable { name } => write!(f, "The secondary index '{name}' is not yet available"),
+            Self::Function { why } => write!(f, "{why}"),
             Self::TimedOut => write!(f, "the read took longer than its timeout"),
             Self::Stopped => write!(f, "the node is shutting down"),
         }

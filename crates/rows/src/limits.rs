@@ -8,12 +8,15 @@
 //! Agrees with `org.apache.cassandra.db.filter.DataLimits`, `db.aggregation.GroupMaker` and
 //! `db.transform.RTBoundCloser`.
 
+mod group;
+
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use schema::TableMetadata;
 
+pub use self::group::{GroupFunction, GroupSelector, GroupValues, Grouping};
 use crate::range_tombstones::marker_at;
 use crate::{
     ClusteringValues, DeletionTime, PartitionHead, PartitionStream, RangeTombstoneMarker, ReadError, Row, Unfiltered,
@@ -56,15 +59,6 @@ pub enum Counting {
         /// before is complete.
         state: Option<GroupState>,
     },
-}
-
-/// The rules by which rows form groups.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Grouping {
-    /// All rows are one group.
-    Everything,
-    /// Rows of one partition with equal leading clustering values, so many.
-    ByPrefix(u32),
 }
 
 /// Where the page before ended.
@@ -205,7 +199,7 @@ impl<S: PartitionStream> PartitionStream for LimitedStream<S> {
         let Some(mut head) = self.stream.next_partition()? else { return Ok(None) };
         (self.open, self.last_row) = (DeletionTime::LIVE, None);
         let static_is_live = head.static_row.as_ref().is_some_and(|row| self.is_live(row));
-        if !self.counter.partition_begins(&head.key.key, static_is_live) {
+        if !self.counter.partition_begins(&head.key.key, static_is_live)? {
             // the partition begins a group that is too many: the next page gives it
             head.static_row = None;
         }
@@ -226,7 +220,8 @@ impl<S: PartitionStream> PartitionStream for LimitedStream<S> {
             None => self.partition_ended = true,
             Some(Unfiltered::Marker(marker)) => self.note_marker(marker),
             Some(Unfiltered::Row(row)) => {
-                if !self.counter.row(&self.table, &row.clustering, self.is_live(row)) {
+                let is_live = self.is_live(row);
+                if !self.counter.row(&self.table, &row.clustering, is_live)? {
                     self.partition_ended = true;
                     let closing = self.closing_before(&row.clustering);
                     return Ok(closing);
@@ -258,6 +253,9 @@ struct Counter {
     key: Bytes,
     /// The partition and the clustering that were looked at last, for telling groups apart.
     last: Option<GroupState>,
+    /// The value of the function for `last`, where groups are made by a function; None: it is null,
+    /// or not known yet.
+    last_value: Option<Bytes>,
 }
 
 impl Counter {
@@ -269,6 +267,7 @@ impl Counter {
         let has_open_group = last.as_ref().is_some_and(|state| state.clustering.is_some());
         debug_assert!(
             !matches!(limits.counting, Counting::Groups { grouping: Grouping::ByPrefix(size), .. }
+                | Counting::Groups { grouping: Grouping::ByFunction { columns: size, .. }, .. }
                 if size as usize > table.clustering.len()),
             "a group is made of clustering columns"
         );
@@ -288,11 +287,12 @@ impl Counter {
             has_open_group,
             key: Bytes::new(),
             last,
+            last_value: None,
         }
     }
 
     /// False: the static row is not wanted any more.
-    fn partition_begins(&mut self, key: &Bytes, static_is_live: bool) -> bool {
+    fn partition_begins(&mut self, key: &Bytes, static_is_live: bool) -> Result<bool, ReadError> {
         self.static_is_live = static_is_live;
         self.has_rows = false;
         self.in_partition = 0;
@@ -303,18 +303,18 @@ impl Counter {
                     self.static_is_live = false;
                 }
             }
-            Counting::Groups { .. } => self.partition_begins_groups(key),
+            Counting::Groups { .. } => self.partition_begins_groups(key)?,
         }
         self.key = key.clone();
         let per_partition = match &self.limits.counting {
             Counting::Rows { per_partition, .. } | Counting::Groups { per_partition, .. } => *per_partition,
         };
         self.partition_stopped = self.in_partition >= per_partition;
-        !self.stopped
+        Ok(!self.stopped)
     }
 
-    fn partition_begins_groups(&mut self, key: &Bytes) {
-        let Counting::Groups { per_partition, state, .. } = &self.limits.counting else { return };
+    fn partition_begins_groups(&mut self, key: &Bytes) -> Result<(), ReadError> {
+        let Counting::Groups { per_partition, state, .. } = &self.limits.counting else { return Ok(()) };
         if let Some(last) = self.limits.last.as_ref().filter(|last| last.key == *key) {
             self.in_partition = per_partition.saturating_sub(last.remaining);
             self.static_is_live = false;
@@ -325,24 +325,25 @@ impl Counter {
             self.static_is_live = false;
             self.has_rows = true;
             self.has_open_group = true;
-        } else if self.has_open_group && self.is_new_group(None, key, None) {
+        } else if self.has_open_group && self.is_new_group(None, key, None)? {
             self.count_group();
             self.has_open_group = false;
             self.static_is_live &= !self.stopped;
         }
+        Ok(())
     }
 
     /// Counts a row. False: it is one too many and must not be given.
-    fn row(&mut self, table: &TableMetadata, clustering: &ClusteringValues, is_live: bool) -> bool {
+    fn row(&mut self, table: &TableMetadata, clustering: &ClusteringValues, is_live: bool) -> Result<bool, ReadError> {
         if matches!(self.limits.counting, Counting::Groups { .. }) {
             let key = self.key.clone();
-            if self.is_new_group(Some(table), &key, Some(clustering)) && std::mem::take(&mut self.has_open_group) {
+            if self.is_new_group(Some(table), &key, Some(clustering))? && std::mem::take(&mut self.has_open_group) {
                 self.count_group();
                 self.count_group_in_partition();
             }
             if self.is_done() || self.partition_stopped {
                 self.has_open_group = false;
-                return false;
+                return Ok(false);
             }
             self.has_open_group |= is_live;
         }
@@ -350,7 +351,7 @@ impl Counter {
             self.has_rows = true;
             self.count_row();
         }
-        true
+        Ok(true)
     }
 
     fn is_done(&self) -> bool {
@@ -400,22 +401,48 @@ impl Counter {
         table: Option<&TableMetadata>,
         key: &Bytes,
         clustering: Option<&ClusteringValues>,
-    ) -> bool {
-        let Counting::Groups { grouping: Grouping::ByPrefix(size), .. } = self.limits.counting else { return false };
+    ) -> Result<bool, ReadError> {
+        let Counting::Groups { grouping, .. } = &self.limits.counting else { return Ok(false) };
+        let (size, function) = match grouping {
+            Grouping::Everything => return Ok(false),
+            Grouping::ByPrefix(size) => (*size as usize, None),
+            Grouping::ByFunction { columns, function } => ((*columns as usize).saturating_sub(1), Some(function)),
+        };
+        let values = match function {
+            Some(function) => Some(function.values.as_ref().ok_or_else(not_looked_up)?),
+            None => None,
+        };
+        let value_of = |clustering: &ClusteringValues| match values {
+            Some(values) => values.value(clustering.get(size).and_then(Option::as_ref)),
+            None => Ok(None),
+        };
+        if self.last_value.is_none()
+            && let Some(last) = self.last.as_ref().and_then(|last| last.clustering.as_ref())
+        {
+            self.last_value = value_of(last)?;
+        }
+        let value = clustering.map(value_of).transpose()?.flatten();
         let is_same = self.last.as_ref().is_some_and(|last| {
             last.key == *key
                 && match (&last.clustering, clustering, table) {
                     (Some(last), Some(row), Some(table)) => {
-                        let prefix = |values: &ClusteringValues| values.len().min(size as usize);
+                        let prefix = |values: &ClusteringValues| values.len().min(size);
                         let (a, b) = (&last[..prefix(last)], &row[..prefix(row)]);
                         table.comparator.compare_values(a, b) == Ordering::Equal
+                            && values.is_none_or(|values| values.is_same(self.last_value.as_ref(), value.as_ref()))
                     }
                     _ => false,
                 }
         });
         self.last = Some(GroupState { key: key.clone(), clustering: clustering.cloned() });
-        !is_same
+        self.last_value = value;
+        Ok(!is_same)
     }
+}
+
+/// The error of a count by a function that nobody has looked up.
+fn not_looked_up() -> ReadError {
+    ReadError::Function { why: "the function of GROUP BY is not known here".to_owned() }
 }
 
 #[cfg(test)]

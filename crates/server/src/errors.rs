@@ -277,6 +277,7 @@ fn of_outcome(
             ReadError::Corrupt(_)
             | ReadError::Malformed { .. }
             | ReadError::Io { .. }
+            | ReadError::Function { .. }
             | ReadError::WouldBlock
             | ReadError::TimedOut => {
                 tracing::error!(%error, "a read failed");

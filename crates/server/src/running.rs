@@ -197,6 +197,7 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     };
     node.follow_schema(Box::new(publish));
     node.keep_building_views();
+    node.set_group_functions(Box::new(cql::group_values));
     let mut services = Services::new(node, config, Arc::clone(&events), prepared, memory.results, options.log);
     services.auth = auth;
     let spans = services.config.spans.clone();

@@ -40,13 +40,18 @@ const ANSWER_ROOM: usize = 64 << 10;
 const DATA_SIZE_MAX: usize = MESSAGE_SIZE_MAX - ANSWER_ROOM;
 
 pub(super) async fn serve(call: Call) {
-    let request = match decode(&call.node, &call.payload) {
-        Ok(request) => Arc::new(request),
+    let mut request = match decode(&call.node, &call.payload) {
+        Ok(request) => request,
         Err(reason) => return call.answer(Err(reason)),
     };
     if is_refused(&call, &request) {
         return;
     }
+    if let Err(error) = call.node.look_up_groups(&mut request) {
+        tracing::warn!(%error, "a read of another node cannot be served");
+        return call.answer(Err(FailureReason::Unknown));
+    }
+    let request = Arc::new(request);
     let wanted = if request.digest.is_some() { Wanted::Digest } else { Wanted::Data };
     let limits =
         AnswerLimits { tombstones: call.node.tombstone_limits(&request), size_max: DATA_SIZE_MAX, kept_size_max: 0 };

@@ -8,6 +8,7 @@ mod group;
 mod nearest;
 mod page;
 mod plan;
+mod replica_groups;
 mod sizes;
 
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use types::{Consistency, DecoratedKey};
 pub(crate) use group::GroupBy;
 pub(crate) use nearest::Nearest;
 pub(crate) use plan::prepare;
+pub use replica_groups::group_values;
 
 use crate::context::Bindings;
 use crate::coordinator::{Coordinator, ReadOptions};

@@ -92,6 +92,60 @@ fn limited(partitions: Vec<Partition>, limits: &ReadLimits, reversed: bool) -> S
     shown.join(" ")
 }
 
+/// The tens of a number: `1` for what is from 10 to 19.
+struct Tens;
+
+impl GroupValues for Tens {
+    fn value(&self, of: Option<&Bytes>) -> Result<Option<Bytes>, ReadError> {
+        let wrong = || ReadError::Function { why: "not an int".to_owned() };
+        let number = of.map(|bytes| bytes[..].try_into().map(i32::from_be_bytes).map_err(|_| wrong())).transpose()?;
+        Ok(number.map(|number| Bytes::copy_from_slice(&(number / 10).to_be_bytes())))
+    }
+
+    fn is_same(&self, one: Option<&Bytes>, other: Option<&Bytes>) -> bool {
+        one == other
+    }
+}
+
+/// Groups by the tens of `d` within `c`.
+fn tens(groups: u32, per_partition: u32, state: Option<GroupState>) -> ReadLimits {
+    let function = GroupFunction { values: Some(Arc::new(Tens)), ..GroupFunction::new(GroupSelector::Column) };
+    let grouping = Grouping::ByFunction { columns: 2, function };
+    let counting = Counting::Groups { groups, per_partition, grouping, state };
+    ReadLimits { rows: NO_LIMIT, counting, last: None }
+}
+
+#[test]
+fn groups_of_a_function_end_where_its_value_changes() {
+    let partitions = || {
+        let rows = [(1, 1), (1, 9), (1, 10), (1, 12), (2, 12), (2, 13)];
+        let rows = rows.into_iter().map(|(c, d)| row(c, d)).collect();
+        vec![("a", false, rows), ("b", false, vec![row(2, 13), row(2, 20)])]
+    };
+    let of = |groups, per_partition, state| limited(partitions(), &tens(groups, per_partition, state), false);
+    assert_eq!(of(1, NO_LIMIT, None), "a[1:1 1:9]");
+    assert_eq!(of(2, NO_LIMIT, None), "a[1:1 1:9 1:10 1:12]");
+    assert_eq!(of(3, NO_LIMIT, None), "a[1:1 1:9 1:10 1:12 2:12 2:13] b[]");
+    assert_eq!(of(NO_LIMIT, 1, None), "a[1:1 1:9] b[2:13]");
+    // the page before ended within the first group
+    let state = |d| Some(GroupState { key: Bytes::from_static(b"a"), clustering: Some(values(&[1, d])) });
+    let later = |d, groups| {
+        let rows = vec![row(1, 9), row(1, 10), row(1, 12), row(2, 12)];
+        limited(vec![("a", false, rows)], &tens(groups, NO_LIMIT, state(d)), false)
+    };
+    assert_eq!(later(1, 1), "a[1:9]");
+    assert_eq!(later(1, 2), "a[1:9 1:10 1:12]");
+    // a function that nobody looked up counts nothing
+    let mut limits = tens(1, 1, None);
+    if let Counting::Groups { grouping: Grouping::ByFunction { function, .. }, .. } = &mut limits.counting {
+        function.values = None;
+    }
+    let given = Given(partitions().into_iter(), Vec::new().into_iter());
+    let mut stream = LimitedStream::new(given, &table(), &limits, NOW, false, true);
+    stream.next_partition().expect("readable");
+    assert!(matches!(stream.next_unfiltered(), Err(ReadError::Function { .. })));
+}
+
 fn groups(groups: u32, per_partition: u32, state: Option<GroupState>) -> ReadLimits {
     let counting = Counting::Groups { groups, per_partition, grouping: Grouping::ByPrefix(1), state };
     ReadLimits { rows: NO_LIMIT, counting, last: None }
