@@ -34,6 +34,9 @@ struct Options {
     /// A defect of the register, to see its judge find it.
     #[arg(long, value_enum)]
     defect: Option<Defect>,
+    /// The nodes' own log lines of these levels (`info`, `storage=debug`) on standard error.
+    #[arg(long)]
+    log: Option<String>,
     /// Of seeds without findings only a line.
     #[arg(long)]
     quiet: bool,
@@ -61,6 +64,10 @@ fn parse_kinds(text: &str) -> Result<Kinds, String> {
 
 fn main() -> ExitCode {
     let options = Options::parse();
+    if let Some(levels) = &options.log {
+        // without times: those of the simulation are not those of the machine
+        tracing_subscriber::fmt().with_env_filter(levels).without_time().with_writer(std::io::stderr).init();
+    }
     let seeds = options.seeds.clone().unwrap_or(options.seed..options.seed + 1);
     let (mut passed, mut failed, mut events) = (0, 0, 0);
     for seed in seeds {

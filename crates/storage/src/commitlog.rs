@@ -166,6 +166,7 @@ struct State {
 
 impl State {
     /// Before anything is appended, and while a replay goes on.
+    /// `first_own` is moved by [`Self::begin`].
     fn new(first_own: u64, segments: BTreeMap<u64, Segment>, options: &Options, form: &Form) -> Self {
         Self {
             pending: Pending::new(first_own, options.segment_size, form.header_len()),
@@ -180,12 +181,18 @@ impl State {
             syncs: 0,
         }
     }
+
+    /// The first segment of this process has its id.
+    fn begin(&mut self, first_own: u64, options: &Options, form: &Form) {
+        self.pending = Pending::new(first_own, options.segment_size, form.header_len());
+        (self.first_own, self.written) = (first_own, first_own);
+    }
 }
 
 impl CommitLog {
     /// Opens the log in a directory, making it if needed, and gives what must be replayed. A torn
-    /// tail is cut here. Appending is possible at once; the replayed segments stay until
-    /// [`CommitLog::finish_replay`].
+    /// tail is cut here. Nothing can be appended before [`CommitLog::begin`]; the replayed segments
+    /// stay until [`CommitLog::finish_replay`].
     pub fn open(env: &Env, directory: &Path, mut options: Options) -> Result<(CommitLog, Replay), LogError> {
         options.segment_size = options.segment_size.clamp(COMMITLOG_SEGMENT_SIZE_MIN, COMMITLOG_SEGMENT_SIZE_MAX);
         options.mutation_size_max = options.mutation_size_max.min(options.segment_size / 2);
@@ -194,22 +201,12 @@ impl CommitLog {
             archive::before_replay(env, directory, archive, options.replay_policy)?;
         }
         let replay = Replay::open(env, directory, options.replay_policy)?;
-        let clock = u64::try_from(env.clock.now_micros() / 1000).unwrap_or(1);
-        let first_own = replay.last_id().map_or(clock, |last| clock.max(last + 1));
+        let first_own = replay.last_id().map_or(1, |last| last + 1);
         let form = Arc::new(Form::new(options.compression.as_ref()));
-        let mut segments = replay.segments();
-        let file_len = form.file_len(options.segment_size);
-        segments.insert(first_own, Segment::new(directory.join(format::file_name(first_own)), file_len.into()));
-        let mut allocator = Allocator::new(directory, Arc::clone(&form), file_len, first_own);
-        allocator.make_at_once(&*env.disk, first_own)?;
+        let allocator = Allocator::new(directory, Arc::clone(&form), form.file_len(options.segment_size), first_own);
         let capture = options.capture.clone();
         let capture = capture.map(|capture| Capture::open(&*env.disk, capture, options.segment_size)).transpose()?;
-        let mut state = State::new(first_own, segments, &options, &form);
-        if let (Some(capture), Some(first)) = (&capture, state.segments.get_mut(&first_own)) {
-            // at once: a directory on another file system is found at start
-            first.captured = capture.of_new_segment();
-            capture.link_first(&*env.disk, first, first_own)?;
-        }
+        let state = State::new(first_own, replay.segments(), &options, &form);
         let shared = Arc::new(Shared {
             env: env.clone(),
             directory: directory.to_owned(),
@@ -225,8 +222,38 @@ impl CommitLog {
         let allocator = segments::start(shared.clone());
         let archiver = archive::start(&shared, allocator.clone());
         let writer = writer::start(shared.clone(), allocator.clone(), archiver);
-        allocator.wake();
         Ok((CommitLog { shared, writer, allocator }, replay))
+    }
+
+    /// Makes the first segment of this process: from now on records can be appended. Called once,
+    /// before the first of them.
+    ///
+    /// The segment's id is greater than those of all segments that are there, and than `after`: the
+    /// greatest that SSTables and truncation records name, 0 if there is none. The clock alone would
+    /// not do. Where it was set back while no process ran, and no segment was left, the records of
+    /// this process would stand where SSTables say that they hold everything, and a replay would
+    /// leave them out.
+    pub fn begin(&self, after: u64) -> Result<(), LogError> {
+        let Shared { env, directory, options, form, capture, .. } = &*self.shared;
+        let clock = u64::try_from(env.clock.now_micros() / 1000).unwrap_or(1);
+        let mut allocator = self.shared.allocator();
+        let mut state = self.shared.lock();
+        let first = clock.max(state.first_own).max(after.saturating_add(1));
+        assert!(state.appended == 0, "the log begins before its first record");
+        allocator.begin(&*env.disk, first)?;
+        let mut segment =
+            Segment::new(directory.join(format::file_name(first)), form.file_len(options.segment_size).into());
+        if let Some(capture) = capture {
+            // at once: a directory on another file system is found at start
+            segment.captured = capture.of_new_segment();
+            capture.link_first(&*env.disk, &segment, first)?;
+        }
+        state.segments.insert(first, segment);
+        state.begin(first, options, form);
+        self.shared.durability.begin(first);
+        drop((state, allocator));
+        self.allocator.wake();
+        Ok(())
     }
 
     /// A log that takes nothing, and what the segments of a directory hold, which stay as they are.

@@ -3,7 +3,8 @@
 //! 1. The data directory is locked: a second process is refused.
 //! 2. The built-in tables are opened, and of the commit log only what belongs to the schema tables
 //!    is replayed.
-//! 3. The schema is read from them; its tables are opened.
+//! 3. The schema is read from them; its tables are opened. The log of this process begins behind
+//!    every segment that their SSTables name.
 //! 4. The rest of the log is replayed ([`replaying`]), without what SSTables hold already (their
 //!    statistics say so) and what was truncated since. What was replayed is in memtables, as if it
 //!    had just been written; its segments stay until those are flushed. Where it is more than
@@ -83,11 +84,7 @@ pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered
         true => CommitLog::open_read_only(env, &options.commitlog_directory, options.commitlog.clone()),
         false => CommitLog::open(env, &options.commitlog_directory, options.commitlog.clone()),
     };
-    let (log, mut replay) = opened.map_err(|error| match error {
-        // nobody waits for room: the start ends
-        LogError::NoSpace { .. } | LogError::NoDescriptors { .. } => StorageError::Refused { why: error.to_string() },
-        error => error.into(),
-    })?;
+    let (log, mut replay) = opened.map_err(at_start)?;
     let cache = Arc::new(Caches::new(&options));
     let mut recovery = Recovery {
         env,
@@ -109,6 +106,9 @@ pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered
     let schema = recovery.load_schema(&built_in)?;
     recovery.open_tables(&schema)?;
     let host_id = recovery.note_persisted()?;
+    if !options.read_only {
+        log.begin(recovery.last_segment_named()).map_err(at_start)?;
+    }
     let last_timestamp = recovery.last_timestamp();
     let tables = std::mem::take(&mut recovery.tables);
     let parts =
@@ -130,6 +130,15 @@ pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered
     }
     crate::schema_change::store_missing(&engine)?;
     Ok((engine, recovered))
+}
+
+/// A failure of the log at the start.
+fn at_start(error: LogError) -> StorageError {
+    match error {
+        // nobody waits for room: the start ends
+        LogError::NoSpace { .. } | LogError::NoDescriptors { .. } => StorageError::Refused { why: error.to_string() },
+        error => error.into(),
+    }
 }
 
 /// Takes the lock of the first data directory, which is made if it is not there. None: nothing is
@@ -202,6 +211,15 @@ impl Recovery<'_> {
         let of = |store: &Arc<TableStore>| log_intervals::persisted(&store.view().sstables, host_id);
         self.persisted = self.tables.iter().map(|(id, store)| (*id, of(store))).collect();
         Ok(host_id)
+    }
+
+    /// The greatest id of a segment that SSTables and truncation records name; 0: they name none.
+    /// The commit log of this process begins behind it.
+    fn last_segment_named(&self) -> u64 {
+        let of_sstables = self.persisted.values().flatten().filter_map(|(_, to)| u64::try_from(to.segment).ok());
+        let of_truncations = self.truncated.values().map(|truncation| truncation.position.segment);
+        // a number that no segment can have is damage, and holds no record
+        of_sstables.chain(of_truncations).filter(|id| *id < i64::MAX as u64).max().unwrap_or(0)
     }
 
     /// The greatest timestamp of the rows that the engine itself writes (schema, truncations);

@@ -157,6 +157,7 @@ fn log() {
     {
         let env = interleaved::env(&sim);
         let (log, _) = CommitLog::open(&env, &directory, options.clone()).expect("an empty directory");
+        log.begin(0).expect("there is room");
         let log = Arc::new(log);
         let write = |writer: i32| {
             let (log, acknowledged) = (Arc::clone(&log), Arc::clone(&acknowledged));

@@ -18,7 +18,8 @@ use env::sync::{Mutex, MutexGuard};
 const LOST_RANGES_MAX: usize = 1024;
 
 pub(super) struct Durability {
-    first_segment: u64,
+    /// The first segment of this process; moved once, before the first record.
+    first_segment: AtomicU64,
     /// Everything up to here is durable, except what was lost.
     position: AtomicU64,
     stopped: AtomicBool,
@@ -48,7 +49,7 @@ struct Waiter {
 impl Durability {
     pub(super) fn new(first_segment: u64) -> Self {
         Durability {
-            first_segment,
+            first_segment: AtomicU64::new(first_segment),
             position: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
             is_short: AtomicBool::new(false),
@@ -58,9 +59,14 @@ impl Durability {
         }
     }
 
+    /// The first segment of this process has its id.
+    pub(super) fn begin(&self, first_segment: u64) {
+        self.first_segment.store(first_segment, Ordering::Release);
+    }
+
     /// Positions of earlier processes are durable: zero.
     fn pack(&self, position: LogPosition) -> u64 {
-        match position.segment.checked_sub(self.first_segment) {
+        match position.segment.checked_sub(self.first_segment.load(Ordering::Acquire)) {
             Some(number) => (number << 32) | u64::from(position.offset),
             None => 0,
         }

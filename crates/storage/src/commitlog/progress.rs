@@ -121,6 +121,7 @@ mod tests {
         let directory = Path::new(DATA).join("commitlog");
         let options = Options { segment_size: 8 << 10, mutation_size_max: 2000, ..Options::default() };
         let (log, _) = CommitLog::open(&sim.env(), &directory, options.clone()).expect("opened");
+        log.begin(0).expect("there is room");
         for _ in 0..20 {
             let position = log.append(&[1; 1000], &[(schema::TableId([1; 16]), 0)]).expect("room");
             sim.block_on(log.wait_durable(position)).expect("durable");

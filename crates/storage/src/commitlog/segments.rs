@@ -150,6 +150,12 @@ impl Allocator {
         }
     }
 
+    /// Makes the file of the first segment of this process.
+    pub(super) fn begin(&mut self, disk: &dyn Disk, first: u64) -> Result<(), LogError> {
+        (self.made, self.asked_at) = (first - 1, first);
+        self.make_at_once(disk, first)
+    }
+
     /// Makes sure that the file of segment `id` is there, without zeroing: when the writer needs it
     /// now.
     pub(super) fn make_at_once(&mut self, disk: &dyn Disk, id: u64) -> Result<(), LogError> {

@@ -34,11 +34,43 @@ fn record(number: u64, len: usize) -> Vec<u8> {
     record
 }
 
-fn open(sim: &Sim, options: Options) -> (CommitLog, Vec<Vec<u8>>) {
+/// A log that takes records, and what is to be replayed.
+fn begun(sim: &Sim, options: Options) -> (CommitLog, Replay) {
     let (log, replay) = CommitLog::open(&sim.env(), &directory(), options).expect("opened");
+    log.begin(0).expect("there is room");
+    (log, replay)
+}
+
+fn open(sim: &Sim, options: Options) -> (CommitLog, Vec<Vec<u8>>) {
+    let (log, replay) = begun(sim, options);
     let records = replay.map(|item| item.expect("no corruption").1.to_vec()).collect();
     log.finish_replay().expect("settled");
     (log, records)
+}
+
+#[test]
+fn the_first_segment_is_behind_all_that_are_named() {
+    let sim = Sim::new(1);
+    let position_of = |after: u64| {
+        let (log, _) = CommitLog::open(&sim.env(), &directory(), small()).expect("opened");
+        log.begin(after).expect("there is room");
+        let position = log.append(&record(1, 20), &[key(1)]).expect("room");
+        sim.block_on(log.wait_durable(position)).expect("durable");
+        (log, position)
+    };
+    let (log, first) = position_of(0);
+    // SSTables name a segment of a time when the clock was ahead
+    let named = first.segment + 1_000_000;
+    log.end().expect("ended");
+    drop(log);
+    sim.run_until_idle();
+    let (log, second) = position_of(named);
+    assert_eq!(second.segment, named + 1);
+    drop(log);
+    sim.power_cut();
+    let (log, records) = open(&sim, small());
+    assert_eq!(records.last(), Some(&record(1, 20)), "what was durable is replayed");
+    assert!(log.first_own() > second.segment);
 }
 
 #[test]
@@ -169,14 +201,14 @@ fn replayed_segments_stay_until_their_memtables_are_flushed() {
     let position = log.append(&record(1, 20), &[key(1)]).expect("room");
     sim.block_on(log.wait_durable(position)).expect("durable");
     sim.power_cut();
-    let (log, replay) = CommitLog::open(&sim.env(), &directory(), small()).expect("opened");
+    let (log, replay) = begun(&sim, small());
     for item in replay {
         log.mark_replayed(item.expect("no corruption").0, &[key(1)]);
     }
     log.finish_replay().expect("settled");
     sim.run_until_idle();
     sim.power_cut();
-    let (log, replay) = CommitLog::open(&sim.env(), &directory(), small()).expect("opened");
+    let (log, replay) = begun(&sim, small());
     assert_eq!(replay.count(), 1);
     log.finish_replay().expect("settled");
     sim.run_until_idle();
@@ -229,7 +261,7 @@ fn a_corrupt_middle_is_named_or_ignored() {
     for offset in [60, 31, 24, 20] {
         let sim = Sim::new(1);
         corrupt_middle(&sim, offset);
-        let (_log, replay) = CommitLog::open(&sim.env(), &directory(), small()).expect("opened");
+        let (_log, replay) = begun(&sim, small());
         let items: Vec<_> = replay.collect();
         assert!(
             matches!(items.first(), Some(Err(LogError::Corrupt { .. }))) && items.len() == 1,

@@ -124,7 +124,9 @@ fn the_archive_has_what_was_acknowledged() {
         let (mut durable, mut number) = (Vec::new(), 0);
         for life in 0..4 {
             let is_last = life == 3;
-            let Ok((log, replay)) = CommitLog::open(&sim.env(), &directory(), options.clone()) else {
+            let opened = CommitLog::open(&sim.env(), &directory(), options.clone());
+            let opened = opened.and_then(|(log, replay)| log.begin(0).map(|()| (log, replay)));
+            let Ok((log, replay)) = opened else {
                 assert!(!is_last, "seed {seed}: a sound disk opens");
                 sim.kill();
                 sim.disk().heal();
