@@ -152,6 +152,14 @@ impl SimClock {
         lock(&self.state).wall_shift_micros += micros;
     }
 
+    /// The wall clock shows what it would show if neither clock had ever been wrong.
+    pub(super) fn correct_wall(&self) {
+        let present = self.present();
+        let mut state = lock(&self.state);
+        let micros = |nanos: u64| i64::try_from(nanos / 1000).unwrap_or(i64::MAX / 2);
+        state.wall_shift_micros = micros(present) - micros(state.at(present));
+    }
+
     /// From now on the clocks are fast by so many parts per million (slow where negative).
     pub(super) fn set_drift(&self, ppm: i64) {
         assert!(ppm.abs() < 500_000, "a clock that is off by half is no clock");

@@ -321,6 +321,11 @@ impl World {
         self.machine(machine).clock.shift_wall(micros);
     }
 
+    /// A machine's wall clock is set to the right time, as NTP does after faults of its clocks.
+    pub fn correct_wall_clock(&self, machine: usize) {
+        self.machine(machine).clock.correct_wall();
+    }
+
     /// From now on a machine's clocks are fast by so many parts per million (slow where negative).
     pub fn set_drift(&self, machine: usize, ppm: i64) {
         self.machine(machine).clock.set_drift(ppm);

@@ -18,7 +18,9 @@ pub struct Batches {
 /// See the module.
 pub fn check(batches: &Batches) -> Vec<Finding> {
     let [first, second] = &batches.tables;
-    let halves = first.symmetric_difference(second).map(|number| format!("batch {number} is in one of its tables"));
+    let half = |number: &u64, place: &str| format!("batch {number} is in one of its tables, the {place}");
+    let halves = first.difference(second).map(|number| half(number, "first"));
+    let halves = halves.chain(second.difference(first).map(|number| half(number, "second")));
     let lost =
         batches.acknowledged.difference(first).map(|number| format!("batch {number} was acknowledged and is lost"));
     let invented = first.difference(&batches.sent).map(|number| format!("batch {number} was never sent"));

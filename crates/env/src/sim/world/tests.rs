@@ -100,6 +100,14 @@ fn clocks_drift_and_step_apart() {
     assert_eq!(measured(|world| world.set_drift(1, 100_000)), (110, 110));
     assert_eq!(measured(|world| world.set_drift(1, -100_000)), (90, 90));
     assert_eq!(measured(|world| world.shift_wall_clock(1, -5_000_000)), (100, 95));
+    let corrected = |world: &World| {
+        world.set_drift(1, 100_000);
+        world.shift_wall_clock(1, -5_000_000);
+        world.run_for(Duration::from_secs(100));
+        world.set_drift(1, 0);
+        world.correct_wall_clock(1);
+    };
+    assert_eq!(measured(corrected), (210, 200), "only the wall clock is set");
 }
 
 #[test]
