@@ -117,6 +117,15 @@ impl SimDisk {
         state.stalls.clear();
     }
 
+    /// An empty disk takes the place of this one: nothing of what was there comes back, whatever
+    /// happens to the power.
+    pub fn replace(&self) {
+        let mut state = lock(&self.shared.state);
+        let data = Path::new(super::DATA);
+        state.directories.retain(|path, _| data.starts_with(path));
+        state.directories.insert(data.to_owned(), Directory { exists: true, ..Directory::default() });
+    }
+
     /// Limits the bytes that all files may hold; beyond, writes fail with `ENOSPC`.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         lock(&self.shared.state).capacity = bytes;

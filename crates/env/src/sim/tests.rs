@@ -72,6 +72,19 @@ fn names_need_a_sync_of_their_directory() {
 }
 
 #[test]
+fn nothing_of_a_disk_that_was_replaced_comes_back() {
+    let seen = outcomes(|sim| {
+        let disk = sim.env().disk;
+        write(&*disk, "/data/a", b"1", true);
+        disk.sync_dir(Path::new("/data")).expect("synced");
+        sim.disk().replace();
+        sim.power_cut();
+        format!("{:?}", read(&*sim.env().disk, "/data/a"))
+    });
+    assert_eq!(seen, ["None"]);
+}
+
+#[test]
 fn directories_come_and_go_as_their_names_do() {
     let seen = outcomes(|sim| {
         let env = sim.env();

@@ -21,7 +21,6 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -33,7 +32,7 @@ use cluster::range_movements::{Mode, cleanup, decommission, relocation, removal}
 use cluster::repair::command::EventKind;
 use cluster::repair::options::RepairOptions;
 use cluster::system_rows;
-use env::sim::{DATA, Link, SimRandom, World};
+use env::sim::{Link, SimRandom, World};
 use env::{MakeLocal, Random};
 use server::running::{RunningNode, StartError};
 
@@ -399,12 +398,11 @@ impl Grown<'_> {
         panic!("seed {}: a member finds its ring over a sound network", self.world.seed())
     }
 
-    /// A machine is dead for good: its disk is wiped.
+    /// A machine is dead for good: another one, with an empty disk, has its address.
     fn lose(&mut self, machine: usize) {
         self.world.kill(machine);
         drop(self.nodes[machine].take());
-        let wiped = self.world.env(machine).disk.remove_dir_all(&Path::new(DATA).join("helenus"));
-        wiped.expect("a sound disk removes");
+        self.world.disk(machine).replace();
     }
 
     /// Repairs everything through each member, one after the other.
