@@ -376,6 +376,11 @@ impl CommitLog {
         WaitDurable::new(self.shared.clone(), position, false).now().is_some()
     }
 
+    /// Whether records up to there are not durable, but will be once a shortage is over.
+    pub fn lacks(&self, position: LogPosition) -> bool {
+        self.shared.durability.lacks(position)
+    }
+
     /// Syncs everything appended so far, whatever the mode; completes when done.
     pub fn sync(&self) -> WaitDurable {
         let position = {

@@ -5,7 +5,10 @@
 //! Memtables are written when the commit log has what they hold, and not before: a mutation of
 //! several tables, a schema change above all, would otherwise survive a death in the one table that
 //! was flushed in that moment, and be lost in the others. A log that has failed will not have it;
-//! then schema tables are not flushed any more, since what was acknowledged of them is in the log.
+//! then nothing is flushed any more of itself, since what was acknowledged is in the log. An
+//! operator who asks for a flush gets it, because the log's disk may be lost; of schema tables
+//! nobody does. A log that lacks room or descriptors may have it soon, so that flushes wait for a
+//! while; then they go on, because they may make the room.
 
 use std::sync::{Arc, Weak};
 use std::task::Context;
@@ -22,6 +25,9 @@ use crate::{flush, schema_tables};
 
 /// Pause before a failed flush is tried again.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// A flush that nobody waits for waits for so long until a shortage of the log is over.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Flusher {
     /// Registers the task.
@@ -55,7 +61,8 @@ impl Flusher {
             Ok(request) => request,
             Err(next) => return next,
         };
-        if engine.log.is_stopped() && request.store.table().keyspace == schema_tables::KEYSPACE {
+        let is_asked_for = !request.done.is_empty() && request.store.table().keyspace != schema_tables::KEYSPACE;
+        if engine.log.is_stopped() && !is_asked_for {
             tell(&mut request, &Err(LogError::Stopped.into()));
             return Next::Again;
         }
@@ -66,6 +73,18 @@ impl Flusher {
             let (set, logged) = (Some(Arc::clone(set)), Some(engine.log.sync()));
             self.queue.lock().expect("no panic inside").push_back(Request { set, logged, ..request });
             return Next::Again;
+        }
+        if let Some(set) = &set
+            && request.done.is_empty()
+            && engine.log.lacks(set.up_to)
+        {
+            let now = engine.env.now();
+            let until = request.patient_until.unwrap_or(now.plus(PATIENCE));
+            if now < until {
+                let (set, again_at) = (Some(Arc::clone(set)), Some(now.plus(RETRY)));
+                self.put_back(Request { set, again_at, logged: None, patient_until: Some(until), ..request });
+                return Next::Again;
+            }
         }
         let result = match &set {
             None => Ok(()),

@@ -166,6 +166,11 @@ impl Durability {
         self.is_stopped().then_some(Err(LogError::Stopped))
     }
 
+    /// Whether a shortage keeps a position from being durable.
+    pub(super) fn lacks(&self, position: LogPosition) -> bool {
+        self.is_short() && self.settled(self.pack(position)).is_none()
+    }
+
     /// Whether waiting is over for a position.
     fn answer(&self, position: u64) -> Option<Result<(), LogError>> {
         self.settled(position).or_else(|| self.shortage().map(Err))

@@ -29,11 +29,14 @@ pub(crate) struct Request {
     pub(crate) again_at: Option<Instant>,
     /// Not before the log has what is in the memtables.
     pub(crate) logged: Option<WaitDurable>,
+    /// Until then the flush waits for the end of a shortage of the log; None: no shortage was met.
+    pub(crate) patient_until: Option<Instant>,
 }
 
 impl Request {
     fn new(store: &Arc<TableStore>, set: Option<Arc<FlushSet>>, done: Option<Done>) -> Self {
-        Self { store: Arc::clone(store), set, done: done.into_iter().collect(), again_at: None, logged: None }
+        let done = done.into_iter().collect();
+        Self { store: Arc::clone(store), set, done, again_at: None, logged: None, patient_until: None }
     }
 
     pub(crate) fn is_due(&mut self, now: Instant, context: &mut Context<'_>) -> bool {
