@@ -27,7 +27,7 @@ use ring::relocation::{Choice, NoSource, subtract};
 use ring::{Ring, State};
 use schema::system::is_system_keyspace;
 
-use super::flows::{ATTEMPTS_MAX, Exchange, PAUSE};
+use super::flows::{ATTEMPTS_MAX, Exchange, PAUSE, refuse_missing};
 use crate::movements::{BootstrapState, Mode, MovementSettings};
 use crate::node::Node;
 use crate::streaming::{Operation, SessionEnd};
@@ -203,14 +203,7 @@ impl Node {
             };
             let mut fetches = fetches.map_err(|error| describe(&ring, &keyspace, &error))?;
             let has = self.available_ranges(&keyspace)?;
-            let missing = subtract(&fetches.missing, &has);
-            if !missing.is_empty() {
-                tracing::warn!(
-                    keyspace,
-                    ranges = missing.len(),
-                    "no replica of these ranges is up: their data is not fetched"
-                );
-            }
+            refuse_missing(&keyspace, &placement, &subtract(&fetches.missing, &has))?;
             for ranges in fetches.from.values_mut() {
                 *ranges = subtract(ranges, &has);
             }

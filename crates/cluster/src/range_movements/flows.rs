@@ -101,6 +101,24 @@ fn token_ranges(ranges: &Ranges) -> Vec<TokenRange> {
     ranges.iter().map(|(left, right)| TokenRange { left: *left, right: *right }).collect()
 }
 
+/// Refuses to go on without ranges that no replica which is up can give: whoever owned them then
+/// would answer for data that it has not. What has one copy is lost with its replica; an operator
+/// who goes on without it is told so.
+pub(crate) fn refuse_missing(keyspace: &str, placement: &ring::Placement, missing: &Ranges) -> Result<(), String> {
+    let Some((left, right)) = missing.first() else { return Ok(()) };
+    let what = format!(
+        "Unable to find sufficient sources for streaming range ({},{}] in keyspace {keyspace}",
+        left.0, right.0
+    );
+    match placement.replication.factor() {
+        1 => {
+            tracing::warn!("{what} with RF=1. Keyspace might be missing data.");
+            Ok(())
+        }
+        _ => Err(what),
+    }
+}
+
 impl Node {
     /// The keyspaces that the nodes of a ring share, with their placements, by name. Err: a
     /// keyspace that cannot be placed, so that nobody knows where its data belongs.

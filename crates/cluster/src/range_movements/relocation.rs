@@ -12,7 +12,7 @@ use ring::relocation::Choice;
 use types::Token;
 
 use super::bootstrap::describe;
-use super::flows::Exchange;
+use super::flows::{Exchange, refuse_missing};
 use crate::movements::Mode;
 use crate::node::Node;
 use crate::operations::{OperationError, Result};
@@ -71,6 +71,7 @@ async fn exchange(node: &Arc<Node>, to: Token) -> std::result::Result<(), String
     for (keyspace, placement) in node.shared_keyspaces(&ring)? {
         let flows = ring.moving_flows(&placement, ring.local_id(), to, choice);
         let (fetches, transfers) = flows.map_err(|error| describe(&ring, &keyspace, &error))?;
+        refuse_missing(&keyspace, &placement, &fetches.missing)?;
         exchange.fetch(&ring, &keyspace, &fetches.from);
         exchange.hand_on(&ring, &keyspace, &transfers);
     }

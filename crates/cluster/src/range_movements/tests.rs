@@ -410,6 +410,34 @@ fn a_dead_node_is_replaced() {
     assert!(ring.world.run_until(PATIENCE, || [0, 1, 3].into_iter().all(forgotten)), "it is forgotten");
 }
 
+/// A new node does not become a member without the data of a range whose other replica is down
+/// meanwhile. It fetches the rest when the replica is back and the operator asks.
+#[test]
+fn a_replacement_without_its_data_does_not_join() {
+    let mut ring = SimRing::begun(9, &["dc1", "dc1", "dc1", "dc1"], 3);
+    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
+    write(&ring, 0, 0, Consistency::All);
+    ring.tokens.insert(3, ring.node(2).ring().local().tokens.iter().map(|token| token.0).collect());
+    let (ring_delay, replaces) = (Duration::from_secs(10), Some(ring.address(2)));
+    ring.movements = MovementSettings { ring_delay, replaces, ..MovementSettings::default() };
+    ring.kill(2);
+    ring.kill(1);
+    ring.agree();
+    ring.spawn(3);
+    let ends = |ring: &SimRing| {
+        ring.node(3).mode() == Mode::JoiningFailed || saved(ring, 3) == Some(BootstrapState::Completed)
+    };
+    assert!(ring.world.run_until(PATIENCE, || ends(&ring)), "it tries");
+    assert_eq!(ring.node(3).mode(), Mode::JoiningFailed, "a replica of its ranges is down");
+    ring.start(1);
+    let sees = |ring: &SimRing| ring.node(3).ring().endpoints().iter().filter(|endpoint| endpoint.is_up).count() == 3;
+    assert!(ring.world.run_until(PATIENCE, || sees(&ring)), "it is up again");
+    let node = Arc::clone(ring.node(3));
+    ring.world.block_on(async move { node.enter().await }).expect("the rest comes");
+    agree_on_members(&ring, &[0, 1, 3]);
+    check_replicas(&ring, &[0]);
+}
+
 /// A new node takes the place, the address and the host id of one whose disk is lost.
 #[test]
 fn a_dead_node_is_replaced_under_its_own_address() {
