@@ -186,6 +186,7 @@ impl Node {
         // the schema is there before the task that took it over has told of it
         self.renew_ring();
         self.tell_schema_version();
+        membership.with_gossip(|gossip| removal::follow_all_removing(self, gossip));
         Ok(())
     }
 

@@ -9,7 +9,7 @@
 //! `org.apache.cassandra.service.StorageService.{removeNode,restoreReplicaCount,
 //! forceRemoveCompletion,getRemovalStatus}`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,16 +19,21 @@ use gossip::{Gossip, Now, Status};
 use internode::Verb;
 use internode::payload::gossip::ApplicationState;
 use membership::Request;
-use ring::{EndpointId, Replication, Ring};
+use ring::primary::Ranges;
+use ring::relocation::subtract;
+use ring::{EndpointId, Ring};
 
-use super::flows::Exchange;
+use super::flows::{ATTEMPTS_MAX, Exchange, PAUSE, refuse_missing};
 use crate::movements::Removal;
 use crate::node::Node;
 use crate::operations::{OperationError, Result};
-use crate::streaming::Operation;
+use crate::streaming::{Operation, SessionEnd};
 
 /// Between two looks at who has told that it has its data.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// Ranges by keyspace that have come.
+type Came = BTreeMap<String, Ranges>;
 
 /// The removal that this node coordinates, in Cassandra's words.
 pub fn status(node: &Node) -> String {
@@ -182,8 +187,12 @@ pub(crate) fn confirmed(node: &Node, by: SocketAddr) {
 }
 
 /// Gossip tells that an endpoint is being removed: this node fetches what it gains by that, and
-/// tells whoever coordinates the removal.
+/// tells whoever coordinates the removal. A node that has no way to others yet does so once it has
+/// one ([`follow_all_removing`]).
 pub(crate) fn follow_removing(node: &Arc<Node>, gossip: &Gossip, endpoint: SocketAddr) {
+    if node.membership().is_none() {
+        return;
+    }
     let Some(peer) = gossip.peers().get(&endpoint).filter(|peer| peer.status() == Some(Status::Removing)) else {
         return;
     };
@@ -202,10 +211,8 @@ pub(crate) fn follow_removing(node: &Arc<Node>, gossip: &Gossip, endpoint: Socke
     let make: MakeLocal = Box::new(move || {
         Box::pin(async move {
             let Some(node) = weak.upgrade() else { return };
-            if let Err(why) = restore(&node, endpoint).await {
-                tracing::warn!(%endpoint, why, "the copies of a removed node are not restored; repair this node");
-            }
-            tell_done(&node, &coordinator).await;
+            restore(&node, endpoint).await;
+            tell_done(&node, endpoint, &coordinator).await;
         })
     });
     if let Err(error) = node.env.tasks.try_spawn_local_worker("restore", make) {
@@ -213,38 +220,73 @@ pub(crate) fn follow_removing(node: &Arc<Node>, gossip: &Gossip, endpoint: Socke
     }
 }
 
-/// Fetches the ranges that this node gains by the removal of another.
-async fn restore(node: &Arc<Node>, removed: SocketAddr) -> std::result::Result<(), String> {
+/// Follows the removals that this node heard of while it got in touch with the others.
+pub(crate) fn follow_all_removing(node: &Arc<Node>, gossip: &Gossip) {
+    gossip.peers().keys().for_each(|endpoint| follow_removing(node, gossip, *endpoint));
+}
+
+/// Whether a node is being removed still.
+fn is_being_removed(node: &Node, endpoint: SocketAddr) -> bool {
+    node.membership().is_some() && removing(node).contains(&endpoint)
+}
+
+/// Fetches the ranges that this node gains by the removal of another. What does not come is asked
+/// for again for `ring_delay` at least: a node that has just been started sees others up later.
+async fn restore(node: &Arc<Node>, removed: SocketAddr) {
+    let begun = node.env.now();
+    let patience = node.joined.movements.settings().ring_delay;
+    let (mut attempt, mut came) = (1, Came::new());
+    while let Err(why) = fetch_gained(node, removed, &mut came).await {
+        if (attempt >= ATTEMPTS_MAX && node.env.elapsed(begun) >= patience) || !is_being_removed(node, removed) {
+            tracing::warn!(endpoint = %removed, why, "the copies of a removed node are not restored; repair this node");
+            return;
+        }
+        tracing::warn!(endpoint = %removed, attempt, why, "not all copies of a removed node have come");
+        attempt += 1;
+        node.env.sleep(PAUSE).await;
+    }
+}
+
+/// One attempt: asks for all that has not come yet. Err: what has not.
+async fn fetch_gained(node: &Arc<Node>, removed: SocketAddr, came: &mut Came) -> std::result::Result<(), String> {
     let ring = node.ring();
     let Some(index) = ring.endpoints().iter().position(|endpoint| endpoint.address == removed) else { return Ok(()) };
     let removed = EndpointId(u32::try_from(index).unwrap_or(u32::MAX));
-    let mut exchange = Exchange::default();
+    let (mut exchange, mut without_source) = (Exchange::default(), Ok(()));
     for (keyspace, placement) in node.shared_keyspaces(&ring)? {
-        if matches!(placement.replication, Replication::Local) {
-            continue;
-        }
         let fetches = ring.removal_fetches(&placement, removed, ring.local_id()).map_err(|error| error.to_string())?;
-        if !fetches.missing.is_empty() {
-            tracing::warn!(keyspace, ranges = fetches.missing.len(), "no live replica to restore these ranges from");
-        }
-        exchange.fetch(&ring, &keyspace, &fetches.from);
+        let has = came.get(&keyspace);
+        let rest = |ranges: &Ranges| has.map_or_else(|| ranges.clone(), |has| subtract(ranges, has));
+        without_source = without_source.and(refuse_missing(&keyspace, &placement, &rest(&fetches.missing)));
+        let from = fetches.from.iter().map(|(id, ranges)| (*id, rest(ranges)));
+        exchange.fetch(&ring, &keyspace, &from.filter(|(_, ranges)| !ranges.is_empty()).collect());
     }
-    exchange.run(node, Operation::RestoreReplicaCount, |_, _| {}).await
+    let requests = exchange.requests.clone();
+    let on_end = |peer: SocketAddr, end: &SessionEnd| {
+        for (keyspace, ranges) in requests.get(&peer).into_iter().flatten().filter(|_| end.is_ok()) {
+            came.entry(keyspace.clone()).or_default().extend(ranges);
+        }
+    };
+    exchange.run(node, Operation::RestoreReplicaCount, on_end).await?;
+    without_source
 }
 
-/// Tells the coordinator of a removal, again and again while it is up, until it answers.
-async fn tell_done(node: &Node, coordinator: &str) {
+/// Tells the coordinator of a removal, again and again, until it answers or the removal has ended:
+/// a node that has just been started sees the coordinator up later, and waits for it.
+async fn tell_done(node: &Node, removed: SocketAddr, coordinator: &str) {
     let Some(messenger) = node.members() else { return };
     let id = types::literal::parse_uuid(coordinator);
-    loop {
+    while is_being_removed(node, removed) {
         let ring = node.ring();
-        let Some(endpoint) = ring.endpoints().iter().find(|endpoint| Some(endpoint.host_id) == id) else { return };
-        if endpoint.address == node.identity.broadcast {
+        let known = ring.endpoints().iter().find(|endpoint| Some(endpoint.host_id) == id);
+        if let Some(endpoint) = known.filter(|endpoint| endpoint.address == node.identity.broadcast) {
             return confirmed(node, endpoint.address);
         }
-        if !endpoint.is_up {
-            return tracing::warn!(coordinator = %endpoint.address, "who removes a node is down itself");
-        }
+        let Some(endpoint) = known.filter(|endpoint| endpoint.is_up) else {
+            tracing::debug!(coordinator, "who removes a node is down itself");
+            node.env.sleep(PAUSE).await;
+            continue;
+        };
         let request = Request::new(Verb::ReplicationDoneReq, bytes::Bytes::new(), node.timeouts().misc);
         if messenger.request(endpoint.address, request).await.is_ok() {
             return;

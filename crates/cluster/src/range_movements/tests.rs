@@ -346,6 +346,26 @@ fn a_node_that_does_not_come_back_is_removed() {
     check_replicas(&ring, &[0]);
 }
 
+/// A node that dies while it restores the copies of a removed one restores them when it is started
+/// again, though it sees nobody up at first, and tells the coordinator, who waits for it.
+#[test]
+fn a_removal_goes_on_when_who_gains_by_it_has_died() {
+    let mut ring = ring_of(4, 3);
+    let host_id = types::literal::print_uuid(&ring.node(2).identity.host_id);
+    ring.kill(2);
+    ring.agree();
+    beside(&ring, 0, move |node| async move { removal::remove(&node, &host_id).await.expect("removed") });
+    let is_told = || ring.node(1).ring().endpoints().iter().any(|endpoint| endpoint.state == State::Leaving);
+    assert!(ring.world.run_until(PATIENCE, is_told), "who gains ranges is told");
+    ring.power_cut(1);
+    ring.world.run_until(Duration::from_millis(500), || false);
+    ring.start(1);
+    agree_on_members(&ring, &[0, 1]);
+    let is_over = || removal::status(ring.node(0)) == "No token removals in process.";
+    assert!(ring.world.run_until(PATIENCE, is_over), "{}", removal::status(ring.node(0)));
+    check_replicas(&ring, &[0]);
+}
+
 /// A node that joined without its data fetches it when it is asked to.
 #[test]
 fn a_node_rebuilds_its_ranges() {
