@@ -1,6 +1,8 @@
 //! Nodes of a simulated ring come, go, move and are removed; afterwards each replica has what was
 //! acknowledged, whatever was killed on the way.
 
+mod deaths;
+
 use std::sync::Arc;
 use std::time::Duration;
 
