@@ -28,6 +28,7 @@ use crate::range_movements::bootstrap::{HIBERNATE, joining_status};
 use crate::range_movements::removal;
 use crate::repairs::schedule::turns::{Phase, Told};
 use crate::repairs::settings::RepairSettings;
+use crate::schema_agreement::waiting::FIRST_SCHEMA_WAIT;
 use crate::{peers, serve, view_replicas};
 
 /// The ring as the configuration describes it.
@@ -182,7 +183,7 @@ impl Node {
         self.keep_peers();
         self.tell_schema_version();
         self.tell_of_schedule(Told { phase: Phase::Off, since: 0 });
-        self.wait_for_first_schema().await;
+        self.wait_for_first_schema(FIRST_SCHEMA_WAIT).await;
         // the schema is there before the task that took it over has told of it
         self.renew_ring();
         self.tell_schema_version();

@@ -16,6 +16,6 @@ pub mod messages;
 mod pulls;
 #[cfg(test)]
 mod tests;
-mod waiting;
+pub(crate) mod waiting;
 
 pub use waiting::AGREEMENT_WAIT;

@@ -38,6 +38,10 @@ const TURN_LOOK: Duration = Duration::from_millis(500);
 /// A new node waits so long for others that came at the same time.
 const NEWCOMERS_MAX: Duration = Duration::from_secs(5);
 
+/// A new node does not bootstrap without the schema of its ring. It waits so long: the one that was
+/// asked for it may have died, and another one is asked when the question has expired.
+const SCHEMA_WAIT: Duration = Duration::from_secs(90);
+
 /// The status of a node that has tokens and is no replica for the others.
 pub(crate) const HIBERNATE: &str = "hibernate,true";
 
@@ -70,6 +74,10 @@ impl Node {
         if !self.ring().endpoints().iter().any(ring::Endpoint::owns_tokens) {
             // nobody else is there
             return Ok(());
+        }
+        // without the schema the ring looks as if it had nothing to lose
+        if !self.wait_for_first_schema(SCHEMA_WAIT).await {
+            return Err("no node of the ring has given its schema, so that nobody knows what this one has to fetch; another start tries again".to_owned());
         }
         let first = introduction.tokens.first().copied().unwrap_or_default();
         let status = joining_status(settings, self.identity.broadcast, first);

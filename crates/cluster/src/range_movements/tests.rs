@@ -193,6 +193,32 @@ fn a_bootstrap_that_is_killed_goes_on() {
     }
 }
 
+/// The node that a new one asks for the schema dies: a ring of which the new node knows no keyspace
+/// yet is no empty ring.
+#[test]
+fn a_bootstrap_waits_for_the_schema() {
+    let mut ring = ring_of(26, 2);
+    ring.spawn(2);
+    let asks = |ring: &SimRing| {
+        let endpoints = ring.node(2).ring().endpoints().to_vec();
+        endpoints.iter().any(|endpoint| endpoint.address == ring.address(0) && endpoint.is_up)
+    };
+    assert!(ring.world.run_until(PATIENCE, || asks(&ring)), "the first node is seen");
+    ring.kill(0);
+    ring.world.run_until(Duration::from_secs(30), || false);
+    ring.start(0);
+    let is_over = |ring: &SimRing| {
+        ring.node(2).mode() == Mode::JoiningFailed || saved(ring, 2) == Some(BootstrapState::Completed)
+    };
+    assert!(ring.world.run_until(PATIENCE, || is_over(&ring)), "it comes to an end");
+    if saved(&ring, 2) != Some(BootstrapState::Completed) {
+        let node = Arc::clone(ring.node(2));
+        ring.world.block_on(async move { node.enter().await }).expect("the rest comes");
+    }
+    agree_on_members(&ring, &[0, 1, 2]);
+    check_replicas(&ring, &[0]);
+}
+
 /// A bootstrap whose source goes away is resumed by an operator when the source is back.
 #[test]
 fn a_bootstrap_that_has_failed_is_resumed() {

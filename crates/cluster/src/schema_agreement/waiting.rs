@@ -13,8 +13,8 @@ use crate::node::Node;
 
 /// A change of the schema waits for so long for those who are up: as drivers do by default.
 pub const AGREEMENT_WAIT: Duration = Duration::from_secs(10);
-/// A node that is new in its ring waits for so long for the schema.
-const FIRST_SCHEMA_WAIT: Duration = Duration::from_secs(10);
+/// A node that is new in its ring waits for so long for the schema before it goes on.
+pub(crate) const FIRST_SCHEMA_WAIT: Duration = Duration::from_secs(10);
 /// Pauses between two looks: the first, which doubles, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(200));
 /// A node that does not answer is asked again after so long.
@@ -90,24 +90,26 @@ impl Node {
     }
 
     /// A node without a schema of its own waits until it has that of its ring: until then it could
-    /// answer nothing that it is asked. The first node of a ring has nobody to wait for.
-    pub(crate) async fn wait_for_first_schema(&self) {
+    /// answer nothing that it is asked. The first node of a ring has nobody to wait for. False: no
+    /// node has given its schema within `limit`.
+    pub(crate) async fn wait_for_first_schema(&self, limit: Duration) -> bool {
         let has_own = self.schema().keyspaces.keys().any(|name| !is_system_keyspace(name));
-        let Some(messenger) = self.members() else { return };
+        let Some(messenger) = self.members() else { return true };
         let knows_others = messenger.with_gossip(|gossip| gossip.peers().values().any(|peer| peer.is_member()));
         if has_own || !knows_others {
-            return;
+            return true;
         }
         let begun = self.env.now();
-        while self.env.elapsed(begun) < FIRST_SCHEMA_WAIT {
+        while self.env.elapsed(begun) < limit {
             let is_settled = self.joined.is_schema_settled.load(Ordering::Acquire);
             let own = self.schema().version;
             let neighbours = self.schema_neighbours();
             if !neighbours.is_empty() && (is_settled || neighbours.iter().all(|neighbour| neighbour.version == own)) {
-                return;
+                return true;
             }
             self.env.sleep(PAUSE.1).await;
         }
         tracing::warn!("no node of the ring has given its schema yet; this one goes on with what it has");
+        false
     }
 }
