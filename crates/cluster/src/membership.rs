@@ -153,7 +153,8 @@ impl Node {
                 (false, true) => (fetches && (identity.is_interrupted || is_at_own_address)).then_some(joining),
                 (true, true) | (false, false) => None,
             },
-            replaces: settings.movements.replaces.filter(|_| !identity.is_bootstrapped),
+            // also of a node that is there: the others may not have heard that it has replaced one
+            replaces: settings.movements.replaces,
             prefers_local: settings.prefers_local,
             introduction: introduction.clone(),
             remembered: peers::remembered(&self.engine, identity.broadcast),

@@ -353,15 +353,21 @@ impl Drop for Membership {
     }
 }
 
-/// Refuses what would take the place of another node.
+/// Refuses what would take the place of another node. A node that died when it had replaced another,
+/// before anybody could hear of it, still replaces that one for the ring.
 fn check(
     introduction: &Introduction,
     local: SocketAddr,
     ring: &States,
     replaces: Option<SocketAddr>,
 ) -> Result<(), JoinError> {
+    let own = ring.iter().find(|(endpoint, _)| *endpoint == local).and_then(|(_, state)| Status::of(state));
+    let is_replaced = |endpoint: &SocketAddr| {
+        replaces == Some(*endpoint)
+            || matches!(&own, Some(Status::BootReplace(replaced)) if *replaced == endpoint.to_string())
+    };
     for (endpoint, state) in ring {
-        if Status::of(state).is_some_and(|status| status.is_dead()) || replaces == Some(*endpoint) {
+        if Status::of(state).is_some_and(|status| status.is_dead()) || is_replaced(endpoint) {
             continue;
         }
         let host_id = state.value(ApplicationState::HostId).unwrap_or_default();

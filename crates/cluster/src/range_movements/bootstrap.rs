@@ -77,7 +77,8 @@ impl Node {
         }
         // without the schema the ring looks as if it had nothing to lose
         if !self.wait_for_first_schema(SCHEMA_WAIT).await {
-            return Err("no node of the ring has given its schema, so that nobody knows what this one has to fetch; another start tries again".to_owned());
+            let why = "no node of the ring has given its schema: what this one has to fetch is not known";
+            return Err(why.to_owned());
         }
         let first = introduction.tokens.first().copied().unwrap_or_default();
         let status = joining_status(settings, self.identity.broadcast, first);

@@ -458,6 +458,34 @@ fn a_dead_node_is_replaced() {
     assert!(ring.world.run_until(PATIENCE, || [0, 1, 3].into_iter().all(forgotten)), "it is forgotten");
 }
 
+/// A node that has replaced another and dies before anybody hears of it is a member when it is
+/// started again, whether it is still told whom it replaces or not.
+#[test]
+fn a_replacement_that_dies_at_its_end_is_there_again() {
+    for is_told_again in [true, false] {
+        let mut ring = SimRing::begun(10, &["dc1", "dc1", "dc1", "dc1"], 3);
+        ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
+        write(&ring, 0, 0, Consistency::All);
+        ring.tokens.insert(3, ring.node(2).ring().local().tokens.iter().map(|token| token.0).collect());
+        let (ring_delay, replaces) = (Duration::from_secs(10), Some(ring.address(2)));
+        ring.movements = MovementSettings { ring_delay, replaces, ..MovementSettings::default() };
+        ring.kill(2);
+        ring.agree();
+        ring.spawn(3);
+        let is_member = |ring: &SimRing| {
+            ring.node(3).ring().local().state == State::Normal && saved(ring, 3) == Some(BootstrapState::Completed)
+        };
+        assert!(ring.world.run_until(PATIENCE, || is_member(&ring)), "it replaces the other");
+        ring.power_cut(3);
+        if !is_told_again {
+            ring.movements.replaces = None;
+        }
+        ring.start(3);
+        agree_on_members(&ring, &[0, 1, 3]);
+        check_replicas(&ring, &[0]);
+    }
+}
+
 /// A new node does not become a member without the data of a range whose other replica is down
 /// meanwhile. It fetches the rest when the replica is back and the operator asks.
 #[test]

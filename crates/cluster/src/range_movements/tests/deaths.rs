@@ -274,7 +274,9 @@ impl Changing {
 
     fn is_done(&self) -> bool {
         let (ring, actor) = (&self.ring, self.change.actor());
-        let is_normal = |machine: usize| ring.node(machine).mode() == Mode::Normal;
+        // a process that has not joined yet says NORMAL, too
+        let is_normal =
+            |machine: usize| ring.node(machine).membership().is_some() && ring.node(machine).mode() == Mode::Normal;
         match self.change {
             Bootstrap | Replace => is_normal(actor) && saved(ring, actor) == Some(BootstrapState::Completed),
             Decommission => ring.node(actor).mode() == Mode::Decommissioned,
