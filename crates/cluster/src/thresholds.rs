@@ -1,7 +1,8 @@
 //! Thresholds that replicas found exceeded, as they tell beside their answers
 //! (`read_thresholds_enabled`), and the sentences that clients are told of them.
 //!
-//! A replica warns, or ends its read, which counts as a failure. Of each kind the replicas and the
+//! A replica warns, or ends its read, which counts as a failure. That a search looked into many
+//! indexes is told in any case, that it ended for it only where thresholds are tracked. Of each kind the replicas and the
 //! largest number are kept. Agrees with
 //! `org.apache.cassandra.service.reads.thresholds.{WarningContext,WarningsSnapshot}`.
 
@@ -90,6 +91,11 @@ pub(crate) struct Exceeding {
 }
 
 impl Exceeding {
+    /// The warning of a search that looked into many indexes; None: there were few (0).
+    pub fn of_indexes(number: u64) -> Option<Self> {
+        (number > 0).then_some(Self { measure: Measure::Indexes, is_failure: false, number })
+    }
+
     /// The parameter that tells a coordinator of it.
     pub fn parameter(self) -> Parameter {
         let id = match (self.measure, self.is_failure) {
@@ -206,6 +212,11 @@ impl Findings {
             }
         }
         reason
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.found().is_empty()
     }
 
     /// Takes the findings, failures first.

@@ -120,6 +120,8 @@ pub struct ReplicaFindings {
     /// Sentences that warn the client: of reads that were ended, and of thresholds that were
     /// passed.
     pub warnings: Vec<String>,
+    /// Tombstones are among the thresholds.
+    pub of_tombstones: bool,
 }
 
 /// The node, as statements see it.
@@ -209,8 +211,8 @@ pub trait Coordinator {
         SocketAddr::from((Ipv4Addr::LOCALHOST, 7000))
     }
 
-    /// Whether replicas tell of such thresholds.
-    fn tracks_thresholds(&self) -> bool {
+    /// Whether there are such sentences.
+    fn has_replica_findings(&self) -> bool {
         false
     }
 

@@ -241,6 +241,9 @@ pub struct ReadStats {
     /// The largest row index of a partition among the SSTables of `nb` and `oa`, bytes as
     /// [`crate::heap_size::of_row_index`] counts them; 0: there is none.
     pub row_index_size: AtomicU64,
+    /// SSTables whose attached index a search looks into for one condition, where they are more
+    /// than [`IndexLimits::warn`]; 0: they are not.
+    pub indexes: AtomicU64,
 }
 
 impl ReadStats {
@@ -279,6 +282,20 @@ pub trait Interrupt: Send + Sync {
     fn is_over(&self) -> bool;
 }
 
+/// How many SSTables a search by attached indexes may look into for one condition.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IndexLimits {
+    /// Beyond so many the number is noted in [`ReadStats::indexes`].
+    pub warn: u64,
+    /// Beyond so many the read ends ([`ReadError::TooManyIndexes`](crate::ReadError)).
+    pub fail: u64,
+}
+
+impl IndexLimits {
+    /// No limits.
+    pub const NONE: Self = Self { warn: u64::MAX, fail: u64::MAX };
+}
+
 /// The circumstances of a read that are not part of its command.
 #[derive(Clone)]
 pub struct ReadContext {
@@ -290,12 +307,15 @@ pub struct ReadContext {
     pub trace: Option<Arc<dyn TraceSink>>,
     /// Tells the read to stop; None: it reads to its end.
     pub interrupt: Option<Arc<dyn Interrupt>>,
+    /// The limits of a search by attached indexes.
+    pub index_limits: IndexLimits,
 }
 
 impl ReadContext {
-    /// A context without trace and interrupt.
+    /// A context without trace, interrupt and limits.
     pub fn new(mode: ReadMode) -> Self {
-        Self { mode, stats: Arc::new(ReadStats::default()), trace: None, interrupt: None }
+        let stats = Arc::new(ReadStats::default());
+        Self { mode, stats, trace: None, interrupt: None, index_limits: IndexLimits::NONE }
     }
 
     /// Whether the read should stop.

@@ -78,6 +78,12 @@ pub enum ReadError {
         /// Bytes until the read ended.
         bytes: u64,
     },
+    /// A search would look into more SSTables than `sai_sstable_indexes_per_query_fail_threshold`
+    /// lets it.
+    TooManyIndexes {
+        /// How many for one condition.
+        number: u64,
+    },
     /// The index that the read needs is not built completely, or is gone.
     IndexNotAvailable {
         /// The name of the index.
@@ -115,6 +121,9 @@ impl fmt::Display for ReadError {
             }
             Self::TooLarge { is_row_index: true, bytes } => {
                 write!(f, "the read loaded a row index of {bytes} bytes (row_index_read_size_fail_threshold)")
+            }
+            Self::TooManyIndexes { number } => {
+                write!(f, "the read would search {number} indexes (sai_sstable_indexes_per_query_fail_threshold)")
             }
             Self::IndexNotAvailable { name } => write!(f, "The secondary index '{name}' is not yet available"),
             Self::Function { why } => write!(f, "{why}"),

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use cluster::coordinator::cas::{Cas, CasError, Round};
 use cluster::replica::read::Open;
 use cluster::schema_agreement::AGREEMENT_WAIT;
+use cluster::thresholds::Measure;
 use cluster::{Acknowledgement, FailedRead, ReadFigures, ReadOutcome, ReadRequest, RequestError};
 use cql::auth::{Roles, RolesOf};
 use cql::{
@@ -160,7 +161,7 @@ impl RequestCoordinator {
         {
             self.services.node.count_tombstone_failure(table);
         }
-        errors::of_read(error)
+        errors::of_read(error, self.services.config.read_thresholds)
     }
 
     fn trace(&self, line: impl FnOnce() -> String) {
@@ -357,6 +358,7 @@ impl Coordinator for RequestCoordinator {
         for finding in self.figures.warnings.findings.take() {
             let sentence = finding.sentence(query);
             tracing::warn!("{sentence}");
+            sentences.of_tombstones |= finding.measure == Measure::Tombstones;
             sentences.warnings.push(format!("{sentence} with {tokens}"));
             if finding.is_failure {
                 sentences.failures.push(sentence);
@@ -369,8 +371,8 @@ impl Coordinator for RequestCoordinator {
         self.services.node.identity.broadcast
     }
 
-    fn tracks_thresholds(&self) -> bool {
-        self.services.config.read_thresholds
+    fn has_replica_findings(&self) -> bool {
+        !self.figures.warnings.findings.is_empty()
     }
 
     fn tombstones_passed(&self, table: &TableMetadata, warning: &str) {
@@ -434,7 +436,7 @@ impl Explain for RequestCoordinator {
             return Ok(ReadReport { is_virtual: true, block_for: 1, ..ReadReport::default() });
         }
         let planned = self.services.node.explain(commands, options.consistency).await;
-        planned.map_err(|error| errors::of_read(error.map(CqlError::Read)))
+        planned.map_err(|error| errors::of_read(error.map(CqlError::Read), self.services.config.read_thresholds))
     }
 
     async fn analyze_read<T, F>(
@@ -454,7 +456,7 @@ impl Explain for RequestCoordinator {
         }
         let trace = self.trace_sink();
         let analyzed = self.services.node.analyze(commands, options.consistency, trace, build).await;
-        analyzed.map_err(errors::of_read)
+        analyzed.map_err(|error| errors::of_read(error, self.services.config.read_thresholds))
     }
 
     async fn explain_increments(&self, mutations: &[Mutation]) -> Result<ReadReport, CqlError> {

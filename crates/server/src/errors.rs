@@ -203,14 +203,14 @@ fn of_failed_truncation(failed: FailedWrite) -> String {
     }
 }
 
-/// A read that failed.
-pub(crate) fn of_read(error: FailedRead<CqlError>) -> CqlError {
+/// A read that failed. `tracks`: thresholds of reads are tracked (`read_thresholds_enabled`).
+pub(crate) fn of_read(error: FailedRead<CqlError>, tracks: bool) -> CqlError {
     match error {
         FailedRead::Refused(error) => of_request(error),
         FailedRead::Unanswered(answers) => of_answers(*answers),
         FailedRead::Overloaded(sentence) => CqlError::Overloaded(sentence),
         FailedRead::Failed { outcome, level, block_for, received, endpoint } => {
-            of_outcome(outcome, level, count(received), count(block_for), endpoint)
+            of_outcome(outcome, tracks, level, [received, block_for].map(count), endpoint)
         }
         FailedRead::Serial { cause: WriteError::TimedOut, level: consistency, .. } => {
             CqlError::ReadTimeout { consistency, received: 0, block_for: 1, data_present: true }
@@ -242,9 +242,9 @@ fn of_answers(answers: FailedAnswers) -> CqlError {
 
 fn of_outcome(
     outcome: ReadOutcome<CqlError>,
+    tracks: bool,
     consistency: Consistency,
-    received: i32,
-    block_for: i32,
+    [received, block_for]: [i32; 2],
     endpoint: SocketAddr,
 ) -> CqlError {
     // what was found wrong with which file follows Cassandra's words; there it is in the log only
@@ -271,6 +271,10 @@ fn of_outcome(
             ReadError::TooLarge { .. } => {
                 tracing::warn!("{error}");
                 failure(FailureReason::ReadSize, "")
+            }
+            ReadError::TooManyIndexes { .. } => {
+                tracing::warn!("{error}");
+                failure(if tracks { FailureReason::ReadTooManyIndexes } else { FailureReason::Unknown }, "")
             }
             ReadError::IndexNotAvailable { .. } => failure(FailureReason::IndexNotAvailable, ""),
             ReadError::Stopped => CqlError::Overloaded(error.to_string()),

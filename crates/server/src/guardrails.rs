@@ -4,6 +4,7 @@
 
 use config::Config;
 use cql::guardrails::{Guardrails, QueryGuards, SchemaGuards, Threshold, Values, WriteGuards};
+use rows::command::IndexLimits;
 use storage::guardrails::PartitionGuards;
 
 /// The guardrails of a configuration.
@@ -19,6 +20,13 @@ pub fn of_partitions(config: &Config) -> PartitionGuards {
         storage::guardrails::Threshold { warn: number(warn), fail: number(fail) }
     };
     PartitionGuards { size: threshold("partition_size"), tombstones: threshold("partition_tombstones") }
+}
+
+/// The thresholds for the SSTables that one condition of a search looks into, which replicas check.
+pub fn of_searches(config: &Config) -> IndexLimits {
+    let (warn, fail) = config.threshold("sai_sstable_indexes_per_query");
+    let number = |threshold: Option<i64>| threshold.and_then(|threshold| u64::try_from(threshold).ok());
+    IndexLimits { warn: number(warn).unwrap_or(u64::MAX), fail: number(fail).unwrap_or(u64::MAX) }
 }
 
 fn threshold(config: &Config, guard: &str) -> Threshold {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rows::command::IndexLimits;
 use schema::{Schema, TableId};
 use sstable::Version;
 
@@ -116,6 +117,8 @@ pub struct EngineOptions {
     pub tombstone_failure_threshold: u64,
     /// `tombstone_warn_threshold`.
     pub tombstone_warn_threshold: u64,
+    /// `sai_sstable_indexes_per_query_` (`warn_threshold`, `fail_threshold`).
+    pub index_limits: IndexLimits,
     /// `partition_size_` and `partition_tombstones_` (`warn_threshold`, `fail_threshold`).
     pub partition_guards: PartitionGuards,
     /// `auto_snapshot`: a snapshot before a table is dropped or truncated.
@@ -156,6 +159,7 @@ impl EngineOptions {
             column_index_size: None,
             tombstone_failure_threshold: u64::MAX,
             tombstone_warn_threshold: u64::MAX,
+            index_limits: IndexLimits::NONE,
             partition_guards: PartitionGuards::default(),
             auto_snapshot: false,
             disk_failure_policy: DiskFailurePolicy::Stop,

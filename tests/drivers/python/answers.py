@@ -4,6 +4,7 @@ A last line `|| 0x0a null unset` binds values, as bytes, to the markers of the s
 of the answer. A last line `|| pages 2` asks for pages of so many rows, which the answer tells apart. Both may be there, pages first.
 A line `|| wait 2` lets so many seconds pass before: for what has a TTL.
 A statement with the last line `|| export` is not sent: its answer is what the driver's export_as_string makes of the script's keyspace.
+A statement with the last line `|| flush` is not sent: what is in memory becomes SSTables.
 """
 
 import pathlib
@@ -127,9 +128,10 @@ def login(script):
     return next(iter(directives(script.read_text(encoding="utf-8"), "login")), None)
 
 
-def run(session, script, connect=None):
+def run(session, script, connect=None, flush=None):
     """Each statement of the script with its answer, in a keyspace made for it and dropped afterwards. A script that is to be run as an
-    ordinary user is given a superuser's session, and `connect`, which makes one of a role and its password."""
+    ordinary user is given a superuser's session, and `connect`, which makes one of a role and its password; one with `|| flush` is given
+    `flush`, which has the node write its memtables."""
     role = login(script)
     if role:
         session.execute(f"CREATE ROLE IF NOT EXISTS {role} WITH login = true AND password = '{role}'")
@@ -144,5 +146,9 @@ def run(session, script, connect=None):
         session.execute(f"USE {KEYSPACE}")
     compared = directives(text, "compare")
     for statement in statements(text):
+        if statement.endswith("|| flush"):
+            flush()
+            yield statement, "done"
+            continue
         yield statement, answer(session, statement, "warnings" in compared, "warnings_of_errors" in compared)
     superuser.execute(f"DROP KEYSPACE {KEYSPACE}")

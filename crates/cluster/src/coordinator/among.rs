@@ -552,12 +552,12 @@ impl Among<'_> {
                 if answer.is_ok() {
                     self.node.measured_here(begun);
                 }
-                self.note_own(contact, &answer, limits.tombstones.warn);
+                self.note_own(contact, &answer, tracks, limits.tombstones.warn);
                 let reply = answer.map(|answer| {
                     let data = answer.kept.map(Data::Kept).or(answer.data.map(Data::Encoded));
                     Reply { data, digest: answer.digest }
                 });
-                let reply = reply.map_err(reason_of);
+                let reply = reply.map_err(|outcome| reason_of(outcome, tracks));
                 self.measure(contact, asked, &reply);
                 (contact, reply)
             });
@@ -610,8 +610,8 @@ impl Among<'_> {
     }
 
     /// Notes what this node's own answer passed, as other replicas tell it.
-    fn note_own(&self, contact: Contact, answer: &Result<Answer, ReadOutcome<AnswerError>>, warn: u64) {
-        for Exceeding { measure, is_failure, number } in self.node.exceeded(answer, warn) {
+    fn note_own(&self, contact: Contact, answer: &Result<Answer, ReadOutcome<AnswerError>>, tracks: bool, warn: u64) {
+        for Exceeding { measure, is_failure, number } in self.node.exceeded(answer, tracks, warn) {
             self.warnings.findings.add(contact.address, measure, is_failure, number);
         }
     }
@@ -652,8 +652,8 @@ impl Among<'_> {
 const LOCAL_LIMITS: AnswerLimits =
     AnswerLimits { tombstones: TombstoneLimits::NONE, size_max: MESSAGE_SIZE_MAX, kept_size_max: KEPT_SIZE_MAX };
 
-/// Why this node has not answered itself.
-fn reason_of(outcome: ReadOutcome<AnswerError>) -> FailureReason {
+/// Why this node has not answered itself. `tracks`: thresholds are tracked.
+fn reason_of(outcome: ReadOutcome<AnswerError>, tracks: bool) -> FailureReason {
     match outcome {
         ReadOutcome::TimedOut | ReadOutcome::Failed(AnswerError::Read(ReadError::TimedOut)) => FailureReason::Timeout,
         ReadOutcome::Failed(AnswerError::Read(ReadError::IndexNotAvailable { .. })) => FailureReason::IndexNotAvailable,
@@ -661,6 +661,9 @@ fn reason_of(outcome: ReadOutcome<AnswerError>) -> FailureReason {
             FailureReason::ReadSize
         }
         ReadOutcome::Failed(AnswerError::Read(ReadError::TooManyTombstones(_))) => FailureReason::ReadTooManyTombstones,
+        ReadOutcome::Failed(AnswerError::Read(ReadError::TooManyIndexes { .. })) if tracks => {
+            FailureReason::ReadTooManyIndexes
+        }
         ReadOutcome::Overloaded => FailureReason::Unknown,
         ReadOutcome::Failed(AnswerError::Read(error)) => {
             tracing::error!(%error, "a read failed");

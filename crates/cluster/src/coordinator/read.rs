@@ -20,7 +20,7 @@ use super::error::{FailedAnswers, FailedCas, FailedRead, RequestError};
 use crate::node::Node;
 use crate::replica::apply::WriteError;
 use crate::replica::read::{ReadFigures, ReadRequest, is_of_range};
-use crate::thresholds::Exceeding;
+use crate::thresholds::{Exceeding, Measure};
 
 impl Node {
     /// Builds something from the stream of a read at a level, and adds what it took to `figures`.
@@ -86,6 +86,7 @@ impl Node {
         if measures {
             self.note_sizes(figures);
         }
+        self.note_indexes(figures, read.is_ok(), measures);
         read.map_err(|outcome| self.failed_read(outcome, level, block_for))
     }
 
@@ -95,6 +96,16 @@ impl Node {
         let [local, row_index] = [&figures.local_size, &figures.row_index_size].map(ReadStats::get);
         for Exceeding { measure, is_failure, number } in sizes.exceeded(local, row_index) {
             figures.warnings.findings.add(self.identity.broadcast, measure, is_failure, number);
+        }
+    }
+
+    /// Notes that a search of this node alone looked into many indexes, or would have looked into
+    /// too many, which counts where thresholds are tracked.
+    fn note_indexes(&self, figures: &ReadFigures, is_answered: bool, tracks: bool) {
+        let number = ReadStats::get(&figures.indexes);
+        let is_failure = number > self.engine.options.index_limits.fail;
+        if number > 0 && is_failure != is_answered && (tracks || !is_failure) {
+            figures.warnings.findings.add(self.identity.broadcast, Measure::Indexes, is_failure, number);
         }
     }
 

@@ -30,6 +30,7 @@ impl Replica {
         let mut answer = self.read(request, limit, &figures, build).await?;
         answer.local_size = ReadStats::get(&figures.local_size);
         answer.row_index_size = ReadStats::get(&figures.row_index_size);
+        answer.indexes = ReadStats::get(&figures.indexes);
         Ok(answer)
     }
 }

@@ -80,6 +80,9 @@ pub struct ReadFigures {
     pub local_size: AtomicU64,
     /// Bytes of the largest row index, if they are measured.
     pub row_index_size: AtomicU64,
+    /// Most SSTables whose index a search looked into, where they are more than it is warned of, or
+    /// too many; 0: they were not.
+    pub indexes: AtomicU64,
     /// Sentences that the client is to be warned with.
     pub warnings: Warnings,
 }
@@ -137,6 +140,7 @@ impl ReadFigures {
         own.into_iter().zip(sums).for_each(|(figure, sum)| figure.store(sum, Ordering::Relaxed));
         self.local_size.fetch_max(ReadStats::get(&of_job.local_size), Ordering::Relaxed);
         self.row_index_size.fetch_max(ReadStats::get(&of_job.row_index_size), Ordering::Relaxed);
+        self.indexes.fetch_max(ReadStats::get(&of_job.indexes), Ordering::Relaxed);
     }
 }
 
@@ -395,6 +399,7 @@ impl Job {
     /// Gives how much was passed besides.
     fn attempt<B: Build>(self: &Arc<Self>, attempt: Attempt, build: &B) -> (BuildResult<B>, u64) {
         let mut context = ReadContext::new(attempt.mode());
+        context.index_limits = self.node.options.index_limits;
         context.trace = self.trace.clone();
         if attempt != Attempt::Inline {
             if self.is_over() {
@@ -469,10 +474,16 @@ impl Commands<'_> {
             };
             samples.command(key, ReadStats::get(&self.context.stats.sstables_read));
         }
-        self.current = Some(match &self.job.open {
-            Some(open) => open(command, &self.context)?,
-            None => self.job.node.read(command, &self.context)?,
-        });
+        let opened = match &self.job.open {
+            Some(open) => open(command, &self.context),
+            None => self.job.node.read(command, &self.context),
+        };
+        let indexes = match &opened {
+            Err(ReadError::TooManyIndexes { number }) => *number,
+            _ => ReadStats::get(&self.context.stats.indexes),
+        };
+        self.job.figures.indexes.fetch_max(indexes, Ordering::Relaxed);
+        self.current = Some(opened?);
         Ok(true)
     }
 

@@ -7,8 +7,8 @@
 //!
 //! Partitions that this node does not own are read all the same, unless such reads are to be
 //! dropped ([`crate::refusals`]).
-//! A coordinator that wants it (TRACK_WARNINGS) is told beside the answer which thresholds on
-//! tombstones and on sizes the read exceeds. Agrees with
+//! A coordinator that wants it (TRACK_WARNINGS) is told beside the answer which thresholds the read
+//! exceeds. Every coordinator is told that a search looked into many indexes. Agrees with
 //! `org.apache.cassandra.db.ReadCommandVerbHandler`.
 
 use std::sync::Arc;
@@ -57,7 +57,7 @@ pub(super) async fn serve(call: Call) {
         AnswerLimits { tombstones: call.node.tombstone_limits(&request), size_max: DATA_SIZE_MAX, kept_size_max: 0 };
     let tracks = call.header.flags.has(Flags::TRACK_WARNINGS);
     let answer = call.node.replica.answer(&request, wanted, limits, call.rest(), call.trace(), tracks).await;
-    let exceeded = if tracks { call.node.exceeded(&answer, limits.tombstones.warn) } else { Vec::new() };
+    let exceeded = call.node.exceeded(&answer, tracks, limits.tombstones.warn);
     let parameters = exceeded.iter().map(|exceeding| exceeding.parameter()).collect();
     match answer {
         Ok(answer) => call.answer_with(Ok(Bytes::from(answer.into_response().encode())), parameters),
@@ -106,29 +106,38 @@ fn is_stored(table: &TableMetadata) -> bool {
 }
 
 impl Node {
-    /// The thresholds that an answer of this node exceeds. `tombstones`: from more than so many on
-    /// it warns.
+    /// The thresholds that an answer of this node exceeds. `tracks`: the coordinator wants to know
+    /// all of them; `tombstones`: from more than so many on the answer warns.
     pub(crate) fn exceeded(
         &self,
         answer: &Result<Answer, ReadOutcome<AnswerError>>,
+        tracks: bool,
         tombstones: u64,
     ) -> Vec<Exceeding> {
         let failure = |measure, number| vec![Exceeding { measure, is_failure: true, number }];
         match answer {
             Ok(answer) => {
-                let sizes = self.replica.read_sizes.get().copied().unwrap_or_default();
-                let mut found = sizes.exceeded(answer.local_size, answer.row_index_size);
-                let number = answer.tombstones_max;
-                if number > tombstones {
-                    found.push(Exceeding { measure: Measure::Tombstones, is_failure: false, number });
+                let mut found = Vec::new();
+                if tracks {
+                    let sizes = self.replica.read_sizes.get().copied().unwrap_or_default();
+                    found = sizes.exceeded(answer.local_size, answer.row_index_size);
+                    let number = answer.tombstones_max;
+                    if number > tombstones {
+                        found.push(Exceeding { measure: Measure::Tombstones, is_failure: false, number });
+                    }
                 }
+                found.extend(Exceeding::of_indexes(answer.indexes));
                 found
             }
+            Err(_) if !tracks => Vec::new(),
             Err(ReadOutcome::Failed(AnswerError::Read(ReadError::TooManyTombstones(found)))) => {
                 failure(Measure::Tombstones, found.scanned.tombstones)
             }
             Err(ReadOutcome::Failed(AnswerError::Read(ReadError::TooLarge { is_row_index, bytes }))) => {
                 failure(if *is_row_index { Measure::RowIndexReadSize } else { Measure::LocalReadSize }, *bytes)
+            }
+            Err(ReadOutcome::Failed(AnswerError::Read(ReadError::TooManyIndexes { number }))) => {
+                failure(Measure::Indexes, *number)
             }
             Err(_) => Vec::new(),
         }
@@ -165,6 +174,10 @@ fn reason_of(node: &Node, table: TableId, outcome: ReadOutcome<AnswerError>) -> 
         AnswerError::TooLarge { .. } | AnswerError::Read(ReadError::TooLarge { .. }) => {
             tracing::warn!(%error, "a read of another node is not answered with data");
             FailureReason::ReadSize
+        }
+        AnswerError::Read(error @ ReadError::TooManyIndexes { .. }) => {
+            tracing::warn!("{error}");
+            FailureReason::Unknown
         }
         AnswerError::Read(ReadError::Stopped) => FailureReason::Unknown,
         AnswerError::Read(error) => {

@@ -298,21 +298,21 @@ pub(crate) async fn execute<C: Coordinator>(
         let job = Arc::clone(&job);
         let of_read = Arc::clone(&job);
         let read = coordinator.read(commands, &read_options, move |stream| page::build(&of_read, stream)).await;
-        if coordinator.tracks_thresholds() {
+        let mut failures = Vec::new();
+        if coordinator.has_replica_findings() {
             let key = job.last_key.clone().unwrap_or_default();
             let key = plan.table.decorate(key);
             let text = command_text::of(plan, &key, &bindings, options, &job)?;
             let tokens = sizes::tokens_of_read(plan, key.token, &bindings)?;
             let found = coordinator.replica_findings(&text, &tokens);
-            is_told = !found.warnings.is_empty();
+            is_told = found.of_tombstones;
             answer_warnings.extend(found.warnings);
-            read.map_err(|error| {
-                coordinator.warn_beside_error(std::mem::take(&mut answer_warnings));
-                with_findings(error, found.failures)
-            })?
-        } else {
-            read?
+            failures = found.failures;
         }
+        read.map_err(|error| {
+            coordinator.warn_beside_error(std::mem::take(&mut answer_warnings));
+            with_findings(error, failures)
+        })?
     };
     answer_warnings.extend(coordinator.read_warnings());
     if is_sized {

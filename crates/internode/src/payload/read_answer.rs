@@ -75,6 +75,9 @@ pub struct Answer {
     pub local_size: u64,
     /// Bytes of the largest row index, if they were measured.
     pub row_index_size: u64,
+    /// SSTables whose index the read looked into, where they are more than it is warned of; 0: they
+    /// are not.
+    pub indexes: u64,
 }
 
 impl Answer {

@@ -243,7 +243,8 @@ pub(super) async fn rows(
     level: Consistency,
 ) -> Result<Found, CqlError> {
     let key = key.map(|key| partition_key(table, &[key.as_bytes()]));
-    let found = node.read_rows_at(table, key, level, ROWS_MAX + 1).await.map_err(errors::of_read)?;
+    let found = node.read_rows_at(table, key, level, ROWS_MAX + 1).await;
+    let found = found.map_err(|error| errors::of_read(error, false))?;
     check(table, found.len())?;
     Ok(found)
 }

@@ -5,6 +5,7 @@
 //! - [`make`]: making them from an SSTable's rows; [`build`]: of all SSTables, in the background;
 //! - [`sources`], [`search`]: reading the base by one or several indexes; [`scanned`]: first by a
 //!   scan, where much of the base is wanted;
+//! - [`guard`]: how many SSTables a search may look into;
 //! - [`nearest`]: the rows whose vectors are nearest to a given one.
 //!
 //! What must hold: an SSTable has the components of every index of its table before it is in the
@@ -17,6 +18,7 @@
 
 pub(crate) mod build;
 pub(crate) mod components;
+pub(crate) mod guard;
 pub(crate) mod make;
 pub(crate) mod nearest;
 pub(crate) mod scanned;

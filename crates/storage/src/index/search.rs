@@ -90,10 +90,12 @@ pub fn search(
     removes: bool,
     observation: Option<Observation>,
 ) -> Result<Box<dyn PartitionStream>, ReadError> {
-    if let Some(nearest) = attached::nearest::wanted(base, command)? {
+    let nearest = attached::nearest::wanted(base, command)?;
+    let wanted = attached::search::wanted(base, command)?;
+    attached::guard::check(base, &wanted, nearest.is_some(), command, context)?;
+    if let Some(nearest) = nearest {
         return attached::nearest::search(base, &nearest, command, context, observation);
     }
-    let wanted = attached::search::wanted(base, command)?;
     if !wanted.is_empty() {
         return attached::search::search(base, wanted, command, context, observation);
     }

@@ -55,6 +55,9 @@ pub(super) fn of(
     for filter in &plan.restrictions.filters {
         conditions.push(filter.text(bindings)?);
     }
+    if let Some(nearest) = &plan.nearest {
+        conditions.push(nearest.text(bindings)?);
+    }
     let mut text = format!("SELECT {} FROM {}", columns(plan), qualified(&table.keyspace, &table.name));
     if !conditions.is_empty() {
         text.push_str(" WHERE ");

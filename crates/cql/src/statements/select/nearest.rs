@@ -118,6 +118,15 @@ pub(super) fn prepare(
     Ok(Some(Nearest { column: Column::of(column), name: column.name.clone(), index, similarity, vector }))
 }
 
+impl Nearest {
+    /// The order with its vector, in the form in which a read has it among its conditions.
+    pub fn text(&self, bindings: &Bindings<'_>) -> Result<String, CqlError> {
+        let vector = self.vector.eval_option(bindings)?;
+        let vector = vector.map_or("null".to_owned(), |vector| types::to_text(self.column.ty(), &vector));
+        Ok(format!("{} ANN {vector}", self.name))
+    }
+}
+
 fn is_one(values: &ast::InValues<'_>) -> bool {
     matches!(values, ast::InValues::List(terms) if terms.len() == 1)
 }

@@ -91,7 +91,7 @@ fn grouped(number: u64) -> String {
 pub(super) fn tokens_of_read(plan: &SelectPlan, key: Token, bindings: &Bindings<'_>) -> Result<String, CqlError> {
     match plan.restrictions.names_keys() {
         true => Ok(format!("token={}", key.0)),
-        false => of_range(plan, bindings, ']'),
+        false => of_range(plan, bindings, if plan.nearest.is_some() { ')' } else { ']' }),
     }
 }
 
