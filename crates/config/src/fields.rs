@@ -91,6 +91,7 @@ pub(crate) fn build(values: Values) -> Result<Config, ConfigError> {
             user_functions: reader.boolean("user_defined_functions_enabled"),
             sasi: reader.boolean("sasi_indexes_enabled"),
             user_functions_fail_timeout: reader.duration("user_defined_functions_fail_timeout"),
+            user_functions_warn_timeout: warn_timeout_of_functions(&mut reader),
         },
         values: Values::default(),
     };
@@ -226,6 +227,15 @@ fn compaction(reader: &mut Reader<'_>) -> Compaction {
 
 /// The thresholds of `replica_filtering_protection` where it does not say others.
 const PROTECTED_ROWS: [u32; 2] = [2_000, 32_000];
+
+fn warn_timeout_of_functions(reader: &mut Reader<'_>) -> Duration {
+    const KEY: &str = "user_defined_functions_warn_timeout";
+    let warn = reader.duration(KEY);
+    if warn > reader.duration("user_defined_functions_fail_timeout") {
+        reader.problem(KEY, "must not be above user_defined_functions_fail_timeout");
+    }
+    warn
+}
 
 fn thresholds(reader: &mut Reader<'_>) -> Thresholds {
     let batch_size_warn = reader.quantity("batch_size_warn_threshold");

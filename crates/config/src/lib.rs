@@ -346,6 +346,8 @@ pub struct SchemaSwitches {
     pub sasi: bool,
     /// user_defined_functions_fail_timeout: the longest call of a function
     pub user_functions_fail_timeout: Duration,
+    /// user_defined_functions_warn_timeout: the client is warned of longer calls; zero: never
+    pub user_functions_warn_timeout: Duration,
 }
 
 impl Config {

@@ -15,6 +15,7 @@ use crate::ast::Permission;
 use crate::coordinator::Coordinator;
 use crate::error::CqlError;
 use crate::explain::{self, Explain};
+use crate::functions::slow;
 use crate::options::{ClientState, QueryOptions};
 use crate::prepare::{Plan, Prepared};
 use crate::result::{Answer, CqlResult};
@@ -31,6 +32,40 @@ pub async fn execute<C: Explain>(
 ) -> Result<Answer, CqlError> {
     prepared.check_count(values)?;
     authorize::statement(prepared, client, coordinator)?;
+    if prepared.functions.is_empty() {
+        return of_plan(prepared, values, options, client, coordinator).await;
+    }
+    let watched = slow::watched(of_plan(prepared, values, options, client, coordinator));
+    // boxed: by value the future of a statement that calls no function would be larger, too
+    let (answer, calls) = Box::pin(watched).await;
+    with_slow_calls(answer, calls, coordinator)
+}
+
+/// Adds the warnings of calls that took long to an answer, or to its error.
+fn with_slow_calls<C: Coordinator>(
+    answer: Result<Answer, CqlError>,
+    calls: Vec<String>,
+    coordinator: &C,
+) -> Result<Answer, CqlError> {
+    match answer {
+        Ok(mut answer) => {
+            answer.warnings.extend(calls);
+            Ok(answer)
+        }
+        Err(error) => {
+            coordinator.warn_beside_error(calls);
+            Err(error)
+        }
+    }
+}
+
+async fn of_plan<C: Explain>(
+    prepared: &Prepared,
+    values: &[BoundValue],
+    options: &QueryOptions,
+    client: &ClientState,
+    coordinator: &C,
+) -> Result<Answer, CqlError> {
     match &prepared.plan {
         Plan::Modification(plan) => modification::execute(plan, values, options, coordinator).await,
         Plan::Select(plan) => {
@@ -77,7 +112,12 @@ pub async fn execute_batch<'s, C: Coordinator>(
         plans.iter().try_for_each(|(plan, _)| authorize::modification(plan, access))?;
     }
     let timestamp = modification::default_timestamp(options, coordinator);
-    batch::execute_all(kind, &plans, timestamp, options, coordinator).await
+    let executed = batch::execute_all(kind, &plans, timestamp, options, coordinator);
+    if statements.iter().all(|(prepared, _)| prepared.functions.is_empty()) {
+        return executed.await;
+    }
+    let (answer, calls) = Box::pin(slow::watched(executed)).await;
+    with_slow_calls(answer, calls, coordinator)
 }
 
 /// Brings values that were given by name into the order of the bind variables.

@@ -19,6 +19,7 @@ mod masking;
 mod math;
 mod operations;
 mod resolve;
+pub(crate) mod slow;
 mod table;
 #[cfg(test)]
 mod tests;

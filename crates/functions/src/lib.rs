@@ -116,18 +116,32 @@ impl Function {
     /// Calls the function with serialized arguments; None is null. The result is the serialized
     /// value; None: null.
     pub fn call(&self, arguments: &[Option<&[u8]>], budget: &Budget) -> Result<Option<Vec<u8>>, CallError> {
-        match &self.0 {
-            Body::Java(function) => function.call(arguments, budget),
-            Body::Wasm(code) => code.call(arguments, budget),
-        }
+        self.call_counted(arguments, budget).0
+    }
+
+    /// As [`Function::call`]; gives the steps that the call took besides.
+    pub fn call_counted(
+        &self,
+        arguments: &[Option<&[u8]>],
+        budget: &Budget,
+    ) -> (Result<Option<Vec<u8>>, CallError>, u64) {
+        let mut left = budget.steps;
+        let result = match &self.0 {
+            Body::Java(function) => function.call(arguments, budget, &mut left),
+            Body::Wasm(code) => code.call(arguments, budget, &mut left),
+        };
+        (result, budget.steps.saturating_sub(left))
     }
 }
 
 impl JavaFunction {
-    fn call(&self, arguments: &[Option<&[u8]>], budget: &Budget) -> Result<Option<Vec<u8>>, CallError> {
+    /// `left`: steps that the call has left of its budget in the end.
+    fn call(&self, arguments: &[Option<&[u8]>], budget: &Budget, left: &mut u64) -> Result<Option<Vec<u8>>, CallError> {
         assert_eq!(arguments.len(), self.program.arguments.len(), "a function is called with its arguments");
         let mut machine = Machine::new(&self.program, budget.steps, budget.bytes);
-        match self.run(&mut machine, arguments) {
+        let result = self.run(&mut machine, arguments);
+        *left = machine.steps;
+        match result {
             Ok(result) => Ok(result),
             Err(Stop::Steps) => Err(CallError::Steps),
             Err(Stop::Bytes) => Err(CallError::Bytes),

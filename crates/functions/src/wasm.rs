@@ -167,8 +167,14 @@ struct Call<'c> {
 }
 
 impl Code {
-    /// Calls the function; None is null, as an argument and as the result.
-    pub fn call(&self, arguments: &[Option<&[u8]>], budget: &Budget) -> Result<Option<Vec<u8>>, CallError> {
+    /// Calls the function; None is null, as an argument and as the result. `left`: steps that the
+    /// call has left of its budget in the end.
+    pub fn call(
+        &self,
+        arguments: &[Option<&[u8]>],
+        budget: &Budget,
+        left: &mut u64,
+    ) -> Result<Option<Vec<u8>>, CallError> {
         let bytes = usize::try_from(budget.bytes).unwrap_or(usize::MAX);
         let limits = StoreLimitsBuilder::new().memory_size(bytes).table_elements(TABLE_ELEMENTS_MAX).build();
         let mut store = Store::new(&self.engine, limits);
@@ -177,10 +183,12 @@ impl Code {
         store.set_fuel(fuel).map_err(|error| ended(&error))?;
         let instance = Instance::new(&mut store, &self.module, &[]).map_err(|error| ended(&error))?;
         let mut call = Call { code: self, store, instance };
-        match self.form {
+        let result = match self.form {
             Form::Numbers => call.with_numbers(arguments),
             Form::Bytes => call.with_bytes(arguments),
-        }
+        };
+        *left = call.store.get_fuel().map_or(0, |fuel| fuel / INSTRUCTIONS_EACH_STEP);
+        result
     }
 }
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use cluster::{Node, ResultRoom};
 use config::Config;
@@ -143,7 +144,8 @@ impl Services {
         };
         let function_limits = cql::UserFunctionLimits {
             enabled: config.schema.user_functions,
-            fail_timeout_ms: u64::try_from(config.schema.user_functions_fail_timeout.as_millis()).unwrap_or(u64::MAX),
+            fail_timeout_ms: millis(config.schema.user_functions_fail_timeout),
+            warn_timeout_ms: millis(config.schema.user_functions_warn_timeout),
         };
         function_limits.put_in_force();
         let guardrails = crate::guardrails::of(&config);
@@ -213,4 +215,9 @@ impl Services {
     pub fn set_trace_probability(&self, probability: f64) {
         self.trace_probability.store(probability.clamp(0.0, 1.0).to_bits(), Ordering::Relaxed);
     }
+}
+
+/// Whole milliseconds.
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

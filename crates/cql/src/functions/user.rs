@@ -1,7 +1,8 @@
 //! User-defined functions and aggregates as functions of CQL.
 //!
 //! A call runs the compiled body of the schema under a budget that follows from
-//! `user_defined_functions_fail_timeout`: the steps that a slow machine makes in that time.
+//! `user_defined_functions_fail_timeout`: the steps that a slow machine makes in that time. A call
+//! that takes the steps of `user_defined_functions_warn_timeout` is noted ([`super::slow`]).
 //!
 //! Agrees with `org.apache.cassandra.cql3.functions.{UDFunction,UDAggregate}`, messages included.
 
@@ -14,7 +15,7 @@ use schema::{AggregateMetadata, FunctionMetadata, Schema};
 use smallvec::SmallVec;
 use types::CqlType;
 
-use super::{AggregateKind, Body, Function, Monotonic, Outcome, Shown};
+use super::{AggregateKind, Body, Function, Monotonic, Outcome, Shown, slow};
 use crate::error::CqlError;
 
 /// The refusal of a call or of CREATE FUNCTION while functions are off.
@@ -36,6 +37,10 @@ const STATE_SIZE_MAX: usize = 8 << 20;
 /// with several nodes, as in tests, has the limit that was set last.
 static FAIL_TIMEOUT_MS: AtomicU64 = AtomicU64::new(0);
 
+/// The time in milliseconds from which on a call is warned of; 0: never. One number for the
+/// process, as the limit.
+static WARN_TIMEOUT_MS: AtomicU64 = AtomicU64::new(0);
+
 /// The node's configuration of user-defined functions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UserFunctionLimits {
@@ -43,6 +48,8 @@ pub struct UserFunctionLimits {
     pub enabled: bool,
     /// user_defined_functions_fail_timeout, in milliseconds
     pub fail_timeout_ms: u64,
+    /// user_defined_functions_warn_timeout, in milliseconds; 0: never
+    pub warn_timeout_ms: u64,
 }
 
 impl UserFunctionLimits {
@@ -50,6 +57,7 @@ impl UserFunctionLimits {
     pub fn put_in_force(self) {
         let limit = if self.enabled { self.fail_timeout_ms.max(1) } else { 0 };
         FAIL_TIMEOUT_MS.store(limit, Ordering::Relaxed);
+        WARN_TIMEOUT_MS.store(self.warn_timeout_ms, Ordering::Relaxed);
     }
 }
 
@@ -154,7 +162,12 @@ fn run(function: &FunctionMetadata, arguments: &[Option<&[u8]>]) -> Result<Optio
         }
     };
     let budget = Budget { steps: limit.saturating_mul(STEPS_EACH_MS), bytes: CALL_BYTES_MAX };
-    code.call(arguments, &budget).map_err(|error| {
+    let (result, steps) = code.call_counted(arguments, &budget);
+    let warn = WARN_TIMEOUT_MS.load(Ordering::Relaxed);
+    if warn > 0 && steps >= warn.saturating_mul(STEPS_EACH_MS) {
+        slow::note(|| format!("User defined function {} ran longer than {warn}ms", shown(function)));
+    }
+    result.map_err(|error| {
         let detail = match error {
             CallError::Thrown(text) => text,
             CallError::Steps => format!("User defined function {} ran longer than {limit}ms", shown(function)),

@@ -11,7 +11,7 @@ mod plan;
 mod replica_groups;
 mod sizes;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use rows::command::RingBound;
 use rows::live::{Scanned, TombstoneLimits};
@@ -27,6 +27,7 @@ pub use replica_groups::group_values;
 use crate::context::Bindings;
 use crate::coordinator::{Coordinator, ReadOptions};
 use crate::error::{CqlError, operation_failed};
+use crate::functions::slow;
 use crate::guardrails::{Query, QueryGuards};
 use crate::keys;
 use crate::options::{Limits, QueryOptions};
@@ -297,7 +298,13 @@ pub(crate) async fn execute<C: Coordinator>(
         let read_options = ReadOptions { consistency, sought: job.sought() };
         let job = Arc::clone(&job);
         let of_read = Arc::clone(&job);
-        let read = coordinator.read(commands, &read_options, move |stream| page::build(&of_read, stream)).await;
+        let read = coordinator.read(commands, &read_options, move |stream| {
+            let (built, calls) = slow::watch(|| page::build(&of_read, stream));
+            of_read.put_slow_calls(calls);
+            built
+        });
+        let read = read.await;
+        slow::note_all(|| job.put_slow_calls(Vec::new()));
         let mut failures = Vec::new();
         if coordinator.has_replica_findings() {
             let key = job.last_key.clone().unwrap_or_default();
@@ -435,6 +442,7 @@ fn job(
         tombstones: tombstone_limits(plan, &options.limits),
         size_max: options.limits.result_size_fail,
         results: None,
+        slow_calls: Mutex::default(),
     })
 }
 

@@ -7,7 +7,7 @@ use crate::{Coordinator, UserFunctionLimits, ddl, prepare};
 
 /// The answer of a node that has functions switched on, on one line.
 fn answer(node: &Memory, statement: &str) -> String {
-    UserFunctionLimits { enabled: true, fail_timeout_ms: 100 }.put_in_force();
+    UserFunctionLimits { enabled: true, fail_timeout_ms: 100, warn_timeout_ms: 0 }.put_in_force();
     let switches = ddl::Switches { user_functions: true, ..ddl::Switches::default() };
     let limits = Limits { switches, ..Limits::default() };
     let options = QueryOptions { limits, protocol_version: 5, ..QueryOptions::default() };

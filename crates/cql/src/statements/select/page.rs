@@ -7,7 +7,7 @@
 //! `service.pager.AbstractQueryPager`.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use rows::live::{Scanned, TombstoneLimits};
@@ -58,9 +58,17 @@ pub(super) struct Job {
     pub size_max: Option<u64>,
     /// The memory for results, which large pages are counted in; None: not counted.
     pub results: Option<Arc<Share>>,
+    /// The calls of functions that took long while the page was built last.
+    pub slow_calls: Mutex<Vec<String>>,
 }
 
 impl Job {
+    /// Puts the calls that took long while the page was built; gives those of the time before, for
+    /// a page that is built again tells of each once.
+    pub fn put_slow_calls(&self, calls: Vec<String>) -> Vec<String> {
+        std::mem::replace(&mut *self.slow_calls.lock().unwrap_or_else(PoisonError::into_inner), calls)
+    }
+
     /// The most rows that the page can have.
     pub fn row_limit(&self) -> u32 {
         self.page.map_or(self.remaining, |page| page.min(self.remaining))

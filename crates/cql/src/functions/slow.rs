@@ -1,0 +1,94 @@
+//! The calls of user-defined functions that took long (`user_defined_functions_warn_timeout`), kept
+//! until the request that made them tells its client.
+//!
+//! Functions are called deep in the evaluation of terms and rows, where no request is at hand, so
+//! a call that took long is noted on its thread, and whoever runs a piece of a request without a
+//! wait takes the notes behind it: [`watch`]. A request that goes through several such pieces is
+//! watched as a whole by [`watched`]. Where nobody watches nothing is noted.
+//!
+//! Bound: [`SLOW_CALLS_MAX`] sentences of a request; further ones are left out.
+
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+
+/// Most sentences about calls that took long that a client is told of one request.
+pub(crate) const SLOW_CALLS_MAX: usize = 100;
+
+thread_local! {
+    /// The sentences about calls on this thread; None: nobody watches.
+    static NOTED: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
+}
+
+/// Notes a call that took long.
+pub(super) fn note(sentence: impl FnOnce() -> String) {
+    note_all(|| vec![sentence()]);
+}
+
+/// Notes what was noted on another thread.
+pub(crate) fn note_all(sentences: impl FnOnce() -> Vec<String>) {
+    NOTED.with_borrow_mut(|noted| {
+        if let Some(noted) = noted.as_mut().filter(|noted| noted.len() < SLOW_CALLS_MAX) {
+            noted.extend(sentences());
+            noted.truncate(SLOW_CALLS_MAX);
+        }
+    });
+}
+
+/// Runs a piece of work and gives what it noted besides.
+pub(crate) fn watch<T>(work: impl FnOnce() -> T) -> (T, Vec<String>) {
+    let outer = NOTED.replace(Some(Vec::new()));
+    let done = work();
+    (done, NOTED.replace(outer).unwrap_or_default())
+}
+
+/// Runs a request and gives what all of its pieces noted besides.
+pub(crate) async fn watched<F: Future>(request: F) -> (F::Output, Vec<String>) {
+    let mut request = pin!(request);
+    let mut sentences = Vec::new();
+    let done = poll_fn(|context| {
+        let (polled, noted) = watch(|| request.as_mut().poll(context));
+        let room = SLOW_CALLS_MAX - sentences.len();
+        sentences.extend(noted.into_iter().take(room));
+        polled
+    });
+    (done.await, sentences)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_go_to_the_innermost_who_watches() {
+        note(|| "nobody watches".to_owned());
+        let ((inner, of_inner), outer) = watch(|| {
+            note(|| "a".to_owned());
+            let inner = watch(|| note(|| "b".to_owned()));
+            note(|| "c".to_owned());
+            inner
+        });
+        assert_eq!((inner, of_inner, outer), ((), vec!["b".to_owned()], vec!["a".to_owned(), "c".to_owned()]));
+    }
+
+    #[test]
+    fn a_request_tells_of_a_hundred_calls() {
+        let noted = |count: usize| (0..count).for_each(|number| note(|| number.to_string()));
+        assert_eq!(watch(|| noted(SLOW_CALLS_MAX + 1)).1.len(), SLOW_CALLS_MAX);
+        let mut polls = 0;
+        let request = poll_fn(|context| {
+            noted(SLOW_CALLS_MAX / 2 + 1);
+            polls += 1;
+            context.waker().wake_by_ref();
+            if polls < 3 { std::task::Poll::Pending } else { std::task::Poll::Ready(()) }
+        });
+        let mut watching = pin!(watched(request));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        let sentences = loop {
+            if let std::task::Poll::Ready(((), sentences)) = watching.as_mut().poll(&mut context) {
+                break sentences;
+            }
+        };
+        assert_eq!(sentences.len(), SLOW_CALLS_MAX);
+    }
+}
