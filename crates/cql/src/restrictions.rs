@@ -179,6 +179,9 @@ pub(crate) struct Restrictions {
     pub restricts_key: bool,
     /// Rows have to be filtered: no index answers every condition.
     pub needs_filtering: bool,
+    /// Why a read is refused when it is executed: rows would have to be filtered by several columns
+    /// together. None: it is not.
+    pub refused: Option<&'static str>,
     /// Rows have to be filtered, and the statement lacks ALLOW FILTERING.
     pub lacks_allow_filtering: bool,
     /// A clustering column is restricted, if only by a filter.

@@ -31,6 +31,8 @@ use crate::{scalar, values};
 pub(crate) enum Term {
     /// A value that is known when the statement is prepared; None: null.
     Constant(Option<Bytes>),
+    /// A value that is not set: a key column that INSERT JSON leaves out.
+    Unset,
     /// A bound value. Evaluating checks it against the type.
     Bind {
         /// Index of the bind marker.
@@ -81,6 +83,7 @@ impl Term {
     pub fn eval(&self, bindings: &Bindings<'_>) -> Result<BoundValue, CqlError> {
         match self {
             Self::Constant(Some(value)) => Ok(BoundValue::Bytes(value.clone())),
+            Self::Unset => Ok(BoundValue::Unset),
             Self::Constant(None) => Ok(BoundValue::Null),
             Self::Bind { index, ty } => {
                 let value = bindings.value(*index)?;

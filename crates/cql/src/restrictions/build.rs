@@ -21,6 +21,7 @@ use crate::selection::Column;
 use crate::terms::Term;
 
 /// The error for ranges of several columns that would have to filter rows.
+const FILTERED_INS: &str = "Multicolumn IN filters are not supported";
 const FILTERED_TUPLES: &str = "Multi-column slice restrictions cannot be used for filtering.";
 /// The error for statements that have to filter rows without ALLOW FILTERING.
 pub(crate) const REQUIRES_ALLOW_FILTERING: &str = "Cannot execute this query as it might involve data filtering \
@@ -57,6 +58,9 @@ struct Builder<'t> {
     clustering_contains: Vec<(usize, FilterTest)>,
     others: Vec<(&'t ColumnMetadata, FilterTest)>,
     index_use: IndexUse,
+    /// Why a restriction of several clustering columns cannot be a filter, which it would have to be.
+    /// None: there is no such restriction.
+    filtered_tuples: Option<&'static str>,
 }
 
 /// Prepares the WHERE of a statement. `only_static`: the statement reads or changes static columns
@@ -127,6 +131,7 @@ impl<'t> Builder<'t> {
             clustering_contains: Vec::new(),
             others: Vec::new(),
             index_use: IndexUse::default(),
+            filtered_tuples: None,
         }
     }
 
@@ -426,10 +431,9 @@ impl<'t> Builder<'t> {
             );
         }
         let lacks_allow_filtering = needs_filtering && !self.filters_freely();
-        if filters_tuples && !lacks_allow_filtering {
-            return invalid(FILTERED_TUPLES.into());
-        }
+        let refused = self.filtered_tuples.or(filters_tuples.then_some(FILTERED_TUPLES));
         let restrictions = Restrictions {
+            refused,
             partition,
             key_tokens: self.token,
             clustering,
@@ -572,7 +576,10 @@ impl<'t> Builder<'t> {
                     table.clustering[restriction.first].name, table.clustering[position].name
                 ));
             }
-            clustering_filters(table, restriction, filters)?;
+            match unfiltered(&restriction) {
+                Some(why) => self.filtered_tuples = self.filtered_tuples.or(Some(why)),
+                None => clustering_filters(table, restriction, filters)?,
+            }
         }
         for (position, test) in std::mem::take(&mut self.clustering_contains) {
             filters.push(filter_of(table, &table.clustering[position], test));
@@ -641,6 +648,15 @@ fn filter_of(table: &TableMetadata, column: &ColumnMetadata, test: FilterTest) -
     Filter { name: column.name.clone(), column: Column::of(column), test, form }
 }
 
+/// Why a restriction cannot be a filter; None: it can.
+fn unfiltered(restriction: &ClusteringRestriction) -> Option<&'static str> {
+    match restriction.test {
+        ClusteringTest::In(_) if restriction.multi => Some(FILTERED_INS),
+        ClusteringTest::Slice { .. } if restriction.multi => Some(FILTERED_TUPLES),
+        _ => None,
+    }
+}
+
 fn clustering_filters(
     table: &TableMetadata,
     restriction: ClusteringRestriction,
@@ -654,13 +670,7 @@ fn clustering_filters(
             }
         }
         ClusteringTest::Eq(RowTerm::Tuple(_)) => return Err(CqlError::unsupported("Filtering by a bound tuple is")),
-        ClusteringTest::In(_) if restriction.multi => {
-            return invalid("Multicolumn IN filters are not supported".into());
-        }
         ClusteringTest::In(rows) => filters.push(filter_of(table, column(0), FilterTest::In(values_of(rows)))),
-        ClusteringTest::Slice { .. } if restriction.multi => {
-            return invalid(FILTERED_TUPLES.into());
-        }
         ClusteringTest::Slice { lower, upper, except, .. } => {
             let ends = [(lower, Operator::Gt, Operator::Gte), (upper, Operator::Lt, Operator::Lte)];
             for (end, open, closed) in ends {

@@ -94,8 +94,13 @@ enum Part {
 struct Restricted {
     part: Part,
     candidates: Vec<IndexCandidate>,
-    /// No index can answer the restriction alone: it is a comparison of several columns.
+    /// Some index is on one of the columns, if it answers only a part of the restriction.
+    is_supported: bool,
+    /// No index can answer the restriction.
     always_filters: bool,
+    /// The restriction is of several columns, each of which has an attached index: these answer it
+    /// together, and no legacy index does.
+    only_attached: bool,
     /// The restriction has several conditions on one column, which a legacy index cannot answer
     /// alone.
     is_repeated: bool,
@@ -103,12 +108,14 @@ struct Restricted {
 
 impl Restricted {
     fn new(part: Part, candidates: Vec<IndexCandidate>) -> Self {
-        Self { part, candidates, always_filters: false, is_repeated: false }
+        let is_supported = !candidates.is_empty();
+        Self { part, candidates, is_supported, always_filters: false, only_attached: false, is_repeated: false }
     }
 
     /// Whether one of the storage-attached indexes answers the restriction.
     fn is_answered_by_attached(&self) -> bool {
-        !self.always_filters && self.candidates.iter().any(|candidate| candidate.is_attached)
+        let has_attached = || self.candidates.iter().any(|candidate| candidate.is_attached);
+        !self.always_filters && (self.only_attached || has_attached())
     }
 }
 
@@ -148,14 +155,13 @@ pub(super) fn of(clause: &Clause<'_>) -> IndexUse {
     let definitions: Vec<IndexDefinition> =
         clause.table.indexes.values().filter_map(|index| IndexDefinition::of(clause.table, index, false)).collect();
     let restricted = restricted(clause, &definitions);
-    let supported = |part: Option<Part>| {
-        restricted.iter().any(|one| part.is_none_or(|part| part == one.part) && !one.candidates.is_empty())
-    };
+    let supported =
+        |part: Option<Part>| restricted.iter().any(|one| part.is_none_or(|part| part == one.part) && one.is_supported);
     let has_index = supported(None);
     let given = clause.keys.iter().flatten().count();
     let is_plain = |key: &KeyPart| matches!(key, KeyPart::Eq(_) | KeyPart::In(_));
-    let filters_keys =
-        given > 0 && !clause.on_token && (given < clause.keys.len() || !clause.keys.iter().flatten().all(is_plain));
+    // beside token(), too: a key that is given whole is no range of tokens
+    let filters_keys = given > 0 && (given < clause.keys.len() || !clause.keys.iter().flatten().all(is_plain));
     let is_open = given == 0 && !clause.on_token;
     let is_range = clause.on_token || is_open || filters_keys;
     // a LIKE or CONTAINS on a clustering column is no slice
@@ -178,7 +184,7 @@ pub(super) fn of(clause: &Clause<'_>) -> IndexUse {
         filters.iter().all(|one| {
             let answers = |candidate: &IndexCandidate| candidate.name == definition.name;
             let is_one = !one.is_repeated || definition.sasi.is_some();
-            !one.always_filters && is_one && one.candidates.iter().any(answers)
+            !one.always_filters && !one.only_attached && is_one && one.candidates.iter().any(answers)
         })
     };
     let are_answered = filters.iter().all(|one| one.is_answered_by_attached());
@@ -202,6 +208,22 @@ fn is_indexed_tuple_range(one: &ClusteringRestriction, table: &TableMetadata, de
         })
 }
 
+/// Whether each column of a restriction in parentheses has an attached index that answers its part.
+fn have_attached(one: &ClusteringRestriction, table: &TableMetadata, definitions: &[IndexDefinition]) -> bool {
+    let operator = match &one.test {
+        ClusteringTest::Eq(_) => IndexOperator::Eq,
+        ClusteringTest::Slice { .. } => IndexOperator::Range,
+        ClusteringTest::In(_) => return false,
+    };
+    let mut columns = table.clustering.iter().skip(one.first).take(one.width);
+    columns.all(|column| {
+        definitions.iter().any(|definition| {
+            let is_attached = definition.is_attached() && definition.sasi.is_none();
+            is_attached && definition.column.name == column.name && definition.supports(operator)
+        })
+    })
+}
+
 /// Whether an index can answer a restriction of clustering columns.
 pub(super) fn can_answer(table: &TableMetadata, restriction: &ClusteringRestriction) -> bool {
     let definitions: Vec<IndexDefinition> =
@@ -215,7 +237,7 @@ pub(super) fn can_answer(table: &TableMetadata, restriction: &ClusteringRestrict
         clustering_like: &[],
         others: &[],
     };
-    restricted(&clause, &definitions).iter().any(|one| !one.candidates.is_empty())
+    restricted(&clause, &definitions).iter().any(|one| one.is_supported)
 }
 
 /// Whether a clustering column is restricted behind one that is not, or behind a range.
@@ -305,11 +327,18 @@ fn restricted(clause: &Clause<'_>, definitions: &[IndexDefinition]) -> Vec<Restr
             }
             _ => Vec::new(),
         };
-        // an index is on one column, so it cannot answer a comparison of several; none answers a
-        // NOT IN
+        // an index is on one column, so it takes one for each to answer a comparison of several;
+        // none answers a NOT IN
         let leaves_out = matches!(&restriction.test, ClusteringTest::Slice { except, .. } if !except.is_empty());
-        let always_filters = restriction.width > 1 || leaves_out;
-        found.push(Restricted { always_filters, ..Restricted::new(Part::Clustering, candidates) });
+        let mut one = Restricted::new(Part::Clustering, candidates);
+        if restriction.multi && restriction.width > 1 {
+            one.only_attached = have_attached(restriction, clause.table, definitions);
+            one.always_filters = !one.only_attached;
+            one.is_supported |= one.only_attached;
+        }
+        one.always_filters |= leaves_out;
+        one.is_supported |= is_indexed_tuple_range(restriction, clause.table, definitions);
+        found.push(one);
     }
     if clause.clustering_contains {
         found.push(Restricted { always_filters: true, ..Restricted::new(Part::Clustering, Vec::new()) });

@@ -170,6 +170,9 @@ impl Wanted {
     fn of(plan: &SelectPlan, options: &QueryOptions, bindings: &Bindings<'_>) -> Result<Self, CqlError> {
         let limit = limit_value(plan.limit.as_ref(), bindings)?;
         limit_value(plan.per_partition_limit.as_ref(), bindings)?;
+        if let Some(why) = plan.restrictions.refused {
+            return Err(CqlError::invalid(why));
+        }
         let reads_statics = !(plan.table.statics.is_empty() || plan.restrictions.has_clustering_slice());
         let (partitions, slices) = match &plan.restrictions.partition {
             PartitionRestriction::Keys(_) => {

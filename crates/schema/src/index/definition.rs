@@ -173,9 +173,17 @@ impl IndexDefinition {
             (IndexPart::Values, IndexOperator::Contains) => true,
             (IndexPart::Keys | IndexPart::Values, _) => false,
             (IndexPart::Entries | IndexPart::StaticCompact, IndexOperator::Range) => false,
-            (_, IndexOperator::Range) => self.is_attached() && has_ranges(&self.column.ty),
+            (_, IndexOperator::Range) => {
+                self.is_attached() && (has_ranges(&self.column.ty) || self.is_of_falling_uuid())
+            }
             (_, operator) => operator == IndexOperator::Eq,
         }
+    }
+
+    /// Whether the index is on a descending clustering column of UUIDs: only there does an attached
+    /// index answer ranges of them, as in Cassandra.
+    fn is_of_falling_uuid(&self) -> bool {
+        self.column.reversed && self.column.ty == CqlType::Uuid
     }
 
     /// Whether the index is on a key column, so that every row has an entry.

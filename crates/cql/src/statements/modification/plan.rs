@@ -168,12 +168,8 @@ fn prepare_insert_json(
     for column in columns {
         let Some(term) = source.term(column)? else {
             if column.is_primary_key() {
-                // of two mistakes in the key the first column's is told, as in Cassandra
-                let is_null = |(_, term): &&(&ColumnMetadata, Term)| matches!(term, Term::Constant(None));
-                return invalid(match keys.iter().find(is_null) {
-                    Some((column, _)) => format!("Invalid null value in condition for column {}", column.name),
-                    None => format!("Invalid unset value for column {}", column.name),
-                });
+                // refused when the statement is executed, as in Cassandra
+                keys.push((column, Term::Unset));
             }
             continue;
         };
