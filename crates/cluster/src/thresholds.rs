@@ -2,8 +2,8 @@
 //! (`read_thresholds_enabled`), and the sentences that clients are told of them.
 //!
 //! A replica warns, or ends its read, which counts as a failure. That a search looked into many
-//! indexes is told in any case, that it ended for it only where thresholds are tracked. Of each kind the replicas and the
-//! largest number are kept. Agrees with
+//! indexes is told in any case, that it ended for it only where thresholds are tracked. Of each
+//! kind the replicas and the largest number are kept. Agrees with
 //! `org.apache.cassandra.service.reads.thresholds.{WarningContext,WarningsSnapshot}`.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -58,8 +58,8 @@ struct Builder<'t> {
     clustering_contains: Vec<(usize, FilterTest)>,
     others: Vec<(&'t ColumnMetadata, FilterTest)>,
     index_use: IndexUse,
-    /// Why a restriction of several clustering columns cannot be a filter, which it would have to be.
-    /// None: there is no such restriction.
+    /// Why a restriction of several clustering columns cannot be a filter, which it would have to
+    /// be. None: there is no such restriction.
     filtered_tuples: Option<&'static str>,
 }
 
