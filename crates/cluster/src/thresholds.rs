@@ -273,4 +273,18 @@ mod tests {
         );
         assert_eq!(findings.take(), []);
     }
+
+    #[test]
+    fn searches_of_many_indexes_are_told_and_understood() {
+        let replica = SocketAddr::from(([127, 0, 0, 1], 7000));
+        let findings = Findings::default();
+        assert_eq!((Exceeding::of_indexes(0), findings.is_empty()), (None, true));
+        let warning = Exceeding::of_indexes(33).expect("there are many");
+        assert_eq!(findings.add_told(replica, &[warning.parameter()]), None);
+        let ended = Exceeding { is_failure: true, number: 50, ..warning };
+        assert_eq!(findings.add_told(replica, &[ended.parameter()]), Some(FailureReason::ReadTooManyIndexes));
+        assert!(!findings.is_empty());
+        let found: Vec<_> = findings.take().iter().map(|one| (one.measure, one.is_failure, one.most)).collect();
+        assert_eq!(found, [(Measure::Indexes, true, 50), (Measure::Indexes, false, 33)]);
+    }
 }
