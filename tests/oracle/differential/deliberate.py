@@ -83,6 +83,10 @@ REASONS = [
         and re.search("at input '(NOT|BETWEEN)'", theirs["text"]) is not None,
     ),
     (
+        "a vector that cannot be indexed is taken there where a later value hides it (docs/compatibility.md: SAI on vectors: a write)",
+        lambda theirs, ours, step: theirs["kind"] == "void" and ours["kind"] == "error" and ours["text"].startswith(("non-finite value", "Zero vectors cannot")),
+    ),
+    (
         "of two calls with arguments of wrong types either is named first",
         lambda theirs, ours, step: same_code(theirs, ours, "2200")
         and all(one["text"].startswith("Invalid call to function ") and "none of its type signatures match" in one["text"] for one in (theirs, ours))

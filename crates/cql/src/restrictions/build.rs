@@ -424,7 +424,8 @@ impl<'t> Builder<'t> {
         let only_static_filters = self.others.iter().all(|(column, _)| column.kind == ColumnKind::Static);
         self.finish_others(&mut filters)?;
         let index_use = std::mem::take(&mut self.index_use);
-        let IndexUse { uses, key_in: any_in, candidates, needs_filtering, filters_tuples, .. } = index_use;
+        let IndexUse { uses, key_in: any_in, candidates, needs_filtering, left_by_attached, filters_tuples, .. } =
+            index_use;
         if uses && any_in {
             return invalid(
                 "Select on indexed columns and with IN clause for the PRIMARY KEY are not supported".into(),
@@ -434,6 +435,7 @@ impl<'t> Builder<'t> {
         let refused = self.filtered_tuples.or(filters_tuples.then_some(FILTERED_TUPLES));
         let restrictions = Restrictions {
             refused,
+            left_by_attached,
             partition,
             key_tokens: self.token,
             clustering,

@@ -145,6 +145,8 @@ pub(super) struct IndexUse {
     pub candidates: Vec<IndexCandidate>,
     /// The rows that an index or a range finds have to be filtered.
     pub needs_filtering: bool,
+    /// Attached indexes do not answer every condition.
+    pub left_by_attached: bool,
     /// A range of several clustering columns would have to be filtered, because an index is on one
     /// of them. Such a statement is refused.
     pub filters_tuples: bool,
@@ -194,7 +196,9 @@ pub(super) fn of(clause: &Clause<'_>) -> IndexUse {
     };
     let candidates = if uses { filters.iter().flat_map(|one| one.candidates.clone()).collect() } else { Vec::new() };
     let key_in = clause.keys.iter().flatten().any(|key| matches!(key, KeyPart::In(_)));
-    IndexUse { has_index, uses, key_in, candidates, needs_filtering: (is_range || uses) && must_filter, filters_tuples }
+    let needs_filtering = (is_range || uses) && must_filter;
+    let left_by_attached = !are_answered;
+    IndexUse { has_index, uses, key_in, candidates, needs_filtering, left_by_attached, filters_tuples }
 }
 
 /// Whether a restriction is a range of clustering columns in parentheses, one of which has an index

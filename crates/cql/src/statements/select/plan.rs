@@ -57,7 +57,9 @@ pub(crate) fn prepare(
         Some(_) => (false, Vec::new()),
         None => prepare_order(&table, select, &restrictions)?,
     };
-    let is_left = nearest.is_some() && !select.allow_filtering && nearest::leaves_to_filtering(&table, select);
+    let is_left = nearest.is_some()
+        && !select.allow_filtering
+        && (restrictions.left_by_attached || nearest::leaves_to_filtering(&table, select));
     if restrictions.lacks_allow_filtering || is_left {
         return invalid(restrictions::REQUIRES_ALLOW_FILTERING);
     }
