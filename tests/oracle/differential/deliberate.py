@@ -109,7 +109,7 @@ REASONS = [
         "an equality of a tuple or a frozen collection beside an attached index compares bytes there, of which decimals may have several (docs/compatibility.md: "
         "SAI: = of a tuple)",
         lambda theirs, ours, step: step["text"].startswith("SELECT") and re.search(r"\b\S+ = (\(|\[|\{|\?|:)", step["text"]) is not None and " WHERE " in step["text"]
-        and has_equal_decimals(ours) and finds_fewer(theirs, ours),
+        and finds_fewer(theirs, ours) and has_equal_decimals(ours),
     ),
     (
         "of decimals that are equal, 1 and 1.00, either may be kept: those of one literal stand in a hash table there, and merges keep one of them",
