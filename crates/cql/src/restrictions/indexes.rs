@@ -335,7 +335,8 @@ fn restricted(clause: &Clause<'_>, definitions: &[IndexDefinition]) -> Vec<Restr
         // none answers a NOT IN
         let leaves_out = matches!(&restriction.test, ClusteringTest::Slice { except, .. } if !except.is_empty());
         let mut one = Restricted::new(Part::Clustering, candidates);
-        if restriction.multi && restriction.width > 1 {
+        let is_range = matches!(restriction.test, ClusteringTest::Slice { .. });
+        if restriction.multi && (restriction.width > 1 || is_range) {
             one.only_attached = have_attached(restriction, clause.table, definitions);
             one.always_filters = !one.only_attached;
             one.is_supported |= one.only_attached;
