@@ -353,8 +353,8 @@ impl Drop for Membership {
     }
 }
 
-/// Refuses what would take the place of another node. A node that died when it had replaced another,
-/// before anybody could hear of it, still replaces that one for the ring.
+/// Refuses what would take the place of another node. A node that died when it had replaced
+/// another, before anybody could hear of it, still replaces that one for the ring.
 fn check(
     introduction: &Introduction,
     local: SocketAddr,

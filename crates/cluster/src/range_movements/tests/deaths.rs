@@ -54,11 +54,11 @@ const WRITES_EVERY: Duration = Duration::from_millis(150);
 struct Step {
     /// Events of the simulation before it.
     events: u64,
-    /// What becomes visible with it.
+    /// The news that an observer sees then.
     what: String,
 }
 
-/// What an observer sees of a node.
+/// An observer's sight of a node.
 #[derive(Clone)]
 struct Sight {
     machine: usize,
@@ -97,7 +97,7 @@ impl Sight {
         }
     }
 
-    /// What differs from an earlier sight, in words; None: nothing.
+    /// The differences from an earlier sight, in words; None: there are none.
     fn news(&self, before: &Sight) -> Option<String> {
         let mut news = Vec::new();
         let mut tell = |differs: bool, what: &dyn Fn() -> String| news.extend(differs.then(what));
