@@ -22,6 +22,7 @@ pub mod interleaved;
 mod network;
 mod programs;
 mod random;
+pub mod rare;
 mod read_only;
 pub mod real;
 pub mod sim;

@@ -33,7 +33,9 @@ use clap::Parser;
 
 use arguments::{Command, Program};
 
-// defects are for the simulator's tests
+// defects and rare events are for the simulator
+const _: () =
+    assert!(cfg!(debug_assertions) || !env::rare::ARE_COMPILED, "the program is built without the feature `rare`");
 const _: () = assert!(!env::defects::ARE_COMPILED, "the program is built without the feature `defects`");
 
 #[global_allocator]

@@ -20,6 +20,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
+use env::rare::{Rare, happens};
 use env::{Env, Wake};
 
 use crate::blocks::Compression;
@@ -73,7 +74,8 @@ impl HintStore {
     pub fn add(&self, host_id: HostId, entry: &Entry) -> bool {
         let size = entry.bytes().len();
         let mut state = self.shared.state();
-        if state.is_closed || size > ENTRY_SIZE_MAX || state.buffered + size > BUFFER_SIZE_MAX {
+        let has_no_room = state.buffered + size > BUFFER_SIZE_MAX || happens(Rare::HintIsRefused);
+        if state.is_closed || size > ENTRY_SIZE_MAX || has_no_room {
             drop(state);
             self.shared.figures.refused.add(1);
             return false;

@@ -10,6 +10,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::BytesMut;
+use env::rare::{Rare, happens};
 use env::{Env, Stream};
 use internode::{Envelope, Framing, Initiate, LinkType, MessageWriter};
 use std::net::SocketAddr;
@@ -122,7 +123,8 @@ impl Outbound {
                 () = self.queue.reset() => return Err(io::ErrorKind::ConnectionReset.into()),
                 goes_on = self.queue.filled() => if !goes_on { return Ok(()) },
             }
-            let messages = self.queue.take(WRITE_SIZE, self.now_millis());
+            let size_max = if happens(Rare::LinkWritesOne) { 1 } else { WRITE_SIZE };
+            let messages = self.queue.take(size_max, self.now_millis());
             if messages.is_empty() {
                 continue;
             }

@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use env::rare::{Rare, happens};
 use env::{Env, Joinable, MakeLocal};
 use gossip::options::{PARTITIONER, ROUND};
 use gossip::shadow::Seen;
@@ -300,7 +301,10 @@ impl Membership {
             let mut heard = shared.env.now();
             loop {
                 let random = shared.env.random.clone();
-                shared.with_gossip(|gossip, now| gossip.tick(now, &mut |bound| random.below(bound as u64) as usize));
+                if !happens(Rare::NoGossip) {
+                    let mut draw = |bound: usize| random.below(bound as u64) as usize;
+                    shared.with_gossip(|gossip, now| gossip.tick(now, &mut draw));
+                }
                 shared.expire();
                 if shared.with_gossip(|gossip, _| gossip.peers().values().any(|peer| peer.is_alive)) {
                     heard = shared.env.now();

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use env::ReadFile;
+use env::rare::{Rare, happens};
 use rows::{ReadContext, ReadError, ReadMode};
 use schema::TableId;
 use sstable::SSTable;
@@ -14,6 +15,11 @@ use streaming::{Content, FileHeader, Manifest, Message, Offer, PlanId, Received,
 
 /// Bytes that are read at once and wait for the socket, about: a block or a chunk more is possible.
 pub(crate) const PIECE_SIZE: usize = 1 << 20;
+
+/// The size of the next piece.
+fn piece_size() -> usize {
+    if happens(Rare::SmallPieces) { 100 } else { PIECE_SIZE }
+}
 
 /// A file that is sent: parts of an SSTable, or all of its files.
 pub struct Outgoing {
@@ -126,7 +132,7 @@ impl Outgoing {
         let form = match (&self.entire, &content.compression) {
             (Some(_), _) => Form::Entire { component: 0, offset: 0 },
             (None, Some(compression)) => {
-                Form::Stored(outgoing::stored_runs(&compression.chunks, PIECE_SIZE as u64).into_iter())
+                Form::Stored(outgoing::stored_runs(&compression.chunks, piece_size() as u64).into_iter())
             }
             (None, None) => {
                 let chunk_length = self.sstable.data().chunk_length();
@@ -167,7 +173,7 @@ impl Pieces {
             }
             Form::Plain(blocks) => {
                 let mut out = Vec::new();
-                while out.len() < PIECE_SIZE
+                while out.len() < piece_size()
                     && let Some(BlockPlace { chunk, bytes }) = blocks.next()
                 {
                     let content = sstable.data().read_chunk(chunk, ReadMode::Background)?;
@@ -187,7 +193,7 @@ impl Pieces {
                         (*component, *offset) = (*component + 1, 0);
                         continue;
                     }
-                    let mut out = vec![0; usize::try_from(left).unwrap_or(usize::MAX).min(PIECE_SIZE)];
+                    let mut out = vec![0; usize::try_from(left).unwrap_or(usize::MAX).min(piece_size())];
                     file.read_at(&mut out, *offset).map_err(io)?;
                     *offset += out.len() as u64;
                     return Ok(Some(out));

@@ -1,10 +1,12 @@
 //! `cargo run -p sim -- --seed N`: runs seeds, prints what happened, what the judges found, and how
 //! a seed is run again.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
+use env::rare::{Figures, Rare, Wanted};
 use sim::faults::{Kind, Kinds};
 use sim::register::Defect;
 use sim::report::Report;
@@ -31,6 +33,10 @@ struct Options {
     /// The kinds of trouble, separated by commas; `none`: no trouble [default: all].
     #[arg(long, value_parser = parse_kinds, default_value = "all", hide_default_value = true)]
     faults: Kinds,
+    /// The rare events: `drawn` by the seed, `none`, or `all`. A release build has them with the
+    /// feature `rare` only.
+    #[arg(long, value_parser = parse_rare, default_value = "drawn")]
+    rare: Wanted,
     /// A defect of the register, to see its judge find it.
     #[arg(long, value_enum)]
     defect: Option<Defect>,
@@ -62,6 +68,15 @@ fn parse_kinds(text: &str) -> Result<Kinds, String> {
     }
 }
 
+fn parse_rare(text: &str) -> Result<Wanted, String> {
+    match text {
+        "drawn" => Ok(Wanted::Drawn),
+        "none" => Ok(Wanted::None),
+        "all" => Ok(Wanted::All),
+        _ => Err("there are drawn, none and all".to_owned()),
+    }
+}
+
 fn main() -> ExitCode {
     let options = Options::parse();
     if let Some(levels) = &options.log {
@@ -70,8 +85,10 @@ fn main() -> ExitCode {
     }
     let seeds = options.seeds.clone().unwrap_or(options.seed..options.seed + 1);
     let (mut passed, mut failed, mut events) = (0, 0, 0);
+    let mut rare = Coverage::default();
     for seed in seeds {
-        let settings = Settings { seed, seconds: options.seconds, steps: options.steps, kinds: options.faults };
+        let (seconds, steps) = (options.seconds, options.steps);
+        let settings = Settings { seed, seconds, steps, kinds: options.faults, rare: options.rare };
         // said before, so that a run that panics is known by its seed too
         let again = replay(options.subject, settings, options.defect);
         eprintln!("{again}");
@@ -79,6 +96,7 @@ fn main() -> ExitCode {
         let is_sound = report.rulings.findings.is_empty();
         print(&report, options.quiet && is_sound);
         events += report.trace.1;
+        rare.add(&report.rare);
         match is_sound {
             true => passed += 1,
             false => {
@@ -87,8 +105,30 @@ fn main() -> ExitCode {
             }
         }
     }
+    rare.print();
     println!("{events} steps of the simulation\n{passed} passed, {failed} failed");
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// By rare event: in how many seeds it was switched on, in how many it happened, and how often.
+#[derive(Default)]
+struct Coverage(BTreeMap<Rare, [u64; 3]>);
+
+impl Coverage {
+    fn add(&mut self, figures: &[Figures]) {
+        for of_event in figures {
+            let [seeds, with, happened] = self.0.entry(of_event.event).or_default();
+            *seeds += 1;
+            *with += u64::from(of_event.happened > 0);
+            *happened += of_event.happened;
+        }
+    }
+
+    fn print(&self) {
+        for (event, [seeds, with, happened]) in &self.0 {
+            println!("rare {event:?}: switched on by {seeds} seeds, happened in {with}, {happened} times");
+        }
+    }
 }
 
 /// Prints the troubles of a run, and what each judge says.
@@ -101,6 +141,8 @@ fn print(report: &Report, is_short: bool) {
     );
     if !is_short {
         report.happened.iter().for_each(|line| println!("  {line}"));
+        let rare = report.rare.iter().map(|of| format!("{:?} {} of {}", of.event, of.happened, of.reached));
+        println!("  rare events: {}", rare.collect::<Vec<_>>().join(", "));
         let silent = report.rulings.judges.iter().filter(|judge| !report.rulings.has_found(judge));
         println!("  nothing found by: {}", silent.copied().collect::<Vec<_>>().join(", "));
     }

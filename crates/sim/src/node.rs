@@ -132,7 +132,7 @@ pub fn run_with(settings: Settings, layout: Layout, careless: Option<Careless>) 
     let rulings = judge(&world, &seen, &mut stage);
     let (operations, happened) = (seen.history.operations().len(), std::mem::take(&mut stage.happened));
     drop(stage);
-    Report { seed: settings.seed, operations, trace: world.trace(), happened, rulings }
+    Report { seed: settings.seed, operations, trace: world.trace(), happened, rare: Vec::new(), rulings }
 }
 
 fn judge(world: &World, seen: &Seen, stage: &mut Stage<'_>) -> Rulings {

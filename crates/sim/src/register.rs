@@ -98,7 +98,7 @@ pub fn run(settings: Settings, defect: Option<Defect>) -> Report {
     client::repair(&world, &shared);
     let rulings = judge(&world, &shared);
     let operations = shared.history.operations().len();
-    Report { seed: settings.seed, operations, trace: world.trace(), happened, rulings }
+    Report { seed: settings.seed, operations, trace: world.trace(), happened, rare: Vec::new(), rulings }
 }
 
 fn judge(world: &World, shared: &Shared) -> Rulings {

@@ -1,5 +1,7 @@
 //! The options of a run and its outcome.
 
+use env::rare::{Figures, Wanted};
+
 use crate::faults::Kinds;
 use crate::judges::Rulings;
 
@@ -14,12 +16,15 @@ pub struct Settings {
     pub steps: u64,
     /// The kinds of trouble.
     pub kinds: Kinds,
+    /// The rare events that are switched on.
+    pub rare: Wanted,
 }
 
 impl Settings {
-    /// Clients and troubles of every kind for so many seconds of the simulation.
+    /// Clients and troubles of every kind for so many seconds of the simulation, with the rare
+    /// events that the seed draws.
     pub fn of(seed: u64, seconds: u64) -> Self {
-        Settings { seed, seconds, steps: u64::MAX, kinds: Kinds::ALL }
+        Settings { seed, seconds, steps: u64::MAX, kinds: Kinds::ALL, rare: Wanted::Drawn }
     }
 }
 
@@ -34,6 +39,8 @@ pub struct Report {
     pub trace: (u64, u64),
     /// The troubles, a line each, with the time on the timeline.
     pub happened: Vec<String>,
+    /// The rare events that were switched on, and how often each happened.
+    pub rare: Vec<Figures>,
     /// The judges and their findings.
     pub rulings: Rulings,
 }

@@ -1,6 +1,7 @@
 //! One run: a subject on a seed, and what its judges found.
 
 use clap::ValueEnum;
+use env::rare::{self, Wanted};
 
 use crate::faults::{Kind, Kinds};
 use crate::node;
@@ -24,8 +25,14 @@ pub enum Subject {
     Register,
 }
 
-/// Runs a subject.
+/// Runs a subject, with the rare events that the settings want.
 pub fn run(subject: Subject, settings: Settings, defect: Option<Defect>) -> Report {
+    let switched = rare::begin(settings.seed, settings.rare);
+    let report = run_plainly(subject, settings, defect);
+    Report { rare: switched.figures(), ..report }
+}
+
+fn run_plainly(subject: Subject, settings: Settings, defect: Option<Defect>) -> Report {
     match subject {
         Subject::Node => node::run(settings, node::NODE),
         Subject::Ring => node::run(settings, node::RING),
@@ -36,9 +43,10 @@ pub fn run(subject: Subject, settings: Settings, defect: Option<Defect>) -> Repo
     }
 }
 
-/// The command that runs a seed again.
+/// The command that runs a seed again, in a build that has rare events if this one has.
 pub fn replay(subject: Subject, settings: Settings, defect: Option<Defect>) -> String {
-    let mut command = format!("cargo run -p sim -- --subject {} --seed {}", name(&subject), settings.seed);
+    let features = if rare::ARE_COMPILED && !cfg!(debug_assertions) { " --features rare" } else { "" };
+    let mut command = format!("cargo run -p sim{features} -- --subject {} --seed {}", name(&subject), settings.seed);
     command += &format!(" --seconds {}", settings.seconds);
     if settings.steps != u64::MAX {
         command += &format!(" --steps {}", settings.steps);
@@ -46,6 +54,11 @@ pub fn replay(subject: Subject, settings: Settings, defect: Option<Defect>) -> S
     if settings.kinds != Kinds::ALL {
         let kinds = Kind::value_variants().iter().filter(|kind| settings.kinds.has(**kind));
         command += &format!(" --faults {}", kinds.map(name).collect::<Vec<_>>().join(","));
+    }
+    match settings.rare {
+        Wanted::Drawn => {}
+        Wanted::None => command += " --rare none",
+        Wanted::All => command += " --rare all",
     }
     if let Some(defect) = defect {
         command += &format!(" --defect {}", name(&defect));

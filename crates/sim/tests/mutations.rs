@@ -4,6 +4,7 @@
 //! A defect is of the process, so there is one test. `HELENUS_MUTATION=NAME` runs one defect alone.
 
 use env::defects::{Defect, set};
+use env::rare::Wanted;
 use sim::faults::{Kind, Kinds};
 use sim::run::{Settings, Subject, replay, run};
 
@@ -39,7 +40,7 @@ fn found_by(judge: &str, defect: Defect, subject: Subject, kinds: &[Kind]) -> Op
     set(Some(defect));
     let found = (0..SEEDS).find(|seed| {
         let seconds = if subject == Subject::Schedule { SCHEDULE_SECONDS } else { SECONDS };
-        let settings = Settings { kinds, ..Settings::of(*seed, seconds) };
+        let settings = Settings { kinds, rare: Wanted::None, ..Settings::of(*seed, seconds) };
         let report = std::panic::catch_unwind(|| run(subject, settings, None));
         report.is_ok_and(|report| {
             let is_found = report.rulings.has_found(judge);

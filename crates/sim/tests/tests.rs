@@ -3,8 +3,10 @@
 //! Other seeds: `HELENUS_SEEDS=a..b`, or `cargo run --release -p sim -- --seeds A..B`. Defects of
 //! nodes, each found by its judge: `tests/mutations.rs`.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
+use env::rare::{Rare, Wanted};
 use sim::node::{self, Careless};
 use sim::register::Defect;
 use sim::run::{Report, Settings, Subject, replay, run};
@@ -77,6 +79,26 @@ fn equal_seeds_give_equal_runs() {
         assert_eq!(once, run(subject, settings(1), None), "{subject:?}");
         assert_ne!(once.trace, run(subject, settings(2), None).trace, "{subject:?}");
     }
+}
+
+/// Seeds within which each rare event has to happen, where all are switched on.
+const SEEDS_OF_EVENT: u64 = 4;
+
+#[test]
+fn each_rare_event_happens_and_the_ring_is_sound() {
+    let mut missing: BTreeSet<Rare> = Rare::ALL.iter().copied().collect();
+    for seed in 0..SEEDS_OF_EVENT {
+        let settings = Settings { rare: Wanted::All, ..settings(seed) };
+        let report = run(Subject::Ring, settings, None);
+        assert!(report.rulings.findings.is_empty(), "{}: {:#?}", replay(Subject::Ring, settings, None), report.rulings);
+        report.rare.iter().filter(|of| of.happened > 0).for_each(|of| {
+            missing.remove(&of.event);
+        });
+        if missing.is_empty() {
+            return;
+        }
+    }
+    panic!("never within {SEEDS_OF_EVENT} seeds: {missing:?}");
 }
 
 /// Seeds within which a defect has to be found.

@@ -52,6 +52,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use env::rare::{Rare, happens};
 use env::sync::{Mutex, MutexGuard};
 use env::{Env, Next, Wake};
 use schema::TableId;
@@ -326,6 +327,9 @@ impl CommitLog {
         // what is larger than the buffer goes when nothing else is there
         if state.pending.bytes() > 0 && state.pending.bytes() + total > COMMITLOG_PENDING_BYTES_MAX {
             return Err(LogError::Busy);
+        }
+        if state.no_room_from.is_none() && happens(Rare::SegmentEnds) {
+            state.pending.end_segment();
         }
         let segment = state.pending.segment_for(total);
         let last = state.pending.segment_for(total + reserve);

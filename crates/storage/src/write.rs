@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
+use env::rare::{Rare, happens};
 use rows::codec::encode_mutation;
 use rows::{Mutation, PartitionUpdate, Row};
 use schema::TableMetadata;
@@ -71,7 +72,7 @@ impl Engine {
         let store_of = |update: &PartitionUpdate| self.store_of(update);
         let applied = apply(mutations, encoded, &self.log, logged, store_of, are_views_known)?;
         self.memory.take(applied.added);
-        if applied.added > 0 && self.memory.wants_flush() {
+        if applied.added > 0 && (self.memory.wants_flush() || happens(Rare::FlushNow)) {
             self.flush_largest();
         }
         Ok(applied)

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use env::rare::{Rare, happens};
 use internode::payload::kept::Kept;
 use internode::payload::read_request::ReadRequest;
 use internode::payload::read_response::data_stream;
@@ -76,7 +77,8 @@ impl Asked {
     }
 
     fn of(part: Part, filtering: Option<Arc<Filtering>>) -> Self {
-        let portion = part.command.limits.rows.min(PORTION_FIRST);
+        let first = if happens(Rare::PortionOfOne) { 1 } else { PORTION_FIRST };
+        let portion = part.command.limits.rows.min(first);
         Self { part, filtering, portion, size: 0, last_size: 0, replicas: Vec::new(), confirmed: Vec::new() }
     }
 

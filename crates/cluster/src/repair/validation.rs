@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use env::rare::{Rare, happens};
 use internode::payload::repair::{Job, Preview, SessionId};
 use repair::{MerkleTrees, Validator, size};
 use rows::purge::PurgeStream;
@@ -187,7 +188,8 @@ fn open(node: &Node, job: &Job, frozen: &Frozen, now: u32, context: ReadContext)
     let replicas = node.ring().placement(&job.keyspace).map_or(1, |placement| placement.replication.factor());
     let settings = node.repairs.turns.load().settings;
     let budget = settings.space / u64::from(replicas.max(1));
-    let validator = Validator::new(&frozen.table, size::empty_trees(&counted, budget, settings.tree_depth_max));
+    let depth_max = if happens(Rare::ShallowTree) { 0 } else { settings.tree_depth_max };
+    let validator = Validator::new(&frozen.table, size::empty_trees(&counted, budget, depth_max));
     let grace = u32::try_from(frozen.table.params.gc_grace_seconds).unwrap_or(0);
     let stream = frozen.read(&ranges, context);
     let stream = PurgeStream::new(stream, now, now.saturating_sub(grace), Box::new(|_| i64::MAX));

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use env::rare::{Rare, happens};
 use env::{Env, Instant};
 use rows::command::{Interrupt, ReadStats, TraceSink};
 use rows::live::counted;
@@ -220,6 +221,7 @@ impl Attempt {
     /// Rows and markers that it may pass.
     fn budget(self) -> u64 {
         match self {
+            Self::Inline if happens(Rare::BudgetIsSpent) => 0,
             Self::Inline => INLINE_MAX,
             Self::Blocking => BLOCKING_MAX,
             Self::Long => u64::MAX,
@@ -273,7 +275,7 @@ impl Replica {
         let fingerprint = Fingerprint::of(&job.commands, INLINE_MAX as u32);
         // what goes on in the background is boxed: by value it would make the future of every
         // request larger, which is moved several times
-        let result = if self.forecast.is_long(fingerprint) {
+        let result = if self.forecast.is_long(fingerprint) || happens(Rare::ReadIsLong) {
             Box::pin(self.read_in_background(&job, fingerprint, Attempt::Long, limit, build)).await
         } else {
             match job.run(Attempt::Inline, &build) {
@@ -314,6 +316,9 @@ impl Replica {
         let build = Arc::new(build);
         let attempts = async {
             if attempt == Attempt::Blocking {
+                if happens(Rare::PoolIsFull) {
+                    return Err(ReadOutcome::Overloaded);
+                }
                 job.trace("Going on in the background: the read would wait for the disk");
                 let (in_background, build) = (Arc::clone(job), Arc::clone(&build));
                 let blocking = self.env.blocking("read", move || in_background.run(Attempt::Blocking, &*build));

@@ -113,7 +113,7 @@ pub fn run_with(settings: Settings, is_on: bool) -> Report {
         .chain([format!("{} repairs of {} tables", repairs.len(), seen_tables.len())])
         .collect();
     drop(stage);
-    Report { seed: settings.seed, operations: repairs.len(), trace: world.trace(), happened, rulings }
+    Report { seed: settings.seed, operations: repairs.len(), trace: world.trace(), happened, rare: Vec::new(), rulings }
 }
 
 /// The wall clock of the first machine, seconds since 1970: this subject leaves clocks alone.

@@ -123,7 +123,7 @@ pub fn run(settings: Settings) -> Report {
     let happened = std::mem::take(&mut grown.happened);
     drop(grown);
     let operations = seen.history.operations().len();
-    Report { seed: settings.seed, operations, trace: world.trace(), happened, rulings }
+    Report { seed: settings.seed, operations, trace: world.trace(), happened, rare: Vec::new(), rulings }
 }
 
 /// `astray`: findings on members while the ring changed.

@@ -6,6 +6,7 @@
 //! `org.apache.cassandra.cache.ChunkCache`.
 
 use bytes::Bytes;
+use env::rare::{Rare, happens};
 use quick_cache::Weighter;
 
 use super::Usage;
@@ -69,6 +70,9 @@ impl ChunkCache {
 
     #[inline]
     pub(super) fn get(&self, file: u64, chunk: u64) -> Option<Bytes> {
+        if happens(Rare::ChunkIsForgotten) {
+            self.remove(file, chunk);
+        }
         self.0.get(&(file, chunk))
     }
 

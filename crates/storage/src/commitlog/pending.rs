@@ -242,6 +242,13 @@ impl Pending {
         self.offset = self.header_len;
     }
 
+    /// Ends the segment, unless nothing is in it.
+    pub(super) fn end_segment(&mut self) {
+        if self.offset > self.header_len {
+            self.next_segment();
+        }
+    }
+
     fn cut(&mut self) -> Option<Section> {
         if self.has_nothing_open() {
             return None;

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use env::rare::{Rare, happens};
 use env::sync::MutexGuard;
 use env::{Disk, Next, Wake, WriteFile};
 
@@ -354,6 +355,9 @@ impl Shared {
     fn allocate_step(&self) -> Result<Next, LogError> {
         if self.durability.is_stopped() {
             return Ok(Next::Done);
+        }
+        if happens(Rare::SegmentIsLate) {
+            return Ok(Next::After(RETRY));
         }
         let disk = &*self.env.disk;
         let mut allocator = self.allocator();

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use env::defects::{Defect, is_on};
+use env::rare::{Rare, happens};
 use env::{Next, Wake, WriteFile};
 
 use super::captured::Captured;
@@ -121,6 +122,9 @@ impl Writer {
     }
 
     fn plan(&self, pending: &Pending, now: u64) -> Plan {
+        if happens(Rare::LogSyncsNow) {
+            return Plan::Write { sync: true };
+        }
         match self.shared.options.sync {
             SyncMode::Batch => Plan::Write { sync: true },
             SyncMode::Group(window) => wait_for_company(pending, window, now),

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use env::rare::{Rare, happens};
 use sstable::{Component, Descriptor, SSTable};
 
 use super::purge::{gc_before, is_whole, may_purge, memtable_min_timestamp};
@@ -12,7 +13,8 @@ use crate::requests::operations::{Item, Operation, Work};
 use crate::requests::progress::{Compactions, Running};
 use crate::strategy::kind::Kind;
 use crate::strategy::leveled::{self, LEVELS};
-use crate::strategy::{Candidate, Memory, State, Strategy};
+use crate::strategy::output::Output;
+use crate::strategy::{Candidate, Choice, Memory, State, Strategy};
 use crate::table::view::View;
 use crate::table::{Changes, TableStore};
 
@@ -188,7 +190,9 @@ pub fn choose_and_mark(store: &Arc<TableStore>) -> Option<Start> {
     groups.sort_by_key(|(pending, _)| std::cmp::Reverse(*pending));
     for (_, group) in groups {
         let memory: &mut Memory = changes.remembered.memories.entry(group.repair_state).or_default();
-        let Some(choice) = strategy.choose(&seen.state(group), memory) else { continue };
+        let state = seen.state(group);
+        let odd = if happens(Rare::OddCompaction) { odd_choice(&state) } else { None };
+        let Some(choice) = odd.or_else(|| strategy.choose(&state, memory)) else { continue };
         let chosen: Vec<_> = choice.inputs.iter().filter_map(|index| group.sstables.get(*index).cloned()).collect();
         if !chosen.is_empty() {
             mark(&mut changes, &chosen);
@@ -198,6 +202,12 @@ pub fn choose_and_mark(store: &Arc<TableStore>) -> Option<Start> {
         }
     }
     None
+}
+
+/// Two SSTables that no strategy chose; None: there are not two.
+fn odd_choice(state: &State<'_>) -> Option<Choice> {
+    let inputs: Vec<usize> = state.free().iter().take(2).map(|candidate| candidate.index).collect();
+    (inputs.len() == 2).then_some(Choice { inputs, output: Output::One { level: 0 }, kind: Kind::Compaction })
 }
 
 fn mark(changes: &mut Changes, inputs: &[Arc<SSTable>]) {
@@ -243,7 +253,7 @@ pub(crate) fn take_for(store: &TableStore, operation: &Operation, compactions: &
         Work::Major { split } => {
             let seen = Seen::new(store, &changes, &view);
             let of_group = |group: &Group| {
-                let item = |choice: crate::strategy::Choice| {
+                let item = |choice: Choice| {
                     let inputs = choice.inputs.iter().filter_map(|index| group.sstables.get(*index).cloned());
                     Item { output: Some(choice.output), ..Item::of(inputs.collect()) }
                 };

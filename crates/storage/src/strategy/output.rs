@@ -3,6 +3,7 @@
 //!
 //! Agrees with `org.apache.cassandra.db.compaction.writers` and `unified.ShardedCompactionWriter`.
 
+use env::rare::{Rare, happens};
 use types::Token;
 
 use super::shards;
@@ -103,8 +104,9 @@ impl Splitter {
     /// `written` bytes are there.
     pub fn splits_before(&mut self, token: Token, written: u64) -> bool {
         match self.output {
-            Output::One { .. } | Output::LevelOnly { .. } => false,
-            Output::Sized { size_max, .. } => written > size_max,
+            Output::One { .. } => written > 0 && happens(Rare::OutputEnds),
+            Output::LevelOnly { .. } => false,
+            Output::Sized { size_max, .. } => written > size_max || (written > 0 && happens(Rare::OutputEnds)),
             Output::Levels { size_max, fanout } => written > size_max && self.end_of_sstable(written, size_max, fanout),
             Output::Halves { total } => {
                 let ends = written > part_size(total, self.part) && part_size(total, self.part) >= HALF_MIN;

@@ -19,6 +19,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use env::Random;
 use env::defects::{Defect, is_on};
+use env::rare::{Rare, happens};
 use internode::Verb;
 use internode::payload::batch::StoredBatch;
 use membership::{Asker, Request};
@@ -104,6 +105,9 @@ impl Node {
         let peers: Vec<_> = peers.into_iter().map(|host| others.ring.endpoint(host).address).collect();
         let trace = others.trace.clone();
         Box::new(move || {
+            if happens(Rare::BatchStays) {
+                return;
+            }
             let parameters = traces::parameters(trace.as_deref());
             let request = Request::new(Verb::BatchRemoveReq, Bytes::copy_from_slice(&id), life).silent();
             let request = Request { parameters, ..request };

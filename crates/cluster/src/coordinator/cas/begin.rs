@@ -13,6 +13,7 @@
 
 use std::time::Duration;
 
+use env::rare::{Rare, happens};
 use internode::payload::paxos::{Ballot, Commit};
 use types::{Consistency, WriteKind};
 
@@ -35,6 +36,7 @@ impl Agreement<'_> {
             let promises = self.prepare(&among, ballot).await?;
             self.floor = promises.latest().latest(ballot).micros().saturating_add(1);
             match promises.next(self.forgotten_before()) {
+                Next::Go if happens(Rare::MakeWay) => self.make_way().await,
                 Next::Go => return Ok((among, ballot)),
                 Next::MakeWay => {
                     self.trace(|| OVERTAKEN.to_owned());

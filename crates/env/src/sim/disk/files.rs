@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{File, Op, Shared, lock, no_space};
+use crate::rare::{Rare, happens};
 use crate::{Random, ReadFile, WriteFile};
 
 pub(super) struct Reader {
@@ -44,7 +45,7 @@ impl ReadFile for Reader {
 
     fn read_at_nowait(&self, buffer: &mut [u8], offset: u64) -> io::Result<bool> {
         let cold_percent = lock(&self.shared.state).cold_percent;
-        if cold_percent > 0 && self.shared.random.chance(cold_percent) {
+        if (cold_percent > 0 && self.shared.random.chance(cold_percent)) || happens(Rare::ReadWouldBlock) {
             return Ok(false);
         }
         self.read_at(buffer, offset).map(|()| true)

@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::SimNetwork;
 use super::socket::{Segment, Socket};
 use crate::Random;
+use crate::rare::{Rare, happens};
 
 /// Of 100 writes so many take only a part of what they are given.
 const SHORT_WRITES_PERCENT: u64 = 10;
@@ -50,7 +51,8 @@ impl AsyncRead for SimStream {
                 state.to_drop.extend(old);
                 return Poll::Pending;
             }
-            let count = buffer.remaining().min(socket.incoming.len());
+            let most = if happens(Rare::ByteByByte) { 1 } else { buffer.remaining() };
+            let count = most.min(buffer.remaining()).min(socket.incoming.len());
             let (first, second) = socket.incoming.as_slices();
             let of_first = count.min(first.len());
             buffer.put_slice(first.get(..of_first).expect("not longer than the slice"));

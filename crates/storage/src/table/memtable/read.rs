@@ -18,6 +18,7 @@ use std::ops::Bound::{Excluded, Included};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use env::rare::{Rare, happens};
 use rows::command::RingBound;
 use rows::range_tombstones::{Change, CutKey, is_before, marker_at, position_key};
 use rows::{
@@ -320,6 +321,7 @@ impl SliceCursor {
             self.rows_done = true;
             return;
         };
+        let batch_rows = if happens(Rare::BatchOfOne) { 1 } else { self.batch_rows };
         // the last cut is the end of the slice: no row lies behind it
         let with_keys = !self.changes_done || self.changes.len() > 1;
         let range = partition.rows.range(start, Excluded(end));
@@ -327,7 +329,7 @@ impl SliceCursor {
         let mut take = |(key, row): &(CutKey, KeptRow)| {
             self.rows.push_back((with_keys.then(|| key.clone()), row.bytes.clone()));
             bytes += row.bytes.len();
-            let goes_on = bytes < BATCH_BYTES && self.rows.len() < self.batch_rows;
+            let goes_on = bytes < BATCH_BYTES && self.rows.len() < batch_rows;
             if !goes_on {
                 last = Some(key.clone());
             }
