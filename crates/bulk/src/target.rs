@@ -74,8 +74,8 @@ async fn learn_ring(asker: &mut Asker, storage_port: Option<u16>) -> Result<Ring
     Ok(Ring::new(endpoints, ring::EndpointId(0)))
 }
 
-/// Waits until all nodes have the schema of the one that is asked, [`AGREEMENT_MAX`] at most: a node
-/// refuses files of a table that it has not heard of yet.
+/// Waits until all nodes have the schema of the one that is asked, [`AGREEMENT_MAX`] at most: a
+/// node refuses files of a table that it has not heard of yet.
 async fn await_agreement(env: &Env, asker: &mut Asker) -> Result<(), String> {
     let until = env.now().plus(AGREEMENT_MAX);
     loop {

@@ -5,19 +5,11 @@
 //! replicas that count groups by it. This crate knows no functions of CQL: the program gives the
 //! means of looking them up. A coordinator of Helenus counts groups itself, and names none.
 
-use std::sync::Arc;
-
 use internode::payload::read_request::ReadRequest;
 use rows::ReadError;
-use rows::limits::{Counting, GroupSelector, GroupValues, Grouping};
-use schema::{Schema, TableMetadata};
+use rows::limits::{Counting, Grouping};
 
-use crate::node::Node;
-
-/// Looks up a function of the last of so many clustering columns of a table. Err: there is no such
-/// function, as a sentence.
-pub type LookUpGroups =
-    dyn Fn(&Schema, &TableMetadata, u32, &GroupSelector) -> Result<Arc<dyn GroupValues>, String> + Send + Sync;
+use crate::node::{LookUpGroups, Node};
 
 impl Node {
     /// Says how functions of GROUP BY are looked up. Called once.

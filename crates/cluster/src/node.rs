@@ -8,6 +8,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use env::{Env, Wake};
 use ring::Ring;
+use rows::limits::{GroupSelector, GroupValues};
 use rows::{Mutation, ReadError, Row};
 use schema::{Schema, TableId, TableMetadata};
 use storage::{Engine, StorageError};
@@ -17,7 +18,6 @@ use crate::batch_replay::BatchReplay;
 use crate::cas_metrics::CasMetrics;
 use crate::clock::{TimeUuids, WriteClock};
 use crate::foreign::Foreign;
-use crate::group_functions::LookUpGroups;
 use crate::handoff::Handoff;
 use crate::identity::{Identity, local_table};
 use crate::joined::Joined;
@@ -87,6 +87,11 @@ impl Default for ProtectionLimits {
 
 /// Told of a change that came from another node: the schema before and after it.
 pub type SchemaListener = Box<dyn Fn(&Schema, &Schema) + Send + Sync>;
+
+/// Looks up a function of the last of so many clustering columns of a table. Err: there is no such
+/// function, as a sentence.
+pub type LookUpGroups =
+    dyn Fn(&Schema, &TableMetadata, u32, &GroupSelector) -> Result<Arc<dyn GroupValues>, String> + Send + Sync;
 
 /// This node.
 pub struct Node {

@@ -230,10 +230,10 @@ impl CommitLog {
     /// before the first of them.
     ///
     /// The segment's id is greater than those of all segments that are there, and than `after`: the
-    /// greatest that SSTables and truncation records name, 0 if there is none. The clock alone would
-    /// not do. Where it was set back while no process ran, and no segment was left, the records of
-    /// this process would stand where SSTables say that they hold everything, and a replay would
-    /// leave them out.
+    /// greatest that SSTables and truncation records name, 0 if there is none. The clock alone
+    /// would not do. Where it was set back while no process ran, and no segment was left, the
+    /// records of this process would stand where SSTables say that they hold everything, and a
+    /// replay would leave them out.
     pub fn begin(&self, after: u64) -> Result<(), LogError> {
         let Shared { env, directory, options, form, capture, .. } = &*self.shared;
         let clock = u64::try_from(env.clock.now_micros() / 1000).unwrap_or(1);

@@ -49,14 +49,15 @@ pub struct SavedCaches {
     pub load_timeout: Duration,
 }
 
-/// How much of a disk's free bytes compactions and streams may take: the rest is for the commit log,
-/// for flushes and for whatever else lives on the disk. Agrees with
+/// How much of a disk's free bytes compactions and streams may take: the rest is for the commit
+/// log, for flushes and for whatever else lives on the disk. Agrees with
 /// `Directories.getAvailableSpaceForCompactions`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct DiskRoom {
     /// `min_free_space_per_drive`: bytes that stay free.
     pub min_free: u64,
-    /// `max_space_usable_for_compactions_in_percentage`: the part, from 0 to 1, of what else is free.
+    /// `max_space_usable_for_compactions_in_percentage`: the part, from 0 to 1, of what else is
+    /// free.
     pub usable_part: f64,
 }
 
@@ -109,7 +110,7 @@ pub struct EngineOptions {
     pub concurrent_compactors: usize,
     /// `compaction_throughput`, bytes a second; 0: no limit.
     pub compaction_bytes_per_second: u64,
-    /// What compactions and streams may take of a disk.
+    /// The part of a disk that compactions and streams may take.
     pub disk_room: DiskRoom,
     /// `column_index_size`, bytes; None: the default of the format that is written.
     pub column_index_size: Option<usize>,

@@ -1,5 +1,5 @@
-//! The function of a GROUP BY that another node coordinates: a replica looks it up by the names that
-//! came with the read, and gives its values for the count of groups.
+//! The function of a GROUP BY that another node coordinates: a replica looks it up by the names
+//! that came with the read, and gives its values for the count of groups.
 //!
 //! Agrees with `AbstractFunctionSelector.AbstractFunctionSelectorDeserializer` and
 //! `GroupMaker.SelectorGroupMaker`.
@@ -38,8 +38,8 @@ impl GroupValues for FunctionValues {
     }
 }
 
-/// Looks up the function by which a coordinator counts groups of a table. The function is one of the
-/// last of so many clustering `columns`. Err: there is no such function, as a sentence.
+/// Looks up the function by which a coordinator counts groups of a table. The function is one of
+/// the last of so many clustering `columns`. Err: there is no such function, as a sentence.
 pub fn group_values(
     schema: &Schema,
     table: &TableMetadata,

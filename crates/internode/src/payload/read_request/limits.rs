@@ -11,7 +11,8 @@
 //! ```
 //!
 //! "No limit" is 2^31 − 1. Selectors: [`selector`]. Agrees with
-//! `org.apache.cassandra.db.filter.DataLimits.Serializer` and `AggregationSpecification.Serializer`.
+//! `org.apache.cassandra.db.filter.DataLimits.Serializer` and
+//! `AggregationSpecification.Serializer`.
 
 mod selector;
 
@@ -180,8 +181,8 @@ mod tests {
         }
     }
 
-    /// GROUP BY peer, floor(floor(peer_port, 1), 1), as `AggregationSpecification.Serializer` writes
-    /// it.
+    /// GROUP BY peer, floor(floor(peer_port, 1), 1), as `AggregationSpecification.Serializer`
+    /// writes it.
     #[test]
     fn a_function_that_makes_groups_is_read_as_cassandra_writes_it() {
         let schema = schema::system::schema();
