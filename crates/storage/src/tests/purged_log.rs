@@ -232,6 +232,25 @@ fn of_a_batch_that_was_purged_nothing_is_replayed() {
     }
 }
 
+/// A drain leaves no segment behind. Where the clock is set back to when the process before began,
+/// the next one must not write where SSTables say that they have everything.
+#[test]
+fn a_clock_that_was_set_back_hides_no_record() {
+    let node = Node::open(Sim::new(8));
+    node.insert("t", 1, FILLER);
+    node.flush("t");
+    let first = node.engine.log.first_own();
+    node.sim.block_on(node.engine.drain()).expect("drained");
+    node.sim.advance(Duration::from_secs(100));
+    let back = i64::try_from(first).expect("milliseconds") * 1000 - node.sim.env().clock.now_micros();
+    node.sim.shift_wall_clock(back);
+    let node = node.restart(false);
+    assert!(node.engine.log.first_own() > first);
+    node.insert("t", 2, 10);
+    let node = node.restart(true);
+    assert_eq!(node.keys("t"), [1, 2]);
+}
+
 /// Records that a start applies again must find their deletions, also where the log has lost these.
 #[test]
 fn nothing_is_purged_once_the_log_has_failed() {

@@ -1,12 +1,12 @@
 //! Shortages of the system. File descriptors while a node starts: the start ends with a sentence
 //! that says so, or finds a way; it never takes an SSTable for damaged. Threads while a node runs:
 //! the node goes on with those that it has. Memory while a flush is due for long: writers go on
-//! afterwards.
+//! afterwards. Room for the commit log: flushes wait for a while.
 
 use std::path::Path;
 use std::time::Duration;
 
-use env::sim::{DATA, EIO, EMFILE, Fault, Op, Sim};
+use env::sim::{DATA, EIO, EMFILE, ENOSPC, Fault, Op, Sim};
 use sstable::Version;
 
 use super::dropping::Node;
@@ -87,6 +87,38 @@ fn a_node_without_threads_goes_on_with_its_compactors() {
     sim.set_lack_of_threads(false);
     assert_eq!(engine.compactor.set_concurrency(&engine, before + 3), Ok(()));
     assert_eq!(engine.compactor.concurrency(), before + 3);
+}
+
+/// A log that is short of room does not have what is in memtables: a flush that nobody waits for is
+/// put off, and one that somebody asks for is not.
+#[test]
+fn flushes_wait_for_a_log_that_is_short_of_room() {
+    for is_asked_for in [false, true] {
+        let sim = Sim::new(24);
+        let (engine, _) = open(&sim.env(), options(Path::new(DATA), 16 << 20));
+        let node = Node { sim, engine };
+        node.flush_all();
+        let store = node.store("u");
+        let before = store.view().sstables.len();
+        node.sim.disk().inject(Fault { times: u64::MAX, errno: ENOSPC, ..Fault::next(Op::Write, "CommitLog") });
+        let applied = node.engine.apply(&[node.row("u", 0)]).expect("the log does not know yet");
+        let position = applied.position.expect("the keyspace is durable");
+        node.sim.block_on(node.engine.log.wait_durable(position)).expect_err("there is no room");
+        let written = || store.view().sstables.len() - before;
+        match is_asked_for {
+            true => node.sim.block_on(node.engine.flush(&store)).expect("the disk of the SSTables has room"),
+            false => {
+                node.engine.flusher.request(&store, None);
+                node.sim.run_until_idle();
+                node.sim.advance(Duration::from_secs(5));
+                node.sim.run_until_idle();
+                assert_eq!(written(), 0, "the log may have room soon");
+                node.sim.advance(Duration::from_secs(6));
+                node.sim.run_until_idle();
+            }
+        }
+        assert_eq!(written(), 1, "asked for: {is_asked_for}");
+    }
 }
 
 /// While a flush is tried again and again nobody asks for another one. When it has succeeded, all
