@@ -32,12 +32,22 @@ pub async fn execute<C: Explain>(
 ) -> Result<Answer, CqlError> {
     prepared.check_count(values)?;
     authorize::statement(prepared, client, coordinator)?;
-    if prepared.functions.is_empty() {
-        return of_plan(prepared, values, options, client, coordinator).await;
+    if !prepared.functions.is_empty() {
+        // boxed: by value the future of a statement that calls no function would be larger, too
+        return Box::pin(watched(prepared, values, options, client, coordinator)).await;
     }
-    let watched = slow::watched(of_plan(prepared, values, options, client, coordinator));
-    // boxed: by value the future of a statement that calls no function would be larger, too
-    let (answer, calls) = Box::pin(watched).await;
+    of_plan(prepared, values, options, client, coordinator).await
+}
+
+/// Executes a statement that calls user-defined functions.
+async fn watched<C: Explain>(
+    prepared: &Prepared,
+    values: &[BoundValue],
+    options: &QueryOptions,
+    client: &ClientState,
+    coordinator: &C,
+) -> Result<Answer, CqlError> {
+    let (answer, calls) = slow::watched(of_plan(prepared, values, options, client, coordinator)).await;
     with_slow_calls(answer, calls, coordinator)
 }
 
@@ -112,12 +122,12 @@ pub async fn execute_batch<'s, C: Coordinator>(
         plans.iter().try_for_each(|(plan, _)| authorize::modification(plan, access))?;
     }
     let timestamp = modification::default_timestamp(options, coordinator);
-    let executed = batch::execute_all(kind, &plans, timestamp, options, coordinator);
-    if statements.iter().all(|(prepared, _)| prepared.functions.is_empty()) {
-        return executed.await;
+    if statements.iter().any(|(prepared, _)| !prepared.functions.is_empty()) {
+        let watched = slow::watched(batch::execute_all(kind, &plans, timestamp, options, coordinator));
+        let (answer, calls) = Box::pin(watched).await;
+        return with_slow_calls(answer, calls, coordinator);
     }
-    let (answer, calls) = Box::pin(slow::watched(executed)).await;
-    with_slow_calls(answer, calls, coordinator)
+    batch::execute_all(kind, &plans, timestamp, options, coordinator).await
 }
 
 /// Brings values that were given by name into the order of the bind variables.

@@ -35,6 +35,11 @@ pub(crate) fn note_all(sentences: impl FnOnce() -> Vec<String>) {
     });
 }
 
+/// Whether somebody watches on this thread.
+pub(crate) fn is_watched() -> bool {
+    NOTED.with_borrow(Option::is_some)
+}
+
 /// Runs a piece of work and gives what it noted besides.
 pub(crate) fn watch<T>(work: impl FnOnce() -> T) -> (T, Vec<String>) {
     let outer = NOTED.replace(Some(Vec::new()));

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 
 use rows::command::RingBound;
 use rows::live::{Scanned, TombstoneLimits};
-use rows::{ColumnFilter, DataLimits, PartitionRange, ReadCommand, Slices};
+use rows::{ColumnFilter, DataLimits, PartitionRange, PartitionStream, ReadCommand, Slices};
 use schema::{ColumnId, Schema, TableMetadata};
 use types::{Consistency, DecoratedKey};
 
@@ -301,13 +301,19 @@ pub(crate) async fn execute<C: Coordinator>(
         let read_options = ReadOptions { consistency, sought: job.sought() };
         let job = Arc::clone(&job);
         let of_read = Arc::clone(&job);
-        let read = coordinator.read(commands, &read_options, move |stream| {
+        let is_watched = slow::is_watched();
+        let build = move |stream: &mut dyn PartitionStream| {
+            if !is_watched {
+                return page::build(&of_read, stream);
+            }
             let (built, calls) = slow::watch(|| page::build(&of_read, stream));
             of_read.put_slow_calls(calls);
             built
-        });
-        let read = read.await;
-        slow::note_all(|| job.put_slow_calls(Vec::new()));
+        };
+        let read = coordinator.read(commands, &read_options, build).await;
+        if is_watched {
+            slow::note_all(|| job.put_slow_calls(Vec::new()));
+        }
         let mut failures = Vec::new();
         if coordinator.has_replica_findings() {
             let key = job.last_key.clone().unwrap_or_default();
