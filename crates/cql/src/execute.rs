@@ -34,29 +34,18 @@ pub async fn execute<C: Explain>(
     authorize::statement(prepared, client, coordinator)?;
     if !prepared.functions.is_empty() {
         // boxed: by value the future of a statement that calls no function would be larger, too
-        return Box::pin(watched(prepared, values, options, client, coordinator)).await;
+        return Box::pin(watched(of_plan(prepared, values, options, client, coordinator), coordinator)).await;
     }
     of_plan(prepared, values, options, client, coordinator).await
 }
 
-/// Executes a statement that calls user-defined functions.
-async fn watched<C: Explain>(
-    prepared: &Prepared,
-    values: &[BoundValue],
-    options: &QueryOptions,
-    client: &ClientState,
+/// Executes what calls user-defined functions; the warnings of calls that took long stand beside the
+/// answer, or beside its error.
+async fn watched<C: Coordinator>(
+    request: impl Future<Output = Result<Answer, CqlError>>,
     coordinator: &C,
 ) -> Result<Answer, CqlError> {
-    let (answer, calls) = slow::watched(of_plan(prepared, values, options, client, coordinator)).await;
-    with_slow_calls(answer, calls, coordinator)
-}
-
-/// Adds the warnings of calls that took long to an answer, or to its error.
-fn with_slow_calls<C: Coordinator>(
-    answer: Result<Answer, CqlError>,
-    calls: Vec<String>,
-    coordinator: &C,
-) -> Result<Answer, CqlError> {
+    let (answer, calls) = slow::watched(request).await;
     match answer {
         Ok(mut answer) => {
             answer.warnings.extend(calls);
@@ -123,9 +112,8 @@ pub async fn execute_batch<'s, C: Coordinator>(
     }
     let timestamp = modification::default_timestamp(options, coordinator);
     if statements.iter().any(|(prepared, _)| !prepared.functions.is_empty()) {
-        let watched = slow::watched(batch::execute_all(kind, &plans, timestamp, options, coordinator));
-        let (answer, calls) = Box::pin(watched).await;
-        return with_slow_calls(answer, calls, coordinator);
+        let executed = batch::execute_all(kind, &plans, timestamp, options, coordinator);
+        return Box::pin(watched(executed, coordinator)).await;
     }
     batch::execute_all(kind, &plans, timestamp, options, coordinator).await
 }

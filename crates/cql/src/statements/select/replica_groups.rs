@@ -12,7 +12,9 @@ use rows::limits::{GroupSelector, GroupValues};
 use schema::{Schema, TableMetadata};
 use types::CqlType;
 
+use crate::fit::Fit;
 use crate::functions::{self, Argument, Scope, TypeArgument};
+use crate::scalar::type_name;
 use crate::selection::{Column, RowView, Selector};
 use crate::terms::Term;
 
@@ -38,8 +40,8 @@ impl GroupValues for FunctionValues {
     }
 }
 
-/// Looks up the function by which a coordinator counts groups of a table. The function is one of
-/// the last of so many clustering `columns`. Err: there is no such function, as a sentence.
+/// Looks up the function by which a coordinator counts groups of a table: a function of the last of
+/// so many clustering `columns`. Err: there is no such function, as a sentence.
 pub fn group_values(
     schema: &Schema,
     table: &TableMetadata,
@@ -52,8 +54,8 @@ pub fn group_values(
     Ok(Arc::new(FunctionValues { selector, ty }))
 }
 
-/// The selector, and the type of its values. The clustering column is of the type `of`, and the
-/// first of the rows that the selector sees.
+/// The selector, and the type of its values. The clustering column is of the type `of`, and stands
+/// first in the rows that the selector is given.
 fn look_up(
     schema: &Schema,
     table: &TableMetadata,
@@ -80,12 +82,17 @@ fn look_up(
     }
     let mut others = others.iter();
     let mut selectors = Vec::with_capacity(types.len());
-    for constant in constants {
+    for (constant, ty) in constants.iter().zip(&types) {
         selectors.push(match constant {
             Some(value) => Selector::Term(Term::Constant(Some(value.clone()))),
             None => {
                 let other = others.next().ok_or_else(|| format!("a call of {keyspace}.{name} lacks an argument"))?;
-                look_up(schema, table, of, other)?.0
+                let (selector, of_other) = look_up(schema, table, of, other)?;
+                if TypeArgument(&of_other).fit(ty) == Fit::No {
+                    let (has, wants) = (type_name(&of_other), type_name(ty));
+                    return Err(format!("an argument of {keyspace}.{name} is of type {has}, not {wants}"));
+                }
+                selector
             }
         });
     }
@@ -116,10 +123,10 @@ mod tests {
         }
     }
 
-    /// The values of a function of `system.peers_v2`, whose one clustering column is an int.
+    /// The values of a function of `system_traces.events`, whose one clustering column is a timeuuid.
     fn values_of(selector: &GroupSelector) -> Result<Arc<dyn GroupValues>, String> {
         let schema = schema::system::schema();
-        let table = schema.table("system", "peers_v2").expect("a built-in table");
+        let table = schema.table("system_traces", "events").expect("a built-in table");
         group_values(&schema, table, 1, selector)
     }
 
@@ -135,9 +142,10 @@ mod tests {
 
     #[test]
     fn values_of_a_function_make_groups() {
-        let floor = call("system", "floor", &["timestamp", "duration"], vec![None, hour()]);
+        let floor = call("system", "floor", &["timeuuid", "duration"], vec![None, hour()]);
         let values = values_of(&floor).expect("a function");
-        let of = |value: i64| values.value(seconds(value).as_ref()).expect("a value");
+        let id = |value: i64| Bytes::copy_from_slice(&types::timeuuid::from_micros(value * 1_000_000, 0));
+        let of = |value: i64| values.value(Some(&id(value))).expect("a value");
         assert_eq!((of(3_600), of(7_199), of(7_200)), (seconds(3_600), seconds(3_600), seconds(7_200)));
         assert!(values.is_same(of(3_600).as_ref(), of(7_199).as_ref()));
         assert!(!values.is_same(of(7_199).as_ref(), of(7_200).as_ref()));
@@ -148,10 +156,14 @@ mod tests {
     fn what_is_no_function_is_refused() {
         let refusals = [
             (call("system", "nothing", &["int"], vec![None]), "there is no function system.nothing"),
+            (
+                call("system", "floor", &["timestamp", "duration"], vec![None, hour()]),
+                "an argument of system.floor is of type timeuuid, not timestamp",
+            ),
             (call("system", "floor", &["nothing"], vec![None]), "nothing, an argument of system.floor, is no type"),
             (call("system", "max", &["int"], vec![None]), "system.max is an aggregate, and makes no groups"),
             (
-                call("system", "floor", &["timestamp", "duration"], vec![None, Some(Bytes::from_static(&[1]))]),
+                call("system", "floor", &["timeuuid", "duration"], vec![None, Some(Bytes::from_static(&[1]))]),
                 "an argument of system.floor: ",
             ),
         ];
