@@ -184,7 +184,9 @@ impl Node {
         self.keep_peers();
         self.tell_schema_version();
         self.tell_of_schedule(Told { phase: Phase::Off, since: 0 });
-        self.wait_for_first_schema(FIRST_SCHEMA_WAIT).await;
+        if !self.wait_for_first_schema(FIRST_SCHEMA_WAIT).await {
+            tracing::warn!("no node of the ring has given its schema yet; this one goes on with what it has");
+        }
         // the schema is there before the task that took it over has told of it
         self.renew_ring();
         self.tell_schema_version();

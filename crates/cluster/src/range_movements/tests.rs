@@ -458,18 +458,25 @@ fn a_dead_node_is_replaced() {
     assert!(ring.world.run_until(PATIENCE, || [0, 1, 3].into_iter().all(forgotten)), "it is forgotten");
 }
 
+/// A ring with two copies of its rows, whose third node is dead and is to be replaced by a fourth
+/// one with the same tokens.
+fn replaced(seed: u64) -> SimRing {
+    let mut ring = SimRing::begun(seed, &["dc1", "dc1", "dc1", "dc1"], 3);
+    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
+    write(&ring, 0, 0, Consistency::All);
+    ring.tokens.insert(3, ring.node(2).ring().local().tokens.iter().map(|token| token.0).collect());
+    let (ring_delay, replaces) = (Duration::from_secs(10), Some(ring.address(2)));
+    ring.movements = MovementSettings { ring_delay, replaces, ..MovementSettings::default() };
+    ring.kill(2);
+    ring
+}
+
 /// A node that has replaced another and dies before anybody hears of it is a member when it is
 /// started again, whether it is still told whom it replaces or not.
 #[test]
 fn a_replacement_that_dies_at_its_end_is_there_again() {
     for is_told_again in [true, false] {
-        let mut ring = SimRing::begun(10, &["dc1", "dc1", "dc1", "dc1"], 3);
-        ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
-        write(&ring, 0, 0, Consistency::All);
-        ring.tokens.insert(3, ring.node(2).ring().local().tokens.iter().map(|token| token.0).collect());
-        let (ring_delay, replaces) = (Duration::from_secs(10), Some(ring.address(2)));
-        ring.movements = MovementSettings { ring_delay, replaces, ..MovementSettings::default() };
-        ring.kill(2);
+        let mut ring = replaced(10);
         ring.agree();
         ring.spawn(3);
         let is_member = |ring: &SimRing| {
@@ -490,13 +497,7 @@ fn a_replacement_that_dies_at_its_end_is_there_again() {
 /// meanwhile. It fetches the rest when the replica is back and the operator asks.
 #[test]
 fn a_replacement_without_its_data_does_not_join() {
-    let mut ring = SimRing::begun(9, &["dc1", "dc1", "dc1", "dc1"], 3);
-    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
-    write(&ring, 0, 0, Consistency::All);
-    ring.tokens.insert(3, ring.node(2).ring().local().tokens.iter().map(|token| token.0).collect());
-    let (ring_delay, replaces) = (Duration::from_secs(10), Some(ring.address(2)));
-    ring.movements = MovementSettings { ring_delay, replaces, ..MovementSettings::default() };
-    ring.kill(2);
+    let mut ring = replaced(9);
     ring.kill(1);
     ring.agree();
     ring.spawn(3);

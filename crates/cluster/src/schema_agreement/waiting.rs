@@ -109,7 +109,6 @@ impl Node {
             }
             self.env.sleep(PAUSE.1).await;
         }
-        tracing::warn!("no node of the ring has given its schema yet; this one goes on with what it has");
         false
     }
 }
