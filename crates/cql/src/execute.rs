@@ -39,8 +39,8 @@ pub async fn execute<C: Explain>(
     of_plan(prepared, values, options, client, coordinator).await
 }
 
-/// Executes what calls user-defined functions; the warnings of calls that took long stand beside the
-/// answer, or beside its error.
+/// Executes a request that calls user-defined functions; the warnings of calls that took long stand
+/// beside the answer, or beside its error.
 async fn watched<C: Coordinator>(
     request: impl Future<Output = Result<Answer, CqlError>>,
     coordinator: &C,

@@ -123,7 +123,8 @@ mod tests {
         }
     }
 
-    /// The values of a function of `system_traces.events`, whose one clustering column is a timeuuid.
+    /// The values of a function of `system_traces.events`, whose one clustering column is a
+    /// timeuuid.
     fn values_of(selector: &GroupSelector) -> Result<Arc<dyn GroupValues>, String> {
         let schema = schema::system::schema();
         let table = schema.table("system_traces", "events").expect("a built-in table");
