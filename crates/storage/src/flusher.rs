@@ -7,8 +7,9 @@
 //! was flushed in that moment, and be lost in the others. A log that has failed will not have it;
 //! then nothing is flushed any more that nobody asked for, since what was acknowledged is in the
 //! log. An operator who asks for a flush gets it, because the log's disk may be lost; schema tables
-//! are not flushed even then. A log that lacks room or descriptors may have it soon, so that flushes
-//! that nobody waits for are put off for a while; then they go on, because they may make the room.
+//! are not flushed even then. A log that lacks room or descriptors may have it soon, so that
+//! flushes that nobody waits for are put off for a while; then they go on, because they may make
+//! the room.
 
 use std::sync::{Arc, Weak};
 use std::task::Context;
