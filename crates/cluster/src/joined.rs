@@ -10,6 +10,7 @@ use arc_swap::ArcSwap;
 use env::Wake;
 use membership::{Introduction, Membership, Messenger};
 
+use crate::coordinator::batch::hosts::BatchHosts;
 use crate::dynamic_snitch::{DynamicSnitch, Severities};
 use crate::movements::Movements;
 use crate::schema_inbox::SchemaInbox;
@@ -49,6 +50,8 @@ pub(crate) struct Joined {
     pub(crate) severities: ArcSwap<Severities>,
     /// Orders replicas by their latencies; not set: `dynamic_snitch: false`, or the node is alone.
     pub(crate) dynamic_snitch: OnceLock<DynamicSnitch>,
+    /// Which nodes keep the records of logged batches.
+    pub(crate) batch_hosts: OnceLock<BatchHosts>,
     /// Changes of the ring that this node takes part in.
     pub(crate) movements: Movements,
     /// The removal of another node that this node follows, or has followed last: its address and

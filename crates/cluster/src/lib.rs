@@ -65,6 +65,7 @@ mod testing;
 
 pub use clock::{TimeUuids, WriteClock};
 pub use coordinator::acknowledgement::Acknowledgement;
+pub use coordinator::batch::hosts::BatchHosts;
 pub use coordinator::error::{FailedAnswers, FailedCas, FailedRead, FailedWrite, RequestError};
 pub use dynamic_snitch::DynamicSnitchOptions;
 pub use error::NodeError;

@@ -19,6 +19,7 @@ use membership::{Follower, Introduction, JoinOptions, Membership, Messenger};
 
 pub use membership::JoinError;
 
+use crate::coordinator::batch::hosts::BatchHosts;
 use crate::dynamic_snitch::{DynamicSnitch, DynamicSnitchOptions};
 use crate::identity::RELEASE_VERSION;
 use crate::joined::{Places, SeedNames};
@@ -57,6 +58,8 @@ pub struct JoinSettings {
     pub tells_internal_address: bool,
     /// How replicas are ordered by their latencies; None: they are not (`dynamic_snitch: false`).
     pub dynamic_snitch: Option<DynamicSnitchOptions>,
+    /// Which nodes keep the records of logged batches (`batchlog_endpoint_strategy`).
+    pub batch_hosts: BatchHosts,
     /// How SSTables are streamed.
     pub streams: Streams,
     /// How repairs are run.
@@ -166,6 +169,7 @@ impl Node {
         if let Some(options) = settings.dynamic_snitch {
             let _ = self.joined.dynamic_snitch.set(DynamicSnitch::new(&self.env, options));
         }
+        let _ = self.joined.batch_hosts.set(settings.batch_hosts);
         let follower = Arc::new(Following(Arc::downgrade(self)));
         // otherwise a node that dies now would come back as another, with its address taken
         if let Err(error) = self.engine.log.sync().await {

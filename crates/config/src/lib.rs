@@ -53,7 +53,7 @@ pub use error::ConfigError;
 pub use hints::Hints;
 pub use links::Links;
 pub use repairs::{PoolFull, Repairs};
-pub use ring::{Allocation, Compatibility, DynamicSnitch, InternodeCompression, Paxos, Ring};
+pub use ring::{Allocation, BatchHosts, Compatibility, DynamicSnitch, InternodeCompression, Paxos, Ring};
 pub use snitch::{Location, Place, Snitch, inferred};
 pub use spans::Spans;
 pub use startup::DataResurrection;

@@ -54,6 +54,8 @@ pub struct Ring {
     pub topology_file: Option<PathBuf>,
     /// How replicas are ordered by their latencies; None: they are not (`dynamic_snitch: false`).
     pub dynamic_snitch: Option<DynamicSnitch>,
+    /// batchlog_endpoint_strategy
+    pub batch_hosts: BatchHosts,
     /// phi_convict_threshold, 5 to 16
     pub phi_convict_threshold: f64,
     /// storage_compatibility_mode
@@ -117,6 +119,15 @@ pub struct DynamicSnitch {
     pub badness_threshold: f64,
 }
 
+/// batchlog_endpoint_strategy: which nodes keep the records of logged batches.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct BatchHosts {
+    /// The fastest nodes by the dynamic snitch (dynamic_remote, dynamic); otherwise they are drawn.
+    pub by_latency: bool,
+    /// This node's rack is not kept out (prefer_local, dynamic).
+    pub prefers_own_rack: bool,
+}
+
 /// storage_compatibility_mode: the version of Cassandra to which what the node writes and says must
 /// be understandable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -161,6 +172,7 @@ pub(crate) fn ring(reader: &mut Reader<'_>) -> Ring {
         snitch: snitch(reader),
         allocation: allocation(reader),
         dynamic_snitch: dynamic_snitch(reader),
+        batch_hosts: batch_hosts(reader),
         location: Location::default(),
         topology_file: None,
         phi_convict_threshold,
@@ -184,6 +196,19 @@ pub(crate) fn ring(reader: &mut Reader<'_>) -> Ring {
         paxos: paxos(reader),
         links: links(reader),
     }
+}
+
+fn batch_hosts(reader: &mut Reader<'_>) -> BatchHosts {
+    let strategy = |by_latency, prefers_own_rack| BatchHosts { by_latency, prefers_own_rack };
+    reader.one_of(
+        "batchlog_endpoint_strategy",
+        &[
+            ("random_remote", strategy(false, false)),
+            ("prefer_local", strategy(false, true)),
+            ("dynamic_remote", strategy(true, false)),
+            ("dynamic", strategy(true, true)),
+        ],
+    )
 }
 
 fn paxos(reader: &mut Reader<'_>) -> Paxos {
@@ -292,6 +317,15 @@ mod tests {
     }
 
     #[test]
+    fn strategies_of_batches() {
+        let strategy = |by_latency, prefers_own_rack| BatchHosts { by_latency, prefers_own_rack };
+        assert_eq!(of("").batch_hosts, strategy(false, false));
+        assert_eq!(of("batchlog_endpoint_strategy: prefer_local").batch_hosts, strategy(false, true));
+        assert_eq!(of("batchlog_endpoint_strategy: dynamic_remote").batch_hosts, strategy(true, false));
+        assert_eq!(of("batchlog_endpoint_strategy: dynamic").batch_hosts, strategy(true, true));
+    }
+
+    #[test]
     fn what_is_not_honoured_is_refused_by_name() {
         let problems = |yaml: &str| Config::load(Some(yaml), &[], false).expect_err(yaml).problems;
         for (yaml, problem) in [
@@ -310,6 +344,10 @@ mod tests {
                 "seed_provider: The seed provider lists no seeds.",
             ),
             ("phi_convict_threshold: 4", "phi_convict_threshold: must be between 5 and 16, but was 4.0"),
+            (
+                "batchlog_endpoint_strategy: nearest",
+                "batchlog_endpoint_strategy: 'nearest' is none of random_remote, prefer_local, dynamic_remote, dynamic",
+            ),
             ("internode_compression: some", "internode_compression: 'some' is none of none, dc, all"),
         ] {
             assert_eq!(problems(yaml), [problem], "{yaml}");

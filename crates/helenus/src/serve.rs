@@ -79,6 +79,9 @@ fn serve(options: Serve) -> Result<(), String> {
     if node.is_serving() {
         tell_ready(&node);
         service_manager::tell("READY=1\nSTATUS=serving clients");
+    } else if node.waits_for_its_operator() {
+        service_manager::tell("READY=1\nSTATUS=not serving clients until nodetool enablebinary");
+        say("helenus ready: no CQL (start_native_transport: false) until `helenus nodetool enablebinary`");
     } else {
         // a node that waits for data is up for its operator, and no reason to start it again
         service_manager::tell("READY=1\nSTATUS=not serving clients: see nodetool netstats");
@@ -124,9 +127,13 @@ fn tell_ready(node: &RunningNode) {
     // programs that start a Cassandra for tests wait for these lines of its log
     tracing::info!("Starting listening for CQL clients on /{}...", node.address());
     tracing::info!("Startup complete");
+    say(&format!("helenus ready: CQL on {}", node.address()));
+}
+
+fn say(line: &str) {
     let mut out = std::io::stdout().lock();
     // an error means that nobody reads stdout: the node serves all the same
-    let _ = writeln!(out, "helenus ready: CQL on {}", node.address());
+    let _ = writeln!(out, "{line}");
     let _ = out.flush();
 }
 

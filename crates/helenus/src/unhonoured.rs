@@ -6,9 +6,8 @@ use config::{Config, DiskFailurePolicy};
 
 /// Keys that mean something only among several nodes, where their defaults are what is done; each
 /// with the row of the settings that shows its value in one unit, whatever unit was written.
-const AMONG_NODES: [(&str, &str); 9] = [
+const AMONG_NODES: [(&str, &str); 8] = [
     ("auth_cache_warming_enabled", "auth_cache_warming_enabled"),
-    ("batchlog_endpoint_strategy", "batchlog_endpoint_strategy"),
     ("credentials_cache_active_update", "credentials_cache_active_update"),
     ("ideal_consistency_level", "ideal_consistency_level"),
     ("internode_application_receive_queue_capacity", "internode_application_receive_queue_capacity_in_bytes"),
@@ -49,7 +48,6 @@ fn of_one_node(config: &Config) -> Vec<&'static str> {
         ("native_transport_allow_older_protocols", transport.allow_older_protocols != usual.allow_older_protocols),
         ("native_transport_max_request_data_in_flight_per_ip", transport.max_request_data_in_flight_per_ip.is_some()),
         ("native_transport_throw_on_overload", transport.throw_on_overload != usual.throw_on_overload),
-        ("start_native_transport", !transport.start),
     ]
     .into_iter();
     keys.filter_map(|(key, differs)| differs.then_some(key)).collect()
@@ -62,9 +60,9 @@ mod tests {
     #[test]
     fn only_other_values_are_named() {
         assert_eq!(keys(&Config::default()), [""; 0]);
-        let sets = ["start_native_transport=false".to_owned(), "max_value_size=1MiB".to_owned()];
+        let sets = ["memtable_cleanup_threshold=0.5".to_owned(), "max_value_size=1MiB".to_owned()];
         let config = Config::load(None, &sets, false).expect("known keys");
-        assert_eq!(keys(&config), ["max_value_size", "start_native_transport"]);
+        assert_eq!(keys(&config), ["max_value_size", "memtable_cleanup_threshold"]);
     }
 
     /// A key of links counts in a ring alone, and only at another value than the one that is done.
@@ -80,7 +78,6 @@ mod tests {
         assert_eq!(keys(&load(&[seeds, "internode_timeout=false", usual])), [""; 0]);
         for (key, _) in AMONG_NODES {
             let other = match key {
-                "batchlog_endpoint_strategy" => "dynamic",
                 "ideal_consistency_level" => "QUORUM",
                 "internode_authenticator" => "MutualTlsInternodeAuthenticator",
                 "auth_cache_warming_enabled" => "true",

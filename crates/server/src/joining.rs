@@ -13,7 +13,9 @@ use cluster::allocation::{self, AllocationError};
 use cluster::membership::JoinError;
 use cluster::range_movements::Mode;
 use cluster::repair::{RepairSettings, ScheduleSettings};
-use cluster::{DynamicSnitchOptions, IdentityOptions, JoinSettings, MovementSettings, Node, Places, SeedNames};
+use cluster::{
+    BatchHosts, DynamicSnitchOptions, IdentityOptions, JoinSettings, MovementSettings, Node, Places, SeedNames,
+};
 use config::{Allocation, AutoRepair, Compatibility, Config, InternodeCompression, Location, PoolFull, Ring};
 use env::Env;
 use internode::MessagingVersion;
@@ -69,7 +71,8 @@ pub(crate) fn join(services: &Services, drive: Drive<'_>) -> Result<(), StartErr
     }
 }
 
-/// Serves clients from now on, unless data of this node has not come. A node that is no member
+/// Serves clients from now on, unless data of this node has not come, or clients are served only
+/// when the operator says so (`start_native_transport: false`). A node that is no member
 /// coordinates for them, as in Cassandra.
 pub(crate) async fn serve_clients(services: &Services, transport: &ServerHandle) -> Result<(), ResumeError> {
     let Some(membership) = services.node.membership() else { return Ok(()) };
@@ -79,6 +82,9 @@ pub(crate) async fn serve_clients(services: &Services, transport: &ServerHandle)
     }
     if let Some(auth) = &services.auth {
         auth.has_joined(is_first_seed(services));
+    }
+    if !services.config.native_transport.start {
+        return Ok(());
     }
     transport.resume().await?;
     membership.set_ready(true);
@@ -214,6 +220,7 @@ fn settings(env: &Env, version: Version, config: &Config) -> Result<(JoinSetting
             replaces: replaced(env, ring, config.storage_port)?,
         },
         dynamic_snitch: ring.dynamic_snitch.map(dynamic_snitch),
+        batch_hosts: batch_hosts(ring.batch_hosts),
         streams: config.streams.clone(),
         repairs: repairs(config),
         places: places(&ring.location),
@@ -292,6 +299,11 @@ pub(crate) fn repair_schedule(settings: &AutoRepair) -> ScheduleSettings {
         work_share,
         latency_factor,
     }
+}
+
+fn batch_hosts(strategy: config::BatchHosts) -> BatchHosts {
+    let config::BatchHosts { by_latency, prefers_own_rack } = strategy;
+    BatchHosts { by_latency, prefers_own_rack }
 }
 
 fn dynamic_snitch(options: config::DynamicSnitch) -> DynamicSnitchOptions {

@@ -225,8 +225,8 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     let for_ring = Arc::clone(&services.events);
     services.node.on_ring_event(Box::new(move |event| for_ring.publish(events::of_ring(event))));
     handoff::keep(&services.node, &services.config, hints_directory).map_err(StartError::Join)?;
-    // a node on its way in answers its operator, and no client
-    server_options.is_closed = joins;
+    // a node on its way in answers its operator, and no client; so does one that is told to wait
+    server_options.is_closed = joins || !services.config.native_transport.start;
     let server = native::start(&env, server_options, move |_| CqlHandler::new(Arc::clone(&for_handlers)))
         .map_err(StartError::Workers)?;
     services.set_connections(Arc::clone(server.connections()));
@@ -307,6 +307,11 @@ impl RunningNode {
     /// Whether clients are served. They are not while data of a new node has not come.
     pub fn is_serving(&self) -> bool {
         self.server.handle().is_serving()
+    }
+
+    /// Whether clients wait for `nodetool enablebinary` (`start_native_transport: false`).
+    pub fn waits_for_its_operator(&self) -> bool {
+        !self.services.config.native_transport.start
     }
 
     /// Drains a node that was told to stop before its start was done. Gives the error of the start.

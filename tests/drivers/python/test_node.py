@@ -251,6 +251,21 @@ def test_clients_are_sent_away_and_let_in_again(node):
     assert refused.returncode == 1 and "Unable to start native transport because the node was drained." in refused.stderr + refused.stdout
 
 
+def test_clients_may_have_to_wait_for_the_operator(tmp_path):
+    """`start_native_transport: false`: the node is up for nodetool, and for clients behind `enablebinary`."""
+    node = helenus.Server(tmp_path / "data", settings=["start_native_transport=false"]).start()
+    try:
+        assert node.nodetool("statusbinary").stdout == "not running\n"
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((node.host, node.port))
+        assert "UN  127.0.0.1" in node.nodetool("status").stdout
+        assert node.nodetool("enablebinary").returncode == 0
+        fill(node)
+        assert node.nodetool("statusbinary").stdout == "running\n"
+    finally:
+        assert node.stop() == 0
+
+
 def test_snapshots(shared):
     done = shared.nodetool("snapshot", "-t", "first", "kept")
     assert done.returncode == 0 and "Requested creating snapshot(s) for [kept] with snapshot name [first]" in done.stdout

@@ -86,7 +86,7 @@ pub(super) fn counts(ring: &Ring, level: Consistency, id: EndpointId) -> bool {
 }
 
 /// How far a replica is: less is nearer.
-fn distance(ring: &Ring, id: EndpointId) -> (bool, bool, bool) {
+pub(super) fn distance(ring: &Ring, id: EndpointId) -> (bool, bool, bool) {
     let (there, here): (&Endpoint, &Endpoint) = (ring.endpoint(id), ring.local());
     (id != ring.local_id(), there.data_center != here.data_center, there.rack != here.rack)
 }

@@ -247,6 +247,7 @@ impl SimRing {
                 reset_interval: SNITCH_RESET,
                 badness_threshold: 1.0,
             }),
+            batch_hosts: Default::default(),
             repairs: Default::default(),
             streams: Default::default(),
             places: Default::default(),
