@@ -29,6 +29,7 @@ const PROPERTIES: &[&str] = &[
     "console_queries_enabled",
     "join_ring",
     "management_api_without_token_enabled",
+    "otlp_certificate",
     "otlp_endpoint",
     "otlp_sample_ratio",
     "replace_address_first_boot",

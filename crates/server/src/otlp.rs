@@ -5,7 +5,8 @@
 //! `otlp_sample_ratio`. Spans that have ended wait in a queue for a task of its own, which posts
 //! them to `otlp_endpoint`/v1/traces every [`PERIOD`], or as soon as there are [`BATCH_MAX`]. Spans
 //! that find the queue full, and those whose batch the collector does not take, are lost and
-//! counted. Without `otlp_endpoint` nothing of this file runs.
+//! counted. A node that stops sends those that wait ([`Otlp::flush`]), and waits [`FLUSH_MAX`] for
+//! it at most. Without `otlp_endpoint` nothing of this file runs.
 
 mod json;
 
@@ -17,10 +18,15 @@ use std::time::Duration;
 use cluster::Node;
 use cluster::spans::{Span, SpanContext, SpanExporter, TRACEPARENT};
 use cluster::traces::spans::OpenSpan;
-use env::{Next, Wake};
+use config::{Pem, Spans};
+use env::{Env, Next, Wake};
 use metrics::Counter;
 use protocol::RequestEnvelope;
+use tokio::sync::oneshot;
 use ureq::Agent;
+use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
+
+use crate::client_encryption;
 
 /// Spans of one message to the collector.
 const BATCH_MAX: usize = 512;
@@ -32,6 +38,8 @@ const QUEUE_SIZE_MAX: usize = 8 << 20;
 const PERIOD: Duration = Duration::from_secs(5);
 /// A collector that has not answered for so long has not taken the spans.
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// A node that stops waits so long for the collector to take the spans that are left.
+const FLUSH_MAX: Duration = Duration::from_secs(3);
 
 /// The way of spans to the collector.
 pub struct Otlp {
@@ -43,6 +51,8 @@ pub struct Otlp {
     resource: json::Resource,
     queue: Mutex<Queue>,
     wake: OnceLock<Wake>,
+    /// Told as soon as the queue is empty; None: the node does not stop.
+    on_empty: Mutex<Option<oneshot::Sender<()>>>,
     /// Whether the last message was refused: a collector that is away is told of once.
     is_refused: AtomicBool,
     /// The spans so far, by their ends.
@@ -68,16 +78,22 @@ struct Queue {
 }
 
 impl Otlp {
-    /// Exports the spans of a node until the node ends.
-    pub(crate) fn start(node: &Arc<Node>, endpoint: &str, ratio: f64) -> Arc<Self> {
-        let agent = Agent::config_builder().timeout_global(Some(TIMEOUT)).http_status_as_error(false).build().into();
+    /// Exports the spans of a node until the node ends. Err: `otlp_certificate` cannot be used.
+    pub(crate) fn start(node: &Arc<Node>, spans: &Spans) -> Result<Arc<Self>, String> {
+        let roots = spans.certificate.as_ref().map(|path| roots(&node.env, path)).transpose()?;
+        let tls = TlsConfig::builder()
+            .root_certs(roots.unwrap_or(RootCerts::PlatformVerifier))
+            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .build();
+        let agent = Agent::config_builder().timeout_global(Some(TIMEOUT)).http_status_as_error(false).tls_config(tls);
         let otlp = Arc::new(Self {
-            url: format!("{}/v1/traces", endpoint.trim_end_matches('/')),
-            ratio,
-            agent,
+            url: format!("{}/v1/traces", spans.endpoint.trim_end_matches('/')),
+            ratio: spans.ratio,
+            agent: agent.build().into(),
             resource: json::Resource::of(node),
             queue: Mutex::default(),
             wake: OnceLock::new(),
+            on_empty: Mutex::default(),
             is_refused: AtomicBool::new(false),
             counts: SpanCounts::default(),
         });
@@ -87,7 +103,21 @@ impl Otlp {
         wake.wake();
         let _ = otlp.wake.set(wake);
         node.set_span_exporter(Arc::clone(&otlp) as Arc<dyn SpanExporter>);
-        otlp
+        Ok(otlp)
+    }
+
+    /// Sends the spans that wait, for a node that stops. A collector that needs longer than
+    /// [`FLUSH_MAX`] does not get the rest.
+    pub(crate) async fn flush(&self, env: &Env) {
+        let (tell, told) = oneshot::channel();
+        *self.on_empty.lock().unwrap_or_else(PoisonError::into_inner) = Some(tell);
+        if let Some(wake) = self.wake.get() {
+            wake.wake();
+        }
+        if env.timeout(FLUSH_MAX, told).await.is_err() {
+            let url = &self.url;
+            tracing::warn!(url, "the collector is slow to take spans while the node stops: the last ones are lost");
+        }
     }
 
     /// Begins the span of a request. `session`: that of `system_traces`, if the request is traced.
@@ -124,6 +154,10 @@ impl Otlp {
         };
         let count = batch.len();
         if count == 0 {
+            if let Some(tell) = self.on_empty.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                // the receiver is gone where the stop has not waited so long
+                let _ = tell.send(());
+            }
             return Next::After(PERIOD);
         }
         match self.post(&json::message(&self.resource, &batch)) {
@@ -140,7 +174,8 @@ impl Otlp {
                 }
             }
         }
-        if count == BATCH_MAX { Next::Again } else { Next::After(PERIOD) }
+        let is_stopping = self.on_empty.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        if count == BATCH_MAX || is_stopping { Next::Again } else { Next::After(PERIOD) }
     }
 
     fn post(&self, message: &str) -> Result<(), String> {
@@ -175,6 +210,22 @@ fn size(span: &Span) -> usize {
     let events = span.events.iter().map(|(_, text)| text.len());
     let error = span.error.as_ref().map_or(0, String::len);
     size_of::<Span>() + span.name.len() + error + attributes.chain(events).sum::<usize>()
+}
+
+/// The certificates of a PEM file, one of which has signed that of the collector.
+fn roots(env: &Env, path: &str) -> Result<RootCerts, String> {
+    let behind_key = |why: String| format!("otlp_certificate: {why}");
+    let text = client_encryption::text(env, &Pem::File(path.to_owned())).map_err(behind_key)?;
+    let mut certificates = Vec::new();
+    for item in parse_pem(text.as_bytes()) {
+        if let PemItem::Certificate(certificate) = item.map_err(|error| behind_key(format!("{path}: {error}")))? {
+            certificates.push(certificate);
+        }
+    }
+    match certificates.is_empty() {
+        true => Err(behind_key(format!("{path} has no certificate"))),
+        false => Ok(RootCerts::new_with_certs(&certificates)),
+    }
 }
 
 /// The client's span, and whether the client exports it.

@@ -4,7 +4,8 @@
 //! The start: the ports are tried, the directory is locked, the schema is read, the commit log is
 //! replayed, the node's identity is found, the ring is joined, the workers listen, the others are
 //! told that drivers may connect. The end goes the other way: the workers drain, the others are
-//! told that the node stops, memtables are flushed, the log is synced.
+//! told that the node stops, memtables are flushed, the log is synced; spans that wait for their
+//! collector are sent meanwhile.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -200,8 +201,9 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     node.set_group_functions(Box::new(cql::group_values));
     let mut services = Services::new(node, config, Arc::clone(&events), prepared, memory.results, options.log);
     services.auth = auth;
-    let spans = services.config.spans.clone();
-    services.otlp = spans.map(|spans| Otlp::start(&services.node, &spans.endpoint, spans.ratio));
+    let spans = services.config.spans.as_ref();
+    let otlp = spans.map(|spans| Otlp::start(&services.node, spans)).transpose().map_err(StartError::Encryption)?;
+    services.otlp = otlp;
     services.default_compaction = Arc::new(default_compaction);
     let services = Arc::new(services);
     of_border.into_iter().for_each(|watched| services.certificates.watch(watched));
@@ -333,7 +335,12 @@ impl RunningNode {
         node.stop_streams();
         node.leave().await;
         node.stop_hints();
-        let drained = operations::state::drain(node).await;
+        let flushed = async {
+            if let Some(otlp) = &self.services.otlp {
+                otlp.flush(&node.env).await;
+            }
+        };
+        let (drained, ()) = tokio::join!(operations::state::drain(node), flushed);
         operations::state::stop(node);
         drop(self.ops);
         drained

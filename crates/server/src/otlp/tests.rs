@@ -88,7 +88,8 @@ impl Machine {
         let sim = Sim::new(1);
         let options = EngineOptions::beneath(Path::new(DATA));
         let mut services = machine::start(&sim.env(), options, 1, Timeouts::default());
-        let otlp = Otlp::start(&services.node, &format!("http://127.0.0.1:{port}/"), ratio);
+        let spans = Spans { endpoint: format!("http://127.0.0.1:{port}/"), certificate: None, ratio };
+        let otlp = Otlp::start(&services.node, &spans).expect("no file is read");
         Arc::get_mut(&mut services).expect("no task of a node alone keeps its services").otlp = Some(otlp);
         let handler = Rc::new(CqlHandler::new(Arc::clone(&services)));
         Self { sim, services, handler }
@@ -190,6 +191,41 @@ fn traced_and_sampled_requests_are_exported() {
 }
 
 #[test]
+fn spans_that_wait_are_sent_when_the_node_stops() {
+    let collector = Collector::start("200 OK");
+    let machine = Machine::new(collector.port, 1.0);
+    let count = BATCH_MAX + 3;
+    (0..count).for_each(|_| machine.otlp().export(span(1)));
+    let begun = machine.sim.env().now();
+    machine.sim.block_on(machine.otlp().flush(&machine.sim.env()));
+    assert!(machine.sim.env().elapsed(begun) < PERIOD, "the next message is not waited for");
+    assert_eq!(collector.spans().len(), count);
+    assert_eq!(machine.otlp().counts.sent.get(), count as u64);
+}
+
+#[test]
+fn a_certificate_that_cannot_be_used_is_named() {
+    let machine = Machine::new(1, 0.0);
+    let options = |path: &str| Spans { endpoint: "https://x".into(), certificate: Some(path.into()), ratio: 0.0 };
+    let error = Otlp::start(&machine.services.node, &options("/none.pem")).err().expect("refused");
+    assert!(error.starts_with("otlp_certificate: /none.pem: "), "{error}");
+}
+
+fn span(text: usize) -> Span {
+    Span {
+        context: SpanContext { trace: [1; 16], span: [1; 8] },
+        parent: None,
+        name: "x".repeat(text),
+        attributes: Vec::new(),
+        started_micros: 0,
+        duration_micros: 0,
+        events: Vec::new(),
+        dropped_events: 0,
+        error: None,
+    }
+}
+
+#[test]
 fn spans_that_nobody_takes_are_counted() {
     for (status, port_is_open) in [("503 Service Unavailable", true), ("200 OK", false)] {
         let collector = Collector::start(status);
@@ -201,17 +237,6 @@ fn spans_that_nobody_takes_are_counted() {
         assert_eq!((counts.sent.get(), counts.failed.get()), (0, 1), "{status} {port_is_open}");
     }
     let machine = Machine::new(1, 1.0);
-    let span = |text: usize| Span {
-        context: SpanContext { trace: [1; 16], span: [1; 8] },
-        parent: None,
-        name: "x".repeat(text),
-        attributes: Vec::new(),
-        started_micros: 0,
-        duration_micros: 0,
-        events: Vec::new(),
-        dropped_events: 0,
-        error: None,
-    };
     (0..QUEUE_MAX + 3).for_each(|_| machine.otlp().export(span(1)));
     assert_eq!(machine.otlp().counts.dropped.get(), 3);
     machine.pass_on();
