@@ -78,8 +78,9 @@ pub fn collect(api: &dyn AdminApi, form: Form) -> Result<Vec<u8>> {
 }
 
 /// The figures under the names of one of Cassandra's exporters, as text; none of the exporters has
-/// native histograms.
-pub fn collect_as(api: &dyn AdminApi, names: Names) -> Result<Vec<u8>> {
+/// native histograms. `prefixes`: only these families, which the management API alone knows; empty:
+/// all.
+pub fn collect_as(api: &dyn AdminApi, names: Names, prefixes: &[String]) -> Result<Vec<u8>> {
     let figures = Figures::ask(api)?;
     let mut out = Exposition::new(Form::Text);
     match names {
@@ -87,6 +88,7 @@ pub fn collect_as(api: &dyn AdminApi, names: Names) -> Result<Vec<u8>> {
         Names::JmxExporter => exporters::jmx_exporter(&figures, &mut out),
         Names::CassandraExporter => exporters::cassandra_exporter(&figures, &mut out),
         Names::Mcac => exporters::mcac(&figures, &mut out),
+        Names::ManagementApi => return Ok(exporters::management_api(&figures, prefixes)),
     }
     Ok(out.into_bytes())
 }

@@ -3,6 +3,7 @@
 import base64
 import http.client
 import json
+import re
 import time
 import urllib.parse
 
@@ -71,6 +72,20 @@ def test_the_ring_as_reaper_looks_at_it(nodes):
     status, ranges = call(first, "GET", "/api/v2/tokens/rangetoendpoint", keyspaceName="shop")
     assert status == 200 and len(ranges["token_range_to_endpoints"]) == 32
     assert all(sorted(of["endpoints"]) == ["127.0.0.1", "127.0.0.2"] for of in ranges["token_range_to_endpoints"])
+
+
+def test_metrics_as_reaper_asks_for_them(nodes):
+    """By the beginning of their names; a value is what this expression of Reaper's finds."""
+    for prefix, label in {
+        "org_apache_cassandra_metrics_thread_pools_pending_tasks": 'pool_name="CompactionExecutor"',
+        "org_apache_cassandra_metrics_dropped_message": 'message_type="MUTATION_REQ"',
+        "org_apache_cassandra_metrics_client_request_latency": 'request_type="Write"',
+        "org_apache_cassandra_metrics_table_percent_repaired": 'keyspace="shop",table="items"',
+    }.items():
+        status, text = call(nodes[0], "GET", "/metrics", name=prefix)
+        found = re.findall(r"(\w+)(\{.*\})?\s(\d+\.\d+)", text)
+        assert status == 200 and all(name.startswith(prefix) for name, *_ in found), text
+        assert any(label in labels for _, labels, _ in found), (prefix, text)
 
 
 def test_changes_need_the_token(nodes):

@@ -98,6 +98,10 @@ def test_names_of_the_exporters(node):
             "mcac_table_live_ss_table_count{",
             "mcac_compaction_pending_tasks{",
         ],
+        "management_api": [
+            "org_apache_cassandra_metrics_table_percent_repaired{host=",
+            "org_apache_cassandra_metrics_compaction_pending_tasks{host=",
+        ],
     }.items():
         status, text = get(node, f"/metrics?names={names}")
         assert status == 200

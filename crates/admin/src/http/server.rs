@@ -135,23 +135,26 @@ pub(super) fn refuse(error: &AdminError) -> Response {
 #[derive(Deserialize)]
 struct MetricsQuery {
     names: Option<String>,
+    /// The beginning of names of the management API, as Reaper asks; None: all.
+    name: Option<String>,
 }
 
 async fn metrics(State(served): State<Served>, headers: HeaderMap, Query(query): Query<MetricsQuery>) -> Response {
     let names = match query.names.as_deref().map(|word| (word, Names::parse(word))) {
+        None if query.name.is_some() => Names::ManagementApi,
         None => Names::default(),
         Some((_, Some(names))) => names,
         Some((word, None)) => {
-            let why = format!("'{word}' are no names: helenus, jmx_exporter, cassandra_exporter, mcac");
+            let why = format!("'{word}' are no names: helenus, jmx_exporter, cassandra_exporter, mcac, management_api");
             return refuse(&AdminError::Invalid(why));
         }
     };
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let form = if names == Names::Helenus { Form::of_accept(accept) } else { Form::Text };
-    let api = served.api;
+    let (api, prefixes) = (served.api, Vec::from_iter(query.name));
     let collect = move || match names {
         Names::Helenus => prometheus::collect(api.as_ref(), form),
-        other => prometheus::collect_as(api.as_ref(), other),
+        other => prometheus::collect_as(api.as_ref(), other, &prefixes),
     };
     match served.env.blocking("metrics", collect).await {
         Ok(Ok(body)) => ([(header::CONTENT_TYPE, form.content_type())], body).into_response(),

@@ -6,10 +6,13 @@
 //! | `jmx_exporter` | jmx_exporter's rules for Cassandra, small letters | seconds, quantiles |
 //! | `cassandra_exporter` | Instaclustr's cassandra-exporter | seconds, summaries |
 //! | `mcac` | DataStax' and K8ssandra's Metric Collector (MCAC) | microseconds, histograms |
+//! | `management_api` | the agent of K8ssandra's management API | microseconds, histograms |
 //!
 //! A name stands here if the node has the figure; nothing is made up for figures of the JVM. The
 //! quantiles are those since the start, where Cassandra's decay over some minutes: a dashboard that
 //! shows rates of `_count` and `_sum`, or buckets, shows what it showed.
+
+mod management_api;
 
 use super::{Exposition, labels};
 use crate::histogram::HistogramData;
@@ -18,6 +21,8 @@ use crate::verbs::{
     CacheInfo, ClientLatencies, CompactionStats, GetClientLatencies, GetCompactions, GetMessageCounts, GetMetrics,
     GetNode, GetPools, GetTables, MessageCounts, NodeInfo, NodeMetrics, PoolStats, TableStats,
 };
+
+pub(super) use management_api::management_api;
 
 /// The names that figures go by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -31,6 +36,8 @@ pub enum Names {
     CassandraExporter,
     /// MCAC's.
     Mcac,
+    /// The management API's.
+    ManagementApi,
 }
 
 impl Names {
@@ -41,6 +48,7 @@ impl Names {
             "jmx_exporter" => Some(Self::JmxExporter),
             "cassandra_exporter" => Some(Self::CassandraExporter),
             "mcac" => Some(Self::Mcac),
+            "management_api" => Some(Self::ManagementApi),
             _ => None,
         }
     }
@@ -415,7 +423,7 @@ mod tests {
     use crate::fake::fake;
 
     fn text(names: Names) -> String {
-        String::from_utf8(super::super::collect_as(&*fake(), names).expect("figures")).expect("UTF-8")
+        String::from_utf8(super::super::collect_as(&*fake(), names, &[]).expect("figures")).expect("UTF-8")
     }
 
     #[test]
