@@ -1,4 +1,5 @@
-"""Directories that a real Cassandra left (testdata/directories, recorded by tests/oracle/record_directory), opened as they are."""
+"""Directories that a real Cassandra left (testdata/directories, recorded by tests/oracle/record_directory), and those that earlier commits of
+this program left (testdata/directories/own, recorded by tests/record_directory), opened as they are."""
 
 import hashlib
 import json
@@ -15,6 +16,7 @@ from cassandra.cluster import Cluster
 DIRECTORIES = pathlib.Path(__file__).resolve().parents[3] / "testdata" / "directories"
 NOBODY = 65534
 FORMATS = sorted(path.name.split(".")[0] for path in DIRECTORIES.glob("*.tar.gz"))
+OWN = sorted(path.name.removesuffix(".tar.gz") for path in (DIRECTORIES / "own").glob("*.tar.gz"))
 
 
 def extracted(name, target):
@@ -33,6 +35,13 @@ def content(server, tables):
             found[table] += sorted(str(row[0]) for row in session.execute(f"SELECT writetime(v) FROM {table}"))
         found["schema"] = [row.create_statement for row in session.execute("DESCRIBE SCHEMA")]
     return found
+
+
+def by_index(server, clauses):
+    """What each clause, which an index answers, gives."""
+    with Cluster([server.host], port=server.port) as cluster:
+        session = cluster.connect()
+        return [[clause, [repr(tuple(row)) for row in session.execute(f"SELECT * FROM {clause}")]] for clause in clauses]
 
 
 def listing(directory):
@@ -120,6 +129,28 @@ def test_opened_written_and_opened_again(name, tmp_path):
     assert {table: after[table] for table in tables if table not in ("ks.kv", "ks.idx")} == {
         table: want[table] for table in tables if table not in ("ks.kv", "ks.idx")
     }
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_directory_of_an_earlier_commit(name, tmp_path):
+    """What docs/files.md promises: rows, write times, indexes and schema are there, after a kill and with the commit log replayed; the
+    directory is written, killed again, compacted, and opened again."""
+    directory = extracted(f"own/{name}", tmp_path / "earlier")
+    want = json.loads((DIRECTORIES / f"own/{name}.json").read_text())
+    wanted_by_index = want.pop("by index")
+    tables, clauses = [table for table in want if table != "schema"], [clause for clause, _ in wanted_by_index]
+    settings = ["materialized_views_enabled=true", "user_defined_functions_enabled=true"]
+    server = helenus.Server(directory, settings=settings, log=tmp_path / "log").start()
+    assert content(server, tables) == want and by_index(server, clauses) == wanted_by_index
+    with Cluster([server.host], port=server.port) as cluster:
+        session = cluster.connect()
+        session.execute("INSERT INTO ks.trunc (k, v) VALUES (-1, 1)")
+        want["ks.trunc"] = sorted([*want["ks.trunc"], "(-1, 1)"])
+    server.kill()
+    server.start()
+    assert server.nodetool("compact").returncode == 0
+    assert content(server, tables) == want and by_index(server, clauses) == wanted_by_index
+    assert server.stop() == 0
 
 
 @pytest.fixture
