@@ -13,8 +13,8 @@ use std::cell::Cell;
 
 use bytes::Bytes;
 use internode::{Envelope, Header, Parameter, Verb};
-use rows::Mutation;
 use rows::codec::{CodecError, MutationDecoder};
+use rows::{Mutation, PartitionUpdate};
 use schema::system::is_local_keyspace;
 use types::FailureReason;
 
@@ -116,7 +116,16 @@ fn decode_sized(node: &Node, payload: &Bytes) -> Result<(Mutation, usize), Failu
 fn of_others(mutation: Mutation) -> Result<Mutation, FailureReason> {
     // what a node keeps about itself is written by nobody else
     let is_of_this_node = mutation.updates.iter().any(|update| is_local_keyspace(&update.table.keyspace));
-    if is_of_this_node { Err(FailureReason::Unknown) } else { Ok(mutation) }
+    let ends_at_null = mutation.updates.iter().any(has_null_in_range);
+    if is_of_this_node || ends_at_null { Err(FailureReason::Unknown) } else { Ok(mutation) }
+}
+
+/// Whether a deletion of a range begins or ends at a clustering with a null. A coordinator of
+/// Cassandra sends such a deletion where a client binds a null, and all replicas of Cassandra fail
+/// at it: a replica that took it would differ from them for ever.
+fn has_null_in_range(update: &PartitionUpdate) -> bool {
+    let bounds = update.range_deletions.iter().flat_map(|(slice, _)| [&slice.start, &slice.end]);
+    bounds.flat_map(|bound| &bound.values).any(Option::is_none)
 }
 
 impl Node {

@@ -1,5 +1,5 @@
-//! Messages of a peer whose schema is one of the future: tables and columns that this node does not
-//! have are refused by their reason, and nothing of such a message is kept.
+//! Mutations of a peer that are refused: those whose schema is one of the future, by their reason,
+//! and deletions that replicas of Cassandra fail at. Nothing of such a message is kept.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,9 @@ use internode::Verb;
 use internode::payload::read_request::ReadRequest;
 use membership::{Request, Unanswered};
 use rows::codec::encode_mutation;
-use rows::{Cell, Mutation, PartitionRange, PartitionUpdate, ReadCommand, Row};
+use rows::{
+    Cell, ClusteringPrefix, DeletionTime, Mutation, PartitionRange, PartitionUpdate, ReadCommand, Row, Slice,
+};
 use schema::table::ColumnSpec;
 use schema::{ColumnKind, TableId, TableMetadata};
 use types::{CqlType, FailureReason};
@@ -79,4 +81,27 @@ fn what_is_of_a_schema_of_the_future_is_refused_by_its_reason() {
     assert_eq!(write(&row(&wider, 1, "v")), Ok(()));
     assert_eq!(ring.stored(1, "ks", 1), [(1, 5)]);
     assert_eq!(read(table), Ok(()));
+}
+
+/// `DELETE … AND c < null`, bound by a client of a coordinator of Cassandra.
+#[test]
+fn a_range_that_ends_at_null_is_refused() {
+    let ring = SimRing::new(72, &["dc1", "dc1"]);
+    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
+    let schema = ring.node(1).schema();
+    let table = schema.table("ks", "t").expect("created");
+    let messenger = ring.node(0).members().expect("it has joined").clone();
+    let delete = |end: Option<i32>| {
+        let bytes = |number: i32| Bytes::copy_from_slice(&number.to_be_bytes());
+        let mut update = PartitionUpdate::new(Arc::clone(table), table.decorate(bytes(1)));
+        let end = ClusteringPrefix::end([end.map(bytes)].into_iter().collect(), false);
+        let slice = Slice { start: ClusteringPrefix::bottom(), end };
+        update.range_deletions.push((slice, DeletionTime { marked_for_delete_at: 20, local_deletion_time: 1 }));
+        let mut payload = Vec::new();
+        encode_mutation(&mut payload, &Mutation::of(update));
+        let request = Request::new(Verb::MutationReq, payload, Duration::from_secs(5));
+        ring.world.block_on(messenger.request(ring.address(1), request)).map(|_| ())
+    };
+    assert_eq!(delete(None), Err(Unanswered::Failed(FailureReason::Unknown)));
+    assert_eq!(delete(Some(5)), Ok(()));
 }
