@@ -111,7 +111,7 @@ pub struct Config {
     pub auth: Auth,
     /// Where the operator's port is, and how it is encrypted
     pub admin_port: AdminPort,
-    /// otlp_endpoint, otlp_certificate and otlp_sample_ratio; None: spans of requests are not exported
+    /// The keys otlp_…; None: spans of requests are not exported
     pub spans: Option<Spans>,
     /// client_encryption_options; None: connections are not encrypted
     pub client_encryption: Option<ClientEncryption>,
