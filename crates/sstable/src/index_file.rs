@@ -102,21 +102,62 @@ impl IndexFile {
 
     /// The page of that number. The last one may be shorter; behind it there is none.
     pub fn page(&self, number: u64, access: Access) -> Result<Bytes, IndexError> {
+        Ok(self.found(number, access)?.bytes)
+    }
+
+    fn found(&self, number: u64, access: Access) -> Result<Found, IndexError> {
         let start = number.checked_mul(PAGE).filter(|start| *start < self.len());
         let Some(start) = start else {
             return Err(Malformed::at(number.saturating_mul(PAGE), "a position beyond the end of the file").into());
         };
         let length = PAGE.min(self.len() - start) as usize;
         match &*self.0 {
-            Source::Memory(bytes) => Ok(bytes.slice(start as usize..start as usize + length)),
+            Source::Memory(bytes) => {
+                Ok(Found { bytes: bytes.slice(start as usize..start as usize + length), is_fresh: false })
+            }
             Source::Disk(disk) => disk.page(number, start, length, access),
         }
+    }
+
+    /// A few bytes from `start` on, all of which the file has to have: at the cost of one search in
+    /// the cache where they do not cross a page.
+    pub fn record(&self, start: u64, length: usize, access: Access) -> Result<Found, IndexError> {
+        let (number, skipped) = (start / PAGE, (start % PAGE) as usize);
+        let ends = || IndexError::from(Malformed::at(start, "the file ends in a record"));
+        if skipped + length <= PAGE_SIZE {
+            let found = self.found(number, access)?;
+            if found.bytes.len() < skipped + length {
+                return Err(ends());
+            }
+            return Ok(Found { bytes: found.bytes.slice(skipped..skipped + length), ..found });
+        }
+        let mut joined = Vec::with_capacity(length);
+        let mut is_fresh = false;
+        for number in number.. {
+            let found = self.found(number, access)?;
+            is_fresh |= found.is_fresh;
+            let from = if joined.is_empty() { skipped } else { 0 };
+            let to = found.bytes.len().min(from + length - joined.len());
+            joined.extend_from_slice(found.bytes.get(from..to).ok_or_else(ends)?);
+            if joined.len() >= length {
+                break;
+            }
+        }
+        Ok(Found { bytes: joined.into(), is_fresh })
     }
 
     /// The bytes from `start` on, `length` of them or as many as the file has.
     pub fn bytes(&self, start: u64, length: usize, access: Access) -> Result<Bytes, IndexError> {
         Pages::new(self.clone(), access).bytes(start, length)
     }
+}
+
+/// Bytes of a file.
+#[derive(Clone, Debug)]
+pub struct Found {
+    pub bytes: Bytes,
+    /// A page of them came from the disk, not from the cache.
+    pub is_fresh: bool,
 }
 
 /// Pages that a search has at hand: on its way down a trie it meets three or four, and walks go up
@@ -194,13 +235,13 @@ impl Pages {
 }
 
 impl OnDisk {
-    fn page(&self, number: u64, start: u64, length: usize, access: Access) -> Result<Bytes, IndexError> {
+    fn page(&self, number: u64, start: u64, length: usize, access: Access) -> Result<Found, IndexError> {
         let cached = match access.keeps {
             true => self.cache.chunk(self.id, number),
             false => self.cache.chunk_in_passing(self.id, number),
         };
-        if let Some(page) = cached {
-            return Ok(page);
+        if let Some(bytes) = cached {
+            return Ok(Found { bytes, is_fresh: false });
         }
         let mut page = vec![0; length];
         let done = match access.mode {
@@ -210,11 +251,11 @@ impl OnDisk {
         if !done.map_err(|error| self.error(start, &error))? {
             return Err(ReadError::WouldBlock.into());
         }
-        let page = Bytes::from(page);
+        let bytes = Bytes::from(page);
         if access.keeps {
-            self.cache.insert_chunk(self.id, number, &page);
+            self.cache.insert_chunk(self.id, number, &bytes);
         }
-        Ok(page)
+        Ok(Found { bytes, is_fresh: true })
     }
 
     fn error(&self, offset: u64, error: &io::Error) -> IndexError {

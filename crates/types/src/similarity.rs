@@ -64,10 +64,22 @@ impl Similarity {
             Self::Euclidean => -sum(a, b, |a, b| (a - b) * (a - b)),
         }
     }
+
+    /// The same, of a second vector as graphs have it: little-endian. The same to the bit.
+    pub fn rank_of_bytes(self, a: &[f32], b: &[u8]) -> f32 {
+        let (b, _) = b.as_chunks::<4>();
+        match self {
+            Self::DotProduct | Self::Cosine => sum(a, b, |a, b| a * f32::from_le_bytes(b)),
+            Self::Euclidean => {
+                let difference = |a: f32, b| a - f32::from_le_bytes(b);
+                -sum(a, b, |a, b| difference(a, b) * difference(a, b))
+            }
+        }
+    }
 }
 
 /// The sum over the pairs, in lanes.
-fn sum(a: &[f32], b: &[f32], of: impl Fn(f32, f32) -> f32) -> f32 {
+fn sum<B: Copy>(a: &[f32], b: &[B], of: impl Fn(f32, B) -> f32) -> f32 {
     let mut lanes = [0f32; LANES];
     let ((a, rest_of_a), (b, rest_of_b)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
     for (a, b) in a.iter().zip(b) {
@@ -101,6 +113,11 @@ mod tests {
         let far = Similarity::Euclidean.rank(&[0.0; 11], &[2.0; 11]);
         assert_eq!((far, Similarity::Euclidean.rank(&[1.0; 11], &[2.0; 11])), (-44.0, -11.0));
         assert_eq!(Similarity::DotProduct.rank(&[2.0; 9], &[3.0; 9]), 54.0);
+        let (one, other) = ([0.1f32, -2.7, 3.3, 1e9, 5.0, 0.7, -0.3, 8.8, 1.1, 0.01], [0.3f32; 10]);
+        let bytes: Vec<u8> = other.iter().flat_map(|value| value.to_le_bytes()).collect();
+        for similarity in Similarity::ALL {
+            assert_eq!(similarity.rank_of_bytes(&one, &bytes).to_bits(), similarity.rank(&one, &other).to_bits());
+        }
         let unit = Similarity::Cosine.form(vec![3.0, 4.0]).unwrap();
         assert_eq!(unit, [0.6, 0.8]);
         assert_eq!(Similarity::Cosine.form(vec![0.0, 0.0]), None);

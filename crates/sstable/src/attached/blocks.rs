@@ -10,11 +10,13 @@
 //! ```
 //!
 //! All numbers are big-endian. A checksum is of the payload before it. A file without a trailer was
-//! not completed. Memory: a writer holds eight bytes a block, a reader none.
+//! not completed. Memory: a writer holds eight bytes a block, a reader none, or a bit a block where
+//! records of one length are read ([`Records`]).
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use env::Disk;
@@ -196,6 +198,17 @@ impl BlockFile {
     }
 
     fn payload(&self, number: u64, access: Access) -> Result<Bytes, IndexError> {
+        let (start, end) = self.ends_of(number, access)?;
+        self.checked(start, end, access)
+    }
+
+    /// The payload of a block.
+    pub fn block(&self, number: u64, mode: ReadMode) -> Result<Bytes, ReadError> {
+        self.payload(number, Access { mode, keeps: true }).map_err(|error| error.of(&self.path))
+    }
+
+    /// Where a block begins and ends, its checksum included.
+    fn ends_of(&self, number: u64, access: Access) -> Result<(u64, u64), IndexError> {
         if number >= self.blocks {
             return Err(damaged(format!("block {number} of {}", self.blocks)).into());
         }
@@ -205,16 +218,79 @@ impl BlockFile {
         if end > self.offsets_at {
             return Err(damaged("a block behind the last").behind(start).into());
         }
-        self.checked(start, end, access)
-    }
-
-    /// The payload of a block.
-    pub fn block(&self, number: u64, mode: ReadMode) -> Result<Bytes, ReadError> {
-        self.payload(number, Access { mode, keeps: true }).map_err(|error| error.of(&self.path))
+        Ok((start, end))
     }
 
     /// An error of content, in this file.
     pub fn error(&self, error: impl Into<IndexError>) -> ReadError {
         error.into().of(&self.path)
+    }
+}
+
+/// Records of one length in blocks that follow each other, all of one length but the last: a record
+/// is found without the offset of its block, and a checksum is computed once.
+///
+/// A block's checksum is compared when a record of it is read for the first time, and again when
+/// the disk, not the cache, gives a page of the record. Memory: a bit a block.
+pub struct Records {
+    /// Where the first block begins.
+    start: u64,
+    /// Bytes of a record.
+    size: usize,
+    /// Records of a block; the last may have fewer.
+    of_block: u64,
+    count: u64,
+    /// A bit for each block whose checksum was found right.
+    checked: Box<[AtomicU64]>,
+}
+
+impl fmt::Debug for Records {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} records of {} bytes", self.count, self.size)
+    }
+}
+
+impl Records {
+    /// The records that begin in block `first` of a file.
+    pub fn over(file: &BlockFile, first: u64, size: usize, of_block: u64, count: u64) -> Result<Self, IndexError> {
+        assert!(of_block > 0 && of_block * size as u64 <= BLOCK_SIZE_MAX as u64, "blocks of a writer");
+        let blocks = count.div_ceil(of_block);
+        let end_of_last = first.checked_add(blocks).filter(|end| *end <= file.blocks);
+        end_of_last.ok_or_else(|| damaged("records in blocks that are not there"))?;
+        let checked = (0..blocks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        let mut this = Self { start: 0, size, of_block, count, checked };
+        if blocks > 0 {
+            this.start = file.ends_of(first, Access::IN_PASSING)?.0;
+            let (_, end) = file.ends_of(first + blocks - 1, Access::IN_PASSING)?;
+            if end.checked_sub(this.start) != Some(count * size as u64 + blocks * CRC as u64) {
+                return Err(damaged("blocks of another length than their records have").behind(this.start).into());
+            }
+        }
+        Ok(this)
+    }
+
+    /// A record by its number.
+    pub fn get(&self, file: &BlockFile, number: u64, mode: ReadMode) -> Result<Bytes, ReadError> {
+        self.record(file, number, Access { mode, keeps: true }).map_err(|error| error.of(&file.path))
+    }
+
+    fn record(&self, file: &BlockFile, number: u64, access: Access) -> Result<Bytes, IndexError> {
+        if number >= self.count {
+            return Err(damaged(format!("record {number} of {}", self.count)).into());
+        }
+        let block = number / self.of_block;
+        let block_start = self.start + block * (self.of_block * self.size as u64 + CRC as u64);
+        let record_start = block_start + number % self.of_block * self.size as u64;
+        let found = file.file.record(record_start, self.size, access)?;
+        let word = self.checked.get(block as usize / 64);
+        let bit = 1u64 << (block % 64);
+        if found.is_fresh || word.is_none_or(|word| word.load(Ordering::Relaxed) & bit == 0) {
+            let records = self.of_block.min(self.count - block * self.of_block);
+            file.checked(block_start, block_start + records * self.size as u64 + CRC as u64, access)?;
+            if let Some(word) = word {
+                word.fetch_or(bit, Ordering::Relaxed);
+            }
+        }
+        Ok(found.bytes)
     }
 }

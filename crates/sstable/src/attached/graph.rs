@@ -37,7 +37,7 @@ use stdx::put::{put_u32, put_u64, put_uvint};
 use types::Similarity;
 use types::similarity::floats;
 
-use super::blocks::{BlockFile, BlockWriter, Kind};
+use super::blocks::{BlockFile, BlockWriter, Kind, Records};
 use super::damaged;
 use crate::error::{Error, IndexError};
 use crate::file_cache::FileCache;
@@ -156,6 +156,28 @@ impl Layout {
 
     fn nodes_of_block(self) -> u64 {
         (NODE_BLOCK / self.node_size()).max(1) as u64
+    }
+}
+
+/// A segment that is being read.
+#[derive(Debug)]
+struct OpenSegment {
+    head: Segment,
+    nodes: Records,
+    uppers: Records,
+    rows: Records,
+}
+
+impl OpenSegment {
+    fn open(blocks: &BlockFile, layout: Layout, head: Segment) -> Result<Self, IndexError> {
+        let upper_block = head.first_upper_block(layout);
+        let row_block = head.first_row_block(layout);
+        Ok(Self {
+            nodes: Records::over(blocks, head.first_block, layout.node_size(), layout.nodes_of_block(), head.nodes)?,
+            uppers: Records::over(blocks, upper_block, 4 + TIES_UPPER * 4, UPPERS_OF_BLOCK, head.uppers)?,
+            rows: Records::over(blocks, row_block, 4, ROWS_OF_BLOCK, head.rows)?,
+            head,
+        })
     }
 }
 
@@ -333,13 +355,12 @@ fn put_ties(out: &mut Vec<u8>, ties: &[u32], most: usize) {
 #[derive(Debug)]
 pub struct VectorGraph {
     blocks: BlockFile,
-    layout: Layout,
     similarity: Similarity,
     fingerprint: Bytes,
     rows: u32,
     data_length: u64,
     vectors: u64,
-    segments: Vec<Segment>,
+    segments: Vec<OpenSegment>,
 }
 
 /// A row that was found, with the rank of its vector.
@@ -405,9 +426,9 @@ impl VectorGraph {
             if segment.end(layout) > blocks.blocks() {
                 return Err(damaged("a segment of blocks that are not there").into());
             }
-            segments.push(segment);
+            segments.push(OpenSegment::open(&blocks, layout, segment)?);
         }
-        Ok(Self { blocks, layout, similarity, fingerprint, rows, data_length, vectors, segments })
+        Ok(Self { blocks, similarity, fingerprint, rows, data_length, vectors, segments })
     }
 
     /// The name of the definition that the index was made for.
@@ -437,7 +458,7 @@ impl VectorGraph {
         for segment in &self.segments {
             let mut walk = Walk::new(self, segment, vector, mode);
             let nodes = walk.nearest(wanted, effort)?;
-            if (nodes.len() as u64) < segment.nodes {
+            if (nodes.len() as u64) < segment.head.nodes {
                 let last = nodes.last().map_or(f32::INFINITY, |last| last.rank);
                 near.below = Some(near.below.map_or(last, |below: f32| below.max(last)));
             }
@@ -452,34 +473,33 @@ impl VectorGraph {
 /// A search in one segment.
 struct Walk<'g> {
     graph: &'g VectorGraph,
-    segment: &'g Segment,
+    segment: &'g OpenSegment,
     vector: &'g [f32],
     mode: ReadMode,
     /// A bit for each node that was met.
     met: Vec<u64>,
-    values: Vec<f32>,
 }
 
 impl<'g> Walk<'g> {
-    fn new(graph: &'g VectorGraph, segment: &'g Segment, vector: &'g [f32], mode: ReadMode) -> Self {
-        let met = vec![0; (segment.nodes as usize).div_ceil(64)];
-        Self { graph, segment, vector, mode, met, values: Vec::with_capacity(vector.len()) }
+    fn new(graph: &'g VectorGraph, segment: &'g OpenSegment, vector: &'g [f32], mode: ReadMode) -> Self {
+        let met = vec![0; (segment.head.nodes as usize).div_ceil(64)];
+        Self { graph, segment, vector, mode, met }
     }
 
     /// The nearest nodes, best first.
     fn nearest(&mut self, wanted: usize, effort: usize) -> Result<Vec<Ranked>, ReadError> {
         // where a good part of the nodes is wanted, passing them all is exact and costs no more
-        if wanted as u64 >= self.segment.nodes / 4 {
+        if wanted as u64 >= self.segment.head.nodes / 4 {
             let mut all = Vec::new();
-            for node in 0..self.segment.nodes as u32 {
+            for node in 0..self.segment.head.nodes as u32 {
                 all.push(Ranked { rank: self.rank(node)?, node });
             }
             all.sort_unstable_by(|a, b| b.cmp(a));
             return Ok(all);
         }
-        let entry = self.segment.entry;
+        let entry = self.segment.head.entry;
         let mut from = vec![Ranked { rank: self.rank(entry)?, node: entry }];
-        for layer in (1..=self.segment.top).rev() {
+        for layer in (1..=self.segment.head.top).rev() {
             from = search_layer(self, &from, 1, layer)?;
             self.met.fill(0);
         }
@@ -490,22 +510,7 @@ impl<'g> Walk<'g> {
 
     /// A record of a node.
     fn node(&self, node: u32) -> Result<Bytes, ReadError> {
-        let layout = self.graph.layout;
-        if u64::from(node) >= self.segment.nodes {
-            return Err(self.graph.blocks.error(damaged(format!("node {node} of {}", self.segment.nodes))));
-        }
-        let in_block = layout.nodes_of_block();
-        let block = self.segment.first_block + u64::from(node) / in_block;
-        self.record(block, u64::from(node) % in_block, layout.node_size())
-    }
-
-    fn record(&self, block: u64, number: u64, size: usize) -> Result<Bytes, ReadError> {
-        let payload = self.graph.blocks.block(block, self.mode)?;
-        let start = number as usize * size;
-        if payload.len() < start + size {
-            return Err(self.graph.blocks.error(damaged("a block ends before a record of it")));
-        }
-        Ok(payload.slice(start..start + size))
+        self.segment.nodes.get(&self.graph.blocks, u64::from(node), self.mode)
     }
 
     fn read_ties(&self, record: &[u8], most: usize, out: &mut Vec<u32>) -> Result<(), ReadError> {
@@ -517,8 +522,8 @@ impl<'g> Walk<'g> {
             }
             for _ in 0..count {
                 let node = cursor.u32()?;
-                if u64::from(node) >= self.segment.nodes {
-                    return Err(damaged(format!("a tie to node {node} of {}", self.segment.nodes)).into());
+                if u64::from(node) >= self.segment.head.nodes {
+                    return Err(damaged(format!("a tie to node {node} of {}", self.segment.head.nodes)).into());
                 }
                 out.push(node);
             }
@@ -535,12 +540,11 @@ impl<'g> Walk<'g> {
         let first = cursor.u32().map_err(|cause| error(cause.into()))?;
         let count = cursor.u32().map_err(|cause| error(cause.into()))?;
         let end = u64::from(first) + u64::from(count);
-        if end > self.segment.rows {
+        if end > self.segment.head.rows {
             return Err(error(damaged("rows of a node that are not there").into()));
         }
-        let first_block = self.segment.first_row_block(self.graph.layout);
         for at in u64::from(first)..end {
-            let row = self.record(first_block + at / ROWS_OF_BLOCK, at % ROWS_OF_BLOCK, 4)?;
+            let row = self.segment.rows.get(&self.graph.blocks, at, self.mode)?;
             let row = Cursor::new(&row).u32().map_err(|cause| error(cause.into()))?;
             if row >= self.graph.rows {
                 return Err(error(damaged(format!("row {row} of {}", self.graph.rows)).into()));
@@ -557,9 +561,7 @@ impl Layers for Walk<'_> {
     fn rank(&mut self, node: u32) -> Result<f32, ReadError> {
         let record = self.node(node)?;
         let values = record.get(NODE_HEAD + TIES_BASE * 4..).unwrap_or_default();
-        self.values.clear();
-        self.values.extend(values.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)));
-        Ok(self.graph.similarity.rank(self.vector, &self.values))
+        Ok(self.graph.similarity.rank_of_bytes(self.vector, values))
     }
 
     fn ties(&mut self, node: u32, layer: usize, out: &mut Vec<u32>) -> Result<(), ReadError> {
@@ -570,11 +572,10 @@ impl Layers for Walk<'_> {
         let upper = Cursor::new(record.get(8..).unwrap_or_default()).u32();
         let upper = upper.map_err(|error| self.graph.blocks.error(error))?;
         let number = u64::from(upper) + layer as u64 - 1;
-        if upper == NO_UPPER || number >= self.segment.uppers {
+        if upper == NO_UPPER || number >= self.segment.head.uppers {
             return Err(self.graph.blocks.error(damaged("a node that is not in an upper layer")));
         }
-        let first = self.segment.first_upper_block(self.graph.layout);
-        let record = self.record(first + number / UPPERS_OF_BLOCK, number % UPPERS_OF_BLOCK, 4 + TIES_UPPER * 4)?;
+        let record = self.segment.uppers.get(&self.graph.blocks, number, self.mode)?;
         self.read_ties(&record, TIES_UPPER, out)
     }
 
