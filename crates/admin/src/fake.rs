@@ -162,6 +162,8 @@ pub fn functions() -> Functions<FakeNode> {
         .add(|node: &FakeNode, set: &SetTraceProbability| node.set_trace_probability(set.probability))
         .add(|node: &FakeNode, get: &GetTimeout| node.timeout(get.kind))
         .add(|node: &FakeNode, set: &SetTimeout| node.called(format!("timeout {} {}", set.kind.name(), set.millis)))
+        .add(|_: &FakeNode, _: &GetGuardrails| Ok(guardrails()))
+        .add(|node: &FakeNode, set: &SetGuardrails| node.called(format!("guardrails {:?}", set.settings)))
         .add(|node: &FakeNode, _: &GetLoggingLevels| node.logging_levels())
         .add(|node: &FakeNode, set: &SetLoggingLevel| node.set_logging_level(&set.logger, &set.level))
         .add(|node: &FakeNode, request: &SampleRequest| node.sample(request))
@@ -729,4 +731,16 @@ fn view_build(of: &GetViewBuild) -> Vec<ViewBuildInfo> {
     let info = |host: &str, status: &str| ViewBuildInfo { host: host.to_owned(), status: status.to_owned() };
     let second = if of.view == "done" { "SUCCESS" } else { "STARTED" };
     vec![info("127.0.0.1", "SUCCESS"), info("127.0.0.2", second)]
+}
+
+fn guardrails() -> Vec<(String, Option<String>)> {
+    let of = |name: &str, value: Option<&str>| (name.to_owned(), value.map(str::to_owned));
+    vec![
+        of("group_by_enabled", Some("true")),
+        of("sai_sstable_indexes_per_query_fail_threshold", Some("-1")),
+        of("sai_sstable_indexes_per_query_warn_threshold", Some("32")),
+        of("sai_string_term_size_fail_threshold", Some("8KiB")),
+        of("table_properties_warned", Some("[]")),
+        of("data_disk_usage_max_disk_size", None),
+    ]
 }

@@ -40,6 +40,7 @@ mod getendpoints;
 mod getlogginglevels;
 mod getsstables;
 mod gettimeout;
+mod guardrailsconfig;
 mod gossipinfo;
 mod handoff;
 mod import;
@@ -220,6 +221,10 @@ verbs! {
     Gettimeout(gettimeout::Get),
     /// Set the specified timeout in ms
     Settimeout(gettimeout::Set),
+    /// Print runtime configuration of guardrails
+    Getguardrailsconfig(guardrailsconfig::Get),
+    /// Modify runtime configuration of guardrails
+    Setguardrailsconfig(guardrailsconfig::Set),
     /// Print usage statistics of thread pools
     Tpstats(tpstats::Args),
     /// Print the MiB/s throughput cap for compaction in the system

@@ -64,7 +64,7 @@ pub use sampling::{
     GetSamplingJobs, SAMPLERS, Sample, SampleRequest, SamplerInfo, Samples, ScheduleSampling, StopSampling,
 };
 pub use settings::{
-    GetLoggingLevels, GetTimeout, GetTraceProbability, ReloadCertificates, SetLoggingLevel, SetTimeout,
+    GetGuardrails, GetLoggingLevels, GetTimeout, GetTraceProbability, ReloadCertificates, SetGuardrails, SetLoggingLevel, SetTimeout,
     SetTraceProbability, TimeoutKind,
 };
 pub use snapshots::{
@@ -186,6 +186,9 @@ verbs! {
     // milliseconds
     GetTimeout => u64, "timeout", Reads;
     SetTimeout => (), "set_timeout", Changes;
+    // names of keys with their values
+    GetGuardrails => Vec<(String, Option<String>)>, "guardrails", Reads;
+    SetGuardrails => (), "set_guardrails", Changes;
     // loggers with their levels, the root first
     GetLoggingLevels => Vec<(String, String)>, "logging_levels", Reads;
     SetLoggingLevel => (), "set_logging_level", Changes;

@@ -51,6 +51,55 @@ fn number(kind: Kind, value: &Value) -> Option<i64> {
     (number > 0).then_some(number)
 }
 
+impl Config {
+    /// The configuration with guardrails set anew: names of keys, each with its value as text,
+    /// words of a list apart. None: off. Of what is wrong the sentence, without the key before it.
+    pub fn with_guardrails(&self, sets: &[(String, Option<Vec<String>>)]) -> Result<Self, String> {
+        let mut given = Vec::new();
+        for (name, value) in sets {
+            let (key, _) = catalogue::find(name).ok_or_else(|| format!("Guardrail {name} not found."))?;
+            given.push((key.name, json_of(key.kind, name, value.as_deref())?));
+        }
+        let without_key = |problem: &String| problem.split_once(": ").map_or(problem.as_str(), |(_, why)| why).to_owned();
+        let told = |error: crate::ConfigError| error.problems.iter().map(without_key).collect::<Vec<_>>().join("; ");
+        crate::fields::build(crate::load::changed(&self.values, &given).map_err(told)?).map_err(told)
+    }
+}
+
+/// A value of a guardrail's key as a file would have it. None: none switches it off.
+fn json_of(kind: Kind, name: &str, value: Option<&[String]>) -> Result<Option<Json>, String> {
+    let text = value.map(|words| words.join(","));
+    let json = match (kind, text) {
+        (Kind::Int, text) => {
+            let text = text.unwrap_or_else(|| "-1".to_owned());
+            match text.parse::<i32>() {
+                Err(_) => return Err(format!("For input string: \"{text}\"")),
+                Ok(0) => {
+                    return Err(format!(
+                        "Invalid value for {name}: 0 is not allowed; if attempting to disable use -1"
+                    ));
+                }
+                Ok(number) if number < -1 => {
+                    return Err(format!(
+                        "Invalid value {number} for {name}: negative values are not allowed, outside of -1 which \
+                         disables the guardrail"
+                    ));
+                }
+                Ok(number) => number.into(),
+            }
+        }
+        (Kind::Bool, text) => match text.as_deref() {
+            Some("true") => true.into(),
+            Some("false") | None => false.into(),
+            Some(_) => return Err("Use 'true' or 'false' values for booleans".to_owned()),
+        },
+        (Kind::List, _) => value.unwrap_or_default().iter().map(|word| Json::from(word.as_str())).collect(),
+        (_, Some(text)) => text.into(),
+        (_, None) => return Ok(None),
+    };
+    Ok(Some(json))
+}
+
 /// Problems of thresholds that contradict each other.
 pub(crate) fn problems(values: &Values) -> Vec<String> {
     let given = |name: &str| {
@@ -77,4 +126,50 @@ pub(crate) fn problems(values: &Values) -> Vec<String> {
         }
     }
     problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(config: &Config, name: &str, value: Option<&str>) -> Result<Config, String> {
+        config.with_guardrails(&[(name.to_owned(), value.map(|value| value.split(',').map(str::to_owned).collect()))])
+    }
+
+    #[test]
+    fn guardrails_are_set_anew() {
+        let config = Config::default();
+        let value = |config: &Config, name: &str| config.settings().into_iter().find(|(key, _)| key == name).unwrap().1;
+        let changed = set(&config, "sai_string_term_size_warn_threshold", Some("2048B")).unwrap();
+        assert_eq!(changed.threshold("sai_string_term_size"), (Some(2048), Some(8192)));
+        assert_eq!(value(&changed, "sai_string_term_size_warn_threshold").as_deref(), Some("2048B"));
+        // off, though the default is a size
+        let off = set(&changed, "sai_string_term_size_warn_threshold", None).unwrap();
+        assert_eq!(off.threshold("sai_string_term_size"), (None, Some(8192)));
+        assert_eq!(value(&off, "sai_string_term_size_warn_threshold"), None);
+        let words = set(&config, "table_properties_warned", Some("comment,cdc")).unwrap();
+        assert_eq!(words.words("table_properties_warned"), ["comment", "cdc"]);
+        assert_eq!(set(&words, "table_properties_warned", None).unwrap().words("table_properties_warned").len(), 0);
+        assert!(!set(&config, "group_by_enabled", None).unwrap().switch("group_by_enabled"));
+    }
+
+    #[test]
+    fn what_cannot_be_set_is_said_as_there() {
+        let config = Config::default();
+        let name = "sai_sstable_indexes_per_query_warn_threshold";
+        let refused = |name: &str, value: &str| set(&config, name, Some(value)).expect_err(value);
+        assert_eq!(
+            refused(name, "0"),
+            format!("Invalid value for {name}: 0 is not allowed; if attempting to disable use -1")
+        );
+        assert!(refused(name, "-2").starts_with("Invalid value -2 for "));
+        assert_eq!(refused(name, "x"), "For input string: \"x\"");
+        assert_eq!(refused("group_by_enabled", "maybe"), "Use 'true' or 'false' values for booleans");
+        assert_eq!(refused("nothing", "1"), "Guardrail nothing not found.");
+        assert!(refused("data_disk_usage_percentage_warn_threshold", "50").contains("not honoured"));
+        assert_eq!(
+            refused("sai_sstable_indexes_per_query_fail_threshold", "5"),
+            format!("The warn threshold 32 for {name} should be lower than the fail threshold 5")
+        );
+    }
 }

@@ -12,13 +12,13 @@ use serde_saphyr::DuplicateKeyPolicy;
 
 use crate::catalogue::{self, Key, Kind, Treatment};
 use crate::error::ConfigError;
-use crate::value::Value;
+use crate::value::{Value, What};
 
 /// See [`Loader::fill_in_sync_period`].
 const SYNC_PERIOD: &str = "10000ms";
 
 /// Checked values by the name of the key; keys that are not set are missing.
-#[derive(Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct Values {
     /// The values by the present name of the key.
     pub by_name: BTreeMap<&'static str, Value>,
@@ -42,6 +42,18 @@ pub fn load(yaml: Option<&str>, sets: &[String], lenient: bool) -> Result<Values
         return Ok(loader.values);
     }
     Err(ConfigError { problems: loader.problems })
+}
+
+/// Values of which some are set anew, as a file would set them; None: switched off.
+pub fn changed(values: &Values, sets: &[(&'static str, Option<Json>)]) -> Result<Values, ConfigError> {
+    let mut loader = Loader { values: values.clone(), problems: Vec::new(), lenient: false };
+    for (name, json) in sets {
+        match json {
+            Some(json) => loader.take(name, json),
+            None => drop(loader.values.by_name.insert(name, Value { what: What::Off, text: String::new() })),
+        }
+    }
+    if loader.problems.is_empty() { Ok(loader.values) } else { Err(ConfigError { problems: loader.problems }) }
 }
 
 fn parse_yaml(text: &str) -> Result<Map<String, Json>, String> {
@@ -138,7 +150,7 @@ impl Loader {
 /// a feature that is switched off.
 fn says_what_we_do(key: &Key, value: &Value, json: &Json) -> bool {
     let default = Value::of_default(key).expect("defaults are checked by a test");
-    let nothing = Value { what: crate::value::What::Null, text: String::new() };
+    let nothing = Value { what: What::Null, text: String::new() };
     value.is_same(&default) || value.is_same(&nothing) || (key.kind == Kind::Map && is_switched_off(json))
 }
 

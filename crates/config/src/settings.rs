@@ -43,7 +43,7 @@ pub fn settings(config: &Config) -> Vec<(String, Option<String>)> {
     let mut rows = sub_keys();
     for key in catalogue::keys().iter().filter(|key| !PROPERTIES.contains(&key.name)) {
         let value = config.value(key);
-        let shown = (value.what != What::Null).then(|| text_of(key, &value));
+        let shown = (!matches!(value.what, What::Null | What::Off)).then(|| text_of(key, &value));
         match key.kind {
             Kind::Class => {
                 let parameters = shown.as_ref().map(|_| parameters(value.parameters()));

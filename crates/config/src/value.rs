@@ -22,6 +22,8 @@ pub struct Value {
 pub enum What {
     /// null, which means the default
     Null,
+    /// switched off while the node runs, whatever the default is
+    Off,
     /// bool
     Bool(bool),
     /// int
@@ -41,6 +43,7 @@ impl fmt::Debug for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Null => f.write_str("Null"),
+            Self::Off => f.write_str("Off"),
             Self::Bool(flag) => write!(f, "Bool({flag})"),
             Self::Int(number) => write!(f, "Int({number})"),
             Self::Double(number) => write!(f, "Double({number:?})"),

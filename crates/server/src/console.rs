@@ -69,7 +69,7 @@ impl NodeConsole {
             page_size: Some(ROWS_MAX),
             protocol_version: 5,
             limits: services.limits,
-            guardrails: is_ordinary.then(|| Arc::clone(&services.guardrails)),
+            guardrails: is_ordinary.then(|| services.guardrails.of_users()),
             ..QueryOptions::default()
         };
         let coordinator = RequestCoordinator {

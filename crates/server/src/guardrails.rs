@@ -2,14 +2,61 @@
 //!
 //! Agrees with `org.apache.cassandra.config.GuardrailsOptions`.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use cluster::Node;
 use config::Config;
 use cql::guardrails::{Guardrails, QueryGuards, SchemaGuards, Threshold, Values, WriteGuards};
+use cluster::operations::state;
 use rows::command::IndexLimits;
 use storage::guardrails::PartitionGuards;
 
 /// The guardrails of a configuration.
 pub fn of(config: &Config) -> Guardrails {
     Guardrails { schema: schema(config), query: query(config), write: write(config) }
+}
+
+/// The guardrails that the storage checks.
+pub fn of_storage(config: &Config) -> storage::guardrails::InForce {
+    storage::guardrails::InForce { searches: of_searches(config), partitions: of_partitions(config) }
+}
+
+/// The guardrails in force: those of the configuration, as operators have changed them since.
+#[derive(Debug)]
+pub struct InForce {
+    /// The configuration with what was changed. The lock orders changes.
+    config: Mutex<Config>,
+    /// The guardrails of users who are not superusers.
+    of_users: ArcSwap<Guardrails>,
+}
+
+impl InForce {
+    /// Those of a configuration.
+    pub fn new(config: &Config) -> Self {
+        let config = config.with_guardrails(&[]).expect("a configuration that was loaded");
+        Self { of_users: ArcSwap::from_pointee(of(&config)), config: Mutex::new(config) }
+    }
+
+    /// The guardrails of users who are not superusers.
+    pub fn of_users(&self) -> Arc<Guardrails> {
+        self.of_users.load_full()
+    }
+
+    /// The keys of cassandra.yaml with their values.
+    pub fn settings(&self) -> Vec<(String, Option<String>)> {
+        self.config.lock().unwrap_or_else(PoisonError::into_inner).settings()
+    }
+
+    /// Changes some, or says why not.
+    pub fn change(&self, sets: &[(String, Option<Vec<String>>)], node: &Node) -> Result<(), String> {
+        let mut config = self.config.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = config.with_guardrails(sets)?;
+        self.of_users.store(Arc::new(of(&changed)));
+        state::options(node).guards.set(of_storage(&changed));
+        *config = changed;
+        Ok(())
+    }
 }
 
 /// The thresholds for partitions in SSTables, which the storage checks when it writes them.

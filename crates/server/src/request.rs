@@ -351,7 +351,7 @@ impl Running<'_> {
     /// The guardrails that bind the client: none where nobody logs in, and not superusers.
     fn guardrails(&self, state: &ClientState) -> Option<Arc<Guardrails>> {
         let is_ordinary = state.access.as_ref().is_some_and(|access| !access.is_super);
-        is_ordinary.then(|| Arc::clone(&self.services.guardrails))
+        is_ordinary.then(|| self.services.guardrails.of_users())
     }
 
     fn values(&self, statement: &Statement, parameters: &QueryParameters) -> Result<Vec<BoundValue>, CqlError> {

@@ -511,8 +511,7 @@ fn engine_options(
         column_index_size: config.column_index_size.map(size),
         tombstone_failure_threshold: config.thresholds.tombstone_failure.unwrap_or(u64::MAX),
         tombstone_warn_threshold: config.thresholds.tombstone_warn.unwrap_or(u64::MAX),
-        index_limits: crate::guardrails::of_searches(config),
-        partition_guards: crate::guardrails::of_partitions(config),
+        guards: Arc::new(crate::guardrails::of_storage(config).into()),
         auto_snapshot: config.auto_snapshot,
         disk_failure_policy: match config.disk_failure_policy {
             DiskFailurePolicy::Ignore => storage::DiskFailurePolicy::Ignore,

@@ -43,8 +43,8 @@ pub struct Services {
     pub results: Arc<ResultRoom>,
     /// Thresholds for statements.
     pub limits: cql::Limits,
-    /// The guardrails for users that are not superusers.
-    pub guardrails: Arc<cql::guardrails::Guardrails>,
+    /// The guardrails as they are now; `config` has those of the start.
+    pub guardrails: crate::guardrails::InForce,
     /// Figures of requests.
     pub requests: RequestMetrics,
     /// Statements that took long.
@@ -148,7 +148,7 @@ impl Services {
             warn_timeout_ms: millis(config.schema.user_functions_warn_timeout),
         };
         function_limits.put_in_force();
-        let guardrails = crate::guardrails::of(&config);
+        let guardrails = crate::guardrails::InForce::new(&config);
         Self {
             begun: node.env.now(),
             node,
@@ -163,7 +163,7 @@ impl Services {
             prepared: PreparedStatements::new(prepared_bytes),
             results: Arc::new(ResultRoom::new(size(result_bytes))),
             limits,
-            guardrails: Arc::new(guardrails),
+            guardrails,
             requests: RequestMetrics::default(),
             log,
             trace_probability: AtomicU64::new(0f64.to_bits()),

@@ -1,9 +1,14 @@
 //! Guardrails of partitions as SSTables have them: size and tombstones. What is found is told in
-//! the log, and nothing is refused: what is flushed or compacted was taken long ago.
+//! the log, and nothing is refused: what is flushed or compacted was taken long ago. Beside them
+//! the limits on searches, which reads check (`crate::index::attached::guard`).
 //!
 //! Must agree with: `Guardrails.partitionSize` and `partitionTombstones`, and
 //! `SortedTableWriter.endPartition`, which asks them.
 
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use rows::command::IndexLimits;
 use schema::TableMetadata;
 use sstable::{Component, SSTableWriter, WrittenPartition};
 
@@ -23,6 +28,43 @@ pub struct PartitionGuards {
     pub size: Threshold,
     /// partition_tombstones
     pub tombstones: Threshold,
+}
+
+/// The guardrails that the storage checks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct InForce {
+    /// `sai_sstable_indexes_per_query_` (`warn_threshold`, `fail_threshold`).
+    pub searches: IndexLimits,
+    /// `partition_size_` and `partition_tombstones_` (`warn_threshold`, `fail_threshold`).
+    pub partitions: PartitionGuards,
+}
+
+/// The guardrails in force, which an operator changes while the node runs.
+#[derive(Debug)]
+pub struct Guards(ArcSwap<InForce>);
+
+impl From<InForce> for Guards {
+    fn from(guards: InForce) -> Self {
+        Self(ArcSwap::from_pointee(guards))
+    }
+}
+
+impl Default for Guards {
+    fn default() -> Self {
+        InForce { searches: IndexLimits::NONE, partitions: PartitionGuards::default() }.into()
+    }
+}
+
+impl Guards {
+    /// The guardrails as they are now.
+    pub fn in_force(&self) -> InForce {
+        **self.0.load()
+    }
+
+    /// Changes them.
+    pub fn set(&self, guards: InForce) {
+        self.0.store(Arc::new(guards));
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

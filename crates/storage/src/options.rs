@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use rows::command::IndexLimits;
 use schema::{Schema, TableId};
 use sstable::Version;
 
 use crate::commitlog;
-use crate::guardrails::PartitionGuards;
+use crate::guardrails::Guards;
 
 /// `disk_failure_policy`, as far as the engine acts on it: what a start does with an SSTable that
 /// cannot be opened.
@@ -118,10 +118,8 @@ pub struct EngineOptions {
     pub tombstone_failure_threshold: u64,
     /// `tombstone_warn_threshold`.
     pub tombstone_warn_threshold: u64,
-    /// `sai_sstable_indexes_per_query_` (`warn_threshold`, `fail_threshold`).
-    pub index_limits: IndexLimits,
-    /// `partition_size_` and `partition_tombstones_` (`warn_threshold`, `fail_threshold`).
-    pub partition_guards: PartitionGuards,
+    /// Guardrails that the storage checks. They change while the node runs (`setguardrailsconfig`).
+    pub guards: Arc<Guards>,
     /// `auto_snapshot`: a snapshot before a table is dropped or truncated.
     pub auto_snapshot: bool,
     /// `disk_failure_policy`.
@@ -160,8 +158,7 @@ impl EngineOptions {
             column_index_size: None,
             tombstone_failure_threshold: u64::MAX,
             tombstone_warn_threshold: u64::MAX,
-            index_limits: IndexLimits::NONE,
-            partition_guards: PartitionGuards::default(),
+            guards: Arc::default(),
             auto_snapshot: false,
             disk_failure_policy: DiskFailurePolicy::Stop,
             read_only: false,

@@ -317,7 +317,7 @@ impl OutputPartition {
     pub fn end(mut self, engine: &Engine, outputs: &mut Outputs) -> Result<(), StorageError> {
         if self.placed || !self.pending.is_empty() {
             let writer = self.writer(engine, outputs)?;
-            self.pending.end(writer, &engine.options.partition_guards)?;
+            self.pending.end(writer, &engine.options.guards.in_force().partitions)?;
         }
         Ok(())
     }

@@ -166,7 +166,7 @@ impl Receiving {
                 }
             }
             if let Some(partition) = rows.partition.take() {
-                partition.end(writer, &engine.options.partition_guards)?;
+                partition.end(writer, &engine.options.guards.in_force().partitions)?;
             }
         }
     }

@@ -209,7 +209,7 @@ impl Scrub {
                 None => {
                     if let Some(writer) = &mut self.writer {
                         let before = writer.partition_count();
-                        partition.end(writer, &self.engine.options.partition_guards)?;
+                        partition.end(writer, &self.engine.options.guards.in_force().partitions)?;
                         self.empty += u64::from(writer.partition_count() == before);
                     }
                 }

@@ -140,6 +140,57 @@ fn throttles_of_streams_are_shown_and_set() {
 }
 
 #[test]
+fn guardrails_are_shown_and_set() {
+    let node = fake();
+    for (line, shown) in [
+        ("getguardrailsconfig sai_sstable_indexes_per_query_threshold", "[-1, 32]\n"),
+        ("getguardrailsconfig sai_sstable_indexes_per_query_warn_threshold", "32\n"),
+        ("getguardrailsconfig sai_string_term_size_threshold", "[8KiB, null]\n"),
+        (
+            "getguardrailsconfig --expand sai_sstable_indexes_per_query_threshold",
+            "sai_sstable_indexes_per_query_fail_threshold -1\nsai_sstable_indexes_per_query_warn_threshold 32\n",
+        ),
+        ("getguardrailsconfig group_by_enabled", "true\n"),
+        ("getguardrailsconfig -c others", "data_disk_usage_max_disk_size null\n"),
+        ("setguardrailsconfig sai_sstable_indexes_per_query_threshold -1 12", ""),
+        ("setguardrailsconfig table_properties_warned comment,cdc caching", ""),
+        ("setguardrailsconfig sai_string_term_size_threshold null 1KiB", ""),
+    ] {
+        assert_eq!(run_on(&node, line), (0, shown.to_owned()), "{line}");
+    }
+    let (_, all) = run_on(&node, "getguardrailsconfig");
+    let names: Vec<&str> = all.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(names.len(), 49, "{all}");
+    assert_eq!((names[0], names[17], names[48]), (
+        "allow_filtering_enabled",
+        "collection_size_threshold",
+        "data_disk_usage_max_disk_size"
+    ));
+    for (line, why) in [
+        ("getguardrailsconfig nothing", "Guardrail nothing not found."),
+        (
+            "getguardrailsconfig a b",
+            "Specify only one guardrail name to get the configuration of or no name to get the configuration of all of \
+             them.",
+        ),
+        ("getguardrailsconfig -c values x", "Do not specify additional arguments when --category/-c is set."),
+        ("setguardrailsconfig", "No arguments."),
+        (
+            "setguardrailsconfig sai_sstable_indexes_per_query_threshold 3",
+            "sai_sstable_indexes_per_query_threshold is expecting 2 argument values. Getting 1 instead.",
+        ),
+        ("setguardrailsconfig nothing 1", "Guardrail nothing not found."),
+    ] {
+        let (code, told) = run_on(&node, line);
+        assert!(code != 0 && told.contains(why), "{line}: {told}");
+    }
+    let calls = node.node().0.lock().expect("no panic inside").calls.join("; ");
+    assert!(calls.contains("(\"sai_sstable_indexes_per_query_warn_threshold\", Some([\"12\"]))"), "{calls}");
+    assert!(calls.contains("Some([\"comment\", \"cdc\", \"caching\"])"), "{calls}");
+    assert!(calls.contains("(\"sai_string_term_size_fail_threshold\", None)"), "{calls}");
+}
+
+#[test]
 fn verbs_print_what_cassandra_prints() {
     let cases = [
         ("status", recorded!("status")),

@@ -404,7 +404,7 @@ impl Job {
     /// Gives how much was passed besides.
     fn attempt<B: Build>(self: &Arc<Self>, attempt: Attempt, build: &B) -> (BuildResult<B>, u64) {
         let mut context = ReadContext::new(attempt.mode());
-        context.index_limits = self.node.options.index_limits;
+        context.index_limits = self.node.options.guards.in_force().searches;
         context.trace = self.trace.clone();
         if attempt != Attempt::Inline {
             if self.is_over() {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use admin::verbs::{
-    GetLoggingLevels, GetTimeout, GetTraceProbability, ReloadCertificates, SetLoggingLevel, SetTimeout,
-    SetTraceProbability, TimeoutKind,
+    GetGuardrails, GetLoggingLevels, GetTimeout, GetTraceProbability, ReloadCertificates, SetGuardrails,
+    SetLoggingLevel, SetTimeout, SetTraceProbability, TimeoutKind,
 };
 use admin::{AdminError, Functions, Result};
 use cluster::Timeouts;
@@ -14,6 +14,7 @@ use super::{NodeAdmin, failed, invalid};
 pub(super) fn add_to(functions: &mut Functions<NodeAdmin>) {
     functions.add(trace_probability).add(set_trace_probability);
     functions.add(timeout).add(set_timeout);
+    functions.add(guardrails).add(set_guardrails);
     functions.add(logging_levels).add(set_logging_level);
     functions.add(reload_certificates);
 }
@@ -45,6 +46,14 @@ fn set_timeout(admin: &NodeAdmin, request: &SetTimeout) -> Result<()> {
     *of_kind(&mut timeouts, request.kind) = Duration::from_millis(request.millis);
     admin.cluster().set_timeouts(timeouts);
     Ok(())
+}
+
+fn guardrails(admin: &NodeAdmin, _: &GetGuardrails) -> Result<Vec<(String, Option<String>)>> {
+    Ok(admin.services.guardrails.settings())
+}
+
+fn set_guardrails(admin: &NodeAdmin, request: &SetGuardrails) -> Result<()> {
+    admin.services.guardrails.change(&request.settings, admin.cluster()).map_err(AdminError::Invalid)
 }
 
 fn of_kind(timeouts: &mut Timeouts, kind: TimeoutKind) -> &mut Duration {

@@ -13,7 +13,7 @@ use crate::services::Services;
 pub(super) const TABLES: &[VirtualTable] = &[VirtualTable::of_views("settings", rows)];
 
 fn rows(services: &Services) -> Vec<VirtualRow> {
-    let mut settings = services.config.settings();
+    let mut settings = services.guardrails.settings();
     for (name, value) in in_force(services) {
         if let Ok(at) = settings.binary_search_by(|(known, _)| known.as_str().cmp(name)) {
             settings[at].1 = Some(value);
