@@ -113,7 +113,7 @@ impl IndexDefinition {
         };
         let part = part_of(column, word, index.kind)?;
         let vectors = match float_dimension(&column.ty) {
-            Some(_) if attached.is_some() && sasi.is_none() && part == IndexPart::Value => Some(similarity_of(index)?),
+            Some(_) if attached.is_some() && sasi.is_none() && has_one_value(part) => Some(similarity_of(index)?),
             _ => None,
         };
         if attached.is_some() && vectors.is_none() && !has_terms(column, part) {
@@ -190,6 +190,11 @@ impl IndexDefinition {
     pub fn is_of_key(&self) -> bool {
         matches!(self.part, IndexPart::PartitionKey(_) | IndexPart::Clustering(_))
     }
+}
+
+/// Whether a row has one value that an index on this part of a column is about.
+fn has_one_value(part: IndexPart) -> bool {
+    matches!(part, IndexPart::Value | IndexPart::Clustering(_) | IndexPart::PartitionKey(_))
 }
 
 /// The form in which conditions on a column compare text: that of a storage-attached or SASI index

@@ -33,18 +33,39 @@ pub(super) fn check(update: &PartitionUpdate, indexes: &[IndexDefinition]) -> Re
             return Err(refusal(&update.table, index, too_long));
         }
         if let Some(similarity) = index.vectors {
-            let cells = update.rows.iter().chain(&update.static_row).filter_map(|row| row.column(index.column.id));
-            let given = cells.filter_map(|data| match data {
-                ColumnData::Simple(cell) if !cell.is_tombstone() => Some(floats(&cell.value)),
-                _ => None,
-            });
-            if let Some(reason) = given.filter_map(|vector| vectors::refusal(&vector, similarity)).next() {
+            let given = vectors_of(update, index);
+            if let Some(reason) = given.iter().filter_map(|vector| vectors::refusal(&floats(vector), similarity)).next()
+            {
                 let (keyspace, table) = (&update.table.keyspace, &update.table.name);
                 return Err(CqlError::invalid(format!("{reason} for ks: {keyspace}, table: {table}")));
             }
         }
     }
     Ok(())
+}
+
+/// The vectors that an update gives entries of an index. A deletion gives none.
+fn vectors_of(update: &PartitionUpdate, index: &IndexDefinition) -> Vec<Bytes> {
+    let live = |row: &&Row| !row.liveness.is_empty() || !row.columns.is_empty();
+    let rows = || update.rows.iter().filter(live);
+    match index.part {
+        IndexPart::PartitionKey(position) => {
+            let has_entries = update.static_row.as_ref().filter(live).is_some() || rows().next().is_some();
+            let parts = keys::decompose(&update.key.key, update.table.partition_key.len());
+            parts.get(position).filter(|_| has_entries).cloned().into_iter().collect()
+        }
+        IndexPart::Clustering(position) => {
+            rows().filter_map(|row| row.clustering.get(position).cloned().flatten()).collect()
+        }
+        _ => {
+            let cells = update.rows.iter().chain(&update.static_row).filter_map(|row| row.column(index.column.id));
+            let given = cells.filter_map(|data| match data {
+                ColumnData::Simple(cell) if !cell.is_tombstone() => Some(cell.value.clone()),
+                _ => None,
+            });
+            given.collect()
+        }
+    }
 }
 
 fn of_key(key: &Bytes, width: usize, position: usize) -> usize {

@@ -88,7 +88,7 @@ pub(super) fn prepare(
     if ordering.descending {
         return invalid("Descending ANN ordering is not supported");
     }
-    if restricted.contains(&column.name.as_str()) {
+    if restricted.contains(&column.name.as_str()) && !is_of_primary_key(table, &column.name) {
         let name = &column.name;
         return invalid(format!("{name} cannot be restricted by more than one relation if it includes an Equal"));
     }
@@ -143,7 +143,7 @@ fn restricted<'s>(select: &'s ast::Select<'_>) -> Vec<&'s str> {
 /// Whether WHERE restricts a column beyond the key that no attached index is of, or by an IN, which
 /// no such index answers. An index of legacy kind cannot be used beside the order by nearness.
 pub(super) fn leaves_to_filtering(table: &TableMetadata, select: &ast::Select<'_>) -> bool {
-    let is_of_key = |name: &str| table.partition_key.iter().chain(&table.clustering).any(|column| column.name == name);
+    let is_of_key = |name: &str| is_of_primary_key(table, name);
     let definitions = table.indexes.values().filter_map(|index| IndexDefinition::of(table, index, false));
     let attached: Vec<_> = definitions.filter(IndexDefinition::is_attached).collect();
     let is_attached = |name: &str| attached.iter().any(|definition| definition.column.name == name);
@@ -160,10 +160,16 @@ fn is_indexed(table: &TableMetadata, name: &str) -> bool {
     targets.map(|target| parse_target(target).1).any(|target| target == name)
 }
 
+fn is_of_primary_key(table: &TableMetadata, name: &str) -> bool {
+    table.partition_key.iter().chain(&table.clustering).any(|column| column.name == name)
+}
+
 /// Refuses conditions on a column of vectors that has an index, where rows are not ordered by it.
+/// Conditions on a key column remain: they lead to a partition or to rows, or filter.
 pub(super) fn check_conditions(table: &TableMetadata, select: &ast::Select<'_>) -> Result<(), CqlError> {
     let is_vector = |name: &str| {
         table.column_by_name(name).is_some_and(|column| matches!(column.ty, types::CqlType::Vector { .. }))
+            && !is_of_primary_key(table, name)
     };
     if !is_asked_for(select) && restricted(select).iter().any(|name| is_vector(name) && is_indexed(table, name)) {
         return invalid("Vector indexes only support ANN queries");

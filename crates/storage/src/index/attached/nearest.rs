@@ -216,9 +216,13 @@ impl Search<'_> {
     /// The rank of a live row. None: it does not count.
     fn rank_of(&self, key: &DecoratedKey, static_row: Option<&Row>, row: &Row) -> Option<f32> {
         let definition = &self.nearest.index.definition;
-        let of = if definition.column.is_static() { static_row? } else { row };
-        let cell = entries::cells(definition, of).first().filter(|cell| !cell.is_tombstone())?;
-        let vector = self.nearest.similarity.form(floats(&cell.value))?;
+        let vector = if definition.is_of_key() {
+            entries::term(definition, &key.key, Some(&row.clustering), None)?.key
+        } else {
+            let of = if definition.column.is_static() { static_row? } else { row };
+            entries::cells(definition, of).first().filter(|cell| !cell.is_tombstone())?.value.clone()
+        };
+        let vector = self.nearest.similarity.form(floats(&vector))?;
         if !self.conditions.iter().all(|wanted| wanted.is_met(key, static_row, row)) {
             return None;
         }
