@@ -50,7 +50,7 @@ pub(crate) enum Selector {
     /// A field of a user type.
     Field(Box<Selector>, usize),
     /// An element of a map or set; the type is that of the collection.
-    Element(CqlType, Box<Selector>, Box<Selector>),
+    Element(CqlType, Box<Selector>, Box<Selector>, Arc<str>),
     /// The elements of a map or set between two keys.
     Slice(CqlType, Box<Selector>, Option<Box<Selector>>, Option<Box<Selector>>),
     /// A tuple or a value of a user type.
@@ -162,14 +162,18 @@ impl Selector {
                 }
             }
             Self::Field(inner, _) => inner.bind(bindings)?,
-            Self::Element(_, inner, key) => {
+            Self::Element(_, inner, key, name) => {
                 inner.bind(bindings)?;
-                key.bind_key(bindings, "element")?;
+                key.bind_key(bindings, name)?;
             }
             Self::Slice(_, inner, from, to) => {
                 inner.bind(bindings)?;
-                for end in [from, to].into_iter().flatten() {
-                    end.bind_key(bindings, "slice")?;
+                for place in [from, to] {
+                    if let Some(end) = place
+                        && !end.bind_end(bindings)?
+                    {
+                        *place = None;
+                    }
                 }
             }
             Self::Tuple(parts) | Self::List(parts) | Self::Set(_, parts) | Self::Vector(_, parts) => {
@@ -200,8 +204,9 @@ impl Selector {
         self.bind(bindings)
     }
 
-    /// As [`Self::bind`], for the key of a collection, which must be neither null nor unset.
-    fn bind_key(&mut self, bindings: &Bindings<'_>, what: &str) -> Result<(), CqlError> {
+    /// As [`Self::bind`], for the key of an element of a collection, which must be neither null nor
+    /// unset. `name`: what is selected of the collection.
+    fn bind_key(&mut self, bindings: &Bindings<'_>, name: &str) -> Result<(), CqlError> {
         if let Self::Term(term) = self {
             let is = match term.eval(bindings)? {
                 BoundValue::Bytes(_) => "",
@@ -209,10 +214,23 @@ impl Selector {
                 BoundValue::Unset => "unset",
             };
             if !is.is_empty() {
-                return Err(CqlError::invalid(format!("Invalid {is} value for {what} selection")));
+                return Err(CqlError::invalid(format!("Invalid {is} value for element selection on {name}")));
             }
         }
         self.bind(bindings)
+    }
+
+    /// As [`Self::bind`], for an end of a slice of a collection. False: unset, which is no end.
+    fn bind_end(&mut self, bindings: &Bindings<'_>) -> Result<bool, CqlError> {
+        if let Self::Term(term) = self {
+            match term.eval(bindings)? {
+                BoundValue::Bytes(_) => {}
+                BoundValue::Null => return Err(CqlError::invalid("Invalid null value for slice selection")),
+                BoundValue::Unset => return Ok(false),
+            }
+        }
+        self.bind(bindings)?;
+        Ok(true)
     }
 
     /// The value of a bound selector that is the same for every row; None: it depends on the row.
@@ -254,7 +272,7 @@ impl Selector {
                 Some(value) => values::split_tuple(&value)?.into_iter().nth(*field).flatten(),
                 None => None,
             },
-            Self::Element(ty, inner, key) => match (inner.value(row)?, key.value(row)?) {
+            Self::Element(ty, inner, key, _) => match (inner.value(row)?, key.value(row)?) {
                 (Some(value), Some(key)) => element(ty, &value, &key)?,
                 _ => None,
             },

@@ -16,6 +16,8 @@ use crate::{TypeError, java_number, radix};
 
 /// Most digits that sums and products keep.
 const PRECISION_MAX: i64 = 10_000;
+/// Powers of ten that Java multiplies a `long` by: 10^0 to 10^18.
+const LONG_POWERS: u32 = 19;
 /// Fewest digits that a division gives, unless the quotient ends earlier.
 const QUOTIENT_DIGITS_MIN: i64 = 32;
 /// Largest scale of a quotient.
@@ -225,10 +227,22 @@ impl Decimal {
         Ok(self.divide_to_scale(other, scale as i32, Rounding::HalfUp)?.strip_zeros())
     }
 
+    /// Whether Java divides by a zero in `long`, which has words of its own: the dividend fits there,
+    /// also shifted by so many digits, and so does the power of ten by which the zero is shifted.
+    fn divides_as_long(&self, shift: i64) -> bool {
+        let dividend = i64::try_from(&self.unscaled).ok().filter(|dividend| *dividend != i64::MIN);
+        let power = u32::try_from(shift.unsigned_abs()).ok().filter(|power| *power < LONG_POWERS);
+        match (dividend, power) {
+            (Some(dividend), Some(power)) if shift > 0 => dividend.checked_mul(10i64.pow(power)).is_some(),
+            (dividend, power) => dividend.is_some() && power.is_some(),
+        }
+    }
+
     /// The quotient with this scale.
     pub fn divide_to_scale(&self, other: &Self, scale: i32, rounding: Rounding) -> Result<Self, TypeError> {
         if other.unscaled.is_zero() {
-            return refuse(if self.unscaled.is_zero() { "/ by zero" } else { "BigInteger divide by zero" });
+            let shift = i64::from(scale) + i64::from(other.scale) - i64::from(self.scale);
+            return refuse(if self.divides_as_long(shift) { "/ by zero" } else { "BigInteger divide by zero" });
         }
         if self.unscaled.is_zero() {
             return Ok(Self { unscaled: BigInt::zero(), scale });

@@ -652,7 +652,9 @@ fn filter_of(table: &TableMetadata, column: &ColumnMetadata, test: FilterTest) -
 
 /// Why a restriction cannot be a filter; None: it can.
 fn unfiltered(restriction: &ClusteringRestriction) -> Option<&'static str> {
-    match restriction.test {
+    match &restriction.test {
+        // of no values at all there is nothing to filter by: no row meets it
+        ClusteringTest::In(RowTerms::List(rows)) if restriction.multi && rows.is_empty() => None,
         ClusteringTest::In(_) if restriction.multi => Some(FILTERED_INS),
         ClusteringTest::Slice { .. } if restriction.multi => Some(FILTERED_TUPLES),
         _ => None,

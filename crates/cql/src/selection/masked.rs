@@ -45,7 +45,7 @@ fn cover(selector: &mut Selector, masks: &Masks) {
         Selector::Term(_) | Selector::Fresh(_) | Selector::Aggregate(_) => {}
         Selector::Attribute(_, stamped) => cover_parts(stamped, masks),
         Selector::Field(inner, _) => cover(inner, masks),
-        Selector::Element(_, inner, key) => {
+        Selector::Element(_, inner, key, _) => {
             cover(inner, masks);
             cover(key, masks);
         }
@@ -73,7 +73,7 @@ fn cover_parts(stamped: &mut Stamped, masks: &Masks) {
             cover_parts(of, masks);
             cover(selector, masks);
         }
-        Stamped::Element(of, _, selector, key) => {
+        Stamped::Element(of, _, selector, key, _) => {
             cover_parts(of, masks);
             cover(selector, masks);
             cover(key, masks);

@@ -4,6 +4,7 @@
 //! Agrees with `org.apache.cassandra.cql3.selection.ColumnTimestamps` and `WritetimeOrTTLSelector`.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use rows::{Cell, ColumnData};
@@ -24,7 +25,7 @@ pub(crate) enum Stamped {
     /// A field: of what, its own selector, which.
     Field(Box<Stamped>, Selector, usize),
     /// An element: of what, the type and selector of the collection, the key.
-    Element(Box<Stamped>, CqlType, Selector, Selector),
+    Element(Box<Stamped>, CqlType, Selector, Selector, Arc<str>),
     /// A slice: of what, the type and selector of the collection, its ends.
     Slice(Box<Stamped>, CqlType, Selector, Option<Selector>, Option<Selector>),
 }
@@ -100,7 +101,7 @@ impl Stamped {
                 Some(_) => of.stamps(attribute, row)?.get(*index),
                 None => Stamps::Nothing,
             },
-            Self::Element(of, ty, selector, key) => match (selector.value(row)?, key.value(row)?) {
+            Self::Element(of, ty, selector, key, _) => match (selector.value(row)?, key.value(row)?) {
                 (Some(value), Some(key)) => match keys(ty, &value).position(|found| compare(ty, found, &key).is_eq()) {
                     Some(index) => of.stamps(attribute, row)?.get(index),
                     None => Stamps::Nothing,
@@ -129,15 +130,22 @@ impl Stamped {
                 of.bind(bindings)?;
                 selector.bind(bindings)
             }
-            Self::Element(of, _, selector, key) => {
+            Self::Element(of, _, selector, key, name) => {
                 of.bind(bindings)?;
                 selector.bind(bindings)?;
-                key.bind_key(bindings, "element")
+                key.bind_key(bindings, name)
             }
             Self::Slice(of, _, selector, from, to) => {
                 of.bind(bindings)?;
                 selector.bind(bindings)?;
-                [from, to].into_iter().flatten().try_for_each(|end| end.bind_key(bindings, "slice"))
+                for place in [from, to] {
+                    if let Some(end) = place
+                        && !end.bind_end(bindings)?
+                    {
+                        *place = None;
+                    }
+                }
+                Ok(())
             }
         }
     }

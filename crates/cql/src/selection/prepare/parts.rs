@@ -3,6 +3,8 @@
 //! Agrees with `WithFieldSelection`, `WithElementSelection`, `WithSliceSelection` and
 //! `WritetimeOrTTL` of Cassandra's `Selectable`.
 
+use std::sync::Arc;
+
 use schema::ColumnMetadata;
 use types::CqlType;
 
@@ -68,7 +70,9 @@ impl<'t> Builder<'_, '_, 't> {
         let selected = self.key(&base, of, "Element", key)?;
         let ty = node::element_type(&base.ty).unwrap_or_else(|| base.ty.clone());
         let name = node::element_text(&of.text(), key);
-        Ok(Typed { selector: Selector::Element(base.ty, Box::new(base.selector), Box::new(selected)), ty, name })
+        let of_name = Arc::from(of.text());
+        let selector = Selector::Element(base.ty, Box::new(base.selector), Box::new(selected), of_name);
+        Ok(Typed { selector, ty, name })
     }
 
     pub(super) fn slice(
@@ -132,13 +136,16 @@ impl<'t> Builder<'_, '_, 't> {
                 let (stamped, base_typed) = self.stamped(base)?;
                 let selected = self.key(&base_typed, base, "Element", key)?;
                 let ty = node::element_type(&base_typed.ty).unwrap_or_else(|| base_typed.ty.clone());
+                let of_name: Arc<str> = Arc::from(base.text());
                 let place = Stamped::Element(
                     Box::new(stamped),
                     base_typed.ty.clone(),
                     base_typed.selector.clone(),
                     selected.clone(),
+                    Arc::clone(&of_name),
                 );
-                let selector = Selector::Element(base_typed.ty, Box::new(base_typed.selector), Box::new(selected));
+                let selector =
+                    Selector::Element(base_typed.ty, Box::new(base_typed.selector), Box::new(selected), of_name);
                 Ok((place, Typed { selector, ty, name: node::element_text(&base.text(), key) }))
             }
             Node::Slice(base, from, to) => {
