@@ -64,8 +64,8 @@ pub use sampling::{
     GetSamplingJobs, SAMPLERS, Sample, SampleRequest, SamplerInfo, Samples, ScheduleSampling, StopSampling,
 };
 pub use settings::{
-    GetGuardrails, GetLoggingLevels, GetTimeout, GetTraceProbability, ReloadCertificates, SetGuardrails, SetLoggingLevel, SetTimeout,
-    SetTraceProbability, TimeoutKind,
+    GetGuardrails, GetLoggingLevels, GetTimeout, GetTraceProbability, ReloadCertificates, SetGuardrails,
+    SetLoggingLevel, SetTimeout, SetTraceProbability, TimeoutKind,
 };
 pub use snapshots::{
     ClearSnapshots, GetSnapshots, RingSnapshotInfo, RingSnapshotRequest, SnapshotInfo, SnapshotRequest,

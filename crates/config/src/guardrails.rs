@@ -60,7 +60,8 @@ impl Config {
             let (key, _) = catalogue::find(name).ok_or_else(|| format!("Guardrail {name} not found."))?;
             given.push((key.name, json_of(key.kind, name, value.as_deref())?));
         }
-        let without_key = |problem: &String| problem.split_once(": ").map_or(problem.as_str(), |(_, why)| why).to_owned();
+        let without_key =
+            |problem: &String| problem.split_once(": ").map_or(problem.as_str(), |(_, why)| why).to_owned();
         let told = |error: crate::ConfigError| error.problems.iter().map(without_key).collect::<Vec<_>>().join("; ");
         crate::fields::build(crate::load::changed(&self.values, &given).map_err(told)?).map_err(told)
     }
@@ -75,9 +76,7 @@ fn json_of(kind: Kind, name: &str, value: Option<&[String]>) -> Result<Option<Js
             match text.parse::<i32>() {
                 Err(_) => return Err(format!("For input string: \"{text}\"")),
                 Ok(0) => {
-                    return Err(format!(
-                        "Invalid value for {name}: 0 is not allowed; if attempting to disable use -1"
-                    ));
+                    return Err(format!("Invalid value for {name}: 0 is not allowed; if attempting to disable use -1"));
                 }
                 Ok(number) if number < -1 => {
                     return Err(format!(

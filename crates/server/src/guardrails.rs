@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use cluster::Node;
+use cluster::operations::state;
 use config::Config;
 use cql::guardrails::{Guardrails, QueryGuards, SchemaGuards, Threshold, Values, WriteGuards};
-use cluster::operations::state;
 use rows::command::IndexLimits;
 use storage::guardrails::PartitionGuards;
 

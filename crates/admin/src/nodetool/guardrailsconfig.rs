@@ -183,10 +183,7 @@ impl Set {
         let guard = name.strip_suffix("_threshold").filter(|guard| THRESHOLDS.contains(guard));
         let settings = match (guard, values) {
             (Some(guard), [fail, warn]) => {
-                vec![
-                    (format!("{guard}_warn_threshold"), given(warn)),
-                    (format!("{guard}_fail_threshold"), given(fail)),
-                ]
+                vec![(format!("{guard}_warn_threshold"), given(warn)), (format!("{guard}_fail_threshold"), given(fail))]
             }
             (Some(_), _) => return expecting(name, 2, values.len()),
             (None, _) if VALUES.contains(&name.as_str()) && !values.is_empty() => {

@@ -161,11 +161,10 @@ fn guardrails_are_shown_and_set() {
     let (_, all) = run_on(&node, "getguardrailsconfig");
     let names: Vec<&str> = all.lines().filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(names.len(), 49, "{all}");
-    assert_eq!((names[0], names[17], names[48]), (
-        "allow_filtering_enabled",
-        "collection_size_threshold",
-        "data_disk_usage_max_disk_size"
-    ));
+    assert_eq!(
+        (names[0], names[17], names[48]),
+        ("allow_filtering_enabled", "collection_size_threshold", "data_disk_usage_max_disk_size")
+    );
     for (line, why) in [
         ("getguardrailsconfig nothing", "Guardrail nothing not found."),
         (
