@@ -51,20 +51,15 @@ fn number(kind: Kind, value: &Value) -> Option<i64> {
     (number > 0).then_some(number)
 }
 
-impl Config {
-    /// The configuration with guardrails set anew: names of keys, each with its value as text,
-    /// words of a list apart. None: off. Of what is wrong the sentence, without the key before it.
-    pub fn with_guardrails(&self, sets: &[(String, Option<Vec<String>>)]) -> Result<Self, String> {
-        let mut given = Vec::new();
-        for (name, value) in sets {
-            let (key, _) = catalogue::find(name).ok_or_else(|| format!("Guardrail {name} not found."))?;
-            given.push((key.name, json_of(key.kind, name, value.as_deref())?));
-        }
-        let without_key =
-            |problem: &String| problem.split_once(": ").map_or(problem.as_str(), |(_, why)| why).to_owned();
-        let told = |error: crate::ConfigError| error.problems.iter().map(without_key).collect::<Vec<_>>().join("; ");
-        crate::fields::build(crate::load::changed(&self.values, &given).map_err(told)?).map_err(told)
+/// The keys of guardrails that are set anew, each with its value as a file would have it; None:
+/// off.
+pub(crate) fn given(sets: &[(String, Option<Vec<String>>)]) -> Result<Vec<(&'static str, Option<Json>)>, String> {
+    let mut given = Vec::new();
+    for (name, value) in sets {
+        let (key, _) = catalogue::find(name).ok_or_else(|| format!("Guardrail {name} not found."))?;
+        given.push((key.name, json_of(key.kind, name, value.as_deref())?));
     }
+    Ok(given)
 }
 
 /// A value of a guardrail's key as a file would have it. None: none switches it off.

@@ -357,6 +357,15 @@ impl Config {
         fields::build(load::load(yaml, sets, lenient)?)
     }
 
+    /// The configuration with guardrails set anew: names of keys, each with its value as text,
+    /// words of a list apart. None: off. An error says what is wrong without the key in front.
+    pub fn with_guardrails(&self, sets: &[(String, Option<Vec<String>>)]) -> Result<Self, String> {
+        let without_key =
+            |problem: &String| problem.split_once(": ").map_or(problem.as_str(), |(_, why)| why).to_owned();
+        let told = |error: ConfigError| error.problems.iter().map(without_key).collect::<Vec<_>>().join("; ");
+        fields::build(load::changed(&self.values, &guardrails::given(sets)?).map_err(told)?).map_err(told)
+    }
+
     /// Whether the file or a setting gives a value for the key.
     pub fn is_set(&self, name: &str) -> bool {
         self.values.by_name.get(name).is_some_and(|value| value.what != value::What::Null)

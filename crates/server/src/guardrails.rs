@@ -32,7 +32,7 @@ pub struct InForce {
 }
 
 impl InForce {
-    /// Those of a configuration.
+    /// The guardrails of a configuration.
     pub fn new(config: &Config) -> Self {
         let config = config.with_guardrails(&[]).expect("a configuration that was loaded");
         Self { of_users: ArcSwap::from_pointee(of(&config)), config: Mutex::new(config) }

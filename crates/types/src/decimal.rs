@@ -227,8 +227,9 @@ impl Decimal {
         Ok(self.divide_to_scale(other, scale as i32, Rounding::HalfUp)?.strip_zeros())
     }
 
-    /// Whether Java divides by a zero in `long`, which has words of its own: the dividend fits there,
-    /// also shifted by so many digits, and so does the power of ten by which the zero is shifted.
+    /// Whether Java divides by a zero in `long`, which has words of its own: the dividend fits
+    /// there, also shifted by so many digits, and so does the power of ten by which the zero is
+    /// shifted.
     fn divides_as_long(&self, shift: i64) -> bool {
         let dividend = i64::try_from(&self.unscaled).ok().filter(|dividend| *dividend != i64::MIN);
         let power = u32::try_from(shift.unsigned_abs()).ok().filter(|power| *power < LONG_POWERS);

@@ -65,7 +65,7 @@ impl Similarity {
         }
     }
 
-    /// The same, of a second vector as graphs have it: little-endian. The same to the bit.
+    /// As [`Self::rank`], for a second vector as graphs have it: little-endian; equal to the bit.
     pub fn rank_of_bytes(self, a: &[f32], b: &[u8]) -> f32 {
         let (b, _) = b.as_chunks::<4>();
         match self {

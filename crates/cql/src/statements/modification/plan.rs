@@ -166,8 +166,8 @@ fn prepare_insert_json(
     let mut operations = Operations::default();
     let mut keys = Vec::new();
     for column in columns {
-        // a key column that is missing is refused when the statement is executed, as in Cassandra. Of
-        // a conditional statement a static column counts as set: its value is in the answer
+        // a key column that is missing is refused when the statement is executed, as in Cassandra.
+        // Of a conditional statement a static column counts as set: its value is in the answer
         let counts = column.is_primary_key() || insert.if_not_exists;
         let Some(term) = source.term(column)?.or(counts.then_some(Term::Unset)) else { continue };
         if column.is_primary_key() {
