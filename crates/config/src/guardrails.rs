@@ -98,7 +98,10 @@ fn json_of(kind: Kind, name: &str, value: Option<&[String]>) -> Result<Option<Js
 pub(crate) fn problems(values: &Values) -> Vec<String> {
     let given = |name: &str| {
         let (key, _) = catalogue::find(name)?;
-        number(key.kind, values.by_name.get(key.name)?)
+        match values.by_name.get(key.name) {
+            Some(value) if value.what != What::Null => number(key.kind, value),
+            _ => number(key.kind, &Value::of_default(key).ok()?),
+        }
     };
     let mut problems = Vec::new();
     for key in catalogue::keys() {
