@@ -10,7 +10,7 @@ use arc_swap::ArcSwap;
 use env::Wake;
 use membership::{Introduction, Membership, Messenger};
 
-use crate::coordinator::batch::hosts::BatchHosts;
+use crate::batch_hosts::BatchHosts;
 use crate::dynamic_snitch::{DynamicSnitch, Severities};
 use crate::movements::Movements;
 use crate::schema_inbox::SchemaInbox;

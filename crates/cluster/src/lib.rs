@@ -9,6 +9,7 @@
 
 pub mod allocation;
 mod answer_times;
+mod batch_hosts;
 mod batch_replay;
 pub mod batchlog;
 pub mod cas_metrics;
@@ -63,9 +64,9 @@ mod view_tasks;
 #[cfg(test)]
 mod testing;
 
+pub use batch_hosts::BatchHosts;
 pub use clock::{TimeUuids, WriteClock};
 pub use coordinator::acknowledgement::Acknowledgement;
-pub use coordinator::batch::hosts::BatchHosts;
 pub use coordinator::error::{FailedAnswers, FailedCas, FailedRead, FailedWrite, RequestError};
 pub use dynamic_snitch::DynamicSnitchOptions;
 pub use error::NodeError;

@@ -19,7 +19,7 @@ use membership::{Follower, Introduction, JoinOptions, Membership, Messenger};
 
 pub use membership::JoinError;
 
-use crate::coordinator::batch::hosts::BatchHosts;
+use crate::batch_hosts::BatchHosts;
 use crate::dynamic_snitch::{DynamicSnitch, DynamicSnitchOptions};
 use crate::identity::RELEASE_VERSION;
 use crate::joined::{Places, SeedNames};

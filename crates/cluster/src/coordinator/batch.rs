@@ -1,7 +1,7 @@
 //! Logged batches: all of their mutations happen, or none ([`crate::batchlog`]).
 
 mod among;
-pub mod hosts;
+mod hosts;
 #[cfg(test)]
 mod tests;
 

@@ -19,21 +19,11 @@ use crate::dynamic_snitch::Scores;
 /// How many nodes keep the record of a batch, where there are as many.
 pub(super) const HOSTS: usize = 2;
 
-/// `batchlog_endpoint_strategy`; the default is `random_remote`.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct BatchHosts {
-    /// The fastest nodes by the dynamic snitch, where there is one (`dynamic_remote`, `dynamic`).
-    pub by_latency: bool,
-    /// This node's rack counts as another rack does (`prefer_local`, `dynamic`). Drawn nodes are
-    /// one of this rack and one of another.
-    pub prefers_own_rack: bool,
-}
-
 /// A choice of hosts.
 pub(super) struct Hosts<'a> {
     /// The nodes there are.
     pub ring: &'a Ring,
-    /// See [`BatchHosts::prefers_own_rack`].
+    /// See [`crate::BatchHosts::prefers_own_rack`].
     pub prefers_own_rack: bool,
     /// Scores of the dynamic snitch, if they decide.
     pub scores: Option<&'a Scores>,
@@ -129,7 +119,7 @@ mod tests {
         Ring::new((0..).zip(nodes).map(endpoint).collect(), EndpointId(0))
     }
 
-    /// What is drawn in two hundred draws.
+    /// The hosts that two hundred draws give.
     fn drawn(nodes: &[&str], prefers_own_rack: bool) -> BTreeSet<Vec<u32>> {
         let (ring, random) = (ring(nodes), World::new(1, 1).dice());
         let draws = (0..200).map(|_| {

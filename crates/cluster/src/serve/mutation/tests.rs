@@ -9,9 +9,7 @@ use internode::Verb;
 use internode::payload::read_request::ReadRequest;
 use membership::{Request, Unanswered};
 use rows::codec::encode_mutation;
-use rows::{
-    Cell, ClusteringPrefix, DeletionTime, Mutation, PartitionRange, PartitionUpdate, ReadCommand, Row, Slice,
-};
+use rows::{Cell, ClusteringPrefix, DeletionTime, Mutation, PartitionRange, PartitionUpdate, ReadCommand, Row, Slice};
 use schema::table::ColumnSpec;
 use schema::{ColumnKind, TableId, TableMetadata};
 use types::{CqlType, FailureReason};
