@@ -62,6 +62,17 @@ impl Future for HintsDurable {
     }
 }
 
+/// Whether a hint was kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kept {
+    /// The endpoint gets it when it is up.
+    Yes,
+    /// There is no room for it now.
+    NotYet,
+    /// There is none, and will be none: it is too large, or the node keeps no hints at all.
+    No,
+}
+
 impl Node {
     /// From now on hints are kept, and sent when the node has joined. Called once, before it joins.
     pub fn keep_hints(self: &Arc<Self>, options: HintOptions) -> Result<(), HintError> {
@@ -98,11 +109,26 @@ impl Node {
         if is_on(Defect::NoHealing) {
             return false;
         }
-        let is_kept = self.may_hint(endpoint, true) && self.keep(endpoint.host_id, mutation);
+        let is_kept = self.may_hint(endpoint, true) && self.keep(endpoint.host_id, mutation) == Kept::Yes;
         if !is_kept {
             self.handoff.figures.refused.add(1);
         }
         is_kept
+    }
+
+    /// Keeps a mutation from the record of a batch for an endpoint that has not taken it, also
+    /// where hinted handoff is off and where the endpoint has been down for too long: the record
+    /// goes, so nobody else has it. Agrees with `BatchlogManager.ReplayingBatch`, which writes its
+    /// hints without `StorageProxy.shouldHint`. Never waits.
+    pub(crate) fn hint_in_any_case(&self, endpoint: &Endpoint, mutation: &Mutation) -> Kept {
+        if is_on(Defect::NoHealing) {
+            return Kept::No;
+        }
+        let kept = self.keep(endpoint.host_id, mutation);
+        if kept != Kept::Yes {
+            self.handoff.figures.refused.add(1);
+        }
+        kept
     }
 
     /// The wait that consistency level ANY needs: the hints that [`Self::hint`] has kept so far are
@@ -144,12 +170,16 @@ impl Node {
         settings.size_per_host_max == 0 || store.size(&endpoint.host_id) <= settings.size_per_host_max
     }
 
-    fn keep(&self, host_id: HostId, mutation: &Mutation) -> bool {
-        let Some(store) = self.handoff.store.get() else { return false };
+    fn keep(&self, host_id: HostId, mutation: &Mutation) -> Kept {
+        let Some(store) = self.handoff.store.get() else { return Kept::No };
         let now_millis = self.env.clock.now_micros() / 1000;
         // encoded before the store is entered: its lock is held for a copy only
         let entry = Entry::new(now_millis, least_gc_grace(mutation), |out| encode_mutation(out, mutation));
-        entry.is_some_and(|entry| store.add(host_id, &entry))
+        match entry.filter(HintStore::may_hold) {
+            None => Kept::No,
+            Some(entry) if store.add(host_id, &entry) => Kept::Yes,
+            Some(_) => Kept::NotYet,
+        }
     }
 
     /// Looks which hosts are past the window: down for longer, or with a hint that is older.

@@ -70,12 +70,17 @@ impl HintStore {
         Ok(Self { shared, writer })
     }
 
+    /// Whether a hint is small enough to be taken at all.
+    pub fn may_hold(entry: &Entry) -> bool {
+        entry.bytes().len() <= ENTRY_SIZE_MAX
+    }
+
     /// Takes a hint for a host. False: there is no room for it.
     pub fn add(&self, host_id: HostId, entry: &Entry) -> bool {
         let size = entry.bytes().len();
         let mut state = self.shared.state();
         let has_no_room = state.buffered + size > BUFFER_SIZE_MAX || happens(Rare::HintIsRefused);
-        if state.is_closed || size > ENTRY_SIZE_MAX || has_no_room {
+        if state.is_closed || !Self::may_hold(entry) || has_no_room {
             drop(state);
             self.shared.figures.refused.add(1);
             return false;

@@ -3,7 +3,8 @@
 //! 1. A page of due records is read, and the mutations of each are sent to their replicas: applied
 //!    here where this node is one, a hint kept for those that are down.
 //! 2. A record goes when every replica has answered or has its hint, and the hints are durable.
-//!    Until then no further page is read.
+//!    Until then no further page is read. Hints are kept whatever the settings of hinted handoff
+//!    are; where there is no room for one the record stands, and is sent again.
 //!
 //! If the node ends in between, the records stand and are sent again. Agrees with
 //! `org.apache.cassandra.batchlog.BatchlogManager` (`ReplayingBatch`).
@@ -43,7 +44,7 @@ enum Came {
     Nothing,
     /// Every replica has it, or will have it.
     Done,
-    /// A hint is not durable. The record is sent again.
+    /// A hint is not durable, or there was no room for it. The record is sent again.
     Lost,
 }
 
@@ -104,7 +105,10 @@ impl Node {
             .map(|planned| planned.sent.mutation().clone())
             .collect();
         self.replica.apply_now(&here).map_err(node_error)?;
-        planned.iter().for_each(|planned| self.send_to_peers(others, planned, timeout));
+        for planned in &planned {
+            planned.sent.must_reach_all();
+            self.send_to_peers(others, planned, timeout);
+        }
         let sent = planned.into_iter().map(|planned| planned.sent).collect();
         Ok(Resent { record, sent, hints: None })
     }
@@ -126,6 +130,9 @@ impl Node {
     fn came_of(&self, batch: &mut Resent) -> Came {
         if !batch.sent.iter().all(|sent| sent.is_settled()) {
             return Came::Nothing;
+        }
+        if batch.sent.iter().any(|sent| sent.lacks_hint()) {
+            return Came::Lost;
         }
         if !batch.sent.iter().any(|sent| sent.has_hint()) {
             return Came::Done;

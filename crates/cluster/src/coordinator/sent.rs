@@ -17,6 +17,7 @@ use rows::Mutation;
 use types::{Consistency, FailureReason, ReplicaFailure};
 
 use super::answers::{Answers, Counted, Progress};
+use crate::hints::Kept;
 use crate::node::Node;
 
 /// A mutation on its way to its replicas.
@@ -42,6 +43,11 @@ struct State {
     unheard: usize,
     /// A hint was kept. At level ANY that is an answer, once the hint is durable.
     has_hint: bool,
+    /// Whether each replica has to get the mutation, by a hint in any case: it comes from the
+    /// record of a batch, which goes then.
+    must_reach_all: bool,
+    /// There was no room for a hint that a replica must have.
+    lacks_hint: bool,
     /// The task that waits for the answers; None: no task waits yet.
     waker: Option<Waker>,
 }
@@ -61,7 +67,8 @@ impl Sent {
             |(at, (id, _)): (usize, &(EndpointId, Counted))| replicas[..at].iter().any(|other| other.0 == *id);
         assert!(!replicas.iter().enumerate().any(is_repeated), "a replica is sent a mutation once");
         let is_counted = vec![false; replicas.len()];
-        let state = State { answers, is_counted, unheard, has_hint: false, waker: None };
+        let (has_hint, must_reach_all, lacks_hint) = (false, false, false);
+        let state = State { answers, is_counted, unheard, has_hint, must_reach_all, lacks_hint, waker: None };
         Self { node, ring, replicas, mutations, position, is_hinted: true, state: Mutex::new(state) }
     }
 
@@ -120,11 +127,33 @@ impl Sent {
             return;
         }
         let Some(node) = self.node.upgrade() else { return };
-        if node.hint(self.ring.endpoint(replica), self.mutation()) {
-            let mut state = self.state();
-            state.has_hint = true;
-            wake(state);
+        let endpoint = self.ring.endpoint(replica);
+        let must_reach_all = self.state().must_reach_all;
+        let kept = match must_reach_all {
+            true => node.hint_in_any_case(endpoint, self.mutation()),
+            false if node.hint(endpoint, self.mutation()) => Kept::Yes,
+            false => Kept::No,
+        };
+        let mut state = self.state();
+        match kept {
+            Kept::Yes => {
+                state.has_hint = true;
+                wake(state);
+            }
+            Kept::NotYet => state.lacks_hint = true,
+            Kept::No => {}
         }
+    }
+
+    /// From now on every replica that does not answer gets a hint in any case. Called before
+    /// anything is sent.
+    pub fn must_reach_all(&self) {
+        self.state().must_reach_all = true;
+    }
+
+    /// Whether a replica has neither answered nor a hint that it must have.
+    pub fn lacks_hint(&self) -> bool {
+        self.state().lacks_hint
     }
 
     /// Keeps a hint for every peer that has not answered: their time is over.

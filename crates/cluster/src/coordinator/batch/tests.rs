@@ -53,11 +53,9 @@ fn nothing_is_written_without_a_record() {
     assert_eq!(ring.stored(0, "ks", 1), []);
 }
 
-/// The coordinator dies when two peers have the record and nobody the mutations: the peers send
-/// them to all replicas, and the record goes.
-#[test]
-fn peers_finish_the_batch_of_a_coordinator_that_died() {
-    let mut ring = three(3);
+/// The first node coordinates a batch of four rows; its peers have the record, and nobody the
+/// mutations.
+fn store_record(ring: &SimRing) {
     let node = ring.node(0).clone();
     let encode = |k| {
         let mut bytes = Vec::new();
@@ -74,8 +72,15 @@ fn peers_finish_the_batch_of_a_coordinator_that_died() {
         let hosts = [EndpointId(1), EndpointId(2)];
         node.store_record(&others, &hosts, &batch, Duration::from_secs(2)).await.expect("stored");
     });
-    assert_eq!(records(&ring), [0, 1, 1]);
-    drop(node);
+    assert_eq!(records(ring), [0, 1, 1]);
+}
+
+/// The coordinator dies when two peers have the record and nobody the mutations: the peers send
+/// them to all replicas, and the record goes.
+#[test]
+fn peers_finish_the_batch_of_a_coordinator_that_died() {
+    let mut ring = three(3);
+    store_record(&ring);
     ring.kill(0);
     ring.start(0);
     ring.agree();
@@ -84,4 +89,25 @@ fn peers_finish_the_batch_of_a_coordinator_that_died() {
         (0..3).for_each(|machine| assert_eq!(ring.stored(machine, "ks", k), [(1, 9)], "machine {machine}"));
     }
     assert_eq!(records(&ring), [0, 0, 0]);
+}
+
+/// A replica is down while the peers send what stands in the record, and hinted handoff is off: the
+/// replica gets its hints all the same, since the record goes.
+#[test]
+fn a_replica_that_is_down_gets_the_batch_without_hinted_handoff() {
+    let mut ring = three(3);
+    store_record(&ring);
+    ring.kill(0);
+    [1, 2]
+        .iter()
+        .for_each(|machine| ring.node(*machine).change_handoff_settings(|settings| settings.is_enabled = false));
+    ring.world.run_for(Duration::from_secs(40));
+    ring.start(0);
+    ring.agree();
+    assert_eq!((records(&ring), ring.stored(0, "ks", 1)), (vec![0, 0, 0], Vec::new()));
+    [1, 2]
+        .iter()
+        .for_each(|machine| ring.node(*machine).change_handoff_settings(|settings| settings.is_enabled = true));
+    ring.world.run_for(Duration::from_secs(60));
+    (0..4).for_each(|k| assert_eq!(ring.stored(0, "ks", k), [(1, 9)], "{k}"));
 }
