@@ -211,7 +211,7 @@ fn what_does_not_fit_is_refused() {
     let (code, said) = refused(other.path(), &["--set", "no_such_key=1"]);
     assert_eq!(code, 1);
     assert!(said.contains("no_such_key"), "{said}");
-    let (code, said) = refused(other.path(), &["--set", "start_native_transport=false"]);
+    let (code, said) = refused(other.path(), &["--set", "max_value_size=1MiB"]);
     assert_eq!(code, 1);
-    assert!(said.contains("start_native_transport: exists in Cassandra, but is not honoured yet"), "{said}");
+    assert!(said.contains("max_value_size: exists in Cassandra, but is not honoured yet"), "{said}");
 }
