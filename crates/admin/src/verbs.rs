@@ -12,6 +12,7 @@ mod caches;
 mod compaction;
 mod console;
 mod gossip;
+pub mod guardrails;
 mod hints;
 mod monitoring;
 mod movements;
@@ -40,6 +41,7 @@ pub use gossip::{
     GetGossip, GetMessageCounts, GetMessages, GetSeeds, GossipChange, GossipState, MessageCounts, MessagePool,
     MessagePools, ReloadSeeds,
 };
+pub use guardrails::{GetGuardrails, SetGuardrails};
 pub use hints::{GetHandoff, GetPendingHints, HandoffChange, HandoffInfo, PendingHintsInfo};
 pub use monitoring::{
     CasCounts, CasKindCounts, ClientLatencies, CommitLogMetrics, ForeignRequests, GetClientLatencies, GetMetrics,
@@ -64,8 +66,8 @@ pub use sampling::{
     GetSamplingJobs, SAMPLERS, Sample, SampleRequest, SamplerInfo, Samples, ScheduleSampling, StopSampling,
 };
 pub use settings::{
-    GetGuardrails, GetLoggingLevels, GetTimeout, GetTraceProbability, ReloadCertificates, SetGuardrails,
-    SetLoggingLevel, SetTimeout, SetTraceProbability, TimeoutKind,
+    GetLoggingLevels, GetTimeout, GetTraceProbability, ReloadCertificates, SetLoggingLevel, SetTimeout,
+    SetTraceProbability, TimeoutKind,
 };
 pub use snapshots::{
     ClearSnapshots, GetSnapshots, RingSnapshotInfo, RingSnapshotRequest, SnapshotInfo, SnapshotRequest,

@@ -76,7 +76,7 @@ pub(crate) fn join(services: &Services, drive: Drive<'_>) -> Result<(), StartErr
 /// coordinates for them, as in Cassandra.
 pub(crate) async fn serve_clients(services: &Services, transport: &ServerHandle) -> Result<(), ResumeError> {
     let Some(membership) = services.node.membership() else { return Ok(()) };
-    if matches!(services.node.mode(), Mode::Joining | Mode::JoiningFailed) {
+    if !has_its_data(services) {
         tracing::warn!("clients are not served: not all data of this node has come");
         return Ok(());
     }
@@ -89,6 +89,11 @@ pub(crate) async fn serve_clients(services: &Services, transport: &ServerHandle)
     transport.resume().await?;
     membership.set_ready(true);
     Ok(())
+}
+
+/// Whether all data that a new node fetches on its way in has come.
+pub(crate) fn has_its_data(services: &Services) -> bool {
+    !matches!(services.node.mode(), Mode::Joining | Mode::JoiningFailed)
 }
 
 /// [`serve_clients`] at the end of a start.

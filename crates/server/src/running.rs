@@ -311,9 +311,9 @@ impl RunningNode {
         self.server.handle().is_serving()
     }
 
-    /// Whether clients wait for `nodetool enablebinary` (`start_native_transport: false`).
+    /// Whether clients wait for `nodetool enablebinary` alone (`start_native_transport: false`).
     pub fn waits_for_its_operator(&self) -> bool {
-        !self.services.config.native_transport.start
+        !self.services.config.native_transport.start && joining::has_its_data(&self.services)
     }
 
     /// Drains a node that was told to stop before its start was done. Gives the error of the start.

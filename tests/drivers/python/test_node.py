@@ -266,6 +266,28 @@ def test_clients_may_have_to_wait_for_the_operator(tmp_path):
         assert node.stop() == 0
 
 
+def test_guardrails_are_changed_until_the_next_start(node):
+    """`nodetool setguardrailsconfig`: what is in force is what nodetool and system_views.settings show; nothing else can be set."""
+
+    def in_force():
+        with connect(node) as cluster:
+            statement = "SELECT value FROM system_views.settings WHERE name = 'tables_warn_threshold'"
+            return node.nodetool("getguardrailsconfig", "tables_threshold").stdout, cluster.connect().execute(statement).one().value
+
+    assert in_force() == ("[-1, -1]\n", "-1")
+    assert node.nodetool("setguardrailsconfig", "tables_threshold", "20", "10").returncode == 0
+    assert in_force() == ("[20, 10]\n", "10")
+    refused = node.nodetool("setguardrailsconfig", "tables_threshold", "5", "10")
+    assert refused.returncode == 1 and "The warn threshold 10 for tables_warn_threshold should be lower than the fail threshold 5" in refused.stderr + refused.stdout
+    assert in_force() == ("[20, 10]\n", "10"), "a change that is refused changes nothing"
+    assert "Guardrail cdc_enabled not found." in node.nodetool("setguardrailsconfig", "cdc_enabled", "true").stderr
+    shown = node.nodetool("getguardrailsconfig").stdout
+    assert "tables_threshold" in shown and "cdc_enabled" not in shown
+    assert node.stop() == 0
+    node.start()
+    assert in_force() == ("[-1, -1]\n", "-1")
+
+
 def test_snapshots(shared):
     done = shared.nodetool("snapshot", "-t", "first", "kept")
     assert done.returncode == 0 and "Requested creating snapshot(s) for [kept] with snapshot name [first]" in done.stdout

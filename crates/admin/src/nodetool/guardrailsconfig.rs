@@ -6,64 +6,7 @@
 
 use crate::nodetool::text::Table;
 use crate::nodetool::{Context, Outcome, usage};
-use crate::verbs::{GetGuardrails, SetGuardrails};
-
-const FLAGS: &[&str] = &[
-    "allow_filtering_enabled",
-    "alter_table_enabled",
-    "compact_tables_enabled",
-    "drop_keyspace_enabled",
-    "drop_truncate_table_enabled",
-    "group_by_enabled",
-    "intersect_filtering_query_enabled",
-    "intersect_filtering_query_warned",
-    "non_partition_restricted_index_query_enabled",
-    "read_before_write_list_operations_enabled",
-    "secondary_indexes_enabled",
-    "simplestrategy_enabled",
-    "uncompressed_tables_enabled",
-    "user_timestamps_enabled",
-    "vector_type_enabled",
-    "zero_ttl_on_twcs_enabled",
-    "zero_ttl_on_twcs_warned",
-];
-/// Names of thresholds, without `_threshold`.
-const THRESHOLDS: &[&str] = &[
-    "collection_size",
-    "column_value_size",
-    "columns_per_table",
-    "data_disk_usage_percentage",
-    "fields_per_udt",
-    "in_select_cartesian_product",
-    "items_per_collection",
-    "keyspaces",
-    "materialized_views_per_table",
-    "maximum_replication_factor",
-    "maximum_timestamp",
-    "minimum_replication_factor",
-    "minimum_timestamp",
-    "page_size",
-    "partition_keys_in_select",
-    "partition_size",
-    "partition_tombstones",
-    "sai_frozen_term_size",
-    "sai_sstable_indexes_per_query",
-    "sai_string_term_size",
-    "sai_vector_term_size",
-    "secondary_indexes_per_table",
-    "tables",
-    "vector_dimensions",
-];
-const VALUES: &[&str] = &[
-    "read_consistency_levels_disallowed",
-    "read_consistency_levels_warned",
-    "table_properties_disallowed",
-    "table_properties_ignored",
-    "table_properties_warned",
-    "write_consistency_levels_disallowed",
-    "write_consistency_levels_warned",
-];
-const OTHERS: &[&str] = &["data_disk_usage_max_disk_size"];
+use crate::verbs::guardrails::{FLAGS, GetGuardrails, OTHERS, SetGuardrails, THRESHOLDS, VALUES};
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Category {

@@ -30,18 +30,6 @@ pub struct SetTimeout {
     pub millis: u64,
 }
 
-/// Asks for the guardrails that are in force: names of keys of cassandra.yaml, with their values;
-/// None: null.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct GetGuardrails {}
-
-/// Sets guardrails, all or none.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct SetGuardrails {
-    /// Names of keys of cassandra.yaml, each with its value, words of a list apart; None: off.
-    pub settings: Vec<(String, Option<Vec<String>>)>,
-}
-
 /// Asks for the levels of the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct GetLoggingLevels {}

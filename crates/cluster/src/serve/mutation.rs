@@ -6,7 +6,8 @@
 //! 2. The mutation is applied, and answered when the commit log has it by its mode.
 //!
 //! Tokens that this node does not own are taken all the same, unless they are to be refused
-//! ([`crate::refusals`]). Agrees with `org.apache.cassandra.db.MutationVerbHandler` and
+//! ([`crate::refusals`]). Refused are tables of a node alone, and deletions of ranges that end at
+//! null; a hint of such a mutation is forgotten ([`super::hint`]). Agrees with `org.apache.cassandra.db.MutationVerbHandler` and
 //! `ReadRepairVerbHandler`.
 
 use std::cell::Cell;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use admin::verbs::guardrails::is_guardrail;
 use admin::verbs::{
     GetGuardrails, GetLoggingLevels, GetTimeout, GetTraceProbability, ReloadCertificates, SetGuardrails,
     SetLoggingLevel, SetTimeout, SetTraceProbability, TimeoutKind,
@@ -49,10 +50,15 @@ fn set_timeout(admin: &NodeAdmin, request: &SetTimeout) -> Result<()> {
 }
 
 fn guardrails(admin: &NodeAdmin, _: &GetGuardrails) -> Result<Vec<(String, Option<String>)>> {
-    Ok(admin.services.guardrails.settings())
+    let mut settings = admin.services.guardrails.settings();
+    settings.retain(|(key, _)| is_guardrail(key));
+    Ok(settings)
 }
 
 fn set_guardrails(admin: &NodeAdmin, request: &SetGuardrails) -> Result<()> {
+    if let Some((other, _)) = request.settings.iter().find(|(key, _)| !is_guardrail(key)) {
+        return invalid(format!("Guardrail {other} not found."));
+    }
     admin.services.guardrails.change(&request.settings, admin.cluster()).map_err(AdminError::Invalid)
 }
 
