@@ -7,8 +7,8 @@
 //!
 //! Tokens that this node does not own are taken all the same, unless they are to be refused
 //! ([`crate::refusals`]). Refused are tables of a node alone, and deletions of ranges that end at
-//! null; a hint of such a mutation is forgotten ([`super::hint`]). Agrees with `org.apache.cassandra.db.MutationVerbHandler` and
-//! `ReadRepairVerbHandler`.
+//! null; a hint of such a mutation is forgotten ([`super::hint`]). Agrees with
+//! `org.apache.cassandra.db.MutationVerbHandler` and `ReadRepairVerbHandler`.
 
 use std::cell::Cell;
 
