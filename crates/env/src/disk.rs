@@ -24,6 +24,10 @@ pub fn lacks_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
 }
 
+/// Bytes whose place in memory is that in a file of [`Disk::create_streamed`], modulo this, are
+/// written without a copy. No device asks for more.
+pub const STREAMED_ALIGNMENT: usize = 4096;
+
 /// A machine's file system.
 pub trait Disk: Send + Sync {
     /// Opens an existing file for positioned reads.

@@ -35,7 +35,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use clock::{Clock, Elapsed, Instant, Sleep};
-pub use disk::{DirEntry, Disk, Lock, ReadFile, WriteFile, lacks_descriptors};
+pub use disk::{DirEntry, Disk, Lock, ReadFile, STREAMED_ALIGNMENT, WriteFile, lacks_descriptors};
 pub use network::{
     Connecting, Detached, FileSender, Listener, Network, SendingFile, SocketOptions, Stream, accept, accept_detached,
 };

@@ -9,8 +9,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use env::Stream;
+use bytes::{Buf, Bytes, BytesMut};
+use env::{STREAMED_ALIGNMENT, Stream};
 use links::Peer;
 use ring::relocation::contains;
 use rows::{PartitionHead, PartitionStream, ReadError, Unfiltered};
@@ -50,6 +50,7 @@ pub(super) async fn files(
     let (mut next, mut is_open) = (BytesMut::new(), true);
     loop {
         let live = taker.current.as_ref().map(|file| Arc::clone(&file.live));
+        let place = taker.place_behind(input.len());
         let header = begins.take();
         let job = move || {
             let taken = taker.take(header, &mut input);
@@ -58,7 +59,7 @@ pub(super) async fn files(
         let job = node.env.blocking_long("stream", job);
         tokio::pin!(job);
         let done = loop {
-            make_room(&mut next);
+            make_room(&mut next, place);
             tokio::select! {
                 biased;
                 done = &mut job => break done,
@@ -89,7 +90,7 @@ pub(super) async fn files(
             if !is_open {
                 return interrupted(node, taker);
             }
-            make_room(&mut next);
+            make_room(&mut next, taker.place_behind(input.len()));
             let attempt = taker.current.as_ref().and_then(|file| Some((file.arrived.id, file.attempt?)));
             let given_up = async {
                 match (&live, attempt) {
@@ -115,10 +116,17 @@ pub(super) async fn files(
 }
 
 /// Room for what a socket may give at once, where more is read. A buffer that is too small gets all
-/// the room that it needs at once, so that it does not grow step by step.
-fn make_room(next: &mut BytesMut) {
+/// the room that it needs at once, so that it does not grow step by step. `place`: where the bytes
+/// will stand in a file, modulo [`STREAMED_ALIGNMENT`]; an empty buffer begins at such a place of
+/// memory, so that they can be written from there.
+fn make_room(next: &mut BytesMut, place: usize) {
     let length = next.len();
-    if length < READ_MAX && next.capacity() - length < READ_SIZE {
+    if length == 0 {
+        next.reserve(READ_MAX + READ_SIZE + STREAMED_ALIGNMENT);
+        let skipped = (next.as_ptr().align_offset(STREAMED_ALIGNMENT) + place) % STREAMED_ALIGNMENT;
+        next.resize(skipped, 0);
+        next.advance(skipped);
+    } else if length < READ_MAX && next.capacity() - length < READ_SIZE {
         next.reserve(READ_MAX + READ_SIZE - length);
     }
 }
@@ -245,6 +253,14 @@ impl Source for Pieces {
 }
 
 impl Taker {
+    /// The place in the file that is being written, modulo [`STREAMED_ALIGNMENT`], of the bytes
+    /// behind the next `waiting` ones, if the file goes on so far.
+    fn place_behind(&self, waiting: usize) -> usize {
+        let Some(File { form: Form::Whole { sstable, .. }, .. }) = &self.current else { return 0 };
+        let place = sstable.position().unwrap_or(0) % STREAMED_ALIGNMENT as u64;
+        (usize::try_from(place).unwrap_or(0) + waiting) % STREAMED_ALIGNMENT
+    }
+
     /// Takes all whole parts of `input`. `header`: a header that came before. Gives files that are
     /// complete.
     fn take(

@@ -3,26 +3,28 @@
 //! the copy into the cache costs more CPU than all else that a receiver does.
 //!
 //! The bytes are collected in a block whose place in memory, place in the file and length are
-//! multiples of [`ALIGNMENT`], as the kernel asks for. What is left at the end is written through
-//! the cache. A file system that takes no such writes gets all of them through the cache.
+//! multiples of [`STREAMED_ALIGNMENT`], as the kernel asks for. Bytes of a caller that stand in his
+//! memory as they will stand in the file are written from there, without a copy into the block.
+//! What is left at the end is written through the cache. A file system that takes no such writes
+//! gets all of them through the cache.
 
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::{Advice, OFlags};
 
 use super::disk::FILE_MODE;
-use crate::WriteFile;
+use crate::{STREAMED_ALIGNMENT, WriteFile};
 
-/// Bytes that are written at once.
+/// Bytes of the block. Those of a caller that need it are written so many at once.
 const BLOCK_LENGTH: usize = 4 << 20;
 
-/// Places in memory and in the file are multiples of so many bytes: no device asks for more.
-const ALIGNMENT: usize = 4096;
+/// Fewer bytes of a caller are copied: a call of the kernel costs more than the copy.
+const UNCOPIED_MIN: usize = 128 << 10;
 
-const _: () = assert!(BLOCK_LENGTH.is_multiple_of(ALIGNMENT));
+const _: () = assert!(BLOCK_LENGTH.is_multiple_of(STREAMED_ALIGNMENT) && UNCOPIED_MIN >= 2 * STREAMED_ALIGNMENT);
 
 pub(super) struct Streamed {
     file: File,
@@ -48,12 +50,12 @@ impl Streamed {
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => (open(OFlags::empty())?, false),
             Err(error) => return Err(error),
         };
-        Ok(Self { file, is_direct, memory: vec![0; BLOCK_LENGTH + ALIGNMENT], filled: 0, position: 0 })
+        Ok(Self { file, is_direct, memory: vec![0; BLOCK_LENGTH + STREAMED_ALIGNMENT], filled: 0, position: 0 })
     }
 
     /// The block, at its place in the memory.
     fn block(&mut self) -> &mut [u8] {
-        let skipped = self.memory.as_ptr().align_offset(ALIGNMENT);
+        let skipped = self.memory.as_ptr().align_offset(STREAMED_ALIGNMENT);
         self.memory.get_mut(skipped..skipped + BLOCK_LENGTH).expect("the alignment has its room")
     }
 
@@ -66,36 +68,74 @@ impl Streamed {
         Ok(())
     }
 
+    /// Copies bytes into the block, which has room for them.
+    fn collect(&mut self, bytes: &[u8]) {
+        let filled = self.filled;
+        let room = self.block().get_mut(filled..filled + bytes.len());
+        room.expect("a block is never more than full").copy_from_slice(bytes);
+        self.filled += bytes.len();
+        self.position += bytes.len() as u64;
+    }
+
     /// Writes what the block has.
     fn write_block(&mut self) -> io::Result<()> {
-        let (length, offset) = (self.filled, self.position - self.filled as u64);
-        if !length.is_multiple_of(ALIGNMENT) || !offset.is_multiple_of(ALIGNMENT as u64) {
+        self.write_block_and(&[])
+    }
+
+    /// Writes what the block has and `behind`, which is not in it.
+    fn write_block_and(&mut self, behind: &[u8]) -> io::Result<()> {
+        let (filled, begin) = (self.filled, self.position - self.filled as u64);
+        let is_aligned = |length: usize| length.is_multiple_of(STREAMED_ALIGNMENT);
+        if !is_aligned(filled) || !begin.is_multiple_of(STREAMED_ALIGNMENT as u64) {
             self.end_direct()?;
         }
-        loop {
-            let skipped = self.memory.as_ptr().align_offset(ALIGNMENT);
-            let block = self.memory.get(skipped..skipped + length).expect("the alignment has its room");
-            match self.file.write_all_at(block, offset) {
+        let length = filled + behind.len();
+        let mut written = 0;
+        while written < length {
+            let skipped = self.memory.as_ptr().align_offset(STREAMED_ALIGNMENT);
+            let block = self.memory.get(skipped..skipped + filled).expect("the alignment has its room");
+            let mut both = [IoSlice::new(block), IoSlice::new(behind)];
+            let mut left = &mut both[..];
+            IoSlice::advance_slices(&mut left, written);
+            match rustix::io::pwritev(&self.file, left, begin + written as u64).map_err(io::Error::from) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => written += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if self.is_direct && error.kind() == io::ErrorKind::InvalidInput => self.end_direct()?,
                 Err(error) => return Err(error),
-                Ok(()) => break,
             }
         }
         self.filled = 0;
+        self.position += behind.len() as u64;
         Ok(())
+    }
+
+    /// Where bytes stand in memory as they will stand in the file: how many of them fill the page
+    /// that the block has begun, and how many behind those are whole pages.
+    fn uncopied(&self, data: &[u8]) -> Option<(usize, usize)> {
+        let head = self.filled.next_multiple_of(STREAMED_ALIGNMENT) - self.filled;
+        if !self.is_direct || data.len() < head + UNCOPIED_MIN {
+            return None;
+        }
+        let behind = data.get(head..)?;
+        let is_placed = behind.as_ptr().align_offset(STREAMED_ALIGNMENT) == 0;
+        is_placed.then(|| (head, behind.len() - behind.len() % STREAMED_ALIGNMENT))
     }
 }
 
 impl WriteFile for Streamed {
     fn write_all(&mut self, data: &[u8]) -> io::Result<()> {
         let mut data = data;
+        if let Some((head, length)) = self.uncopied(data) {
+            let (head, behind) = data.split_at(head);
+            let (whole, rest) = behind.split_at(length);
+            self.collect(head);
+            self.write_block_and(whole)?;
+            data = rest;
+        }
         while !data.is_empty() {
-            let filled = self.filled;
-            let room = self.block().get_mut(filled..).expect("a block is never more than full");
-            let (now, later) = data.split_at(data.len().min(room.len()));
-            room.get_mut(..now.len()).expect("it is at most the room").copy_from_slice(now);
-            self.filled += now.len();
-            self.position += now.len() as u64;
+            let (now, later) = data.split_at(data.len().min(BLOCK_LENGTH - self.filled));
+            self.collect(now);
             data = later;
             if self.filled == BLOCK_LENGTH {
                 self.write_block()?;

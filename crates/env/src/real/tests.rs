@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use super::*;
-use crate::{LONG_NICENESS, Next, Part, SocketOptions, accept};
+use crate::{LONG_NICENESS, Next, Part, STREAMED_ALIGNMENT, SocketOptions, accept};
 
 #[test]
 fn files_are_written_and_read() {
@@ -169,21 +169,30 @@ fn bytes_of_a_file(length: usize) -> Vec<u8> {
 fn a_streamed_file_has_all_bytes() {
     let (env, dir) = (env(), tempfile::tempdir().expect("a scratch directory"));
     // a block is 4 MiB: less, the whole, and more than it, in pieces that do not fit into it
-    for length in [0, 1, 4096, (4 << 20) - 1, 4 << 20, (9 << 20) + 4096, (9 << 20) + 77] {
+    let lengths = [0, 1, 4096, (4 << 20) - 1, 4 << 20, (9 << 20) + 4096, (9 << 20) + 77];
+    let pieces = [1_000_003, 4096, 200_001, 5 << 20];
+    for (length, piece) in lengths.into_iter().flat_map(|length| pieces.map(|piece| (length, piece))) {
         let bytes = bytes_of_a_file(length);
-        let path = dir.path().join(format!("of-{length}"));
-        let mut file = env.disk.create_streamed(&path).expect("created");
-        bytes.chunks(1_000_003).for_each(|piece| file.write_all(piece).expect("written"));
-        assert_eq!(file.position(), length as u64);
-        file.sync_data().expect("synced");
-        assert!(env.disk.read_all(&path, 16 << 20).expect("read") == bytes, "{length} bytes");
-        // it goes on behind a tail that is no whole block, and a place in the middle is written
-        file.write_all(&[9; 5000]).expect("written");
-        file.write_at(&[8], 0).expect("written");
-        file.sync_data().expect("synced");
-        let longer = [&bytes[..], &[9; 5000]].concat();
-        let read = env.disk.read_all(&path, 16 << 20).expect("read");
-        assert!(read[1..] == longer[1..] && read[0] == 8, "{length} bytes and more");
+        // in memory as in the file, so that pieces are written without a copy, and otherwise
+        for shift in [0, 1] {
+            let mut memory = vec![0; length + STREAMED_ALIGNMENT + shift];
+            let begin = memory.as_ptr().align_offset(STREAMED_ALIGNMENT) + shift;
+            let placed = &mut memory[begin..begin + length];
+            placed.copy_from_slice(&bytes);
+            let path = dir.path().join(format!("of-{length}-{piece}-{shift}"));
+            let mut file = env.disk.create_streamed(&path).expect("created");
+            placed.chunks(piece).for_each(|piece| file.write_all(piece).expect("written"));
+            assert_eq!(file.position(), length as u64);
+            file.sync_data().expect("synced");
+            assert!(env.disk.read_all(&path, 16 << 20).expect("read") == bytes, "{length} bytes by {piece}");
+            // it goes on behind a tail that is no whole block, and a place in the middle is written
+            file.write_all(&[9; 5000]).expect("written");
+            file.write_at(&[8], 0).expect("written");
+            file.sync_data().expect("synced");
+            let longer = [&bytes[..], &[9; 5000]].concat();
+            let read = env.disk.read_all(&path, 16 << 20).expect("read");
+            assert!(read[1..] == longer[1..] && read[0] == 8, "{length} bytes by {piece}, and more");
+        }
     }
 }
 

@@ -52,6 +52,11 @@ impl WholeSSTable {
         file.write_all(bytes).map_err(|error| StorageError::io(&self.target.path(*component), &error))
     }
 
+    /// The place of the next bytes in the file of the component; None: they are not written.
+    pub fn position(&self) -> Option<u64> {
+        self.current.as_ref().map(|(_, file)| file.position())
+    }
+
     /// Gives up: removes what was written.
     pub fn abort(mut self) {
         self.current = None;
