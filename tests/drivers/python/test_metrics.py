@@ -113,6 +113,8 @@ def test_names_of_the_exporters(node):
             assert float(value) >= -1, (name, value)
     status, why = get(node, "/metrics?names=nosuch")
     assert status == 400 and "jmx_exporter" in why
+    status, why = get(node, "/metrics?names=mcac&name=mcac_table")
+    assert status == 400 and "management_api" in why
 
 
 def test_logs_in_json_and_in_files(node):

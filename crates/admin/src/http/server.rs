@@ -149,6 +149,10 @@ async fn metrics(State(served): State<Served>, headers: HeaderMap, Query(query):
             return refuse(&AdminError::Invalid(why));
         }
     };
+    if query.name.is_some() && names != Names::ManagementApi {
+        let why = "only the names management_api can be asked for by their beginning (name)".to_owned();
+        return refuse(&AdminError::Invalid(why));
+    }
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let form = if names == Names::Helenus { Form::of_accept(accept) } else { Form::Text };
     let (api, prefixes) = (served.api, Vec::from_iter(query.name));

@@ -91,8 +91,8 @@ fn chosen(text: &str, prefixes: &[String]) -> String {
             continue;
         }
         out.push_str(line);
-        let is_whole = line.rsplit(' ').next().is_some_and(|value| value.bytes().all(|byte| byte.is_ascii_digit()));
-        if is_whole && !line.starts_with('#') {
+        let digits = line.rsplit(' ').next().map_or("", |value| value.trim_start_matches('-'));
+        if !line.starts_with('#') && digits.bytes().all(|byte| byte.is_ascii_digit()) {
             out.push_str(".0");
         }
         out.push('\n');
@@ -136,6 +136,7 @@ mod tests {
         types.sort_unstable();
         types.dedup();
         assert!(all > 40 && types.len() == all, "{text}");
-        assert_eq!(chosen("# HELP a b\na 3\na{l=\"x\"} 0.5\n", &[]), "# HELP a b\na 3.0\na{l=\"x\"} 0.5\n");
+        let samples = chosen("# HELP a b\na 3\na{l=\"x\"} 0.5\na{l=\"y\"} -1\n", &[]);
+        assert_eq!(samples, "# HELP a b\na 3.0\na{l=\"x\"} 0.5\na{l=\"y\"} -1.0\n");
     }
 }
