@@ -21,7 +21,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use env::{Disk, Env};
 use rows::codec::Header;
-use rows::{ReadCommand, ReadContext, ReadError, ReadMode};
+use rows::{PartitionRange, ReadCommand, ReadContext, ReadError, ReadMode};
 use schema::TableMetadata;
 use types::{DecoratedKey, Token};
 
@@ -236,6 +236,11 @@ impl SSTable {
     pub fn scan_all(&self, context: &ReadContext) -> Result<SSTableStream, ReadError> {
         let schema = Arc::clone(self.schema.rewriting.as_ref().unwrap_or(&self.schema));
         SSTableStream::all(Self { shared: Arc::clone(&self.shared), schema }, context)
+    }
+
+    /// The partitions of a range, for repairs: does not disturb the cache.
+    pub fn scan_range(&self, range: PartitionRange, context: &ReadContext) -> Result<SSTableStream, ReadError> {
+        SSTableStream::over(self.clone(), range, context)
     }
 
     /// Everything, with rows as they are encoded where they can be copied into what is written

@@ -9,9 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rows::command::RingBound;
-use rows::{
-    MergeStream, PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, Unfiltered,
-};
+use rows::{MergeStream, PartitionHead, PartitionRange, PartitionStream, ReadContext, ReadError, Unfiltered};
 use schema::TableMetadata;
 use sstable::SSTable;
 use types::Token;
@@ -64,7 +62,8 @@ impl Frozen {
         self.sstables.iter().map(|sstable| sstable.stored_length()).sum()
     }
 
-    /// The partitions of ranges, merged; one range after the other.
+    /// The partitions of ranges, merged; one range after the other. They are read around the cache,
+    /// which keeps what clients read.
     pub fn read(&self, ranges: &[TokenRange], context: ReadContext) -> FrozenStream {
         let waiting = ranges.iter().flat_map(|range| unwrapped(*range)).collect();
         FrozenStream { frozen: self.clone(), waiting, context, current: None }
@@ -76,12 +75,11 @@ impl Frozen {
             Token(i64::MIN) => RingBound::Open,
             token => RingBound::Token { token, inclusive: true },
         };
-        let command = ReadCommand::whole(&self.table, PartitionRange::Range { start, end });
+        let range = PartitionRange::Range { start, end };
         let mut streams: Vec<Box<dyn PartitionStream>> = Vec::new();
         for sstable in &self.sstables {
-            let range = &command.range;
             if !range.is_past(sstable.first_key()) && !range.is_before(sstable.last_key()) {
-                streams.push(Box::new(sstable.read(&command, context)?));
+                streams.push(Box::new(sstable.scan_range(range.clone(), context)?));
             }
         }
         Ok(MergeStream::boxed(&self.table, streams, false))

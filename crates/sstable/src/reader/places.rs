@@ -2,13 +2,10 @@
 //! the file as they are.
 
 use rows::command::RingBound;
-use rows::{PartitionRange, PartitionStream, ReadContext, ReadError, Slices};
+use rows::{PartitionRange, PartitionStream, ReadContext, ReadError};
 use types::Token;
 
 use super::SSTable;
-use super::partition::PartitionReader;
-use super::stream::SSTableStream;
-use super::walk::Walk;
 
 impl SSTable {
     /// Where in the uncompressed data the first partition begins whose token is greater than
@@ -19,8 +16,7 @@ impl SSTable {
         }
         let start = RingBound::Token { token, inclusive: false };
         let range = PartitionRange::Range { start, end: RingBound::Open };
-        let reader = PartitionReader::new(self.clone(), context, Slices::all(), false, Walk::around());
-        let mut stream = SSTableStream::over(reader, range, context)?;
+        let mut stream = self.scan_range(range, context)?;
         match stream.next_partition()? {
             Some(_) => Ok(stream.reader.start),
             None => Ok(self.data_length()),

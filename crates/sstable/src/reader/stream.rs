@@ -65,16 +65,13 @@ impl SSTableStream {
     }
 
     /// The partitions of a range, read around the cache.
-    pub(super) fn over(
-        reader: PartitionReader,
-        range: PartitionRange,
-        context: &ReadContext,
-    ) -> Result<Self, ReadError> {
-        let access = Access { mode: context.mode, keeps: false };
-        let cursor = match &range {
-            PartitionRange::Range { start, .. } => scan_from(reader.sstable(), start, access)?,
-            PartitionRange::Key(_) => scan_from(reader.sstable(), &RingBound::Open, access)?,
+    pub(super) fn over(sstable: SSTable, range: PartitionRange, context: &ReadContext) -> Result<Self, ReadError> {
+        let start = match &range {
+            PartitionRange::Range { start, .. } => start,
+            PartitionRange::Key(_) => &RingBound::Open,
         };
+        let cursor = scan_from(&sstable, start, Access { mode: context.mode, keeps: false })?;
+        let reader = PartitionReader::new(sstable, context, Slices::all(), false, Walk::around());
         Ok(Self { reader, last: None, range, source: Source::Scan(Box::new(cursor)) })
     }
 

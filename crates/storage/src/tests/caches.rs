@@ -9,7 +9,8 @@ use bytes::Bytes;
 use env::Random;
 use env::sim::{DATA, Sim, SimRandom};
 use rows::{
-    Cell, Liveness, Mutation, PartitionRange, PartitionUpdate, ReadCommand, ReadContext, ReadMode, ReadStats, Row,
+    Cell, Liveness, Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand, ReadContext, ReadMode,
+    ReadStats, Row,
 };
 use schema::table::ColumnSpec;
 use schema::{ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TableParams};
@@ -19,7 +20,7 @@ use types::{CqlType, DecoratedKey};
 use super::common::{self, int};
 use crate::caches::saved::Kind;
 use crate::options::SavedCaches;
-use crate::{Engine, EngineOptions, TableStore, schema_change};
+use crate::{Engine, EngineOptions, TableStore, frozen, schema_change};
 
 const TABLE: TableId = TableId([7; 16]);
 /// Bytes of a partition: a chunk has four.
@@ -127,6 +128,35 @@ fn hit_rate(node: &Node, engine: &Engine, store: &TableStore, reads: u32, mut be
 
 /// Ten times as much data as the chunk cache takes.
 const KEYS: i32 = 2_600;
+
+#[test]
+fn a_validation_leaves_the_cache_as_it_is() {
+    // the cache has room for all, which a scan of a client may put there
+    let node = Node::new(4, NO_ROWS, |options| options.chunk_cache_bytes = 64 << 20);
+    let (engine, store) = node.open();
+    node.write(&engine, &store, 0..KEYS, 1);
+    let held = || engine.caches.chunks.usage().entries;
+    let before = held();
+    let frozen = node.sim.block_on(frozen::freeze(&engine, &store, |_| true)).expect("a sound disk flushes");
+    let context = ReadContext::new(ReadMode::Background);
+    let whole = (types::Token(i64::MIN), types::Token(i64::MIN));
+    let mut stream = frozen.read(&[whole], context.clone());
+    let mut partitions = 0;
+    while stream.next_partition().expect("a sound disk reads").is_some() {
+        while stream.next_unfiltered().expect("a sound disk reads").is_some() {}
+        partitions += 1;
+    }
+    assert_eq!(partitions, KEYS);
+    assert!(ReadStats::get(&context.stats.chunks_read) > 0);
+    assert_eq!(held(), before);
+    // and finds there what a client has read
+    node.read(&engine, &store, PartitionRange::all());
+    assert!(held() > before);
+    let context = ReadContext::new(ReadMode::Background);
+    let mut stream = frozen.read(&[whole], context.clone());
+    while stream.next_partition().expect("a sound disk reads").is_some() {}
+    assert!(ReadStats::get(&context.stats.chunks_cached) > 0);
+}
 
 #[test]
 fn a_scan_leaves_the_hot_set_where_it_is() {
