@@ -13,6 +13,10 @@ use types::{CqlType, collection};
 
 use crate::error::CqlError;
 
+mod bound;
+
+pub(crate) use bound::in_order;
+
 /// A bound value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum BoundValue {
@@ -142,54 +146,6 @@ pub(crate) fn sort_map(key: &CqlType, entries: &mut Vec<(Bytes, Bytes)>) {
     });
 }
 
-/// A bound value with the elements of its sets and maps sorted and each once, also inside of other
-/// collections, because a client may send them in any order. A value that is sorted already is
-/// returned without a copy.
-pub(crate) fn in_order(ty: &CqlType, value: &Bytes) -> Result<Bytes, CqlError> {
-    match ty {
-        CqlType::Set { element, .. } => {
-            let mut elements = inner_order(element, split_list(value)?)?;
-            if !is_ordered(element) && elements.is_sorted_by(|a, b| types::compare(element, a, b) == Ordering::Less) {
-                return Ok(value.clone());
-            }
-            sort_set(element, &mut elements);
-            Ok(pack_list(&elements))
-        }
-        CqlType::Map { key, value: of_value, .. } => {
-            let entries = split_map(value)?;
-            let is_sorted = entries.is_sorted_by(|a, b| types::compare(key, &a.0, &b.0) == Ordering::Less);
-            if is_sorted && !is_ordered(key) && !is_ordered(of_value) {
-                return Ok(value.clone());
-            }
-            let (keys, values): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
-            let mut sorted: Vec<_> = inner_order(key, keys)?.into_iter().zip(inner_order(of_value, values)?).collect();
-            sort_map(key, &mut sorted);
-            Ok(pack_map(&sorted))
-        }
-        CqlType::List { element, .. } if is_ordered(element) => {
-            Ok(pack_list(&inner_order(element, split_list(value)?)?))
-        }
-        _ => Ok(value.clone()),
-    }
-}
-
-/// Values of the type are sorted by [`in_order`]. Tuples, user types and vectors are left as they
-/// are, as in Cassandra.
-fn is_ordered(ty: &CqlType) -> bool {
-    match ty {
-        CqlType::Set { .. } | CqlType::Map { .. } => true,
-        CqlType::List { element, .. } => is_ordered(element),
-        _ => false,
-    }
-}
-
-fn inner_order(ty: &CqlType, values: Vec<Bytes>) -> Result<Vec<Bytes>, CqlError> {
-    if !is_ordered(ty) {
-        return Ok(values);
-    }
-    values.iter().map(|value| in_order(ty, value)).collect()
-}
-
 /// Appends the value of a column to a result row: `[int]` length and bytes; length -1 if there is
 /// no value.
 pub(crate) fn put_column(out: &mut Vec<u8>, ty: &CqlType, data: Option<&ColumnData>) {
@@ -281,19 +237,6 @@ pub(crate) fn field_path(field: usize) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn bound_sets_and_maps_are_put_in_order() {
-        let text = || std::sync::Arc::new(CqlType::Text);
-        let part = Bytes::from_static;
-        let set = CqlType::Set { element: text(), frozen: true };
-        let sent = pack_list(&[part(b"b"), part(b"a"), part(b"b")]);
-        assert_eq!(split_list(&in_order(&set, &sent).unwrap()).unwrap(), [part(b"a"), part(b"b")]);
-        let map = CqlType::Map { key: text(), value: text(), frozen: true };
-        let sent = pack_map(&[(part(b"b"), part(b"1")), (part(b"a"), part(b"2"))]);
-        let want = [(part(b"a"), part(b"2")), (part(b"b"), part(b"1"))];
-        assert_eq!(split_map(&in_order(&map, &sent).unwrap()).unwrap(), want);
-    }
 
     #[test]
     fn what_is_packed_is_split() {

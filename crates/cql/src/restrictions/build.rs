@@ -418,6 +418,7 @@ impl<'t> Builder<'t> {
                 StatementKind::Insert => {}
             }
         }
+        let also_filtered = self.also_filtered()?;
         let clustering = self.finish_clustering(only_static, &mut filters)?;
         let equal_clustering = self.equal_columns(&clustering);
         let restricts_regular = self.others.iter().any(|(column, _)| column.kind == ColumnKind::Regular);
@@ -439,6 +440,7 @@ impl<'t> Builder<'t> {
             partition,
             key_tokens: self.token,
             clustering,
+            also_filtered,
             filters,
             key_in,
             restricts_key,
@@ -532,6 +534,27 @@ impl<'t> Builder<'t> {
             None => PartitionRestriction::All,
             Some(range) => PartitionRestriction::Token(range),
         })
+    }
+
+    /// Conditions that slices apply and Cassandra also has among those that rows are filtered by:
+    /// where clustering columns are filtered, those that an index answers, and those behind them.
+    fn also_filtered(&self) -> Result<Vec<Filter>, CqlError> {
+        let mut found = Vec::new();
+        if !self.index_use.filters_clustering {
+            return Ok(found);
+        }
+        let mut position = 0;
+        for restriction in &self.clustering {
+            let is_filtered = restriction.first != position || indexes::can_answer(self.table, restriction);
+            let has_terms = !matches!(restriction.test, ClusteringTest::Eq(RowTerm::Tuple(_)));
+            if !is_filtered {
+                let is_slice = matches!(restriction.test, ClusteringTest::Slice { .. });
+                position = if is_slice { position } else { restriction.first + restriction.width };
+            } else if has_terms && unfiltered(restriction).is_none() {
+                clustering_filters(self.table, restriction.clone(), &mut found)?;
+            }
+        }
+        Ok(found)
     }
 
     fn finish_clustering(
@@ -674,7 +697,7 @@ fn clustering_filters(
             }
         }
         ClusteringTest::Eq(RowTerm::Tuple(_)) => return Err(CqlError::unsupported("Filtering by a bound tuple is")),
-        ClusteringTest::In(rows) => filters.push(filter_of(table, column(0), FilterTest::In(values_of(rows)))),
+        ClusteringTest::In(rows) => filters.push(filter_of(table, column(0), in_test(values_of(rows)))),
         ClusteringTest::Slice { lower, upper, except, .. } => {
             let ends = [(lower, Operator::Gt, Operator::Gte), (upper, Operator::Lt, Operator::Lte)];
             for (end, open, closed) in ends {
@@ -693,6 +716,16 @@ fn clustering_filters(
         }
     }
     Ok(())
+}
+
+/// An IN that filters: of one value it is an equality.
+fn in_test(terms: InTerms) -> FilterTest {
+    match terms {
+        InTerms::List(mut terms) if terms.len() == 1 => {
+            FilterTest::Compare(Operator::Eq, terms.pop().expect("there is one"))
+        }
+        terms => FilterTest::In(terms),
+    }
 }
 
 /// The values of one column as rows of one column.

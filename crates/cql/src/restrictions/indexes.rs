@@ -145,7 +145,9 @@ pub(super) struct IndexUse {
     pub candidates: Vec<IndexCandidate>,
     /// The rows that an index or a range finds have to be filtered.
     pub needs_filtering: bool,
-    /// Attached indexes do not answer every condition.
+    /// Conditions on clustering columns are among those that rows are filtered by.
+    pub filters_clustering: bool,
+    /// Attached indexes do not answer every condition of a SELECT that is ordered by nearness.
     pub left_by_attached: bool,
     /// A range of several clustering columns would have to be filtered, because an index is on one
     /// of them. Such a statement is refused.
@@ -176,12 +178,15 @@ pub(super) fn of(clause: &Clause<'_>) -> IndexUse {
     let is_indexed = clause.clustering.iter().any(|one| is_indexed_tuple_range(one, clause.table, &definitions));
     let filters_tuples = is_indexed && (is_open || filters_keys || filters_clustering || is_range);
     uses |= has_index && !clause.others.is_empty();
-    let is_filter = |part: Part| match part {
-        Part::Key => with_keys,
-        Part::Clustering => with_clustering,
-        Part::Other => true,
+    let among = |keys: bool, clustering: bool| {
+        let is_filter = move |part: Part| match part {
+            Part::Key => keys,
+            Part::Clustering => clustering,
+            Part::Other => true,
+        };
+        restricted.iter().filter(move |one| is_filter(one.part))
     };
-    let filters: Vec<&Restricted> = restricted.iter().filter(|one| is_filter(one.part)).collect();
+    let filters: Vec<&Restricted> = among(with_keys, with_clustering).collect();
     let is_answered = |definition: &IndexDefinition| {
         filters.iter().all(|one| {
             let answers = |candidate: &IndexCandidate| candidate.name == definition.name;
@@ -190,6 +195,10 @@ pub(super) fn of(clause: &Clause<'_>) -> IndexUse {
         })
     };
     let are_answered = filters.iter().all(|one| one.is_answered_by_attached());
+    // an order by nearness is itself a restriction that an index answers
+    let beside_nearest = is_open || filters_keys;
+    let left_by_attached =
+        !among(with_keys || beside_nearest, with_clustering || beside_nearest).all(|one| one.is_answered_by_attached());
     let must_filter = match filters.is_empty() {
         true => !clause.clustering.is_empty(),
         false => !are_answered && !definitions.iter().any(is_answered),
@@ -197,8 +206,16 @@ pub(super) fn of(clause: &Clause<'_>) -> IndexUse {
     let candidates = if uses { filters.iter().flat_map(|one| one.candidates.clone()).collect() } else { Vec::new() };
     let key_in = clause.keys.iter().flatten().any(|key| matches!(key, KeyPart::In(_)));
     let needs_filtering = (is_range || uses) && must_filter;
-    let left_by_attached = !are_answered;
-    IndexUse { has_index, uses, key_in, candidates, needs_filtering, left_by_attached, filters_tuples }
+    IndexUse {
+        has_index,
+        uses,
+        key_in,
+        candidates,
+        needs_filtering,
+        filters_clustering: with_clustering,
+        left_by_attached,
+        filters_tuples,
+    }
 }
 
 /// Whether a restriction is a range of clustering columns in parentheses, one of which has an index
