@@ -257,6 +257,25 @@ impl Decimal {
         Ok(Self { unscaled, scale })
     }
 
+    /// The quotient as Java divides to so many digits: rounded to the even neighbour, and where it is
+    /// exact, with as few zeros behind its point as the scales of the operands allow. The divisor is
+    /// not zero.
+    pub fn divide_to_digits(&self, other: &Self, digits: i64) -> Result<Self, TypeError> {
+        let preferred = i64::from(self.scale) - i64::from(other.scale);
+        let scale = digits + 2 - (self.magnitude() - other.magnitude());
+        let scale = scale.max(preferred);
+        let dividend = &self.unscaled * power_of_ten((scale - preferred).unsigned_abs())?;
+        let (quotient, rest) = (&dividend / &other.unscaled, &dividend % &other.unscaled);
+        if !rest.is_zero() {
+            // one more digit says that something is left, however small
+            let unscaled = quotient * 10u8 + self.unscaled.signum() * other.unscaled.signum();
+            return Self::new(unscaled, scale + 1)?.round_to(digits, Rounding::HalfEven);
+        }
+        let zeros = i64::from(trailing_zeros(&quotient)).min(scale - preferred);
+        let unscaled = quotient / power_of_ten(zeros.unsigned_abs())?;
+        Self::new(unscaled, scale - zeros)?.round_to(digits, Rounding::HalfEven)
+    }
+
     /// The remainder of the division to a whole number; it has the sign of the dividend.
     pub fn remainder(&self, other: &Self) -> Result<Self, TypeError> {
         if other.unscaled.is_zero() {

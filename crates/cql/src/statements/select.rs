@@ -32,7 +32,7 @@ use crate::guardrails::{Query, QueryGuards};
 use crate::keys;
 use crate::options::{Limits, QueryOptions};
 use crate::paging::{PagingState, UNLIMITED};
-use crate::restrictions::{PartitionRestriction, Restrictions};
+use crate::restrictions::{BoundFilter, PartitionRestriction, Restrictions};
 use crate::result::{Answer, CqlResult, ResultMetadata, ResultSet};
 use crate::selection::{Column, Selection};
 use crate::statements::modification::request_seconds;
@@ -162,17 +162,20 @@ struct Wanted {
     page_size: Option<u32>,
     /// The read may find something: rows, or the static columns of a partition without rows.
     reads: bool,
+    /// The conditions that rows are filtered by.
+    filters: Vec<BoundFilter>,
 }
 
 impl Wanted {
-    /// Evaluates the restrictions. Both limits are evaluated first, so that errors come in
-    /// Cassandra's order.
+    /// Evaluates the restrictions. Both limits are evaluated first and conditions that filter rows
+    /// next, so that errors come in Cassandra's order.
     fn of(plan: &SelectPlan, options: &QueryOptions, bindings: &Bindings<'_>) -> Result<Self, CqlError> {
         let limit = limit_value(plan.limit.as_ref(), bindings)?;
         limit_value(plan.per_partition_limit.as_ref(), bindings)?;
         if let Some(why) = plan.restrictions.refused {
             return Err(CqlError::invalid(why));
         }
+        let filters = plan.restrictions.bound_filters(bindings)?;
         let reads_statics = !(plan.table.statics.is_empty() || plan.restrictions.has_clustering_slice());
         let (partitions, slices) = match &plan.restrictions.partition {
             PartitionRestriction::Keys(_) => {
@@ -205,7 +208,7 @@ impl Wanted {
         };
         let reads = !asks_for_none && (!slices.0.is_empty() || reads_statics);
         let page_size = options.page_size.filter(|size| *size > 0);
-        Ok(Self { partitions, slices, limit, page_size, reads })
+        Ok(Self { partitions, slices, limit, page_size, reads, filters })
     }
 
     fn keys(&self) -> Option<&[DecoratedKey]> {
@@ -278,7 +281,8 @@ pub(crate) async fn execute<C: Coordinator>(
     }
     let now = request_seconds(options, coordinator);
     let selection = plan.shown(unmasks || !options.limits.switches.masking);
-    let mut job = job(plan, selection, &bindings, options, wanted.page_size, now)?;
+    let filters = std::mem::take(&mut wanted.filters);
+    let mut job = job(plan, selection, filters, &bindings, options, wanted.page_size, now)?;
     if let Some(keys) = wanted.keys() {
         job.single_key = keys.len() == 1;
         job.last_key = keys.last().map(|key| key.key.clone());
@@ -402,6 +406,7 @@ fn tombstone_limits(plan: &SelectPlan, limits: &Limits) -> TombstoneLimits {
 fn job(
     plan: &SelectPlan,
     selection: &Arc<Selection>,
+    filters: Vec<BoundFilter>,
     bindings: &Bindings<'_>,
     options: &QueryOptions,
     page_size: Option<u32>,
@@ -410,9 +415,7 @@ fn job(
     let user_limit = limit_value(plan.limit.as_ref(), bindings)?;
     let per_partition = limit_value(plan.per_partition_limit.as_ref(), bindings)?;
     let selection = if selection.has_terms { Arc::new(selection.bind(bindings)?) } else { Arc::clone(selection) };
-    // also where no row is asked for: a value that cannot be compared with is an error all the same
-    let filters: Result<Vec<_>, _> = plan.restrictions.filters.iter().map(|filter| filter.bind(bindings)).collect();
-    let (partition_filters, row_filters) = filters?.into_iter().partition(|filter| filter.is_of_partition());
+    let (partition_filters, row_filters) = filters.into_iter().partition(BoundFilter::is_of_partition);
     let paged = page_size.filter(|size| *size < user_limit && !plan.aggregates_everything());
     let resume = match (&options.paging_state, paged) {
         (Some(state), Some(_)) => Some(PagingState::decode(state, &plan.table.comparator)?),

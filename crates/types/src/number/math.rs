@@ -13,6 +13,8 @@ const PRECISION_MIN: i64 = 32;
 const PRECISION_MAX: i64 = 10_000;
 /// Digits that are calculated beyond those that are kept.
 const GUARD_DIGITS: i64 = 12;
+/// Digits of a decimal `log10` beyond those that are kept, when logarithms are divided.
+const QUOTIENT_DIGITS: i64 = 2;
 /// Largest argument of a decimal `exp`; the exponent of its result still fits the scale.
 const EXP_ARGUMENT_MAX: i64 = 4_000_000_000;
 /// How often the argument of `exp` is halved before its series. Each halving makes the series
@@ -180,9 +182,6 @@ fn logarithm(value: &Decimal, precision: i64, base_ten: bool) -> Result<Decimal,
         let scale = if base_ten { -(precision as i32) - 1 } else { 0 };
         return Ok(Decimal { unscaled: BigInt::zero(), scale });
     }
-    if stripped.unscaled.is_one() && base_ten {
-        return Ok(Decimal { unscaled: -BigInt::from(stripped.scale), scale: 0 }.strip_zeros());
-    }
     let fixed = Fixed::new(precision + digits.min(PRECISION_MAX) + GUARD_DIGITS);
     let exponent = digits - 1 - i64::from(value.scale);
     let scale = i32::try_from(digits - 1).map_err(|_| TypeError::Arithmetic("Overflow".into()))?;
@@ -191,6 +190,13 @@ fn logarithm(value: &Decimal, precision: i64, base_ten: bool) -> Result<Decimal,
     let ln_mantissa = fixed.ln_of_ratio(&(&mantissa - &fixed.one), &(&mantissa + &fixed.one));
     let ln_ten = fixed.ln_ten();
     let ln = ln_mantissa + &ln_ten * exponent;
-    let result = if base_ten { ln * &fixed.one / ln_ten } else { ln };
-    fixed.result(result, 0, precision)
+    if !base_ten {
+        return fixed.result(ln, 0, precision);
+    }
+    // both logarithms are rounded before they are divided: of powers of ten the quotient is a whole
+    // number with or without zeros behind its point
+    let digits = precision + QUOTIENT_DIGITS;
+    let rounded = |unscaled| Decimal { unscaled, scale: fixed.digits as i32 }.round_to(digits, Rounding::HalfEven);
+    let quotient = rounded(ln)?.divide_to_digits(&rounded(ln_ten)?, digits)?;
+    quotient.round_to(precision, Rounding::HalfEven)
 }

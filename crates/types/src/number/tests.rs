@@ -150,3 +150,30 @@ fn casts() {
     assert!(cast(&Text, &Int, b"1").is_err());
     assert_eq!(cast(&Int, &Text, b""), Ok(None));
 }
+
+/// The text of `log10` of a decimal.
+fn log10_of(text: &str) -> String {
+    let value = Decimal::parse(text).unwrap().encode();
+    let result = math::apply(math::Function::Log10, &CqlType::Decimal, &value).unwrap().unwrap();
+    Decimal::decode(&result).unwrap().to_string()
+}
+
+#[test]
+fn log10_of_powers_of_ten_has_the_zeros_of_a_division() {
+    let zeros = |count: usize| "0".repeat(count);
+    // as Cassandra 5.0.8 answered
+    for exponent in [1, 2, 5, 15] {
+        assert_eq!(log10_of(&format!("1{}", zeros(exponent))), exponent.to_string());
+        assert_eq!(log10_of(&format!("0.{}1", zeros(exponent - 1))), format!("-{exponent}"));
+    }
+    for (exponent, text) in [(10, "1E+1"), (20, "2E+1"), (50, "5E+1")] {
+        assert_eq!(log10_of(&format!("1{}", zeros(exponent))), text);
+    }
+    for exponent in [3, 4, 6, 7, 8, 9, 11, 12, 13, 14, 16, 17, 18, 19, 21, 22, 23, 30] {
+        let behind = zeros(if exponent < 10 { 31 } else { 30 });
+        assert_eq!(log10_of(&format!("1{}", zeros(exponent))), format!("{exponent}.{behind}"));
+        assert_eq!(log10_of(&format!("0.{}1", zeros(exponent - 1))), format!("-{exponent}.{behind}"));
+    }
+    assert_eq!(log10_of("100000000000000000.000"), format!("17.{}", zeros(30)));
+    assert_eq!(log10_of(&format!("1{}", zeros(37))), format!("37.{}", zeros(36)));
+}

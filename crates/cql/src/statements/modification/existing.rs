@@ -75,15 +75,15 @@ pub(crate) async fn read<C: Coordinator>(
     now: u32,
     coordinator: &C,
 ) -> Result<ExistingRows, CqlError> {
+    // the key comes first: of several mistakes one in the key is told
+    let keys = plan.restrictions.keys(&plan.table, bindings)?;
     let slices = if plan.operations.is_empty() {
         Slices::none()
     } else {
         let clusterings = plan.restrictions.clusterings(&plan.table, bindings)?;
         Slices::normalized(clusterings.into_iter().map(Slice::of_prefix).collect(), &plan.table.comparator)
     };
-    let commands: Vec<_> = plan
-        .restrictions
-        .keys(&plan.table, bindings)?
+    let commands: Vec<_> = keys
         .into_iter()
         .map(|key| ReadCommand {
             table: Arc::clone(&plan.table),
