@@ -14,6 +14,45 @@ use crate::value::{Value, What};
 const MINIMA: &[&str] = &["minimum_replication_factor"];
 /// Keys that end like guardrails of this kind but are none.
 const OTHERS: &[&str] = &["batch_size", "tombstone", "gc", "unlogged_batch_across_partitions"];
+/// The words of `table_properties_*`.
+const TABLE_PROPERTIES: &[&str] = &[
+    "additional_write_policy",
+    "allow_auto_snapshot",
+    "auto_repair",
+    "bloom_filter_fp_chance",
+    "caching",
+    "cdc",
+    "comment",
+    "compaction",
+    "compression",
+    "crc_check_chance",
+    "default_time_to_live",
+    "extensions",
+    "gc_grace_seconds",
+    "id",
+    "incremental_backups",
+    "max_index_interval",
+    "memtable",
+    "memtable_flush_period_in_ms",
+    "min_index_interval",
+    "read_repair",
+    "speculative_retry",
+];
+/// The words of `read_consistency_levels_*` and `write_consistency_levels_*`.
+const CONSISTENCY_LEVELS: &[&str] = &[
+    "ANY",
+    "ONE",
+    "TWO",
+    "THREE",
+    "QUORUM",
+    "ALL",
+    "LOCAL_QUORUM",
+    "EACH_QUORUM",
+    "SERIAL",
+    "LOCAL_SERIAL",
+    "LOCAL_ONE",
+    "NODE_LOCAL",
+];
 const NANOS_PER_MICRO: u64 = 1_000;
 
 impl Config {
@@ -87,11 +126,35 @@ fn json_of(kind: Kind, name: &str, value: Option<&[String]>) -> Result<Option<Js
             Some("false") | None => false.into(),
             Some(_) => return Err("Use 'true' or 'false' values for booleans".to_owned()),
         },
-        (Kind::List, _) => value.unwrap_or_default().iter().map(|word| Json::from(word.as_str())).collect(),
+        (Kind::List, _) => words_of(name, value.unwrap_or_default())?.into_iter().map(Json::from).collect(),
         (_, Some(text)) => text.into(),
         (_, None) => return Ok(None),
     };
     Ok(Some(json))
+}
+
+/// The words of a list as they are kept: properties of tables in lower case, consistency levels as
+/// they are. Others are refused.
+fn words_of(name: &str, words: &[String]) -> Result<Vec<String>, String> {
+    if name.starts_with("table_properties_") {
+        let words: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
+        let unknown = |word: &&str| !TABLE_PROPERTIES.contains(word);
+        let mut unknown: Vec<&str> = words.iter().map(String::as_str).filter(unknown).collect();
+        unknown.dedup();
+        return match unknown.is_empty() {
+            true => Ok(words),
+            false => Err(format!(
+                "Invalid value for {name}: '[{}]' do not parse as valid table properties",
+                unknown.join(", ")
+            )),
+        };
+    }
+    match words.iter().find(|word| !CONSISTENCY_LEVELS.contains(&word.as_str())) {
+        Some(word) if name.contains("_consistency_levels_") => {
+            Err(format!("No enum constant org.apache.cassandra.db.ConsistencyLevel.{word}"))
+        }
+        _ => Ok(words.to_vec()),
+    }
 }
 
 /// Problems of thresholds that contradict each other.
@@ -163,6 +226,19 @@ mod tests {
         assert_eq!(refused(name, "x"), "For input string: \"x\"");
         assert_eq!(refused("group_by_enabled", "maybe"), "Use 'true' or 'false' values for booleans");
         assert_eq!(refused("nothing", "1"), "Guardrail nothing not found.");
+        assert_eq!(
+            refused("table_properties_warned", "bogus,comment"),
+            "Invalid value for table_properties_warned: '[bogus]' do not parse as valid table properties"
+        );
+        let changed = set(&config, "table_properties_warned", Some("COMMENT,cdc")).unwrap();
+        assert_eq!(changed.words("table_properties_warned"), ["comment", "cdc"]);
+        for levels in ["QUORUM,quorum", "quorum"] {
+            assert_eq!(
+                refused("read_consistency_levels_warned", levels),
+                "No enum constant org.apache.cassandra.db.ConsistencyLevel.quorum"
+            );
+        }
+        assert!(set(&config, "write_consistency_levels_disallowed", Some("ANY,NODE_LOCAL")).is_ok());
         assert!(refused("data_disk_usage_percentage_warn_threshold", "50").contains("not honoured"));
         assert_eq!(
             refused("sai_sstable_indexes_per_query_fail_threshold", "5"),

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use schema::index::attached::TextForm;
-use schema::index::definition::text_form;
+use schema::index::definition::{Answering, IndexOperator, has_text_forms, text_form};
 use schema::{ColumnId, ColumnKind, ColumnMetadata, TableMetadata};
 use types::{CqlType, DecoratedKey};
 
@@ -165,10 +165,49 @@ struct Condition {
 }
 
 impl Condition {
-    fn of(expression: Expression, table: &TableMetadata) -> Self {
-        let column = expression.column().and_then(|id| table.column(id));
-        let form = column.and_then(|column| text_form(table, column));
+    /// `answering`: the class of indexes that answers the statement; None: no index has a form.
+    fn of(expression: Expression, table: &TableMetadata, answering: Option<Answering>) -> Self {
+        let form = match &expression {
+            // no index on entries has a form
+            Expression::MapEquality { .. } => None,
+            _ => condition(&expression, table)
+                .zip(answering)
+                .and_then(|((column, operator), answering)| text_form(table, column, operator, answering)),
+        };
         Self { expression, form }
+    }
+}
+
+/// The class of indexes that answers the conditions. None: text is compared as it is anyway.
+fn answering(filter: &RowFilter, table: &TableMetadata) -> Option<Answering> {
+    let conditions = || filter.expressions.iter().filter_map(|expression| condition(expression, table));
+    has_text_forms(table).then(|| Answering::of(table, conditions()))
+}
+
+/// The column of a condition, and the operator by which an index may answer the condition in its own
+/// form of text.
+fn condition<'t>(expression: &Expression, table: &'t TableMetadata) -> Option<(&'t ColumnMetadata, IndexOperator)> {
+    let column = expression.column().and_then(|id| table.column(id))?;
+    let operator = match expression {
+        Expression::Simple { operator, .. } => compares(*operator)?,
+        Expression::MapEquality { .. } => IndexOperator::Eq,
+        Expression::Custom { .. } => return None,
+    };
+    Some((column, operator))
+}
+
+/// An operator as indexes know it. None: the condition compares text as it is.
+fn compares(operator: Operator) -> Option<IndexOperator> {
+    match operator {
+        Operator::Eq => Some(IndexOperator::Eq),
+        Operator::Contains => Some(IndexOperator::Contains),
+        Operator::ContainsKey => Some(IndexOperator::ContainsKey),
+        Operator::LikePrefix | Operator::LikeSuffix | Operator::LikeContains | Operator::LikeMatches => {
+            Some(IndexOperator::Like)
+        }
+        Operator::Gte | Operator::Gt | Operator::Lte | Operator::Lt | Operator::In | Operator::Neq | Operator::Ann => {
+            None
+        }
     }
 }
 
@@ -191,7 +230,9 @@ impl<S: PartitionStream> FilteredStream<S> {
     pub fn new(stream: S, table: &Arc<TableMetadata>, filter: &RowFilter, now: u32) -> Self {
         let (of_partition, of_rows): (Vec<_>, Vec<_>) =
             filter.expressions.iter().cloned().partition(|expression| is_of_partition(expression, table));
-        let conditions = |list: Vec<Expression>| list.into_iter().map(|one| Condition::of(one, table)).collect();
+        let answering = answering(filter, table);
+        let conditions =
+            |list: Vec<Expression>| list.into_iter().map(|one| Condition::of(one, table, answering)).collect();
         Self {
             stream,
             table: Arc::clone(table),

@@ -104,6 +104,25 @@ fn type_names_print_as_they_were_read() {
 }
 
 #[test]
+fn elements_of_vectors_print_as_in_cassandra() {
+    // as Cassandra 5.0.8 named the types of result columns
+    for name in [
+        "VectorType(FrozenType(ListType(Int32Type)) , 1)",
+        "VectorType(FrozenType(UserType(tyks,75,61:Int32Type)) , 1)",
+        "VectorType(TupleType(Int32Type) , 1)",
+        "VectorType(VectorType(Int32Type , 1) , 1)",
+        "VectorType(FrozenType(SetType(UserType(tyks,75,61:Int32Type))) , 2)",
+    ] {
+        let mut full = name.to_owned();
+        for class in ["VectorType", "FrozenType", "ListType", "SetType", "UserType", "TupleType", "Int32Type"] {
+            full = full.replace(class, &format!("org.apache.cassandra.db.marshal.{class}"));
+        }
+        let (ty, reversed) = marshal::parse(&full).expect("a type of Cassandra");
+        assert_eq!(marshal::print(&ty, reversed), full);
+    }
+}
+
+#[test]
 fn hashes_tokens_and_forms_of_keys() {
     let keys = lines(include_bytes!("../../../testdata/fixtures/vectors/keys.jsonl.gz"));
     assert!(keys.len() > 3900);

@@ -264,8 +264,9 @@ pub fn print(ty: &CqlType, reversed: bool) -> String {
 }
 
 /// Appends a type expression. `bare`: at this level a collection that is stored cell by cell stands
-/// bare and a frozen one in FrozenType. That is so at the top and directly inside of a type that is
-/// stored cell by cell; inside of a frozen type nothing is wrapped again.
+/// bare and a frozen one in FrozenType. That is so at the top, directly inside of a type that is
+/// stored cell by cell, and in a vector at such a level; inside of a frozen type nothing is wrapped
+/// again.
 fn put(out: &mut String, ty: &CqlType, bare: bool) {
     if let Some((name, _)) = SIMPLE.iter().find(|(_, simple)| simple == ty) {
         out.push_str(PACKAGE);
@@ -277,7 +278,7 @@ fn put(out: &mut String, ty: &CqlType, bare: bool) {
         out.push_str(PACKAGE);
         out.push_str("FrozenType(");
     }
-    put_complex(out, ty);
+    put_complex(out, ty, bare);
     if wrap {
         out.push(')');
     }
@@ -287,7 +288,7 @@ fn is_freezable(ty: &CqlType) -> bool {
     ty.is_collection() || matches!(ty, CqlType::Udt(..))
 }
 
-fn put_complex(out: &mut String, ty: &CqlType) {
+fn put_complex(out: &mut String, ty: &CqlType, bare: bool) {
     match ty {
         CqlType::List { element, frozen } => put_call(out, "ListType", &[element], !frozen),
         CqlType::Set { element, frozen } => put_call(out, "SetType", &[element], !frozen),
@@ -296,7 +297,7 @@ fn put_complex(out: &mut String, ty: &CqlType) {
         CqlType::Vector { element, dimension } => {
             out.push_str(PACKAGE);
             out.push_str("VectorType(");
-            put(out, element, false);
+            put(out, element, bare);
             out.push_str(&format!(" , {dimension})"));
         }
         CqlType::Udt(udt, frozen) => {

@@ -86,7 +86,7 @@ def difference(cassandra, helenus, step):
         if deliberate.another_mistake(theirs, ours):
             MISTAKES[brief(theirs), brief(ours)] += 1
             return None
-    return None if len(cassandra) == len(helenus) or deliberate.pages(step) else "another number of answers"
+    return None if len(cassandra) == len(helenus) or deliberate.pages(step, cassandra, helenus) else "another number of answers"
 
 
 def of_answer(theirs, ours, step):

@@ -4,7 +4,7 @@
 //! included.
 
 use schema::index::attached::TextForm;
-use schema::index::definition::text_form;
+use schema::index::definition::{Answering, IndexOperator, text_form};
 use schema::{ColumnKind, ColumnMetadata, TableMetadata};
 
 use super::filter::FilterTest;
@@ -480,7 +480,7 @@ impl<'t> Builder<'t> {
     }
 
     fn finish_keys(&mut self, on_token: bool, filters: &mut Vec<Filter>) -> Result<PartitionRestriction, CqlError> {
-        let table = self.table;
+        let (table, answering) = (self.table, self.index_use.answering);
         let keys = std::mem::take(&mut self.keys);
         let missing: Vec<_> = keys
             .iter()
@@ -528,7 +528,7 @@ impl<'t> Builder<'t> {
                 }
                 Some(KeyPart::Contains(tests)) => tests,
             };
-            filters.extend(tests.into_iter().map(|test| filter_of(table, column, test)));
+            filters.extend(tests.into_iter().map(|test| filter_of(table, column, test, answering)));
         }
         Ok(match self.token.take() {
             None => PartitionRestriction::All,
@@ -551,7 +551,7 @@ impl<'t> Builder<'t> {
                 let is_slice = matches!(restriction.test, ClusteringTest::Slice { .. });
                 position = if is_slice { position } else { restriction.first + restriction.width };
             } else if has_terms && unfiltered(restriction).is_none() {
-                clustering_filters(self.table, restriction.clone(), &mut found)?;
+                clustering_filters(self.table, restriction.clone(), self.index_use.answering, &mut found)?;
             }
         }
         Ok(found)
@@ -562,7 +562,7 @@ impl<'t> Builder<'t> {
         only_static: bool,
         filters: &mut Vec<Filter>,
     ) -> Result<Vec<ClusteringRestriction>, CqlError> {
-        let table = self.table;
+        let (table, answering) = (self.table, self.index_use.answering);
         let all = std::mem::take(&mut self.clustering);
         if matches!(self.kind, StatementKind::Insert | StatementKind::Update) {
             if all.iter().any(|restriction| matches!(restriction.test, ClusteringTest::Slice { .. })) {
@@ -603,11 +603,11 @@ impl<'t> Builder<'t> {
             }
             match unfiltered(&restriction) {
                 Some(why) => self.filtered_tuples = self.filtered_tuples.or(Some(why)),
-                None => clustering_filters(table, restriction, filters)?,
+                None => clustering_filters(table, restriction, answering, filters)?,
             }
         }
         for (position, test) in std::mem::take(&mut self.clustering_contains) {
-            filters.push(filter_of(table, &table.clustering[position], test));
+            filters.push(filter_of(table, &table.clustering[position], test, answering));
         }
         Ok(leading)
     }
@@ -655,21 +655,23 @@ impl<'t> Builder<'t> {
             return invalid(REQUIRES_ALLOW_FILTERING.into());
         }
         for (column, test) in std::mem::take(&mut self.others) {
-            filters.push(filter_of(self.table, column, test));
+            filters.push(filter_of(self.table, column, test, self.index_use.answering));
         }
         Ok(())
     }
 }
 
-fn filter_of(table: &TableMetadata, column: &ColumnMetadata, test: FilterTest) -> Filter {
+fn filter_of(table: &TableMetadata, column: &ColumnMetadata, test: FilterTest, answering: Answering) -> Filter {
     // a storage-attached index answers no ranges and no IN of text, which then compare the text as
     // it is stored
-    let compares_stored = match &test {
-        FilterTest::Compare(operator, _) => *operator != Operator::Eq,
-        FilterTest::In(_) | FilterTest::NotIn(_) => true,
-        _ => false,
+    let operator = match &test {
+        FilterTest::Compare(Operator::Eq, _) => Some(IndexOperator::Eq),
+        FilterTest::Contains(_) => Some(IndexOperator::Contains),
+        FilterTest::ContainsKey(_) => Some(IndexOperator::ContainsKey),
+        FilterTest::Like(_) => Some(IndexOperator::Like),
+        FilterTest::Compare(..) | FilterTest::In(_) | FilterTest::NotIn(_) | FilterTest::Entry(..) => None,
     };
-    let form = text_form(table, column).filter(|_| !compares_stored).unwrap_or(TextForm::PLAIN);
+    let form = operator.and_then(|operator| text_form(table, column, operator, answering)).unwrap_or(TextForm::PLAIN);
     Filter { name: column.name.clone(), column: Column::of(column), test, form }
 }
 
@@ -687,17 +689,18 @@ fn unfiltered(restriction: &ClusteringRestriction) -> Option<&'static str> {
 fn clustering_filters(
     table: &TableMetadata,
     restriction: ClusteringRestriction,
+    answering: Answering,
     filters: &mut Vec<Filter>,
 ) -> Result<(), CqlError> {
     let column = |at: usize| &table.clustering[restriction.first + at];
     match restriction.test {
         ClusteringTest::Eq(RowTerm::Columns(terms)) => {
             for (at, term) in terms.into_iter().enumerate() {
-                filters.push(filter_of(table, column(at), FilterTest::Compare(Operator::Eq, term)));
+                filters.push(filter_of(table, column(at), FilterTest::Compare(Operator::Eq, term), answering));
             }
         }
         ClusteringTest::Eq(RowTerm::Tuple(_)) => return Err(CqlError::unsupported("Filtering by a bound tuple is")),
-        ClusteringTest::In(rows) => filters.push(filter_of(table, column(0), in_test(values_of(rows)))),
+        ClusteringTest::In(rows) => filters.push(filter_of(table, column(0), in_test(values_of(rows)), answering)),
         ClusteringTest::Slice { lower, upper, except, .. } => {
             let ends = [(lower, Operator::Gt, Operator::Gte), (upper, Operator::Lt, Operator::Lte)];
             for (end, open, closed) in ends {
@@ -705,12 +708,12 @@ fn clustering_filters(
                     && let Some(term) = terms.pop()
                 {
                     let operator = if inclusive { closed } else { open };
-                    filters.push(filter_of(table, column(0), FilterTest::Compare(operator, term)));
+                    filters.push(filter_of(table, column(0), FilterTest::Compare(operator, term), answering));
                 }
             }
             for one in except {
                 if let ClusteringTest::In(rows) = one.test {
-                    filters.push(filter_of(table, column(0), FilterTest::NotIn(values_of(rows))));
+                    filters.push(filter_of(table, column(0), FilterTest::NotIn(values_of(rows)), answering));
                 }
             }
         }

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use rows::{IndexSearch, SearchOperator};
-use schema::index::definition::{IndexDefinition, IndexOperator};
+use schema::index::definition::{Answering, IndexDefinition, IndexOperator, has_text_forms};
 use schema::index::sasi::{LikeKind, Sasi};
 use schema::{ColumnMetadata, TableMetadata};
 
@@ -32,8 +32,8 @@ const VALUE_SIZE_MAX: usize = u16::MAX as usize;
 pub(crate) struct IndexCandidate {
     name: Arc<str>,
     column: String,
-    /// The index is storage-attached.
-    is_attached: bool,
+    /// The class of the index.
+    class: Answering,
     operator: SearchOperator,
     /// The condition is a LIKE, and this is the index that answers it: the operator follows from
     /// the value.
@@ -114,7 +114,8 @@ impl Restricted {
 
     /// Whether one of the storage-attached indexes answers the restriction.
     fn is_answered_by_attached(&self) -> bool {
-        let has_attached = || self.candidates.iter().any(|candidate| candidate.is_attached);
+        // several SASI indexes do not answer together without filtering
+        let has_attached = || self.candidates.iter().any(|candidate| candidate.class == Answering::Attached);
         !self.always_filters && (self.only_attached || has_attached())
     }
 }
@@ -143,6 +144,8 @@ pub(super) struct IndexUse {
     pub key_in: bool,
     /// The indexes that can answer.
     pub candidates: Vec<IndexCandidate>,
+    /// The class of the indexes that answer, where these compare text in forms of their own.
+    pub answering: Answering,
     /// The rows that an index or a range finds have to be filtered.
     pub needs_filtering: bool,
     /// Conditions on clustering columns are among those that rows are filtered by.
@@ -203,7 +206,15 @@ pub(super) fn of(clause: &Clause<'_>) -> IndexUse {
         true => !clause.clustering.is_empty(),
         false => !are_answered && !definitions.iter().any(is_answered),
     };
-    let candidates = if uses { filters.iter().flat_map(|one| one.candidates.clone()).collect() } else { Vec::new() };
+    let mut candidates: Vec<IndexCandidate> = match uses {
+        true => filters.iter().flat_map(|one| one.candidates.clone()).collect(),
+        false => Vec::new(),
+    };
+    let class = candidates.iter().map(|candidate| candidate.class).min().filter(|_| has_text_forms(clause.table));
+    if let Some(class) = class {
+        candidates.retain(|candidate| candidate.class == class);
+    }
+    let answering = class.unwrap_or_default();
     let key_in = clause.keys.iter().flatten().any(|key| matches!(key, KeyPart::In(_)));
     let needs_filtering = (is_range || uses) && must_filter;
     IndexUse {
@@ -211,6 +222,7 @@ pub(super) fn of(clause: &Clause<'_>) -> IndexUse {
         uses,
         key_in,
         candidates,
+        answering,
         needs_filtering,
         filters_clustering: with_clustering,
         left_by_attached,
@@ -302,8 +314,7 @@ fn restricted(clause: &Clause<'_>, definitions: &[IndexDefinition]) -> Vec<Restr
         can.map(|definition| IndexCandidate {
             name: Arc::clone(&definition.name),
             column: column.name.clone(),
-            // several SASI indexes do not answer together without filtering
-            is_attached: definition.is_attached() && definition.sasi.is_none(),
+            class: definition.answering(),
             operator: search,
             like: definition.sasi.filter(|_| operator == IndexOperator::Like),
             value: value.clone(),

@@ -171,11 +171,25 @@ impl<'t, 'a> Lookup<'_, '_, 't> {
         }
     }
 
-    /// A type as the names of result columns show it: user types with their keyspace.
+    /// A type as the names of result columns show it: user types with their keyspace, tuples and
+    /// vectors without the word that says that they are frozen.
     fn hint_text(self, name: &ast::TypeName<'_>) -> String {
+        use ast::TypeName;
+        let shown = |name: &TypeName<'_>| self.hint_text(name);
         match name {
-            ast::TypeName::User(user) if user.keyspace().is_none() => format!("{}.{user}", self.preparing.keyspace),
-            other => other.to_string(),
+            TypeName::User(user) if user.keyspace().is_none() => format!("{}.{user}", self.preparing.keyspace),
+            TypeName::List(element) => format!("list<{}>", shown(element)),
+            TypeName::Set(element) => format!("set<{}>", shown(element)),
+            TypeName::Map(key, value) => format!("map<{}, {}>", shown(key), shown(value)),
+            TypeName::Tuple(elements) => {
+                format!("tuple<{}>", elements.iter().map(shown).collect::<Vec<_>>().join(", "))
+            }
+            TypeName::Vector(element, dimension) => format!("vector<{}, {dimension}>", shown(element)),
+            TypeName::Frozen(inner) => match inner.as_ref() {
+                TypeName::Tuple(_) | TypeName::Vector(..) => shown(inner),
+                _ => format!("frozen<{}>", shown(inner)),
+            },
+            TypeName::User(_) | TypeName::Native(_) | TypeName::Custom(_) => name.to_string(),
         }
     }
 }

@@ -132,6 +132,15 @@ impl IndexDefinition {
         self.attached.is_some()
     }
 
+    /// The class of the index.
+    pub fn answering(&self) -> Answering {
+        match (&self.sasi, &self.attached) {
+            (Some(_), _) => Answering::Sasi,
+            (None, Some(_)) => Answering::Attached,
+            (None, None) => Answering::Legacy,
+        }
+    }
+
     /// Whether an entry stands for a whole partition: the column has one value in it.
     pub fn is_of_partition(&self) -> bool {
         self.column.is_static() || matches!(self.part, IndexPart::PartitionKey(_))
@@ -168,10 +177,7 @@ impl IndexDefinition {
             (_, IndexOperator::Like | IndexOperator::LikeOf(_)) => false,
             (_, IndexOperator::Ann) => self.vectors.is_some(),
             _ if self.vectors.is_some() => false,
-            (IndexPart::Keys, IndexOperator::ContainsKey) => true,
-            (IndexPart::Keys, IndexOperator::Contains) => matches!(self.column.ty, CqlType::Set { .. }),
-            (IndexPart::Values, IndexOperator::Contains) => true,
-            (IndexPart::Keys | IndexPart::Values, _) => false,
+            (part @ (IndexPart::Keys | IndexPart::Values), operator) => answers(part, &self.column.ty, operator),
             (IndexPart::Entries | IndexPart::StaticCompact, IndexOperator::Range) => false,
             (_, IndexOperator::Range) => {
                 self.is_attached() && (has_ranges(&self.column.ty) || self.is_of_falling_uuid())
@@ -197,28 +203,90 @@ fn has_one_value(part: IndexPart) -> bool {
     matches!(part, IndexPart::Value | IndexPart::Clustering(_) | IndexPart::PartitionKey(_))
 }
 
-/// The form in which conditions on a column compare text: that of a storage-attached or SASI index
-/// on it. None: text is compared as it is.
-pub fn text_form(table: &TableMetadata, column: &ColumnMetadata) -> Option<TextForm> {
-    let is_kept = |index: &&IndexMetadata| is_attached(index) || is_sasi(index);
+/// The class of the indexes that answer a statement. Where several could, those of one class do, as
+/// in Cassandra with its defaults: SASI before legacy ones, storage-attached ones last.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Answering {
+    /// SASI indexes.
+    Sasi,
+    /// A legacy index.
+    Legacy,
+    /// Storage-attached indexes, or none.
+    #[default]
+    Attached,
+}
+
+impl Answering {
+    /// The class that answers conditions, given as columns with their operators.
+    pub fn of<'c>(
+        table: &TableMetadata,
+        conditions: impl Iterator<Item = (&'c ColumnMetadata, IndexOperator)>,
+    ) -> Self {
+        let definitions: Vec<_> =
+            table.indexes.values().filter_map(|index| IndexDefinition::of(table, index, false)).collect();
+        let classes = conditions.flat_map(|(column, operator)| {
+            let is_able = move |one: &&IndexDefinition| one.column.name == column.name && one.supports(operator);
+            definitions.iter().filter(is_able).map(IndexDefinition::answering)
+        });
+        classes.min().unwrap_or(Self::Attached)
+    }
+}
+
+/// Whether some index of a table compares text in a form of its own.
+pub fn has_text_forms(table: &TableMetadata) -> bool {
+    let is_plain = |index: &IndexMetadata| match is_sasi(index) {
+        true => index.options.len() <= 2,
+        false => !is_attached(index) || TextForm::of(index).is_plain(),
+    };
+    !table.indexes.values().all(is_plain)
+}
+
+/// The form in which a condition on a column compares text: that of a storage-attached or SASI index
+/// that answers its operator, where indexes of that class answer the statement. None: text is
+/// compared as it is, as in entries of maps, whose indexes have no other form.
+pub fn text_form(
+    table: &TableMetadata,
+    column: &ColumnMetadata,
+    operator: IndexOperator,
+    answering: Answering,
+) -> Option<TextForm> {
+    let is_kept = |index: &&IndexMetadata| match answering {
+        Answering::Sasi => is_sasi(index),
+        Answering::Legacy => false,
+        Answering::Attached => is_attached(index),
+    };
     let forms = table.indexes.values().filter(is_kept).filter_map(|index| {
-        let (_, name) = parse_target(index.options.get("target")?);
-        match is_sasi(index) {
-            _ if name != column.name => None,
-            true => Sasi::of(index, &column.ty).map(|sasi| sasi.form),
-            false => Some(TextForm::of(index)),
+        let (word, name) = parse_target(index.options.get("target")?);
+        if name != column.name || !answers(part_of(column, word, index.kind)?, &column.ty, operator) {
+            return None;
+        }
+        match answering {
+            Answering::Sasi => Sasi::of(index, &column.ty).map(|sasi| sasi.form),
+            _ => Some(TextForm::of(index)),
         }
     });
     forms.into_iter().find(|form| !form.is_plain())
 }
 
+/// Whether an index on this part of a column is about what a condition compares.
+fn answers(part: IndexPart, ty: &CqlType, operator: IndexOperator) -> bool {
+    match (part, operator) {
+        (IndexPart::Keys, IndexOperator::ContainsKey) | (IndexPart::Values, IndexOperator::Contains) => true,
+        (IndexPart::Keys, IndexOperator::Contains) => matches!(ty, CqlType::Set { .. }),
+        (IndexPart::Keys | IndexPart::Values | IndexPart::Entries, _) => false,
+        (_, IndexOperator::Contains | IndexOperator::ContainsKey) => false,
+        (_, _) => true,
+    }
+}
+
 /// Whether all terms of an index have a type that storage-attached indexes take.
 fn has_terms(column: &ColumnMetadata, part: IndexPart) -> bool {
     let (names, values) = cell_types(&column.ty);
+    let is_of_entry = |ty: &CqlType| is_supported(ty) || matches!(ty, CqlType::Vector { .. });
     match part {
         IndexPart::Keys => is_supported(&names),
         IndexPart::Values => is_supported(&values),
-        IndexPart::Entries => is_supported(&names) && is_supported(&values),
+        IndexPart::Entries => is_of_entry(&names) && is_of_entry(&values),
         _ => is_supported(&column.ty),
     }
 }

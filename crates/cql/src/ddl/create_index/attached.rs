@@ -8,7 +8,7 @@ use schema::index::attached::{SIMILARITY_FUNCTION, TextForm, is_attached, is_sup
 use schema::index::definition::parse_target;
 use schema::{IndexMetadata, TableMetadata};
 use types::similarity::float_dimension;
-use types::{CqlType, Similarity};
+use types::{CqlType, CustomType, Similarity};
 
 use crate::error::CqlError;
 
@@ -17,6 +17,8 @@ const OF_TEXT: [&str; 3] = TextForm::OPTIONS;
 /// The options of vectors.
 const OF_VECTORS: [&str; 4] =
     ["maximum_node_connections", "construction_beam_width", "similarity_function", "optimize_for"];
+
+const NO_FLOATS: &str = "SAI ANN indexes are only allowed on vector columns with float elements";
 
 fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
     Err(CqlError::invalid(message))
@@ -66,7 +68,14 @@ pub(super) fn check(table: &TableMetadata, index: &IndexMetadata) -> Result<(), 
     if is_vector {
         return check_vector(index, &column.ty);
     }
-    if let Some(ty) = terms.iter().find(|ty| !is_supported(ty)) {
+    if let [ty @ CqlType::Vector { .. }] = terms.as_slice()
+        && float_dimension(ty).is_none()
+    {
+        return invalid(NO_FLOATS);
+    }
+    // entries of maps may have vectors, which are compared whole
+    let is_entry = |ty: &CqlType| terms.len() == 2 && matches!(ty, CqlType::Vector { .. });
+    if let Some(ty) = terms.iter().find(|ty| !is_supported(ty) && !is_entry(ty)) {
         return invalid(format!("Unsupported type: {}", ty.cql_name()));
     }
     Ok(())
@@ -99,7 +108,7 @@ fn check_vector(index: &IndexMetadata, ty: &CqlType) -> Result<(), CqlError> {
         ));
     }
     match float_dimension(ty) {
-        None => invalid("SAI ANN indexes are only allowed on vector columns with float elements"),
+        None => invalid(NO_FLOATS),
         Some(1) if similarity_of(index) == Some(Similarity::Cosine) => {
             invalid("Cosine similarity is not supported for single-dimension vectors")
         }
@@ -131,7 +140,11 @@ fn check_text(terms: &[CqlType], given: &[(&String, &String)]) -> Result<(), Cql
     let is_text = |ty: &CqlType| matches!(ty, CqlType::Text | CqlType::Ascii);
     let Some(first) = terms.first().filter(|_| !given.is_empty()) else { return Ok(()) };
     if terms.len() != 1 || !is_text(first) {
-        return invalid(format!("CQL type {} cannot be analyzed.", first.cql_name()));
+        let ty = match terms {
+            [key, value] => CqlType::Custom(CustomType::Composite(vec![key.clone(), value.clone()]).into()),
+            _ => first.clone(),
+        };
+        return invalid(format!("CQL type {} cannot be analyzed.", ty.cql_name()));
     }
     for (name, value) in given {
         if value.is_empty() {
