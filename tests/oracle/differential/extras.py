@@ -15,7 +15,9 @@ def draw(rng, schema):
     for number, table in enumerate(schema.tables):
         if rng.random() < 0.45:
             table.viewed = True
-            found += [views.random_view(rng, f"w{number}{at}", table) for at in range(rng.choice([1, 1, 2]))]
+            drawn = [views.random_view(rng, f"w{number}{at}", table) for at in range(rng.choice([1, 1, 2]))]
+            # deliberate.py: views of compact tables without a value column
+            found += drawn if table.of("regular") or not table.compact else []
         if rng.random() < 0.6:
             found += [indexes.random_index(rng, f"{number}{at}", table) for at in range(rng.choice([1, 2, 2, 3, 4]))]
     if rng.random() < 0.6:

@@ -129,8 +129,9 @@ def add(peers, schema, extra, ran=lambda step, answers: None):
 
 
 def truncate(peers, schema):
-    for table in schema.tables:
-        both(peers, wire.query(f"TRUNCATE {table.name}", {}))
+    """Empties the tables; whether both servers have done so."""
+    answers = [answer for table in schema.tables for answer in both(peers, wire.query(f"TRUNCATE {table.name}", {}))]
+    return all(answer["kind"] != "error" for answer in answers)
 
 
 def run_seed(peers, seed, keyspace, count, report, ran, ended=lambda schema: None):
@@ -165,7 +166,8 @@ def run_seed(peers, seed, keyspace, count, report, ran, ended=lambda schema: Non
             report(Found(sort, seed, schema, list(steps), cassandra, helenus))
         apart = [answer["kind"] for answer in cassandra] != [answer["kind"] for answer in helenus]
         if compare.verb(step) != "SELECT" and (sort or apart or deliberate.may_leave_apart(cassandra, helenus)):
-            truncate(peers, schema)
+            if not truncate(peers, schema):
+                return number + 1
             steps = []
     ended(schema)
     both(peers, wire.query(f"DROP KEYSPACE {keyspace}", {}))
