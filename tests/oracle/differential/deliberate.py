@@ -56,6 +56,12 @@ def stops_at_a_condition(theirs, ours):
     return bool(refused) and all(one["kind"] == "rows" and one["rows"] and one["rows"][0][0] == "00" for one in others)
 
 
+def is_applied(answer):
+    """Whether a conditional statement was applied; None: the answer is another one."""
+    shown = answer["kind"] == "rows" and answer["columns"] and answer["columns"][0][1] == "[applied]"
+    return answer["rows"][0][0] == "01" if shown and answer["rows"] else None
+
+
 def finds_more(theirs, ours):
     """Whether Cassandra's rows are ours and others."""
     return theirs["kind"] == ours["kind"] == "rows" and len(theirs["rows"]) > len(ours["rows"]) and all(row in theirs["rows"] for row in ours["rows"])
@@ -90,6 +96,10 @@ def has_less_to_come(theirs, ours):
     return theirs["kind"] == ours["kind"] == "rows" and theirs["more"] is None and ours["more"] is not None and all(
         row in ours["rows"] for row in theirs["rows"]
     )
+
+
+def is_empty_page(answer):
+    return answer["kind"] == "rows" and not answer["rows"]
 
 
 def is_cut(step):
@@ -150,6 +160,15 @@ REASONS = [
         "SAI: = of a tuple)",
         lambda theirs, ours, step: step["text"].startswith("SELECT") and re.search(r"\b\S+ = (\(|\[|\{|\?|:)", step["text"]) is not None and " WHERE " in step["text"]
         and finds_fewer(theirs, ours) and has_equal_decimals(ours),
+    ),
+    (
+        "IF compares the values of a map by the type of its keys there (docs/compatibility.md: IF on an entry of a map)",
+        lambda theirs, ours, step: re.search(r"\bIF\b.*\w\[", step["text"], re.S) is not None and None not in (is_applied(theirs), is_applied(ours))
+        and is_applied(theirs) != is_applied(ours),
+    ),
+    (
+        "where no row is asked for, pages of nothing may end with a paging state there (docs/compatibility.md: pages of partitions)",
+        lambda theirs, ours, step: " IN ()" in step["text"] and is_empty_page(theirs) and is_empty_page(ours),
     ),
     (
         "CONTAINS on a frozen collection of decimals, filtered: 1 is not 1.00 there (docs/compatibility.md: CONTAINS on a frozen collection)",
@@ -329,7 +348,7 @@ REASONS = [
 def may_leave_apart(theirs, ours):
     """Whether both refuse a write that Cassandra may have done in part (docs/compatibility.md: SAI on vectors: a write; where Cassandra
     fails inside): what follows over the same rows may differ."""
-    return any(failed_inside(a) or failed_inside(b) for a, b in zip(theirs, ours))
+    return any(failed_inside(a) or failed_inside(b) or is_applied(a) != is_applied(b) for a, b in zip(theirs, ours))
 
 
 def another_mistake(theirs, ours):
@@ -350,7 +369,7 @@ def found_earlier(theirs, ours):
 
 def pages(step, theirs, ours):
     """Whether the number of pages may differ: DISTINCT with GROUP BY, as above; a page that ends there where rows are left."""
-    if "DISTINCT" in step["text"] and "GROUP BY" in step["text"]:
+    if "DISTINCT" in step["text"] and "GROUP BY" in step["text"] or " IN ()" in step["text"] and all(map(is_empty_page, theirs + ours)):
         return True
     return len(theirs) < len(ours) and has_less_to_come(theirs[-1], ours[len(theirs) - 1]) and reason(theirs[-1], ours[len(theirs) - 1], step) is not None
 

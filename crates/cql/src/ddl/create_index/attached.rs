@@ -26,6 +26,16 @@ fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
 
 /// Checks a new index of a table.
 pub(super) fn check(table: &TableMetadata, index: &IndexMetadata) -> Result<(), CqlError> {
+    let target = index.options.get("target").map_or("", String::as_str);
+    let (word, name) = parse_target(target);
+    // an index that is there looks for its like before the new one's options are looked at
+    let is_same = |other: &&IndexMetadata| {
+        let parts = other.options.get("target").map(|target| parse_target(target));
+        is_attached(other) && parts.is_some_and(|(other, of)| other == word && of == name)
+    };
+    if table.indexes.values().any(|other| is_same(&other)) {
+        return invalid(format!("Cannot create more than one storage-attached index on the same column: {name}"));
+    }
     let own = |name: &str| matches!(name, "target" | "class_name");
     let given = || index.options.iter().filter(|(name, _)| !own(name));
     let is_known = |name: &str| OF_TEXT.contains(&name) || OF_VECTORS.contains(&name);
@@ -35,24 +45,15 @@ pub(super) fn check(table: &TableMetadata, index: &IndexMetadata) -> Result<(), 
             format!("Properties specified [{}] are not understood by StorageAttachedIndex", unknown.join(", "));
         return Err(CqlError::Config(message));
     }
-    let target = index.options.get("target").map_or("", String::as_str);
     if target.is_empty() {
         return invalid("Missing target column");
     }
     if target.contains(',') {
         return invalid(format!("A storage-attached index cannot be created over multiple columns: {target}"));
     }
-    let (word, name) = parse_target(target);
     let Some(column) = table.column_by_name(&name) else {
         return invalid(format!("Failed to retrieve target column for: {target}"));
     };
-    let is_same = |other: &&IndexMetadata| {
-        let parts = other.options.get("target").map(|target| parse_target(target));
-        is_attached(other) && parts.is_some_and(|(other, of)| other == word && of == name)
-    };
-    if table.indexes.values().any(|other| is_same(&other)) {
-        return invalid(format!("Cannot create more than one storage-attached index on the same column: {name}"));
-    }
     let of_text: Vec<_> = given().filter(|(name, _)| OF_TEXT.contains(&name.as_str())).collect();
     if column.is_primary_key() && !of_text.is_empty() {
         let pairs: Vec<String> = of_text.iter().map(|(name, value)| format!("'{name}': '{value}'")).collect();
