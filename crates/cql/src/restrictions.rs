@@ -16,7 +16,7 @@ mod view;
 use bytes::Bytes;
 use rows::command::RingBound;
 use rows::{ClusteringValues, IndexSearch, PartitionRange, Slices};
-use schema::TableMetadata;
+use schema::{ColumnKind, ColumnMetadata, TableMetadata};
 use types::{DecoratedKey, Token};
 
 pub(crate) use build::{REQUIRES_ALLOW_FILTERING, of_insert, prepare};
@@ -291,12 +291,14 @@ impl Restrictions {
         !matches!(self.partition, PartitionRestriction::Keys(_))
     }
 
-    /// Whether a column of the partition key is restricted by `=`.
-    pub fn is_key_equal(&self, position: usize) -> bool {
-        match &self.partition {
-            PartitionRestriction::Keys(tests) => matches!(tests.get(position), Some(KeyTest::Eq(_))),
+    /// Whether a column of the primary key is restricted by `=`, if only by a filter.
+    pub fn is_equal(&self, key: &ColumnMetadata) -> bool {
+        let by_place = match (&self.partition, key.kind) {
+            (_, ColumnKind::Clustering) => self.equal_clustering[key.position],
+            (PartitionRestriction::Keys(tests), _) => matches!(tests.get(key.position), Some(KeyTest::Eq(_))),
             _ => false,
-        }
+        };
+        by_place || self.filters.iter().any(|filter| filter.name == key.name && filter.is_equality())
     }
 
     /// A partition without rows is part of the answer, by its static columns.

@@ -10,7 +10,7 @@ mod math;
 mod total;
 
 pub use convert::{Number, can_cast, cast, millis_of, of_millis};
-pub use math::{Function, apply};
+pub use math::{Function, apply, log10};
 pub use total::Total;
 
 use num_bigint::BigInt;

@@ -19,7 +19,9 @@ def draw(rng, schema):
             # deliberate.py: views of compact tables without a value column
             found += drawn if table.of("regular") or not table.compact else []
         if rng.random() < 0.6:
-            found += [indexes.random_index(rng, f"{number}{at}", table) for at in range(rng.choice([1, 2, 2, 3, 4]))]
+            drawn = [indexes.random_index(rng, f"{number}{at}", table) for at in range(rng.choice([1, 2, 2, 3, 4]))]
+            # deliberate.py: legacy indexes of compact tables without clustering columns
+            found += [index for index in drawn if index.attached or table.of("clustering") or not table.compact]
     if rng.random() < 0.6:
         found += [functions.random_function(rng, number, schema.udts) for number in range(rng.choice([1, 2, 3, 4]))]
     if rng.random() < 0.35:

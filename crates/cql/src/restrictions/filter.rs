@@ -79,6 +79,11 @@ impl Filter {
         matches!(self.test, FilterTest::NotIn(_))
     }
 
+    /// The condition is `=`.
+    pub fn is_equality(&self) -> bool {
+        matches!(self.test, FilterTest::Compare(Operator::Eq, _))
+    }
+
     /// The column is in the key of the table.
     pub fn is_of_key(&self) -> bool {
         matches!(self.column, Column::PartitionKey { .. } | Column::Clustering { .. })

@@ -140,7 +140,7 @@ pub(super) struct IndexUse {
     pub has_index: bool,
     /// An index is used.
     pub uses: bool,
-    /// A column of the partition key is restricted by IN.
+    /// A column of the partition key is restricted by IN, and not by token().
     pub key_in: bool,
     /// The indexes that can answer.
     pub candidates: Vec<IndexCandidate>,
@@ -215,7 +215,7 @@ pub(super) fn of(clause: &Clause<'_>) -> IndexUse {
         candidates.retain(|candidate| candidate.class == class);
     }
     let answering = class.unwrap_or_default();
-    let key_in = clause.keys.iter().flatten().any(|key| matches!(key, KeyPart::In(_)));
+    let key_in = !clause.on_token && clause.keys.iter().flatten().any(|key| matches!(key, KeyPart::In(_)));
     let needs_filtering = (is_range || uses) && must_filter;
     IndexUse {
         has_index,

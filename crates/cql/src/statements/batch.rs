@@ -160,7 +160,11 @@ pub(crate) async fn execute_all<C: Coordinator>(
     for (at, (plan, values)) in statements.iter().enumerate() {
         let bindings = Bindings { values, sources: coordinator };
         let existing = if plan.requires_read {
-            read_existing(plan, &bindings, options, now, coordinator).await?
+            let read = read_existing(plan, &bindings, options, now, coordinator).await;
+            read.map_err(|error| match error {
+                CqlError::Invalid(_) => first_mistake(error, &statements[at..], coordinator),
+                error => error,
+            })?
         } else {
             ExistingRows::default()
         };

@@ -176,7 +176,10 @@ impl Wanted {
             return Err(CqlError::invalid(why));
         }
         let filters = plan.restrictions.bound_filters(bindings)?;
-        let reads_statics = !(plan.table.statics.is_empty() || plan.restrictions.has_clustering_slice());
+        let is_static = |id: &ColumnId| plan.table.statics.iter().any(|column| column.id == *id);
+        let reads_statics = !plan.restrictions.has_clustering_slice()
+            && !plan.table.statics.is_empty()
+            && plan.selection.fetched.iter().any(is_static);
         let (partitions, slices) = match &plan.restrictions.partition {
             PartitionRestriction::Keys(_) => {
                 let keys = plan.restrictions.unchecked_keys(&plan.table, bindings)?;

@@ -99,7 +99,7 @@ fn declare_math(table: &mut Table, class: JavaClass) {
         "static double exp(double)" f64::exp,
         "static double expm1(double)" f64::exp_m1,
         "static double log(double)" f64::ln,
-        "static double log10(double)" f64::log10,
+        "static double log10(double)" types::number::log10,
         "static double log1p(double)" f64::ln_1p,
         "static double sin(double)" f64::sin,
         "static double cos(double)" f64::cos,

@@ -79,8 +79,74 @@ fn of_double(function: Function, value: f64) -> f64 {
         Function::Abs => value.abs(),
         Function::Exp => value.exp(),
         Function::Log => value.ln(),
-        Function::Log10 => value.log10(),
+        Function::Log10 => log10(value),
         Function::Round => round_half_toward_positive(value) as i64 as f64,
+    }
+}
+
+/// The logarithm to base 10 of a double, nearly always the nearest double, as in Java. That of the C
+/// library may be the next but one.
+///
+/// x = m · 2^k with m near 1, and ln m = 2 (s + s³/3 + s⁵/5 + …) with s = (m - 1) / (m + 1). Sums
+/// and products are pairs of doubles, of which the second is what the first has lost.
+pub fn log10(value: f64) -> f64 {
+    const LOG10_E: Pair = Pair(0.434_294_481_903_251_8, 1.098_319_650_216_765_1e-17);
+    const LOG10_TWO: Pair = Pair(0.301_029_995_663_981_2, -2.803_728_127_785_170_4e-18);
+    /// Behind so many terms none changes the sum: s is at most 0.172.
+    const TERMS: u32 = 21;
+    if !(value.is_normal() && value > 0.0) {
+        return value.log10();
+    }
+    let bits = value.to_bits();
+    let mantissa = f64::from_bits(bits & 0x000f_ffff_ffff_ffff | 0x3ff0_0000_0000_0000);
+    let is_large = mantissa > std::f64::consts::SQRT_2;
+    let m = if is_large { mantissa / 2.0 } else { mantissa };
+    let exponent = (bits >> 52) as f64 - 1023.0 + f64::from(u8::from(is_large));
+    if m == 1.0 {
+        let Pair(high, low) = LOG10_TWO.times(Pair(exponent, 0.0));
+        return high + low;
+    }
+    // both are exact
+    let s = Pair(m - 1.0, 0.0).over(Pair::sum(m, 1.0));
+    let square = s.times(s);
+    let mut sum = Pair(0.0, 0.0);
+    for term in (0..TERMS).rev() {
+        let part = Pair(1.0, 0.0).over(Pair(f64::from(2 * term + 1), 0.0));
+        sum = part.plus(sum.times(square));
+    }
+    let ln = sum.times(s).times(Pair(2.0, 0.0));
+    let Pair(high, low) = ln.times(LOG10_E).plus(LOG10_TWO.times(Pair(exponent, 0.0)));
+    high + low
+}
+
+/// A number as the sum of two doubles; the second is small beside the first.
+#[derive(Clone, Copy)]
+struct Pair(f64, f64);
+
+impl Pair {
+    /// The sum of two doubles with what rounding has lost.
+    fn sum(a: f64, b: f64) -> Self {
+        let sum = a + b;
+        let of_b = sum - a;
+        Self(sum, (a - (sum - of_b)) + (b - of_b))
+    }
+
+    fn plus(self, other: Self) -> Self {
+        let Self(high, low) = Self::sum(self.0, other.0);
+        Self::sum(high, low + self.1 + other.1)
+    }
+
+    fn times(self, other: Self) -> Self {
+        let product = self.0 * other.0;
+        let lost = self.0.mul_add(other.0, -product);
+        Self::sum(product, lost + self.0 * other.1 + self.1 * other.0)
+    }
+
+    fn over(self, other: Self) -> Self {
+        let quotient = self.0 / other.0;
+        let Self(high, low) = other.times(Self(quotient, 0.0));
+        let rest = ((self.0 - high) - low) + self.1;
+        Self::sum(quotient, rest / other.0)
     }
 }
 

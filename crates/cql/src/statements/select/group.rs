@@ -107,11 +107,7 @@ pub(super) fn prepare(
             if Column::of(key) == wanted {
                 break;
             }
-            let equal = match key.kind {
-                ColumnKind::Clustering => restrictions.equal_clustering[key.position],
-                _ => restrictions.is_key_equal(key.position),
-            };
-            if !equal {
+            if !restrictions.is_equal(key) {
                 return invalid(ORDER);
             }
         }
