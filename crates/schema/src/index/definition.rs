@@ -429,4 +429,68 @@ mod tests {
         assert_eq!(parse_target("full(\"A\"\"b\")"), (Some("full"), "A\"b".to_owned()));
         assert_eq!(parse_target("\"values(x)\""), (None, "values(x)".to_owned()));
     }
+
+    /// A table with a map and a text, and indexes: name, kind, target, whether they fold cases.
+    fn table(indexes: &[(&str, IndexKind, &str, bool)]) -> TableMetadata {
+        let spec = |name: &str, kind, ty: &str| ColumnSpec {
+            name: name.to_owned(),
+            kind,
+            position: 0,
+            ty: types::cql_name::parse(ty, &|_| None).expect("a type"),
+            reversed: false,
+        };
+        let specs = vec![
+            spec("k", ColumnKind::PartitionKey, "int"),
+            spec("m", ColumnKind::Regular, "map<text, text>"),
+            spec("t", ColumnKind::Regular, "text"),
+        ];
+        let id = TableId::from_hex("66cc4370e59011f18d07ad9415c13406").expect("hex");
+        let (kind, flags) = (TableKind::Regular, TableFlags::COMPOUND);
+        let mut table =
+            TableMetadata::new(id, "ks", "t", kind, flags, TableParams::default(), specs, BTreeMap::new(), None);
+        for (name, kind, target, folds) in indexes {
+            let mut options = BTreeMap::from([("target".to_owned(), (*target).to_owned())]);
+            if *kind == IndexKind::Custom {
+                options.insert("class_name".to_owned(), "sai".to_owned());
+            }
+            if *folds {
+                options.insert("case_sensitive".to_owned(), "false".to_owned());
+            }
+            let name = (*name).to_owned();
+            table.indexes.insert(name.clone(), IndexMetadata { name, kind: *kind, options });
+        }
+        table
+    }
+
+    #[test]
+    fn text_has_the_form_of_the_index_that_answers() {
+        use IndexOperator::{Contains, ContainsKey, Eq};
+        let has_form = |table: &TableMetadata, column: &str, operator, answering| {
+            let column = table.column_by_name(column).expect("a column");
+            text_form(table, column, operator, answering).is_some()
+        };
+        let keyed = table(&[
+            ("keys", IndexKind::Custom, "keys(m)", true),
+            ("values", IndexKind::Custom, "values(m)", false),
+            ("text", IndexKind::Custom, "t", true),
+        ]);
+        assert!(has_text_forms(&keyed));
+        assert!(has_form(&keyed, "m", ContainsKey, Answering::Attached));
+        assert!(!has_form(&keyed, "m", Contains, Answering::Attached));
+        // an entry of the map
+        assert!(!has_form(&keyed, "m", Eq, Answering::Attached));
+        assert!(has_form(&keyed, "t", Eq, Answering::Attached));
+        assert!(!has_form(&keyed, "t", Eq, Answering::Legacy));
+
+        let both =
+            table(&[("attached", IndexKind::Custom, "t", true), ("legacy", IndexKind::Composites, "values(m)", false)]);
+        let conditions = |wanted: &[(&str, IndexOperator)]| {
+            let column = |name: &str| both.column_by_name(name).expect("a column");
+            Answering::of(&both, wanted.iter().map(|(name, operator)| (column(name), *operator)))
+        };
+        assert_eq!(conditions(&[("t", Eq)]), Answering::Attached);
+        assert_eq!(conditions(&[("t", Eq), ("m", Contains)]), Answering::Legacy);
+        assert_eq!(conditions(&[("t", Eq), ("m", ContainsKey)]), Answering::Attached);
+        assert!(!has_text_forms(&table(&[("legacy", IndexKind::Composites, "t", false)])));
+    }
 }
