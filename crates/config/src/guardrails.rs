@@ -74,7 +74,8 @@ impl Config {
     pub fn words(&self, name: &str) -> Vec<String> {
         let value = catalogue::find(name).map(|(key, _)| self.value(key).what);
         let Some(What::Json(Json::Array(items))) = value else { return Vec::new() };
-        items.iter().filter_map(Json::as_str).map(str::to_owned).collect()
+        let words: Vec<String> = items.iter().filter_map(Json::as_str).map(str::to_owned).collect();
+        words_of(name, &words).unwrap_or(words)
     }
 }
 
@@ -157,7 +158,7 @@ fn words_of(name: &str, words: &[String]) -> Result<Vec<String>, String> {
     }
 }
 
-/// Problems of thresholds that contradict each other.
+/// Problems of thresholds that contradict each other, and of lists with words that are none.
 pub(crate) fn problems(values: &Values) -> Vec<String> {
     let given = |name: &str| {
         let (key, _) = catalogue::find(name)?;
@@ -167,6 +168,13 @@ pub(crate) fn problems(values: &Values) -> Vec<String> {
         }
     };
     let mut problems = Vec::new();
+    for key in catalogue::keys().iter().filter(|key| key.kind == Kind::List) {
+        let Some(What::Json(Json::Array(items))) = values.by_name.get(key.name).map(|value| &value.what) else {
+            continue;
+        };
+        let words: Vec<String> = items.iter().filter_map(Json::as_str).map(str::to_owned).collect();
+        problems.extend(words_of(key.name, &words).err().map(|why| format!("{}: {why}", key.name)));
+    }
     for key in catalogue::keys() {
         let Some(guard) = key.name.strip_suffix("_fail_threshold").filter(|guard| !OTHERS.contains(guard)) else {
             continue;
@@ -239,6 +247,10 @@ mod tests {
             );
         }
         assert!(set(&config, "write_consistency_levels_disallowed", Some("ANY,NODE_LOCAL")).is_ok());
+        for (name, word) in [("table_properties_ignored", "bogus"), ("read_consistency_levels_warned", "bogus")] {
+            let loaded = Config::load(Some(&format!("{name}: [{word}]")), &[], false);
+            assert!(loaded.expect_err(name).problems[0].contains("bogus"), "{name}");
+        }
         assert!(refused("data_disk_usage_percentage_warn_threshold", "50").contains("not honoured"));
         assert_eq!(
             refused("sai_sstable_indexes_per_query_fail_threshold", "5"),
