@@ -188,6 +188,11 @@ impl ModificationPlan {
 
     /// The timestamp and TTL to write with. `default` is the request's timestamp, or the clock's.
     fn write_time(&self, bindings: &Bindings<'_>, default: i64, now: u32) -> Result<WriteTime, CqlError> {
+        Ok(WriteTime { timestamp: self.timestamp(bindings, default)?, ttl: self.time_to_live(bindings)?, now })
+    }
+
+    /// The timestamp to write with.
+    fn timestamp(&self, bindings: &Bindings<'_>, default: i64) -> Result<i64, CqlError> {
         let timestamp = match &self.timestamp {
             None => default,
             Some(term) => match term.eval(bindings)? {
@@ -205,7 +210,7 @@ impl ModificationPlan {
                 i64::MAX
             )));
         }
-        Ok(WriteTime { timestamp, ttl: self.time_to_live(bindings)?, now })
+        Ok(timestamp)
     }
 
     fn time_to_live(&self, bindings: &Bindings<'_>) -> Result<u32, CqlError> {
@@ -562,6 +567,8 @@ async fn write<C: Coordinator>(
     guard(plan, &bindings, options, coordinator, &mut warnings)?;
     let now = request_seconds(options, coordinator);
     let default = default_timestamp(options, coordinator);
+    // before the key, as in Cassandra, unlike in a batch
+    plan.timestamp(&bindings, default)?;
     let existing = if plan.requires_read {
         read_existing(plan, &bindings, options, now, coordinator).await?
     } else {

@@ -162,6 +162,21 @@ impl IndexDefinition {
         }
     }
 
+    /// Whether a value has an entry. As in Cassandra, an empty number, address or UUID has none in a
+    /// storage-attached index.
+    pub fn takes(&self, value: &[u8]) -> bool {
+        if !value.is_empty() || self.answering() != Answering::Attached {
+            return true;
+        }
+        let (names, values) = cell_types(&self.column.ty);
+        let ty = match self.part {
+            IndexPart::Keys => &names,
+            IndexPart::Values => &values,
+            _ => &self.column.ty,
+        };
+        matches!(ty, CqlType::Text | CqlType::Ascii | CqlType::Boolean | CqlType::Tuple(_) | CqlType::Udt(..))
+    }
+
     /// Whether the index can answer a restriction of its column with this operator.
     pub fn supports(&self, operator: IndexOperator) -> bool {
         if let Some(sasi) = &self.sasi {
