@@ -84,7 +84,13 @@ pub fn parse_text(ty: &CqlType, text: &str) -> Result<Vec<u8>, TypeError> {
     match ty {
         CqlType::Text => Ok(text.as_bytes().to_vec()),
         CqlType::Ascii if text.is_ascii() => Ok(text.as_bytes().to_vec()),
-        CqlType::Ascii => Err(refuse(format!("Invalid ASCII character in string literal: {text}"))),
+        CqlType::Ascii => {
+            // Java counts a character beyond 16 bits as two
+            let length = text.chars().find(|one| !one.is_ascii()).map_or(1, char::len_utf16);
+            Err(refuse(format!(
+                "Invalid ASCII character in string literal: java.nio.charset.UnmappableCharacterException: Input length = {length}"
+            )))
+        }
         CqlType::Blob => blob(text),
         CqlType::Boolean => boolean(text),
         CqlType::Date => Ok(temporal::parse_date(text)?.to_be_bytes().to_vec()),

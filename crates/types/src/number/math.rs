@@ -90,8 +90,8 @@ fn of_double(function: Function, value: f64) -> f64 {
 /// x = m · 2^k with m near 1, and ln m = 2 (s + s³/3 + s⁵/5 + …) with s = (m - 1) / (m + 1). Sums
 /// and products are pairs of doubles, of which the second is what the first has lost.
 pub fn log10(value: f64) -> f64 {
-    const LOG10_E: Pair = Pair(0.434_294_481_903_251_8, 1.098_319_650_216_765_1e-17);
-    const LOG10_TWO: Pair = Pair(0.301_029_995_663_981_2, -2.803_728_127_785_170_4e-18);
+    const LOG10_E: Pair = Pair(std::f64::consts::LOG10_E, 1.098_319_650_216_765e-17);
+    const LOG10_TWO: Pair = Pair(std::f64::consts::LOG10_2, -2.803_728_127_785_170_4e-18);
     /// Behind so many terms none changes the sum: s is at most 0.172.
     const TERMS: u32 = 21;
     if !(value.is_normal() && value > 0.0) {

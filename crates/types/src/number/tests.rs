@@ -183,7 +183,7 @@ fn log10_of_doubles_is_the_nearest_double() {
     // the logarithms were calculated with 60 digits
     for (value, logarithm) in [
         (0.75, -0.12493873660829995),
-        (2.0, 0.3010299956639812),
+        (2.0, std::f64::consts::LOG10_2),
         (3.0, 0.47712125471966244),
         (7.0, 0.8450980400142568),
         (0.1, -1.0),
