@@ -34,16 +34,42 @@ pub async fn create(session: &Session, settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-/// The key of a seed: `size` hexadecimal digits, as text.
+/// Bits of a hexadecimal digit.
+const DIGIT_BITS: usize = 4;
+/// Digits of a number of 64 bits.
+const NUMBER_DIGITS: usize = 16;
+
+/// The key of a seed: `size` hexadecimal digits, as text. Seeds that are below the number of such
+/// keys have keys of their own: of keys that are drawn, two among some million are the same in ten
+/// digits, and a read of the one finds the row of the other.
 pub fn key(seed: u64, size: usize) -> CqlValue {
-    let mut digits = Vec::with_capacity(size + 16);
-    let mut state = seed;
+    let width = size.min(NUMBER_DIGITS);
+    let mut digits = Vec::with_capacity(size + NUMBER_DIGITS);
+    let mut state = scatter(seed, width * DIGIT_BITS);
+    digits.extend_from_slice(format!("{state:0width$X}").as_bytes());
     while digits.len() < size {
         state = mix(state);
         digits.extend_from_slice(format!("{state:016X}").as_bytes());
     }
     digits.truncate(size);
     CqlValue::Blob(digits)
+}
+
+/// Mixes the lowest `bits` of a number. Each step can be undone, so that different numbers of so
+/// many bits stay different.
+fn scatter(number: u64, bits: usize) -> u64 {
+    if bits == 0 {
+        return 0;
+    }
+    let mask = u64::MAX >> (u64::BITS as usize - bits);
+    let half = bits.div_ceil(2);
+    let mut mixed = number & mask;
+    // odd factors
+    for factor in [0x9E37_79B9_7F4A_7C15, 0xBF58_476D_1CE4_E5B9, 0x94D0_49BB_1331_11EB] {
+        mixed ^= mixed >> half;
+        mixed = mixed.wrapping_add(1).wrapping_mul(factor) & mask;
+    }
+    mixed ^ (mixed >> half)
 }
 
 /// Names of columns as CQL text, each followed by the text of `behind`.
@@ -156,5 +182,42 @@ impl Operation for Read {
 
     fn run<'a>(&'a self, visits: &'a [Visit], _: u64) -> Try<'a> {
         one_by_one(visits, |seed| self.one(seed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn text(seed: u64, size: usize) -> String {
+        let CqlValue::Blob(bytes) = key(seed, size) else { panic!("a key is a blob") };
+        String::from_utf8(bytes).expect("digits")
+    }
+
+    #[test]
+    fn seeds_have_keys_of_their_own() {
+        for size in [1, 2, 3, 4] {
+            let all = 1u64 << (4 * size);
+            let keys: HashSet<String> = (0..all).map(|seed| text(seed, size)).collect();
+            assert_eq!(keys.len() as u64, all, "{size} digits");
+            assert!(keys.iter().all(|key| key.len() == size));
+        }
+        let keys: HashSet<String> = (0..500_000).map(|seed| text(seed, 10)).collect();
+        assert_eq!(keys.len(), 500_000);
+        let long: HashSet<String> = (0..1000).map(|seed| text(seed, 16)).collect();
+        assert!(long.len() == 1000 && text(7, 40).len() == 40 && text(7, 40).starts_with(&text(7, 16)));
+    }
+
+    #[test]
+    fn keys_of_neighbours_are_far_apart() {
+        // the first digit of the keys of some seeds: each comes about as often
+        let mut counts = [0; 16];
+        for seed in 1..=16_000 {
+            let first = text(seed, 10).chars().next().and_then(|digit| digit.to_digit(16)).expect("a digit");
+            counts[first as usize] += 1;
+        }
+        assert!(counts.iter().all(|count| (800..1200).contains(count)), "{counts:?}");
     }
 }
