@@ -184,8 +184,8 @@ fn answering(filter: &RowFilter, table: &TableMetadata) -> Option<Answering> {
     has_text_forms(table).then(|| Answering::of(table, conditions()))
 }
 
-/// The column of a condition, and the operator by which an index may answer the condition in its own
-/// form of text.
+/// The column of a condition, and the operator by which an index may answer the condition in its
+/// own form of text.
 fn condition<'t>(expression: &Expression, table: &'t TableMetadata) -> Option<(&'t ColumnMetadata, IndexOperator)> {
     let column = expression.column().and_then(|id| table.column(id))?;
     let operator = match expression {

@@ -257,9 +257,9 @@ impl Decimal {
         Ok(Self { unscaled, scale })
     }
 
-    /// The quotient as Java divides to so many digits: rounded to the even neighbour, and where it is
-    /// exact, with as few zeros behind its point as the scales of the operands allow. The divisor is
-    /// not zero.
+    /// The quotient as Java divides to so many digits: rounded to the even neighbour, and where it
+    /// is exact, with as few zeros behind its point as the scales of the operands allow. The
+    /// divisor is not zero.
     pub fn divide_to_digits(&self, other: &Self, digits: i64) -> Result<Self, TypeError> {
         let preferred = i64::from(self.scale) - i64::from(other.scale);
         let scale = digits + 2 - (self.magnitude() - other.magnitude());

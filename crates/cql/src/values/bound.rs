@@ -135,9 +135,9 @@ fn rewritten_entries(key: &CqlType, of_value: &CqlType, value: &Bytes) -> Result
     Ok((is_same, keys.into_iter().zip(values).collect()))
 }
 
-/// Sorts entries by their keys. Of entries whose keys are the same Java object the first stays, with
-/// the value of the last; keys that are equal but differ, such as the decimals 1 and 1.00, stay in
-/// the order in which they were sent.
+/// Sorts entries by their keys. Of entries whose keys are equal as Java objects the first stays,
+/// with the value of the last; keys that are equal but differ, such as the decimals 1 and 1.00,
+/// stay in the order in which they were sent.
 fn each_once(key: &CqlType, mut entries: Entries) -> Entries {
     entries.sort_by(|a, b| types::compare(key, &a.0, &b.0));
     let mut kept: Entries = Vec::with_capacity(entries.len());

@@ -162,8 +162,8 @@ impl IndexDefinition {
         }
     }
 
-    /// Whether a value has an entry. As in Cassandra, an empty number, address or UUID has none in a
-    /// storage-attached index.
+    /// Whether a value has an entry. As in Cassandra, an empty number, address or UUID has none in
+    /// a storage-attached index.
     pub fn takes(&self, value: &[u8]) -> bool {
         if !value.is_empty() || self.answering() != Answering::Attached {
             return true;
@@ -256,8 +256,8 @@ pub fn has_text_forms(table: &TableMetadata) -> bool {
     !table.indexes.values().all(is_plain)
 }
 
-/// The form in which a condition on a column compares text: that of a storage-attached or SASI index
-/// that answers its operator, where indexes of that class answer the statement. None: text is
+/// The form in which a condition on a column compares text: that of a storage-attached or SASI
+/// index that answers its operator, where indexes of that class answer the statement. None: text is
 /// compared as it is, as in entries of maps, whose indexes have no other form.
 pub fn text_form(
     table: &TableMetadata,

@@ -84,8 +84,8 @@ fn of_double(function: Function, value: f64) -> f64 {
     }
 }
 
-/// The logarithm to base 10 of a double, nearly always the nearest double, as in Java. That of the C
-/// library may be the next but one.
+/// The logarithm to base 10 of a double, nearly always the nearest double, as in Java. That of the
+/// C library may be the next but one.
 ///
 /// x = m · 2^k with m near 1, and ln m = 2 (s + s³/3 + s⁵/5 + …) with s = (m - 1) / (m + 1). Sums
 /// and products are pairs of doubles, of which the second is what the first has lost.
