@@ -5,8 +5,8 @@
 //! The bytes are collected in a block whose place in memory, place in the file and length are
 //! multiples of [`STREAMED_ALIGNMENT`], as the kernel asks for. Bytes of a caller that stand in his
 //! memory as they will stand in the file are written from there, without a copy into the block.
-//! What is left at the end is written through the cache. A file system that takes no such writes
-//! gets all of them through the cache.
+//! The last bytes of a file, which fill no page, are written through the cache. So are all bytes on
+//! a file system that takes no writes around it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
