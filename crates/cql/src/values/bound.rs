@@ -368,6 +368,19 @@ mod tests {
     }
 
     #[test]
+    fn bound_sets_and_maps_are_put_in_order() {
+        let text = || std::sync::Arc::new(CqlType::Text);
+        let part = Bytes::from_static;
+        let set = CqlType::Set { element: text(), frozen: true };
+        let sent = pack_list(&[part(b"b"), part(b"a"), part(b"b")]);
+        assert_eq!(split_list(&in_order(&set, &sent).unwrap()).unwrap(), [part(b"a"), part(b"b")]);
+        let map = CqlType::Map { key: text(), value: text(), frozen: true };
+        let sent = pack_map(&[(part(b"b"), part(b"1")), (part(b"a"), part(b"2"))]);
+        let want = [(part(b"a"), part(b"2")), (part(b"b"), part(b"1"))];
+        assert_eq!(split_map(&in_order(&map, &sent).unwrap()).unwrap(), want);
+    }
+
+    #[test]
     fn many_equal_decimals_take_no_quadratic_time() {
         let zero = |scale: i32| [scale.to_be_bytes().as_slice(), &[0]].concat();
         let inner: Vec<_> = (0..100_000).chain(0..100_000).map(zero).collect();
