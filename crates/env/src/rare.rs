@@ -63,8 +63,7 @@ events! {
     /// (`storage::compaction::choice`).
     OddCompaction: 10,
     /// An SSTable that is written ends before the next partition (`storage::strategy::output`; not
-    /// where its level forbids that). More often, a compaction would give the next one as many
-    /// SSTables as it took, and there would be no end.
+    /// where its level forbids that, and once a compaction).
     OutputEnds: 1,
     /// A read that must not wait would have to (`env::sim::disk`).
     ReadWouldBlock: 50,

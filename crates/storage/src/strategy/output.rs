@@ -64,6 +64,8 @@ pub struct Splitter {
     part: usize,
     /// Shards: the boundaries that are still ahead, nearest last.
     ahead: Vec<Token>,
+    /// An SSTable has ended before its time (a rare event).
+    has_ended_early: bool,
 }
 
 impl Splitter {
@@ -75,7 +77,7 @@ impl Splitter {
             Output::Halves { .. } => (0, Vec::new()),
             Output::Shards { count } => (0, shards::boundaries(count).into_iter().rev().collect()),
         };
-        Self { output, level, in_level: 0, part: 0, ahead }
+        Self { output, level, in_level: 0, part: 0, ahead, has_ended_early: false }
     }
 
     /// The level of the SSTable that is written, or begun next.
@@ -104,9 +106,9 @@ impl Splitter {
     /// `written` bytes are there.
     pub fn splits_before(&mut self, token: Token, written: u64) -> bool {
         match self.output {
-            Output::One { .. } => written > 0 && happens(Rare::OutputEnds),
+            Output::One { .. } => self.ends_early(written),
             Output::LevelOnly { .. } => false,
-            Output::Sized { size_max, .. } => written > size_max || (written > 0 && happens(Rare::OutputEnds)),
+            Output::Sized { size_max, .. } => written > size_max || self.ends_early(written),
             Output::Levels { size_max, fanout } => written > size_max && self.end_of_sstable(written, size_max, fanout),
             Output::Halves { total } => {
                 let ends = written > part_size(total, self.part) && part_size(total, self.part) >= HALF_MIN;
@@ -122,6 +124,16 @@ impl Splitter {
                 self.ahead.len() < before
             }
         }
+    }
+
+    /// Whether the rare event happens; once at most. A compaction takes two SSTables at least, so
+    /// that there are never more behind it than before; with an end a hundred partitions, a table
+    /// of some hundred partitions became as many SSTables as were taken, and was compacted for
+    /// ever.
+    fn ends_early(&mut self, written: u64) -> bool {
+        let ends = written > 0 && !self.has_ended_early && happens(Rare::OutputEnds);
+        self.has_ended_early |= ends;
+        ends
     }
 
     fn end_of_sstable(&mut self, written: u64, size_max: u64, fanout: u64) -> bool {
@@ -170,5 +182,11 @@ mod tests {
         assert_eq!(levels, [(1, 11), (1, 11), (2, 11), (2, 11), (2, 11), (2, 11), (3, 11), (3, 11), (3, 11), (3, 1)]);
         assert_eq!(written(Output::Halves { total: 200 * MIB }, 200), [(0, 101), (0, 51), (0, 48)]);
         assert_eq!(written(Output::Shards { count: 4 }, 100), [(0, 26), (0, 25), (0, 25), (0, 24)]);
+    }
+    #[test]
+    fn an_sstable_ends_early_once_a_compaction() {
+        let _switched = env::rare::begin(1, env::rare::Wanted::All);
+        assert_eq!(written(Output::One { level: 0 }, 10_000).len(), 2);
+        assert_eq!(written(Output::Sized { level: 1, size_max: 20_000 * MIB }, 10_000).len(), 2);
     }
 }
