@@ -9,10 +9,13 @@
 //! 36 bytes a node. Agrees with `org.apache.cassandra.utils.MerkleTree` and the midpoints of
 //! `Murmur3Partitioner`.
 
+mod filler;
 mod form;
 
 use internode::payload::token_ranges::Tokens;
 use types::Token;
+
+pub use filler::TreeFiller;
 
 /// Bytes of a hash.
 pub const HASH_SIZE: usize = 32;
@@ -106,17 +109,16 @@ impl MerkleTree {
         self.nodes.len().div_ceil(2)
     }
 
-    /// Takes in the hash of a partition.
-    pub fn add(&mut self, token: Token, hash: &Hash) {
-        debug_assert!(contains(self.range, token), "a partition is in the range of its tree");
-        let (mut at, mut range) = (0, self.range);
-        loop {
-            let node = &mut self.nodes[at];
-            // an inner node is the XOR of all that is below
-            xor(&mut node.hash, hash);
-            let right = node.right as usize;
-            let Some([left, behind]) = halves(range).filter(|_| right != 0) else { return };
-            (at, range) = if contains(left, token) { (at + 1, left) } else { (right, behind) };
+    /// Computes the inner nodes from the leaves.
+    fn sum(&mut self) {
+        // children stand behind their parent
+        for at in (0..self.nodes.len()).rev() {
+            let right = self.nodes[at].right as usize;
+            if right != 0 {
+                let mut hash = self.nodes[at + 1].hash;
+                xor(&mut hash, &self.nodes[right].hash);
+                self.nodes[at].hash = hash;
+            }
         }
     }
 

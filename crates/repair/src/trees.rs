@@ -13,7 +13,7 @@ use internode::payload::token_ranges::Tokens;
 use stdx::Cursor;
 use types::Token;
 
-use crate::tree::{Hash, MerkleTree, contains};
+use crate::tree::{Hash, MerkleTree, TreeFiller, contains};
 
 /// The fewest bytes of a tree: its sizes, an empty name, its range and one leaf.
 const TREE_SIZE_MIN: usize = 1 + 8 + 8 + 2 + 2 * 12 + 2;
@@ -24,26 +24,25 @@ pub const NODES_MAX: usize = 2 << 20;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MerkleTrees {
     trees: Vec<MerkleTree>,
+}
+
+/// Trees that are being filled.
+#[derive(Debug)]
+pub struct TreesFiller {
+    trees: Vec<TreeFiller>,
     /// The tree that took the last partition: the next one is mostly in the same.
     at: usize,
 }
 
-impl MerkleTrees {
-    /// Trees in any order.
-    pub fn new(mut trees: Vec<MerkleTree>) -> Self {
-        let wraps = |range: Tokens| range.start >= range.end;
-        trees.sort_by_key(|tree| (!wraps(tree.range()), tree.range().end));
-        Self { trees, at: 0 }
-    }
-
-    /// The trees.
-    pub fn trees(&self) -> &[MerkleTree] {
-        &self.trees
+impl TreesFiller {
+    /// Fills empty trees.
+    pub fn new(trees: MerkleTrees) -> Self {
+        Self { trees: trees.trees.into_iter().map(TreeFiller::new).collect(), at: 0 }
     }
 
     /// Takes in the hash of a partition. False: no tree has its token.
     pub fn add(&mut self, token: Token, hash: &Hash) -> bool {
-        let holds = |tree: &MerkleTree| contains(tree.range(), token);
+        let holds = |tree: &TreeFiller| contains(tree.range(), token);
         if !self.trees.get(self.at).is_some_and(holds) {
             match self.trees.iter().position(holds) {
                 Some(at) => self.at = at,
@@ -52,6 +51,25 @@ impl MerkleTrees {
         }
         self.trees[self.at].add(token, hash);
         true
+    }
+
+    /// The trees.
+    pub fn finish(self) -> MerkleTrees {
+        MerkleTrees { trees: self.trees.into_iter().map(TreeFiller::finish).collect() }
+    }
+}
+
+impl MerkleTrees {
+    /// Trees in any order.
+    pub fn new(mut trees: Vec<MerkleTree>) -> Self {
+        let wraps = |range: Tokens| range.start >= range.end;
+        trees.sort_by_key(|tree| (!wraps(tree.range()), tree.range().end));
+        Self { trees }
+    }
+
+    /// The trees.
+    pub fn trees(&self) -> &[MerkleTree] {
+        &self.trees
     }
 
     /// The bytes of VALIDATION_RSP behind its success.
@@ -73,7 +91,7 @@ impl MerkleTrees {
             trees.push(tree);
         }
         match cursor.remaining() {
-            0 => Ok(Self { trees, at: 0 }),
+            0 => Ok(Self { trees }),
             left => Err(InternodeError::Trailing { left }),
         }
     }
@@ -107,9 +125,10 @@ mod tests {
         let trees = || MerkleTrees::new(ranges.iter().map(|range| MerkleTree::new(*range, 4)).collect());
         let order: Vec<_> = trees().trees().iter().map(|tree| tree.range().to_string()).collect();
         assert_eq!(order, ["(90,-90]", "(0,5]", "(10,20]"], "that over the end of the ring is first");
-        let mut filled = trees();
+        let mut filled = TreesFiller::new(trees());
         assert!(filled.add(Token(15), &[1; 32]) && filled.add(Token(-100), &[2; 32]));
         assert!(!filled.add(Token(7), &[3; 32]), "in no range");
+        let filled = filled.finish();
         assert_eq!(filled.difference(&filled), Ok(vec![]));
         let found = trees().difference(&filled).expect("trees of the same ranges");
         assert_eq!(found.len(), 2, "{found:?}");

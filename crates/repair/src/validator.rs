@@ -6,13 +6,13 @@
 
 use internode::payload::digest::{Digester, Sink};
 use rows::codec::{CodecColumn, EncodingStats, Header};
-use rows::{PartitionHead, PartitionStream, ReadError};
+use rows::{MaybeEncoded, PartitionHead, PartitionStream, ReadError};
 use schema::{ColumnMetadata, TableMetadata};
 use stdx::murmur3::standard::StandardMurmur3;
 use types::Token;
 
 use crate::tree::Hash;
-use crate::trees::MerkleTrees;
+use crate::trees::{MerkleTrees, TreesFiller};
 
 /// Seeds of the halves of a hash.
 const SEEDS: [u64; 2] = [1000, 2000];
@@ -20,24 +20,20 @@ const SEEDS: [u64; 2] = [1000, 2000];
 struct Murmur(StandardMurmur3<2>);
 
 impl Sink for Murmur {
+    #[inline]
     fn take_in(&mut self, piece: &[u8]) {
         self.0.update(piece);
     }
 }
 
-/// A partition that is being read.
-enum Open {
-    /// Nothing but the head was read.
-    Head(Box<PartitionHead>),
-    /// The partition is hashed row by row.
-    Rows(Token),
-}
-
 /// Trees that are being filled.
 pub struct Validator {
-    trees: MerkleTrees,
+    trees: TreesFiller,
     digester: Digester<Murmur>,
-    open: Option<Open>,
+    /// The head of the partition, if nothing of it was hashed yet.
+    head: Option<PartitionHead>,
+    /// The token of the partition, if a part of it was hashed.
+    begun: Option<Token>,
     partitions: u64,
 }
 
@@ -49,46 +45,51 @@ impl Validator {
         let (statics, regulars) = (columns(&table.statics), columns(&table.regulars));
         let header = Header::new(EncodingStats::default(), clustering, statics, regulars);
         let digester = Digester::of_columns(Murmur(StandardMurmur3::new(SEEDS)), header, false);
-        Self { trees, digester, open: None, partitions: 0 }
+        Self { trees: TreesFiller::new(trees), digester, head: None, begun: None, partitions: 0 }
     }
 
     /// Reads heads, rows and markers, `count` at most. True: the stream has ended.
     pub fn advance(&mut self, stream: &mut dyn PartitionStream, count: usize) -> Result<bool, ReadError> {
         for _ in 0..count {
-            let Some(open) = self.open.take() else {
-                match stream.next_partition()? {
-                    Some(head) => self.open = Some(Open::Head(Box::new(head))),
-                    None => return Ok(true),
+            if self.head.is_none() && self.begun.is_none() {
+                self.head = stream.next_partition()?;
+                if self.head.is_none() {
+                    return Ok(true);
                 }
                 continue;
+            }
+            let Some(next) = stream.next_maybe_encoded()? else {
+                self.end();
+                continue;
             };
-            match (stream.next_unfiltered()?, open) {
-                (Some(next), open) => {
-                    let token = match open {
-                        Open::Head(head) => self.begin(&head),
-                        Open::Rows(token) => token,
-                    };
-                    self.digester.unfiltered(&next);
-                    self.open = Some(Open::Rows(token));
-                }
-                (None, Open::Rows(token)) => self.end(token),
-                (None, Open::Head(head)) if is_empty(&head) => {}
-                (None, Open::Head(head)) => {
-                    let token = self.begin(&head);
-                    self.end(token);
-                }
+            self.begin();
+            match next {
+                MaybeEncoded::Encoded(row) => self.digester.encoded(&row)?,
+                MaybeEncoded::Decoded(unfiltered) => self.digester.unfiltered(&unfiltered),
             }
         }
         Ok(false)
     }
 
-    fn begin(&mut self, head: &PartitionHead) -> Token {
-        let has_static_row = head.static_row.as_ref().is_some_and(|row| !row.is_empty());
-        self.digester.partition(head, has_static_row);
-        head.key.token
+    /// Hashes the head of the partition, if that was not done yet.
+    fn begin(&mut self) {
+        if let Some(head) = self.head.take() {
+            let has_static_row = head.static_row.as_ref().is_some_and(|row| !row.is_empty());
+            self.digester.partition(&head, has_static_row);
+            self.begun = Some(head.key.token);
+        }
     }
 
-    fn end(&mut self, token: Token) {
+    fn end(&mut self) {
+        // a head alone counts if it has something
+        self.head.take_if(|head| is_empty(head));
+        self.begin();
+        if let Some(token) = self.begun.take() {
+            self.add(token);
+        }
+    }
+
+    fn add(&mut self, token: Token) {
         let mut hash: Hash = [0; 32];
         let [low, high] = self.digester.sink().0.finish();
         hash[..16].copy_from_slice(&low);
@@ -105,7 +106,7 @@ impl Validator {
 
     /// The trees.
     pub fn finish(self) -> MerkleTrees {
-        self.trees
+        self.trees.finish()
     }
 }
 

@@ -363,13 +363,14 @@ impl PartitionStream for MergeStream {
             }
             self.started = true;
         } else {
-            for index in std::mem::take(&mut self.current) {
-                self.advance_partition(index)?;
+            for position in 0..self.current.len() {
+                self.advance_partition(self.current[position])?;
             }
         }
+        self.current.clear();
         let Some(first) = self.by_key.first().copied() else { return Ok(None) };
         let length = self.by_key.iter().take_while(|index| self.key(**index) == self.key(first)).count();
-        self.current = self.by_key.drain(..length).collect();
+        self.current.extend(self.by_key.drain(..length));
         if let Some(counts) = &self.counts {
             counts.count(length);
         }

@@ -243,6 +243,17 @@ impl SSTable {
         SSTableStream::over(self.clone(), range, context)
     }
 
+    /// The partitions of a range as [`scan_range`](Self::scan_range) gives them, with rows as they
+    /// are encoded where they have the columns of `target`.
+    pub fn scan_range_encoded(
+        &self,
+        range: PartitionRange,
+        context: &ReadContext,
+        target: &Header,
+    ) -> Result<SSTableStream, ReadError> {
+        Ok(self.scan_range(range, context)?.encoded_for(target))
+    }
+
     /// Everything, with rows as they are encoded where they can be copied into what is written
     /// against `target`.
     pub fn scan_encoded(&self, context: &ReadContext, target: &Header) -> Result<SSTableStream, ReadError> {

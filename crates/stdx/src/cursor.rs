@@ -199,6 +199,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads a variable-length length and as many bytes.
+    #[inline]
     pub fn vbytes(&mut self) -> Result<&'a [u8], CursorError> {
         let offset = self.position;
         let length = self.uvint()?;

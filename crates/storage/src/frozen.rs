@@ -8,8 +8,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use rows::codec::{EncodingStats, Header};
 use rows::command::RingBound;
-use rows::{MergeStream, PartitionHead, PartitionRange, PartitionStream, ReadContext, ReadError, Unfiltered};
+use rows::{
+    MaybeEncoded, MergeStream, PartitionHead, PartitionRange, PartitionStream, ReadContext, ReadError, Unfiltered,
+};
 use schema::TableMetadata;
 use sstable::SSTable;
 use types::Token;
@@ -63,13 +66,20 @@ impl Frozen {
     }
 
     /// The partitions of ranges, merged; one range after the other. They are read around the cache,
-    /// which keeps what clients read.
+    /// which keeps what clients read. For callers that take them, rows that have all columns of the
+    /// table and that nothing changes are given as they are encoded.
     pub fn read(&self, ranges: &[TokenRange], context: ReadContext) -> FrozenStream {
         let waiting = ranges.iter().flat_map(|range| unwrapped(*range)).collect();
-        FrozenStream { frozen: self.clone(), waiting, context, current: None }
+        let header = Header::for_table(&self.table, EncodingStats::default());
+        FrozenStream { frozen: self.clone(), header, waiting, context, current: None }
     }
 
-    fn open(&self, (start, end): TokenRange, context: &ReadContext) -> Result<Box<dyn PartitionStream>, ReadError> {
+    fn open(
+        &self,
+        (start, end): TokenRange,
+        context: &ReadContext,
+        header: &Header,
+    ) -> Result<Box<dyn PartitionStream>, ReadError> {
         let start = RingBound::Token { token: start, inclusive: false };
         let end = match end {
             Token(i64::MIN) => RingBound::Open,
@@ -79,10 +89,13 @@ impl Frozen {
         let mut streams: Vec<Box<dyn PartitionStream>> = Vec::new();
         for sstable in &self.sstables {
             if !range.is_past(sstable.first_key()) && !range.is_before(sstable.last_key()) {
-                streams.push(Box::new(sstable.scan_range(range.clone(), context)?));
+                streams.push(Box::new(sstable.scan_range_encoded(range.clone(), context, header)?));
             }
         }
-        Ok(MergeStream::boxed(&self.table, streams, false))
+        if streams.len() == 1 {
+            return Ok(streams.remove(0));
+        }
+        Ok(Box::new(MergeStream::new(Arc::clone(&self.table), streams, false).passing()))
     }
 }
 
@@ -114,6 +127,8 @@ fn unwrapped((start, end): TokenRange) -> Vec<TokenRange> {
 /// The partitions of ranges.
 pub struct FrozenStream {
     frozen: Frozen,
+    /// The table's columns.
+    header: Header,
     waiting: VecDeque<TokenRange>,
     context: ReadContext,
     current: Option<Box<dyn PartitionStream>>,
@@ -129,7 +144,7 @@ impl PartitionStream for FrozenStream {
                 self.current = None;
             }
             match self.waiting.pop_front() {
-                Some(range) => self.current = Some(self.frozen.open(range, &self.context)?),
+                Some(range) => self.current = Some(self.frozen.open(range, &self.context, &self.header)?),
                 None => return Ok(None),
             }
         }
@@ -138,6 +153,13 @@ impl PartitionStream for FrozenStream {
     fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
         match &mut self.current {
             Some(current) => current.next_unfiltered(),
+            None => Ok(None),
+        }
+    }
+
+    fn next_maybe_encoded(&mut self) -> Result<Option<MaybeEncoded>, ReadError> {
+        match &mut self.current {
+            Some(current) => current.next_maybe_encoded(),
             None => Ok(None),
         }
     }

@@ -22,9 +22,9 @@
 use bytes::Bytes;
 use md5::{Digest as _, Md5};
 use rows::PrefixKind;
-use rows::codec::{CodecColumn, Header, present_columns};
+use rows::codec::{CodecColumn, EncodedCell, EncodedRow, Header, RowVisitor, present_columns};
 use rows::{
-    Cell, ClusteringValues, ColumnData, DeletionTime, Liveness, PartitionHead, PartitionStream, ReadError, Row,
+    Cell, ClusteringValues, ColumnData, DeletionTime, Liveness, NO_TTL, PartitionHead, PartitionStream, ReadError, Row,
     Unfiltered,
 };
 
@@ -41,6 +41,7 @@ pub trait Sink {
 }
 
 impl Sink for Md5 {
+    #[inline]
     fn take_in(&mut self, piece: &[u8]) {
         self.update(piece);
     }
@@ -92,7 +93,7 @@ impl<S: Sink> Digester<S> {
         self.truth(self.reversed);
         match &head.static_row {
             Some(row) => self.row(row, true),
-            None => self.row(&Row::new(ClusteringValues::new()), true),
+            None => self.begin_row(PrefixKind::StaticClustering, &[], &DeletionTime::LIVE, &Liveness::EMPTY),
         }
     }
 
@@ -108,6 +109,11 @@ impl<S: Sink> Digester<S> {
         }
     }
 
+    /// Takes in a row of the partition that is not decoded, and has the header's columns.
+    pub fn encoded(&mut self, row: &EncodedRow) -> Result<(), ReadError> {
+        row.visit(self)
+    }
+
     fn values(&mut self, values: &[Option<Bytes>]) {
         values.iter().flatten().for_each(|value| self.sink.take_in(value));
     }
@@ -120,15 +126,31 @@ impl<S: Sink> Digester<S> {
         self.sink.take_in(&[u8::from(!truth)]);
     }
 
-    fn row(&mut self, row: &Row, is_static: bool) {
+    #[inline]
+    fn begin_row(
+        &mut self,
+        kind: PrefixKind,
+        clustering: &[Option<Bytes>],
+        deletion: &DeletionTime,
+        liveness: &Liveness,
+    ) {
         self.sink.take_in(&[0]);
-        self.values(&row.clustering);
+        self.values(clustering);
+        // fixed pieces in one go; no deletion of a row is shadowable
+        let mut behind = [kind as u8; 1 + 8 + 1 + 8];
+        behind[1..9].copy_from_slice(&deletion.marked_for_delete_at.to_be_bytes());
+        behind[9] = u8::from(true);
+        behind[10..].copy_from_slice(&liveness.timestamp.to_be_bytes());
+        self.sink.take_in(&behind);
+        if liveness.is_expiring() {
+            self.sink.take_in(&liveness.local_expiration_time.to_be_bytes());
+            self.sink.take_in(&liveness.ttl.to_be_bytes());
+        }
+    }
+
+    fn row(&mut self, row: &Row, is_static: bool) {
         let kind = if is_static { PrefixKind::StaticClustering } else { PrefixKind::Clustering };
-        self.sink.take_in(&[kind as u8]);
-        self.deletion(&row.deletion);
-        // no deletion of a row is shadowable
-        self.truth(false);
-        self.liveness(&row.liveness);
+        self.begin_row(kind, &row.clustering, &row.deletion, &row.liveness);
         for (index, data) in &present_columns(row, &self.header) {
             let is_counter = self.header.columns(is_static).get(*index).is_some_and(|column| column.ty.is_counter());
             match data {
@@ -143,24 +165,33 @@ impl<S: Sink> Digester<S> {
         }
     }
 
-    fn liveness(&mut self, liveness: &Liveness) {
-        self.sink.take_in(&liveness.timestamp.to_be_bytes());
-        if liveness.is_expiring() {
-            self.sink.take_in(&liveness.local_expiration_time.to_be_bytes());
-            self.sink.take_in(&liveness.ttl.to_be_bytes());
-        }
-    }
-
     fn cell(&mut self, cell: &Cell, is_counter: bool) {
         let is_live_counter = is_counter && !cell.is_tombstone();
         let value = if is_live_counter { rows::counter::shards(&cell.value) } else { &cell.value };
+        self.cell_of(value, cell.timestamp, cell.ttl, is_live_counter, cell.path.as_deref());
+    }
+
+    #[inline]
+    fn cell_of(&mut self, value: &[u8], timestamp: i64, ttl: u32, is_live_counter: bool, path: Option<&[u8]>) {
+        let mut behind = [u8::from(!is_live_counter); 8 + 4 + 1];
+        behind[..8].copy_from_slice(&timestamp.to_be_bytes());
+        behind[8..12].copy_from_slice(&ttl.to_be_bytes());
         self.sink.take_in(value);
-        self.sink.take_in(&cell.timestamp.to_be_bytes());
-        self.sink.take_in(&cell.ttl.to_be_bytes());
-        self.truth(is_live_counter);
-        if let Some(path) = &cell.path {
+        self.sink.take_in(&behind);
+        if let Some(path) = path {
             self.sink.take_in(path);
         }
+    }
+}
+
+impl<S: Sink> RowVisitor for Digester<S> {
+    fn begin(&mut self, clustering: &ClusteringValues, liveness: &Liveness) {
+        self.begin_row(PrefixKind::Clustering, clustering, &DeletionTime::LIVE, liveness);
+    }
+
+    fn cell(&mut self, cell: EncodedCell<'_>) {
+        // counters are never given encoded
+        self.cell_of(cell.value, cell.timestamp, NO_TTL, false, cell.path);
     }
 }
 
@@ -175,4 +206,68 @@ pub fn of_data(data: &Bytes, request: &ReadRequest) -> Result<[u8; SIZE], ReadEr
         }
     }
     Ok(digester.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use rows::codec::{EncodingStats, Framing, encode_row, get_encoded_row};
+    use schema::table::ColumnSpec;
+    use schema::{ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+    use types::CqlType;
+
+    use super::*;
+
+    fn table() -> TableMetadata {
+        let spec = |name: &str, kind, ty| ColumnSpec { name: name.into(), kind, position: 0, ty, reversed: false };
+        let map = CqlType::Map { key: Arc::new(CqlType::Text), value: Arc::new(CqlType::Int), frozen: false };
+        let specs = vec![
+            spec("k", ColumnKind::PartitionKey, CqlType::Int),
+            spec("c", ColumnKind::Clustering, CqlType::Text),
+            spec("a", ColumnKind::Regular, CqlType::Int),
+            spec("b", ColumnKind::Regular, CqlType::Text),
+            spec("m", ColumnKind::Regular, map),
+        ];
+        let (flags, params) = (TableFlags::COMPOUND, TableParams::default());
+        let id = TableId([7; 16]);
+        TableMetadata::new(id, "ks", "t", TableKind::Regular, flags, params, specs, BTreeMap::new(), None)
+    }
+
+    #[test]
+    fn a_row_has_one_digest_encoded_and_decoded() {
+        let table = table();
+        let column = |name: &str| table.column_by_name(name).expect("the test's column").id;
+        let cell = |name: &str, timestamp, value: &'static [u8]| {
+            Cell::live(column(name), timestamp, Bytes::from_static(value))
+        };
+        let new = |c: &'static [u8]| Row::new([Some(Bytes::from_static(c))].into_iter().collect());
+        let mut all = new(b"all");
+        all.liveness = Liveness::new(1_000);
+        all.add_cell(cell("a", 1_000, &[0, 0, 0, 9]));
+        all.add_cell(cell("b", 1_001, b""));
+        for key in ["x", "y"] {
+            all.add_complex_cell(&table, cell("m", 1_002, &[0, 0, 0, 1]).at(Bytes::from_static(key.as_bytes())));
+        }
+        let mut one = new(b"");
+        one.add_cell(cell("b", 999, b"a value"));
+        let mut nothing = new(b"nothing but its key");
+        nothing.liveness = Liveness::new(5);
+        let stats = EncodingStats { min_timestamp: 3, ..EncodingStats::default() };
+        let header = Arc::new(Header::for_table(&table, stats));
+        let mut digests = Vec::new();
+        for row in [all, one, nothing] {
+            let digester = || Digester::of_columns(Md5::new(), (*header).clone(), false);
+            let mut bytes = Vec::new();
+            encode_row(&mut bytes, &row, false, &header, Framing::Disk { previous_size: 0 });
+            let (encoded, _) = get_encoded_row(&bytes.into(), 0, &header).expect("a sound row");
+            let (mut of_encoded, mut of_decoded) = (digester(), digester());
+            of_encoded.encoded(&encoded.expect("nothing deletes or expires")).expect("a sound row");
+            of_decoded.unfiltered(&Unfiltered::Row(row));
+            digests.push(of_decoded.finish());
+            assert_eq!(Some(&of_encoded.finish()), digests.last());
+        }
+        assert!(digests[0] != digests[1] && digests[1] != digests[2]);
+    }
 }

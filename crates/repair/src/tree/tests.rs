@@ -6,6 +6,13 @@ fn range(start: i64, end: i64) -> Tokens {
     Tokens { start: Token(start), end: Token(end) }
 }
 
+/// A tree with the hashes of partitions.
+fn filled(tree: MerkleTree, partitions: impl IntoIterator<Item = (i64, Hash)>) -> MerkleTree {
+    let mut filler = TreeFiller::new(tree);
+    partitions.into_iter().for_each(|(token, hash)| filler.add(Token(token), &hash));
+    filler.finish()
+}
+
 fn hash(number: u8) -> Hash {
     [number; HASH_SIZE]
 }
@@ -25,8 +32,8 @@ fn a_difference_is_as_large_as_the_part_that_differs() {
     let base = MerkleTree::new(whole, 8);
     assert_eq!(base.leaves(), 8);
     let differences = |tokens: &[i64], leaves: u64| {
-        let mut other = MerkleTree::new(whole, leaves);
-        tokens.iter().for_each(|token| other.add(Token(*token), &hash(1 << (token / 8))));
+        let partitions = tokens.iter().map(|token| (*token, hash(1 << (token / 8))));
+        let other = filled(MerkleTree::new(whole, leaves), partitions);
         let (mut found, mut back) = (Vec::new(), Vec::new());
         base.difference(&other, &mut found);
         other.difference(&base, &mut back);
@@ -46,9 +53,9 @@ fn a_difference_is_as_large_as_the_part_that_differs() {
 
 #[test]
 fn ranges_over_the_end_of_the_ring() {
-    let mut tree = MerkleTree::new(range(i64::MAX - 4, i64::MIN + 4), 64);
     let tokens = [i64::MAX - 3, i64::MAX, i64::MIN, i64::MIN + 4];
-    tokens.iter().zip(1..).for_each(|(token, number)| tree.add(Token(*token), &hash(number)));
+    let partitions = tokens.iter().zip(1..).map(|(token, number)| (*token, hash(number)));
+    let tree = filled(MerkleTree::new(range(i64::MAX - 4, i64::MIN + 4), 64), partitions);
     let filled: Vec<_> = tree.parts().into_iter().filter(|(_, found)| *found != hash(0)).collect();
     for (token, number) in tokens.iter().zip(1..) {
         let holders: Vec<_> = filled.iter().filter(|(part, _)| contains(*part, Token(*token))).collect();
@@ -58,8 +65,8 @@ fn ranges_over_the_end_of_the_ring() {
 
 #[test]
 fn a_tree_is_read_as_it_was_written() {
-    let mut tree = MerkleTree::new(range(-1000, 1000), 16);
-    (-999..1000).step_by(37).for_each(|token| tree.add(Token(token), &hash(token as u8)));
+    let partitions = (-999..1000).step_by(37).map(|token| (token, hash(token as u8)));
+    let tree = filled(MerkleTree::new(range(-1000, 1000), 16), partitions);
     let mut bytes = Vec::new();
     tree.put(&mut bytes);
     let read = |bytes: &[u8], nodes_max| MerkleTree::read(&mut stdx::Cursor::new(bytes), nodes_max);
@@ -69,4 +76,19 @@ fn a_tree_is_read_as_it_was_written() {
     let midpoint = bytes.len() - bytes.iter().rev().position(|byte| *byte == 2).expect("an inner node");
     bytes[midpoint + 11] ^= 1;
     assert!(read(&bytes, 31).is_err(), "another midpoint");
+}
+
+#[test]
+fn the_order_of_partitions_does_not_matter() {
+    let tokens = [-900i64, -899, -1, 0, 1, 3, 500, 501, 1000];
+    let partitions = || tokens.iter().zip(1..=9).map(|(token, number)| (*token, hash(number)));
+    let empty = || MerkleTree::new(range(-1000, 1000), 64);
+    let tree = filled(empty(), partitions());
+    assert_eq!(filled(empty(), partitions().collect::<Vec<_>>().into_iter().rev()), tree);
+    assert_eq!(filled(empty(), partitions().skip(4).chain(partitions().take(4))), tree);
+    let sum = partitions().fold(hash(0), |mut sum, (_, hash)| {
+        xor(&mut sum, &hash);
+        sum
+    });
+    assert_eq!(tree.nodes[0].hash, sum, "the root is the sum of all");
 }

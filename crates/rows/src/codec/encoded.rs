@@ -18,7 +18,7 @@ use super::{
     Header, LARGE_SUBSET, decode_unfiltered, get_clustering_values,
 };
 use crate::cell::NO_TIMESTAMP;
-use crate::{ClusteringValues, Corruption, ReadError, Row};
+use crate::{ClusteringValues, Corruption, Liveness, ReadError, Row};
 
 /// A row on disk without deletions and without anything that expires.
 #[derive(Clone, Debug)]
@@ -100,45 +100,68 @@ fn facts(content: &[u8], flags: u8, header: &Header) -> Option<RowFacts> {
         RowFacts { min_timestamp: i64::MAX, max_timestamp: i64::MIN, cells: 0, columns: 0, own_timestamps: false };
     let mut timestamps = 0u64;
     let mut walk = Walk { cursor: Cursor::new(content), flags, header };
-    let mut see = |_: Range<usize>, delta: u64| {
-        let timestamp = header.stats.min_timestamp.wrapping_add(delta.cast_signed());
+    let mut see = |stamp: Stamp| {
+        let timestamp = stamp.timestamp(header);
         facts.min_timestamp = facts.min_timestamp.min(timestamp);
         facts.max_timestamp = facts.max_timestamp.max(timestamp);
         timestamps += 1;
     };
-    walk.liveness(&mut see).ok()?;
-    let (cells, columns) = walk.columns(&mut see).ok()??;
+    walk.liveness().ok()?.map(&mut see);
+    let (cells, columns) = walk.columns(|cell| cell.stamp.map_or((), &mut see)).ok()??;
     (facts.cells, facts.columns) = (cells, columns);
     facts.own_timestamps = timestamps > u64::from(walk.has_timestamp());
     (timestamps > 0 && walk.cursor.is_empty()).then_some(facts)
 }
 
-/// Goes through the content of a row and shows each timestamp with its position.
+/// Goes through the content of a row and shows its timestamps and cells.
 struct Walk<'a> {
     cursor: Cursor<'a>,
     flags: u8,
     header: &'a Header,
 }
 
-impl Walk<'_> {
+/// A timestamp in the content of a row.
+struct Stamp {
+    place: Range<usize>,
+    /// The distance from the smallest timestamp of the file.
+    delta: u64,
+}
+
+impl Stamp {
+    fn timestamp(&self, header: &Header) -> i64 {
+        header.stats.min_timestamp.wrapping_add(self.delta.cast_signed())
+    }
+}
+
+/// A cell in the content of a row.
+struct WalkedCell<'a> {
+    /// None: the timestamp is the row's.
+    stamp: Option<Stamp>,
+    path: Option<&'a [u8]>,
+    value: &'a [u8],
+}
+
+impl<'a> Walk<'a> {
     fn has_timestamp(&self) -> bool {
         self.flags & HAS_TIMESTAMP != 0
     }
 
     #[inline]
-    fn timestamp(&mut self, see: &mut impl FnMut(Range<usize>, u64)) -> Result<(), CodecError> {
+    fn stamp(&mut self) -> Result<Stamp, CodecError> {
         let start = self.cursor.position();
         let delta = self.cursor.uvint()?;
-        see(start..self.cursor.position(), delta);
-        Ok(())
+        Ok(Stamp { place: start..self.cursor.position(), delta })
     }
 
-    fn liveness(&mut self, see: &mut impl FnMut(Range<usize>, u64)) -> Result<(), CodecError> {
-        if self.has_timestamp() { self.timestamp(see) } else { Ok(()) }
+    /// The timestamp of the row; None: it has none.
+    #[inline]
+    fn liveness(&mut self) -> Result<Option<Stamp>, CodecError> {
+        if self.has_timestamp() { self.stamp().map(Some) } else { Ok(None) }
     }
 
-    /// Numbers of cells and of columns. None: a cell is deleted or expires.
-    fn columns(&mut self, see: &mut impl FnMut(Range<usize>, u64)) -> Result<Option<(u64, u64)>, CodecError> {
+    /// Shows the cells. Gives their number and that of columns. None: a cell is deleted or expires.
+    #[inline]
+    fn columns(&mut self, mut see: impl FnMut(WalkedCell<'a>)) -> Result<Option<(u64, u64)>, CodecError> {
         let missing = if self.flags & HAS_ALL_COLUMNS != 0 { 0 } else { self.cursor.uvint()? };
         let (mut cells, mut columns) = (0, 0);
         for (index, column) in self.header.regulars.iter().enumerate() {
@@ -147,8 +170,9 @@ impl Walk<'_> {
             }
             let count = if column.complex { self.cursor.uvint()? } else { 1 };
             for _ in 0..count {
-                if !self.cell(column, see)? {
-                    return Ok(None);
+                match self.cell(column)? {
+                    Some(cell) => see(cell),
+                    None => return Ok(None),
                 }
             }
             cells += count;
@@ -157,31 +181,37 @@ impl Walk<'_> {
         Ok(Some((cells, columns)))
     }
 
-    #[inline]
-    fn cell(&mut self, column: &CodecColumn, see: &mut impl FnMut(Range<usize>, u64)) -> Result<bool, CodecError> {
+    /// The next cell. None: it is deleted, or expires.
+    #[inline(always)]
+    fn cell(&mut self, column: &CodecColumn) -> Result<Option<WalkedCell<'a>>, CodecError> {
         let flags = self.cursor.u8()?;
         if flags & !(CELL_EMPTY_VALUE | CELL_ROW_TIMESTAMP) != 0 {
-            return Ok(false);
+            return Ok(None);
         }
-        if flags & CELL_ROW_TIMESTAMP == 0 {
-            self.timestamp(see)?;
-        } else if !self.has_timestamp() {
-            return Ok(false);
-        }
-        if column.complex {
-            self.cursor.vbytes()?;
-        }
-        match column.fixed_length {
-            _ if flags & CELL_EMPTY_VALUE != 0 => {}
-            Some(length) if !column.complex => {
-                self.cursor.take(length)?;
-            }
-            _ => {
-                self.cursor.vbytes()?;
-            }
-        }
-        Ok(true)
+        let stamp = match flags & CELL_ROW_TIMESTAMP {
+            0 => Some(self.stamp()?),
+            _ if self.has_timestamp() => None,
+            _ => return Ok(None),
+        };
+        let path = if column.complex { Some(self.cursor.vbytes()?) } else { None };
+        let value = match column.fixed_length {
+            _ if flags & CELL_EMPTY_VALUE != 0 => &[],
+            Some(length) if !column.complex => self.cursor.take(length)?,
+            _ => self.cursor.vbytes()?,
+        };
+        Ok(Some(WalkedCell { stamp, path, value }))
     }
+}
+
+/// A cell of an [`EncodedRow`], which is neither deleted nor expires.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EncodedCell<'a> {
+    /// Write timestamp, microseconds.
+    pub timestamp: i64,
+    /// The path within a complex column.
+    pub path: Option<&'a [u8]>,
+    /// The value.
+    pub value: &'a [u8],
 }
 
 impl EncodedRow {
@@ -200,30 +230,56 @@ impl EncodedRow {
         if shift != 0 {
             let flags = self.bytes.first().copied().unwrap_or_default();
             let mut walk = Walk { cursor: Cursor::new(content), flags, header: &self.header };
-            let mut put = |place: Range<usize>, delta: u64| {
+            let mut put = |Stamp { place, delta }| {
                 out.extend_from_slice(content.get(copied..place.start).unwrap_or_default());
                 put_uvint(out, delta.wrapping_add(shift));
                 copied = place.end;
             };
-            let walked = walk.liveness(&mut put);
+            let walked = walk.liveness().map(|stamp| stamp.map_or((), &mut put));
             debug_assert!(walked.is_ok(), "walked before");
             if self.facts.own_timestamps {
-                let walked = walk.columns(&mut put);
+                let walked = walk.columns(|cell| cell.stamp.map_or((), &mut put));
                 debug_assert!(walked.is_ok(), "walked before");
             }
         }
         out.extend_from_slice(content.get(copied..).unwrap_or_default());
     }
 
+    /// Shows the row to `visitor`, as it would be decoded, without decoding it.
+    pub fn visit(&self, visitor: &mut impl RowVisitor) -> Result<(), ReadError> {
+        let content = self.bytes.get(self.body..).unwrap_or_default();
+        let flags = self.bytes.first().copied().unwrap_or_default();
+        let mut walk = Walk { cursor: Cursor::new(content), flags, header: &self.header };
+        let stamp = walk.liveness().map_err(|error| gone(&error))?;
+        let liveness = stamp.map_or(Liveness::EMPTY, |stamp| Liveness::new(stamp.timestamp(&self.header)));
+        visitor.begin(&self.clustering, &liveness);
+        let walked = walk.columns(|WalkedCell { stamp, path, value }| {
+            let timestamp = stamp.map_or(liveness.timestamp, |stamp| stamp.timestamp(&self.header));
+            visitor.cell(EncodedCell { timestamp, path, value });
+        });
+        walked.map(|_| ()).map_err(|error| gone(&error))
+    }
+
     /// Decodes the row.
     pub fn decode(&self) -> Result<Row, ReadError> {
         match decode_unfiltered(&self.bytes, 0, &self.header, true) {
             Ok((Decoded::Row(row), _)) => Ok(row),
-            // the bytes were inspected before, so bytes of a file cannot lead here
-            other => {
-                let what = format!("a row that was read is none: {other:?}");
-                Err(Corruption { path: Default::default(), offset: 0, what }.into())
-            }
+            other => Err(gone(&other)),
         }
     }
+}
+
+/// Is shown a row that stays as it is encoded.
+pub trait RowVisitor {
+    /// The row begins. Nothing of it is deleted or expires.
+    fn begin(&mut self, clustering: &ClusteringValues, liveness: &Liveness);
+
+    /// A cell, in the order of the header's columns; those of a complex column ascend by path.
+    fn cell(&mut self, cell: EncodedCell<'_>);
+}
+
+/// The bytes of a row were inspected when it was read, so that bytes of a file cannot lead here.
+fn gone(what: &dyn std::fmt::Debug) -> ReadError {
+    let what = format!("a row that was read is none: {what:?}");
+    Corruption { path: Default::default(), offset: 0, what }.into()
 }

@@ -210,6 +210,24 @@ fn signed_times_that_overflowed_are_invalid() {
     assert_eq!(deletion(&header), crate::INVALID_DELETION_TIME);
 }
 
+/// A row as it is shown without being decoded.
+#[derive(Default)]
+struct Shown {
+    row: Option<(crate::ClusteringValues, Liveness)>,
+    cells: Vec<(i64, Option<Bytes>, Bytes)>,
+}
+
+impl RowVisitor for Shown {
+    fn begin(&mut self, clustering: &crate::ClusteringValues, liveness: &Liveness) {
+        self.row = Some((clustering.clone(), *liveness));
+    }
+
+    fn cell(&mut self, cell: EncodedCell<'_>) {
+        let path = cell.path.map(Bytes::copy_from_slice);
+        self.cells.push((cell.timestamp, path, Bytes::copy_from_slice(cell.value)));
+    }
+}
+
 /// A row that is copied against other bases equals the row that is decoded and written. Rows that
 /// may end are not copied.
 #[test]
@@ -224,6 +242,9 @@ fn encoded_rows_are_copied_as_they_would_be_written() {
         collection.add_complex_cell(&table, cell.at(Bytes::copy_from_slice(key.as_bytes())));
     }
     rows.push(collection);
+    let mut without_liveness = Row::new(clustering(6, "u"));
+    without_liveness.add_cell(Cell::live(id(&table, "b"), TIMESTAMP_EPOCH + 3, Bytes::from_static(b"updated")));
+    rows.push(without_liveness);
     let mut copied = Vec::new();
     for row in &rows {
         let mut out = vec![0xaa];
@@ -238,6 +259,15 @@ fn encoded_rows_are_copied_as_they_would_be_written() {
         let Some(encoded) = encoded else { continue };
         assert_eq!(end, bytes.len());
         assert_eq!(encoded.decode().as_ref(), Ok(row));
+        let mut shown = Shown::default();
+        encoded.visit(&mut shown).expect("inspected bytes");
+        let cell = |cell: &Cell| (cell.timestamp, cell.path.clone(), cell.value.clone());
+        let cells = row.columns.iter().flat_map(|data| match data {
+            ColumnData::Simple(simple) => vec![cell(simple)],
+            ColumnData::Complex(complex) => complex.cells.iter().map(cell).collect(),
+        });
+        assert_eq!(shown.row, Some((row.clustering.clone(), row.liveness)));
+        assert_eq!(shown.cells, cells.collect::<Vec<_>>());
         for min_timestamp in [TIMESTAMP_EPOCH, TIMESTAMP_EPOCH - 1, TIMESTAMP_EPOCH - 1_000_000, 0] {
             let to = Header::for_table(&table, EncodingStats { min_timestamp, ..from.stats });
             assert!(to.holds_rows_of(&from));
@@ -247,7 +277,7 @@ fn encoded_rows_are_copied_as_they_would_be_written() {
             assert_eq!(fast, plain, "{row:?}");
         }
     }
-    assert_eq!(copied, [true, false, false, false, true]);
+    assert_eq!(copied, [true, false, false, false, true, true]);
 }
 
 fn deleted(decoded: &Decoded) -> Option<Deleted> {

@@ -1,9 +1,9 @@
 //! A place in the logical stream of Data.db, across chunks.
 //!
 //! What is decoded lies in a window: usually one chunk of the cache, shared, not copied. Where
-//! something crosses the end of the window, what is left of it and the next chunks are joined into
-//! a new one. A pin keeps the window from moving past a place, so that offsets behind it stay
-//! valid.
+//! something crosses the end of the window, what is left of it is joined with as many bytes of the
+//! next chunk, and again if that is too little; behind it, the next chunk itself is the window. A
+//! pin keeps the window from moving past a place, so that offsets behind it stay valid.
 
 use bytes::Bytes;
 use rows::codec::CodecError;
@@ -16,19 +16,24 @@ use crate::chunk_reader::DataFile;
 /// damaged length. Java could not hold it either.
 const WINDOW_LENGTH_MAX: u64 = 1 << 31;
 
+/// Fewest bytes that are joined to a window that is too short: most rows need no more.
+const JOINED_MIN: usize = 1 << 10;
+
 /// A position with what surrounds it.
 pub(super) struct DataCursor {
     context: ReadContext,
     walk: Walk,
     window: Bytes,
     window_start: u64,
+    /// The chunk, by number, of which the window has a part.
+    ahead: Option<(u64, Bytes)>,
     position: u64,
     pin: Option<u64>,
 }
 
 impl DataCursor {
     pub fn new(context: ReadContext, walk: Walk) -> Self {
-        Self { context, walk, window: Bytes::new(), window_start: 0, position: 0, pin: None }
+        Self { context, walk, window: Bytes::new(), window_start: 0, ahead: None, position: 0, pin: None }
     }
 
     pub fn context(&self) -> &ReadContext {
@@ -62,7 +67,10 @@ impl DataCursor {
     }
 
     fn chunk(&mut self, data: &DataFile, index: u64) -> Result<Bytes, ReadError> {
-        self.walk.chunk(data, index, &self.context)
+        match self.ahead.take_if(|(ahead, _)| *ahead == index) {
+            Some((_, chunk)) => Ok(chunk),
+            None => self.walk.chunk(data, index, &self.context),
+        }
     }
 
     /// Offset of the position in the window, which is moved or extended to have it.
@@ -89,11 +97,10 @@ impl DataCursor {
         Ok(())
     }
 
-    /// Joins what is still needed of the window with as many chunks as it takes already, at least
-    /// one.
+    /// Joins what is still needed of the window with as many bytes as it has already, at least
+    /// [`JOINED_MIN`].
     fn extend(&mut self, data: &DataFile) -> Result<(), ReadError> {
         let keep_from = self.pin.unwrap_or(self.position).max(self.window_start);
-        let chunk_length = data.chunk_length() as u64;
         let end = self.window_start + self.window.len() as u64;
         if end >= data.length() {
             return Err(data.corruption(self.position, "the data ends in the middle of a partition").into());
@@ -103,13 +110,21 @@ impl DataCursor {
             return Err(data.corruption(self.position, what).into());
         }
         let kept = self.window.slice((keep_from.min(end) - self.window_start) as usize..);
-        let first = end / chunk_length;
-        let last = (data.length() - 1) / chunk_length;
-        let count = (kept.len() as u64 / chunk_length).max(1).min(last - first + 1);
-        let mut joined = Vec::with_capacity(kept.len() + (count * chunk_length) as usize);
+        let wanted = kept.len().max(JOINED_MIN);
+        let mut joined = Vec::with_capacity(kept.len() + wanted);
         joined.extend_from_slice(&kept);
-        for index in first..first + count {
-            joined.extend_from_slice(&self.chunk(data, index)?);
+        let mut at = end;
+        while joined.len() < kept.len() + wanted && at < data.length() {
+            let index = at / data.chunk_length() as u64;
+            let chunk = self.chunk(data, index)?;
+            let from = (at % data.chunk_length() as u64) as usize;
+            let to = chunk.len().min(from + kept.len() + wanted - joined.len());
+            let Some(part) = chunk.get(from..to).filter(|part| !part.is_empty()) else {
+                return Err(data.corruption(at, "a chunk that ends too early").into());
+            };
+            joined.extend_from_slice(part);
+            at += part.len() as u64;
+            self.ahead = (to < chunk.len()).then_some((index, chunk));
         }
         self.window_start = end - kept.len() as u64;
         self.window = joined.into();

@@ -201,6 +201,11 @@ impl PartitionReader {
         self.cursor.position()
     }
 
+    /// Whether the partition was read to its end (walking forwards), where the next one begins.
+    pub fn is_at_end_of_partition(&self) -> bool {
+        self.ended
+    }
+
     /// The next of the partition.
     #[inline]
     pub fn next(&mut self) -> Result<Option<Unfiltered>, ReadError> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rows::codec::Header;
 use rows::command::RingBound;
 use rows::{
-    MaybeEncoded, PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadStats,
-    Slices, Unfiltered,
+    MaybeEncoded, PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadMode,
+    ReadStats, Slices, Unfiltered,
 };
 use types::DecoratedKey;
 
@@ -25,6 +25,10 @@ pub struct SSTableStream {
     last: Option<DecoratedKey>,
     range: PartitionRange,
     source: Source,
+    /// A partition that was read to its end leads to the next one.
+    follows_data: bool,
+    /// Partitions up to this key were given already.
+    behind: Option<DecoratedKey>,
 }
 
 enum Source {
@@ -32,6 +36,8 @@ enum Source {
     One(Option<PartitionPosition>),
     /// From a place in the partition index on.
     Scan(Box<IndexCursor>),
+    /// Through the data from the end of each partition to the next one, without the index.
+    Data,
 }
 
 impl SSTableStream {
@@ -54,14 +60,14 @@ impl SSTableStream {
             _ => &context.stats.sstables_read,
         };
         ReadStats::add(counter, 1);
-        Ok(Self { reader, last: None, range: command.range.clone(), source })
+        Ok(Self { reader, last: None, range: command.range.clone(), source, follows_data: false, behind: None })
     }
 
     pub(super) fn all(sstable: SSTable, context: &ReadContext) -> Result<Self, ReadError> {
         let source =
             Source::Scan(Box::new(scan_from(&sstable, &RingBound::Open, Access { mode: context.mode, keeps: false })?));
         let reader = PartitionReader::new(sstable, context, Slices::all(), false, Walk::around());
-        Ok(Self { reader, last: None, range: PartitionRange::all(), source })
+        Ok(Self { reader, last: None, range: PartitionRange::all(), source, follows_data: false, behind: None })
     }
 
     /// The partitions of a range, read around the cache.
@@ -72,10 +78,15 @@ impl SSTableStream {
         };
         let cursor = scan_from(&sstable, start, Access { mode: context.mode, keeps: false })?;
         let reader = PartitionReader::new(sstable, context, Slices::all(), false, Walk::around());
-        Ok(Self { reader, last: None, range, source: Source::Scan(Box::new(cursor)) })
+        let source = Source::Scan(Box::new(cursor));
+        Ok(Self { reader, last: None, range, source, follows_data: false, behind: None })
     }
 
+    /// Gives rows as they are encoded where they have the columns of `target`. A stream over whole
+    /// partitions from then on, which finds the first in the index and each other one where the
+    /// one before ends.
     pub(super) fn encoded_for(mut self, target: &Header) -> Self {
+        self.follows_data = true;
         let header = &self.reader.sstable().schema.header;
         self.reader.encoded = target.holds_rows_of(header).then(|| Arc::new(header.clone()));
         self
@@ -95,36 +106,87 @@ fn scan_from(sstable: &SSTable, start: &RingBound, access: Access) -> Result<Ind
     index.scan_from(start, access).map_err(|error| sstable.partitions_error(error))
 }
 
-impl PartitionStream for SSTableStream {
-    fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
-        let cursor = match &mut self.source {
+impl SSTableStream {
+    /// The head of the next partition in the source, with the place of its entry: in the partition
+    /// index, or in the data.
+    fn advance(&mut self) -> Result<Option<(u64, PartitionHead)>, ReadError> {
+        if matches!(self.source, Source::Data) && !self.reader.is_at_end_of_partition() {
+            // a partition was left in the middle: the index knows where the next one is
+            self.return_to_index()?;
+        }
+        let (place, position) = match &mut self.source {
             Source::One(position) => {
                 let (Some(position), PartitionRange::Key(key)) = (position.take(), &self.range) else {
                     return Ok(None);
                 };
-                return self.reader.open(position, Some(key));
+                let head = self.reader.open(position, Some(key))?;
+                return Ok(head.map(|head| (0, head)));
             }
-            Source::Scan(cursor) => cursor,
+            Source::Scan(cursor) => {
+                let place = cursor.position();
+                let next = cursor.next();
+                let next = next.map_err(|error| self.reader.sstable().partitions_error(error))?;
+                let Some(position) = next else { return Ok(None) };
+                (place, position)
+            }
+            Source::Data => {
+                let place = self.reader.position();
+                if place >= self.reader.sstable().data_length() {
+                    return Ok(None);
+                }
+                (place, PartitionPosition::Data(place))
+            }
         };
+        let head = self.reader.open(position, None)?;
+        Ok(head.map(|head| (place, head)))
+    }
+
+    /// Goes on behind the last partition by the index.
+    fn return_to_index(&mut self) -> Result<(), ReadError> {
+        let Some(last) = self.last.take() else { return Ok(()) };
+        let start = RingBound::Token { token: last.token, inclusive: true };
+        let cursor = scan_from(self.reader.sstable(), &start, Access { mode: ReadMode::Background, keeps: false })?;
+        self.source = Source::Scan(Box::new(cursor));
+        self.behind = Some(last);
+        Ok(())
+    }
+
+    /// Keys ascend: nodes of a damaged trie may share children, and few bytes of it would give
+    /// partitions without end.
+    fn check_order(&self, place: u64, key: &DecoratedKey) -> Result<(), ReadError> {
+        let sstable = self.reader.sstable();
+        if !sstable.has_tokens() || self.last.as_ref().is_none_or(|last| last < key) {
+            return Ok(());
+        }
+        let what = format!("the partition of key {:02x?} is out of order", &key.key[..]);
+        if matches!(self.source, Source::Data) {
+            return Err(sstable.shared.data.corruption(place, what).into());
+        }
+        Err(sstable.partitions_error(Malformed::at(place, what)))
+    }
+}
+
+impl PartitionStream for SSTableStream {
+    fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
         loop {
-            let entry = cursor.position();
-            let next = cursor.next();
-            let next = next.map_err(|error| self.reader.sstable().partitions_error(error))?;
-            let Some(position) = next else { return Ok(None) };
-            let Some(head) = self.reader.open(position, None)? else { return Ok(None) };
-            // nodes of a damaged trie may share children: few bytes of it would give partitions
-            // without end
-            let sstable = self.reader.sstable();
-            if sstable.has_tokens() && self.last.as_ref().is_some_and(|last| *last >= head.key) {
-                let what = format!("the partition of key {:02x?} is out of order", &head.key.key[..]);
-                return Err(sstable.partitions_error(Malformed::at(entry, what)));
+            let Some((place, head)) = self.advance()? else { return Ok(None) };
+            if matches!(self.source, Source::One(_)) {
+                return Ok(Some(head));
             }
+            self.check_order(place, &head.key)?;
             self.last = Some(head.key.clone());
+            if self.behind.as_ref().is_some_and(|behind| head.key <= *behind) {
+                continue;
+            }
+            self.behind = None;
             if self.range.contains(&head.key) {
+                if self.follows_data {
+                    self.source = Source::Data;
+                }
                 return Ok(Some(head));
             }
             if self.range.is_past(&head.key) {
-                self.source = Source::One(None);
+                (self.source, self.follows_data) = (Source::One(None), false);
                 return Ok(None);
             }
         }

@@ -32,6 +32,53 @@ fn rest(stream: &mut dyn PartitionStream) -> Vec<Unfiltered> {
     std::iter::from_fn(|| stream.next_unfiltered().unwrap()).collect()
 }
 
+/// Partitions of a stream, each read as far as `reads` says of its number.
+fn partly(mut stream: impl PartitionStream, reads: impl Fn(usize) -> usize) -> Vec<(PartitionHead, Vec<Unfiltered>)> {
+    let mut all = Vec::new();
+    while let Some(head) = stream.next_partition().unwrap() {
+        let mut unfiltereds = Vec::new();
+        while unfiltereds.len() < reads(all.len()) {
+            let Some(next) = stream.next_maybe_encoded().unwrap() else { break };
+            unfiltereds.push(next.decode().unwrap());
+        }
+        all.push((head, unfiltereds));
+    }
+    all
+}
+
+/// A scan that goes through the data gives what one by the index gives, also where partitions are
+/// left in the middle.
+#[test]
+fn a_scan_through_the_data_passes_the_same_partitions() {
+    let context = ReadContext::new(ReadMode::Background);
+    let depths: [fn(usize) -> usize; 4] =
+        [|_| usize::MAX, |_| 0, |number| number % 3, |number| if number % 2 == 0 { usize::MAX } else { 1 }];
+    for fixture in fixtures::all(&VERSIONS) {
+        let sstable = fixture.open();
+        let (whole, header) = (decode(&sstable), sstable.scan_header().clone());
+        let [Some(first), Some(last)] = [whole.first(), whole.last()].map(|one| one.map(|one| one.head.key.token))
+        else {
+            panic!("a fixture has partitions");
+        };
+        // without the first and the last
+        let bound = |token, inclusive| RingBound::Token { token, inclusive };
+        let range = PartitionRange::Range { start: bound(first, false), end: bound(last, false) };
+        for reads in depths {
+            let expected = |inside: &dyn Fn(&PartitionHead) -> bool| {
+                let inside = whole.iter().filter(|one| inside(&one.head)).enumerate();
+                let read = |(number, one): (usize, &Whole)| {
+                    (one.head.clone(), one.unfiltereds.iter().take(reads(number)).cloned().collect::<Vec<_>>())
+                };
+                inside.map(read).collect::<Vec<_>>()
+            };
+            let all = sstable.scan_encoded(&context, &header).unwrap();
+            assert_eq!(partly(all, reads), expected(&|_| true), "{}", fixture.table_name);
+            let some = sstable.scan_range_encoded(range.clone(), &context, &header).unwrap();
+            assert_eq!(partly(some, reads), expected(&|head| range.contains(&head.key)), "{}", fixture.table_name);
+        }
+    }
+}
+
 fn command(sstable: &SSTable, range: PartitionRange, slices: Slices, reversed: bool) -> ReadCommand {
     ReadCommand { slices, reversed, now: 1_600_000_000, ..ReadCommand::whole(sstable.table(), range) }
 }

@@ -16,59 +16,56 @@ const GATHERED_MAX: usize = 1024;
 pub struct StandardMurmur3<const N: usize> {
     seeds: [u64; N],
     states: [(u64, u64); N],
-    gathered: Vec<u8>,
+    /// The first `waiting` bytes are not hashed yet.
+    gathered: Box<[u8; GATHERED_MAX]>,
+    waiting: usize,
     length: u64,
 }
+
+const _: () = assert!(GATHERED_MAX.is_multiple_of(BLOCK), "what is gathered is hashed block by block");
 
 impl<const N: usize> StandardMurmur3<N> {
     /// Of nothing yet.
     pub fn new(seeds: [u64; N]) -> Self {
         let states = seeds.map(|seed| (seed, seed));
-        Self { seeds, states, gathered: Vec::with_capacity(GATHERED_MAX), length: 0 }
+        Self { seeds, states, gathered: Box::new([0; GATHERED_MAX]), waiting: 0, length: 0 }
     }
 
     /// Takes in a piece.
+    #[inline]
     pub fn update(&mut self, piece: &[u8]) {
         self.length += piece.len() as u64;
-        if self.gathered.len() + piece.len() < GATHERED_MAX {
-            return self.gathered.extend_from_slice(piece);
+        let end = self.waiting + piece.len();
+        match self.gathered.get_mut(self.waiting..end) {
+            Some(room) => {
+                room.copy_from_slice(piece);
+                self.waiting = end;
+            }
+            None => self.hash_with(piece),
         }
-        let missing = (BLOCK - self.gathered.len() % BLOCK) % BLOCK;
-        let (completes, rest) = piece.split_at(missing.min(piece.len()));
-        self.gathered.extend_from_slice(completes);
-        let gathered = std::mem::take(&mut self.gathered);
-        let left = self.blocks(&gathered);
-        self.gathered = gathered;
-        self.gathered.drain(..self.gathered.len() - left);
-        debug_assert!(left == 0 || rest.is_empty(), "the first piece completes its block or is all there is");
-        let left = self.blocks(rest);
-        self.gathered.extend_from_slice(&rest[rest.len() - left..]);
     }
 
-    /// Hashes whole blocks, and gives the number of bytes behind them.
-    fn blocks(&mut self, bytes: &[u8]) -> usize {
-        let (blocks, tail) = bytes.as_chunks::<BLOCK>();
-        for block in blocks {
-            let (low, high) = block.split_at(8);
-            let k1 = mix1(u64::from_le_bytes(low.try_into().expect("half of sixteen bytes")));
-            let k2 = mix2(u64::from_le_bytes(high.try_into().expect("half of sixteen bytes")));
-            for (h1, h2) in &mut self.states {
-                *h1 = (*h1 ^ k1).rotate_left(27).wrapping_add(*h2).wrapping_mul(5).wrapping_add(0x52dc_e729);
-                *h2 = (*h2 ^ k2).rotate_left(31).wrapping_add(*h1).wrapping_mul(5).wrapping_add(0x3849_5ab5);
-            }
-        }
-        tail.len()
+    /// Hashes what was gathered and a piece for which there is no room behind it.
+    #[cold]
+    fn hash_with(&mut self, piece: &[u8]) {
+        let whole = self.waiting.next_multiple_of(BLOCK);
+        let (completes, rest) = piece.split_at(whole - self.waiting);
+        self.gathered[self.waiting..whole].copy_from_slice(completes);
+        hash_blocks(&mut self.states, &self.gathered[..whole]);
+        let tail = hash_blocks(&mut self.states, rest);
+        self.gathered[..tail.len()].copy_from_slice(tail);
+        self.waiting = tail.len();
     }
 
     /// The hashes in the order of the seeds. Begins again with nothing.
     pub fn finish(&mut self) -> [[u8; 16]; N] {
-        let gathered = std::mem::take(&mut self.gathered);
-        let left = self.blocks(&gathered);
-        let tail = &gathered[gathered.len() - left..];
+        let mut states = std::mem::replace(&mut self.states, self.seeds.map(|seed| (seed, seed)));
+        let tail = hash_blocks(&mut states, &self.gathered[..self.waiting]);
         let word = |bytes: &[u8]| bytes.iter().rev().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
         let (low, high) = tail.split_at(tail.len().min(8));
         let (k1, k2, length) = (mix1(word(low)), mix2(word(high)), self.length);
-        let hashes = self.states.map(|(h1, h2)| {
+        (self.waiting, self.length) = (0, 0);
+        states.map(|(h1, h2)| {
             let (mut h1, mut h2) = (h1 ^ k1 ^ length, h2 ^ k2 ^ length);
             h1 = h1.wrapping_add(h2);
             h2 = h2.wrapping_add(h1);
@@ -79,13 +76,23 @@ impl<const N: usize> StandardMurmur3<N> {
             hash[..8].copy_from_slice(&h1.to_le_bytes());
             hash[8..].copy_from_slice(&h2.to_le_bytes());
             hash
-        });
-        self.states = self.seeds.map(|seed| (seed, seed));
-        self.length = 0;
-        self.gathered = gathered;
-        self.gathered.clear();
-        hashes
+        })
     }
+}
+
+/// Hashes whole blocks, and gives the bytes behind them.
+fn hash_blocks<'a, const N: usize>(states: &mut [(u64, u64); N], bytes: &'a [u8]) -> &'a [u8] {
+    let (blocks, tail) = bytes.as_chunks::<BLOCK>();
+    for block in blocks {
+        let (low, high) = block.split_at(8);
+        let k1 = mix1(u64::from_le_bytes(low.try_into().expect("half of sixteen bytes")));
+        let k2 = mix2(u64::from_le_bytes(high.try_into().expect("half of sixteen bytes")));
+        for (h1, h2) in &mut *states {
+            *h1 = (*h1 ^ k1).rotate_left(27).wrapping_add(*h2).wrapping_mul(5).wrapping_add(0x52dc_e729);
+            *h2 = (*h2 ^ k2).rotate_left(31).wrapping_add(*h1).wrapping_mul(5).wrapping_add(0x3849_5ab5);
+        }
+    }
+    tail
 }
 
 #[cfg(test)]
