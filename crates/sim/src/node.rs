@@ -41,9 +41,10 @@ const CLIENTS: usize = 2;
 /// How long clients may take to come to their end after all troubles are over.
 const END_MAX: Duration = Duration::from_secs(1200);
 
-/// The time that batches and hints need at most to come to their end when all troubles are over:
-/// the record of a batch is looked at every ten seconds.
-const SETTLE: Duration = Duration::from_secs(60);
+/// The time that batches, hints and schemas need at most to come to their end when all troubles are
+/// over: the record of a batch is looked at every ten seconds, and a change of the schema whose
+/// push was lost is asked for sixty seconds after gossip has told of it.
+const SETTLE: Duration = Duration::from_secs(90);
 
 /// The nodes of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
