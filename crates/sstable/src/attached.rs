@@ -26,7 +26,7 @@ use env::sync::Mutex;
 
 pub use blocks::BLOCK_SIZE_MAX;
 pub use graph::{GraphWriter, Near, NearRow, VectorGraph};
-pub use keys::{KeysCursor, Place, Position, RowKeys, RowKeysWriter};
+pub use keys::{BlocksOf, KeysCursor, Place, Position, RowKeys, RowKeysWriter};
 pub use rows_found::RowSet;
 pub use terms::{TermIndex, TermPart, TermRange, TermsWriter};
 

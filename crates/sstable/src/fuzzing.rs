@@ -105,7 +105,7 @@ pub fn attached_terms(data: &[u8]) {
     }
     let one = terms.ends().map(|(least, _)| TermRange::one(least)).unwrap_or_default();
     for range in [TermRange::default(), one] {
-        let _ = terms.estimate(&range, ReadMode::Background);
+        let _ = terms.estimate(&range, u64::MAX, ReadMode::Background);
         let _ = terms.rows(&range, ReadMode::Background);
     }
 }

@@ -10,8 +10,10 @@
 //! ```
 //!
 //! All numbers are big-endian. A checksum is of the payload before it. A file without a trailer was
-//! not completed. Memory: a writer holds eight bytes a block, a reader none, or a bit a block where
-//! records of one length are read ([`Records`]).
+//! not completed. Memory: a writer holds eight bytes a block, a reader a bit a block.
+//!
+//! A block's checksum is compared when the block is read for the first time, and again when the
+//! disk, not the cache, gives one of the pages of the read.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -28,7 +30,7 @@ use super::damaged;
 use crate::data_writer::ComponentFile;
 use crate::error::{Error, IndexError};
 use crate::file_cache::FileCache;
-use crate::index_file::{Access, IndexFile};
+use crate::index_file::{Access, Found, IndexFile};
 
 const MAGIC: &[u8; 8] = b"HelenusA";
 /// 1: the first.
@@ -130,6 +132,8 @@ pub struct BlockFile {
     file: IndexFile,
     offsets_at: u64,
     blocks: u64,
+    /// A bit for each block whose checksum was found right.
+    checked: Box<[AtomicU64]>,
 }
 
 impl fmt::Debug for BlockFile {
@@ -169,9 +173,10 @@ impl BlockFile {
         if end != Some(footer_at) || footer_at > footer_end {
             return Err(damaged("the parts of the file do not meet").into());
         }
-        let this = Self { path: path.to_owned(), file, offsets_at, blocks };
-        let footer = this.checked(footer_at, footer_end, Access::IN_PASSING)?;
-        Ok((this, footer))
+        let checked = (0..blocks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        let this = Self { path: path.to_owned(), file, offsets_at, blocks, checked };
+        let footer = this.stored(footer_at, footer_end, Access::IN_PASSING)?;
+        Ok((this, payload_of(&footer.bytes, footer_at)?))
     }
 
     /// Number of blocks.
@@ -184,22 +189,34 @@ impl BlockFile {
         self.file.len()
     }
 
-    fn checked(&self, start: u64, end: u64, access: Access) -> Result<Bytes, IndexError> {
+    /// The bytes of a block, or of the footer, and of the checksum, which is not compared.
+    fn stored(&self, start: u64, end: u64, access: Access) -> Result<Found, IndexError> {
         let length = end.checked_sub(start).filter(|length| *length >= CRC as u64);
         let length = length.filter(|length| *length <= (BLOCK_SIZE_MAX + CRC) as u64);
         let length = length.ok_or_else(|| damaged("a block of a length that none has").behind(start))? as usize;
-        let bytes = self.file.bytes(start, length, access)?;
-        let split = bytes.split_at_checked(length - CRC);
-        let (payload, crc) = split.ok_or_else(|| damaged("the file ends in a block").behind(start))?;
-        if Cursor::new(crc).u32()? != crc32fast::hash(payload) {
-            return Err(damaged("a checksum that does not fit").behind(start).into());
-        }
-        Ok(bytes.slice(..length - CRC))
+        self.file.record(start, length, access)
     }
 
     fn payload(&self, number: u64, access: Access) -> Result<Bytes, IndexError> {
-        let (start, end) = self.ends_of(number, access)?;
-        self.checked(start, end, access)
+        let Ends { start, end, are_fresh } = self.ends_of(number, access)?;
+        let found = self.stored(start, end, access)?;
+        if are_fresh || found.is_fresh || !self.is_checked(number) {
+            let payload = payload_of(&found.bytes, start)?;
+            self.note_checked(number);
+            return Ok(payload);
+        }
+        Ok(found.bytes.slice(..found.bytes.len() - CRC))
+    }
+
+    fn is_checked(&self, number: u64) -> bool {
+        let word = self.checked.get((number / 64) as usize);
+        word.is_some_and(|word| word.load(Ordering::Relaxed) & 1 << (number % 64) != 0)
+    }
+
+    fn note_checked(&self, number: u64) {
+        if let Some(word) = self.checked.get((number / 64) as usize) {
+            word.fetch_or(1 << (number % 64), Ordering::Relaxed);
+        }
     }
 
     /// The payload of a block.
@@ -208,17 +225,17 @@ impl BlockFile {
     }
 
     /// Where a block begins and ends, its checksum included.
-    fn ends_of(&self, number: u64, access: Access) -> Result<(u64, u64), IndexError> {
+    fn ends_of(&self, number: u64, access: Access) -> Result<Ends, IndexError> {
         if number >= self.blocks {
             return Err(damaged(format!("block {number} of {}", self.blocks)).into());
         }
-        let offsets = self.file.bytes(self.offsets_at + number * 8, 16, access)?;
-        let mut offsets = Cursor::new(&offsets);
-        let (start, end) = (offsets.u64()?, offsets.u64()?);
+        let offsets = self.file.record(self.offsets_at + number * 8, 16, access)?;
+        let mut cursor = Cursor::new(&offsets.bytes);
+        let (start, end) = (cursor.u64()?, cursor.u64()?);
         if end > self.offsets_at {
             return Err(damaged("a block behind the last").behind(start).into());
         }
-        Ok((start, end))
+        Ok(Ends { start, end, are_fresh: offsets.is_fresh })
     }
 
     /// An error of content, in this file.
@@ -227,12 +244,29 @@ impl BlockFile {
     }
 }
 
+/// Where a block begins and ends in its file.
+struct Ends {
+    start: u64,
+    end: u64,
+    /// The disk, not the cache, gave the offsets.
+    are_fresh: bool,
+}
+
+/// The payload of a block that begins at `start`, whose checksum is compared.
+fn payload_of(stored: &Bytes, start: u64) -> Result<Bytes, IndexError> {
+    let split = stored.len().checked_sub(CRC).and_then(|length| stored.split_at_checked(length));
+    let (payload, crc) = split.ok_or_else(|| damaged("the file ends in a block").behind(start))?;
+    if Cursor::new(crc).u32()? != crc32fast::hash(payload) {
+        return Err(damaged("a checksum that does not fit").behind(start).into());
+    }
+    Ok(stored.slice(..payload.len()))
+}
+
 /// Records of one length in blocks that follow each other, all of one length but the last: a record
-/// is found without the offset of its block, and a checksum is computed once.
-///
-/// A block's checksum is compared when a record of it is read for the first time, and again when
-/// the disk, not the cache, gives a page of the record. Memory: a bit a block.
+/// is found without the offset of its block, and read without the rest of it.
 pub struct Records {
+    /// The number of the first block.
+    first: u64,
     /// Where the first block begins.
     start: u64,
     /// Bytes of a record.
@@ -240,8 +274,6 @@ pub struct Records {
     /// Records of a block; the last may have fewer.
     of_block: u64,
     count: u64,
-    /// A bit for each block whose checksum was found right.
-    checked: Box<[AtomicU64]>,
 }
 
 impl fmt::Debug for Records {
@@ -257,11 +289,10 @@ impl Records {
         let blocks = count.div_ceil(of_block);
         let end_of_last = first.checked_add(blocks).filter(|end| *end <= file.blocks);
         end_of_last.ok_or_else(|| damaged("records in blocks that are not there"))?;
-        let checked = (0..blocks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
-        let mut this = Self { start: 0, size, of_block, count, checked };
+        let mut this = Self { first, start: 0, size, of_block, count };
         if blocks > 0 {
-            this.start = file.ends_of(first, Access::IN_PASSING)?.0;
-            let (_, end) = file.ends_of(first + blocks - 1, Access::IN_PASSING)?;
+            this.start = file.ends_of(first, Access::IN_PASSING)?.start;
+            let end = file.ends_of(first + blocks - 1, Access::IN_PASSING)?.end;
             if end.checked_sub(this.start) != Some(count * size as u64 + blocks * CRC as u64) {
                 return Err(damaged("blocks of another length than their records have").behind(this.start).into());
             }
@@ -282,14 +313,11 @@ impl Records {
         let block_start = self.start + block * (self.of_block * self.size as u64 + CRC as u64);
         let record_start = block_start + number % self.of_block * self.size as u64;
         let found = file.file.record(record_start, self.size, access)?;
-        let word = self.checked.get(block as usize / 64);
-        let bit = 1u64 << (block % 64);
-        if found.is_fresh || word.is_none_or(|word| word.load(Ordering::Relaxed) & bit == 0) {
+        if found.is_fresh || !file.is_checked(self.first + block) {
             let records = self.of_block.min(self.count - block * self.of_block);
-            file.checked(block_start, block_start + records * self.size as u64 + CRC as u64, access)?;
-            if let Some(word) = word {
-                word.fetch_or(bit, Ordering::Relaxed);
-            }
+            let block_end = block_start + records * self.size as u64 + CRC as u64;
+            payload_of(&file.stored(block_start, block_end, access)?.bytes, block_start)?;
+            file.note_checked(self.first + block);
         }
         Ok(found.bytes)
     }

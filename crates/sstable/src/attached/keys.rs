@@ -192,10 +192,84 @@ impl RowKeys {
         decode(&block, most).map_err(|error| self.blocks.error(error))
     }
 
-    /// Number of rows of a partition.
-    pub fn rows_of(&self, key: &DecoratedKey, mode: ReadMode) -> Result<u32, ReadError> {
-        let first = self.first_not(|place| place.key < *key, mode)?;
-        Ok(self.first_not(|place| place.key <= *key, mode)?.saturating_sub(first))
+    /// The blocks that may have rows of a partition: all that have, unless these are of more than
+    /// `most` rows for certain; then the first of them.
+    ///
+    /// One search finds where the partition begins; its end is looked for from there on, in blocks
+    /// at twice the distance each time, since most partitions end in the same block or the next.
+    pub fn blocks_of(&self, key: &DecoratedKey, most: u32, mode: ReadMode) -> Result<BlocksOf, ReadError> {
+        let blocks = self.rows.div_ceil(BLOCK_ROWS);
+        // the first block that does not begin before the partition
+        let next = self.first_block_not(0, blocks, |first| first < key, mode)?;
+        let start = next.saturating_sub(1);
+        // blocks from `next` on that are known to begin with the partition, and where to look next
+        let (mut known, mut reach) = (0, 1u32);
+        while reach <= blocks - next && self.first_key(next + reach - 1, mode)? == *key {
+            known = reach;
+            if (known - 1).saturating_mul(BLOCK_ROWS) >= most {
+                return Ok(BlocksOf { start, end: next + known });
+            }
+            reach = reach.saturating_mul(2);
+        }
+        let high = next.saturating_add(reach - 1).min(blocks);
+        let end = self.first_block_not(next + known, high, |first| first <= key, mode)?;
+        Ok(BlocksOf { start, end })
+    }
+
+    /// The rows of a partition in its blocks, counted.
+    pub fn rows_in(&self, key: &DecoratedKey, blocks: &BlocksOf, mode: ReadMode) -> Result<u32, ReadError> {
+        let count = blocks.end - blocks.start;
+        if count == 0 {
+            return Ok(0);
+        }
+        // blocks between two that have rows of a partition have no others
+        let mut rows = count.saturating_sub(2) * BLOCK_ROWS + self.count_in(blocks.start, key, mode)?;
+        if count > 1 {
+            rows += self.count_in(blocks.end - 1, key, mode)?;
+        }
+        Ok(rows)
+    }
+
+    /// The key of a block's first row.
+    fn first_key(&self, number: u32, mode: ReadMode) -> Result<DecoratedKey, ReadError> {
+        let mut walker = Walker::new(self.blocks.block(u64::from(number), mode)?);
+        walker.step().map_err(|error| self.blocks.error(error))?;
+        Ok(walker.key())
+    }
+
+    /// The first of the blocks from `low` to `high` whose first key is not passed.
+    fn first_block_not(
+        &self,
+        mut low: u32,
+        mut high: u32,
+        is_passed: impl Fn(&DecoratedKey) -> bool,
+        mode: ReadMode,
+    ) -> Result<u32, ReadError> {
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if is_passed(&self.first_key(middle, mode)?) { low = middle + 1 } else { high = middle }
+        }
+        Ok(low)
+    }
+
+    /// Rows of a partition in a block.
+    fn count_in(&self, number: u32, key: &DecoratedKey, mode: ReadMode) -> Result<u32, ReadError> {
+        let mut walker = Walker::new(self.blocks.block(u64::from(number), mode)?);
+        let (mut rows, mut order, mut compared) = (0, Ordering::Less, 0..0);
+        while !walker.is_done() {
+            walker.step().map_err(|error| self.blocks.error(error))?;
+            // rows of one partition share the bytes of their key
+            if walker.key != compared {
+                compared = walker.key.clone();
+                order = walker.key().cmp(key);
+            }
+            match order {
+                Ordering::Less => {}
+                Ordering::Equal => rows += 1,
+                Ordering::Greater => break,
+            }
+        }
+        Ok(rows)
     }
 
     /// The first row that is not before a place; the number of rows if all are.
@@ -217,6 +291,20 @@ impl RowKeys {
         let places = self.decode(block, usize::MAX, mode)?;
         let within = places.partition_point(&is_passed);
         Ok((block * BLOCK_ROWS).saturating_add(within as u32).min(self.rows))
+    }
+}
+
+/// The numbers of blocks of keys.
+#[derive(Clone, Debug)]
+pub struct BlocksOf {
+    start: u32,
+    end: u32,
+}
+
+impl BlocksOf {
+    /// The most rows that the blocks can have.
+    pub fn rows_max(&self) -> u32 {
+        (self.end - self.start).saturating_mul(BLOCK_ROWS)
     }
 }
 
@@ -353,9 +441,19 @@ impl Walker {
         Ok(())
     }
 
+    /// No row is left in the block.
+    fn is_done(&self) -> bool {
+        self.at >= self.block.len() || self.passed >= BLOCK_ROWS as usize
+    }
+
+    /// The partition of the row that was stepped to.
+    fn key(&self) -> DecoratedKey {
+        DecoratedKey::new(self.block.slice(self.key.clone()))
+    }
+
     /// The row that was stepped to.
     fn place(&self) -> Place {
-        let key = DecoratedKey::new(self.block.slice(self.key.clone()));
+        let key = self.key();
         if self.is_partition {
             return Place::partition(key);
         }

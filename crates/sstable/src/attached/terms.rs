@@ -43,6 +43,9 @@ const DICTIONARY_BLOCK: usize = 4 << 10;
 const INLINE_ROWS: usize = 16;
 /// Rows of a block of postings.
 const POSTINGS_ROWS: usize = 16 << 10;
+/// Pairs of a block of the dictionary from which on a part of it is counted, not guessed: counting
+/// takes as long as finding a few hundred rows.
+const BLOCK_PAIRS: u64 = 1 << 10;
 /// More segments than a file has: 4 Gi rows in segments of a million.
 const SEGMENTS_MAX: u64 = 1 << 20;
 
@@ -374,31 +377,89 @@ impl TermIndex {
     }
 
     /// About how many rows have a term of the range: exact but for a block of the dictionary at
-    /// each end, of which half is counted.
-    pub fn estimate(&self, range: &TermRange, mode: ReadMode) -> Result<u64, ReadError> {
+    /// each end, of which half is counted. Where blocks stand for many rows each, those at the ends
+    /// are counted term by term: they have few terms, or a few of their terms have many rows.
+    ///
+    /// Of rows beyond `enough` it may give fewer than there are, but no less than `enough`: both
+    /// ends are looked for together, and what lies between two probes is known to be in the range.
+    pub fn estimate(&self, range: &TermRange, enough: u64, mode: ReadMode) -> Result<u64, ReadError> {
         let mut sum = 0;
         for segment in self.touched(range) {
-            let first = self.block_of(segment, range.lower.as_ref(), mode)?;
-            let end = match &range.upper {
-                None => segment.blocks,
-                upper => self.block_of(segment, upper.as_ref(), mode)? + 1,
-            };
-            let one = segment.pairs / segment.blocks;
-            let before = |block: u64| -> Result<u64, ReadError> {
-                if block >= segment.blocks {
-                    return Ok(segment.pairs);
+            sum += match (&range.lower, &range.upper) {
+                (None, None) => segment.pairs,
+                (Some((lower, _)), Some((upper, _))) if lower == upper => {
+                    self.count_in(segment, self.block_of(segment, lower, mode)?, range, mode)?
                 }
-                let payload = self.blocks.block(segment.first_block + block, mode)?;
-                Cursor::new(&payload).uvint().map_err(|error| self.blocks.error(error))
+                _ => self.estimate_in(segment, range, enough.saturating_sub(sum), mode)?,
             };
-            if end <= first + 1 && range.lower == range.upper {
-                sum += self.count_in(segment, first, range, mode)?;
-                continue;
+            if sum >= enough {
+                break;
             }
-            let (from, to) = (before(first)?, before(end)?);
-            sum += to.saturating_sub(from).saturating_sub(one).max(1);
         }
         Ok(sum)
+    }
+
+    fn estimate_in(&self, segment: &Segment, range: &TermRange, enough: u64, mode: ReadMode) -> Result<u64, ReadError> {
+        let [mut lower, mut upper] = [&range.lower, &range.upper].map(|end| Bracket::of(segment, end.as_ref()));
+        let mut known = 0..segment.pairs;
+        if range.lower.is_some() {
+            known.start = segment.pairs;
+        }
+        if range.upper.is_some() {
+            known.end = 0;
+        }
+        while known.end.saturating_sub(known.start) < enough && !(lower.is_closed() && upper.is_closed()) {
+            if lower.width() >= upper.width() {
+                // blocks behind the one that was probed have greater terms only
+                if let Probed { before, is_greater: true } = self.probe(segment, &mut lower, mode)? {
+                    known.start = before;
+                }
+            } else if let Probed { before, is_greater: false } = self.probe(segment, &mut upper, mode)? {
+                known.end = before;
+            }
+        }
+        let known = known.end.saturating_sub(known.start);
+        if known >= enough {
+            return Ok(known);
+        }
+        let first = lower.low.saturating_sub(1);
+        let last = if range.upper.is_none() { segment.blocks - 1 } else { upper.low.saturating_sub(1) };
+        let one = segment.pairs / segment.blocks;
+        if one <= BLOCK_PAIRS {
+            let to = self.before(segment, last + 1, mode)?;
+            return Ok(to.saturating_sub(self.before(segment, first, mode)?).saturating_sub(one).max(1));
+        }
+        let mut sum = self.count_in(segment, first, range, mode)?;
+        if last > first {
+            let to = self.before(segment, last, mode)?;
+            sum += to.saturating_sub(self.before(segment, first + 1, mode)?);
+            sum += self.count_in(segment, last, range, mode)?;
+        }
+        Ok(sum)
+    }
+
+    /// Halves a bracket by the block in its middle.
+    fn probe(&self, segment: &Segment, bracket: &mut Bracket<'_>, mode: ReadMode) -> Result<Probed, ReadError> {
+        let middle = bracket.low + (bracket.high - bracket.low) / 2;
+        let payload = self.blocks.block(segment.first_block + middle, mode)?;
+        let mut entries = Entries::new(&payload).map_err(|error| self.blocks.error(error))?;
+        entries.next().map_err(|error| self.blocks.error(error))?;
+        let is_greater = entries.term.as_slice() > bracket.bound;
+        if is_greater {
+            bracket.high = middle
+        } else {
+            bracket.low = middle + 1
+        }
+        Ok(Probed { before: entries.before, is_greater })
+    }
+
+    /// Pairs in the blocks of a segment's dictionary before one of them.
+    fn before(&self, segment: &Segment, block: u64, mode: ReadMode) -> Result<u64, ReadError> {
+        if block == 0 || block >= segment.blocks {
+            return Ok(if block == 0 { 0 } else { segment.pairs });
+        }
+        let payload = self.blocks.block(segment.first_block + block, mode)?;
+        Ok(Entries::new(&payload).map_err(|error| self.blocks.error(error))?.before)
     }
 
     /// The rows of a range within one block of the dictionary, counted.
@@ -419,24 +480,19 @@ impl TermIndex {
 
     /// The last block of the dictionary that begins with a term not greater than the bound; the
     /// first one where there is none.
-    fn block_of(&self, segment: &Segment, bound: Option<&(Vec<u8>, bool)>, mode: ReadMode) -> Result<u64, ReadError> {
-        let Some((bound, _)) = bound else { return Ok(0) };
-        let (mut low, mut high) = (0, segment.blocks);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            let payload = self.blocks.block(segment.first_block + middle, mode)?;
-            let mut entries = Entries::new(&payload).map_err(|error| self.blocks.error(error))?;
-            entries.next().map_err(|error| self.blocks.error(error))?;
-            if entries.term.as_slice() <= bound.as_slice() { low = middle + 1 } else { high = middle }
+    fn block_of(&self, segment: &Segment, bound: &[u8], mode: ReadMode) -> Result<u64, ReadError> {
+        let mut bracket = Bracket { bound, low: 0, high: segment.blocks };
+        while !bracket.is_closed() {
+            self.probe(segment, &mut bracket, mode)?;
         }
-        Ok(low.saturating_sub(1))
+        Ok(bracket.low.saturating_sub(1))
     }
 
     /// The rows that have a term of the range.
     pub fn rows(&self, range: &TermRange, mode: ReadMode) -> Result<RowSet, ReadError> {
         let mut found = RowSetBuilder::new(self.rows);
         for segment in self.touched(range) {
-            let first = self.block_of(segment, range.lower.as_ref(), mode)?;
+            let first = range.lower.as_ref().map_or(Ok(0), |(lower, _)| self.block_of(segment, lower, mode))?;
             'blocks: for block in first..segment.blocks {
                 let payload = self.blocks.block(segment.first_block + block, mode)?;
                 let mut entries = Entries::new(&payload).map_err(|error| self.blocks.error(error))?;
@@ -466,6 +522,40 @@ impl TermIndex {
         }
         Ok(())
     }
+}
+
+/// The blocks of a segment's dictionary that are left in a search for the first one that begins
+/// with a greater term than `bound`.
+struct Bracket<'a> {
+    bound: &'a [u8],
+    /// Blocks before this one begin with terms that are not greater.
+    low: u64,
+    /// This block and those behind it begin with greater ones.
+    high: u64,
+}
+
+impl<'a> Bracket<'a> {
+    /// A search for an end of a range. Without an end there is nothing to search for.
+    fn of(segment: &Segment, end: Option<&'a (Vec<u8>, bool)>) -> Self {
+        let (bound, high) = end.map_or((&[][..], 0), |(bound, _)| (&bound[..], segment.blocks));
+        Self { bound, low: 0, high }
+    }
+
+    fn width(&self) -> u64 {
+        self.high - self.low
+    }
+
+    fn is_closed(&self) -> bool {
+        self.low >= self.high
+    }
+}
+
+/// The block in the middle of a bracket.
+struct Probed {
+    /// Pairs in the blocks before it.
+    before: u64,
+    /// It begins with a greater term than the bound.
+    is_greater: bool,
 }
 
 /// A block of a dictionary of any bytes, for fuzzing.
@@ -509,6 +599,8 @@ enum Rows<'a> {
 /// The entries of a block of the dictionary.
 struct Entries<'a> {
     cursor: Cursor<'a>,
+    /// Pairs in the blocks before this one.
+    before: u64,
     /// The term of the entry that was read last.
     term: Vec<u8>,
 }
@@ -516,8 +608,8 @@ struct Entries<'a> {
 impl<'a> Entries<'a> {
     fn new(block: &'a [u8]) -> Result<Self, IndexError> {
         let mut cursor = Cursor::new(block);
-        cursor.uvint()?;
-        Ok(Self { cursor, term: Vec::new() })
+        let before = cursor.uvint()?;
+        Ok(Self { cursor, before, term: Vec::new() })
     }
 
     fn next(&mut self) -> Result<Option<Entry<'a>>, IndexError> {

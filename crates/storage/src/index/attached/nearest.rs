@@ -159,7 +159,7 @@ impl Search<'_> {
             let mut sources = Sources::in_memory(wanted, table, &self.command, self.context, MEMORY_PLACES)?;
             for sstable in &self.base.view().sstables {
                 // one that lacks its component is told of when it is searched
-                sources.add(sstable, self.context.mode)?;
+                sources.add(sstable, u64::MAX, self.context.mode)?;
             }
             least = Some(least.map_or(sources.estimate, |least: u64| least.min(sources.estimate)));
         }

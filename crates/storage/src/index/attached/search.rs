@@ -43,7 +43,7 @@ const WORTH: u64 = 16;
 const PARTITION_ROWS: u64 = 16;
 /// A partition of more rows is read by the index in any case: what is deleted counts as rows too,
 /// and a read that passes many deleted rows is refused (`tombstone_failure_threshold`).
-const PARTITION_ROWS_MAX: u64 = 4_096;
+const PARTITION_ROWS_MAX: u32 = 4_096;
 /// From so many places of the leading condition on a read begins as a scan (`super::scanned`): to
 /// find fewer costs little.
 const SCANNED_PLACES: u64 = 4_096;
@@ -126,8 +126,8 @@ pub fn search(
     context: &ReadContext,
     observation: Option<Observation>,
 ) -> Result<Box<dyn PartitionStream>, ReadError> {
-    let all = sources(base, &wanted, command, context, MEMORY_PLACES)?;
-    if let Some(stream) = of_small_partition(base, &all, command, context, &observation)? {
+    let mut all = sources(base, &wanted, command, context, MEMORY_PLACES)?;
+    if let Some(stream) = of_small_partition(base, &mut all, command, context, &observation)? {
         return Ok(stream);
     }
     match all.first() {
@@ -155,14 +155,15 @@ pub fn by_places(
     if all.first().is_some_and(|lead| lead.is_cut) {
         all = sources(base, &wanted, command, context, usize::MAX)?;
     }
-    if let Some(stream) = of_small_partition(base, &all, command, context, &observation)? {
+    if let Some(stream) = of_small_partition(base, &mut all, command, context, &observation)? {
         return Ok(stream);
     }
     found(base, all, command, context, observation)
 }
 
 /// The sources of each condition, at least one with few places first; of the entries in memory
-/// about `most`.
+/// about `most`. For a read of one partition that has few rows it suffices to know that the places
+/// are more: [`of_small_partition`] goes on from there.
 fn sources(
     base: &Arc<TableStore>,
     wanted: &[Wanted],
@@ -174,32 +175,40 @@ fn sources(
     for wanted in wanted {
         all.push(Sources::in_memory(wanted.clone(), &command.table, command, context, most)?);
     }
+    let enough = if matches!(command.range, PartitionRange::Key(_)) { PARTITION_ROWS_MAX.into() } else { u64::MAX };
     let view = base.view();
     for sources in &mut all {
         for sstable in &view.sstables {
-            if !sources.add(sstable, context.mode)? {
+            if !sources.add(sstable, enough, context.mode)? {
                 let name = sources.wanted.index.name().to_owned();
                 tracing::error!(index = name, sstable = sstable.descriptor().prefix(), "an SSTable lacks its index");
                 return Err(ReadError::IndexNotAvailable { name });
             }
         }
     }
-    all.sort_by_key(|sources| (sources.by_partition, sources.is_cut, sources.estimate));
+    lead_first(&mut all);
     Ok(all)
 }
 
+fn lead_first(all: &mut [Sources]) {
+    all.sort_by_key(|sources| (sources.by_partition, sources.is_cut, sources.estimate));
+}
+
 /// The stream of a partition that has fewer rows than there are places, as a whole. None: the read
-/// is not of one, or it has more.
+/// is not of one, or it has more; then the places of each condition are estimated to the end.
 fn of_small_partition(
     base: &Arc<TableStore>,
-    all: &[Sources],
+    all: &mut [Sources],
     command: &ReadCommand,
     context: &ReadContext,
     observation: &Option<Observation>,
 ) -> Result<Option<Box<dyn PartitionStream>>, ReadError> {
     let (PartitionRange::Key(key), Some(lead)) = (&command.range, all.first()) else { return Ok(None) };
     let places = lead.estimate;
-    if places <= PARTITION_ROWS || lead.rows_of(key, context.mode)? >= places.min(PARTITION_ROWS_MAX) {
+    let most = u32::try_from(places).unwrap_or(u32::MAX).min(PARTITION_ROWS_MAX);
+    if places <= PARTITION_ROWS || !lead.has_fewer_rows(key, most, context.mode)? {
+        all.iter_mut().try_for_each(|sources| sources.estimate_all(context.mode))?;
+        lead_first(all);
         return Ok(None);
     }
     context.trace(|| format!("Using no index: the partition has fewer rows than {places} places"));

@@ -60,6 +60,10 @@ pub struct Sources {
     keys: Vec<Arc<RowKeys>>,
     /// About how many places there are.
     pub estimate: u64,
+    /// There may be many more places: it was known that they are enough.
+    is_least: bool,
+    /// Places in memory.
+    in_memory: u64,
     /// The places are whole partitions.
     pub by_partition: bool,
 }
@@ -81,14 +85,26 @@ impl Sources {
             // entries of any term: at least those that are missing
             true => wanted.index.store.view().every_memtable().map(|memtable| memtable.counts().1 as u64).sum(),
         };
-        Ok(Self { estimate, wanted, memory, is_cut, sstables: Vec::new(), keys: Vec::new(), by_partition })
+        Ok(Self {
+            estimate,
+            is_least: false,
+            in_memory: estimate,
+            wanted,
+            memory,
+            is_cut,
+            sstables: Vec::new(),
+            keys: Vec::new(),
+            by_partition,
+        })
     }
 
-    /// Adds an SSTable; false: it lacks the components.
-    pub fn add(&mut self, sstable: &SSTable, mode: ReadMode) -> Result<bool, ReadError> {
+    /// Adds an SSTable; false: it lacks the components. Of more places than `enough` it need not be
+    /// known how many there are.
+    pub fn add(&mut self, sstable: &SSTable, enough: u64, mode: ReadMode) -> Result<bool, ReadError> {
         let Some((keys, terms)) = sstable.attached().of_index(self.wanted.index.name()) else { return Ok(false) };
         self.keys.push(Arc::clone(&keys));
-        let estimate = terms.estimate(&self.wanted.range, mode)?;
+        let estimate = terms.estimate(&self.wanted.range, enough, mode)?;
+        self.is_least |= estimate >= enough;
         if estimate > 0 {
             self.estimate += estimate;
             self.sstables.push((keys, terms));
@@ -96,9 +112,33 @@ impl Sources {
         Ok(true)
     }
 
-    /// Rows of a partition in all SSTables, those that are deleted included.
-    pub fn rows_of(&self, key: &DecoratedKey, mode: ReadMode) -> Result<u64, ReadError> {
-        self.keys.iter().try_fold(0, |rows, keys| Ok(rows + u64::from(keys.rows_of(key, mode)?)))
+    /// Finds out how many places there are, where it is known only that they are enough.
+    pub fn estimate_all(&mut self, mode: ReadMode) -> Result<(), ReadError> {
+        if !std::mem::take(&mut self.is_least) {
+            return Ok(());
+        }
+        self.estimate = self.in_memory;
+        for (_, terms) in &self.sstables {
+            self.estimate += terms.estimate(&self.wanted.range, u64::MAX, mode)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a partition has fewer rows than `most` in all SSTables, those that are deleted and
+    /// those that several SSTables have counted each time.
+    pub fn has_fewer_rows(&self, key: &DecoratedKey, most: u32, mode: ReadMode) -> Result<bool, ReadError> {
+        let mut found = Vec::with_capacity(self.keys.len());
+        for keys in &self.keys {
+            found.push((keys, keys.blocks_of(key, most, mode)?));
+        }
+        if found.iter().fold(0, |sum: u32, (_, blocks)| sum.saturating_add(blocks.rows_max())) < most {
+            return Ok(true);
+        }
+        let mut rows: u32 = 0;
+        for (keys, blocks) in found {
+            rows = rows.saturating_add(keys.rows_in(key, &blocks, mode)?);
+        }
+        Ok(rows < most)
     }
 
     /// Looks for the rows.
