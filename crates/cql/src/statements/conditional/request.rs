@@ -95,7 +95,13 @@ impl<'a> Request<'a> {
         let row = if plan.applies_only_to_static() {
             None
         } else {
-            plan.restrictions.clusterings(&plan.table, bindings)?.pop()
+            let mut row = plan.restrictions.clusterings(&plan.table, bindings)?.pop();
+            // a row of a dense table that is named by fewer columns has nulls in the others; the
+            // names alone would stand for every row that begins with them
+            if let Some(row) = row.as_mut().filter(|row| plan.table.flags.dense && !row.is_empty()) {
+                row.resize(plan.table.clustering.len(), None);
+            }
+            row
         };
         match &plan.conditions {
             Conditions::None => {}
