@@ -7,6 +7,7 @@ mod prepare;
 
 use bytes::Bytes;
 use schema::ColumnMetadata;
+use types::CqlType;
 
 pub(crate) use prepare::prepare;
 
@@ -123,7 +124,12 @@ impl ColumnCondition {
         let unset = || CqlError::invalid("Invalid 'unset' value in condition");
         let part = match &self.part {
             Part::Whole => BoundPart::Whole,
-            Part::Element(key) => BoundPart::Element(key.eval_option(bindings)?),
+            Part::Element(key) => BoundPart::Element(match key.eval(bindings)? {
+                BoundValue::Bytes(key) => Some(key),
+                // as in Cassandra: a key that is not set is a key of no bytes
+                BoundValue::Unset if matches!(self.column.ty, CqlType::Map { .. }) => Some(Bytes::new()),
+                BoundValue::Null | BoundValue::Unset => None,
+            }),
             Part::Field(field) => BoundPart::Field(*field),
         };
         let value = |term: &Term| match term.eval(bindings)? {

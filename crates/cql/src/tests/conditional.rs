@@ -97,6 +97,8 @@ fn null_and_unset_values() {
     let list = Bytes::from_static(&[0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 1]);
     assert_eq!(with("v IN ?", BoundValue::Bytes(list)), applied);
     assert_eq!(with("m[?] = 1", BoundValue::Null), "error 2200 Invalid null value for map element access");
+    assert_eq!(with("m[?] = null", BoundValue::Unset), applied);
+    assert_eq!(with("l[?] = 1", BoundValue::Unset), "error 2200 Invalid null value for list element access");
 }
 
 /// A conditional write is later than all that it saw, whatever time that was written with.
