@@ -188,7 +188,12 @@ impl ModificationPlan {
 
     /// The timestamp and TTL to write with. `default` is the request's timestamp, or the clock's.
     fn write_time(&self, bindings: &Bindings<'_>, default: i64, now: u32) -> Result<WriteTime, CqlError> {
-        Ok(WriteTime { timestamp: self.timestamp(bindings, default)?, ttl: self.time_to_live(bindings)?, now })
+        self.write_time_at(bindings, self.timestamp(bindings, default)?, now)
+    }
+
+    /// The TTL to write with, beside a timestamp that is known.
+    fn write_time_at(&self, bindings: &Bindings<'_>, timestamp: i64, now: u32) -> Result<WriteTime, CqlError> {
+        Ok(WriteTime { timestamp, ttl: self.time_to_live(bindings)?, now })
     }
 
     /// The timestamp to write with.
@@ -568,13 +573,13 @@ async fn write<C: Coordinator>(
     let now = request_seconds(options, coordinator);
     let default = default_timestamp(options, coordinator);
     // before the key, as in Cassandra, unlike in a batch
-    plan.timestamp(&bindings, default)?;
+    let timestamp = plan.timestamp(&bindings, default)?;
     let existing = if plan.requires_read {
         read_existing(plan, &bindings, options, now, coordinator).await?
     } else {
         ExistingRows::default()
     };
-    let updates = plan.updates(&bindings, default, now, &existing)?;
+    let updates = plan.updates_with(&bindings, &existing, || plan.write_time_at(&bindings, timestamp, now))?;
     updates.iter().try_for_each(|update| guard_update(update, options, &mut warnings))?;
     let mutations: Vec<_> = updates.into_iter().filter(|update| !update.is_empty()).map(Mutation::of).collect();
     if mutations.is_empty() {
