@@ -14,8 +14,8 @@ use crate::value::{Value, What};
 const MINIMA: &[&str] = &["minimum_replication_factor"];
 /// Keys that end like guardrails of this kind but are none.
 const OTHERS: &[&str] = &["batch_size", "tombstone", "gc", "unlogged_batch_across_partitions"];
-/// The words of `table_properties_*`.
-const TABLE_PROPERTIES: &[&str] = &[
+/// The words of `table_properties_*`: the names of all options of tables.
+pub const TABLE_PROPERTIES: &[&str] = &[
     "additional_write_policy",
     "allow_auto_snapshot",
     "auto_repair",
@@ -38,8 +38,9 @@ const TABLE_PROPERTIES: &[&str] = &[
     "read_repair",
     "speculative_retry",
 ];
-/// The words of `read_consistency_levels_*` and `write_consistency_levels_*`.
-const CONSISTENCY_LEVELS: &[&str] = &[
+/// The words of `read_consistency_levels_*` and `write_consistency_levels_*`: the names of all
+/// levels in the order of their codes.
+pub const CONSISTENCY_LEVELS: &[&str] = &[
     "ANY",
     "ONE",
     "TWO",

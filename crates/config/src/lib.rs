@@ -50,6 +50,7 @@ pub use cloud::{Located, Question, Service, locate};
 pub use commit_log::{Cdc, ClassOptions, CommitFailurePolicy, CommitLog, CommitLogSync};
 pub use encryption::{ClientEncryption, InternodeEncryption, Pem, ServerEncryption};
 pub use error::ConfigError;
+pub use guardrails::{CONSISTENCY_LEVELS, TABLE_PROPERTIES};
 pub use hints::Hints;
 pub use links::Links;
 pub use repairs::{PoolFull, Repairs};

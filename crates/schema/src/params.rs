@@ -98,7 +98,7 @@ impl Default for TableParams {
 
 /// The options that WITH accepts, besides COMPACT STORAGE and CLUSTERING ORDER. Cassandra 5.0.8
 /// knows `auto_repair` too, but refuses it without its system property, and so do we.
-const OPTION_NAMES: &[&str] = &[
+pub const OPTION_NAMES: &[&str] = &[
     "additional_write_policy",
     "allow_auto_snapshot",
     "auto_repair",

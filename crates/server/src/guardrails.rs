@@ -149,6 +149,14 @@ fn write(config: &Config) -> WriteGuards {
 mod tests {
     use super::*;
 
+    /// The configuration knows no schema and no protocol, so it lists their words again.
+    #[test]
+    fn words_of_lists_are_those_of_the_schema_and_the_protocol() {
+        assert_eq!(config::TABLE_PROPERTIES, schema::params::OPTION_NAMES);
+        let levels: Vec<_> = types::Consistency::all().map(types::Consistency::name).collect();
+        assert_eq!(config::CONSISTENCY_LEVELS, levels);
+    }
+
     #[test]
     fn keys_have_their_place() {
         let sets = [
