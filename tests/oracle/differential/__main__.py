@@ -1,6 +1,6 @@
 """Random schemas and statements on a real Cassandra and on Helenus, answers compared.
 
-Usage: differential CASSANDRA[:PORT] HELENUS[:PORT] [--seed N] [--count N] [--statements N] [--jobs N] [--shrink] [--only SORTS] [--record FILE]
+Usage: differential CASSANDRA[:PORT] HELENUS[:PORT] [--seed N] [--count N] [--statements N] [--jobs N] [--shrink] [--only SORTS] [--excused REASONS] [--record FILE]
 
 Each seed is a schema and some hundred statements. Differences are shown once a sort, with the schema and the statements needed; a
 seed runs again with `--seed N --count 1`. Lists what differs on purpose: deliberate.py.
@@ -14,6 +14,7 @@ import threading
 import time
 
 import compare
+import deliberate
 import run
 from recorded import Recorder
 from wire import Peer
@@ -32,6 +33,7 @@ def arguments():
     parser.add_argument("--shrink", action="store_true")
     parser.add_argument("--only", help="a pattern: only such sorts are shown")
     parser.add_argument("--sorts", type=int, default=1000, help="at most so many sorts of differences are shown")
+    parser.add_argument("--excused", help="a pattern: of such reasons (deliberate.py) the first statement is shown with its answers")
     parser.add_argument("--record", help="write the statements and Cassandra's answers to a file")
     return parser.parse_args()
 
@@ -124,6 +126,10 @@ def main():
         show(found, report.counts[sort])
     for one in peers:
         one.close()
+    for why, (times, (step, theirs, ours)) in sorted(deliberate.USED.items(), key=lambda item: -item[1][0]):
+        print(f"{times} x seed {step.get('seed')}: {why}")
+        if options.excused and re.search(options.excused, why):
+            print(f"{show_step(step)}\n  Cassandra {theirs}\n  Helenus   {ours}")
     for (theirs, ours), times in compare.MISTAKES.most_common(options.sorts):
         print(f"{times} x another mistake: {theirs} || {ours}")
     if recorder:

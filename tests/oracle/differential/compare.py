@@ -73,8 +73,9 @@ def plain(answer):
     return found
 
 
-def difference(cassandra, helenus, step):
+def difference(cassandra, helenus, step, schema=None):
     """The sort of the first difference between two lists of plain answers, or None."""
+    step = {**step, "schema": schema}
     if deliberate.found_earlier(cassandra, helenus):
         return None
     for ours, theirs in zip(helenus, cassandra):

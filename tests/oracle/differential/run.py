@@ -110,7 +110,7 @@ def build(peers, schema, ran=lambda step, answers: None):
         step = {"text": statement, "prepared": False}
         answers = perform(peers, step)
         ran(step, answers[0])
-        sort = compare.difference(*answers, step)
+        sort = compare.difference(*answers, step, schema)
         if sort:
             return Found(sort, None, schema, [step], *answers)
         if answers[0][0]["kind"] == "error":
@@ -125,7 +125,7 @@ def add(peers, schema, extra, ran=lambda step, answers: None):
     ran(step, answers[0])
     if all(one[0]["kind"] == "change" for one in answers):
         extras.made(schema, extra)
-    return step, answers, compare.difference(*answers, step)
+    return step, answers, compare.difference(*answers, step, schema)
 
 
 def truncate(peers, schema):
@@ -157,11 +157,11 @@ def run_seed(peers, seed, keyspace, count, report, ran, ended=lambda schema: Non
         if schema.late and rng.random() < 0.02 or rng.random() < 0.001:
             if not change(peers, seed, schema, rng, steps, report, ran):
                 return number
-        step = next_step(rng, schema, number)
+        step = {**next_step(rng, schema, number), "seed": seed}
         steps.append(step)
         cassandra, helenus = perform(peers, step)
         ran(step, cassandra)
-        sort = compare.difference(cassandra, helenus, step)
+        sort = compare.difference(cassandra, helenus, step, schema)
         if sort:
             report(Found(sort, seed, schema, list(steps), cassandra, helenus))
         apart = [answer["kind"] for answer in cassandra] != [answer["kind"] for answer in helenus]
@@ -185,7 +185,7 @@ def change(peers, seed, schema, rng, steps, report, ran):
         step = extras.step(found[1])
         answers = perform(peers, step)
         ran(step, answers[0])
-        sort = compare.difference(*answers, step)
+        sort = compare.difference(*answers, step, schema)
         if answers[0][0]["kind"] == "change":
             extras.gone(schema, found[0])
     steps.append(step)
@@ -202,7 +202,7 @@ def still_differs(peers, found, steps):
         perform(peers, extras.step(extra.text))
     for step in steps:
         answers = perform(peers, step)
-    if compare.difference(*answers, steps[-1]) != found.sort:
+    if compare.difference(*answers, steps[-1], found.schema) != found.sort:
         return False
     found.steps, (found.cassandra, found.helenus) = steps, answers
     return True

@@ -30,6 +30,8 @@ class Table:
     """Conditional statements are made for it."""
     viewed: bool = False
     """A view is made of it, or may be."""
+    drifts: bool = False
+    """Of a view: it has the key of its base and leaves out columns that may be all that keeps a row alive. Of a table: a view of it does."""
     lasting: bool = False
     """Nothing in it has a time to live."""
 

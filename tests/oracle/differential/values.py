@@ -48,6 +48,11 @@ def freeze(ty):
     return Type(ty.name, inner, bool(inner) or ty.name == "udt", ty.size, ty.udt, ty.fields)
 
 
+def has_within(ty, name):
+    """Whether a type is the one of that name, or has it within."""
+    return ty.name == name or any(has_within(part, name) for part in ty.inner)
+
+
 def scalar(name):
     return Type(name)
 
@@ -112,10 +117,29 @@ def random_value(rng, ty, null=0.1):
         return [None if rng.random() < null else random_value(rng, part, null) for part in ty.inner]
     count = pick([0, 1, 1, 2, 2, 3])
     if name == "map":
-        found = {literal(ty.inner[0], key): (key, inner(ty.inner[1])) for key in (inner(ty.inner[0]) for _ in range(count))}
+        found = {of_equals(ty.inner[0], key): (key, inner(ty.inner[1])) for key in (inner(ty.inner[0]) for _ in range(count))}
         return list(found.values())
     items = [inner(ty.inner[0]) for _ in range(count)]
-    return list({literal(ty.inner[0], item): item for item in items}.values()) if name == "set" else items
+    return distinct(ty.inner[0], items) if name == "set" else items
+
+
+def of_equals(ty, value):
+    """A text that equal values share: the literal, with 1.00 written as 1."""
+    return literal(ty, one_of_equals(ty, value))
+
+
+def one_of_equals(ty, value):
+    if value is None or not ty.inner:
+        return (1, 0) if ty.name == "decimal" and value == (100, 2) else value
+    if ty.name == "map":
+        return [(one_of_equals(ty.inner[0], key), one_of_equals(ty.inner[1], found)) for key, found in value]
+    inner = ty.inner if ty.name in ("tuple", "udt") else ty.inner * len(value)
+    return [one_of_equals(part, item) for part, item in zip(inner, value)]
+
+
+def distinct(ty, items):
+    """Items of which no two are equal (deliberate.py: equal decimals as elements of one literal)."""
+    return list({of_equals(ty, item): item for item in items}.values())
 
 
 def number(value):

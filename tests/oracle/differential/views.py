@@ -62,4 +62,6 @@ def random_view(rng, name, table):
     for column in columns[:cut]:
         column.descending = False
     view.text = text
+    view.moves = any(column.kind != "partition" and values.has_within(column.type, "decimal") for column in key[:cut])
+    view.drifts = all(column.kind != "regular" for column in key) and any(column.kind == "regular" for column in rest if column not in shown)
     return view

@@ -92,7 +92,7 @@ def collection_change(w, column):
         return f"{name}[{w.value(ty.inner[0], part(w, ty, column.pool))}] = {w.value(ty.inner[1], value)}"
     if kind < 0.65:
         keys = [part(w, ty, column.pool) for _ in range(w.pick([0, 1, 2]))]
-        gone = w.value(Type("set", (ty.inner[0],), True), list({values.literal(ty.inner[0], key): key for key in keys}.values()))
+        gone = w.value(Type("set", (ty.inner[0],), True), values.distinct(ty.inner[0], keys))
         return w.pick([f"{name} = {name} - {gone}", f"{name} -= {gone}"])
     return w.pick([f"{name} = {name} + {change}", f"{name} += {change}"])
 
