@@ -1,6 +1,6 @@
-//! The cost of a repair's validation of given SSTables: they are linked into a table of an engine of
-//! their own and hashed into one tree by one thread. Prints CPU seconds of the process, partitions,
-//! and a hash of the tree.
+//! The cost of a repair's validation of given SSTables: they are linked into a table of an engine
+//! of their own and hashed into one tree by one thread. Prints CPU seconds of the process, the
+//! number of partitions, and the XOR of all their hashes.
 //!
 //! `cargo run --profile quick -p bench-parts --example validate_files -- DIRECTORY [SCRATCH]`
 //!
