@@ -20,7 +20,7 @@ use gossip::{Gossip, Peer, Status};
 use internode::payload::gossip::tokens::{text_of, tokens_of};
 use internode::payload::gossip::{ApplicationState, EndpointState, States, VersionedValue};
 use membership::Messenger;
-use ring::Endpoint;
+use ring::{Endpoint, Ring};
 use rows::{DeletionTime, Mutation, PartitionUpdate, Row};
 use schema::TableMetadata;
 use storage::Engine;
@@ -116,9 +116,13 @@ fn step(node: &Weak<Node>, kept: &mut Kept) -> bool {
 }
 
 /// Forgets members that are down and have lost their host id or all their tokens to others: they
-/// were replaced, or are back under another address. Of what was remembered across the restart only
-/// the host id counts, since the member may have moved to other tokens meanwhile.
-/// `StorageService.{handleStateNormal,updateTokenMetadata}`.
+/// were replaced, or are back under another address. `StorageService.{handleStateNormal,
+/// updateTokenMetadata}`.
+///
+/// Of a member that was remembered across the restart, and that nobody has told of since, each
+/// token must be seen with a node that was told of. The member may have moved instead, and be
+/// alive: gossip about it brings it back. Were it kept, it would own its tokens again once the node
+/// that took them moves or leaves.
 fn forget_replaced(node: &Node, messenger: &Messenger) {
     let ring = node.ring();
     let now = gossip::Now {
@@ -127,20 +131,40 @@ fn forget_replaced(node: &Node, messenger: &Messenger) {
     };
     messenger.with_gossip(|gossip| {
         let is_told = |peer: &Peer| matches!(peer.status(), Some(Status::Normal | Status::Shutdown));
-        let is_replaced = |address: &SocketAddr, peer: &Peer| {
+        let is_known = |what: &dyn Fn(&Endpoint) -> bool| ring.endpoints().iter().any(what);
+        let has_lost_all = |address: &SocketAddr, peer: &Peer| {
             let is_member = peer.is_member() && is_told(peer) && !peer.is_alive;
-            let is_known = |what: &dyn Fn(&Endpoint) -> bool| ring.endpoints().iter().any(what);
-            let is_elsewhere = || Member::of(&peer.state).is_some_and(|m| is_known(&|e| e.host_id == m.host_id));
-            let has_lost = || !peer.is_remembered || is_elsewhere();
-            is_member && !is_known(&|endpoint| endpoint.address == *address) && has_lost()
+            is_member && !is_known(&|endpoint| endpoint.address == *address)
         };
-        let down = gossip.peers().iter().filter(|(address, peer)| is_replaced(address, peer));
-        let replaced: Vec<SocketAddr> = down.map(|(address, _)| *address).collect();
+        let (mut replaced, mut superseded) = (Vec::new(), Vec::new());
+        for (address, peer) in gossip.peers().iter().filter(|(address, peer)| has_lost_all(address, peer)) {
+            let member = Member::of(&peer.state);
+            let is_elsewhere = |member: &Member| is_known(&|endpoint| endpoint.host_id == member.host_id);
+            if !peer.is_remembered || member.as_ref().is_some_and(is_elsewhere) {
+                replaced.push(*address);
+            } else if member.is_some_and(|member| is_superseded(gossip, &ring, &member)) {
+                superseded.push(*address);
+            }
+        }
         for address in replaced {
             tracing::info!(endpoint = %address, "a node has been replaced: it is forgotten");
             gossip.remove(address, now);
         }
+        for address in superseded {
+            tracing::info!(endpoint = %address, "a node from before the restart has no tokens any more: it is forgotten");
+            gossip.forget_remembered(address);
+        }
     });
+}
+
+/// Whether each token of a member belongs to a node that has told of itself, or to this one.
+fn is_superseded(gossip: &Gossip, ring: &Ring, member: &Member) -> bool {
+    let is_heard = |endpoint: &Endpoint| {
+        let peer = gossip.peers().get(&endpoint.address);
+        std::ptr::eq(endpoint, ring.local()) || peer.is_some_and(|peer| !peer.is_remembered)
+    };
+    let is_lost = |token: &i64| ring.tokens().any(|(of, endpoint)| of.0 == *token && is_heard(endpoint));
+    !member.tokens.is_empty() && member.tokens.iter().all(is_lost)
 }
 
 /// The bytes of this node's SSTables, as Java prints a double.
@@ -375,6 +399,28 @@ mod tests {
             assert_eq!(Member::of(state), Member::of(&told(machine)));
         }
         assert_eq!(remembered.len(), 2);
+    }
+
+    /// A row of a member whose tokens another node has by now, and of which nobody tells, is of no
+    /// worth: the member would own them again as soon as that node moves.
+    #[test]
+    fn a_member_that_was_replaced_during_a_restart_is_forgotten() {
+        let mut ring = SimRing::new(2, &["dc1", "dc1"]);
+        let other = ring.address(1);
+        assert!(ring.world.run_until(Duration::from_secs(10), || known(&ring, 0) == [other]));
+        let node = ring.node(0);
+        let state = node.members().expect("joined").with_gossip(|gossip| gossip.peers()[&other].state.clone());
+        let gone = SocketAddr::from(([10, 0, 0, 99], 7000));
+        let member = Member { host_id: [9; 16], ..Member::of(&state).expect("a member") };
+        let rows = changes(node, &BTreeMap::new(), &[(gone, member)].into());
+        node.engine.apply(&rows).expect("a sound disk");
+        ring.world.run_for(Duration::from_secs(20));
+        assert_eq!(known(&ring, 0), [other, gone]);
+        ring.kill(0);
+        ring.start(0);
+        assert!(ring.world.run_until(Duration::from_secs(30), || known(&ring, 0) == [other]), "{:?}", known(&ring, 0));
+        let is_known = |gossip: &mut Gossip| gossip.peers().contains_key(&gone);
+        assert!(!ring.node(0).members().expect("joined").with_gossip(is_known));
     }
 
     #[test]

@@ -179,6 +179,15 @@ impl Gossip {
         self.mark_dead(endpoint, now.monotonic);
     }
 
+    /// Forgets an endpoint that nobody has told of since the restart. Whoever knows it may bring it
+    /// back: what was remembered of it was out of date.
+    pub fn forget_remembered(&mut self, endpoint: SocketAddr) {
+        if self.peers.get(&endpoint).is_some_and(|peer| peer.is_remembered) {
+            self.peers.remove(&endpoint);
+            self.tell(Event::Removed(endpoint));
+        }
+    }
+
     /// Forgets an endpoint. Gossip about it is ignored for a while, or others would bring it back.
     pub fn remove(&mut self, endpoint: SocketAddr, now: Now) {
         if self.peers.remove(&endpoint).is_some() {
