@@ -10,20 +10,16 @@
 //! system if links are wanted.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use schema::table::ColumnSpec;
 use schema::{ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TableParams};
 use sstable::Version;
-use storage::{EngineOptions, import};
+use storage::EngineOptions;
 use types::CqlType;
 
 const ID: TableId = TableId([0xbe; 16]);
-/// `/proc/self/stat` is shorter.
-const PROC_FILE_MAX: u64 = 1 << 16;
-/// Units of CPU time there, a second.
-const TICKS_A_SECOND: f64 = 100.0;
 
 fn table() -> Arc<TableMetadata> {
     let spec = |name: &str, kind, ty| ColumnSpec { name: name.into(), kind, position: 0, ty, reversed: false };
@@ -39,15 +35,6 @@ fn table() -> Arc<TableMetadata> {
     Arc::new(TableMetadata::new(ID, "bench", "events", kind, flags, params, specs, BTreeMap::new(), None))
 }
 
-/// User and system seconds of this process.
-fn cpu_seconds(env: &env::Env) -> (f64, f64) {
-    let text = env.disk.read_all(Path::new("/proc/self/stat"), PROC_FILE_MAX).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let fields = text.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let mut ticks = fields.split_whitespace().skip(11).map(|field| field.parse().unwrap_or(0.0) / TICKS_A_SECOND);
-    (ticks.next().unwrap_or(0.0), ticks.next().unwrap_or(0.0))
-}
-
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let Some(directory) = arguments.first().map(PathBuf::from) else {
@@ -60,25 +47,15 @@ fn main() {
     let options = EngineOptions { sstable_version: version, ..EngineOptions::beneath(&scratch) };
     let engine = bench_parts::open(&env, options, [table()]);
     let store = engine.table(ID).expect("the table is open");
-    store.auto_compaction.set(false);
-    let sources = import::Options {
-        directories: vec![directory],
-        reset_level: false,
-        clear_repaired: false,
-        verify: false,
-        extended_verify: false,
-        copy: true,
-    };
-    let failed = import::import(&engine, &store, &sources).expect("the SSTables are brought in");
-    assert!(failed.is_empty(), "the SSTables are sound");
+    bench_parts::bring_in(&engine, &store, directory);
     let bytes = |of: fn(&sstable::SSTable) -> u64| store.view().sstables.iter().map(|sstable| of(sstable)).sum::<u64>();
     let (stored, plain) = (bytes(sstable::SSTable::stored_length), bytes(sstable::SSTable::data_length));
     let count = store.view().sstables.len();
-    let (start, (user, system)) = (env.now(), cpu_seconds(&env));
+    let (start, (user, system)) = (env.now(), bench_parts::cpu_seconds(&env));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(engine.compact(&store)).expect("sound SSTables compact");
     let seconds = env.elapsed(start).as_secs_f64();
-    let (user, system) = (cpu_seconds(&env).0 - user, cpu_seconds(&env).1 - system);
+    let (user, system) = (bench_parts::cpu_seconds(&env).0 - user, bench_parts::cpu_seconds(&env).1 - system);
     let megabytes = |bytes: u64| bytes as f64 / 1e6;
     println!("{count} SSTables of {:.0} MB, {:.0} MB before compression, into", megabytes(stored), megabytes(plain));
     let (stored_after, plain_after) = (bytes(sstable::SSTable::stored_length), bytes(sstable::SSTable::data_length));

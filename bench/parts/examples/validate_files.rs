@@ -8,7 +8,7 @@
 //! is made anew and must be on the same file system.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use internode::payload::token_ranges::Tokens;
@@ -17,14 +17,10 @@ use rows::purge::PurgeStream;
 use rows::{ReadContext, ReadMode};
 use schema::table::ColumnSpec;
 use schema::{ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TableParams};
-use storage::{EngineOptions, frozen, import};
+use storage::{EngineOptions, frozen};
 use types::{CqlType, Token};
 
 const ID: TableId = TableId([0xbe; 16]);
-/// `/proc/self/stat` is shorter.
-const PROC_FILE_MAX: u64 = 1 << 16;
-/// Units of CPU time there, a second.
-const TICKS_A_SECOND: f64 = 100.0;
 /// Leaves of the tree are two to this power at most.
 const TREE_DEPTH: u32 = 14;
 /// Bytes of memory that the tree may use.
@@ -42,15 +38,6 @@ fn table() -> Arc<TableMetadata> {
     Arc::new(TableMetadata::new(ID, "bench", "standard1", kind, flags, params, specs, BTreeMap::new(), None))
 }
 
-/// User and system seconds of this process.
-fn cpu_seconds(env: &env::Env) -> (f64, f64) {
-    let text = env.disk.read_all(Path::new("/proc/self/stat"), PROC_FILE_MAX).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let fields = text.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let mut ticks = fields.split_whitespace().skip(11).map(|field| field.parse().unwrap_or(0.0) / TICKS_A_SECOND);
-    (ticks.next().unwrap_or(0.0), ticks.next().unwrap_or(0.0))
-}
-
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let Some(directory) = arguments.first().map(PathBuf::from) else { panic!("validate_files DIRECTORY [SCRATCH]") };
@@ -59,22 +46,12 @@ fn main() {
     let _ = env.disk.remove_dir_all(&scratch);
     let engine = bench_parts::open(&env, EngineOptions::beneath(&scratch), [table()]);
     let store = engine.table(ID).expect("the table is open");
-    store.auto_compaction.set(false);
-    let sources = import::Options {
-        directories: vec![directory],
-        reset_level: false,
-        clear_repaired: false,
-        verify: false,
-        extended_verify: false,
-        copy: true,
-    };
-    let failed = import::import(&engine, &store, &sources).expect("the SSTables are brought in");
-    assert!(failed.is_empty(), "the SSTables are sound");
+    bench_parts::bring_in(&engine, &store, directory);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let frozen = runtime.block_on(frozen::freeze(&engine, &store, |_| true)).expect("the table is frozen");
     let whole = Tokens { start: Token(i64::MIN), end: Token(i64::MIN) };
     let partitions = frozen.partitions_in((whole.start, whole.end));
-    let (start, (user, system)) = (env.now(), cpu_seconds(&env));
+    let (start, (user, system)) = (env.now(), bench_parts::cpu_seconds(&env));
     let trees = size::empty_trees(&[(whole, partitions)], TREE_SPACE, TREE_DEPTH);
     let mut validator = Validator::new(&frozen.table, trees);
     let stream = frozen.read(&[(whole.start, whole.end)], ReadContext::new(ReadMode::Background));
@@ -82,7 +59,7 @@ fn main() {
     let mut stream = stream.of_table(&frozen.table);
     while !validator.advance(&mut stream, SLICE).expect("sound SSTables are read") {}
     let seconds = env.elapsed(start).as_secs_f64();
-    let (user, system) = (cpu_seconds(&env).0 - user, cpu_seconds(&env).1 - system);
+    let (user, system) = (bench_parts::cpu_seconds(&env).0 - user, bench_parts::cpu_seconds(&env).1 - system);
     let count = validator.partitions();
     let trees = validator.finish();
     let mut all = [0u8; 32];
