@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rows::codec::{
-    CodecError, Decoded, DeletionTimeForm, Framing, Header, decode_static_row, decode_unfiltered, encode_marker,
-    encode_row, find_starts, get_deletion_time, pass_rows_before, peek_unfiltered,
+    CodecError, Decoded, DeletionTimeForm, EncodedCell, Framing, Header, RowVisitor, decode_static_row,
+    decode_unfiltered, encode_marker, encode_row, find_starts, get_deletion_time, get_encoded_row, pass_rows_before,
+    peek_unfiltered,
 };
-use rows::{ClusteringPrefix, Unfiltered};
+use rows::{ClusteringPrefix, ClusteringValues, ColumnData, Liveness, Unfiltered};
 use schema::{ClusteringComparator, TableMetadata};
 use stdx::Cursor;
 
@@ -20,7 +21,7 @@ pub fn rows(data: &[u8]) {
     let Ok(component) = HeaderComponent::read(header) else { return };
     let Ok(table) = component.table("ks", "t") else { return };
     let table = Arc::new(table);
-    let Ok(header) = component.resolve(&table) else { return };
+    let Ok(header) = component.resolve(&table).map(Arc::new) else { return };
     let rows = Bytes::copy_from_slice(rows);
     partition(&rows, &header, &table);
     for on_disk in [true, false] {
@@ -30,7 +31,7 @@ pub fn rows(data: &[u8]) {
 }
 
 /// As Data.db begins: key, deletion, static row, rows.
-fn partition(rows: &Bytes, header: &Header, table: &TableMetadata) {
+fn partition(rows: &Bytes, header: &Arc<Header>, table: &TableMetadata) {
     let mut cursor = Cursor::new(rows);
     if cursor.short_bytes().is_err() || get_deletion_time(&mut cursor, DeletionTimeForm::Unsigned).is_err() {
         return;
@@ -43,7 +44,7 @@ fn partition(rows: &Bytes, header: &Header, table: &TableMetadata) {
     unfiltereds(rows, offset, header, true, table);
 }
 
-fn unfiltereds(buffer: &Bytes, start: usize, header: &Header, on_disk: bool, table: &TableMetadata) {
+fn unfiltereds(buffer: &Bytes, start: usize, header: &Arc<Header>, on_disk: bool, table: &TableMetadata) {
     let mut offset = start;
     let mut last: Option<ClusteringPrefix> = None;
     loop {
@@ -66,11 +67,44 @@ fn unfiltereds(buffer: &Bytes, start: usize, header: &Header, on_disk: bool, tab
             assert!(peeked.values.iter().copied().eq(here.values.iter().map(|value| value.as_deref())));
             assert!(peeked.end > offset);
         }
+        if on_disk && header.holds_rows_of(header) {
+            visit(buffer, offset, header, &unfiltered);
+        }
         encode(&unfiltered, header);
         compare(last.as_ref(), &here, &table.comparator, buffer, offset, header, on_disk);
         last = Some(here);
         offset = next;
     }
+}
+
+/// The parts of a row that is shown without being decoded.
+#[derive(Default)]
+struct Shown {
+    liveness: Option<Liveness>,
+    cells: usize,
+}
+
+impl RowVisitor for Shown {
+    fn begin(&mut self, _clustering: &ClusteringValues, liveness: &Liveness) {
+        self.liveness = Some(*liveness);
+    }
+
+    fn cell(&mut self, _cell: EncodedCell<'_>) {
+        self.cells += 1;
+    }
+}
+
+/// A row that may stay as it is encoded shows the liveness and as many cells as it has decoded.
+fn visit(buffer: &Bytes, offset: usize, header: &Arc<Header>, decoded: &Unfiltered) {
+    let Ok((Some(encoded), _)) = get_encoded_row(buffer, offset, header) else { return };
+    let Unfiltered::Row(row) = decoded else { panic!("a marker is taken for a row") };
+    let mut shown = Shown::default();
+    encoded.visit(&mut shown).expect("a row that was inspected can be shown");
+    let cells = row.columns.iter().map(|data| match data {
+        ColumnData::Simple(_) => 1,
+        ColumnData::Complex(complex) => complex.cells.len(),
+    });
+    assert_eq!((shown.liveness, shown.cells), (Some(row.liveness), cells.sum()));
 }
 
 /// Encodes what was decoded: that must be possible.
