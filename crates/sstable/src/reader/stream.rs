@@ -84,9 +84,9 @@ impl SSTableStream {
 
     /// Gives rows as they are encoded where they have the columns of `target`. A stream over whole
     /// partitions from then on, which finds the first in the index and each other one where the
-    /// one before ends.
+    /// one before ends. (Not in a legacy index table, whose partitions a key does not find again.)
     pub(super) fn encoded_for(mut self, target: &Header) -> Self {
-        self.follows_data = true;
+        self.follows_data = self.reader.sstable().has_tokens();
         let header = &self.reader.sstable().schema.header;
         self.reader.encoded = target.holds_rows_of(header).then(|| Arc::new(header.clone()));
         self
