@@ -92,8 +92,8 @@ impl Frozen {
                 streams.push(Box::new(sstable.scan_range_encoded(range.clone(), context, header)?));
             }
         }
-        if streams.len() == 1 {
-            return Ok(streams.remove(0));
+        if streams.len() < 2 {
+            return Ok(MergeStream::boxed(&self.table, streams, false));
         }
         Ok(Box::new(MergeStream::new(Arc::clone(&self.table), streams, false).passing()))
     }

@@ -4,16 +4,15 @@
 //! one before or in one beside it: the filler goes up from there as far as it must and down again,
 //! and adds to leaves alone. Inner nodes are computed once, at the end.
 
-use types::Token;
-
 use internode::payload::token_ranges::Tokens;
+use types::Token;
 
 use super::{Hash, MerkleTree, contains, halves, xor};
 
 /// A tree that is being filled. Tokens may come in any order; those in ascending order cost least.
 #[derive(Debug)]
 pub struct TreeFiller {
-    /// Inner nodes of it are not true until the end.
+    /// The tree's leaves are true at any time, its inner nodes at the end alone.
     tree: MerkleTree,
     /// The nodes from the root to the leaf of the last partition, with their ranges.
     path: Vec<(usize, Tokens)>,

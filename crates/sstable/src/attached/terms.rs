@@ -554,7 +554,7 @@ impl<'a> Bracket<'a> {
 struct Probed {
     /// Pairs in the blocks before it.
     before: u64,
-    /// It begins with a greater term than the bound.
+    /// The block begins with a term greater than the bound.
     is_greater: bool,
 }
 
