@@ -34,6 +34,11 @@ macro_rules! events {
             /// All events.
             pub const ALL: &'static [Rare] = &[$(Rare::$name,)+];
 
+            /// Whether a request fails by it that would be answered otherwise.
+            pub fn refuses(self) -> bool {
+                matches!(self, Rare::PoolIsFull)
+            }
+
             /// How often of 100 times it happens.
             pub fn percent(self) -> u64 {
                 match self {
@@ -124,10 +129,10 @@ pub struct Figures {
 }
 
 #[cfg(any(debug_assertions, feature = "rare"))]
-pub use switch::{Switched, begin, happens};
+pub use switch::{Switched, begin, calm, happens};
 
 #[cfg(not(any(debug_assertions, feature = "rare")))]
-pub use none::{Switched, begin, happens};
+pub use none::{Switched, begin, calm, happens};
 
 #[cfg(not(any(debug_assertions, feature = "rare")))]
 mod none {
@@ -147,6 +152,9 @@ mod none {
     pub fn begin(_seed: u64, _wanted: Wanted) -> Switched {
         Switched(())
     }
+
+    /// Nothing.
+    pub fn calm() {}
 
     /// Whether an event happens now.
     #[inline(always)]
@@ -170,6 +178,8 @@ mod switch {
     struct Run {
         /// A bit for each event that is switched on.
         on: u64,
+        /// A bit for each event that may happen still.
+        may: u64,
         random: ChaCha8Rng,
         figures: Vec<Figures>,
     }
@@ -214,15 +224,26 @@ mod switch {
             on |= u64::from(is_on) << *event as u8;
         }
         let figures = Rare::ALL.iter().map(|event| Figures { event: *event, reached: 0, happened: 0 }).collect();
-        RUN.set(Some(Run { on, random, figures }));
+        RUN.set(Some(Run { on, may: on, random, figures }));
         Switched(())
+    }
+
+    /// The troubles are over: no request fails by an event any more ([`Rare::refuses`]). A scan that
+    /// asks hundreds of ranges of their replicas would come to its end hardly ever.
+    pub fn calm() {
+        RUN.with_borrow_mut(|run| {
+            if let Some(run) = run {
+                let refusing = Rare::ALL.iter().filter(|event| event.refuses());
+                refusing.for_each(|event| run.may &= !(1 << *event as u8));
+            }
+        });
     }
 
     /// Whether an event happens now.
     pub fn happens(event: Rare) -> bool {
         RUN.try_with(|run| {
             let mut run = run.borrow_mut();
-            let Some(run) = run.as_mut().filter(|run| run.on >> event as u8 & 1 == 1) else { return false };
+            let Some(run) = run.as_mut().filter(|run| run.may >> event as u8 & 1 == 1) else { return false };
             let happens = run.random.next_u64() % 100 < event.percent();
             let figures = run.figures.get_mut(event as usize).expect("each event has figures");
             figures.reached += 1;
@@ -253,7 +274,11 @@ mod tests {
         let all = begin(1, Wanted::All);
         let happened = (0..1000).filter(|_| happens(Rare::LogSyncsNow)).count();
         assert!((150..250).contains(&happened), "{happened}");
-        assert_eq!(all.figures().len(), Rare::ALL.len());
+        assert!((0..1000).any(|_| happens(Rare::PoolIsFull)));
+        calm();
+        assert!(!(0..1000).any(|_| happens(Rare::PoolIsFull)), "a request fails by it");
+        assert!((0..1000).any(|_| happens(Rare::LogSyncsNow)), "no request fails by it");
+        assert_eq!(all.figures().len(), Rare::ALL.len(), "those that happen no more count too");
         drop(all);
         let none = begin(1, Wanted::None);
         assert!(none.figures().is_empty() && !happens(Rare::LogSyncsNow));

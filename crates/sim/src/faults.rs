@@ -14,6 +14,7 @@
 use std::time::Duration;
 
 use env::Random;
+use env::rare;
 use env::sim::{EIO, EMFILE, ENOSPC, Fault, Link, Op, SimRandom, Stall, World};
 
 /// Machines by what runs on them: servers first, then clients.
@@ -279,8 +280,10 @@ pub fn line(world: &World, words: &str) -> String {
 }
 
 /// All troubles are over; dead machines are still dead. The clocks of several nodes agree again:
-/// what a drift has added up to would keep each message too old for ever.
+/// what a drift has added up to would keep each message too old for ever. Rare events by which
+/// requests fail happen no more.
 pub fn quiet(world: &World, machines: Machines) {
+    rare::calm();
     world.network().heal();
     for server in 0..machines.servers {
         world.disk(server).heal();
