@@ -228,8 +228,8 @@ mod switch {
         Switched(())
     }
 
-    /// The troubles are over: no request fails by an event any more ([`Rare::refuses`]). A scan that
-    /// asks hundreds of ranges of their replicas would come to its end hardly ever.
+    /// The troubles are over: no request fails by an event any more ([`Rare::refuses`]).
+    /// Otherwise a scan that asks hundreds of ranges of their replicas would hardly ever end.
     pub fn calm() {
         RUN.with_borrow_mut(|run| {
             if let Some(run) = run {
