@@ -74,14 +74,16 @@ fn program(env: &Env) -> Option<Range<u64>> {
     Some(first.start..pieces.next_back().flatten().map_or(first.end, |last| last.end))
 }
 
-/// Where each frame that is in the program lies, counted from the program's first byte in memory.
+/// Where the call of each frame that is in the program lies, counted from the program's first byte
+/// in memory. A frame's address is that behind its call, where the next function may begin.
 fn in_program(backtrace: &str, program: &Range<u64>) -> String {
     let mut frames = String::new();
     for line in backtrace.lines() {
         let address = line.split_whitespace().nth(1).and_then(|word| word.strip_prefix("0x"));
         let address = address.and_then(|digits| u64::from_str_radix(digits, 16).ok());
         if let Some(address) = address.filter(|address| program.contains(address)) {
-            let _ = write!(frames, "{}{:#x}", if frames.is_empty() { "" } else { " " }, address - program.start);
+            let separator = if frames.is_empty() { "" } else { " " };
+            let _ = write!(frames, "{separator}{:#x}", address.saturating_sub(program.start + 1));
         }
     }
     frames
@@ -132,6 +134,6 @@ mod tests {
         let backtrace = "   0:     0x55d0001000a0 - first\n             at ./0x1.rs:7:1\n   1:     0x7f0000000000 - of a library\n   \
                          2:     0x55d0001fffff - <unknown>\n   3:     0x55d000200000 - behind it\n";
         let program = 0x55d0_0010_0000..0x55d0_0020_0000;
-        assert_eq!(in_program(backtrace, &program), "0xa0 0xfffff");
+        assert_eq!(in_program(backtrace, &program), "0x9f 0xffffe");
     }
 }
