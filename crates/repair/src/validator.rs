@@ -5,8 +5,8 @@
 //! nothing is left are passed over. Agrees with `org.apache.cassandra.repair.Validator`.
 
 use internode::payload::digest::{Digester, Sink};
-use rows::codec::{CodecColumn, EncodingStats, Header};
-use rows::{MaybeEncoded, PartitionHead, PartitionStream, ReadError};
+use rows::codec::{CodecColumn, EncodedCell, EncodingStats, Header, RowVisitor};
+use rows::{ClusteringValues, Liveness, MaybeEncoded, PartitionHead, PartitionStream, ReadError};
 use schema::{ColumnMetadata, TableMetadata};
 use stdx::murmur3::standard::StandardMurmur3;
 use types::Token;
@@ -50,14 +50,21 @@ impl Validator {
 
     /// Reads heads, rows and markers, `count` at most. True: the stream has ended.
     pub fn advance(&mut self, stream: &mut dyn PartitionStream, count: usize) -> Result<bool, ReadError> {
-        for _ in 0..count {
+        let mut left = count;
+        while left > 0 {
             if self.head.is_none() && self.begun.is_none() {
                 self.head = stream.next_partition()?;
                 if self.head.is_none() {
                     return Ok(true);
                 }
+                left -= 1;
                 continue;
             }
+            left = left.saturating_sub(stream.show_encoded(&mut Begins(self), left)?);
+            if left == 0 {
+                break;
+            }
+            left -= 1;
             let Some(next) = stream.next_maybe_encoded()? else {
                 self.end();
                 continue;
@@ -110,6 +117,22 @@ impl Validator {
     }
 }
 
+/// Hashes rows that are shown, and the head before the first of them.
+struct Begins<'v>(&'v mut Validator);
+
+impl RowVisitor for Begins<'_> {
+    #[inline]
+    fn begin(&mut self, clustering: &ClusteringValues, liveness: &Liveness) {
+        self.0.begin();
+        self.0.digester.begin(clustering, liveness);
+    }
+
+    #[inline]
+    fn cell(&mut self, cell: EncodedCell<'_>) {
+        self.0.digester.cell(cell);
+    }
+}
+
 fn is_empty(head: &PartitionHead) -> bool {
-    head.deletion.is_live() && head.static_row.as_ref().is_none_or(rows::Row::is_empty)
+    head.deletion.is_live() && head.static_row.as_ref().is_none_or(|row| row.is_empty())
 }

@@ -286,7 +286,7 @@ impl<S: PartitionStream> PartitionStream for FilteredStream<S> {
     fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
         self.first = None;
         while let Some(head) = self.stream.next_partition()? {
-            if !self.passes(&self.of_partition, &head.key, head.static_row.as_ref(), true) {
+            if !self.passes(&self.of_partition, &head.key, head.static_row.as_deref(), true) {
                 continue;
             }
             self.key = Some(head.key.clone());

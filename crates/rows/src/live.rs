@@ -76,7 +76,7 @@ impl<'a> LiveRows<'a> {
             _ => self.begin(head.key.clone()),
         }
         let static_row = match head.static_row {
-            Some(row) => self.live_row(row)?,
+            Some(row) => self.live_row(*row)?,
             None => None,
         };
         Ok(Some(LivePartition { key: head.key, static_row }))

@@ -8,7 +8,8 @@
 //!    are taken together. Each source has at most one open deletion. The strongest of these is the
 //!    open deletion of the output, unless the partition deletion is stronger; a marker is written
 //!    wherever it changes.
-//! 4. With one source everything passes unchanged, because a stream never holds data that its own
+//! 4. A partition that only one source has, and of which nothing is deleted, is handed on row by row
+//!    without being kept here. With one source everything passes unchanged, because a stream never holds data that its own
 //!    deletions shadow. A row that only one source has also passes unchanged where nothing is
 //!    deleted; for callers that can copy rows ([`MergeStream::passing`]), in its encoded form.
 //!
@@ -26,10 +27,11 @@ use std::sync::atomic::{AtomicU64, Ordering as Atomic};
 
 use schema::TableMetadata;
 use smallvec::SmallVec;
-use types::DecoratedKey;
+use types::{DecoratedKey, Token};
 
 use check::OutputCheck;
 
+use crate::codec::RowVisitor;
 use crate::range_tombstones::marker_at;
 use crate::{
     DeletionTime, MaybeEncoded, PartitionHead, PartitionStream, RangeTombstoneMarker, ReadError, Row, Unfiltered,
@@ -54,14 +56,18 @@ pub struct MergeStream {
     passing: bool,
     started: bool,
     sources: Vec<Source>,
-    /// The sources that have a partition, in order of its key.
-    by_key: Vec<usize>,
+    /// The sources that have a partition, in order of its key. The tokens are here too: they alone
+    /// mostly tell the order, and the keys of many sources lie far apart in memory.
+    by_key: Vec<(Token, usize)>,
     /// The sources that have an item in the current partition, in order of these items.
     by_front: Vec<usize>,
     /// Whether the first of them is known to stand before all others.
     first_alone: bool,
     /// The sources that are in the current partition.
     current: Vec<usize>,
+    /// The only source of the partition, as long as it gives rows that nothing changes. It has no
+    /// front then.
+    lone: Option<usize>,
     partition_deletion: DeletionTime,
     /// The deletion that is open in the output.
     open: DeletionTime,
@@ -118,6 +124,7 @@ impl MergeStream {
             by_front: Vec::new(),
             first_alone: false,
             current: Vec::new(),
+            lone: None,
             partition_deletion: DeletionTime::LIVE,
             open: DeletionTime::LIVE,
             counts: None,
@@ -179,9 +186,13 @@ impl MergeStream {
         if self.started || source.head.is_none() {
             source.head = source.stream.next_partition()?;
         }
-        if source.head.is_some() {
-            let at = self.by_key.partition_point(|other| self.key(*other) <= self.key(index));
-            self.by_key.insert(at, index);
+        if let Some(head) = &source.head {
+            let token = head.key.token;
+            let is_before = |(other, source): &(Token, usize)| {
+                other.cmp(&token).then_with(|| self.key(*source).cmp(&self.key(index))) != Ordering::Greater
+            };
+            let at = self.by_key.partition_point(is_before);
+            self.by_key.insert(at, (token, index));
         }
         Ok(())
     }
@@ -192,13 +203,18 @@ impl MergeStream {
         if self.reversed { order.reverse() } else { order }
     }
 
-    fn pull(&mut self, index: usize) -> Result<(), ReadError> {
-        let source = &mut self.sources[index];
-        source.front = if self.passing {
-            source.stream.next_maybe_encoded()?
+    #[inline]
+    fn next_of(&mut self, index: usize) -> Result<Option<MaybeEncoded>, ReadError> {
+        let stream = &mut self.sources[index].stream;
+        if self.passing {
+            stream.next_maybe_encoded()
         } else {
-            source.stream.next_unfiltered()?.map(MaybeEncoded::Decoded)
-        };
+            Ok(stream.next_unfiltered()?.map(MaybeEncoded::Decoded))
+        }
+    }
+
+    fn pull(&mut self, index: usize) -> Result<(), ReadError> {
+        self.sources[index].front = self.next_of(index)?;
         Ok(())
     }
 
@@ -233,6 +249,23 @@ impl MergeStream {
         };
         let others = self.by_front.get(1);
         is_row && (self.first_alone || others.is_none_or(|next| self.compare_fronts(first, *next) == Ordering::Less))
+    }
+
+    /// The next row of the only source; anything else becomes its front, and None is returned.
+    fn next_of_lone(&mut self, index: usize) -> Result<Option<MaybeEncoded>, ReadError> {
+        let next = self.next_of(index);
+        let is_row = match &next {
+            Ok(Some(MaybeEncoded::Encoded(_))) => true,
+            Ok(Some(MaybeEncoded::Decoded(Unfiltered::Row(row)))) => !row.is_empty(),
+            _ => false,
+        };
+        if is_row {
+            return next;
+        }
+        self.lone = None;
+        self.sources[index].front = next?;
+        self.put_in_order(index);
+        Ok(None)
     }
 
     /// Takes the next item of the first source, which usually stays first.
@@ -368,9 +401,11 @@ impl PartitionStream for MergeStream {
             }
         }
         self.current.clear();
-        let Some(first) = self.by_key.first().copied() else { return Ok(None) };
-        let length = self.by_key.iter().take_while(|index| self.key(**index) == self.key(first)).count();
-        self.current.extend(self.by_key.drain(..length));
+        self.lone = None;
+        let Some((token, first)) = self.by_key.first().copied() else { return Ok(None) };
+        let others = self.by_key.get(1..).unwrap_or_default().iter();
+        let length = 1 + others.take_while(|(t, index)| *t == token && self.key(*index) == self.key(first)).count();
+        self.current.extend(self.by_key.drain(..length).map(|(_, index)| index));
         if let Some(counts) = &self.counts {
             counts.count(length);
         }
@@ -379,9 +414,10 @@ impl PartitionStream for MergeStream {
         self.open = DeletionTime::LIVE;
         let heads = self.current.iter().filter_map(|index| self.sources[*index].head.as_ref());
         let deletion = heads.fold(DeletionTime::LIVE, |strongest, head| strongest.merge(head.deletion));
-        let mut static_row: Option<Row> = None;
+        let mut static_row: Option<Box<Row>> = None;
         let mut key = None;
-        let of_statics = self.current.iter().filter_map(|index| self.sources[*index].head.as_ref()?.static_row.clone());
+        let of_statics =
+            self.current.iter().filter_map(|index| self.sources[*index].head.as_ref()?.static_row.as_deref().cloned());
         let versions: Vec<Row> = if self.observer.is_some() { of_statics.collect() } else { Vec::new() };
         for position in 0..self.current.len() {
             let index = self.current[position];
@@ -395,15 +431,19 @@ impl PartitionStream for MergeStream {
                 row.drop_shadowed(&deletion);
             }
             match (&mut static_row, head.static_row) {
-                (Some(target), Some(row)) => target.merge(row, &self.table),
+                (Some(target), Some(row)) => target.merge(*row, &self.table),
                 (target @ None, row) => *target = row,
                 (Some(_), None) => {}
             }
             key = Some(head.key);
         }
         self.partition_deletion = deletion;
-        for position in 0..self.current.len() {
-            self.advance_front(self.current[position])?;
+        if length == 1 && deletion.is_live() && !self.table.is_counter() {
+            self.lone = Some(first);
+        } else {
+            for position in 0..self.current.len() {
+                self.advance_front(self.current[position])?;
+            }
         }
         if let Some(row) = &mut static_row {
             row.apply_deletion(&deletion);
@@ -411,12 +451,12 @@ impl PartitionStream for MergeStream {
         let static_row = static_row.filter(|row| !row.is_empty());
         if self.observer.is_some() {
             self.key.clone_from(&key);
-            self.tell(&versions, static_row.as_ref());
+            self.tell(&versions, static_row.as_deref());
         }
         if let Some(key) = &key {
             self.check.partition(&self.table, key)?;
         }
-        Ok(key.map(|key| PartitionHead::new(key, deletion, static_row)))
+        Ok(key.map(|key| PartitionHead { key, deletion, static_row, names_statics: false }))
     }
 
     fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
@@ -424,6 +464,13 @@ impl PartitionStream for MergeStream {
     }
 
     fn next_maybe_encoded(&mut self) -> Result<Option<MaybeEncoded>, ReadError> {
+        if let Some(lone) = self.lone {
+            let row = self.next_of_lone(lone)?;
+            if row.is_some() {
+                self.check_unfiltered(row.as_ref())?;
+                return Ok(row);
+            }
+        }
         while let Some(first) = self.by_front.first().copied() {
             if self.passes_unchanged(first) {
                 let row = self.sources[first].front.take();
@@ -448,6 +495,14 @@ impl PartitionStream for MergeStream {
         }
         check::end_of_partition(&self.table, !self.open.is_live())?;
         Ok(None)
+    }
+
+    /// Shows the rows of a source that has the partition alone.
+    fn show_encoded(&mut self, visitor: &mut dyn RowVisitor, most: usize) -> Result<usize, ReadError> {
+        match self.lone.filter(|_| self.passing) {
+            Some(lone) => self.sources[lone].stream.show_encoded(visitor, most),
+            None => Ok(0),
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use schema::TableMetadata;
 use types::DecoratedKey;
 
 use crate::cell::NO_TTL;
+use crate::codec::RowVisitor;
 use crate::range_tombstones::marker_at;
 use crate::{
     Cell, ColumnData, DeletionTime, Liveness, MaybeEncoded, PartitionHead, PartitionStream, RangeTombstoneMarker,
@@ -166,7 +167,7 @@ impl<S: PartitionStream> PartitionStream for PurgeStream<S> {
         self.current = None;
         head.deletion = self.deletion(head.deletion);
         let had_static_row = head.static_row.is_some();
-        head.static_row = head.static_row.and_then(|row| self.row(row));
+        head.static_row = head.static_row.and_then(|row| self.row(*row)).map(Box::new);
         // a static row of which nothing is left takes the names of its columns with it
         head.names_statics &= head.static_row.is_some() == had_static_row;
         Ok(Some(head))
@@ -193,5 +194,10 @@ impl<S: PartitionStream> PartitionStream for PurgeStream<S> {
                 return Ok(kept);
             }
         }
+    }
+
+    /// Nothing is dead in a row that is shown.
+    fn show_encoded(&mut self, visitor: &mut dyn RowVisitor, most: usize) -> Result<usize, ReadError> {
+        self.stream.show_encoded(visitor, most)
     }
 }

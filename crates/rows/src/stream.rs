@@ -2,6 +2,7 @@
 
 use types::DecoratedKey;
 
+use crate::codec::RowVisitor;
 use crate::{DeletionTime, MaybeEncoded, ReadError, Row, Unfiltered};
 
 /// The part of a partition before its rows.
@@ -11,8 +12,9 @@ pub struct PartitionHead {
     pub key: DecoratedKey,
     /// The deletion of the whole partition.
     pub deletion: DeletionTime,
-    /// The static row; None: it holds nothing.
-    pub static_row: Option<Row>,
+    /// The static row; None: it holds nothing. Apart from the head, because few partitions have
+    /// one and every stream on the way hands the head on.
+    pub static_row: Option<Box<Row>>,
     /// Whether answers to other nodes, and their digests, name the static columns though there is
     /// no static row: as Cassandra's do where a single SSTable has the partition, and static
     /// columns.
@@ -22,7 +24,7 @@ pub struct PartitionHead {
 impl PartitionHead {
     /// A head that names static columns only with a static row.
     pub fn new(key: DecoratedKey, deletion: DeletionTime, static_row: Option<Row>) -> Self {
-        Self { key, deletion, static_row, names_statics: false }
+        Self { key, deletion, static_row: static_row.map(Box::new), names_statics: false }
     }
 }
 
@@ -43,6 +45,14 @@ pub trait PartitionStream: Send {
     /// read by one of the two methods.
     fn next_maybe_encoded(&mut self) -> Result<Option<MaybeEncoded>, ReadError> {
         Ok(self.next_unfiltered()?.map(MaybeEncoded::Decoded))
+    }
+
+    /// Shows rows that come next to `visitor` as they are encoded, at most `most`, for callers of
+    /// `next_maybe_encoded` that only look at rows: nobody has to hand them on. Returns how many.
+    /// 0: something else comes next, or the stream cannot tell.
+    fn show_encoded(&mut self, visitor: &mut dyn RowVisitor, most: usize) -> Result<usize, ReadError> {
+        let _ = (visitor, most);
+        Ok(0)
     }
 
     /// Passes over tombstones that come next, at most `most`, for callers that only want their
@@ -68,6 +78,10 @@ impl<S: PartitionStream + ?Sized> PartitionStream for Box<S> {
         (**self).next_maybe_encoded()
     }
 
+    fn show_encoded(&mut self, visitor: &mut dyn RowVisitor, most: usize) -> Result<usize, ReadError> {
+        (**self).show_encoded(visitor, most)
+    }
+
     fn pass_tombstones(&mut self, most: u64) -> Result<u64, ReadError> {
         (**self).pass_tombstones(most)
     }
@@ -84,6 +98,10 @@ impl<S: PartitionStream + ?Sized> PartitionStream for &mut S {
 
     fn next_maybe_encoded(&mut self) -> Result<Option<MaybeEncoded>, ReadError> {
         (**self).next_maybe_encoded()
+    }
+
+    fn show_encoded(&mut self, visitor: &mut dyn RowVisitor, most: usize) -> Result<usize, ReadError> {
+        (**self).show_encoded(visitor, most)
     }
 
     fn pass_tombstones(&mut self, most: u64) -> Result<u64, ReadError> {
@@ -144,7 +162,7 @@ impl<S: PartitionStream, F: RowFilter> FilteredRows<S, F> {
 impl<S: PartitionStream, F: RowFilter> PartitionStream for FilteredRows<S, F> {
     fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
         let Some(mut head) = self.stream.next_partition()? else { return Ok(None) };
-        head.static_row = head.static_row.and_then(|row| self.filter.keep(row));
+        head.static_row = head.static_row.and_then(|row| self.filter.keep(*row)).map(Box::new);
         Ok(Some(head))
     }
 

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use rows::codec::{EncodingStats, Header};
+use rows::codec::{EncodingStats, Header, RowVisitor};
 use rows::command::RingBound;
 use rows::{
     MaybeEncoded, MergeStream, PartitionHead, PartitionRange, PartitionStream, ReadContext, ReadError, Unfiltered,
@@ -161,6 +161,13 @@ impl PartitionStream for FrozenStream {
         match &mut self.current {
             Some(current) => current.next_maybe_encoded(),
             None => Ok(None),
+        }
+    }
+
+    fn show_encoded(&mut self, visitor: &mut dyn RowVisitor, most: usize) -> Result<usize, ReadError> {
+        match &mut self.current {
+            Some(current) => current.show_encoded(visitor, most),
+            None => Ok(0),
         }
     }
 }

@@ -171,7 +171,7 @@ impl<'a> Output<'a> {
         let mut capped = 0;
         if caps {
             capped += cap_deletion(&mut head.deletion);
-            capped += head.static_row.as_mut().map_or(0, cap_row);
+            capped += head.static_row.as_deref_mut().map_or(0, cap_row);
         }
         let writer = self.writer()?;
         writer.start_partition(&head.key, head.deletion);

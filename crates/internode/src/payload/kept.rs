@@ -49,7 +49,7 @@ pub(super) struct Keeper {
 
 impl Keeper {
     pub(super) fn partition(&mut self, head: &PartitionHead, form: PartitionForm) {
-        self.size += OVERHEAD + head.key.key.len() + head.static_row.as_ref().map_or(0, Row::data_size);
+        self.size += OVERHEAD + head.key.key.len() + head.static_row.as_deref().map_or(0, Row::data_size);
         self.partitions.push(KeptPartition { head: head.clone(), form, rows: Vec::new() });
     }
 

@@ -133,7 +133,7 @@ impl PartitionsWriter {
         }
         if form.has_static_row {
             let empty = Row::new(ClusteringValues::new());
-            encode_row(out, head.static_row.as_ref().unwrap_or(&empty), true, &self.header, Framing::Message);
+            encode_row(out, head.static_row.as_deref().unwrap_or(&empty), true, &self.header, Framing::Message);
         }
         self.is_open = true;
     }
@@ -262,7 +262,7 @@ impl DataStream {
         if has_static_row {
             let (row, next) = decode_static_row(&self.data, self.offset, self.current(), false)?;
             self.offset = next;
-            head.static_row = (!row.is_empty()).then_some(row);
+            head.static_row = (!row.is_empty()).then(|| Box::new(row));
         }
         if flags & HAS_ESTIMATE != 0 {
             let mut cursor = self.cursor()?;

@@ -74,9 +74,50 @@ pub fn get_encoded_row(
     offset: usize,
     header: &Arc<Header>,
 ) -> Result<(Option<EncodedRow>, usize), CodecError> {
+    let Some(framed) = framed_row(buffer, offset, header)? else { return Ok((None, offset)) };
+    let FramedRow { flags, clustering, framing, body, end, content } = framed;
+    let Some(facts) = facts(content, flags, header) else { return Ok((None, offset)) };
+    let (bytes, framing, body) = (buffer.slice(offset..end), framing - offset, body - offset);
+    Ok((Some(EncodedRow { clustering, facts, bytes, framing, body, header: Arc::clone(header) }), end))
+}
+
+/// Shows the row at `offset` on disk to `visitor`, as [`EncodedRow::visit`] would; returns true and
+/// the offset behind it, or false and `offset` if the bytes there have to be decoded: then nothing
+/// was shown. `Truncated` as with [`get_encoded_row`], before anything is shown.
+pub fn show_encoded_row(
+    buffer: &Bytes,
+    offset: usize,
+    header: &Header,
+    visitor: &mut dyn RowVisitor,
+) -> Result<(bool, usize), CodecError> {
+    let Some(framed) = framed_row(buffer, offset, header)? else { return Ok((false, offset)) };
+    let FramedRow { flags, clustering, end, content, .. } = framed;
+    if inspected(content, flags, header, |_| {}).is_none() {
+        return Ok((false, offset));
+    }
+    show(Walk { cursor: Cursor::new(content), flags, header }, &clustering, visitor)?;
+    Ok((true, end))
+}
+
+/// A row on disk without deletions and expiry of its own, whose content is still to be inspected.
+/// Offsets are those in the buffer.
+struct FramedRow<'a> {
+    flags: u8,
+    clustering: ClusteringValues,
+    /// Where the sizes begin.
+    framing: usize,
+    /// Where the content begins.
+    body: usize,
+    /// Where the row ends.
+    end: usize,
+    content: &'a [u8],
+}
+
+#[inline]
+fn framed_row<'a>(buffer: &'a Bytes, offset: usize, header: &Header) -> Result<Option<FramedRow<'a>>, CodecError> {
     let flags = *buffer.get(offset).ok_or(CodecError::Truncated)?;
     if flags & !(HAS_TIMESTAMP | HAS_ALL_COLUMNS) != 0 {
-        return Ok((None, offset));
+        return Ok(None);
     }
     let (clustering, framing) = get_clustering_values(buffer, offset + 1, &header.clustering)?;
     let mut cursor = Cursor::new(buffer.get(framing..).ok_or(CodecError::Truncated)?);
@@ -87,30 +128,61 @@ pub fn get_encoded_row(
     let end = framing + cursor.position() + size as usize;
     cursor.uvint()?;
     let body = framing + cursor.position();
-    let Some(content) = buffer.get(body..end) else { return Ok((None, offset)) };
-    let Some(facts) = facts(content, flags, header) else { return Ok((None, offset)) };
-    let (bytes, framing, body) = (buffer.slice(offset..end), framing - offset, body - offset);
-    Ok((Some(EncodedRow { clustering, facts, bytes, framing, body, header: Arc::clone(header) }), end))
+    let content = buffer.get(body..end);
+    Ok(content.map(|content| FramedRow { flags, clustering, framing, body, end, content }))
 }
 
-/// Inspects a row's content. None: the row may not be copied, or is malformed; decoding it will
-/// report that.
+/// The facts of a row by its content. None: the row may not be copied.
 fn facts(content: &[u8], flags: u8, header: &Header) -> Option<RowFacts> {
     let mut facts =
         RowFacts { min_timestamp: i64::MAX, max_timestamp: i64::MIN, cells: 0, columns: 0, own_timestamps: false };
-    let mut timestamps = 0u64;
-    let mut walk = Walk { cursor: Cursor::new(content), flags, header };
-    let mut see = |stamp: Stamp| {
-        let timestamp = stamp.timestamp(header);
+    let inspected = inspected(content, flags, header, |timestamp| {
         facts.min_timestamp = facts.min_timestamp.min(timestamp);
         facts.max_timestamp = facts.max_timestamp.max(timestamp);
+    })?;
+    (facts.cells, facts.columns) = (inspected.cells, inspected.columns);
+    facts.own_timestamps = inspected.timestamps > u64::from(flags & HAS_TIMESTAMP != 0);
+    Some(facts)
+}
+
+/// Numbers of what a row has.
+struct Inspected {
+    cells: u64,
+    columns: u64,
+    /// Timestamps of the row and of cells that have their own.
+    timestamps: u64,
+}
+
+/// Inspects a row's content and shows its timestamps. None: the row may not be copied, or is
+/// malformed; decoding it will report that.
+#[inline]
+fn inspected(content: &[u8], flags: u8, header: &Header, mut see: impl FnMut(i64)) -> Option<Inspected> {
+    let mut timestamps = 0;
+    let mut walk = Walk { cursor: Cursor::new(content), flags, header };
+    let mut of_stamp = |stamp: Stamp| {
+        see(stamp.timestamp(header));
         timestamps += 1;
     };
-    walk.liveness().ok()?.map(&mut see);
-    let (cells, columns) = walk.columns(|cell| cell.stamp.map_or((), &mut see)).ok()??;
-    (facts.cells, facts.columns) = (cells, columns);
-    facts.own_timestamps = timestamps > u64::from(walk.has_timestamp());
-    (timestamps > 0 && walk.cursor.is_empty()).then_some(facts)
+    walk.liveness().ok()?.map(&mut of_stamp);
+    let (cells, columns) = walk.columns(|cell| cell.stamp.map_or((), &mut of_stamp)).ok()??;
+    (timestamps > 0 && walk.cursor.is_empty()).then_some(Inspected { cells, columns, timestamps })
+}
+
+/// Shows a row that was inspected.
+#[inline]
+fn show(
+    mut walk: Walk<'_>,
+    clustering: &ClusteringValues,
+    visitor: &mut (impl RowVisitor + ?Sized),
+) -> Result<(), CodecError> {
+    let header = walk.header;
+    let liveness = walk.liveness()?.map_or(Liveness::EMPTY, |stamp| Liveness::new(stamp.timestamp(header)));
+    visitor.begin(clustering, &liveness);
+    let walked = walk.columns(|WalkedCell { stamp, path, value }| {
+        let timestamp = stamp.map_or(liveness.timestamp, |stamp| stamp.timestamp(header));
+        visitor.cell(EncodedCell { timestamp, path, value });
+    });
+    walked.map(|_| ())
 }
 
 /// Goes through the content of a row and shows its timestamps and cells.
@@ -246,18 +318,11 @@ impl EncodedRow {
     }
 
     /// Shows the row to `visitor`, as it would be decoded, without decoding it.
-    pub fn visit(&self, visitor: &mut impl RowVisitor) -> Result<(), ReadError> {
+    pub fn visit(&self, visitor: &mut (impl RowVisitor + ?Sized)) -> Result<(), ReadError> {
         let content = self.bytes.get(self.body..).unwrap_or_default();
         let flags = self.bytes.first().copied().unwrap_or_default();
-        let mut walk = Walk { cursor: Cursor::new(content), flags, header: &self.header };
-        let stamp = walk.liveness().map_err(|error| gone(&error))?;
-        let liveness = stamp.map_or(Liveness::EMPTY, |stamp| Liveness::new(stamp.timestamp(&self.header)));
-        visitor.begin(&self.clustering, &liveness);
-        let walked = walk.columns(|WalkedCell { stamp, path, value }| {
-            let timestamp = stamp.map_or(liveness.timestamp, |stamp| stamp.timestamp(&self.header));
-            visitor.cell(EncodedCell { timestamp, path, value });
-        });
-        walked.map(|_| ()).map_err(|error| gone(&error))
+        let walk = Walk { cursor: Cursor::new(content), flags, header: &self.header };
+        show(walk, &self.clustering, visitor).map_err(|error| gone(&error))
     }
 
     /// Decodes the row.

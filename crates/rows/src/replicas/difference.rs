@@ -143,7 +143,7 @@ impl Compared {
             update.deletion = merged.deletion;
         }
         if let Some(row) = &merged.static_row {
-            update.static_row = context.lacking(row, own.as_ref().and_then(|head| head.static_row.as_ref()));
+            update.static_row = context.lacking(row, own.as_ref().and_then(|head| head.static_row.as_deref()));
         }
         self.update = Some(update);
         Ok(())

@@ -45,7 +45,7 @@ impl Updates {
                     let Some(head) = self.stream.next_partition()? else { return Ok(None) };
                     let mut update = PartitionUpdate::new(Arc::clone(&self.table), head.key.clone());
                     update.deletion = head.deletion;
-                    update.static_row.clone_from(&head.static_row);
+                    update.static_row = head.static_row.as_deref().cloned();
                     self.head = Some(head);
                     update
                 }

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic;
 
 use rows::codec::{
-    CodecError, Decoded, Header, Peeked, decode_static_row, decode_unfiltered, get_deletion_time, get_encoded_row,
-    pass_rows_before, peek_tombstone, peek_unfiltered,
+    CodecError, Decoded, Header, Peeked, RowVisitor, decode_static_row, decode_unfiltered, get_deletion_time,
+    get_encoded_row, pass_rows_before, peek_tombstone, peek_unfiltered, show_encoded_row,
 };
 use rows::{MaybeEncoded, PartitionHead, ReadContext, ReadError, ReadMode, ReadStats, Slices, Unfiltered};
 use stdx::Cursor;
@@ -250,6 +250,18 @@ impl PartitionReader {
             }
         }
         Ok(self.next()?.map(MaybeEncoded::Decoded))
+    }
+
+    /// Shows the next rows of the partition, at most `most`, in a scan of everything.
+    pub fn show_encoded(&mut self, visitor: &mut dyn RowVisitor, most: usize) -> Result<usize, ReadError> {
+        let Self { cursor, sstable, .. } = self;
+        let Some(header) = self.encoded.as_ref().filter(|_| !self.ended) else { return Ok(0) };
+        let mut shown = 0;
+        let mut show = |window: &_, offset| show_encoded_row(window, offset, header, visitor);
+        while shown < most && cursor.decode(&sstable.shared.data, &mut show)? {
+            shown += 1;
+        }
+        Ok(shown)
     }
 
     /// Passes over tombstones in the slice that the walk is in, at most `most`, without taking them

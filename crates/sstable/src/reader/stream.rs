@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rows::codec::Header;
+use rows::codec::{Header, RowVisitor};
 use rows::command::RingBound;
 use rows::{
     MaybeEncoded, PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadMode,
@@ -199,6 +199,10 @@ impl PartitionStream for SSTableStream {
 
     fn next_maybe_encoded(&mut self) -> Result<Option<MaybeEncoded>, ReadError> {
         self.reader.next_maybe_encoded()
+    }
+
+    fn show_encoded(&mut self, visitor: &mut dyn RowVisitor, most: usize) -> Result<usize, ReadError> {
+        self.reader.show_encoded(visitor, most)
     }
 
     fn pass_tombstones(&mut self, most: u64) -> Result<u64, ReadError> {

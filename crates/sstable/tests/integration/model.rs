@@ -254,7 +254,7 @@ fn check(sstable: &SSTable, partitions: &[Partition], command: &ReadCommand, see
         let head = stream.next_partition().unwrap().expect("a partition is missing");
         let deletion = representable(partition.deletion, sstable.descriptor().version);
         assert_eq!((&head.key, head.deletion), (&partition.key, deletion));
-        assert_eq!(head.static_row, partition.static_row, "seed {seed}");
+        assert_eq!(head.static_row.as_deref(), partition.static_row.as_ref(), "seed {seed}");
         for (number, expected) in
             partition.expected(&command.table, &command.slices, command.reversed).iter().enumerate()
         {

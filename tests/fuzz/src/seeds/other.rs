@@ -56,7 +56,7 @@ pub fn mutations() -> Vec<Vec<u8>> {
         for (head, unfiltereds) in content(&sstable).into_iter().take(3) {
             let mut update = PartitionUpdate::new(Arc::clone(&as_written), head.key);
             update.deletion = head.deletion;
-            update.static_row = head.static_row;
+            update.static_row = head.static_row.map(|row| *row);
             update.rows = unfiltereds.into_iter().filter_map(as_row).take(6).collect();
             let mut out = Vec::new();
             encode_mutation(&mut out, &Mutation::of(update));

@@ -118,7 +118,7 @@ impl Making {
                 if self.has_clustering {
                     let number = self.number()?;
                     self.keys.add(&head.key, None)?;
-                    self.add_terms(&head.key, head.static_row.as_ref(), true, number)?;
+                    self.add_terms(&head.key, head.static_row.as_deref(), true, number)?;
                 }
                 self.head = Some(head);
                 continue;

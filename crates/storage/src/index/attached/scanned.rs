@@ -72,7 +72,7 @@ pub struct ScannedStream {
 
 struct Partition {
     key: DecoratedKey,
-    static_row: Option<Row>,
+    static_row: Option<Box<Row>>,
     /// The row that was given last.
     last: Option<ClusteringValues>,
 }
@@ -169,7 +169,7 @@ impl ScannedStream {
         if row.liveness.is_empty() && row.columns.is_empty() {
             self.dead += 1;
         }
-        let (key, static_row) = (&partition.key, partition.static_row.as_ref());
+        let (key, static_row) = (&partition.key, partition.static_row.as_deref());
         // a column that was not read meets nothing, which ends the scan early
         self.met += u64::from(self.conditions.iter().all(|wanted| wanted.is_met(key, static_row, row)));
     }
