@@ -2,10 +2,14 @@
 //! gives: in each version, with large partitions, range tombstones across blocks, and both
 //! clustering orders.
 
+use std::sync::Arc;
+
+use rows::codec::{EncodedCell, RowVisitor};
 use rows::command::RingBound;
+use rows::merge::MergeStream;
 use rows::{
-    ClusteringPrefix, DeletionTime, PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadMode,
-    Row, Slice, Slices, Unfiltered,
+    ClusteringPrefix, ClusteringValues, DeletionTime, Liveness, MaybeEncoded, PartitionHead, PartitionRange,
+    PartitionStream, ReadCommand, ReadContext, ReadMode, Row, Slice, Slices, Unfiltered,
 };
 use schema::ClusteringComparator;
 use sstable::SSTable;
@@ -77,6 +81,85 @@ fn a_scan_through_the_data_passes_the_same_partitions() {
             assert_eq!(partly(some, reads), expected(&|head| range.contains(&head.key)), "{}", fixture.table_name);
         }
     }
+}
+
+/// Timestamp, path and value of a cell.
+type SeenCell = (i64, Vec<u8>, Vec<u8>);
+
+/// The rows of a partition as their visitor sees them, and what cannot be shown as it is.
+#[derive(Default, Debug, PartialEq)]
+struct Seen {
+    rows: Vec<(ClusteringValues, Liveness, Vec<SeenCell>)>,
+    /// Each with the number of rows before it.
+    decoded: Vec<(usize, Unfiltered)>,
+}
+
+impl RowVisitor for Seen {
+    fn begin(&mut self, clustering: &ClusteringValues, liveness: &Liveness) {
+        self.rows.push((clustering.clone(), *liveness, Vec::new()));
+    }
+
+    fn cell(&mut self, cell: EncodedCell<'_>) {
+        let (_, _, cells) = self.rows.last_mut().unwrap();
+        cells.push((cell.timestamp, cell.path.unwrap_or_default().to_vec(), cell.value.to_vec()));
+    }
+}
+
+/// Goes through a stream; `most`: rows that are shown at a time, 0: rows are only given.
+fn seen(mut stream: impl PartitionStream, most: usize) -> (Vec<(PartitionHead, Seen)>, usize) {
+    let (mut all, mut shown) = (Vec::new(), 0);
+    while let Some(head) = stream.next_partition().unwrap() {
+        let mut seen = Seen::default();
+        loop {
+            let count = if most > 0 { stream.show_encoded(&mut seen, most).unwrap() } else { 0 };
+            assert!(count <= most);
+            shown += count;
+            if count > 0 {
+                continue;
+            }
+            match stream.next_maybe_encoded().unwrap() {
+                Some(MaybeEncoded::Encoded(row)) => row.visit(&mut seen).unwrap(),
+                Some(MaybeEncoded::Decoded(unfiltered)) => seen.decoded.push((seen.rows.len(), unfiltered)),
+                None => break,
+            }
+        }
+        all.push((head, seen));
+    }
+    (all, shown)
+}
+
+/// Rows are shown as they would be given: by one SSTable, by a merge whose sources have other
+/// partitions, and not by one whose sources have the same.
+#[test]
+fn rows_are_shown_as_they_are_given() {
+    let context = ReadContext::new(ReadMode::Background);
+    let mut shown = [0; 3];
+    for fixture in fixtures::all(&VERSIONS[..1]) {
+        let sstable = fixture.open();
+        let header = sstable.scan_header().clone();
+        let half = decode(&sstable).iter().map(|one| one.head.key.token).nth(1);
+        let Some(half) = half else { continue };
+        let bound = |inclusive| RingBound::Token { token: half, inclusive };
+        let scan = |start, end| -> Box<dyn PartitionStream> {
+            let range = PartitionRange::Range { start, end };
+            Box::new(sstable.scan_range_encoded(range, &context, &header).unwrap())
+        };
+        let whole = || scan(RingBound::Open, RingBound::Open);
+        let apart = || vec![scan(bound(false), RingBound::Open), scan(RingBound::Open, bound(true))];
+        let merge = |streams| MergeStream::new(Arc::clone(sstable.table()), streams, false).passing();
+        for most in [1, 3] {
+            let forms = [
+                (seen(whole(), 0), seen(whole(), most)),
+                (seen(merge(apart()), 0), seen(merge(apart()), most)),
+                (seen(merge(vec![whole(), whole()]), 0), seen(merge(vec![whole(), whole()]), most)),
+            ];
+            for (form, ((given, none), (looked_at, count))) in forms.into_iter().enumerate() {
+                assert_eq!((given, none), (looked_at, 0), "{} {form} {most}", fixture.table_name);
+                shown[form] += count;
+            }
+        }
+    }
+    assert!(shown[0] > 100 && shown[1] > 100 && shown[2] == 0, "{shown:?}");
 }
 
 fn command(sstable: &SSTable, range: PartitionRange, slices: Slices, reversed: bool) -> ReadCommand {
