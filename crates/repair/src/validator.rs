@@ -60,7 +60,12 @@ impl Validator {
                 left -= 1;
                 continue;
             }
-            left = left.saturating_sub(stream.show_encoded(&mut Begins(self), left)?);
+            let shown = stream.show_encoded(&mut Begins(self), left)?;
+            left = left.saturating_sub(shown.rows);
+            if shown.has_ended {
+                self.end();
+                continue;
+            }
             if left == 0 {
                 break;
             }

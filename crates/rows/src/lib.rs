@@ -52,6 +52,6 @@ pub use merge::MergeStream;
 pub use range_tombstones::RangeTombstoneList;
 pub use row::{ColumnData, ComplexColumn, Liveness, Row};
 pub use selection::{ColumnSelection, Columns};
-pub use stream::{PartitionHead, PartitionStream};
+pub use stream::{PartitionHead, PartitionStream, Shown};
 pub use unfiltered::{MaybeEncoded, RangeTombstoneMarker, Unfiltered};
 pub use update::{Mutation, PartitionUpdate, Updates};

@@ -34,7 +34,7 @@ use check::OutputCheck;
 use crate::codec::RowVisitor;
 use crate::range_tombstones::marker_at;
 use crate::{
-    DeletionTime, MaybeEncoded, PartitionHead, PartitionStream, RangeTombstoneMarker, ReadError, Row, Unfiltered,
+    DeletionTime, MaybeEncoded, PartitionHead, PartitionStream, RangeTombstoneMarker, ReadError, Row, Shown, Unfiltered,
 };
 
 struct Source {
@@ -498,10 +498,10 @@ impl PartitionStream for MergeStream {
     }
 
     /// Shows the rows of a source that has the partition alone.
-    fn show_encoded(&mut self, visitor: &mut dyn RowVisitor, most: usize) -> Result<usize, ReadError> {
+    fn show_encoded(&mut self, visitor: &mut dyn RowVisitor, most: usize) -> Result<Shown, ReadError> {
         match self.lone.filter(|_| self.passing) {
             Some(lone) => self.sources[lone].stream.show_encoded(visitor, most),
-            None => Ok(0),
+            None => Ok(Shown::default()),
         }
     }
 }

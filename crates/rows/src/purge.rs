@@ -16,7 +16,7 @@ use crate::codec::RowVisitor;
 use crate::range_tombstones::marker_at;
 use crate::{
     Cell, ColumnData, DeletionTime, Liveness, MaybeEncoded, PartitionHead, PartitionStream, RangeTombstoneMarker,
-    ReadError, Row, Unfiltered,
+    ReadError, Row, Shown, Unfiltered,
 };
 
 /// Gives for a partition the smallest timestamp of data outside of the compaction. Deletions below
@@ -161,16 +161,18 @@ impl<S: PartitionStream> PurgeStream<S> {
 impl<S: PartitionStream> PartitionStream for PurgeStream<S> {
     /// Partitions that become empty are given too; the writer leaves them out.
     fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
-        let Some(mut head) = self.stream.next_partition()? else { return Ok(None) };
+        // the head stays where it is
+        let mut next = self.stream.next_partition();
+        let Ok(Some(head)) = &mut next else { return next };
         self.is_graceless = self.graceless.contains(&head.key);
         self.key = Some(head.key.clone());
         self.current = None;
         head.deletion = self.deletion(head.deletion);
         let had_static_row = head.static_row.is_some();
-        head.static_row = head.static_row.and_then(|row| self.row(*row)).map(Box::new);
+        head.static_row = head.static_row.take().and_then(|row| self.row(*row)).map(Box::new);
         // a static row of which nothing is left takes the names of its columns with it
         head.names_statics &= head.static_row.is_some() == had_static_row;
-        Ok(Some(head))
+        next
     }
 
     fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
@@ -197,7 +199,7 @@ impl<S: PartitionStream> PartitionStream for PurgeStream<S> {
     }
 
     /// Nothing is dead in a row that is shown.
-    fn show_encoded(&mut self, visitor: &mut dyn RowVisitor, most: usize) -> Result<usize, ReadError> {
+    fn show_encoded(&mut self, visitor: &mut dyn RowVisitor, most: usize) -> Result<Shown, ReadError> {
         self.stream.show_encoded(visitor, most)
     }
 }

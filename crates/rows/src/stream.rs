@@ -28,6 +28,15 @@ impl PartitionHead {
     }
 }
 
+/// The answer of [`PartitionStream::show_encoded`].
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Shown {
+    /// Rows that were shown.
+    pub rows: usize,
+    /// Whether the partition ends behind them. It may end where this is false.
+    pub has_ended: bool,
+}
+
 /// Partitions in the order of their keys. Each gives its unfiltereds in clustering order, or in
 /// reversed clustering order if the read command is reversed. Markers name `open` and `close` in
 /// clustering order in both cases.
@@ -48,11 +57,11 @@ pub trait PartitionStream: Send {
     }
 
     /// Shows rows that come next to `visitor` as they are encoded, at most `most`, for callers of
-    /// `next_maybe_encoded` that only look at rows: nobody has to hand them on. Returns how many.
-    /// 0: something else comes next, or the stream cannot tell.
-    fn show_encoded(&mut self, visitor: &mut dyn RowVisitor, most: usize) -> Result<usize, ReadError> {
+    /// `next_maybe_encoded` that only look at rows: nobody has to hand them on. Without rows and
+    /// without the end something else comes next, or the stream cannot tell.
+    fn show_encoded(&mut self, visitor: &mut dyn RowVisitor, most: usize) -> Result<Shown, ReadError> {
         let _ = (visitor, most);
-        Ok(0)
+        Ok(Shown::default())
     }
 
     /// Passes over tombstones that come next, at most `most`, for callers that only want their
@@ -78,7 +87,7 @@ impl<S: PartitionStream + ?Sized> PartitionStream for Box<S> {
         (**self).next_maybe_encoded()
     }
 
-    fn show_encoded(&mut self, visitor: &mut dyn RowVisitor, most: usize) -> Result<usize, ReadError> {
+    fn show_encoded(&mut self, visitor: &mut dyn RowVisitor, most: usize) -> Result<Shown, ReadError> {
         (**self).show_encoded(visitor, most)
     }
 
@@ -100,7 +109,7 @@ impl<S: PartitionStream + ?Sized> PartitionStream for &mut S {
         (**self).next_maybe_encoded()
     }
 
-    fn show_encoded(&mut self, visitor: &mut dyn RowVisitor, most: usize) -> Result<usize, ReadError> {
+    fn show_encoded(&mut self, visitor: &mut dyn RowVisitor, most: usize) -> Result<Shown, ReadError> {
         (**self).show_encoded(visitor, most)
     }
 

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use rows::codec::{EncodingStats, Header, RowVisitor};
 use rows::command::RingBound;
 use rows::{
-    MaybeEncoded, MergeStream, PartitionHead, PartitionRange, PartitionStream, ReadContext, ReadError, Unfiltered,
+    MaybeEncoded, MergeStream, PartitionHead, PartitionRange, PartitionStream, ReadContext, ReadError, Shown,
+    Unfiltered,
 };
 use schema::TableMetadata;
 use sstable::SSTable;
@@ -138,8 +139,9 @@ impl PartitionStream for FrozenStream {
     fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
         loop {
             if let Some(current) = &mut self.current {
-                if let Some(head) = current.next_partition()? {
-                    return Ok(Some(head));
+                let next = current.next_partition();
+                if !matches!(next, Ok(None)) {
+                    return next;
                 }
                 self.current = None;
             }
@@ -164,10 +166,10 @@ impl PartitionStream for FrozenStream {
         }
     }
 
-    fn show_encoded(&mut self, visitor: &mut dyn RowVisitor, most: usize) -> Result<usize, ReadError> {
+    fn show_encoded(&mut self, visitor: &mut dyn RowVisitor, most: usize) -> Result<Shown, ReadError> {
         match &mut self.current {
             Some(current) => current.show_encoded(visitor, most),
-            None => Ok(0),
+            None => Ok(Shown::default()),
         }
     }
 }

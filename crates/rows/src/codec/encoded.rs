@@ -14,8 +14,8 @@ use stdx::{Cursor, put_uvint};
 
 use super::encode::framed;
 use super::{
-    CELL_EMPTY_VALUE, CELL_ROW_TIMESTAMP, CodecColumn, CodecError, Decoded, Framing, HAS_ALL_COLUMNS, HAS_TIMESTAMP,
-    Header, LARGE_SUBSET, decode_unfiltered, get_clustering_values,
+    CELL_EMPTY_VALUE, CELL_ROW_TIMESTAMP, CodecColumn, CodecError, Decoded, END_OF_PARTITION, Framing, HAS_ALL_COLUMNS,
+    HAS_TIMESTAMP, Header, LARGE_SUBSET, decode_unfiltered, get_clustering_values,
 };
 use crate::cell::NO_TIMESTAMP;
 use crate::{ClusteringValues, Corruption, Liveness, ReadError, Row};
@@ -81,22 +81,36 @@ pub fn get_encoded_row(
     Ok((Some(EncodedRow { clustering, facts, bytes, framing, body, header: Arc::clone(header) }), end))
 }
 
-/// Shows the row at `offset` on disk to `visitor`, as [`EncodedRow::visit`] would; returns true and
-/// the offset behind it, or false and `offset` if the bytes there have to be decoded: then nothing
-/// was shown. `Truncated` as with [`get_encoded_row`], before anything is shown.
+/// The thing that [`show_encoded_row`] met.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Looked {
+    /// A row, which was shown.
+    AtRow,
+    /// The end of the partition.
+    AtEnd,
+    /// Something that has to be decoded.
+    AtOther,
+}
+
+/// Shows the row at `offset` on disk to `visitor`, as [`EncodedRow::visit`] would; returns what
+/// stands there, and the offset behind it unless it has to be decoded: then `offset`. `Truncated`
+/// as with [`get_encoded_row`], before anything is shown.
 pub fn show_encoded_row(
     buffer: &Bytes,
     offset: usize,
     header: &Header,
     visitor: &mut dyn RowVisitor,
-) -> Result<(bool, usize), CodecError> {
-    let Some(framed) = framed_row(buffer, offset, header)? else { return Ok((false, offset)) };
+) -> Result<(Looked, usize), CodecError> {
+    if buffer.get(offset).is_some_and(|flags| flags & END_OF_PARTITION != 0) {
+        return Ok((Looked::AtEnd, offset + 1));
+    }
+    let Some(framed) = framed_row(buffer, offset, header)? else { return Ok((Looked::AtOther, offset)) };
     let FramedRow { flags, clustering, end, content, .. } = framed;
     if inspected(content, flags, header, |_| {}).is_none() {
-        return Ok((false, offset));
+        return Ok((Looked::AtOther, offset));
     }
     show(Walk { cursor: Cursor::new(content), flags, header }, &clustering, visitor)?;
-    Ok((true, end))
+    Ok((Looked::AtRow, end))
 }
 
 /// A row on disk without deletions and expiry of its own, whose content is still to be inspected.

@@ -76,6 +76,11 @@ impl Clip {
         self.all
     }
 
+    /// Whether a range deletion holds at this point of the walk.
+    pub fn has_open(&self) -> bool {
+        self.open.is_some()
+    }
+
     /// Number of slices that are done.
     pub fn slices_done(&self) -> usize {
         self.done

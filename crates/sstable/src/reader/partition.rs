@@ -14,10 +14,10 @@ use std::sync::Arc;
 use std::sync::atomic;
 
 use rows::codec::{
-    CodecError, Decoded, Header, Peeked, RowVisitor, decode_static_row, decode_unfiltered, get_deletion_time,
+    CodecError, Decoded, Header, Looked, Peeked, RowVisitor, decode_static_row, decode_unfiltered, get_deletion_time,
     get_encoded_row, pass_rows_before, peek_tombstone, peek_unfiltered, show_encoded_row,
 };
-use rows::{MaybeEncoded, PartitionHead, ReadContext, ReadError, ReadMode, ReadStats, Slices, Unfiltered};
+use rows::{MaybeEncoded, PartitionHead, ReadContext, ReadError, ReadMode, ReadStats, Shown, Slices, Unfiltered};
 use stdx::Cursor;
 use types::DecoratedKey;
 
@@ -106,12 +106,12 @@ impl PartitionReader {
         self.ended = self.clip.is_done();
         self.index = None;
         let left = self.cursor.position();
-        let head = self.open_head(position, wanted)?;
-        self.ended |= head.is_none();
-        if self.visits.is_some() && head.is_some() {
+        let head = self.open_head(position, wanted);
+        self.ended |= !matches!(head, Ok(Some(_)));
+        if self.visits.is_some() && matches!(head, Ok(Some(_))) {
             self.visit_partition(left);
         }
-        Ok(head)
+        head
     }
 
     fn open_head(
@@ -253,13 +253,22 @@ impl PartitionReader {
     }
 
     /// Shows the next rows of the partition, at most `most`, in a scan of everything.
-    pub fn show_encoded(&mut self, visitor: &mut dyn RowVisitor, most: usize) -> Result<usize, ReadError> {
+    pub fn show_encoded(&mut self, visitor: &mut dyn RowVisitor, most: usize) -> Result<Shown, ReadError> {
         let Self { cursor, sstable, .. } = self;
-        let Some(header) = self.encoded.as_ref().filter(|_| !self.ended) else { return Ok(0) };
-        let mut shown = 0;
+        let mut shown = Shown::default();
+        let Some(header) = self.encoded.as_ref().filter(|_| !self.ended) else { return Ok(shown) };
         let mut show = |window: &_, offset| show_encoded_row(window, offset, header, visitor);
-        while shown < most && cursor.decode(&sstable.shared.data, &mut show)? {
-            shown += 1;
+        while shown.rows < most {
+            match cursor.decode(&sstable.shared.data, &mut show)? {
+                Looked::AtRow => shown.rows += 1,
+                Looked::AtEnd => {
+                    self.ended = true;
+                    // a range that is open here is still to be closed
+                    shown.has_ended = !self.clip.has_open();
+                    break;
+                }
+                Looked::AtOther => break,
+            }
         }
         Ok(shown)
     }

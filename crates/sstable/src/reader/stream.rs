@@ -6,7 +6,7 @@ use rows::codec::{Header, RowVisitor};
 use rows::command::RingBound;
 use rows::{
     MaybeEncoded, PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadMode,
-    ReadStats, Slices, Unfiltered,
+    ReadStats, Shown, Slices, Unfiltered,
 };
 use types::DecoratedKey;
 
@@ -107,9 +107,9 @@ fn scan_from(sstable: &SSTable, start: &RingBound, access: Access) -> Result<Ind
 }
 
 impl SSTableStream {
-    /// The head of the next partition in the source, with the place of its entry: in the partition
+    /// The head of the next partition in the source. Sets the place of its entry: in the partition
     /// index, or in the data.
-    fn advance(&mut self) -> Result<Option<(u64, PartitionHead)>, ReadError> {
+    fn advance(&mut self, entry: &mut u64) -> Result<Option<PartitionHead>, ReadError> {
         if matches!(self.source, Source::Data) && !self.reader.is_at_end_of_partition() {
             // a partition was left in the middle: the index knows where the next one is
             self.return_to_index()?;
@@ -119,8 +119,7 @@ impl SSTableStream {
                 let (Some(position), PartitionRange::Key(key)) = (position.take(), &self.range) else {
                     return Ok(None);
                 };
-                let head = self.reader.open(position, Some(key))?;
-                return Ok(head.map(|head| (0, head)));
+                return self.reader.open(position, Some(key));
             }
             Source::Scan(cursor) => {
                 let place = cursor.position();
@@ -137,8 +136,8 @@ impl SSTableStream {
                 (place, PartitionPosition::Data(place))
             }
         };
-        let head = self.reader.open(position, None)?;
-        Ok(head.map(|head| (place, head)))
+        *entry = place;
+        self.reader.open(position, None)
     }
 
     /// Goes on behind the last partition by the index.
@@ -169,9 +168,12 @@ impl SSTableStream {
 impl PartitionStream for SSTableStream {
     fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
         loop {
-            let Some((place, head)) = self.advance()? else { return Ok(None) };
+            let mut place = 0;
+            // the head stays where it is
+            let next = self.advance(&mut place);
+            let Ok(Some(head)) = &next else { return next };
             if matches!(self.source, Source::One(_)) {
-                return Ok(Some(head));
+                return next;
             }
             self.check_order(place, &head.key)?;
             self.last = Some(head.key.clone());
@@ -183,7 +185,7 @@ impl PartitionStream for SSTableStream {
                 if self.follows_data {
                     self.source = Source::Data;
                 }
-                return Ok(Some(head));
+                return next;
             }
             if self.range.is_past(&head.key) {
                 (self.source, self.follows_data) = (Source::One(None), false);
@@ -201,7 +203,7 @@ impl PartitionStream for SSTableStream {
         self.reader.next_maybe_encoded()
     }
 
-    fn show_encoded(&mut self, visitor: &mut dyn RowVisitor, most: usize) -> Result<usize, ReadError> {
+    fn show_encoded(&mut self, visitor: &mut dyn RowVisitor, most: usize) -> Result<Shown, ReadError> {
         self.reader.show_encoded(visitor, most)
     }
 
