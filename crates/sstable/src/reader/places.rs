@@ -1,25 +1,37 @@
 //! Where in the data the partitions of a part of the ring stand: for streams, which send parts of
 //! the file as they are.
+//!
+//! A repair asks for thousands of places of each SSTable, one behind the other and often in the
+//! same chunk: [`Places`] keeps the chunk at which it stands, and pages of the index go to the cache.
 
-use rows::command::RingBound;
-use rows::{PartitionRange, PartitionStream, ReadContext, ReadError};
+use rows::{PartitionStream, ReadContext, ReadError};
 use types::Token;
 
 use super::SSTable;
+use super::stream::SSTableStream;
+
+/// Places in the data of one SSTable.
+pub struct Places {
+    stream: SSTableStream,
+}
 
 impl SSTable {
+    /// Looks for places. Cheapest where they ascend.
+    pub fn places(&self, context: &ReadContext) -> Places {
+        Places { stream: SSTableStream::at_no_place(self.clone(), context) }
+    }
+}
+
+impl Places {
     /// Where in the uncompressed data the first partition begins whose token is greater than
     /// `token`; the length of the data if there is none. Reads the index and one key.
-    pub fn position_behind(&self, token: Token, context: &ReadContext) -> Result<u64, ReadError> {
-        if token >= self.last_key().token {
-            return Ok(self.data_length());
+    pub fn behind(&mut self, token: Token) -> Result<u64, ReadError> {
+        let sstable = self.stream.reader.sstable();
+        let length = sstable.data_length();
+        if token >= sstable.last_key().token {
+            return Ok(length);
         }
-        let start = RingBound::Token { token, inclusive: false };
-        let range = PartitionRange::Range { start, end: RingBound::Open };
-        let mut stream = self.scan_range(range, context)?;
-        match stream.next_partition()? {
-            Some(_) => Ok(stream.reader.start),
-            None => Ok(self.data_length()),
-        }
+        self.stream.go_behind(token)?;
+        Ok(self.stream.next_partition()?.map_or(length, |_| self.stream.reader.start))
     }
 }

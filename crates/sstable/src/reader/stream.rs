@@ -8,7 +8,7 @@ use rows::{
     MaybeEncoded, PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadMode,
     ReadStats, Shown, Slices, Unfiltered,
 };
-use types::DecoratedKey;
+use types::{DecoratedKey, Token};
 
 use super::SSTable;
 use super::partition::PartitionReader;
@@ -80,6 +80,22 @@ impl SSTableStream {
         let reader = PartitionReader::new(sstable, context, Slices::all(), false, Walk::around());
         let source = Source::Scan(Box::new(cursor));
         Ok(Self { reader, last: None, range, source, follows_data: false, behind: None })
+    }
+
+    /// A stream that first has to be told where to go. It reads around the cache.
+    pub(super) fn at_no_place(sstable: SSTable, context: &ReadContext) -> Self {
+        let reader = PartitionReader::new(sstable, context, Slices::all(), false, Walk::around());
+        let (range, source) = (PartitionRange::all(), Source::One(None));
+        Self { reader, last: None, range, source, follows_data: false, behind: None }
+    }
+
+    /// Goes on with the partitions behind a token. Keeps the chunk of the data at which it stands.
+    pub(super) fn go_behind(&mut self, token: Token) -> Result<(), ReadError> {
+        let start = RingBound::Token { token, inclusive: false };
+        self.source = Source::Scan(Box::new(scan_from(self.reader.sstable(), &start, Access::WAITING)?));
+        self.range = PartitionRange::Range { start, end: RingBound::Open };
+        (self.last, self.behind) = (None, None);
+        Ok(())
     }
 
     /// Gives rows as they are encoded where they have the columns of `target`. A stream over whole

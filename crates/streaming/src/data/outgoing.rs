@@ -48,9 +48,9 @@ fn unwrapped(range: TokenRange) -> impl Iterator<Item = TokenRange> {
 /// them.
 pub fn sections(sstable: &SSTable, ranges: &[TokenRange], context: &ReadContext) -> Result<Vec<Section>, ReadError> {
     let mut sections = Vec::new();
+    let mut places = sstable.places(context);
     for range in ranges.iter().filter(|range| reaches(sstable, range)) {
-        let start = sstable.position_behind(range.left, context)?;
-        let end = sstable.position_behind(range.right, context)?;
+        let (start, end) = (places.behind(range.left)?, places.behind(range.right)?);
         if start < end {
             sections.push(Section { start, end });
         }
