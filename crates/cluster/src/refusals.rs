@@ -10,6 +10,14 @@
 //! `db.ReadCommandVerbHandler`, `service.paxos.v1.AbstractPaxosVerbHandler`, `dht.OwnedRanges` and
 //! `db.streaming.CassandraStreamReader`.
 //!
+//! A node that has told LEFT refuses every read of other nodes, whatever the settings. The news
+//! takes seconds to reach all nodes. A coordinator that knows it sends this node no writes any
+//! more. A coordinator that does not know it still reads from this node. Of three copies, such a
+//! read at QUORUM could be answered by this node and by one replica that an acknowledged write has
+//! not reached yet, and would miss that write. Without this node the reader needs so many of the
+//! replicas that stay that one of them has the write. Cassandra answers such reads unless
+//! `reject_out_of_token_range_requests` is on.
+//!
 //! The way of a request that is not foreign takes no lock and counts nothing.
 
 use std::collections::BTreeMap;
@@ -18,8 +26,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use ring::Ring;
 use ring::relocation::subtract;
+use ring::{Replication, Ring};
 use types::Token;
 
 use crate::foreign::{Asked, ForeignCounts, HINTS, STREAMED};
@@ -61,8 +69,17 @@ impl Node {
     /// Whether a request of another node is for a token that this node has no copy of, and is to be
     /// refused. Counts and tells of it.
     pub(crate) fn refuses_token(&self, asked: Asked, asker: &Asker<'_>, token: Token) -> bool {
-        let is_foreign = is_foreign(&self.ring.load(), asked, asker.keyspace, token);
-        is_foreign && self.note_foreign(asked, asker, token)
+        let ring = self.ring.load();
+        is_foreign(&ring, asked, asker.keyspace, token)
+            && (self.note_foreign(asked, asker, token) || (asked == Asked::Read && has_left(&ring)))
+    }
+
+    /// Whether a range read of another node is to be refused: this node has left the ring, and
+    /// gets no writes of a keyspace any more.
+    pub(crate) fn refuses_scan(&self, keyspace: &str) -> bool {
+        let ring = self.ring.load();
+        let is_shared = || ring.placement(keyspace).is_some_and(|placed| placed.replication != Replication::Local);
+        has_left(&ring) && is_shared()
     }
 
     #[cold]
@@ -164,6 +181,12 @@ fn is_foreign(ring: &Ring, asked: Asked, keyspace: &str, token: Token) -> bool {
     let Some(placement) = ring.placement(keyspace) else { return false };
     let local = ring.local_id();
     !placement.natural(token).contains(&local) && (asked == Asked::Read || !placement.pending(token).contains(&local))
+}
+
+/// Whether this node has told the others that it has left the ring: it is not on its way in, and
+/// owns no tokens.
+fn has_left(ring: &Ring) -> bool {
+    ring.local().owns_tokens() && ring.local().tokens.is_empty()
 }
 
 /// The ranges of a keyspace of which this node is a replica or, with `pending`, is about to be one.

@@ -5,7 +5,8 @@
 //! 2. Everything that Paxos has begun in its ranges is completed (`paxos_variant: v2`), and logged
 //!    batches that it keeps are carried out. Each range is streamed to whoever gains it. Hints that
 //!    it keeps for others go to another node.
-//! 3. DECOMMISSIONED is on its disk, so that the directory does not come back; LEFT for the others.
+//! 3. DECOMMISSIONED is on its disk, so that the directory does not come back; LEFT for the others,
+//!    whose reads it refuses from then on ([`crate::refusals`]).
 //!
 //! A node that is killed on the way is a member again when it starts: it still has all its data.
 //! `org.apache.cassandra.service.StorageService.{decommission,unbootstrap,leaveRing}`.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use env::MakeLocal;
 use internode::payload::paxos::{Ballot, BallotFlag, Commit};
 use ring::State;
+use rows::PartitionRange;
 use types::Consistency;
 
 use super::{BootstrapState, Mode};
@@ -283,6 +284,49 @@ fn a_node_that_leaves_hands_on_what_it_has() {
     let refused = ring.world.block_on(async move { decommission::decommission(&node, false).await });
     let Err(OperationError::Failed(why)) = refused else { panic!("two copies need two nodes: {refused:?}") };
     assert!(why.ends_with("(RF = 2, N = 2). Perform a forceful decommission to ignore."), "{why}");
+}
+
+/// A node that has told LEFT coordinates a write, which does not go to its own old copy any more.
+/// One of the replicas that stay does not get the write yet. A node that still sees the other one
+/// leaving reads from both: that read has to find a replica that has the write. Seed 900749 of the
+/// simulator's subject `topology` (30 seconds) was such a read.
+#[test]
+fn a_read_finds_writes_that_passed_by_a_node_that_has_left() {
+    const LEAVER: usize = 3;
+    let mut ring = SimRing::new(43, &["dc1"; 4]);
+    ring.movements = MovementSettings { ring_delay: Duration::from_secs(10), ..MovementSettings::default() };
+    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "3")]);
+    write(&ring, 0, 0, Consistency::All);
+    beside(&ring, LEAVER, |node| async move { decommission::decommission(&node, false).await.expect("leaves") });
+    let has_left = || ring.node(LEAVER).ring().local().tokens.is_empty();
+    assert!(ring.world.run_until(PATIENCE, has_left), "it says that it has left");
+    // a key whose first two replicas are the node that leaves and another one, and the node that
+    // gains the key
+    let found = (0..KEYS).find_map(|k| {
+        let snapshot = ring.node(0).ring();
+        let (placement, token) = (snapshot.placement("ks")?, types::Token::of_key(&k.to_be_bytes()));
+        let machine = |id: &ring::EndpointId| {
+            let address = snapshot.endpoint(*id).address;
+            (0..4).find(|machine| ring.address(*machine) == address)
+        };
+        let natural: Vec<usize> = placement.natural(token).iter().filter_map(machine).collect();
+        let gaining = machine(placement.pending(token).first()?)?;
+        let other = natural[..2].iter().copied().find(|one| *one != LEAVER)?;
+        natural[..2].contains(&LEAVER).then_some((k, other, gaining))
+    });
+    let (k, lagging, reader) = found.expect("the others have not heard of it, and some key is such a one");
+    ring.world.network().block(LEAVER, lagging);
+    ring.write(LEAVER, vec![ring.row("ks", k, 1, 7, 2_000)], Consistency::Quorum).expect("two have it");
+    assert_eq!(ring.stored(lagging, "ks", k).len(), 1, "this one does not");
+    let sees_leaving = || ring.node(reader).ring().endpoints().iter().any(|endpoint| endpoint.state == State::Leaving);
+    // the range first: its second replica is asked at once, that of the partition after a while
+    let commands = [ring.select("ks", PartitionRange::all()), ring.select_key("ks", k)];
+    let found = commands.map(|command| {
+        assert!(sees_leaving(), "the reader has not heard of it");
+        let rows = ring.read(reader, vec![command], Consistency::Quorum).expect("two answer");
+        rows.contains(&(k, 1, 7))
+    });
+    assert_eq!(found, [true; 2], "{k} is read through {reader}, and {lagging} does not have it");
 }
 
 /// Hints that a node keeps for another that is down go to a third one when the node leaves.

@@ -6,7 +6,7 @@
 //! 3. A read that takes longer than somebody waits is given up and not answered.
 //!
 //! Partitions that this node does not own are read all the same, unless such reads are to be
-//! dropped ([`crate::refusals`]).
+//! dropped, or this node has left the ring ([`crate::refusals`]).
 //! A coordinator that wants it (TRACK_WARNINGS) is told beside the answer which thresholds the read
 //! exceeds. Every coordinator is told that a search looked into many indexes. Agrees with
 //! `org.apache.cassandra.db.ReadCommandVerbHandler`.
@@ -44,8 +44,15 @@ pub(super) async fn serve(call: Call) {
         Ok(request) => request,
         Err(reason) => return call.answer(Err(reason)),
     };
-    if is_refused(&call, &request) {
-        return;
+    match &request.partitions {
+        // the coordinator asks another replica when it has waited for a while
+        Partitions::Key(key) if is_refused(&call, &request, key) => return,
+        // at a failure Helenus asks another replica; Cassandra, which asks no other one for a
+        // range, is not left waiting
+        Partitions::Range { .. } if call.node.refuses_scan(&request.table.keyspace) => {
+            return call.answer(Err(FailureReason::Unknown));
+        }
+        _ => {}
     }
     if let Err(error) = call.node.look_up_groups(&mut request) {
         tracing::warn!(%error, "a read of another node cannot be served");
@@ -78,8 +85,7 @@ pub(super) async fn serve(call: Call) {
 }
 
 /// Whether the read of one partition is for a token of others, and is to be dropped.
-fn is_refused(call: &Call, request: &ReadRequest) -> bool {
-    let Partitions::Key(key) = &request.partitions else { return false };
+fn is_refused(call: &Call, request: &ReadRequest, key: &Bytes) -> bool {
     let table = &request.table;
     let asker = Asker { from: call.from.address, keyspace: &table.keyspace, table: &table.name };
     call.node.refuses_token(Asked::Read, &asker, types::Token::of_key(key))
