@@ -8,10 +8,11 @@
 //!    are taken together. Each source has at most one open deletion. The strongest of these is the
 //!    open deletion of the output, unless the partition deletion is stronger; a marker is written
 //!    wherever it changes.
-//! 4. A partition that only one source has, and of which nothing is deleted, is handed on row by row
-//!    without being kept here. With one source everything passes unchanged, because a stream never holds data that its own
-//!    deletions shadow. A row that only one source has also passes unchanged where nothing is
-//!    deleted; for callers that can copy rows ([`MergeStream::passing`]), in its encoded form.
+//! 4. A partition that only one source has, and of which nothing is deleted, is handed on row by
+//!    row without being kept here. With one source everything passes unchanged, because a stream
+//!    never holds data that its own deletions shadow. A row that only one source has also passes
+//!    unchanged where nothing is deleted; for callers that can copy rows
+//!    ([`MergeStream::passing`]), in its encoded form.
 //!
 //! Invariants of the output, checked in [`check`]: partitions ascend by key; the positions of a
 //! partition ascend (descend if reversed); each range that opens is closed before the partition

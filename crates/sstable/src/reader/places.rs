@@ -2,7 +2,8 @@
 //! the file as they are.
 //!
 //! A repair asks for thousands of places of each SSTable, one behind the other and often in the
-//! same chunk: [`Places`] keeps the chunk at which it stands, and pages of the index go to the cache.
+//! same chunk: [`Places`] keeps the chunk at which it stands, and pages of the index go to the
+//! cache.
 
 use rows::{PartitionStream, ReadContext, ReadError};
 use types::Token;
