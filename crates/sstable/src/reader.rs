@@ -238,20 +238,15 @@ impl SSTable {
         SSTableStream::all(Self { shared: Arc::clone(&self.shared), schema }, context)
     }
 
-    /// The partitions of a range, for repairs: does not disturb the cache.
-    pub fn scan_range(&self, range: PartitionRange, context: &ReadContext) -> Result<SSTableStream, ReadError> {
-        SSTableStream::over(self.clone(), range, context)
-    }
-
-    /// The partitions of a range as [`scan_range`](Self::scan_range) gives them, with rows as they
-    /// are encoded where they have the columns of `target`.
+    /// The partitions of a range, for repairs: does not disturb the cache. Rows are given as they are
+    /// encoded where they have the columns of `target`.
     pub fn scan_range_encoded(
         &self,
         range: PartitionRange,
         context: &ReadContext,
         target: &Header,
     ) -> Result<SSTableStream, ReadError> {
-        Ok(self.scan_range(range, context)?.encoded_for(target))
+        Ok(SSTableStream::over(self.clone(), range, context)?.encoded_for(target))
     }
 
     /// Everything, with rows as they are encoded where they can be copied into what is written
