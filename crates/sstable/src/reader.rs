@@ -238,8 +238,8 @@ impl SSTable {
         SSTableStream::all(Self { shared: Arc::clone(&self.shared), schema }, context)
     }
 
-    /// The partitions of a range, for repairs: does not disturb the cache. Rows are given as they are
-    /// encoded where they have the columns of `target`.
+    /// The partitions of a range, for repairs: does not disturb the cache. Rows are given as they
+    /// are encoded where they have the columns of `target`.
     pub fn scan_range_encoded(
         &self,
         range: PartitionRange,
