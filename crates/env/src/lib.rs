@@ -44,7 +44,7 @@ pub use random::Random;
 pub use read_only::read_only;
 pub use tasks::{
     BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, LONG_NICENESS, LONG_QUEUE_MAX, LONG_THREADS_MAX, LocalFuture,
-    MakeLocal, Next, Part, QueueFull, Step, Tasks, Wake, WakeTarget,
+    MakeLocal, Next, Part, QueueFull, SPARE_QUEUE_MAX, SPARE_THREADS_MAX, Step, Tasks, Wake, WakeTarget,
 };
 
 /// Handles to everything outside the process; cheap to clone.
@@ -114,6 +114,18 @@ impl Env {
     ) -> Result<T, QueueFull> {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         self.tasks.run_long(name, Box::new(move || drop(sender.send(job()))))?;
+        receiver.await.map_err(|_| QueueFull)
+    }
+
+    /// Runs `job` as `blocking` does, when nobody else wants a core: for a job of a few milliseconds
+    /// for which no client waits.
+    pub async fn blocking_spare<T: Send + 'static>(
+        &self,
+        name: &str,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, QueueFull> {
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        self.tasks.run_spare(name, Box::new(move || drop(sender.send(job()))))?;
         receiver.await.map_err(|_| QueueFull)
     }
 }

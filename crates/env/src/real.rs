@@ -7,6 +7,7 @@ mod heap;
 mod network;
 mod programs;
 mod random;
+mod spare;
 mod started;
 mod streamed;
 mod tasks;

@@ -6,6 +6,9 @@
 //! - A *job* runs once on the blocking pool: cold reads.
 //! - A *long job* runs once on threads of lower priority: scans. While workers have something to do
 //!   it gets what they leave and a small share besides; while they have nothing it gets all.
+//! - A *spare job* runs once on threads that get what nobody else wants: a slice of a validation,
+//!   for which no client waits. It computes for milliseconds. Where others leave nothing, spare jobs
+//!   run as long ones by turns, so that they come to an end.
 //! - The *parts* of a computation run side by side while who wants them all waits: replay.
 //! - A *worker* is a named thread that runs a request loop.
 //! - A *local worker* is a named thread that runs a future, which may start further tasks of the
@@ -37,6 +40,12 @@ pub const LONG_QUEUE_MAX: usize = 1024;
 /// The niceness that threads of long jobs add to their own: beside a worker that never rests one of
 /// them has a tenth of a core.
 pub const LONG_NICENESS: i32 = 10;
+
+/// Threads for spare jobs. More jobs than these take turns by standing in the queue.
+pub const SPARE_THREADS_MAX: usize = 16;
+
+/// Spare jobs waiting for a thread. At the limit [`Tasks::run_spare`] refuses with [`QueueFull`].
+pub const SPARE_QUEUE_MAX: usize = 1024;
 
 /// The wish of a background task after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +90,9 @@ pub trait Tasks: Send + Sync {
 
     /// Runs a job once, behind those who must not wait for it: it may use the CPU for long.
     fn run_long(&self, name: &str, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull>;
+
+    /// Runs a job once, when nobody else wants a core: it computes for a few milliseconds.
+    fn run_spare(&self, name: &str, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull>;
 
     /// Whether a job may wait for something that another thread does. Not on the simulated machine,
     /// which has one thread.

@@ -127,7 +127,7 @@ async fn validate(
     loop {
         let begun = node.env.now();
         let shared = Arc::clone(&work);
-        let slice = node.env.blocking_long("validation", move || {
+        let slice = node.env.blocking_spare("validation", move || {
             let work = &mut *shared.lock().unwrap_or_else(PoisonError::into_inner);
             work.validator.advance(&mut work.stream, SLICE)
         });

@@ -1,5 +1,5 @@
-//! Threads: one per background task and worker, a pool for blocking jobs and one for long ones,
-//! which grow to their limits and shrink when idle.
+//! Threads: one per background task and worker, and pools for blocking jobs, long ones and spare
+//! ones, which grow to their limits and shrink when idle.
 //!
 //! A wake is one atomic swap, and an unpark only when the task was asleep.
 
@@ -7,10 +7,11 @@ use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::thread::CpuSet;
 
+use super::spare::{self, Detour};
 use crate::defects::{Defect, is_on};
 use crate::sync::atomic::{AtomicU8, Ordering};
 use crate::sync::{Condvar, Mutex};
@@ -18,7 +19,7 @@ use crate::tasks::end_without_thread;
 use crate::threads::{self as thread, Deadline, JoinHandle, Thread};
 use crate::{
     BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, LONG_NICENESS, LONG_QUEUE_MAX, LONG_THREADS_MAX, MakeLocal,
-    Next, Part, QueueFull, Step, Tasks, Wake, WakeTarget,
+    Next, Part, QueueFull, SPARE_QUEUE_MAX, SPARE_THREADS_MAX, Step, Tasks, Wake, WakeTarget,
 };
 
 /// How long a thread of the blocking pool waits for a job before it ends.
@@ -31,20 +32,25 @@ const CLOSED: u8 = 2;
 pub(crate) struct Threads {
     pool: Arc<Pool>,
     long: Arc<Pool>,
+    spare: Arc<Pool>,
+    detour: Arc<Detour>,
 }
 
 impl Threads {
     pub(crate) fn new() -> Self {
+        let pool = |name, threads, queue, priority| Pool::new(name, threads, queue, priority, Box::new(try_spawn));
         Threads {
-            pool: Pool::new("blocking", BLOCKING_THREADS_MAX, BLOCKING_QUEUE_MAX, 0, Box::new(try_spawn)),
-            long: Pool::new("long", LONG_THREADS_MAX, LONG_QUEUE_MAX, LONG_NICENESS, Box::new(try_spawn)),
+            pool: pool("blocking", BLOCKING_THREADS_MAX, BLOCKING_QUEUE_MAX, Priority::Own),
+            long: pool("long", LONG_THREADS_MAX, LONG_QUEUE_MAX, Priority::Nice(LONG_NICENESS)),
+            spare: pool("spare", SPARE_THREADS_MAX, SPARE_QUEUE_MAX, Priority::Last),
+            detour: Arc::new(Detour::new(Instant::now())),
         }
     }
 }
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        for pool in [&self.pool, &self.long] {
+        for pool in [&self.pool, &self.long, &self.spare] {
             pool.state.lock().unwrap_or_else(PoisonError::into_inner).is_over = true;
             pool.available.notify_all();
         }
@@ -67,6 +73,18 @@ impl Tasks for Threads {
 
     fn run_long(&self, _name: &str, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull> {
         self.long.submit(job)
+    }
+
+    fn run_spare(&self, _name: &str, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull> {
+        let submitted = Instant::now();
+        if self.detour.is_taken(submitted) {
+            return self.long.submit(job);
+        }
+        let detour = Arc::clone(&self.detour);
+        self.spare.submit(Box::new(move || {
+            job();
+            detour.ended(submitted, Instant::now());
+        }))
     }
 
     fn side_by_side(&self, name: &str, parts: Vec<Part<'_>>) {
@@ -228,6 +246,17 @@ struct PoolState {
     is_over: bool,
 }
 
+/// How important a pool's threads are.
+#[derive(Clone, Copy)]
+enum Priority {
+    /// As important as the process.
+    Own,
+    /// Nicer than the process by so much.
+    Nice(i32),
+    /// They run when no other thread wants their core.
+    Last,
+}
+
 /// Starts a thread of a pool; fails where the system has none left (EAGAIN).
 type Spawn = Box<dyn Fn(String, Box<dyn FnOnce() + Send>) -> io::Result<()> + Send + Sync>;
 
@@ -238,17 +267,16 @@ struct Pool {
     name: &'static str,
     threads_max: usize,
     queue_max: usize,
-    /// The niceness that the pool's threads add to that of the process; 0: nothing.
-    niceness: i32,
+    priority: Priority,
     spawn: Spawn,
     state: Mutex<PoolState>,
     available: Condvar,
 }
 
 impl Pool {
-    fn new(name: &'static str, threads_max: usize, queue_max: usize, niceness: i32, spawn: Spawn) -> Arc<Self> {
+    fn new(name: &'static str, threads_max: usize, queue_max: usize, priority: Priority, spawn: Spawn) -> Arc<Self> {
         let (state, available) = (Mutex::new(PoolState::default()), Condvar::new());
-        Arc::new(Pool { name, threads_max, queue_max, niceness, spawn, state, available })
+        Arc::new(Pool { name, threads_max, queue_max, priority, spawn, state, available })
     }
 
     fn submit(self: &Arc<Self>, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull> {
@@ -290,10 +318,14 @@ impl Pool {
 
     /// The calling thread takes the pool's priority: on Linux niceness is a thread's.
     fn give_way(&self) {
-        if self.niceness > 0 {
-            let own = rustix::process::getpriority_process(None).unwrap_or(0);
-            // where that is refused the thread is as important as others
-            let _ = rustix::process::setpriority_process(None, own + self.niceness);
+        match self.priority {
+            Priority::Own => {}
+            Priority::Nice(niceness) => {
+                let own = rustix::process::getpriority_process(None).unwrap_or(0);
+                // where that is refused the thread is as important as others
+                let _ = rustix::process::setpriority_process(None, own + niceness);
+            }
+            Priority::Last => spare::take_what_is_left(),
         }
     }
 
@@ -337,7 +369,7 @@ mod tests {
             Ok(_) => Err(io::Error::from_raw_os_error(rustix::io::Errno::AGAIN.raw_os_error())),
             Err(_) => try_spawn(name, body),
         };
-        Pool::new("test", 2, 100, 0, Box::new(spawn))
+        Pool::new("test", 2, 100, Priority::Own, Box::new(spawn))
     }
 
     #[test]
@@ -364,7 +396,7 @@ mod tests {
             Ok(_) => try_spawn(name, body),
             Err(_) => Err(io::ErrorKind::WouldBlock.into()),
         };
-        let pool = Pool::new("test", 2, 100, 0, Box::new(spawn));
+        let pool = Pool::new("test", 2, 100, Priority::Own, Box::new(spawn));
         let (sender, receiver) = mpsc::channel();
         let (open, gate) = mpsc::channel::<()>();
         pool.submit(Box::new(move || gate.recv().expect("the test opens the gate"))).expect("the first thread");

@@ -5,6 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use thread_priority::unix::{NormalThreadSchedulePolicy, ThreadSchedulePolicy, thread_schedule_policy};
+
+use super::spare::LATE;
 use super::*;
 use crate::{LONG_NICENESS, Next, Part, STREAMED_ALIGNMENT, SocketOptions, accept};
 
@@ -291,6 +294,34 @@ fn long_jobs_give_way() {
         let of_long = env.blocking_long("test", niceness).await.expect("room in the queue");
         assert_eq!(of_long, (own + LONG_NICENESS).min(19));
         assert_eq!(env.blocking("test", niceness).await, Ok(own));
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn spare_jobs_get_what_others_leave() {
+    let env = env();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let policy = || thread_schedule_policy().expect("a thread may ask for its own");
+    let last = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
+    let starve = move || {
+        std::thread::sleep(LATE + Duration::from_millis(10));
+        policy()
+    };
+    runtime.block_on(async {
+        let own = policy();
+        assert_eq!(env.blocking_long("test", policy).await, Ok(own));
+        // on a busy machine any of them may be late
+        let mut attempts = 0;
+        while env.blocking_spare("test", policy).await != Ok(last) {
+            attempts += 1;
+            assert!(attempts < 10_000, "no spare job came to the threads of its own");
+        }
+        // the job is counted after its result is sent, so the next may still find that nothing is late
+        while env.blocking_spare("test", starve).await != Ok(own) {
+            attempts += 1;
+            assert!(attempts < 10_000, "late jobs, and none became a long one");
+        }
     });
 }
 

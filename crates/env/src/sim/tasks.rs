@@ -225,6 +225,10 @@ impl Tasks for SimTasks {
         self.push(name, job)
     }
 
+    fn run_spare(&self, name: &str, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull> {
+        self.push(name, job)
+    }
+
     /// One after the other.
     fn side_by_side(&self, _name: &str, parts: Vec<Part<'_>>) {
         parts.into_iter().for_each(|part| part());
