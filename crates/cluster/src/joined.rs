@@ -12,6 +12,7 @@ use membership::{Introduction, Membership, Messenger};
 
 use crate::batch_hosts::BatchHosts;
 use crate::dynamic_snitch::{DynamicSnitch, Severities};
+use crate::former_owners::FormerOwners;
 use crate::movements::Movements;
 use crate::schema_inbox::SchemaInbox;
 
@@ -54,6 +55,8 @@ pub(crate) struct Joined {
     pub(crate) batch_hosts: OnceLock<BatchHosts>,
     /// Changes of the ring that this node takes part in.
     pub(crate) movements: Movements,
+    /// Whoever has come to tokens lately.
+    pub(crate) former_owners: Mutex<FormerOwners>,
     /// The removal of another node that this node follows, or has followed last: its address and
     /// the generation in which that was told.
     pub(crate) followed_removals: Mutex<Option<(SocketAddr, i32)>>,

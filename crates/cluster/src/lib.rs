@@ -21,6 +21,7 @@ mod dynamic_snitch;
 pub mod error;
 mod explain;
 mod foreign;
+mod former_owners;
 pub mod group_functions;
 pub mod handoff;
 pub mod hints;

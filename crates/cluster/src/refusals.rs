@@ -175,12 +175,13 @@ impl Node {
     }
 }
 
-/// Whether this node has no copy of a token and, unless it is to be read, is not about to have one.
-/// A keyspace whose place is not known has no foreign tokens.
+/// Whether this node has no copy of a token and, unless it is to be read, is not about to have one
+/// and has had none until a moment ago. A keyspace whose place is not known has no foreign tokens.
 fn is_foreign(ring: &Ring, asked: Asked, keyspace: &str, token: Token) -> bool {
     let Some(placement) = ring.placement(keyspace) else { return false };
     let local = ring.local_id();
-    !placement.natural(token).contains(&local) && (asked == Asked::Read || !placement.pending(token).contains(&local))
+    let takes_writes = || placement.pending(token).contains(&local) || placement.former(token).contains(&local);
+    !placement.natural(token).contains(&local) && (asked == Asked::Read || !takes_writes())
 }
 
 /// Whether this node has told the others that it has left the ring: it is not on its way in, and

@@ -6,12 +6,13 @@
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
+use env::MakeLocal;
 use gossip::{Gossip, Status};
 use internode::payload::gossip::tokens::tokens_of;
 use internode::payload::gossip::{ApplicationState, EndpointState};
-use ring::{Endpoint, EndpointId, Replication, Ring, State};
+use ring::{Endpoint, EndpointId, Former, Replication, Ring, State};
 use schema::Schema;
 use types::Token;
 
@@ -106,8 +107,10 @@ impl Node {
         });
         let this = (gossip.local.state().generation, self.endpoint_as_told(gossip));
         let endpoints = without_conflicts(this, others.collect());
-        if self.ring.load().endpoints() != endpoints {
-            self.ring.rcu(|ring| ring.with_endpoints(endpoints.clone(), EndpointId(0)));
+        let former = self.follow_former_owners(&endpoints);
+        let ring = self.ring.load();
+        if ring.endpoints() != endpoints || *ring.former() != former {
+            self.ring.rcu(|ring| ring.with_endpoints(endpoints.clone(), EndpointId(0), former.clone()));
         }
         let unready = unready(gossip);
         if **self.joined.unready.load() != unready {
@@ -121,6 +124,32 @@ impl Node {
             snitch.set_severities(self.joined.severities.load_full());
         }
         self.renew_peers();
+    }
+
+    /// Whoever has come to tokens lately, now that the endpoints are these. Once nodes have had the
+    /// time to hear of it, the ring follows gossip again.
+    fn follow_former_owners(&self, endpoints: &[Endpoint]) -> Former {
+        let delay = self.joined.movements.settings().ring_delay;
+        let mut owners = self.joined.former_owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let has_come = owners.follow(self.ring.load().endpoints(), endpoints, self.env.now(), delay);
+        let former = owners.among(endpoints);
+        drop(owners);
+        if has_come {
+            let (weak, env) = (self.weak(), self.env.clone());
+            let make: MakeLocal = Box::new(move || {
+                Box::pin(async move {
+                    env.sleep(delay).await;
+                    let Some(node) = weak.upgrade() else { return };
+                    if let Some(messenger) = node.members() {
+                        messenger.with_gossip(|gossip| node.follow(gossip));
+                    }
+                })
+            });
+            if let Err(error) = self.env.tasks.try_spawn_local_worker("former owners", make) {
+                tracing::warn!(%error, "former owners of ranges are written to until the ring changes again");
+            }
+        }
+        former
     }
 
     /// The rows of other nodes that drivers read follow gossip.

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use ring::allocation::{Wish, allocate};
 use ring::relocation::{Choice, Flows};
-use ring::{Endpoint, EndpointId, Replication, Ring, State};
+use ring::{Endpoint, EndpointId, Former, Replication, Ring, State};
 use types::{Consistency, Token};
 
 /// Data centers, the racks of each, and the copies in each.
@@ -109,20 +109,20 @@ fn main() {
 
     let mut down = endpoints.clone();
     down[nodes / 2].is_up = false;
-    let (_, took) = timed(|| ring.with_endpoints(down.clone(), EndpointId(0)));
+    let (_, took) = timed(|| ring.with_endpoints(down.clone(), EndpointId(0), Former::new()));
     print("a node goes down or comes up", took, "");
     let mut draw = Draw(2);
     let newcomer = endpoint(nodes, (0..tokens).map(|_| Token(draw.next() as i64)).collect());
     let mut grown = endpoints.clone();
     grown.push(Endpoint { state: State::Joining, ..newcomer.clone() });
-    let (joining, took) = timed(|| ring.with_endpoints(grown.clone(), EndpointId(0)));
+    let (joining, took) = timed(|| ring.with_endpoints(grown.clone(), EndpointId(0), Former::new()));
     print("a node begins to join (pending ranges)", took, "");
     let mut ten = grown.clone();
     for number in 1..10 {
         let tokens = (0..tokens).map(|_| Token(draw.next() as i64)).collect();
         ten.push(Endpoint { state: State::Joining, ..endpoint(nodes + number, tokens) });
     }
-    let (_, took) = timed(|| ring.with_endpoints(ten.clone(), EndpointId(0)));
+    let (_, took) = timed(|| ring.with_endpoints(ten.clone(), EndpointId(0), Former::new()));
     print("ten nodes join at once", took, "");
 
     let placement = ring.placement("ks").expect("placed");

@@ -2,7 +2,8 @@
 //!
 //! Those that are about to be replicas take part like the others, so that what a majority decided
 //! before a change of the ring and what one decides after it have a replica in common. That holds
-//! for one at a time: with two a statement is refused.
+//! for one at a time: with two a statement is refused. Those that were replicas until a moment ago
+//! take part too, and each of them is waited for beside the majority.
 //!
 //! Paxos v2 counts in another way: a majority of the replicas, and beside them each node that is
 //! about to be one, of which there may be several ([`Ring::plan_promises`]). Agrees with
@@ -22,7 +23,8 @@ use crate::snapshot::Ring;
 pub struct CasPlan {
     /// SERIAL or LOCAL_SERIAL.
     pub level: Consistency,
-    /// How many replicas must promise and accept: a majority of all, up or down.
+    /// How many replicas must promise and accept: a majority of all, up or down, and as many as were
+    /// replicas until a moment ago.
     pub required: u32,
     /// Replicas that are up.
     pub live: Replicas,
@@ -50,10 +52,11 @@ impl Ring {
         let pending = placement.pending(token).iter().filter(takes_part).count();
         let all: Replicas =
             placement.natural(token).iter().chain(placement.pending(token)).filter(takes_part).copied().collect();
-        let live: Replicas = all.iter().filter(|id| self.endpoint(**id).is_up).copied().collect();
+        let former: Replicas = self.living(placement.former(token)).filter(|id| takes_part(&id)).collect();
+        let live: Replicas = all.iter().filter(|id| self.endpoint(**id).is_up).chain(&former).copied().collect();
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        let (participants, alive) = (count(all.len()), count(live.len()));
-        let required = participants / 2 + 1;
+        let (participants, alive) = (count(all.len() + former.len()), count(live.len()));
+        let required = count(all.len()) / 2 + 1 + count(former.len());
         if alive < required {
             return Err(Shortage { required, alive });
         }

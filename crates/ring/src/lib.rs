@@ -40,7 +40,7 @@ pub use level::{Shortage, quorum};
 pub use placement::Placement;
 pub use plan::{ReplicaPlan, Replicas};
 pub use replication::{Replication, ReplicationError};
-pub use snapshot::Ring;
+pub use snapshot::{Former, Ring};
 
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,7 @@
 //! answers for all ranges are computed when a snapshot is made, so that a request only looks its
 //! range up.
 
+mod former;
 mod network_topology;
 mod pending;
 mod simple;
@@ -15,6 +16,7 @@ use types::Token;
 
 use crate::endpoint::{Endpoint, EndpointId, State};
 use crate::replication::Replication;
+use crate::snapshot::Former;
 
 /// The endpoints that hold a range, the primary replica first, none twice.
 pub type Natural = SmallVec<[EndpointId; 6]>;
@@ -34,20 +36,24 @@ pub struct Placement {
     natural: Vec<Natural>,
     /// Endpoints that are about to hold a range; empty where nobody joins or leaves.
     pending: Vec<Natural>,
+    /// Endpoints that held a range until a moment ago; empty where nobody has come to tokens.
+    former: Vec<Natural>,
 }
 
 impl Placement {
     /// Of a ring. `local`: the endpoint that holds everything of LocalStrategy.
-    pub(crate) fn new(replication: Replication, endpoints: &[Endpoint], local: EndpointId) -> Self {
+    pub(crate) fn new(replication: Replication, endpoints: &[Endpoint], local: EndpointId, former: &Former) -> Self {
         let owned = tokens_of(endpoints, |endpoint| endpoint.owns_tokens());
         let is_changing = endpoints.iter().any(|endpoint| !matches!(endpoint.state, State::Normal));
         let mut ends: Vec<Token> = match is_changing {
             false => owned.iter().map(|(token, _)| *token).collect(),
             true => pending::all_tokens(endpoints),
         };
+        former::add_tokens(&mut ends, former);
         if replication == Replication::Local {
             ends.truncate(1);
-            return Self { replication, ends, natural: vec![SmallVec::from_slice(&[local])], pending: Vec::new() };
+            let natural = vec![SmallVec::from_slice(&[local])];
+            return Self { replication, ends, natural, pending: Vec::new(), former: Vec::new() };
         }
         let natural = |members: &Members| -> Vec<Natural> {
             let strategy = Strategy::new(&replication, endpoints, members);
@@ -56,10 +62,12 @@ impl Placement {
         let members = Members::of(owned);
         let mut now = natural(&members);
         let pending = if is_changing { pending::of(endpoints, &members, &now, natural) } else { Vec::new() };
+        let former =
+            if former.is_empty() { Vec::new() } else { former::of(endpoints, former, &now, &pending, natural) };
         if now.windows(2).all(|pair| pair[0] == pair[1]) {
             now.truncate(1);
         }
-        Self { replication, ends, natural: now, pending }
+        Self { replication, ends, natural: now, pending, former }
     }
 
     /// The position of the range that a token is in: the first that ends at it or after it.
@@ -84,6 +92,15 @@ impl Placement {
         match self.pending.is_empty() {
             true => &[],
             false => &self.pending[self.position(token)],
+        }
+    }
+
+    /// The endpoints that held a token until a moment ago, are not to hold it any more, and may still
+    /// be read by nodes that have not heard of it.
+    pub fn former(&self, token: Token) -> &[EndpointId] {
+        match self.former.is_empty() {
+            true => &[],
+            false => &self.former[self.position(token)],
         }
     }
 

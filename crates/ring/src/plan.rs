@@ -22,9 +22,11 @@ pub struct ReplicaPlan {
     pub level: Consistency,
     /// How many replicas must answer.
     pub block_for: u32,
-    /// Replicas that are up. Of a write also those that are about to be replicas.
+    /// Replicas that are up. Of a write also those that are about to be replicas, or were replicas
+    /// until a moment ago.
     pub live: Replicas,
-    /// Endpoints that are about to be replicas, up or down; empty in the plan of a read.
+    /// Endpoints that are about to be replicas, up or down, and those that were until a moment ago
+    /// and are up; empty in the plan of a read.
     pub pending: Replicas,
     /// Replicas that are down: a write leaves them a hint.
     pub down: Replicas,
@@ -33,7 +35,17 @@ pub struct ReplicaPlan {
 impl Ring {
     /// The plan of a write to a partition.
     pub fn plan_write(&self, placement: &Placement, token: Token, level: Consistency) -> Result<ReplicaPlan, Shortage> {
-        self.plan(placement, level, placement.natural(token), placement.pending(token))
+        let (pending, former) = (placement.pending(token), placement.former(token));
+        if former.is_empty() {
+            return self.plan(placement, level, placement.natural(token), pending);
+        }
+        let pending: Replicas = pending.iter().copied().chain(self.living(former)).collect();
+        self.plan(placement, level, placement.natural(token), &pending)
+    }
+
+    /// Of endpoints that were replicas until a moment ago those that may still be read.
+    pub(crate) fn living<'a>(&'a self, former: &'a [EndpointId]) -> impl Iterator<Item = EndpointId> + 'a {
+        former.iter().copied().filter(|id| self.endpoint(*id).is_up)
     }
 
     /// The plan of a read of a partition.

@@ -13,6 +13,11 @@ use crate::endpoint::{Endpoint, EndpointId};
 use crate::placement::{Placement, tokens_of};
 use crate::replication::{Replication, ReplicationError};
 
+/// Endpoints that have come to their tokens a moment ago, each with the tokens that it owned before:
+/// none, or others. Nodes that have not heard of it yet read where the data lay before, so that
+/// writes go there too.
+pub type Former = BTreeMap<EndpointId, Vec<Token>>;
+
 /// The ring at one moment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ring {
@@ -21,6 +26,8 @@ pub struct Ring {
     local: EndpointId,
     /// Tokens of the endpoints that own theirs, ascending.
     tokens: Vec<(Token, EndpointId)>,
+    /// See [`Former`].
+    former: Former,
     /// Where each keyspace lies, by its name; or why that is not known.
     keyspaces: BTreeMap<String, Result<Arc<Placement>, ReplicationError>>,
 }
@@ -31,7 +38,7 @@ impl Ring {
     pub fn new(endpoints: Vec<Endpoint>, local: EndpointId) -> Self {
         assert!(local.index() < endpoints.len(), "this node is one of the ring");
         let tokens = tokens_of(&endpoints, Endpoint::owns_tokens);
-        Self { endpoints, local, tokens, keyspaces: BTreeMap::new() }
+        Self { endpoints, local, tokens, former: Former::new(), keyspaces: BTreeMap::new() }
     }
 
     /// The same endpoints with these keyspaces and no others.
@@ -44,7 +51,7 @@ impl Ring {
             placements.entry(placement.replication.clone()).or_insert_with(|| Arc::clone(placement));
         }
         let mut place = |replication: Replication| {
-            let made = || Arc::new(Placement::new(replication.clone(), &self.endpoints, self.local));
+            let made = || Arc::new(Placement::new(replication.clone(), &self.endpoints, self.local, &self.former));
             Arc::clone(placements.entry(replication.clone()).or_insert_with(made))
         };
         let placed = |(name, replication): (String, Result<_, _>)| (name, replication.map(&mut place));
@@ -54,18 +61,19 @@ impl Ring {
 
     /// A snapshot with the keyspaces of this one on other endpoints. Where no endpoint has come,
     /// gone or changed its tokens, as when endpoints are only up or down, each keyspace keeps its
-    /// placement.
-    pub fn with_endpoints(&self, endpoints: Vec<Endpoint>, local: EndpointId) -> Self {
+    /// placement. `former`: the endpoints of which nodes may not have heard yet that they own their
+    /// tokens.
+    pub fn with_endpoints(&self, endpoints: Vec<Endpoint>, local: EndpointId, former: Former) -> Self {
         let are_the_same = self.endpoints.len() == endpoints.len()
             && self.endpoints.iter().zip(&endpoints).all(|(one, other)| one.holds_as(other));
-        if are_the_same && self.local == local {
+        if are_the_same && self.local == local && self.former == former {
             return Self { endpoints, ..self.clone() };
         }
         let replication = |placement: &Arc<Placement>| placement.replication.clone();
         let replications = self.keyspaces.iter().map(|(name, placement)| {
             (name.clone(), placement.as_ref().map(replication).map_err(ReplicationError::clone))
         });
-        Self::new(endpoints, local).with_keyspaces(replications)
+        Self { former, ..Self::new(endpoints, local) }.with_keyspaces(replications)
     }
 
     /// All endpoints. Their positions are their ids.
@@ -76,6 +84,11 @@ impl Ring {
     /// An endpoint.
     pub fn endpoint(&self, id: EndpointId) -> &Endpoint {
         &self.endpoints[id.index()]
+    }
+
+    /// The endpoints of which nodes may not have heard yet that they own their tokens.
+    pub fn former(&self) -> &Former {
+        &self.former
     }
 
     /// This node's id.
@@ -111,6 +124,11 @@ impl Ring {
     /// Where a keyspace lies; None: there is no such keyspace, or its replication cannot be placed.
     pub fn placement(&self, keyspace: &str) -> Option<&Arc<Placement>> {
         self.placed(keyspace)?.ok()
+    }
+
+    /// Where the keyspaces lie, one placement after the other.
+    pub fn placements(&self) -> impl Iterator<Item = &Placement> {
+        self.keyspaces.values().flatten().map(Arc::as_ref)
     }
 
     /// Where a keyspace lies, or why that is not known; None: there is no such keyspace.

@@ -10,7 +10,7 @@ use crate::Shortage;
 use crate::endpoint::{Endpoint, EndpointId, State};
 use crate::placement::Placement;
 use crate::replication::Replication;
-use crate::snapshot::Ring;
+use crate::snapshot::{Former, Ring};
 
 /// A node of a case: its number, data centre, rack and tokens.
 fn endpoint(number: u8, data_center: &str, rack: &str, tokens: Vec<i64>) -> Endpoint {
@@ -49,7 +49,7 @@ fn numbers(ring: &Ring, ids: &[EndpointId]) -> Vec<u8> {
 }
 
 fn placed(ring: &Ring, replication: Replication) -> Placement {
-    Placement::new(replication, ring.endpoints(), ring.local_id())
+    Placement::new(replication, ring.endpoints(), ring.local_id(), ring.former())
 }
 
 /// Reads drawn rings: `ring` begins one, `node ...` is one of its nodes, `replicate ...` a
@@ -284,16 +284,127 @@ fn a_changed_ring_keeps_its_keyspaces() {
     let ring = ring.with_keyspaces(keyspaces);
     let natural = |ring: &Ring| ring.placement("b").map(|placement| placement.natural(Token(150)).len());
     assert_eq!(natural(&ring), Some(1));
-    assert_eq!(natural(&ring.with_endpoints(two_centers(), EndpointId(0))), Some(3));
+    assert_eq!(natural(&ring.with_endpoints(two_centers(), EndpointId(0), Former::new())), Some(3));
     assert_eq!(natural(&ring.with_keyspaces([("a".to_owned(), Ok(simple))])), None);
     let placed = |ring: &Ring| Arc::clone(ring.placement("b").expect("placed"));
     let mut down = ring.endpoints().to_vec();
     down[0].is_up = false;
-    let flapped = ring.with_endpoints(down.clone(), EndpointId(0));
+    let flapped = ring.with_endpoints(down.clone(), EndpointId(0), Former::new());
     assert!(Arc::ptr_eq(&placed(&ring), &placed(&flapped)) && !flapped.local().is_up, "it lies where it lay");
     down[0].tokens = vec![Token(99)];
-    assert_eq!(placed(&ring.with_endpoints(down, EndpointId(0))).ranges().next().map(|range| range.1), Some(Token(99)));
+    assert_eq!(
+        placed(&ring.with_endpoints(down, EndpointId(0), Former::new())).ranges().next().map(|range| range.1),
+        Some(Token(99))
+    );
     let transient = Replication::parse("SimpleStrategy", &[("replication_factor".to_owned(), "3/1".to_owned())].into());
     let odd = ring.with_keyspaces([("a".to_owned(), transient)]);
     assert!(odd.placed("a").is_some_and(|placed| placed.is_err()) && odd.placement("a").is_none());
+}
+
+/// Drawn rings in which one node joins or moves, or two. Whoever knows the ring afterwards writes at
+/// QUORUM, whoever knows the one before reads at QUORUM, and the other way round: whichever replicas
+/// answer, one of them is asked by both. The same for conditional statements.
+#[test]
+fn majorities_before_and_after_a_change_meet() {
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut draw = move |below: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % below
+    };
+    let (mut lost, mut cases) = (0, 0);
+    for _ in 0..300 {
+        let (count, tokens_each, changing) = (3 + draw(4), 1 + draw(3), 1 + draw(2));
+        let tokens = |draw: &mut dyn FnMut(u64) -> u64| (0..tokens_each).map(|_| draw(1_000_000) as i64).collect();
+        let rack = |draw: &mut dyn FnMut(u64) -> u64| ["r1", "r2", "r3"][draw(3) as usize];
+        let after: Vec<Endpoint> =
+            (0..count + 1).map(|n| endpoint(n as u8 + 1, "dc1", rack(&mut draw), tokens(&mut draw))).collect();
+        let mut before = after.clone();
+        let mut former = Former::new();
+        for place in 0..changing as usize {
+            // the first of them is about to own its tokens, or owned others
+            let had = if draw(2) == 0 { Vec::new() } else { tokens(&mut draw) };
+            let mut had: Vec<Token> = had.into_iter().map(Token).collect();
+            had.sort();
+            if had.is_empty() {
+                before[place].state = State::Joining;
+            } else {
+                before[place].tokens = had.clone();
+                before[place].state = match tokens_each {
+                    1 => State::Moving(after[place].tokens[0]),
+                    _ => State::Normal,
+                };
+            }
+            former.insert(EndpointId(place as u32), had);
+        }
+        let factor = 1 + draw(4) as u32;
+        let replication = match draw(2) {
+            0 => Replication::Simple { factor },
+            _ => network(&[("dc1", factor)]),
+        };
+        let old = Ring::new(before, EndpointId(count as u32));
+        let new =
+            Ring::new(after.clone(), EndpointId(count as u32)).with_endpoints(after, EndpointId(count as u32), former);
+        let (was, is) = (placed(&old, replication.clone()), placed(&new, replication.clone()));
+        for token in (0..20).map(|_| Token(draw(1_000_000) as i64)) {
+            let write = new.plan_write(&is, token, Consistency::Quorum);
+            let read = old.plan_read(&was, token, Consistency::Quorum);
+            let (Ok(write), Ok(read)) = (write, read) else { continue };
+            cases += 1;
+            lost += usize::from(!is.former(token).is_empty());
+            let shared = |of: &[EndpointId]| of.iter().filter(|id| was.natural(token).contains(id)).count();
+            let others = write.live.len() - shared(&write.live);
+            // the fewest of the former replicas that can have answered a write
+            let fewest = (write.block_for as usize).saturating_sub(others);
+            assert!(
+                fewest + read.block_for as usize > was.natural(token).len(),
+                "{replication:?} at {token:?}: {:?} of {:?}, then {:?} of {:?}",
+                write.block_for,
+                numbers(&new, &write.live),
+                read.block_for,
+                numbers(&old, was.natural(token))
+            );
+            if let (Ok(one), Ok(other)) =
+                (new.plan_cas(&is, token, Consistency::Serial), old.plan_cas(&was, token, Consistency::Serial))
+            {
+                let all: std::collections::BTreeSet<_> = one.live.iter().chain(&other.live).collect();
+                assert!(
+                    (one.required + other.required) as usize > all.len(),
+                    "{replication:?} at {token:?}: {} of {:?} and {} of {:?}",
+                    one.required,
+                    numbers(&new, &one.live),
+                    other.required,
+                    numbers(&old, &other.live)
+                );
+            }
+        }
+    }
+    assert!(cases > 2_000 && lost > 500, "{cases} cases, in {lost} of them somebody has lost the token");
+}
+
+#[test]
+fn who_has_lost_a_range_is_written_to_for_a_while() {
+    let ring = |former: Former| {
+        let ring = Ring::new(two_centers(), EndpointId(0));
+        ring.with_endpoints(two_centers(), EndpointId(0), former)
+    };
+    let two = Replication::Simple { factor: 2 };
+    let plan = |ring: &Ring, level| {
+        let plan = ring.plan_write(&placed(ring, two.clone()), Token(150), level).expect("enough are up");
+        (plan.block_for, numbers(ring, &plan.live), numbers(ring, &plan.pending), numbers(ring, &plan.down))
+    };
+    // node 3 had no tokens until a moment ago: 4 held what 3 holds now
+    let mut joined = ring(Former::from([(EndpointId(2), Vec::new())]));
+    assert_eq!(plan(&joined, Consistency::Quorum), (3, vec![2, 3, 4], vec![4], vec![]));
+    assert_eq!(plan(&joined, Consistency::LocalQuorum), (2, vec![2, 3, 4], vec![4], vec![]));
+    assert_eq!(plan(&joined, Consistency::One), (2, vec![2, 3, 4], vec![4], vec![]));
+    let reads = joined.plan_read(&placed(&joined, two.clone()), Token(150), Consistency::Quorum).expect("both are up");
+    assert_eq!(numbers(&joined, &reads.live), [2, 3]);
+    let other = placed(&joined, two.clone());
+    assert_eq!((other.former(Token(350)), other.former(Token(250)).len()), (&[][..], 1));
+    // one that is down answers no reads
+    let mut down = two_centers();
+    down[3].is_up = false;
+    joined = joined.with_endpoints(down, EndpointId(0), joined.former().clone());
+    assert_eq!(plan(&joined, Consistency::Quorum), (2, vec![2, 3], vec![], vec![]));
+    assert_eq!(plan(&ring(Former::new()), Consistency::Quorum), (2, vec![2, 3], vec![], vec![]));
 }

@@ -64,7 +64,8 @@ impl Among<'_> {
     }
 
     /// Adds the replicas that a write at this level would wait for beside those that were read,
-    /// with all that others lack: of partitions that nodes are about to be replicas of. Agrees with
+    /// with all that others lack: of partitions that nodes are about to be replicas of, or were
+    /// replicas of until a moment ago. Agrees with
     /// `org.apache.cassandra.locator.ReplicaPlans.writeReadRepair`.
     fn add_further(&self, of_replicas: &mut Vec<Lacking>) -> Result<(), RequestError> {
         let ring = self.node.ring.load();
@@ -75,7 +76,8 @@ impl Among<'_> {
             return Ok(());
         }
         let mut further: Vec<Lacking> = Vec::new();
-        for update in updates().filter(|update| !placement.pending(update.key.token).is_empty()) {
+        let is_changing = |token| !placement.pending(token).is_empty() || !placement.former(token).is_empty();
+        for update in updates().filter(|update| is_changing(update.key.token)) {
             let plan = ring.plan_write(placement, update.key.token, self.level);
             let plan = plan.map_err(|shortage| RequestError::Unavailable { level: self.level, shortage })?;
             let lacks = (plan.block_for as usize).saturating_sub(of_replicas.len());

@@ -2,13 +2,16 @@
 //! others joined, or before it moved.
 //!
 //! SSTables are written again without these partitions; those that have none are left alone.
-//! Refused while this node is about to get ranges: what has come for them would go.
+//! Refused while this node is about to get ranges: what has come for them would go. For a while
+//! after another node has taken ranges over, writes of them still come here ([`ring::Former`]);
+//! a cleanup waits for the end of that, so that it removes these writes too.
 //! `org.apache.cassandra.service.StorageService.forceKeyspaceCleanup`,
 //! `db.compaction.CompactionManager.performCleanup`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use ring::{Replication, Ring};
+use ring::{Placement, Replication, Ring};
 use sstable::SSTable;
 use storage::compaction::kind::Kind;
 use storage::compaction::operation::{Operation, Status, Work};
@@ -18,8 +21,12 @@ use crate::node::Node;
 use crate::operations::tables::{Selection, selected};
 use crate::operations::{OperationError, Result};
 
+/// The time between two looks at the ring.
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// Cleans tables up, `jobs` SSTables of a table at a time. A node alone has everything.
 pub async fn cleanup(node: &Node, selection: Selection<'_>, jobs: usize) -> Result<()> {
+    wait_for_former_ranges(node).await;
     let ring = node.ring();
     let failed = |why: String| OperationError::Failed(why);
     for store in selected(node, selection)? {
@@ -40,6 +47,23 @@ pub async fn cleanup(node: &Node, selection: Selection<'_>, jobs: usize) -> Resu
         }
     }
     Ok(())
+}
+
+/// Waits until no ranges are left that this node held a moment ago.
+async fn wait_for_former_ranges(node: &Node) {
+    let takes_writes_of_others = || {
+        let ring = node.ring();
+        let of_this = |placement: &Placement| {
+            placement.ranges().any(|(_, end, _)| placement.former(end).contains(&ring.local_id()))
+        };
+        !ring.former().is_empty() && ring.placements().any(of_this)
+    };
+    if takes_writes_of_others() {
+        tracing::info!("a cleanup waits until no writes come of ranges that this node has lost a moment ago");
+        while takes_writes_of_others() {
+            node.env.sleep(PAUSE).await;
+        }
+    }
 }
 
 /// The ranges of a keyspace that belong to this node; None: all, or nobody else's.

@@ -329,6 +329,71 @@ fn a_read_finds_writes_that_passed_by_a_node_that_has_left() {
     assert_eq!(found, [true; 2], "{k} is read through {reader}, and {lagging} does not have it");
 }
 
+/// A node that has moved owns new ranges at once in its own eyes. A write that it coordinates is
+/// acknowledged by itself and by one of the two replicas that stay; a node that has not heard of the
+/// move reads from the other one and from the one that has lost the range.
+#[test]
+fn a_read_of_who_has_not_heard_of_a_move_finds_writes_of_who_has() {
+    const MOVER: usize = 3;
+    let ring = SimRing::new(45, &["dc1"; 4]);
+    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "3")]);
+    write(&ring, 0, 0, Consistency::All);
+    let token_of = |machine: usize| ring.node(machine).ring().local().tokens.first().map(|token| token.0);
+    let own: Vec<i64> = (0..4).map(|machine| token_of(machine).expect("one token")).collect();
+    // between the two that follow it, so that a third one loses what lies before them
+    let mut others: Vec<i64> = own[..3].iter().map(|token| token.wrapping_sub(own[MOVER])).collect();
+    others.sort_by_key(|distance| distance.cast_unsigned());
+    let (first, second) = (own[MOVER].wrapping_add(others[0]), own[MOVER].wrapping_add(others[1]));
+    let half = i64::try_from(second.wrapping_sub(first).cast_unsigned() / 2).expect("a half of it");
+    let to = first.wrapping_add(half);
+    beside(&ring, MOVER, move |node| async move {
+        relocation::relocate(&node, &to.to_string()).await.expect("moves");
+    });
+    let has_moved = || {
+        let snapshot = ring.node(MOVER).ring();
+        snapshot.local().state == State::Normal && snapshot.local().tokens == [types::Token(to)]
+    };
+    assert!(ring.world.run_until(PATIENCE, has_moved), "it says that it has moved");
+    let replicas = |of: usize, k: i32| -> Vec<usize> {
+        let snapshot = ring.node(of).ring();
+        let natural =
+            snapshot.placement("ks").expect("placed").natural(types::Token::of_key(&k.to_be_bytes())).to_vec();
+        let machine = |id: &ring::EndpointId| {
+            (0..4).find(|machine| ring.address(*machine) == snapshot.endpoint(*id).address).expect("a machine")
+        };
+        natural.iter().map(machine).collect()
+    };
+    let found = (0..KEYS).find_map(|k| {
+        let (before, after) = (replicas(0, k), replicas(MOVER, k));
+        let loser = before.iter().copied().find(|machine| !after.contains(machine))?;
+        let mut stay = before.into_iter().filter(|machine| *machine != loser);
+        (after.contains(&MOVER)).then_some((k, loser, stay.next()?, stay.next()?))
+    });
+    let (k, loser, reader, up_to_date) = found.expect("the others have not heard of it, and it gains some key");
+    ring.world.network().block(MOVER, reader);
+    ring.write(MOVER, vec![ring.row("ks", k, 1, 7, 2_000)], Consistency::Quorum).expect("a majority has it");
+    assert_eq!(ring.stored(reader, "ks", k).len(), 1, "this one does not");
+    ring.world.network().heal();
+    ring.world.network().block(reader, up_to_date);
+    let sees_moving =
+        || ring.node(reader).ring().endpoints().iter().any(|endpoint| matches!(endpoint.state, State::Moving(_)));
+    assert!(sees_moving(), "the reader has not heard of it");
+    let rows = ring.read(reader, vec![ring.select_key("ks", k)], Consistency::Quorum).expect("two answer");
+    assert!(rows.contains(&(k, 1, 7)), "{k} is read from {reader} and {loser}, of which {loser} has it: {rows:?}");
+    ring.world.network().heal();
+    // after ring_delay (these nodes were started with its default, 30 s) nobody writes to the former replica
+    agree_on_members(&ring, &[0, 1, 2, 3]);
+    ring.world.run_until(Duration::from_secs(35), || false);
+    for machine in 0..4 {
+        let snapshot = ring.node(machine).ring();
+        assert!(snapshot.former().is_empty(), "{machine} has forgotten who had the range");
+    }
+    ring.write(MOVER, vec![ring.row("ks", k, 2, 8, 3_000)], Consistency::All).expect("all have it");
+    ring.world.run_until(Duration::from_secs(5), || false);
+    assert_eq!(ring.stored(reader, "ks", k).len(), 3);
+    assert_eq!(ring.stored(loser, "ks", k).len(), 2, "the last write is not here");
+}
+
 /// Hints that a node keeps for another that is down go to a third one when the node leaves.
 #[test]
 fn hints_of_a_node_that_leaves_reach_their_host() {

@@ -52,7 +52,7 @@ fn drawn(draw: &mut Draw) -> (Ring, Vec<Replication>) {
 }
 
 fn placed(ring: &Ring, replication: &Replication) -> Placement {
-    Placement::new(replication.clone(), ring.endpoints(), ring.local_id())
+    Placement::new(replication.clone(), ring.endpoints(), ring.local_id(), ring.former())
 }
 
 /// The ring with one endpoint changed.

@@ -1,0 +1,53 @@
+//! The endpoints that held a range until a moment ago.
+//!
+//! A node that joins or moves tells the others, and it takes about a second until all have heard of
+//! it. A coordinator that has heard writes to the new replicas; one that has not reads from the old
+//! ones. Of three copies, {A, B, C} before and {A, B, X} afterwards, a write may be acknowledged by
+//! A and X while a read asks B and C: no replica has been asked by both. So whoever has lost a range
+//! is treated for a while as who is about to get one: it is written to, and one more answer is
+//! waited for. Any three of {A, B, C, X} include two of {A, B, C}.
+//!
+//! Of a node that leaves this is not needed: it refuses reads as soon as it has left. Cassandra 5.0
+//! has neither.
+
+use types::Token;
+
+use super::{Members, Natural};
+use crate::endpoint::{Endpoint, EndpointId};
+use crate::snapshot::Former;
+
+/// Adds the tokens that ended a range before.
+pub(super) fn add_tokens(ends: &mut Vec<Token>, former: &Former) {
+    let before = ends.len();
+    ends.extend(former.values().flatten());
+    if ends.len() > before {
+        ends.sort_unstable();
+        ends.dedup();
+    }
+}
+
+/// The endpoints that held each range before and neither hold it now nor are about to. `now`,
+/// `pending` and `natural` as for the pending ones; `pending` may be empty.
+pub(super) fn of(
+    endpoints: &[Endpoint],
+    former: &Former,
+    now: &[Natural],
+    pending: &[Natural],
+    natural: impl Fn(&Members) -> Vec<Natural>,
+) -> Vec<Natural> {
+    let ids = (0u32..).map(EndpointId).zip(endpoints);
+    let mut tokens: Vec<(Token, EndpointId)> = ids
+        .filter(|(_, endpoint)| endpoint.owns_tokens())
+        .flat_map(|(id, endpoint)| {
+            let owned = former.get(&id).unwrap_or(&endpoint.tokens);
+            owned.iter().map(move |token| (*token, id))
+        })
+        .collect();
+    tokens.sort_unstable();
+    tokens.dedup_by_key(|(token, _)| *token);
+    let mut before = natural(&Members::of(tokens));
+    for (place, held) in before.iter_mut().enumerate() {
+        held.retain(|id| !now[place].contains(id) && !pending.get(place).is_some_and(|of| of.contains(id)));
+    }
+    before
+}
