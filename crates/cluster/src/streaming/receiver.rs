@@ -56,7 +56,7 @@ pub(super) async fn files(
             let taken = taker.take(header, &mut input);
             (taker, input, taken)
         };
-        let job = node.env.blocking_long("stream", job);
+        let job = node.env.blocking_spare("stream", job);
         tokio::pin!(job);
         let done = loop {
             make_room(&mut next, place);

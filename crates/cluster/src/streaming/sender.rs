@@ -134,7 +134,7 @@ async fn send_file(node: &Arc<Node>, live: &Live, link: &mut dyn Stream, file: &
         return send_whole(node, live, (link, &*kernel), file, (session, is_inter_dc)).await;
     }
     let job = move || of_file.begin(session);
-    let begun = node.env.blocking_long("stream", job).await.map_err(|full| Failure::Here(full.to_string()))?;
+    let begun = node.env.blocking_spare("stream", job).await.map_err(|full| Failure::Here(full.to_string()))?;
     let Begun { head, first: mut piece, mut pieces, total } = begun.map_err(Failure::Here)?;
     live.progress.sending().rewind(&name);
     write(node, link, &head).await.map_err(Failure::Link)?;
@@ -144,7 +144,7 @@ async fn send_file(node: &Arc<Node>, live: &Live, link: &mut dyn Stream, file: &
             node.env.sleep(wait).await;
         }
         let job = move || (pieces.read_next(), pieces);
-        let (written, read) = tokio::join!(write(node, link, &bytes), node.env.blocking_long("stream", job));
+        let (written, read) = tokio::join!(write(node, link, &bytes), node.env.blocking_spare("stream", job));
         written.map_err(Failure::Link)?;
         let (next, given_back) = read.map_err(|full| Failure::Here(full.to_string()))?;
         piece = next.map_err(|error| Failure::Here(error.to_string()))?;
@@ -166,7 +166,7 @@ async fn send_whole(
     (session, is_inter_dc): (OfSession, bool),
 ) -> Result<(), Failure> {
     let of_file = Arc::clone(file);
-    let begun = node.env.blocking_long("stream", move || of_file.begin_whole(session)).await;
+    let begun = node.env.blocking_spare("stream", move || of_file.begin_whole(session)).await;
     let (head, total) = begun.map_err(|full| Failure::Here(full.to_string()))?.map_err(Failure::Here)?;
     let name = file.name();
     live.progress.sending().rewind(&name);

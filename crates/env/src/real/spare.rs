@@ -5,8 +5,8 @@
 //! at once, where beside a thread of the usual policy it waits for the end of that thread's slice,
 //! however nice the other one is (3 ms by default since Linux 6.6). The price is that such a thread
 //! has a three-hundredth of a core that others want without end. A repair that others starve would
-//! not end, so a spare job that came back late sends those of the next second to the threads of long
-//! jobs, which get a tenth.
+//! not end. Threads of long jobs get a tenth there, so a spare job that saw less than that done
+//! sends those of the next second to them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -14,9 +14,12 @@ use std::time::{Duration, Instant};
 use thread_priority::unix::{NormalThreadSchedulePolicy, ThreadSchedulePolicy};
 use thread_priority::{ThreadPriority, set_thread_priority_and_policy, thread_native_id};
 
-/// A spare job that took longer, from when it was handed over to its end, was starved. A slice of a
-/// validation computes for a few milliseconds.
+/// A job that took no longer says nothing of how much others leave. A slice of a validation computes
+/// for a few milliseconds.
 pub(super) const LATE: Duration = Duration::from_millis(100);
+
+/// The part of a core that threads of long jobs have beside others.
+const PART_OF_LONG: u32 = 10;
 
 /// How long spare jobs run as long ones after one was starved.
 const DETOUR: Duration = Duration::from_secs(1);
@@ -27,11 +30,22 @@ pub(super) struct Detour {
     begun: Instant,
     /// Until then spare jobs run as long ones.
     until: AtomicU64,
+    /// Nanoseconds for which spare jobs that have ended computed, on threads of their own.
+    computed: AtomicU64,
+}
+
+/// A job that runs on a thread of spare jobs.
+pub(super) struct Run {
+    begun: Instant,
+    /// For how long its thread had computed before.
+    own: Duration,
+    /// For how long all had.
+    all: u64,
 }
 
 impl Detour {
     pub(super) fn new(begun: Instant) -> Self {
-        Detour { begun, until: AtomicU64::new(0) }
+        Detour { begun, until: AtomicU64::new(0), computed: AtomicU64::new(0) }
     }
 
     /// Whether a spare job that is handed over now runs as a long one.
@@ -39,9 +53,22 @@ impl Detour {
         self.millis(now) < self.until.load(Ordering::Relaxed)
     }
 
-    /// A spare job that was handed over at `submitted`, to the threads of spare jobs, has ended.
-    pub(super) fn ended(&self, submitted: Instant, now: Instant) {
-        if now.saturating_duration_since(submitted) > LATE {
+    /// A spare job begins on the calling thread.
+    pub(super) fn begin(&self) -> Run {
+        Run { begun: Instant::now(), own: computed(), all: self.computed.load(Ordering::Relaxed) }
+    }
+
+    /// It has ended.
+    pub(super) fn end(&self, run: &Run) {
+        let own = u64::try_from(computed().saturating_sub(run.own).as_nanos()).unwrap_or(u64::MAX);
+        let all = self.computed.fetch_add(own, Ordering::Relaxed).saturating_add(own);
+        let now = Instant::now();
+        self.judge(now - run.begun, Duration::from_nanos(all.saturating_sub(run.all)), now);
+    }
+
+    /// Spare jobs that ended while one ran that took so long computed for `computed` altogether.
+    fn judge(&self, took: Duration, computed: Duration, now: Instant) {
+        if took > LATE && computed.saturating_mul(PART_OF_LONG) < took {
             self.until.fetch_max(self.millis(now + DETOUR), Ordering::Relaxed);
         }
     }
@@ -49,6 +76,12 @@ impl Detour {
     fn millis(&self, at: Instant) -> u64 {
         u64::try_from(at.saturating_duration_since(self.begun).as_millis()).unwrap_or(u64::MAX)
     }
+}
+
+/// For how long the calling thread has computed.
+fn computed() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }
 
 /// Makes the calling thread one that runs when no other wants its core. Where that is refused it
@@ -67,14 +100,16 @@ mod tests {
         let begun = Instant::now();
         let at = |millis| begun + Duration::from_millis(millis);
         let detour = Detour::new(begun);
+        let millis = Duration::from_millis;
         assert!(!detour.is_taken(at(0)));
-        detour.ended(at(10), at(110));
+        detour.judge(millis(100), millis(0), at(110));
+        detour.judge(millis(500), millis(50), at(110));
         assert!(!detour.is_taken(at(110)), "as late as it may be");
-        detour.ended(at(110), at(211));
+        detour.judge(millis(500), millis(49), at(211));
         assert!(detour.is_taken(at(211)) && detour.is_taken(at(1210)));
         assert!(!detour.is_taken(at(1211)), "another attempt after a second");
-        detour.ended(at(200), at(2000));
-        detour.ended(at(200), at(1500));
+        detour.judge(millis(200), millis(0), at(2000));
+        detour.judge(millis(200), millis(0), at(1500));
         assert!(detour.is_taken(at(2999)), "the latest counts, in whichever order they end");
     }
 }

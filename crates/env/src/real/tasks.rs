@@ -76,14 +76,14 @@ impl Tasks for Threads {
     }
 
     fn run_spare(&self, _name: &str, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull> {
-        let submitted = Instant::now();
-        if self.detour.is_taken(submitted) {
+        if self.detour.is_taken(Instant::now()) {
             return self.long.submit(job);
         }
         let detour = Arc::clone(&self.detour);
         self.spare.submit(Box::new(move || {
+            let run = detour.begin();
             job();
-            detour.ended(submitted, Instant::now());
+            detour.end(&run);
         }))
     }
 
