@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use env::ReadFile;
 use env::rare::{Rare, happens};
 use rows::{ReadContext, ReadError, ReadMode};
@@ -136,7 +137,8 @@ impl Outgoing {
             }
             (None, None) => {
                 let chunk_length = self.sstable.data().chunk_length();
-                Form::Plain(outgoing::blocks(&content.sections, chunk_length).collect::<Vec<_>>().into_iter())
+                let blocks = outgoing::blocks(&content.sections, chunk_length).collect::<Vec<_>>().into_iter();
+                Form::Plain { blocks, chunk: None }
             }
         };
         Pieces { file: Arc::clone(self), form }
@@ -145,7 +147,11 @@ impl Outgoing {
 
 enum Form {
     Stored(std::vec::IntoIter<Run>),
-    Plain(std::vec::IntoIter<BlockPlace>),
+    Plain {
+        blocks: std::vec::IntoIter<BlockPlace>,
+        /// The chunk that was read last, and its number: neighbouring sections share one.
+        chunk: Option<(u64, Bytes)>,
+    },
     /// The component that is read, and where.
     Entire {
         component: usize,
@@ -171,17 +177,21 @@ impl Pieces {
                 sstable.data().file().read_at(&mut out, run.offset).map_err(io)?;
                 Ok(Some(out))
             }
-            Form::Plain(blocks) => {
+            Form::Plain { blocks, chunk: last } => {
                 let mut out = Vec::new();
                 while out.len() < piece_size()
                     && let Some(BlockPlace { chunk, bytes }) = blocks.next()
                 {
-                    let content = sstable.data().read_chunk(chunk, ReadMode::Background)?;
+                    let content = match last.take() {
+                        Some((number, content)) if number == chunk => content,
+                        _ => sstable.data().read_chunk(chunk, ReadMode::Background)?,
+                    };
                     let part =
                         content.get(bytes).ok_or_else(|| sstable.data().corruption(0, "a chunk is too short"))?;
                     part.chunks(plain::BLOCK_LENGTH_MAX)
                         .try_for_each(|part| plain::put_block(&mut out, part))
                         .map_err(io)?;
+                    *last = Some((chunk, content));
                 }
                 Ok(Some(out).filter(|out| !out.is_empty()))
             }

@@ -3,8 +3,14 @@
 //! 1. Ranges of the ring are put in order and merged ([`normalized`]).
 //! 2. Each becomes a section of the uncompressed Data.db, found through the index ([`sections`]).
 //! 3. The header lists the chunks that the sections touch ([`content`]).
-//! 4. The data is read: runs of stored chunks ([`stored_runs`]), or parts of chunks of CRC.db that
-//!    become LZ4 blocks ([`blocks`]), or whole components.
+//! 4. The data is read: runs of stored chunks ([`stored_runs`]), or parts of chunks that become LZ4
+//!    blocks ([`blocks`]), or whole components.
+//!
+//! A chunk is sent as it is stored, with all that other partitions have in it. A repair finds
+//! thousands of ranges of one partition each, of some hundred bytes in a chunk of 16 KiB. Sections of
+//! a compressed Data.db that are smaller than the chunks that they touch go as those of one without
+//! compression: the sender decompresses what the receiver would have to. Receivers, Cassandra's too,
+//! go by what the header says of a file and not by their table; Cassandra's sender sends the chunks.
 //!
 //! Reading the files is the caller's. Agrees with `org.apache.cassandra.db.streaming.
 //! {CassandraOutgoingFile,CassandraCompressedStreamWriter,CassandraStreamWriter}` and
@@ -83,6 +89,8 @@ pub fn content(
         Some(info) => Some(compression(sstable, info, &sections)?),
         None => None,
     };
+    let bytes: u64 = sections.iter().map(|section| section.length()).sum();
+    let compression = compression.filter(|compression| entire.is_some() || compression.transfer_bytes() <= bytes);
     Ok(Content {
         version: sstable.descriptor().version,
         estimated_keys: estimated_keys(sstable, &sections),
@@ -147,14 +155,14 @@ pub fn stored_runs(chunks: &[Chunk], length_max: u64) -> Vec<Run> {
 /// A part of a chunk that becomes a block.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BlockPlace {
-    /// Number of the chunk of CRC.db.
+    /// Number of the chunk: of CRC.db, or of CompressionInfo.db.
     pub chunk: u64,
     /// Bytes of the chunk.
     pub bytes: Range<usize>,
 }
 
-/// The blocks of the sections of a Data.db without compression. A block never leads over the end
-/// of a chunk, so that each chunk is read and checked once.
+/// The blocks of sections that go without the compression of the file. A block never leads over the
+/// end of a chunk, so that a chunk is read and checked once for each section in it.
 pub fn blocks(sections: &[Section], chunk_length: usize) -> impl Iterator<Item = BlockPlace> {
     let chunk_length = chunk_length as u64;
     sections.iter().flat_map(move |section| {

@@ -16,7 +16,7 @@ use types::{CqlType, DecoratedKey, Token};
 use super::outgoing::{self, Run, normalized};
 use super::partitions::{ReceivedPartitions, Source};
 use super::*;
-use crate::message::content::{Chunk, Section};
+use crate::message::content::{Chunk, Manifest, Section};
 use crate::message::prepare::TokenRange;
 
 const KEYS: i32 = 500;
@@ -172,6 +172,31 @@ fn every_form_gives_the_partitions_of_its_ranges() {
             }
         }
     }
+}
+
+/// As a repair finds them: single partitions, each in a chunk that is mostly others'.
+#[test]
+fn sections_smaller_than_their_chunks_go_without_compression() {
+    let sim = Sim::new(1);
+    let sstable = sstable(&sim, Version::DA, Some(CompressionParams::lz4()));
+    let keys = keys();
+    let content = |pairs: &[(i64, i64)], entire: Option<Manifest>| {
+        let sections = outgoing::sections(&sstable, &normalized(&ranges(pairs)), &context()).unwrap();
+        outgoing::content(&sstable, sections, entire, false).unwrap()
+    };
+    let single: Vec<(i64, i64)> = keys.iter().skip(4).step_by(20).map(|key| (key.token.0 - 1, key.token.0)).collect();
+    let few = content(&single, None);
+    assert!(few.compression.is_none(), "{:?}", few.compression);
+    assert_eq!((few.sections.len(), few.transfer_bytes()), (single.len(), few.section_bytes()));
+    let mut expected = content_of(sstable.scan_all(&context()).unwrap()).unwrap();
+    expected.retain(|(key, _)| single.iter().any(|(_, token)| key.token.0 == *token));
+    let pieces = received(&few, &sent(&sstable, &few), 1000).unwrap();
+    assert_eq!(content_of(stream(&few, pieces)).unwrap(), expected);
+    // all of it is smaller as it is stored
+    let all = content(&[(0, 0)], None);
+    assert!(all.compression.as_ref().is_some_and(|stored| stored.transfer_bytes() < all.section_bytes()));
+    let manifest = Manifest { components: Vec::new(), first_key: keys[0].key.clone() };
+    assert!(content(&single, Some(manifest)).compression.is_some(), "an SSTable that goes whole is as it is stored");
 }
 
 #[test]

@@ -70,6 +70,13 @@ pub struct Compression {
     pub params: CompressionParams,
 }
 
+impl Compression {
+    /// Bytes of the chunks with their checksums.
+    pub fn transfer_bytes(&self) -> u64 {
+        self.chunks.iter().map(|chunk| u64::from(chunk.length) + CHUNK_CHECKSUM_LEN).sum()
+    }
+}
+
 /// The components of an SSTable that goes whole.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Manifest {
@@ -88,7 +95,7 @@ pub struct Content {
     pub estimated_keys: u64,
     /// The parts of Data.db, ascending.
     pub sections: Vec<Section>,
-    /// None: Data.db is not compressed.
+    /// None: Data.db is not compressed, or the sections go without its compression.
     pub compression: Option<Compression>,
     /// The level in the leveled strategy; 0 unless the operation keeps levels.
     pub level: u32,
@@ -108,9 +115,7 @@ impl Content {
     pub fn transfer_bytes(&self) -> u64 {
         match (&self.entire, &self.compression) {
             (Some(manifest), _) => manifest.components.iter().map(|(_, length)| length).sum(),
-            (None, Some(compression)) => {
-                compression.chunks.iter().map(|chunk| u64::from(chunk.length) + CHUNK_CHECKSUM_LEN).sum()
-            }
+            (None, Some(compression)) => compression.transfer_bytes(),
             (None, None) => self.section_bytes(),
         }
     }
