@@ -1,4 +1,4 @@
-//! Whoever has come to tokens a moment ago, and what it owned before.
+//! Endpoints that have come to tokens a moment ago, and the tokens that they owned before.
 //!
 //! Nodes hear of a change of the ring at different times. For [`MovementSettings::ring_delay`]
 //! after this node has heard that another one has joined or moved, or has done so itself, writes
@@ -54,7 +54,7 @@ impl FormerOwners {
         has_come
     }
 
-    /// What the ring says of them.
+    /// The arrivals among these endpoints, as the ring has them.
     pub(crate) fn among(&self, endpoints: &[Endpoint]) -> Former {
         let ids = (0u32..).map(EndpointId).zip(endpoints);
         let before = |endpoint: &Endpoint| {

@@ -55,7 +55,7 @@ pub(crate) struct Joined {
     pub(crate) batch_hosts: OnceLock<BatchHosts>,
     /// Changes of the ring that this node takes part in.
     pub(crate) movements: Movements,
-    /// Whoever has come to tokens lately.
+    /// Endpoints that have come to tokens lately.
     pub(crate) former_owners: Mutex<FormerOwners>,
     /// The removal of another node that this node follows, or has followed last: its address and
     /// the generation in which that was told.

@@ -126,7 +126,7 @@ impl Node {
         self.renew_peers();
     }
 
-    /// Whoever has come to tokens lately, now that the endpoints are these. Once nodes have had the
+    /// Endpoints that have come to tokens lately, now that these are there. Once nodes have had the
     /// time to hear of it, the ring follows gossip again.
     fn follow_former_owners(&self, endpoints: &[Endpoint]) -> Former {
         let delay = self.joined.movements.settings().ring_delay;

@@ -117,8 +117,8 @@ impl Env {
         receiver.await.map_err(|_| QueueFull)
     }
 
-    /// Runs `job` as `blocking` does, when nobody else wants a core: for a job of a few milliseconds
-    /// for which no client waits.
+    /// Runs `job` as `blocking` does, when nobody else wants a core: for a job of a few
+    /// milliseconds for which no client waits.
     pub async fn blocking_spare<T: Send + 'static>(
         &self,
         name: &str,

@@ -7,8 +7,8 @@
 //! - A *long job* runs once on threads of lower priority: scans. While workers have something to do
 //!   it gets what they leave and a small share besides; while they have nothing it gets all.
 //! - A *spare job* runs once on threads that get what nobody else wants: a slice of a validation,
-//!   for which no client waits. It computes for milliseconds. Where others leave nothing, spare jobs
-//!   run as long ones by turns, so that they come to an end.
+//!   for which no client waits. It computes for milliseconds. Where others leave nothing, spare
+//!   jobs run as long ones by turns, so that they come to an end.
 //! - The *parts* of a computation run side by side while who wants them all waits: replay.
 //! - A *worker* is a named thread that runs a request loop.
 //! - A *local worker* is a named thread that runs a future, which may start further tasks of the

@@ -23,8 +23,8 @@ use crate::snapshot::Ring;
 pub struct CasPlan {
     /// SERIAL or LOCAL_SERIAL.
     pub level: Consistency,
-    /// How many replicas must promise and accept: a majority of all, up or down, and as many as were
-    /// replicas until a moment ago.
+    /// How many replicas must promise and accept: a majority of all, up or down, and as many as
+    /// were replicas until a moment ago.
     pub required: u32,
     /// Replicas that are up.
     pub live: Replicas,

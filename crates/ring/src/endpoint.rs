@@ -1,5 +1,6 @@
 //! A node as the others know it.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use types::Token;
@@ -14,6 +15,11 @@ impl EndpointId {
         self.0 as usize
     }
 }
+
+/// Endpoints that have come to their tokens a moment ago, each with the tokens that it owned
+/// before: none, or others. Nodes that have not heard of it yet read where the data lay before, so
+/// that writes go there too.
+pub type Former = BTreeMap<EndpointId, Vec<Token>>;
 
 /// The part that an endpoint takes in the ring (`nodetool status` shows the first letter).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -35,12 +35,12 @@ pub mod replication;
 pub mod snapshot;
 
 pub use cas::{CasPlan, PromisePlan};
-pub use endpoint::{Endpoint, EndpointId, State};
+pub use endpoint::{Endpoint, EndpointId, Former, State};
 pub use level::{Shortage, quorum};
 pub use placement::Placement;
 pub use plan::{ReplicaPlan, Replicas};
 pub use replication::{Replication, ReplicationError};
-pub use snapshot::{Former, Ring};
+pub use snapshot::Ring;
 
 #[cfg(test)]
 mod tests;

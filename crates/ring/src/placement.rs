@@ -14,9 +14,8 @@ use network_topology::NetworkTopology;
 use smallvec::SmallVec;
 use types::Token;
 
-use crate::endpoint::{Endpoint, EndpointId, State};
+use crate::endpoint::{Endpoint, EndpointId, Former, State};
 use crate::replication::Replication;
-use crate::snapshot::Former;
 
 /// The endpoints that hold a range, the primary replica first, none twice.
 pub type Natural = SmallVec<[EndpointId; 6]>;
@@ -95,8 +94,8 @@ impl Placement {
         }
     }
 
-    /// The endpoints that held a token until a moment ago, are not to hold it any more, and may still
-    /// be read by nodes that have not heard of it.
+    /// The endpoints that held a token until a moment ago, are not to hold it any more, and may
+    /// still be read by nodes that have not heard of it.
     pub fn former(&self, token: Token) -> &[EndpointId] {
         match self.former.is_empty() {
             true => &[],

@@ -9,14 +9,9 @@ use std::sync::Arc;
 
 use types::Token;
 
-use crate::endpoint::{Endpoint, EndpointId};
+use crate::endpoint::{Endpoint, EndpointId, Former};
 use crate::placement::{Placement, tokens_of};
 use crate::replication::{Replication, ReplicationError};
-
-/// Endpoints that have come to their tokens a moment ago, each with the tokens that it owned before:
-/// none, or others. Nodes that have not heard of it yet read where the data lay before, so that
-/// writes go there too.
-pub type Former = BTreeMap<EndpointId, Vec<Token>>;
 
 /// The ring at one moment.
 #[derive(Clone, PartialEq, Eq, Debug)]

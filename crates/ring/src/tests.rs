@@ -7,10 +7,10 @@ use std::sync::Arc;
 use types::{Consistency, Token};
 
 use crate::Shortage;
-use crate::endpoint::{Endpoint, EndpointId, State};
+use crate::endpoint::{Endpoint, EndpointId, Former, State};
 use crate::placement::Placement;
 use crate::replication::Replication;
-use crate::snapshot::{Former, Ring};
+use crate::snapshot::Ring;
 
 /// A node of a case: its number, data centre, rack and tokens.
 fn endpoint(number: u8, data_center: &str, rack: &str, tokens: Vec<i64>) -> Endpoint {
@@ -301,9 +301,9 @@ fn a_changed_ring_keeps_its_keyspaces() {
     assert!(odd.placed("a").is_some_and(|placed| placed.is_err()) && odd.placement("a").is_none());
 }
 
-/// Drawn rings in which one node joins or moves, or two. Whoever knows the ring afterwards writes at
-/// QUORUM, whoever knows the one before reads at QUORUM, and the other way round: whichever replicas
-/// answer, one of them is asked by both. The same for conditional statements.
+/// Drawn rings in which one node joins or moves, or two. Whoever knows the ring afterwards writes
+/// at QUORUM, whoever knows the one before reads at QUORUM, and the other way round: whichever
+/// replicas answer, one of them is asked by both. The same for conditional statements.
 #[test]
 fn majorities_before_and_after_a_change_meet() {
     let mut seed = 0x9e37_79b9_7f4a_7c15_u64;

@@ -330,8 +330,8 @@ fn a_read_finds_writes_that_passed_by_a_node_that_has_left() {
 }
 
 /// A node that has moved owns new ranges at once in its own eyes. A write that it coordinates is
-/// acknowledged by itself and by one of the two replicas that stay; a node that has not heard of the
-/// move reads from the other one and from the one that has lost the range.
+/// acknowledged by itself and by one of the two replicas that stay; a node that has not heard of
+/// the move reads from the other one and from the one that has lost the range.
 #[test]
 fn a_read_of_who_has_not_heard_of_a_move_finds_writes_of_who_has() {
     const MOVER: usize = 3;
@@ -381,7 +381,8 @@ fn a_read_of_who_has_not_heard_of_a_move_finds_writes_of_who_has() {
     let rows = ring.read(reader, vec![ring.select_key("ks", k)], Consistency::Quorum).expect("two answer");
     assert!(rows.contains(&(k, 1, 7)), "{k} is read from {reader} and {loser}, of which {loser} has it: {rows:?}");
     ring.world.network().heal();
-    // after ring_delay (these nodes were started with its default, 30 s) nobody writes to the former replica
+    // after ring_delay (these nodes were started with its default, 30 s) nobody writes to the
+    // former replica
     agree_on_members(&ring, &[0, 1, 2, 3]);
     ring.world.run_until(Duration::from_secs(35), || false);
     for machine in 0..4 {

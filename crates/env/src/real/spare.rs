@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use thread_priority::unix::{NormalThreadSchedulePolicy, ThreadSchedulePolicy};
 use thread_priority::{ThreadPriority, set_thread_priority_and_policy, thread_native_id};
 
-/// A job that took no longer says nothing of how much others leave. A slice of a validation computes
-/// for a few milliseconds.
+/// A job that took no longer says nothing of how much others leave. A slice of a validation
+/// computes for a few milliseconds.
 pub(super) const LATE: Duration = Duration::from_millis(100);
 
 /// The part of a core that threads of long jobs have beside others.

@@ -317,7 +317,8 @@ fn spare_jobs_get_what_others_leave() {
             attempts += 1;
             assert!(attempts < 10_000, "no spare job came to the threads of its own");
         }
-        // the job is counted after its result is sent, so the next may still find that nothing is late
+        // the job is counted after its result is sent, so the next may still find that nothing is
+        // late
         while env.blocking_spare("test", starve).await != Ok(own) {
             attempts += 1;
             assert!(attempts < 10_000, "late jobs, and none became a long one");

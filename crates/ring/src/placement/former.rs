@@ -3,9 +3,9 @@
 //! A node that joins or moves tells the others, and it takes about a second until all have heard of
 //! it. A coordinator that has heard writes to the new replicas; one that has not reads from the old
 //! ones. Of three copies, {A, B, C} before and {A, B, X} afterwards, a write may be acknowledged by
-//! A and X while a read asks B and C: no replica has been asked by both. So whoever has lost a range
-//! is treated for a while as who is about to get one: it is written to, and one more answer is
-//! waited for. Any three of {A, B, C, X} include two of {A, B, C}.
+//! A and X while a read asks B and C: no replica has been asked by both. So whoever has lost a
+//! range is treated for a while as who is about to get one: it is written to, and one more answer
+//! is waited for. Any three of {A, B, C, X} include two of {A, B, C}.
 //!
 //! Of a node that leaves this is not needed: it refuses reads as soon as it has left. Cassandra 5.0
 //! has neither.
@@ -13,8 +13,7 @@
 use types::Token;
 
 use super::{Members, Natural};
-use crate::endpoint::{Endpoint, EndpointId};
-use crate::snapshot::Former;
+use crate::endpoint::{Endpoint, EndpointId, Former};
 
 /// Adds the tokens that ended a range before.
 pub(super) fn add_tokens(ends: &mut Vec<Token>, former: &Former) {

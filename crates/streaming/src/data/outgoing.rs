@@ -7,10 +7,11 @@
 //!    blocks ([`blocks`]), or whole components.
 //!
 //! A chunk is sent as it is stored, with all that other partitions have in it. A repair finds
-//! thousands of ranges of one partition each, of some hundred bytes in a chunk of 16 KiB. Sections of
-//! a compressed Data.db that are smaller than the chunks that they touch go as those of one without
-//! compression: the sender decompresses what the receiver would have to. Receivers, Cassandra's too,
-//! go by what the header says of a file and not by their table; Cassandra's sender sends the chunks.
+//! thousands of ranges of one partition each, of some hundred bytes in a chunk of 16 KiB. Sections
+//! of a compressed Data.db that are smaller than the chunks that they touch go as those of one
+//! without compression: the sender decompresses what the receiver would have to. Receivers,
+//! Cassandra's too, go by what the header says of a file and not by their table; Cassandra's sender
+//! sends the chunks.
 //!
 //! Reading the files is the caller's. Agrees with `org.apache.cassandra.db.streaming.
 //! {CassandraOutgoingFile,CassandraCompressedStreamWriter,CassandraStreamWriter}` and
