@@ -36,11 +36,14 @@ impl FormerOwners {
     pub(crate) fn follow(&mut self, before: &[Endpoint], after: &[Endpoint], now: Instant, delay: Duration) -> bool {
         self.arrivals.retain(|arrival| now < arrival.until);
         let mut has_come = false;
-        for endpoint in after.iter().filter(|endpoint| endpoint.owns_tokens()) {
-            let Some(was) = before.iter().find(|was| was.address == endpoint.address) else { continue };
+        // few are on their way at a time, of however many
+        let changing = before.iter().filter(|was| matches!(was.state, State::Joining | State::Moving(_)));
+        for was in changing {
+            let Some(endpoint) = after.iter().find(|endpoint| endpoint.address == was.address) else { continue };
             let owned: &[Token] = match was.state {
+                _ if !endpoint.owns_tokens() => continue,
                 State::Joining => &[],
-                State::Moving(_) if was.tokens != endpoint.tokens => &was.tokens,
+                _ if was.tokens != endpoint.tokens => &was.tokens,
                 _ => continue,
             };
             has_come = true;
