@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use env::Stream;
-use sending::{Begun, OfSession, Outgoing, send_components, write_within};
+use sending::{Begun, OfSession, Outgoing, Piece, send_components, write_within};
 use streaming::{Event, Received};
 use tokio::sync::mpsc;
 
@@ -83,7 +83,7 @@ impl Sender {
         let begun = env.blocking_long("load", job).await.map_err(|full| full.to_string())?;
         let Begun { head, first: mut piece, mut pieces, .. } = begun?;
         write_within(env, TAKING_MAX, link, &head).await.map_err(taken)?;
-        while let Some(bytes) = piece.take() {
+        while let Some(Piece { bytes, counted }) = piece.take() {
             let wait = shared.paces.borrow_mut().take(env, bytes.len(), file.entire.is_some(), *is_far);
             if !wait.is_zero() {
                 env.sleep(wait).await;
@@ -95,7 +95,7 @@ impl Sender {
             let (next, given_back) = read.map_err(|full| full.to_string())?;
             piece = next.map_err(|error| error.to_string())?;
             pieces = given_back;
-            shared.watch.sent(*peer, bytes.len() as u64);
+            shared.watch.sent(*peer, counted);
             // full: something else keeps the session awake
             drop(self.events.try_send(Event::Progress));
         }

@@ -19,7 +19,7 @@ mod whole;
 mod write;
 
 pub use choice::Choice;
-pub use outgoing::{Begun, OfSession, Outgoing, Pieces, context, offers};
+pub use outgoing::{Begun, OfSession, Outgoing, Piece, Pieces, context, offers};
 pub use pace::Pace;
 pub use whole::send_components;
 pub use write::write_within;

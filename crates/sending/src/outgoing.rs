@@ -56,11 +56,26 @@ pub struct Begun {
     /// The message STREAM.
     pub head: Vec<u8>,
     /// The first piece of the data.
-    pub first: Option<Vec<u8>>,
+    pub first: Option<Piece>,
     /// The further ones.
     pub pieces: Pieces,
     /// Bytes of all pieces, as the session's summary counts them.
     pub total: u64,
+}
+
+/// A piece of a file's data.
+pub struct Piece {
+    /// The bytes for the peer.
+    pub bytes: Vec<u8>,
+    /// The bytes that they are of the file's total. Those of sections that go without the file's
+    /// compression count as they were before they became blocks.
+    pub counted: u64,
+}
+
+impl Piece {
+    fn as_stored(bytes: Vec<u8>) -> Self {
+        Self { counted: bytes.len() as u64, bytes }
+    }
 }
 
 /// The summaries by which a session announces these files, one for each table.
@@ -167,7 +182,7 @@ pub struct Pieces {
 
 impl Pieces {
     /// The next piece; None: all were given.
-    pub fn read_next(&mut self) -> Result<Option<Vec<u8>>, ReadError> {
+    pub fn read_next(&mut self) -> Result<Option<Piece>, ReadError> {
         let sstable = &self.file.sstable;
         let io = |error: std::io::Error| ReadError::Io { path: self.file.name().into(), message: error.to_string() };
         match &mut self.form {
@@ -175,10 +190,10 @@ impl Pieces {
                 let Some(run) = runs.next() else { return Ok(None) };
                 let mut out = vec![0; usize::try_from(run.length).expect("runs are bounded")];
                 sstable.data().file().read_at(&mut out, run.offset).map_err(io)?;
-                Ok(Some(out))
+                Ok(Some(Piece::as_stored(out)))
             }
             Form::Plain { blocks, chunk: last } => {
-                let mut out = Vec::new();
+                let (mut out, mut counted) = (Vec::new(), 0);
                 while out.len() < piece_size()
                     && let Some(BlockPlace { chunk, bytes }) = blocks.next()
                 {
@@ -191,9 +206,10 @@ impl Pieces {
                     part.chunks(plain::BLOCK_LENGTH_MAX)
                         .try_for_each(|part| plain::put_block(&mut out, part))
                         .map_err(io)?;
+                    counted += part.len() as u64;
                     *last = Some((chunk, content));
                 }
-                Ok(Some(out).filter(|out| !out.is_empty()))
+                Ok((counted > 0).then_some(Piece { bytes: out, counted }))
             }
             Form::Entire { component, offset } => {
                 let components = self.file.entire.as_deref().unwrap_or_default();
@@ -206,7 +222,7 @@ impl Pieces {
                     let mut out = vec![0; usize::try_from(left).unwrap_or(usize::MAX).min(piece_size())];
                     file.read_at(&mut out, *offset).map_err(io)?;
                     *offset += out.len() as u64;
-                    return Ok(Some(out));
+                    return Ok(Some(Piece::as_stored(out)));
                 }
                 Ok(None)
             }

@@ -75,6 +75,10 @@ mod tests {
 
     /// Verbs that work and differ, each with the difference. docs/compatibility.md has the reasons.
     const DIFFERS: &[(&str, &str)] = &[
+        (
+            "cleanup",
+            "for `ring_delay` after another node has taken ranges over it waits first: writes of them still come",
+        ),
         ("compact", "`--user-defined` with a file that is no SSTable is refused by name"),
         ("disablebinary", "clients that registered are told that the node is down"),
         ("garbagecollect", "drops range tombstones only where the partition's deletion covers them"),

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use env::{FileSender, Stream};
 use links::Distance;
-use sending::{Begun, OfSession, Outgoing};
+use sending::{Begun, OfSession, Outgoing, Piece};
 use streaming::{Event, Received};
 use tokio::io::{AsyncReadExt, AsyncWrite};
 
@@ -138,7 +138,7 @@ async fn send_file(node: &Arc<Node>, live: &Live, link: &mut dyn Stream, file: &
     let Begun { head, first: mut piece, mut pieces, total } = begun.map_err(Failure::Here)?;
     live.progress.sending().rewind(&name);
     write(node, link, &head).await.map_err(Failure::Link)?;
-    while let Some(bytes) = piece.take() {
+    while let Some(Piece { bytes, counted }) = piece.take() {
         let wait = node.transfers.throttle(node.env.now(), bytes.len(), is_entire, is_inter_dc);
         if !wait.is_zero() {
             node.env.sleep(wait).await;
@@ -150,7 +150,7 @@ async fn send_file(node: &Arc<Node>, live: &Live, link: &mut dyn Stream, file: &
         piece = next.map_err(|error| Failure::Here(error.to_string()))?;
         pieces = given_back;
         node.transfers.figures.sent.add(bytes.len() as u64);
-        live.progress.send(&name, bytes.len() as u64, total);
+        live.progress.send(&name, counted, total);
         // full: something else keeps the session awake
         drop(live.events.try_send(Event::Progress));
     }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rows::codec::{
-    CodecError, Decoded, DeletionTimeForm, EncodedCell, Framing, Header, RowVisitor, decode_static_row,
+    CodecError, Decoded, DeletionTimeForm, EncodedCell, Framing, Header, Looked, RowVisitor, decode_static_row,
     decode_unfiltered, encode_marker, encode_row, find_starts, get_deletion_time, get_encoded_row, pass_rows_before,
-    peek_unfiltered,
+    peek_unfiltered, show_encoded_row,
 };
 use rows::{ClusteringPrefix, ClusteringValues, ColumnData, Liveness, Unfiltered};
 use schema::{ClusteringComparator, TableMetadata};
@@ -94,9 +94,17 @@ impl RowVisitor for Shown {
     }
 }
 
-/// A row that may stay as it is encoded shows the liveness and as many cells as it has decoded.
+/// A row that may stay as it is encoded shows the liveness and as many cells as it has decoded,
+/// taken or where it lies; of others nothing is shown.
 fn visit(buffer: &Bytes, offset: usize, header: &Arc<Header>, decoded: &Unfiltered) {
-    let Ok((Some(encoded), _)) = get_encoded_row(buffer, offset, header) else { return };
+    let mut at_once = Shown::default();
+    let looked = show_encoded_row(buffer, offset, header, &mut at_once);
+    let Ok((Some(encoded), end)) = get_encoded_row(buffer, offset, header) else {
+        let is_row = matches!(looked, Ok((Looked::AtRow | Looked::AtEnd, _)));
+        assert!(!is_row && at_once.liveness.is_none(), "{looked:?} is shown of what has to be decoded");
+        return;
+    };
+    assert_eq!(looked, Ok((Looked::AtRow, end)));
     let Unfiltered::Row(row) = decoded else { panic!("a marker is taken for a row") };
     let mut shown = Shown::default();
     encoded.visit(&mut shown).expect("a row that was inspected can be shown");
@@ -105,6 +113,7 @@ fn visit(buffer: &Bytes, offset: usize, header: &Arc<Header>, decoded: &Unfilter
         ColumnData::Complex(complex) => complex.cells.len(),
     });
     assert_eq!((shown.liveness, shown.cells), (Some(row.liveness), cells.sum()));
+    assert_eq!((at_once.liveness, at_once.cells), (shown.liveness, shown.cells));
 }
 
 /// Encodes what was decoded: that must be possible.

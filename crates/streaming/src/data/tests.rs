@@ -199,6 +199,38 @@ fn sections_smaller_than_their_chunks_go_without_compression() {
     assert!(content(&single, Some(manifest)).compression.is_some(), "an SSTable that goes whole is as it is stored");
 }
 
+/// The places of partitions, asked for in order, backwards and at random, with tokens between two
+/// partitions too: each is where the number of keys up to the token says.
+#[test]
+fn places_are_found_in_any_order() {
+    let keys = keys();
+    let small = || Some(CompressionParams { chunk_length: 4096, ..CompressionParams::lz4() });
+    for (version, compression) in [(Version::NB, None), (Version::OA, small()), (Version::DA, small())] {
+        let sim = Sim::new(1);
+        let sstable = sstable(&sim, version, compression);
+        let mut ascending: Vec<Token> = keys.iter().flat_map(|key| [Token(key.token.0 - 1), key.token]).collect();
+        ascending.sort();
+        ascending.dedup();
+        let mut places = sstable.places(&context());
+        let found: Vec<u64> = ascending.iter().map(|token| places.behind(*token).unwrap()).collect();
+        // each partition begins where the one before it ends, and the first at the beginning
+        let mut starts = found.clone();
+        starts.dedup();
+        assert_eq!((starts.len(), starts[0], *starts.last().unwrap()), (keys.len() + 1, 0, sstable.data_length()));
+        assert!(starts.is_sorted(), "{version:?}");
+        for (token, place) in ascending.iter().zip(&found) {
+            let partition = keys.iter().position(|key| key.token > *token).unwrap_or(keys.len());
+            assert_eq!(starts[partition], *place, "{version:?} {token:?}");
+        }
+        let backwards: Vec<u64> = ascending.iter().rev().map(|token| places.behind(*token).unwrap()).collect();
+        assert!(backwards.iter().eq(found.iter().rev()), "{version:?}");
+        for step in 0..500 {
+            let at = (step * 7919) % ascending.len();
+            assert_eq!(places.behind(ascending[at]).unwrap(), found[at], "{version:?} {at}");
+        }
+    }
+}
+
 #[test]
 fn an_sstable_beyond_the_ranges_has_no_section() {
     let sim = Sim::new(1);
