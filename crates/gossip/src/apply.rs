@@ -6,7 +6,7 @@ use std::time::Duration;
 use internode::payload::gossip::{ApplicationState, EndpointState, States, VersionedValue};
 
 use crate::local::put;
-use crate::machine::{Event, Gossip, Message, Now, Output};
+use crate::machine::{Event, Gossip, Message, Now, Output, Quarantine};
 use crate::options::{ECHO_LIFE, GENERATION_AHEAD_MAX, QUARANTINE};
 use crate::peer::Peer;
 use crate::status::Status;
@@ -31,10 +31,16 @@ impl Gossip {
         let is_joining = |state: &EndpointState| Status::of(state).is_some_and(|status| status.is_joining());
         states.sort_by_key(|(endpoint, state)| (is_joining(state), state.generation, *endpoint));
         for (endpoint, state) in states {
-            let is_quarantined = self.quarantined.contains_key(&endpoint);
-            if endpoint != self.options.local && !is_quarantined {
-                self.apply_one(endpoint, state, now);
+            if endpoint == self.options.local {
+                continue;
             }
+            match self.quarantined.get(&endpoint) {
+                Some(quarantine) if state.generation <= quarantine.generation => continue,
+                // it has been started since
+                Some(_) => drop(self.quarantined.remove(&endpoint)),
+                None => {}
+            }
+            self.apply_one(endpoint, state, now);
         }
     }
 
@@ -188,10 +194,13 @@ impl Gossip {
         }
     }
 
-    /// Forgets an endpoint. Gossip about it is ignored for a while, or others would bring it back.
+    /// Forgets an endpoint. Gossip about it is ignored for a while, or others would bring it back;
+    /// not that of a later start. A node that died while it joined comes again within the minute,
+    /// and whoever ignored it then would not write to it. Cassandra ignores that too.
     pub fn remove(&mut self, endpoint: SocketAddr, now: Now) {
-        if self.peers.remove(&endpoint).is_some() {
-            self.quarantined.insert(endpoint, now.monotonic + QUARANTINE);
+        if let Some(peer) = self.peers.remove(&endpoint) {
+            let generation = peer.state.generation;
+            self.quarantined.insert(endpoint, Quarantine { until: now.monotonic + QUARANTINE, generation });
             self.tell(Event::Removed(endpoint));
         }
     }

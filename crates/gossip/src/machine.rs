@@ -65,6 +65,15 @@ pub struct Shadow {
     pub(crate) found: Option<States>,
 }
 
+/// An endpoint that was removed: gossip about it is ignored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quarantine {
+    /// Until then.
+    pub until: Duration,
+    /// Of a later generation than this one it counts at once.
+    pub generation: i32,
+}
+
 /// The state machine of gossip: all endpoints that this node knows, itself included.
 #[derive(Debug)]
 pub struct Gossip {
@@ -72,8 +81,8 @@ pub struct Gossip {
     /// The state that this node tells of itself.
     pub local: Local,
     pub(crate) peers: BTreeMap<SocketAddr, Peer>,
-    /// Endpoints that were removed, and when gossip about them counts again.
-    pub(crate) quarantined: BTreeMap<SocketAddr, Duration>,
+    /// Endpoints that were removed.
+    pub(crate) quarantined: BTreeMap<SocketAddr, Quarantine>,
     /// SYNs are answered. Off during the shadow round and after `nodetool disablegossip`.
     pub is_enabled: bool,
     /// The last check of all peers.

@@ -63,7 +63,7 @@ impl Gossip {
         if paused {
             self.lenient_until = now.monotonic + LOCAL_PAUSE;
         }
-        self.quarantined.retain(|_, until| *until > now.monotonic);
+        self.quarantined.retain(|_, quarantine| quarantine.until > now.monotonic);
         if now.monotonic < self.lenient_until {
             return;
         }

@@ -288,6 +288,15 @@ fn a_generation_of_the_far_future_and_a_quarantined_endpoint_are_ignored() {
     assert!(!world.nodes[0].as_ref().unwrap().peers().contains_key(&address(1)));
     world.run(60);
     assert!(world.converged(), "after a minute it counts again");
+    // started again it counts at once
+    let now = world.now();
+    let told = world.nodes[0].as_mut().unwrap();
+    told.remove(address(1), now);
+    let started = |generation| internode::payload::gossip::EndpointState { generation, ..Default::default() };
+    told.apply(vec![(address(1), started(1000))], now);
+    assert!(!told.peers().contains_key(&address(1)));
+    told.apply(vec![(address(1), started(1001))], now);
+    assert_eq!(told.peers()[&address(1)].state.generation, 1001);
 }
 
 /// Rounds to converge and bytes a round, by the number of nodes. The figures are printed: `cargo

@@ -81,7 +81,9 @@ fn copy(from: &Path, to: &Path) -> Outcome {
         if entry.file_type()?.is_dir() {
             copy(&entry.path(), &target)?;
         } else {
-            std::fs::copy(entry.path(), target)?;
+            std::fs::copy(entry.path(), &target)?;
+            // the record of a compaction that a kill has interrupted names the time of each file
+            std::fs::File::options().write(true).open(&target)?.set_modified(entry.metadata()?.modified()?)?;
         }
     }
     Ok(())

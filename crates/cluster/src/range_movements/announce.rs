@@ -3,7 +3,8 @@
 //! Cassandra waits for `ring_delay` (30 seconds) after each announcement. Here the wait ends
 //! earlier where every live node has shown by gossip that it knows, and writes that it planned
 //! before have ended or timed out: any node that knows the status has it in its plans, Helenus or
-//! Cassandra.
+//! Cassandra. And it lasts longer where a live node has not shown that: a Cassandra that saw this
+//! node die while it joined ignores it for a minute, and writes meanwhile to others only.
 
 use std::time::Duration;
 
@@ -15,6 +16,10 @@ const LOOK: Duration = Duration::from_millis(50);
 /// A node that has heard of a change by gossip has made new plans after so long. Cassandra does it
 /// on a thread of its own.
 const PLANNING: Duration = Duration::from_secs(1);
+
+/// The longest wait for nodes that have not shown that they know: the minute for which an endpoint
+/// that was removed is ignored, and some rounds.
+const UNAWARE_MAX: Duration = gossip::options::QUARANTINE.saturating_add(Duration::from_secs(10));
 
 impl Node {
     /// Changes what this node tells of itself. The own ring snapshot follows.
@@ -28,17 +33,17 @@ impl Node {
     }
 
     /// Waits until all live nodes know what this one tells now, and writes that they planned before
-    /// have ended; `ring_delay` at most.
+    /// have ended. Those two take `ring_delay` at most, unless a live node does not show that it
+    /// knows: it is waited for up to [`UNAWARE_MAX`].
     pub(crate) async fn wait_until_known(&self) {
         let Some(messenger) = self.members() else { return };
         let limit = self.joined.movements.settings().ring_delay;
         let begun = self.env.now();
         let version = messenger.with_gossip(|gossip| gossip.local.state().max_version());
         let unaware = || messenger.with_gossip(|gossip| gossip.unaware_of(version).collect::<Vec<_>>());
-        while self.env.elapsed(begun) < limit && !unaware().is_empty() {
+        while self.env.elapsed(begun) < limit.max(UNAWARE_MAX) && !unaware().is_empty() {
             self.env.sleep(LOOK).await;
         }
-        let rest = limit.saturating_sub(self.env.elapsed(begun));
         let timeouts = self.timeouts();
         let planned_before = timeouts.write.max(timeouts.counter_write) + PLANNING;
         tracing::info!(
@@ -46,6 +51,8 @@ impl Node {
             unaware = ?unaware(),
             "the others have been told of the change of the ring"
         );
+        let known_late = self.env.elapsed(begun) > limit;
+        let rest = if known_late { planned_before } else { limit.saturating_sub(self.env.elapsed(begun)) };
         self.env.sleep(rest.min(planned_before)).await;
     }
 }
