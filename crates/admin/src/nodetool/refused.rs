@@ -89,6 +89,7 @@ mod tests {
         ("profileload", "up to eight side by side; queries as they were sent"),
         ("proxyhistograms", "of all requests since the start"),
         ("reloadssl", "names the files that cannot be used, and fails"),
+        ("removenode", "waits for a source of copies that is down, until `force`"),
         ("repair_admin", "`summarize-pending -v` shows in each column what it names"),
         ("scrub", "prints what is lost; `-r` is refused"),
         (

@@ -32,6 +32,9 @@ use crate::streaming::{Operation, SessionEnd};
 /// Between two looks at who has told that it has its data.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// Attempts between two lines of the log that tell of a member that is waited for.
+const WAITING_LINES: usize = 60;
+
 /// Ranges by keyspace that have come.
 type Came = BTreeMap<String, Ranges>;
 
@@ -231,20 +234,44 @@ fn is_being_removed(node: &Node, endpoint: SocketAddr) -> bool {
 }
 
 /// Fetches the ranges that this node gains by the removal of another. What does not come is asked
-/// for again for `ring_delay` at least: a node that has just been started sees others up later.
+/// for again for `ring_delay` at least: a node that has just been started sees others up later. As
+/// long as another member is down, which may be the one that has the data, there is no end to that
+/// but the end of the removal (`nodetool removenode force`). Cassandra gives up at the first
+/// failure and says that it is done.
 async fn restore(node: &Arc<Node>, removed: SocketAddr) {
     let begun = node.env.now();
     let patience = node.joined.movements.settings().ring_delay;
     let (mut attempt, mut came) = (1, Came::new());
     while let Err(why) = fetch_gained(node, removed, &mut came).await {
-        if (attempt >= ATTEMPTS_MAX && node.env.elapsed(begun) >= patience) || !is_being_removed(node, removed) {
+        let down = member_that_is_down(node, removed);
+        let is_enough = attempt >= ATTEMPTS_MAX && node.env.elapsed(begun) >= patience && down.is_none();
+        if is_enough || !is_being_removed(node, removed) {
             tracing::warn!(endpoint = %removed, why, "the copies of a removed node are not restored; repair this node");
             return;
         }
-        tracing::warn!(endpoint = %removed, attempt, why, "not all copies of a removed node have come");
+        match down {
+            // the same line for hours would hide others
+            Some(down) if attempt.is_multiple_of(WAITING_LINES) => tracing::warn!(
+                endpoint = %removed,
+                attempt,
+                why,
+                %down,
+                "not all copies of a removed node have come, and a member is down that may have them: start it, or end \
+                 the removal with `nodetool removenode force` and repair this node"
+            ),
+            Some(_) if attempt > ATTEMPTS_MAX => {}
+            _ => tracing::warn!(endpoint = %removed, attempt, why, "not all copies of a removed node have come"),
+        }
         attempt += 1;
         node.env.sleep(PAUSE).await;
     }
+}
+
+/// A member that is down, apart from the one that is removed.
+fn member_that_is_down(node: &Node, removed: SocketAddr) -> Option<SocketAddr> {
+    let ring = node.ring();
+    let mut others = ring.endpoints().iter().filter(|endpoint| endpoint.owns_tokens() && endpoint.address != removed);
+    others.find(|endpoint| !endpoint.is_up).map(|endpoint| endpoint.address)
 }
 
 /// One attempt: asks for all that has not come yet. Err: what has not.

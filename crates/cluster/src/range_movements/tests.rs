@@ -428,6 +428,30 @@ fn a_read_of_who_has_not_heard_of_a_move_finds_writes_of_who_has() {
     assert_eq!(ring.stored(loser, "ks", k).len(), 2, "the last write is not here");
 }
 
+/// The node that has the only living copies of some ranges dies while a removal fetches them. The
+/// removal waits for it, however long it is away. Seeds 7000 and 7003 of the deaths: it ended after
+/// `ring_delay`, and a replica had nothing.
+#[test]
+fn a_removal_waits_for_a_source_that_is_down() {
+    let mut ring = ring_of(47, 3);
+    let removed = types::literal::print_uuid(&ring.node(2).identity.host_id);
+    ring.kill(2);
+    ring.agree();
+    beside(&ring, 0, move |node| async move { removal::remove(&node, &removed).await.expect("removed in the end") });
+    let is_leaving =
+        |ring: &SimRing| ring.node(0).ring().endpoints().iter().any(|endpoint| endpoint.state == State::Leaving);
+    assert!(ring.world.run_until(PATIENCE, || is_leaving(&ring)), "the removal has begun");
+    ring.kill(1);
+    ring.world.run_until(Duration::from_secs(90), || false);
+    assert!(ring.node(0).joined.movements.state().removal.is_some(), "it waits");
+    ring.start(1);
+    let has_ended = ring.world.run_until(PATIENCE, || ring.node(0).joined.movements.state().removal.is_none());
+    assert!(has_ended, "its source is back");
+    agree_on_members(&ring, &[0, 1]);
+    assert!(ring.world.run_until(PATIENCE, || ring.node(0).ring().endpoints().len() == 2), "the third is forgotten");
+    check_replicas(&ring, &[0]);
+}
+
 /// Hints that a node keeps for another that is down go to a third one when the node leaves.
 #[test]
 fn hints_of_a_node_that_leaves_reach_their_host() {
