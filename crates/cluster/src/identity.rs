@@ -230,16 +230,18 @@ fn saved_tokens(table: &TableMetadata, row: &Row) -> Vec<Token> {
     tokens
 }
 
-/// Tokens are for ever: other ones in the configuration are refused.
+/// A node keeps the tokens that it has: `nodetool move` has changed them since `initial_token` was
+/// written. Another number of tokens is refused. Agrees with `StorageService.joinTokenRing`.
 fn checked_tokens(saved: Vec<Token>, options: &IdentityOptions) -> Result<Vec<Token>, NodeError> {
     let mut wanted: Vec<Token> = options.initial_tokens.iter().copied().map(Token).collect();
     wanted.sort();
-    if wanted.is_empty() && saved.len() != options.num_tokens as usize && !options.adopt_tokens {
-        let message = format!("Cannot change the number of tokens from {} to {}", saved.len(), options.num_tokens);
+    let count = if wanted.is_empty() { options.num_tokens as usize } else { wanted.len() };
+    if saved.len() != count && !(wanted.is_empty() && options.adopt_tokens) {
+        let message = format!("Cannot change the number of tokens from {} to {count}", saved.len());
         return Err(NodeError::Mismatch(message));
     }
     if !wanted.is_empty() && wanted != saved {
-        return Err(NodeError::Mismatch("Cannot change the tokens that this node has (initial_token)".to_owned()));
+        tracing::warn!("initial_token names other tokens than this node has; it keeps its own");
     }
     Ok(saved)
 }

@@ -583,7 +583,7 @@ fn a_node_rebuilds_its_ranges() {
 
 #[test]
 fn a_node_moves_to_another_token() {
-    let ring = ring_of(4, 3);
+    let mut ring = ring_of(4, 3);
     let token = ring.node(2).ring().local().tokens[0].0 / 2;
     beside(&ring, 2, move |node| async move {
         relocation::relocate(&node, &token.to_string()).await.expect("moves");
@@ -594,6 +594,12 @@ fn a_node_moves_to_another_token() {
     assert!(ring.world.run_until(PATIENCE, || (0..3).all(has_moved)), "all know the new token");
     agree_on_members(&ring, &[0, 1, 2]);
     ring.world.run_until(Duration::from_secs(5), || false);
+    check_replicas(&ring, &[0, 1]);
+    // its configuration still names the token that it had (initial_token)
+    ring.kill(2);
+    ring.start(2);
+    assert_eq!(ring.node(2).ring().local().tokens, [types::Token(token)]);
+    agree_on_members(&ring, &[0, 1, 2]);
     check_replicas(&ring, &[0, 1]);
 }
 

@@ -11,7 +11,7 @@
 //!
 //! The everyday test has one drawn step for each change. `HELENUS_SEEDS=a..b cargo test --profile
 //! quick -p cluster --lib deaths -- --nocapture` has every step of every change, and the death of
-//! either machine, with these seeds.
+//! either machine, with these seeds; `HELENUS_CHANGES=Move,Rebuild` has these changes alone.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -448,7 +448,12 @@ fn deaths(change: Change, victim: usize, seed: u64, is_long: bool) {
 #[test]
 fn a_death_at_each_step_of_each_change() {
     let long = seeds();
-    for (number, change) in CHANGES.into_iter().enumerate() {
+    let chosen = std::env::var("HELENUS_CHANGES").ok();
+    let is_chosen = |change: Change| {
+        let is_named = |text: &String| text.split(',').any(|name| name == format!("{change:?}"));
+        chosen.as_ref().is_none_or(is_named)
+    };
+    for (number, change) in CHANGES.into_iter().enumerate().filter(|(_, change)| is_chosen(*change)) {
         let both = [change.actor(), change.peer()];
         match &long {
             None => deaths(change, both[number % 2], EVERYDAY_SEED + number as u64, false),
