@@ -57,6 +57,11 @@ impl FormerOwners {
         has_come
     }
 
+    /// Nobody can be woken when the time of the arrivals is over: they do not count.
+    pub(crate) fn forget(&mut self) {
+        self.arrivals.clear();
+    }
+
     /// The arrivals among these endpoints, as the ring has them.
     pub(crate) fn among(&self, endpoints: &[Endpoint]) -> Former {
         let ids = (0u32..).map(EndpointId).zip(endpoints);

@@ -179,8 +179,8 @@ impl Node {
         self.start_streams(settings.streams);
         self.start_repairs(settings.repairs);
         let membership = Membership::join(&self.env, options, follower).await?;
-        membership.with_gossip(|gossip| self.follow(gossip));
         let _ = self.this.set(Arc::downgrade(self));
+        membership.with_gossip(|gossip| self.follow(gossip));
         view_replicas::begin(self);
         let _ = self.joined.messenger.set(membership.messenger());
         let membership = Arc::new(membership);

@@ -132,8 +132,6 @@ impl Node {
         let delay = self.joined.movements.settings().ring_delay;
         let mut owners = self.joined.former_owners.lock().unwrap_or_else(PoisonError::into_inner);
         let has_come = owners.follow(self.ring.load().endpoints(), endpoints, self.env.now(), delay);
-        let former = owners.among(endpoints);
-        drop(owners);
         if has_come {
             let (weak, env) = (self.weak(), self.env.clone());
             let make: MakeLocal = Box::new(move || {
@@ -146,10 +144,11 @@ impl Node {
                 })
             });
             if let Err(error) = self.env.tasks.try_spawn_local_worker("former owners", make) {
-                tracing::warn!(%error, "former owners of ranges are written to until the ring changes again");
+                tracing::warn!(%error, "no thread ends the writes to former owners of ranges: they get none");
+                owners.forget();
             }
         }
-        former
+        owners.among(endpoints)
     }
 
     /// The rows of other nodes that drivers read follow gossip.

@@ -100,9 +100,7 @@ impl Env {
         name: &str,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, QueueFull> {
-        let (sender, receiver) = tokio::sync::oneshot::channel();
-        self.tasks.run(name, Box::new(move || drop(sender.send(job()))))?;
-        receiver.await.map_err(|_| QueueFull)
+        result_of(|job| self.tasks.run(name, job), job).await
     }
 
     /// Runs `job` as `blocking` does, on threads of lower priority: for a job that may use the CPU
@@ -112,9 +110,7 @@ impl Env {
         name: &str,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, QueueFull> {
-        let (sender, receiver) = tokio::sync::oneshot::channel();
-        self.tasks.run_long(name, Box::new(move || drop(sender.send(job()))))?;
-        receiver.await.map_err(|_| QueueFull)
+        result_of(|job| self.tasks.run_long(name, job), job).await
     }
 
     /// Runs `job` as `blocking` does, when nobody else wants a core: for a job of a few
@@ -124,8 +120,16 @@ impl Env {
         name: &str,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, QueueFull> {
-        let (sender, receiver) = tokio::sync::oneshot::channel();
-        self.tasks.run_spare(name, Box::new(move || drop(sender.send(job()))))?;
-        receiver.await.map_err(|_| QueueFull)
+        result_of(|job| self.tasks.run_spare(name, job), job).await
     }
+}
+
+/// Hands a job over by `run`, and waits for its result.
+async fn result_of<T: Send + 'static>(
+    run: impl FnOnce(Box<dyn FnOnce() + Send>) -> Result<(), QueueFull>,
+    job: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, QueueFull> {
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    run(Box::new(move || drop(sender.send(job()))))?;
+    receiver.await.map_err(|_| QueueFull)
 }

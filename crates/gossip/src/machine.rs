@@ -68,9 +68,9 @@ pub struct Shadow {
 /// An endpoint that was removed: gossip about it is ignored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quarantine {
-    /// Until then.
+    /// Gossip about the endpoint is ignored up to this point of time.
     pub until: Duration,
-    /// Of a later generation than this one it counts at once.
+    /// The generation that was removed. Gossip of a later one counts at once.
     pub generation: i32,
 }
 

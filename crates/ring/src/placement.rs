@@ -42,7 +42,7 @@ pub struct Placement {
 impl Placement {
     /// Of a ring. `local`: the endpoint that holds everything of LocalStrategy.
     pub(crate) fn new(replication: Replication, endpoints: &[Endpoint], local: EndpointId, former: &Former) -> Self {
-        let owned = tokens_of(endpoints, |endpoint| endpoint.owns_tokens());
+        let owned = tokens_of(endpoints, |_, endpoint| &endpoint.tokens);
         let is_changing = endpoints.iter().any(|endpoint| !matches!(endpoint.state, State::Normal));
         let mut ends: Vec<Token> = match is_changing {
             false => owned.iter().map(|(token, _)| *token).collect(),
@@ -112,12 +112,16 @@ impl Placement {
     }
 }
 
-/// The tokens of some endpoints. Where two name the same token the later endpoint has it.
-pub(crate) fn tokens_of(endpoints: &[Endpoint], which: impl Fn(&Endpoint) -> bool) -> Vec<(Token, EndpointId)> {
+/// The tokens of the endpoints that own theirs, `of` each. Where two name the same token the later
+/// endpoint has it.
+pub(crate) fn tokens_of<'a>(
+    endpoints: &'a [Endpoint],
+    of: impl Fn(EndpointId, &'a Endpoint) -> &'a [Token],
+) -> Vec<(Token, EndpointId)> {
     let ids = (0u32..).map(EndpointId);
-    let of_endpoints = ids.zip(endpoints).filter(|(_, endpoint)| which(endpoint));
+    let owners = ids.zip(endpoints).filter(|(_, endpoint)| endpoint.owns_tokens());
     let mut tokens: Vec<_> =
-        of_endpoints.flat_map(|(id, endpoint)| endpoint.tokens.iter().map(move |token| (*token, id))).collect();
+        owners.flat_map(|(id, endpoint)| of(id, endpoint).iter().map(move |token| (*token, id))).collect();
     tokens.sort_by_key(|(token, id)| (*token, std::cmp::Reverse(*id)));
     tokens.dedup_by_key(|(token, _)| *token);
     assert!(tokens.windows(2).all(|pair| pair[0].0 < pair[1].0), "tokens of a ring ascend");

@@ -32,7 +32,7 @@ impl Ring {
     /// keyspaces.
     pub fn new(endpoints: Vec<Endpoint>, local: EndpointId) -> Self {
         assert!(local.index() < endpoints.len(), "this node is one of the ring");
-        let tokens = tokens_of(&endpoints, Endpoint::owns_tokens);
+        let tokens = tokens_of(&endpoints, |_, endpoint| &endpoint.tokens);
         Self { endpoints, local, tokens, former: Former::new(), keyspaces: BTreeMap::new() }
     }
 

@@ -3,8 +3,9 @@
 //! Cassandra waits for `ring_delay` (30 seconds) after each announcement. Here the wait ends
 //! earlier where every live node has shown by gossip that it knows, and writes that it planned
 //! before have ended or timed out: any node that knows the status has it in its plans, Helenus or
-//! Cassandra. And it lasts longer where a live node has not shown that: a Cassandra that saw this
-//! node die while it joined ignores it for a minute, and writes meanwhile to others only.
+//! Cassandra. It lasts longer while this node joins and a live node has not shown that it knows: a
+//! Cassandra that saw this node die while it joined ignores it for a minute, and writes meanwhile
+//! to others only. A member is ignored by nobody.
 
 use std::time::Duration;
 
@@ -33,15 +34,16 @@ impl Node {
     }
 
     /// Waits until all live nodes know what this one tells now, and writes that they planned before
-    /// have ended. Those two take `ring_delay` at most, unless a live node does not show that it
-    /// knows: it is waited for up to [`UNAWARE_MAX`].
+    /// have ended. Those two take `ring_delay` at most. Only a node that joins waits longer for
+    /// live nodes that do not show that they know it, up to [`UNAWARE_MAX`].
     pub(crate) async fn wait_until_known(&self) {
         let Some(messenger) = self.members() else { return };
         let limit = self.joined.movements.settings().ring_delay;
         let begun = self.env.now();
         let version = messenger.with_gossip(|gossip| gossip.local.state().max_version());
         let unaware = || messenger.with_gossip(|gossip| gossip.unaware_of(version).collect::<Vec<_>>());
-        while self.env.elapsed(begun) < limit.max(UNAWARE_MAX) && !unaware().is_empty() {
+        let longest = if self.ring.load().local().owns_tokens() { limit } else { limit.max(UNAWARE_MAX) };
+        while self.env.elapsed(begun) < longest && !unaware().is_empty() {
             self.env.sleep(LOOK).await;
         }
         let timeouts = self.timeouts();

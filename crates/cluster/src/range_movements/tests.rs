@@ -36,6 +36,16 @@ fn ring_of(seed: u64, started: usize) -> SimRing {
     ring
 }
 
+/// A ring of three whose third node is dead, and is being removed by the first.
+fn ring_with_a_removal(seed: u64) -> SimRing {
+    let mut ring = ring_of(seed, 3);
+    let host_id = types::literal::print_uuid(&ring.node(2).identity.host_id);
+    ring.kill(2);
+    ring.agree();
+    beside(&ring, 0, move |node| async move { removal::remove(&node, &host_id).await.expect("removed") });
+    ring
+}
+
 /// Writes a row of each partition with this clustering.
 fn write(ring: &SimRing, through: usize, c: i32, level: Consistency) {
     for k in 0..KEYS {
@@ -433,11 +443,7 @@ fn a_read_of_who_has_not_heard_of_a_move_finds_writes_of_who_has() {
 /// `ring_delay`, and a replica had nothing.
 #[test]
 fn a_removal_waits_for_a_source_that_is_down() {
-    let mut ring = ring_of(47, 3);
-    let removed = types::literal::print_uuid(&ring.node(2).identity.host_id);
-    ring.kill(2);
-    ring.agree();
-    beside(&ring, 0, move |node| async move { removal::remove(&node, &removed).await.expect("removed in the end") });
+    let mut ring = ring_with_a_removal(47);
     let is_leaving =
         |ring: &SimRing| ring.node(0).ring().endpoints().iter().any(|endpoint| endpoint.state == State::Leaving);
     assert!(ring.world.run_until(PATIENCE, || is_leaving(&ring)), "the removal has begun");
@@ -545,11 +551,7 @@ fn a_node_that_does_not_come_back_is_removed() {
 /// again, though it sees nobody up at first, and tells the coordinator, who waits for it.
 #[test]
 fn a_removal_goes_on_when_who_gains_by_it_has_died() {
-    let mut ring = ring_of(4, 3);
-    let host_id = types::literal::print_uuid(&ring.node(2).identity.host_id);
-    ring.kill(2);
-    ring.agree();
-    beside(&ring, 0, move |node| async move { removal::remove(&node, &host_id).await.expect("removed") });
+    let mut ring = ring_with_a_removal(4);
     let is_told = || ring.node(1).ring().endpoints().iter().any(|endpoint| endpoint.state == State::Leaving);
     assert!(ring.world.run_until(PATIENCE, is_told), "who gains ranges is told");
     ring.power_cut(1);

@@ -6,7 +6,8 @@
 //! however nice the other one is (3 ms by default since Linux 6.6). The price is that such a thread
 //! has a three-hundredth of a core that others want without end. A repair that others starve would
 //! not end. Threads of long jobs get a tenth there, so a spare job that saw less than that done
-//! sends those of the next second to them.
+//! sends those of the next second to them. A job that waited for a slow disk looks the same, and
+//! does no harm by that.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -24,7 +25,7 @@ const PART_OF_LONG: u32 = 10;
 /// How long spare jobs run as long ones after one was starved.
 const DETOUR: Duration = Duration::from_secs(1);
 
-/// Decides it for one process.
+/// Decides on which threads the spare jobs of one process run.
 pub(super) struct Detour {
     /// Milliseconds after this point are what `until` counts.
     begun: Instant,
@@ -58,7 +59,7 @@ impl Detour {
         Run { begun: Instant::now(), own: computed(), all: self.computed.load(Ordering::Relaxed) }
     }
 
-    /// It has ended.
+    /// The spare job that began as `run` has ended, on the same thread.
     pub(super) fn end(&self, run: &Run) {
         let own = u64::try_from(computed().saturating_sub(run.own).as_nanos()).unwrap_or(u64::MAX);
         let all = self.computed.fetch_add(own, Ordering::Relaxed).saturating_add(own);

@@ -12,8 +12,8 @@
 
 use types::Token;
 
-use super::{Members, Natural};
-use crate::endpoint::{Endpoint, EndpointId, Former};
+use super::{Members, Natural, tokens_of};
+use crate::endpoint::{Endpoint, Former};
 
 /// Adds the tokens that ended a range before.
 pub(super) fn add_tokens(ends: &mut Vec<Token>, former: &Former) {
@@ -34,16 +34,7 @@ pub(super) fn of(
     pending: &[Natural],
     natural: impl Fn(&Members) -> Vec<Natural>,
 ) -> Vec<Natural> {
-    let ids = (0u32..).map(EndpointId).zip(endpoints);
-    let mut tokens: Vec<(Token, EndpointId)> = ids
-        .filter(|(_, endpoint)| endpoint.owns_tokens())
-        .flat_map(|(id, endpoint)| {
-            let owned = former.get(&id).unwrap_or(&endpoint.tokens);
-            owned.iter().map(move |token| (*token, id))
-        })
-        .collect();
-    tokens.sort_unstable();
-    tokens.dedup_by_key(|(token, _)| *token);
+    let tokens = tokens_of(endpoints, |id, endpoint| former.get(&id).unwrap_or(&endpoint.tokens));
     let mut before = natural(&Members::of(tokens));
     for (place, held) in before.iter_mut().enumerate() {
         held.retain(|id| !now[place].contains(id) && !pending.get(place).is_some_and(|of| of.contains(id)));
