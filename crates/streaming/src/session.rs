@@ -18,6 +18,8 @@
 //! 4. The initiator completes only if the follower has. The follower completes when it sends
 //!    COMPLETE: if the link breaks before that message arrives, the initiator fails alone, with
 //!    all files at both sides. Cassandra's sessions are the same.
+//! 5. An initiator that has COMPLETE may still add files to its tables, for hours where that builds
+//!    indexes. The session needs nothing of the peer then, so the end of the link does not end it.
 //!
 //! A session of a preview ends behind PREPARE_SYNACK. Agrees with
 //! `org.apache.cassandra.streaming.StreamSession`.
@@ -199,6 +201,7 @@ impl Session {
             Event::Added(table) => self.added(table),
             Event::Progress => Ok(Vec::new()),
             Event::Broken(why) => Err(why),
+            Event::LinkEnded if self.needs_no_peer() => Ok(Vec::new()),
             Event::LinkEnded => return self.end(Err("the link to the peer has ended".to_owned())),
             Event::Tick => self.tick(now_ms),
         };
@@ -355,6 +358,13 @@ impl Session {
                 Vec::new()
             }
         }
+    }
+
+    /// Whether nothing is left but to add files, all of which have come, to tables of this side.
+    fn needs_no_peer(&self) -> bool {
+        self.has_complete
+            && self.sending.values().all(Sending::is_done)
+            && self.receiving.values().all(Expected::is_whole)
     }
 
     /// This side gives the session up and tells the peer.

@@ -34,9 +34,6 @@ const TICK: Duration = Duration::from_secs(1);
 /// is nobody to close the link. Cassandra's sessions end when the peer is removed from the ring.
 const DOWN_MAX: Duration = Duration::from_secs(60);
 
-/// A follower whose session is complete waits so long for the initiator to close the link.
-const LINGER: Duration = Duration::from_secs(60);
-
 /// Looks, a pause apart, whether an attempt of a file that was superseded has given up its part.
 const GIVING_UP_LOOKS: u32 = 100;
 const GIVING_UP_PAUSE: Duration = Duration::from_millis(100);
@@ -88,7 +85,8 @@ pub(super) async fn initiate(node: &Arc<Node>, opening: Opening) -> SessionEnd {
     };
     let (read, write) = tokio::io::split(stream);
     let input = (LinkReader::new(), BytesMut::new());
-    let control = Control { node: Arc::clone(node), live, read, write, input, events, down_since: None };
+    let control =
+        Control { node: Arc::clone(node), live, read, write, input, events, is_linked: true, down_since: None };
     control.drive(effects.into()).await.map_err(failed)
 }
 
@@ -115,7 +113,8 @@ pub(super) async fn follow(
         return;
     }
     // the end is told in the log
-    let control = Control { node: Arc::clone(node), live, read, write, input, events, down_since: None };
+    let control =
+        Control { node: Arc::clone(node), live, read, write, input, events, is_linked: true, down_since: None };
     drop(control.drive(VecDeque::new()).await);
 }
 
@@ -158,6 +157,8 @@ struct Control {
     write: WriteHalf<Box<dyn Stream>>,
     input: (LinkReader, BytesMut),
     events: mpsc::Receiver<Event>,
+    /// False: the link has ended, and nothing more is read of it.
+    is_linked: bool,
     /// Since when the peer is down and nothing has happened.
     down_since: Option<Instant>,
 }
@@ -196,12 +197,36 @@ impl Control {
         if closes {
             drop(self.write.shutdown().await);
         } else {
-            // the peer closes: what was sent last may still be on its way
-            let ended = async { while self.read.read(&mut [0; 64]).await.is_ok_and(|count| count > 0) {} };
-            let _ = self.node.env.timeout(LINGER, ended).await;
+            self.await_close().await;
         }
         self.live.close_links();
         result.map(|()| summary)
+    }
+
+    /// Follower of a complete session: waits until the initiator closes the link. What was sent
+    /// last may still be on its way, and an initiator that adds files to its tables, which can take
+    /// hours, may take the end of the link for the failure of the session (Cassandra does). A peer
+    /// that is down, or that says nothing for `stream_transfer_task_timeout`, is not waited for.
+    async fn await_close(&mut self) {
+        let mut heard = self.node.env.now();
+        let mut passed_over = [0; 64];
+        self.down_since = None;
+        loop {
+            tokio::select! {
+                biased;
+                read = self.read.read(&mut passed_over) => match read {
+                    Ok(0) | Err(_) => return,
+                    Ok(_) => (heard, self.down_since) = (self.node.env.now(), None),
+                },
+                () = self.node.env.sleep(TICK) => {
+                    let silence_max = self.node.transfers.settings.load().silence_max;
+                    let is_silent = self.node.env.elapsed(heard) >= silence_max;
+                    if is_silent || self.tick() != Event::Tick {
+                        return;
+                    }
+                }
+            }
+        }
     }
 
     /// The next thing that happens.
@@ -223,8 +248,11 @@ impl Control {
                     self.down_since = None;
                     return event.unwrap_or(Event::LinkEnded);
                 }
-                read = self.read.read_buf(input) => match read {
-                    Ok(0) | Err(_) => return Event::LinkEnded,
+                read = self.read.read_buf(input), if self.is_linked => match read {
+                    Ok(0) | Err(_) => {
+                        self.is_linked = false;
+                        return Event::LinkEnded;
+                    }
                     Ok(_) => {}
                 },
                 () = self.node.env.sleep(TICK) => return self.tick(),

@@ -291,6 +291,27 @@ fn silence_ends_a_session_and_anything_else_puts_that_off() {
     assert_eq!(session.on(Event::Tick, 2 * LIMITS.silence_max_ms), []);
 }
 
+/// Adding files may build indexes for hours, in which the link may end.
+#[test]
+fn an_initiator_that_only_adds_files_needs_no_link() {
+    let summary = Summary { table: table(1), files: 1, bytes: 1 };
+    let file = Arrived { id: Received { table: table(1), sequence: 0 }, files: 1 };
+    let begun = || {
+        let (mut session, _) = Session::initiate(init(), Vec::new(), Vec::new(), LIMITS, 0);
+        session.on(Event::Message(Message::PrepareSynAck(vec![summary])), 0);
+        session
+    };
+    let mut session = begun();
+    assert_eq!(session.on(Event::Arrived(file), 0), [Effect::Send(Message::Received(file.id)), Effect::Add(table(1))]);
+    assert_eq!(session.on(Event::Message(Message::Complete), 0), []);
+    assert_eq!(session.on(Event::LinkEnded, 0), []);
+    assert_eq!(session.on(Event::Added(table(1)), 0), [Effect::Close, Effect::Finished(Ok(()))]);
+    // without COMPLETE the end of the link is the end of the session
+    let mut session = begun();
+    session.on(Event::Arrived(file), 0);
+    assert!(matches!(&session.on(Event::LinkEnded, 0)[..], [Effect::Close, Effect::Finished(Err(_))]));
+}
+
 #[test]
 fn a_preview_ends_behind_the_summaries() {
     let init = StreamInit { preview: Preview::All, ..init() };
