@@ -26,8 +26,9 @@ use crate::transfers::{Live, SessionKey};
 /// File links of one session at one time.
 const LINKS_MAX: usize = 2;
 
-/// Seconds before a link that was lost is opened again; behind the last of them the session fails.
-/// Together they are shorter than a receiver waits for a file that it has lost.
+/// Seconds before a link that was lost is opened again. A session fails whose link is lost once
+/// more than there are pauses, without a file that the peer took in between. Together they are
+/// shorter than a receiver waits for a file that it has lost.
 const RESEND_PAUSES: [u64; 5] = [1, 2, 4, 8, 16];
 
 type Queue = Rc<RefCell<VecDeque<Received>>>;
@@ -76,6 +77,9 @@ async fn send_all(node: &Arc<Node>, live: &Live, queue: &Queue) -> Result<(), St
             Failure::Here(why) => return Err(why),
         };
         link = None;
+        if over_link.iter().any(|id| live.outgoing(id).is_none()) {
+            pauses = RESEND_PAUSES.iter();
+        }
         let pause = pauses.next().ok_or(why.clone())?;
         tracing::warn!(peer = %live.key.peer, why, files = over_link.len(), "a link for files is lost, and is opened again");
         // what the peer had already taken it tells over the control link meanwhile; a peer that
@@ -85,7 +89,9 @@ async fn send_all(node: &Arc<Node>, live: &Live, queue: &Queue) -> Result<(), St
         let lost: Vec<_> = lost.collect();
         node.transfers.figures.resent.add(lost.len() as u64);
         live.progress.sending().again += lost.len() as u64;
-        queue.borrow_mut().extend(lost);
+        // first of all: the peer waits for them for a minute only
+        let mut queue = queue.borrow_mut();
+        lost.into_iter().rev().for_each(|id| queue.push_front(id));
     }
 }
 
