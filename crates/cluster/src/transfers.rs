@@ -117,7 +117,7 @@ impl Transfers {
         Ok(())
     }
 
-    /// A session has ended.
+    /// A session has ended. Its sums are remembered, the names of its files are not.
     pub fn end(&self, key: &SessionKey, progress: SessionProgress, result: Result<(), String>) {
         self.sessions().remove(key);
         let figure = if result.is_ok() { &self.figures.completed } else { &self.figures.failed };
@@ -126,7 +126,8 @@ impl Transfers {
         if ended.len() == ENDED_MAX {
             ended.pop_front();
         }
-        ended.push_back(SessionProgress { end: Some(result), ..progress });
+        let (receiving, sending) = (BTreeMap::new(), BTreeMap::new());
+        ended.push_back(SessionProgress { end: Some(result), receiving, sending, ..progress });
     }
 
     /// The sessions that have ended, oldest first.

@@ -66,9 +66,9 @@ pub struct SessionProgress {
     pub sent: Totals,
     /// Files that were sent again, because the link that took them was lost.
     pub resent: u64,
-    /// Files that come, by their names here.
+    /// Files that come, by their names here. Of a session that has ended none.
     pub receiving: BTreeMap<String, FileProgress>,
-    /// Files that are sent, by their names here.
+    /// Files that are sent, by their names here. Of a session that has ended none.
     pub sending: BTreeMap<String, FileProgress>,
 }
 
