@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use env::{Env, ReadFile};
 use rows::ReadError;
+use schema::index::attached::is_attached;
 use sstable::{Component, Format, SSTable, Version};
 use streaming::data::outgoing;
 use streaming::{Received, Section, TokenRange};
@@ -25,7 +26,10 @@ pub struct Choice {
 impl Choice {
     /// The part of an SSTable that lies in ranges, which are in the order of the ring
     /// ([`outgoing::normalized`]). None: the SSTable has nothing of them. With `may_go_whole` an
-    /// SSTable of which all is wanted goes as its files are. Waits for the disk.
+    /// SSTable of which all is wanted goes as its files are. Those of a table with storage-attached
+    /// indexes never do: a receiver of Cassandra asks for the components of these indexes in its
+    /// own form among the files, where it makes them itself of sections
+    /// (`CassandraStreamReceiver.finished`). Waits for the disk.
     ///
     /// # Errors
     /// The index of the SSTable cannot be read.
@@ -41,6 +45,7 @@ impl Choice {
         }
         let may_go_whole = may_go_whole
             && is_taken_whole(sstable.descriptor().version)
+            && !sstable.table().indexes.values().any(is_attached)
             && outgoing::are_entire(sstable, &sections)
             && !sstable.statistics().stats.has_legacy_counter_shards;
         let entire = if may_go_whole { components(env, sstable) } else { None };

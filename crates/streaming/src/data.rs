@@ -27,7 +27,13 @@ use plain::PlainReader;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Part {
     /// The next bytes of the sections: partitions as in a Data.db without compression.
-    Rows(Bytes),
+    Rows {
+        /// The bytes.
+        bytes: Bytes,
+        /// The bytes of [`Content::transfer_bytes`] that have passed with these. The first part of
+        /// a chunk that is cut up between sections has all bytes of the chunk.
+        counted: u64,
+    },
     /// The next bytes of a component of an SSTable that comes whole.
     Component {
         /// Place of the component in the manifest.
@@ -74,8 +80,10 @@ impl DataReader {
     pub fn next(&mut self, input: &mut BytesMut) -> Result<Option<Part>, StreamingError> {
         match self {
             Self::Entire(reader) => Ok(reader.next(input).map(|(index, bytes)| Part::Component { index, bytes })),
-            Self::Compressed(reader) => Ok(reader.next(input)?.map(Part::Rows)),
-            Self::Plain(reader) => Ok(reader.next(input)?.map(Part::Rows)),
+            Self::Compressed(reader) => Ok(reader.next(input)?.map(|(bytes, counted)| Part::Rows { bytes, counted })),
+            Self::Plain(reader) => {
+                Ok(reader.next(input)?.map(|bytes| Part::Rows { counted: bytes.len() as u64, bytes }))
+            }
         }
     }
 }

@@ -36,9 +36,15 @@ pub type PlanId = [u8; 16];
 /// up to 6 MB of ranges in ten keyspaces.
 pub const CONTROL_SIZE_MAX: usize = 16 << 20;
 
-/// Bytes of the largest header of a STREAM message. The header lists the chunks that are sent, 12
-/// bytes each: at 16 KiB a chunk this admits files of 170 GiB, at 4 KiB of 42 GiB.
-pub const HEADER_SIZE_MAX: usize = 128 << 20;
+/// Bytes of the largest header of a STREAM message that is taken. The header of a Cassandra lists
+/// the chunks that are sent, 12 bytes each: at 16 KiB a chunk this admits files of 680 GiB before
+/// compression, at 4 KiB of 170 GiB. So much memory, and 16 bytes a chunk, are needed until the
+/// file has come.
+pub const HEADER_SIZE_MAX: usize = 512 << 20;
+
+/// Chunks that a header of this node lists at most. Sections that touch more go without the
+/// compression of their file, so that also a receiver that takes headers of 128 MiB has them.
+pub const CHUNKS_MAX: u64 = 8 << 20;
 
 /// A message of a streaming link.
 #[derive(Clone, PartialEq, Debug)]

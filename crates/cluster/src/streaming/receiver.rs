@@ -403,17 +403,16 @@ impl File {
     fn write(&mut self, node: &Node, part: Part) -> Result<(), String> {
         let Some(incoming) = &self.incoming else { return Ok(()) };
         let receiving = incoming.receiving();
-        let bytes = match (&mut self.form, part) {
-            (Form::Rows(both), Part::Rows(bytes)) => {
+        let counted = match (&mut self.form, part) {
+            (Form::Rows(both), Part::Rows { bytes, counted }) => {
                 let (partitions, writer) = &mut **both;
-                let length = bytes.len();
                 partitions.source().waiting.push_back(bytes);
                 let (live, name, taken) = (&*self.live, self.name.as_str(), self.taken.as_deref());
                 let mut checked = Checked { partitions, node, live, name, taken, refusal: None };
                 let ended = receiving.write_some(&node.engine, writer, &mut checked);
                 let ended = ended.map_err(|error| checked.refusal.unwrap_or_else(|| error.to_string()))?;
                 assert!(!ended, "a source that goes on does not end");
-                length
+                counted
             }
             (Form::Whole { manifest, sstable, index }, Part::Component { index: of_part, bytes }) => {
                 if *index != Some(of_part) {
@@ -423,12 +422,12 @@ impl File {
                     sstable.component(name, length).map_err(|error| error.to_string())?;
                 }
                 sstable.write(&bytes).map_err(|error| error.to_string())?;
-                bytes.len()
+                bytes.len() as u64
             }
             _ => return Err("the data of a file has another form than its header says".to_owned()),
         };
-        node.transfers.figures.received.add(bytes as u64);
-        self.live.progress.receive(&self.name, bytes as u64, self.total);
+        node.transfers.figures.received.add(counted);
+        self.live.progress.receive(&self.name, counted, self.total);
         Ok(())
     }
 

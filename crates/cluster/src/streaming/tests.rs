@@ -57,7 +57,43 @@ fn what_is_asked_for_comes_in_every_form() {
         let received: i32 = summary.expect("complete").received.iter().map(|table| table.files).sum();
         assert_eq!(received > 1, entire, "an SSTable that goes whole counts a file for each component");
         assert!(ring.node(0).transfers.all().is_empty() && ring.node(1).transfers.all().is_empty());
+        let [sender, receiver] = [0, 1].map(|machine| ring.node(machine).ended_streams().pop().expect("one session"));
+        assert_eq!(receiver.received, receiver.to_receive, "entire: {entire}");
+        assert_eq!(sender.sent, receiver.received, "entire: {entire}");
+        assert!(receiver.receiving.is_empty() && sender.sending.is_empty(), "names of files are not remembered");
     }
+}
+
+/// Changes the table on one machine alone.
+fn change_table(node: &Node, change: impl Fn(&mut schema::TableMetadata)) {
+    let changed = storage::schema_change::change(&node.engine, |schema| {
+        let table = schema.table("ks", "t").cloned().expect("the table");
+        let mut keyspace = schema.keyspace("ks").cloned().expect("the keyspace");
+        let mut changed = (*table).clone();
+        change(&mut changed);
+        std::sync::Arc::make_mut(&mut keyspace).tables.insert("t".to_owned(), Arc::new(changed));
+        Ok::<_, ()>(schema.with_keyspace((*keyspace).clone()))
+    });
+    changed.expect("a sound disk").expect("not refused");
+}
+
+/// A receiver of Cassandra would look for the components of the index among the files.
+#[test]
+fn sstables_of_tables_with_attached_indexes_go_in_sections() {
+    let ring = ring_with_rows(1);
+    ring.node(0).change_stream_settings(|settings| settings.entire = true);
+    let options = [("target", "v"), ("class_name", schema::index::attached::CLASS)];
+    change_table(ring.node(0), |table| {
+        let options = options.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+        let index = schema::IndexMetadata { name: "by_v".to_owned(), kind: schema::IndexKind::Custom, options };
+        table.indexes.insert(index.name.clone(), index);
+    });
+    let outcome = run_on(&ring, 1, ask(&ring, 0, vec![whole_ring()]));
+    assert!(outcome.is_complete(), "{outcome:?}");
+    assert!((0..KEYS).all(|k| ring.stored(1, "ks", k) == expected(k)));
+    let (_, summary) = outcome.sessions.into_iter().next().expect("one session");
+    let received: Vec<i32> = summary.expect("complete").received.iter().map(|table| table.files).collect();
+    assert_eq!(received, [1], "a file in sections counts as one");
 }
 
 /// Received rows of a table with `cdc = true` are in the commit log, where they are captured, and
@@ -68,15 +104,7 @@ fn changes_of_captured_tables_are_received_as_writes() {
         let ring = ring_with_rows(13);
         let node = ring.node(1);
         node.change_stream_settings(|settings| settings.captures = captures);
-        let captured = storage::schema_change::change(&node.engine, |schema| {
-            let table = schema.table("ks", "t").cloned().expect("the table");
-            let mut keyspace = schema.keyspace("ks").cloned().expect("the keyspace");
-            let mut changed = (*table).clone();
-            changed.params.cdc = Some(true);
-            std::sync::Arc::make_mut(&mut keyspace).tables.insert("t".to_owned(), Arc::new(changed));
-            Ok::<_, ()>(schema.with_keyspace((*keyspace).clone()))
-        });
-        captured.expect("a sound disk").expect("not refused");
+        change_table(node, |table| table.params.cdc = Some(true));
         let outcome = run_on(&ring, 1, ask(&ring, 0, vec![whole_ring()]));
         assert!(outcome.is_complete(), "{outcome:?}");
         assert!((0..KEYS).all(|k| ring.stored(1, "ks", k) == expected(k)));
@@ -236,6 +264,36 @@ fn a_lost_link_for_files_is_opened_again() {
         }
     }
     assert!(resumed > 0, "{resumed} resumed, {failed} failed");
+}
+
+/// A file that lost its link goes again before those that wait for their turn, which here takes
+/// longer than a receiver waits for the lost one.
+#[test]
+fn a_file_that_lost_its_link_goes_before_those_that_wait() {
+    const SSTABLES: i32 = 24;
+    let mut resumed = 0;
+    for seed in [44, 49] {
+        let ring = ring_with_rows(seed);
+        let node = ring.node(0);
+        let store = node.engine.table_by_name("ks", "t").expect("the table");
+        store.auto_compaction.set(false);
+        for at in 1..SSTABLES {
+            ring.world.block_on(node.engine.flush(&store)).expect("flushed");
+            let rows: Vec<_> = (0..KEYS).map(|k| ring.row("ks", k, 9, at, 1_000 + i64::from(at))).collect();
+            ring.apply_alone(0, &rows);
+        }
+        let running = Running::begin(&ring, ask(&ring, 0, vec![whole_ring()]));
+        ring.world.run_for(Duration::from_secs(10));
+        ring.world.network().reset_one(0, 1);
+        let outcome = running.end(&ring);
+        let took = ring.node(1).ended_streams().pop().expect("one session").millis;
+        let resent = node.stream_figures().resent.get();
+        assert!(outcome.is_complete(), "seed {seed}: {outcome:?}");
+        assert!(took > 90_000, "seed {seed}: the session took {took} ms, less than a lost file is waited for");
+        assert!((0..KEYS).all(|k| ring.stored(1, "ks", k).contains(&(9, SSTABLES - 1))), "seed {seed}");
+        resumed += u64::from(resent > 0);
+    }
+    assert!(resumed > 0, "no link for files was hit: the seeds are to be drawn anew");
 }
 
 /// A plan that runs on the second machine.

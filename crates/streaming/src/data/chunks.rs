@@ -49,11 +49,13 @@ impl ChunksReader {
         self.sections.is_empty()
     }
 
-    /// The next content of a section; at most one chunk of it.
-    pub fn next(&mut self, input: &mut BytesMut) -> Result<Option<Bytes>, StreamingError> {
+    /// The next content of a section, at most one chunk of it; and the stored bytes, with the
+    /// checksum, of the chunk that was read for it, 0 if it was there.
+    pub fn next(&mut self, input: &mut BytesMut) -> Result<Option<(Bytes, u64)>, StreamingError> {
         let Some(section) = self.sections.front().copied() else { return Ok(None) };
         let chunk_length = self.params.chunk_length as u64;
         let number = section.start / chunk_length;
+        let before = input.len();
         let content = match &self.last {
             Some((last, content)) if *last == number => content.clone(),
             _ => match self.chunk(input)? {
@@ -61,6 +63,7 @@ impl ChunksReader {
                 None => return Ok(None),
             },
         };
+        let stored = (before - input.len()) as u64;
         let base = number * chunk_length;
         let end = section.end.min(base.saturating_add(chunk_length));
         let bytes = (section.start - base) as usize..(end - base) as usize;
@@ -71,7 +74,7 @@ impl ChunksReader {
         let given = content.slice(bytes);
         self.last = Some((number, content));
         self.pass(end);
-        Ok(Some(given))
+        Ok(Some((given, stored)))
     }
 
     /// The first section is read up to `end`.

@@ -24,6 +24,7 @@ use sstable::{CHUNK_CHECKSUM_LEN, CompressionInfo, SSTable};
 use types::Token;
 
 use super::chunks::touched;
+use crate::message::CHUNKS_MAX;
 use crate::message::content::{Chunk, Compression, Content, Manifest, Section};
 use crate::message::prepare::TokenRange;
 
@@ -75,7 +76,8 @@ pub fn are_entire(sstable: &SSTable, sections: &[Section]) -> bool {
     sections.iter().map(|section| section.length()).sum::<u64>() == sstable.data_length()
 }
 
-/// The description of these sections of an SSTable. With a manifest the SSTable goes whole.
+/// The description of these sections of an SSTable. With a manifest the SSTable goes whole; its
+/// chunks are not listed then, which no receiver looks at (Cassandra lists them).
 /// `keeps_level`: the receiver's SSTable has the level of this one.
 ///
 /// # Errors
@@ -86,12 +88,12 @@ pub fn content(
     entire: Option<Manifest>,
     keeps_level: bool,
 ) -> Result<Content, ReadError> {
-    let compression = match sstable.data().compression() {
-        Some(info) => Some(compression(sstable, info, &sections)?),
-        None => None,
+    let compression = match sstable.data().compression().filter(|_| entire.is_none()) {
+        Some(info) if can_be_listed(&sections, info) => Some(compression(sstable, info, &sections)?),
+        _ => None,
     };
     let bytes: u64 = sections.iter().map(|section| section.length()).sum();
-    let compression = compression.filter(|compression| entire.is_some() || compression.transfer_bytes() <= bytes);
+    let compression = compression.filter(|compression| compression.transfer_bytes() <= bytes);
     Ok(Content {
         version: sstable.descriptor().version,
         estimated_keys: estimated_keys(sstable, &sections),
@@ -108,6 +110,11 @@ fn estimated_keys(sstable: &SSTable, sections: &[Section]) -> u64 {
     let bytes: u64 = sections.iter().map(|section| section.length()).sum();
     let keys = u128::from(sstable.partition_count()) * u128::from(bytes) / u128::from(sstable.data_length().max(1));
     u64::try_from(keys).unwrap_or(u64::MAX).max(1)
+}
+
+/// Whether the chunks that sections touch fit into a header.
+fn can_be_listed(sections: &[Section], info: &CompressionInfo) -> bool {
+    touched(sections, info.params.chunk_length as u64) <= CHUNKS_MAX
 }
 
 fn compression(sstable: &SSTable, info: &CompressionInfo, sections: &[Section]) -> Result<Compression, ReadError> {

@@ -11,8 +11,8 @@
 //!
 //! Sections are places in the uncompressed Data.db and hold whole partitions; they ascend. Chunks
 //! are those that the sections touch, each once; lengths are without checksums. An SSTable that
-//! goes whole lists sections and chunks too. `org.apache.cassandra.db.streaming.
-//! {CassandraStreamHeader,CompressionInfo,ComponentManifest}`.
+//! goes whole lists sections too, and chunks if a Cassandra sends it.
+//! `org.apache.cassandra.db.streaming.{CassandraStreamHeader,CompressionInfo,ComponentManifest}`.
 
 use std::collections::BTreeMap;
 
@@ -95,7 +95,8 @@ pub struct Content {
     pub estimated_keys: u64,
     /// The parts of Data.db, ascending.
     pub sections: Vec<Section>,
-    /// None: Data.db is not compressed, or the sections go without its compression.
+    /// None: Data.db is not compressed, the sections go without its compression, or the SSTable
+    /// goes whole.
     pub compression: Option<Compression>,
     /// The level in the leveled strategy; 0 unless the operation keeps levels.
     pub level: u32,

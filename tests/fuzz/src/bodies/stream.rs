@@ -30,7 +30,7 @@ pub fn link(data: &[u8]) {
                     (file, pieces) = (Some(header), VecDeque::new());
                 }
             }
-            Incoming::Data(Part::Rows(bytes)) => pieces.push_back(bytes),
+            Incoming::Data(Part::Rows { bytes, .. }) => pieces.push_back(bytes),
             Incoming::Data(Part::Component { bytes, .. }) => assert!(!bytes.is_empty()),
             Incoming::EndOfFile => read_rows(file.as_deref(), std::mem::take(&mut pieces)),
         }
