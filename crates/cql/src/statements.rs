@@ -12,9 +12,10 @@ use schema::{TableMetadata, system};
 
 use crate::error::CqlError;
 
-/// Refuses changes of a table that has dependents which would not follow: indexes by class,
-/// triggers. They are not kept up yet, and one that is stale would answer wrongly once Cassandra
-/// has the directory back. Indexes of legacy kind are kept up (`storage::index`).
+/// Refuses changes of a table that has dependents which would not follow: triggers, SASI indexes
+/// that cut text into words, indexes of classes that are unknown here. They are not kept up yet,
+/// and one that is stale would answer wrongly once Cassandra has the directory back. Legacy
+/// indexes, SAI and all other SASI indexes are kept up (`storage::index`).
 pub(crate) fn check_dependents(table: &TableMetadata) -> Result<(), CqlError> {
     if system::is_system_keyspace(&table.keyspace) {
         return Ok(());
