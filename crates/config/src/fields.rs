@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 
 use crate::error::ConfigError;
 use crate::load::Values;
@@ -267,9 +267,11 @@ fn thresholds(reader: &mut Reader<'_>) -> Thresholds {
 /// The thresholds of `replica_filtering_protection`, to warn and to fail.
 fn protected_rows(reader: &mut Reader<'_>) -> [u32; 2] {
     const KEY: &str = "replica_filtering_protection";
-    let What::Json(given) = reader.value(KEY).what else { return PROTECTED_ROWS };
+    const SUB_KEYS: [&str; 2] = ["cached_rows_warn_threshold", "cached_rows_fail_threshold"];
+    let What::Json(Json::Object(given)) = reader.value(KEY).what else { return PROTECTED_ROWS };
+    reader.refuse_other_sub_keys(KEY, &given, &SUB_KEYS);
     let mut rows = PROTECTED_ROWS;
-    for (name, rows) in ["cached_rows_warn_threshold", "cached_rows_fail_threshold"].into_iter().zip(&mut rows) {
+    for (name, rows) in SUB_KEYS.into_iter().zip(&mut rows) {
         match given.get(name).map(|number| number.as_u64().and_then(|number| u32::try_from(number).ok())) {
             None => {}
             Some(Some(number)) => *rows = number,
@@ -277,6 +279,12 @@ fn protected_rows(reader: &mut Reader<'_>) -> [u32; 2] {
         }
     }
     rows
+}
+
+/// Whether `sstable.format` is null, or a map that gives no format an option.
+fn is_without_options(format: &Json) -> bool {
+    let is_empty = |options: &Json| options.is_null() || options.as_object().is_some_and(Map::is_empty);
+    format.is_null() || format.as_object().is_some_and(|formats| formats.values().all(is_empty))
 }
 
 impl Reader<'_> {
@@ -354,9 +362,18 @@ impl Reader<'_> {
     /// big, as in Cassandra.
     fn sstable_format(&mut self, compatibility: Compatibility) -> SSTableFormat {
         let is_4 = compatibility == Compatibility::Cassandra4;
-        let selected = match self.value("sstable").what {
-            What::Json(json) => json.get("selected_format").and_then(Json::as_str).map(str::to_owned),
-            _ => None,
+        let given = match self.value("sstable").what {
+            What::Json(Json::Object(given)) => given,
+            _ => Map::new(),
+        };
+        self.refuse_other_sub_keys("sstable", &given, &["selected_format", "format"]);
+        if !given.get("format").is_none_or(is_without_options) {
+            self.problem("sstable", "format: options of formats are not honoured: leave them out");
+        }
+        let selected = match given.get("selected_format") {
+            None | Some(Json::Null) => None,
+            Some(Json::String(name)) => Some(name.clone()),
+            Some(other) => Some(other.to_string()),
         };
         match (selected.as_deref(), is_4) {
             (Some("bti"), true) => {

@@ -5,7 +5,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 
 use crate::catalogue;
 use crate::load::Values;
@@ -30,6 +30,14 @@ impl<'a> Reader<'a> {
 
     pub fn problem(&mut self, name: &str, problem: &str) {
         self.problems.push(format!("{name}: {problem}"));
+    }
+
+    /// Refuses each sub-key of `map` that is not among `known`: without that a slip in a name would
+    /// start a node that does not do what its file says.
+    pub fn refuse_other_sub_keys(&mut self, name: &str, map: &Map<String, Json>, known: &[&str]) {
+        for unknown in map.keys().filter(|sub_key| !known.contains(&sub_key.as_str())) {
+            self.problem(name, &format!("{unknown} is no sub-key here (these are: {})", known.join(", ")));
+        }
     }
 
     pub fn value(&self, name: &str) -> Value {

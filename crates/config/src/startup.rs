@@ -20,6 +20,9 @@ pub struct DataResurrection {
     pub excluded_tables: Vec<String>,
 }
 
+/// The sub-keys of check_data_resurrection. All but `enabled` are texts.
+const SUB_KEYS: [&str; 4] = ["enabled", "heartbeat_file", "excluded_keyspaces", "excluded_tables"];
+
 /// None: the check is not enabled, as by default.
 pub(crate) fn data_resurrection(reader: &mut Reader<'_>) -> Option<DataResurrection> {
     let What::Json(Json::Object(checks)) = reader.value("startup_checks").what else { return None };
@@ -32,6 +35,12 @@ pub(crate) fn data_resurrection(reader: &mut Reader<'_>) -> Option<DataResurrect
         reader.problem("startup_checks", &format!("{other} is none of {}", known.join(", ")));
     }
     let Some(Json::Object(check)) = checks.get("check_data_resurrection") else { return None };
+    reader.refuse_other_sub_keys("startup_checks", check, &SUB_KEYS);
+    for name in &SUB_KEYS[1..] {
+        if check.get(*name).is_some_and(|value| !value.is_string() && !value.is_null()) {
+            reader.problem("startup_checks", &format!("{name} must be text (names are separated by commas)"));
+        }
+    }
     let text = |name: &str| check.get(name).and_then(Json::as_str).map(str::to_owned);
     let words = |name: &str| {
         let text = text(name).unwrap_or_default();
@@ -71,5 +80,14 @@ mod tests {
         assert_eq!(of(text).expect("valid"), Some(expected));
         let refused = of("startup_checks: {check_filesystem_ownership: {enabled: true}}").expect_err("not there");
         assert_eq!(refused.problems, ["startup_checks: check_filesystem_ownership is not there: leave it out"]);
+        let slip = "startup_checks: {check_data_resurrection: {enable: true, excluded_tables: [c.d]}}";
+        assert_eq!(
+            of(slip).expect_err("a slip, and a list").problems,
+            [
+                "startup_checks: enable is no sub-key here (these are: enabled, heartbeat_file, excluded_keyspaces, \
+                 excluded_tables)",
+                "startup_checks: excluded_tables must be text (names are separated by commas)"
+            ]
+        );
     }
 }

@@ -74,6 +74,8 @@ fn the_version_of_new_sstables() {
         ("storage_compatibility_mode: CASSANDRA_4", SSTableFormat::Big4),
         ("{storage_compatibility_mode: CASSANDRA_4, sstable: {selected_format: big}}", SSTableFormat::Big4),
         ("sstable: {selected_format: big}", SSTableFormat::Big5),
+        ("sstable: {selected_format: big, format: {big: {}, bti: }}", SSTableFormat::Big5),
+        ("sstable: {format: {}}", SSTableFormat::Bti),
     ] {
         let config = Config::load(Some(yaml), &[], false).expect("valid");
         assert_eq!(config.sstable, format, "{yaml}");
@@ -114,6 +116,20 @@ fn refusals_name_the_key() {
             "sstable: selected_format bti is not available in storage_compatibility_mode CASSANDRA_4",
         ),
         ("sstable: {selected_format: tri}", "sstable: selected_format 'tri' is none of big, bti"),
+        ("sstable: {selected_format: 5}", "sstable: selected_format '5' is none of big, bti"),
+        (
+            "sstable: {selectedformat: big}",
+            "sstable: selectedformat is no sub-key here (these are: selected_format, format)",
+        ),
+        (
+            "sstable: {format: {bti: {row_index_granularity: 4KiB}}}",
+            "sstable: format: options of formats are not honoured: leave them out",
+        ),
+        (
+            "replica_filtering_protection: {cached_rows_threshold: 1}",
+            "replica_filtering_protection: cached_rows_threshold is no sub-key here (these are: cached_rows_warn_threshold, \
+             cached_rows_fail_threshold)",
+        ),
         ("data_file_directories: [/a, /b, /a]", "data_file_directories: names /a twice"),
         (
             "read_request_timeout: 5000",
