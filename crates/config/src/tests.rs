@@ -92,6 +92,26 @@ fn refusals_name_the_key() {
             "transient_replication_enabled: exists in Cassandra, but is not honoured yet at this value (ours: false)",
         ),
         (
+            "reject_repair_compaction_threshold: 1024",
+            "reject_repair_compaction_threshold: exists in Cassandra, but is not honoured yet at this value (ours: 2147483647)",
+        ),
+        (
+            "repair_disk_headroom_reject_ratio: 0.2",
+            "repair_disk_headroom_reject_ratio: exists in Cassandra, but is not honoured yet at this value (ours: 0.0)",
+        ),
+        (
+            "snapshot_links_per_second: 10",
+            "snapshot_links_per_second: exists in Cassandra, but is not honoured yet at this value (ours: 0)",
+        ),
+        (
+            "automatic_sstable_upgrade: true",
+            "automatic_sstable_upgrade: exists in Cassandra, but is not honoured yet at this value (ours: false)",
+        ),
+        (
+            "use_deterministic_table_id: true",
+            "use_deterministic_table_id: exists in Cassandra, but is not honoured yet at this value (ours: false)",
+        ),
+        (
             "authenticator: MutualTlsAuthenticator",
             "authenticator: 'MutualTlsAuthenticator' is none of AllowAllAuthenticator, PasswordAuthenticator",
         ),
@@ -314,6 +334,10 @@ incremental_backups: false
 snapshot_before_compaction: false
 auto_snapshot: true
 snapshot_links_per_second: 0
+automatic_sstable_upgrade: false
+reject_repair_compaction_threshold: 2147483647
+repair_disk_headroom_reject_ratio: 0
+use_deterministic_table_id: false
 column_index_cache_size: 2KiB
 concurrent_materialized_view_builders: 1
 compaction_throughput: 64MiB/s
