@@ -372,6 +372,13 @@ impl Config {
         self.values.by_name.get(name).is_some_and(|value| value.what != value::What::Null)
     }
 
+    /// The keys that the file or a setting gives, under their present names and in their order,
+    /// without those that have no effect here.
+    pub fn given(&self) -> impl Iterator<Item = &'static str> {
+        let keys = catalogue::keys().iter().filter(|key| key.treatment != catalogue::Treatment::Any);
+        keys.map(|key| key.name).filter(|name| self.is_set(name))
+    }
+
     /// Notes for the log: keys that were ignored or have no effect.
     pub fn notes(&self) -> &[String] {
         &self.values.notes

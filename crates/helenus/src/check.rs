@@ -6,15 +6,10 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::ExitCode;
 
-use config::Config;
 use env::Env;
 
 use crate::arguments::Serve;
 use crate::{configuration, unhonoured};
-
-/// Keys of ours that the settings of a node do not list, because they are system properties of
-/// Cassandra's virtual machine.
-const PROPERTIES: [&str; 4] = ["consistent_rangemovement", "join_ring", "replace_address_first_boot", "ring_delay"];
 
 /// Reads the configuration and prints a line for each key in it.
 pub fn run(options: &mut Serve) -> ExitCode {
@@ -69,14 +64,8 @@ fn check(env: &Env, options: &mut Serve) -> Checked {
     checked.without_effect.extend(config.notes().iter().filter(|note| note.ends_with("without effect here")).cloned());
     let key = |line: &String| line.split(':').next().unwrap_or_default().to_owned();
     let others: BTreeSet<String> = checked.refused.iter().chain(&checked.without_effect).map(key).collect();
-    checked.honoured = given(&config).into_iter().filter(|key| !others.contains(key)).collect();
+    checked.honoured = config.given().map(str::to_owned).filter(|key| !others.contains(key)).collect();
     checked
-}
-
-/// The keys that a file or a setting gives, under their present names.
-fn given(config: &Config) -> BTreeSet<String> {
-    let rows = config.settings().into_iter().map(|(name, _)| name.split('.').next().unwrap_or_default().to_owned());
-    rows.chain(PROPERTIES.map(str::to_owned)).filter(|name| config.is_set(name)).collect()
 }
 
 #[cfg(test)]
@@ -91,7 +80,8 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("cassandra.yaml");
         let text = "cluster_name: a\nread_request_timeout_in_ms: 1000\nring_delay: 1s\nnum_token: 4\nmax_value_size: 1MiB\n\
-                    auto_snapshot_ttl: 1d\nback_pressure_enabled: true\nauthenticator: PasswordAuthenticator\n";
+                    auto_snapshot_ttl: 1d\nback_pressure_enabled: true\nauthenticator: PasswordAuthenticator\n\
+                    console_queries_enabled: true\notlp_sample_ratio: 0.5\ncounter_cache_size_in_mb: 5\nroles_cache_active_update: true\n";
         env::real::env().disk.replace_file(&file, text.as_bytes()).expect("written");
         let words = ["helenus", "check", "--config", file.to_str().expect("a path")];
         let Some(Command::Check(mut serve)) = Program::try_parse_from(words).expect("known options").command else {
@@ -99,12 +89,25 @@ mod tests {
         };
         let checked = check(&env::real::env(), &mut serve);
         let honoured: Vec<&str> = checked.honoured.iter().map(String::as_str).collect();
-        assert_eq!(honoured, ["authenticator", "cluster_name", "read_request_timeout", "ring_delay"]);
-        assert_eq!(checked.without_effect, ["back_pressure_enabled: without effect here"]);
+        let expected = [
+            "authenticator",
+            "cluster_name",
+            "console_queries_enabled",
+            "otlp_sample_ratio",
+            "read_request_timeout",
+            "ring_delay",
+        ];
+        assert_eq!(honoured, expected);
+        let ignored = ["back_pressure_enabled: without effect here", "counter_cache_size_in_mb: without effect here"];
+        assert_eq!(checked.without_effect, ignored);
         let refused: Vec<&str> = checked.refused.iter().filter_map(|line| line.split(':').next()).collect();
-        assert_eq!(refused, ["auto_snapshot_ttl", "num_token", "max_value_size"], "{checked:?}");
+        assert_eq!(
+            refused,
+            ["auto_snapshot_ttl", "num_token", "max_value_size", "roles_cache_active_update"],
+            "{checked:?}"
+        );
         let text = checked.text();
         assert!(text.contains("no effect back_pressure_enabled\n"), "{text}");
-        assert!(text.ends_with("4 honoured, 1 without effect, 3 refused\n"), "{text}");
+        assert!(text.ends_with("6 honoured, 2 without effect, 4 refused\n"), "{text}");
     }
 }

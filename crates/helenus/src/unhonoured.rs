@@ -6,9 +6,7 @@ use config::{Config, DiskFailurePolicy};
 
 /// Keys that mean something only among several nodes, where their defaults are what is done; each
 /// with the row of the settings that shows its value in one unit, whatever unit was written.
-const AMONG_NODES: [(&str, &str); 8] = [
-    ("auth_cache_warming_enabled", "auth_cache_warming_enabled"),
-    ("credentials_cache_active_update", "credentials_cache_active_update"),
+const AMONG_NODES: [(&str, &str); 4] = [
     ("ideal_consistency_level", "ideal_consistency_level"),
     ("internode_application_receive_queue_capacity", "internode_application_receive_queue_capacity_in_bytes"),
     (
@@ -16,8 +14,6 @@ const AMONG_NODES: [(&str, &str); 8] = [
         "internode_application_receive_queue_reserve_endpoint_capacity_in_bytes",
     ),
     ("internode_authenticator", "internode_authenticator.class_name"),
-    ("permissions_cache_active_update", "permissions_cache_active_update"),
-    ("roles_cache_active_update", "roles_cache_active_update"),
 ];
 
 /// The keys whose values are not honoured, in alphabetical order: first those that count on every
@@ -38,7 +34,10 @@ pub fn keys(config: &Config) -> Vec<&'static str> {
 fn of_one_node(config: &Config) -> Vec<&'static str> {
     let default = Config::default();
     let (transport, usual) = (&config.native_transport, &default.native_transport);
+    let auth = &config.auth;
     let keys = [
+        ("auth_cache_warming_enabled", auth.warms_caches),
+        ("credentials_cache_active_update", auth.credentials.updates_actively),
         (
             "disk_failure_policy",
             !matches!(config.disk_failure_policy, DiskFailurePolicy::Stop | DiskFailurePolicy::Ignore),
@@ -48,6 +47,8 @@ fn of_one_node(config: &Config) -> Vec<&'static str> {
         ("native_transport_allow_older_protocols", transport.allow_older_protocols != usual.allow_older_protocols),
         ("native_transport_max_request_data_in_flight_per_ip", transport.max_request_data_in_flight_per_ip.is_some()),
         ("native_transport_throw_on_overload", transport.throw_on_overload != usual.throw_on_overload),
+        ("permissions_cache_active_update", auth.permissions.updates_actively),
+        ("roles_cache_active_update", auth.roles.updates_actively),
     ]
     .into_iter();
     keys.filter_map(|(key, differs)| differs.then_some(key)).collect()
@@ -63,6 +64,16 @@ mod tests {
         let sets = ["memtable_cleanup_threshold=0.5".to_owned(), "max_value_size=1MiB".to_owned()];
         let config = Config::load(None, &sets, false).expect("known keys");
         assert_eq!(keys(&config), ["max_value_size", "memtable_cleanup_threshold"]);
+        // nothing fills or refreshes the caches of roles, alone or in a ring
+        for key in [
+            "auth_cache_warming_enabled",
+            "credentials_cache_active_update",
+            "permissions_cache_active_update",
+            "roles_cache_active_update",
+        ] {
+            let config = Config::load(None, &[format!("{key}=true")], false).expect("a known key");
+            assert_eq!(keys(&config), [key]);
+        }
     }
 
     /// A key of links counts in a ring alone, and only at another value than the one that is done.
@@ -80,8 +91,6 @@ mod tests {
             let other = match key {
                 "ideal_consistency_level" => "QUORUM",
                 "internode_authenticator" => "MutualTlsInternodeAuthenticator",
-                "auth_cache_warming_enabled" => "true",
-                key if key.ends_with("_cache_active_update") => "true",
                 _ => "12345678B",
             };
             assert_eq!(keys(&load(&[seeds, &format!("{key}={other}")])), [key], "{key}");
