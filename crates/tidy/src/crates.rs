@@ -7,9 +7,9 @@ use crate::Tree;
 /// each other; `server` introduces them.
 const MAY_KNOW: &[(&str, &str)] = &[
     ("stdx", ""),
-    ("metrics", "stdx"),
+    ("metrics", ""),
     ("env", "stdx"),
-    ("config", "stdx"),
+    ("config", ""),
     ("types", "stdx"),
     ("functions", "stdx types"),
     ("schema", "stdx types functions"),
@@ -38,19 +38,16 @@ const MAY_KNOW: &[(&str, &str)] = &[
         "cluster",
         "stdx env metrics config types schema rows sstable storage hints ring internode gossip links membership streaming sending repair",
     ),
-    ("admin", "stdx env metrics types schema rows sstable storage ring cluster config tls"),
+    ("admin", "stdx env metrics schema tls"),
     ("tls", "env"),
     ("doctor", "env"),
     ("transport", "stdx env segments tls"),
     ("native", "stdx env protocol tls transport"),
     (
         "server",
-        "stdx env metrics types schema rows sstable storage hints ring internode gossip links membership cluster config protocol cql admin tls transport native",
+        "stdx env metrics types schema rows sstable storage hints ring internode links cluster config protocol cql admin tls transport native",
     ),
-    (
-        "helenus",
-        "stdx env metrics types schema rows sstable storage ring cluster config protocol cql admin transport native server tools bulk backup doctor stress shell",
-    ),
+    ("helenus", "env sstable storage cluster config admin server tools bulk backup doctor stress shell"),
     ("sim", "env config types rows internode ring cluster server"),
     ("tidy", ""),
 ];
@@ -78,7 +75,8 @@ const OUTSIDE_OF_THE_HOUSE: [&str; 1] = ["stress"];
 /// Outside crates that only `env` and client programs may use.
 const ENV_ONLY: [&str; 4] = ["socket2", "rustix", "rand", "rand_chacha"];
 
-/// Finds dependencies against the direction, and crates that the list above lacks.
+/// Finds dependencies against the direction, permissions that nothing uses, and crates that the
+/// list above lacks.
 pub fn check(tree: &Tree) -> Vec<String> {
     let ours: Vec<&str> = MAY_KNOW.iter().map(|(name, _)| *name).collect();
     let mut wrong = Vec::new();
@@ -90,7 +88,11 @@ pub fn check(tree: &Tree) -> Vec<String> {
             ));
             continue;
         };
-        for dependency in dependencies(&manifest.text) {
+        let used = dependencies(&manifest.text);
+        for unused in may_know.split_whitespace().filter(|known| !used.contains(known)) {
+            wrong.push(format!("crates/tidy/src/crates.rs: {name} may know {unused}, and does not: take it out"));
+        }
+        for dependency in used {
             if ours.contains(&dependency) && !may_know.split(' ').any(|known| known == dependency) {
                 wrong.push(format!(
                     "{}: {name} must not know {dependency}: pass values, or define a trait in {name}",
@@ -140,6 +142,7 @@ mod tests {
             file("crates/news/Cargo.toml", "[dependencies]\n"),
         ];
         let wrong = check(&Tree { root: ".".into(), files });
-        assert_eq!(wrong.len(), 3, "{wrong:#?}");
+        // a new crate, two dependencies against the direction, and a permission that is not used
+        assert_eq!(wrong.len(), 4, "{wrong:#?}");
     }
 }
