@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import runpy
 import shutil
 import signal
 import socket
@@ -182,12 +183,20 @@ def test_the_image_is_made_twice_the_same(tmp_path):
         config = json.loads(read(manifest["config"]))["config"]
         layer = read(manifest["layers"][0])
     assert (config["User"], config["Entrypoint"], config["Cmd"]) == ("999:999", ["/usr/bin/helenus", "entrypoint"], ["cassandra", "-f"])
-    assert {"7000/tcp", "7001/tcp", "7199/tcp", "9042/tcp"} <= set(config["ExposedPorts"]) and "/var/lib/cassandra" in config["Volumes"]
+    assert set(config["ExposedPorts"]) == {"7000/tcp", "9042/tcp", "9180/tcp"} and "/var/lib/cassandra" in config["Volumes"]
     (tmp_path / "layer").write_bytes(layer)
     with tarfile.open(tmp_path / "layer") as root:
         assert root.getmember("usr/bin/nodetool").linkname == "helenus" and root.getmember("usr/bin/helenus").mode == 0o755
+        assert root.getmember("etc/ssl/certs/ca-certificates.crt").size > 0
         data = root.getmember("var/lib/cassandra")
         assert (data.uid, data.gid) == (999, 999)
+
+
+def test_an_image_without_certificate_authorities_is_not_made(tmp_path):
+    main = runpy.run_path(str(ROOT / "dist" / "image"))["main"]
+    main.__globals__["CERTIFICATES"] = str(tmp_path / "nothing")
+    with pytest.raises(SystemExit, match="certificate authorities"):
+        main("program", str(tmp_path / "image.tar"))
 
 
 def test_the_files_of_the_packages():
