@@ -154,6 +154,8 @@ fn row_values(
     }
 }
 
+/// The values of the fields of a tuple. Trailing fields that it lacks are null, as in a value of a
+/// column.
 fn tuple_values(
     tuple: &Bytes,
     restriction: &ClusteringRestriction,
@@ -168,7 +170,15 @@ fn tuple_values(
         )));
     }
     let null = |at: usize| null_value(restriction, table, restriction.first + at);
-    fields.into_iter().enumerate().map(|(at, field)| field.ok_or_else(|| null(at))).collect()
+    let values: RowValues =
+        fields.into_iter().enumerate().map(|(at, field)| field.ok_or_else(|| null(at))).collect::<Result<_, _>>()?;
+    // The end of a range may name the first columns only. `=` and IN name rows, and a row has a
+    // value for each clustering column.
+    let is_end = matches!(restriction.test, ClusteringTest::Slice { .. });
+    if values.len() < restriction.width && !is_end {
+        return Err(null(values.len()));
+    }
+    Ok(values)
 }
 
 fn in_rows(

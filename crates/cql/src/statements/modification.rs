@@ -397,6 +397,21 @@ impl ModificationPlan {
         Ok(())
     }
 
+    /// Refuses the clustering of a row that lacks values, which restrictions have let through by
+    /// mistake: such a row could be written and not be read again. Rows of dense tables may have
+    /// nulls at the end.
+    fn check_whole(&self, clustering: &ClusteringValues) -> Result<(), CqlError> {
+        let all = self.table.clustering.len();
+        let given = clustering.iter().filter(|value| value.is_some() || self.table.flags.dense).count();
+        if clustering.len() == all && given == all {
+            return Ok(());
+        }
+        Err(CqlError::Server(format!(
+            "The row was not written: the statement gives {given} of {all} values of the clustering columns of {}.{}",
+            self.table.keyspace, self.table.name
+        )))
+    }
+
     fn add_row(
         &self,
         update: &mut PartitionUpdate,
@@ -411,6 +426,7 @@ impl ModificationPlan {
                 value.name
             )));
         }
+        self.check_whole(&clustering)?;
         let before = existing.row(&update.key, &clustering, &self.table.comparator);
         let mut row = Row::new(clustering);
         let changes_nothing = self.operations.is_empty() && self.static_operations.is_empty();

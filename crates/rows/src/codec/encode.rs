@@ -45,6 +45,8 @@ pub fn encode_row(out: &mut Vec<u8>, row: &Row, is_static: bool, header: &Header
     if is_static {
         out.push(IS_STATIC);
     } else {
+        // a reader takes as many values as there are types
+        assert_eq!(row.clustering.len(), header.clustering.len(), "a row has a value for each clustering column");
         put_clustering_values(out, &row.clustering, &header.clustering);
     }
     framed(out, framing, |out| {
@@ -145,8 +147,10 @@ pub(super) fn framed(out: &mut Vec<u8>, framing: Framing, body: impl FnOnce(&mut
 }
 
 /// Writes clustering values: for each run of up to 32 values a header of two bits each (empty,
-/// null), then the values that are neither.
+/// null), then the values that are neither. `types` are those of the values, and of the clustering
+/// columns behind them.
 pub fn put_clustering_values(out: &mut Vec<u8>, values: &[Option<Bytes>], types: &[CqlType]) {
+    assert!(values.len() <= types.len(), "each clustering value has a type");
     for (run, types) in values.chunks(32).zip(types.chunks(32)) {
         let mut bits = 0u64;
         for (index, value) in run.iter().enumerate() {

@@ -82,6 +82,17 @@ fn rows_round_trip_on_disk_and_in_messages() {
     }
 }
 
+/// A reader could not tell where such a row ends.
+#[test]
+#[should_panic(expected = "a row has a value for each clustering column")]
+fn a_row_without_all_clustering_values_is_not_written() {
+    let table = table();
+    let mut row = sample_rows(&table).swap_remove(0);
+    row.clustering.pop();
+    let header = Header::for_table(&table, EncodingStats::default());
+    encode_row(&mut Vec::new(), &row, false, &header, Framing::Message);
+}
+
 #[test]
 fn mutations_round_trip() {
     let table = table();
