@@ -14,6 +14,7 @@ use crate::error::CqlError;
 use crate::functions::{Function, Scope};
 use crate::result::ColumnSpec;
 use crate::sources::Sources;
+use crate::terms::JsonObjects;
 use crate::values::BoundValue;
 pub(crate) use calls::{Calls, Found};
 
@@ -178,6 +179,8 @@ pub(crate) struct Bindings<'a> {
     pub values: &'a [BoundValue],
     /// Clocks and ids.
     pub sources: &'a dyn Sources,
+    /// The JSON object among the values, once it was parsed.
+    pub json: &'a JsonObjects,
 }
 
 impl Bindings<'_> {

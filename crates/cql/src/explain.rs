@@ -24,6 +24,7 @@ use crate::options::QueryOptions;
 use crate::prepare::{ExplainPlan, Plan};
 use crate::result::{Answer, CqlResult};
 use crate::statements::{batch, modification, select};
+use crate::terms::JsonObjects;
 use crate::values::BoundValue;
 pub use node::Explain;
 use table::Lines;
@@ -42,7 +43,7 @@ pub(crate) async fn execute<C: Explain>(
     let micros = coordinator.monotonic_micros().saturating_sub(begun);
     let seen = watching.into_seen();
     let told = Told { seen: &seen, answer: &answer, options, analyze: plan.analyze, micros };
-    let bindings = Bindings { values, sources: coordinator };
+    let bindings = Bindings { values, sources: coordinator, json: &JsonObjects::default() };
     let mut lines = Lines::default();
     match &plan.plan {
         Plan::Select(plan) => {

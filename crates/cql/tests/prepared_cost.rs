@@ -130,3 +130,22 @@ fn a_prepared_statement_costs_the_same_whatever_its_text_and_the_schema() {
         assert!(plain.count_total <= 20, "{statement}: {plain:?}");
     }
 }
+
+/// The object is parsed once, and not for each column again.
+#[test]
+fn a_row_of_json_is_parsed_once() {
+    const COLUMNS: usize = 100;
+    let columns: String = (0..COLUMNS).map(|at| format!("c{at} int, ")).collect();
+    let table = format!("CREATE TABLE k.wide ({columns}PRIMARY KEY (c0))");
+    let restoring = Restoring { keyspace: None, now_micros: 1, id_of: &TableId::of_system_table };
+    let wide = Arc::new(restore(&table, &restoring, schema(0).as_ref().clone()).expect("a statement").schema);
+    let members: Vec<_> = (0..COLUMNS).map(|at| format!("\"c{at}\": {at}")).collect();
+    let object = format!("{{{}}}", members.join(", "));
+    let bound = [BoundValue::Bytes(Bytes::from(object.clone()))];
+    let executed = cost("INSERT INTO k.wide JSON ?", &wide, &bound).count_total;
+    let literal = format!("INSERT INTO k.wide JSON '{object}'");
+    let prepared = measure(|| drop(cql::prepare(&literal, None, &wide).expect("valid"))).count_total;
+    // once for each pair of columns would be more
+    let most = (COLUMNS * COLUMNS) as u64;
+    assert!(executed < most && prepared < most, "allocations: {executed} for a bound object, {prepared} for a literal");
+}

@@ -22,7 +22,7 @@ use crate::error::CqlError;
 use crate::functions::ARE_OFF;
 use crate::result::{SchemaChangeKind, SchemaEvent, SchemaTarget};
 use crate::sources::NoSources;
-use crate::terms;
+use crate::terms::{self, JsonObjects};
 use crate::values::BoundValue;
 
 /// Signs that no name of a function has.
@@ -342,7 +342,7 @@ fn initial_condition(
     let mut preparing = Preparing::new(&schema, &[]);
     preparing.keyspace = Arc::from(keyspace.name.as_str());
     let prepared = terms::prepare(&mut preparing, term, &Receiver::new("(dummy)", state_type.clone()))?;
-    let value = match prepared.eval(&Bindings { values: &[], sources: &NoSources })? {
+    let value = match prepared.eval(&Bindings { values: &[], sources: &NoSources, json: &JsonObjects::default() })? {
         BoundValue::Bytes(bytes) => Some(bytes),
         BoundValue::Null | BoundValue::Unset => None,
     };

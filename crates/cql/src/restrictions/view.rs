@@ -20,6 +20,7 @@ use crate::error::CqlError;
 use crate::keys;
 use crate::selection::RowView;
 use crate::sources::NoSources;
+use crate::terms::JsonObjects;
 
 /// The condition of a view, bound.
 #[derive(Debug)]
@@ -69,7 +70,7 @@ pub(crate) fn of_view(
     let mut preparing = Preparing::new(schema, &[]);
     preparing.enter(&table);
     let restrictions = prepare(&mut preparing, StatementKind::Select, &table, &tests, false, true)?;
-    let bindings = Bindings { values: &[], sources: &NoSources };
+    let bindings = Bindings { values: &[], sources: &NoSources, json: &JsonObjects::default() };
     let keys = match restrictions.names_keys() {
         true => Some(restrictions.keys(&table, &bindings)?),
         false => None,

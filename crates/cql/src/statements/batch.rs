@@ -22,7 +22,7 @@ use crate::error::CqlError;
 use crate::options::{Limits, QueryOptions};
 use crate::result::{Answer, CqlResult};
 use crate::statements::conditional;
-use crate::terms::{self, Term};
+use crate::terms::{self, JsonObjects, Term};
 use crate::values::BoundValue;
 
 /// A prepared BATCH.
@@ -124,7 +124,7 @@ pub(crate) async fn execute<C: Coordinator>(
     options: &QueryOptions,
     coordinator: &C,
 ) -> Result<Answer, CqlError> {
-    let bindings = Bindings { values, sources: coordinator };
+    let bindings = Bindings { values, sources: coordinator, json: &JsonObjects::default() };
     let mut timestamp = default_timestamp(options, coordinator);
     if let Some(term) = &plan.timestamp {
         timestamp = match term.eval(&bindings)? {
@@ -158,7 +158,7 @@ pub(crate) async fn execute_all<C: Coordinator>(
     let mut warnings = Vec::new();
     guard_levels(options, &mut warnings)?;
     for (at, (plan, values)) in statements.iter().enumerate() {
-        let bindings = Bindings { values, sources: coordinator };
+        let bindings = Bindings { values, sources: coordinator, json: &JsonObjects::default() };
         let existing = if plan.requires_read {
             let read = read_existing(plan, &bindings, options, now, coordinator).await;
             read.map_err(|error| match error {
@@ -199,7 +199,9 @@ fn first_mistake<C: Coordinator>(
     coordinator: &C,
 ) -> CqlError {
     let of_keys = |(plan, values): &(&ModificationPlan, &[BoundValue])| {
-        plan.restrictions.keys(&plan.table, &Bindings { values, sources: coordinator }).err()
+        plan.restrictions
+            .keys(&plan.table, &Bindings { values, sources: coordinator, json: &JsonObjects::default() })
+            .err()
     };
     rest.iter().find_map(of_keys).unwrap_or(error)
 }

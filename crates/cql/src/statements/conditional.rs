@@ -18,6 +18,7 @@ use crate::error::CqlError;
 use crate::options::QueryOptions;
 use crate::result::Answer;
 use crate::statements::modification::{ModificationPlan, guard, guard_levels, guard_update, request_seconds};
+use crate::terms::JsonObjects;
 use crate::values::BoundValue;
 
 use request::Request;
@@ -48,7 +49,13 @@ pub(crate) async fn execute<C: Coordinator>(
     let mut warnings = Vec::new();
     guard_levels(options, &mut warnings)?;
     for (plan, values) in statements {
-        guard(plan, &Bindings { values, sources: coordinator }, options, coordinator, &mut warnings)?;
+        guard(
+            plan,
+            &Bindings { values, sources: coordinator, json: &JsonObjects::default() },
+            options,
+            coordinator,
+            &mut warnings,
+        )?;
     }
     let mut seen: Option<CasPartition> = None;
     let decide = |partition: CasPartition, timestamp: i64| {

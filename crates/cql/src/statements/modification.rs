@@ -40,7 +40,7 @@ use crate::restrictions::{Restrictions, StatementKind};
 use crate::result::{Answer, CqlResult};
 use crate::statements::conditional;
 use crate::statements::conditions::Conditions;
-use crate::terms::Term;
+use crate::terms::{JsonObjects, Term};
 use crate::values::BoundValue;
 
 /// The longest TTL, in seconds: 20 years.
@@ -582,7 +582,7 @@ async fn write<C: Coordinator>(
     coordinator: &C,
 ) -> Result<Vec<String>, CqlError> {
     check_consistency(options.consistency, [plan])?;
-    let bindings = Bindings { values, sources: coordinator };
+    let bindings = Bindings { values, sources: coordinator, json: &JsonObjects::default() };
     let mut warnings = Vec::new();
     guard_levels(options, &mut warnings)?;
     guard(plan, &bindings, options, coordinator, &mut warnings)?;

@@ -36,7 +36,7 @@ use crate::restrictions::{BoundFilter, PartitionRestriction, Restrictions};
 use crate::result::{Answer, CqlResult, ResultMetadata, ResultSet};
 use crate::selection::{Column, Selection};
 use crate::statements::modification::request_seconds;
-use crate::terms::Term;
+use crate::terms::{JsonObjects, Term};
 use crate::values::BoundValue;
 use page::{Job, Page};
 use sizes::SizeOfPage;
@@ -267,7 +267,7 @@ pub(crate) async fn execute<C: Coordinator>(
     if options.consistency == Consistency::Any {
         return Err(CqlError::invalid("ANY ConsistencyLevel is only supported for writes"));
     }
-    let bindings = Bindings { values, sources: coordinator };
+    let bindings = Bindings { values, sources: coordinator, json: &JsonObjects::default() };
     let guards = options.guardrails.as_ref().map(|guardrails| &guardrails.query);
     let mut answer_warnings = Vec::new();
     if let Some(query) = guards {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use smallvec::{SmallVec, smallvec};
 use types::CqlType;
 
-use super::{Term, TermArgument};
+use super::{JsonObjects, Term, TermArgument};
 use crate::ast;
 use crate::context::{Bindings, Found, Preparing, Receiver};
 use crate::error::CqlError;
@@ -149,7 +149,7 @@ fn fold(function: Arc<Function>, arguments: Vec<Term>) -> Term {
     if !constant {
         return term;
     }
-    match term.eval(&Bindings { values: &[], sources: &NoSources }) {
+    match term.eval(&Bindings { values: &[], sources: &NoSources, json: &JsonObjects::default() }) {
         Ok(BoundValue::Bytes(bytes)) => Term::Constant(Some(bytes)),
         Ok(BoundValue::Null | BoundValue::Unset) => Term::NULL,
         Err(_) => term,

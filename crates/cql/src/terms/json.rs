@@ -1,7 +1,12 @@
-//! INSERT JSON: the values of columns, taken from a JSON object.
+//! INSERT JSON: the values of columns, taken from a JSON object. The text is parsed once, however
+//! many columns the table has: a literal when the statement is prepared, a bound one at the first
+//! column of a request.
 //!
 //! Agrees with `org.apache.cassandra.cql3.Json`, its messages included.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -10,51 +15,88 @@ use types::CqlType;
 use types::json::{self, Json};
 
 use super::Term;
-use crate::context::Bindings;
+use crate::ast::JsonValue;
+use crate::context::{Bindings, Preparing, Receiver};
 use crate::error::CqlError;
 use crate::values::BoundValue;
+
+/// The value of a column in an object. The outer None: the object does not name the column; the
+/// inner None: null.
+type Given = Option<Option<Bytes>>;
+
+/// The values of all columns of the table in an object, in the order of the columns. A value that
+/// is none of its column is an error when the column is asked for.
+type GivenValues = Vec<Result<Given, CqlError>>;
+
+/// The columns that an object may name.
+#[derive(Debug)]
+struct JsonColumns {
+    columns: Vec<(String, CqlType)>,
+    /// The positions in `columns` by name.
+    places: BTreeMap<String, usize>,
+    /// DEFAULT UNSET: columns that the object does not name stay as they are.
+    default_unset: bool,
+}
 
 /// A column of a bound JSON object.
 #[derive(Clone, Debug)]
 pub(crate) struct JsonColumn {
     /// Index of the bind marker.
     index: u16,
-    name: String,
-    ty: CqlType,
-    /// The columns that the object may name.
-    columns: Arc<[String]>,
-    default_unset: bool,
+    /// The position of the column.
+    at: usize,
+    columns: Arc<JsonColumns>,
 }
 
-/// The source of the values of an INSERT JSON: the text of the object, or the bind marker for it.
-pub(crate) struct JsonSource<'a> {
-    /// The object in the text of the statement.
-    pub literal: Option<&'a str>,
-    /// A bind marker for the object.
-    pub index: u16,
-    /// Names of the table's columns.
-    pub columns: Arc<[String]>,
-    /// DEFAULT UNSET: columns that the object does not name stay as they are.
-    pub default_unset: bool,
+/// The source of the values of an INSERT JSON.
+pub(crate) struct JsonSource {
+    columns: Arc<JsonColumns>,
+    object: Object,
 }
 
-impl JsonSource<'_> {
-    /// The term for the value of a column; None: the column stays as it is.
-    pub fn term(&self, column: &ColumnMetadata) -> Result<Option<Term>, CqlError> {
-        let Some(text) = self.literal else {
-            return Ok(Some(Term::Json(Box::new(JsonColumn {
-                index: self.index,
-                name: column.name.clone(),
-                ty: column.ty.clone(),
-                columns: Arc::clone(&self.columns),
-                default_unset: self.default_unset,
-            }))));
+enum Object {
+    /// The object stands in the text of the statement.
+    Literal(GivenValues),
+    /// The index of the bind marker for the object.
+    Bound(u16),
+}
+
+/// The bound JSON object that was parsed last, kept while terms are evaluated with the same values.
+#[derive(Default)]
+pub(crate) struct JsonObjects(RefCell<Option<(u16, Rc<GivenValues>)>>);
+
+impl JsonSource {
+    /// The source for the columns of a table.
+    pub fn prepare(
+        preparing: &mut Preparing<'_>,
+        value: &JsonValue<'_>,
+        columns: &[&ColumnMetadata],
+        default_unset: bool,
+    ) -> Result<Self, CqlError> {
+        let places = columns.iter().enumerate().map(|(at, column)| (column.name.clone(), at)).collect();
+        let columns = columns.iter().map(|column| (column.name.clone(), column.ty.clone())).collect();
+        let columns = JsonColumns { columns, places, default_unset };
+        let object = match value {
+            JsonValue::Literal(text) => Object::Literal(columns.values(text)?),
+            JsonValue::Bind(marker) => Object::Bound(preparing.bind(marker, &Receiver::new("[json]", CqlType::Text))),
         };
-        match value(text, &self.columns, &column.name, &column.ty)? {
-            Some(value) => Ok(Some(Term::Constant(value))),
-            None if self.default_unset => Ok(None),
-            None => Ok(Some(Term::NULL)),
-        }
+        Ok(Self { columns: Arc::new(columns), object })
+    }
+
+    /// The term for the value of the column at a position; None: the column stays as it is.
+    pub fn term(&self, at: usize) -> Result<Option<Term>, CqlError> {
+        let values = match &self.object {
+            Object::Literal(values) => values,
+            Object::Bound(index) => {
+                let column = JsonColumn { index: *index, at, columns: Arc::clone(&self.columns) };
+                return Ok(Some(Term::Json(Box::new(column))));
+            }
+        };
+        Ok(match values[at].clone()? {
+            Some(value) => Some(Term::Constant(value)),
+            None if self.columns.default_unset => None,
+            None => Some(Term::NULL),
+        })
     }
 }
 
@@ -64,43 +106,62 @@ impl JsonColumn {
         let BoundValue::Bytes(bytes) = bindings.value(self.index)? else {
             return Err(CqlError::invalid("Got null for INSERT JSON values"));
         };
-        let text = std::str::from_utf8(bytes).map_err(|_| CqlError::invalid("String didn't validate."))?;
-        Ok(match value(text, &self.columns, &self.name, &self.ty)? {
+        let values = bindings.json.values(self.index, bytes, &self.columns)?;
+        Ok(match values[self.at].clone()? {
             Some(Some(value)) => BoundValue::Bytes(value),
-            None if self.default_unset => BoundValue::Unset,
+            None if self.columns.default_unset => BoundValue::Unset,
             Some(None) | None => BoundValue::Null,
         })
     }
 }
 
-/// The value of a column in an object. The outer None: the object does not name the column; the
-/// inner None: null.
-fn value(text: &str, columns: &[String], name: &str, ty: &CqlType) -> Result<Option<Option<Bytes>>, CqlError> {
-    let members = match json::parse(text) {
-        Ok(Json::Object(members)) => members,
-        Ok(Json::Null) => return Err(CqlError::invalid("Got null for INSERT JSON values")),
-        Ok(_) => {
-            return Err(CqlError::invalid(format!(
-                "Could not decode JSON string as a map: it is no object. (String was: {text})"
-            )));
+impl JsonObjects {
+    /// The values of the object that is bound to a marker. `columns`: those of its statement.
+    fn values(&self, index: u16, bytes: &Bytes, columns: &JsonColumns) -> Result<Rc<GivenValues>, CqlError> {
+        let mut last = self.0.borrow_mut();
+        if let Some((_, values)) = last.as_ref().filter(|(of, _)| *of == index) {
+            return Ok(Rc::clone(values));
         }
-        Err(error) => {
-            return Err(CqlError::invalid(format!(
-                "Could not decode JSON string as a map: {}. (String was: {text})",
-                error.message()
-            )));
-        }
-    };
-    let mut found = None;
-    for (member, value) in &members {
-        let member = json::fold_case(member);
-        if member == name {
-            found = Some(value);
-        } else if !columns.contains(&member) {
-            return Err(CqlError::invalid(format!("JSON values map contains unrecognized column: {member}")));
-        }
+        let text = std::str::from_utf8(bytes).map_err(|_| CqlError::invalid("String didn't validate."))?;
+        let values = Rc::new(columns.values(text)?);
+        *last = Some((index, Rc::clone(&values)));
+        Ok(values)
     }
-    match found {
+}
+
+impl JsonColumns {
+    /// Parses an object.
+    fn values(&self, text: &str) -> Result<GivenValues, CqlError> {
+        let members = match json::parse(text) {
+            Ok(Json::Object(members)) => members,
+            Ok(Json::Null) => return Err(CqlError::invalid("Got null for INSERT JSON values")),
+            Ok(_) => {
+                return Err(CqlError::invalid(format!(
+                    "Could not decode JSON string as a map: it is no object. (String was: {text})"
+                )));
+            }
+            Err(error) => {
+                return Err(CqlError::invalid(format!(
+                    "Could not decode JSON string as a map: {}. (String was: {text})",
+                    error.message()
+                )));
+            }
+        };
+        let mut found: Vec<Option<&Json>> = vec![None; self.columns.len()];
+        for (member, value) in &members {
+            let member = json::fold_case(member);
+            let Some(at) = self.places.get(&member) else {
+                return Err(CqlError::invalid(format!("JSON values map contains unrecognized column: {member}")));
+            };
+            found[*at] = Some(value);
+        }
+        Ok(self.columns.iter().zip(found).map(|((name, ty), value)| given(name, ty, value)).collect())
+    }
+}
+
+/// The value of a column.
+fn given(name: &str, ty: &CqlType, value: Option<&Json>) -> Result<Given, CqlError> {
+    match value {
         None => Ok(None),
         Some(Json::Null) => Ok(Some(None)),
         Some(value) => match json::from_json(ty, value) {

@@ -4,7 +4,7 @@
 
 use types::{CqlType, UserType};
 
-use super::{Composite, Term, is_assignable, resolve_type};
+use super::{Composite, JsonObjects, Term, is_assignable, resolve_type};
 use crate::ast;
 use crate::context::{Bindings, Preparing, Receiver};
 use crate::error::CqlError;
@@ -78,7 +78,7 @@ fn fold(composite: Composite, constant: bool) -> Result<Term, CqlError> {
     if !constant {
         return Ok(term);
     }
-    Ok(match term.eval(&Bindings { values: &[], sources: &NoSources })? {
+    Ok(match term.eval(&Bindings { values: &[], sources: &NoSources, json: &JsonObjects::default() })? {
         BoundValue::Bytes(bytes) => Term::Constant(Some(bytes)),
         BoundValue::Null | BoundValue::Unset => Term::NULL,
     })

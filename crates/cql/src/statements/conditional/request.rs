@@ -18,6 +18,7 @@ use crate::restrictions::StatementKind;
 use crate::sources::{InTransaction, Sources};
 use crate::statements::conditions::{BoundCondition, Conditions};
 use crate::statements::modification::{ExistingRows, ModificationPlan};
+use crate::terms::JsonObjects;
 
 /// The conditions on one row.
 enum RowConditions {
@@ -50,7 +51,7 @@ impl<'a> Request<'a> {
     pub fn of(statements: &'a [Bound<'a>], is_batch: bool, sources: &dyn Sources) -> Result<Self, CqlError> {
         let mut request: Option<Self> = None;
         for (plan, values) in statements {
-            let bindings = Bindings { values, sources };
+            let bindings = Bindings { values, sources, json: &JsonObjects::default() };
             let key = only_key(plan, is_batch, &bindings)?;
             let request = match &mut request {
                 None => request.insert(Self::empty(statements, plan, key, is_batch)),
@@ -267,7 +268,7 @@ impl<'a> Request<'a> {
         let mut updates = Vec::with_capacity(self.statements.len());
         let sources = InTransaction::new(sources, timestamp);
         for (plan, values) in self.statements {
-            let bindings = Bindings { values, sources: &sources };
+            let bindings = Bindings { values, sources: &sources, json: &JsonObjects::default() };
             updates.extend(plan.updates_at(&bindings, timestamp, now, &existing)?);
         }
         let mut all = PartitionUpdate::new(Arc::clone(self.table), self.key.clone());

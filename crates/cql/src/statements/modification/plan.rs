@@ -157,19 +157,14 @@ fn prepare_insert_json(
     default_unset: bool,
 ) -> Result<ModificationPlan, CqlError> {
     let columns = table.columns_in_select_order();
-    let names = columns.iter().map(|column| column.name.clone()).collect();
-    let (literal, index) = match value {
-        JsonValue::Literal(text) => (Some(text.as_ref()), 0),
-        JsonValue::Bind(marker) => (None, preparing.bind(marker, &Receiver::new("[json]", CqlType::Text))),
-    };
-    let source = JsonSource { literal, index, columns: names, default_unset };
+    let source = JsonSource::prepare(preparing, value, &columns, default_unset)?;
     let mut operations = Operations::default();
     let mut keys = Vec::new();
-    for column in columns {
+    for (at, column) in columns.into_iter().enumerate() {
         // a key column that is missing is refused when the statement is executed, as in Cassandra.
         // Of a conditional statement a static column counts as set: its value is in the answer
         let counts = column.is_primary_key() || insert.if_not_exists;
-        let Some(term) = source.term(column)?.or(counts.then_some(Term::Unset)) else { continue };
+        let Some(term) = source.term(at)?.or(counts.then_some(Term::Unset)) else { continue };
         if column.is_primary_key() {
             keys.push((column, term));
         } else if column.is_complex() {
