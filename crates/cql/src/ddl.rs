@@ -15,7 +15,7 @@ mod create_index;
 mod create_table;
 mod drop;
 mod drop_dependent;
-mod function;
+pub(crate) mod function;
 mod guard;
 mod keyspace;
 mod masks;

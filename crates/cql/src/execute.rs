@@ -108,7 +108,10 @@ pub async fn execute_batch<'s, C: Coordinator>(
     let plan = |(prepared, values): &(&'s Prepared, &'s [BoundValue])| Ok((prepared.modification(values)?, *values));
     let plans = statements.iter().map(plan).collect::<Result<Vec<_>, CqlError>>()?;
     if let Some(access) = &client.access {
-        plans.iter().try_for_each(|(plan, _)| authorize::modification(plan, access))?;
+        let schema = coordinator.schema();
+        for ((prepared, _), (plan, _)) in statements.iter().zip(&plans) {
+            authorize::in_batch(prepared, plan, access, &schema)?;
+        }
     }
     let timestamp = modification::default_timestamp(options, coordinator);
     if statements.iter().any(|(prepared, _)| !prepared.functions.is_empty()) {

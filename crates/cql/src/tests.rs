@@ -1,6 +1,7 @@
 //! Tests of statements as a whole: a node in memory, kept as simple as can be, and scripts run on
 //! it.
 
+mod access;
 mod answers;
 mod conditional;
 mod extensions;

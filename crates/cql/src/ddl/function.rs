@@ -12,7 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use schema::function::{self, type_texts};
 use schema::rows_form::{SchemaRow, SchemaTable};
-use schema::{AggregateMetadata, FunctionMetadata, KeyspaceMetadata, Schema};
+use schema::{AggregateMetadata, FunctionKey, FunctionMetadata, KeyspaceMetadata, Schema};
 use types::CqlType;
 
 use super::{Act, Changed, DdlContext, SchemaObject, check_changeable, existing_keyspace, keyspace_of, type_name};
@@ -48,6 +48,17 @@ fn check_unfrozen<'a>(types: impl IntoIterator<Item = &'a TypeName<'a>>, what: &
 
 fn prepare(ty: &TypeName<'_>, keyspace: &KeyspaceMetadata) -> Result<CqlType, CqlError> {
     type_name::prepare(&type_name::normalize(ty), keyspace)
+}
+
+/// The key under which the schema has a function or aggregate with arguments of these types,
+/// however the types are spelled. A type that the keyspace does not have is an error.
+pub(crate) fn key_of<'t>(
+    name: &str,
+    types: impl IntoIterator<Item = &'t TypeName<'t>>,
+    keyspace: &KeyspaceMetadata,
+) -> Result<FunctionKey, CqlError> {
+    let types: Result<Vec<CqlType>, CqlError> = types.into_iter().map(|ty| prepare(ty, keyspace)).collect();
+    Ok((name.to_owned(), type_texts(&types?)))
 }
 
 /// Whether values of a type can be read as those of another without a change.
@@ -185,7 +196,7 @@ enum Kind {
     Aggregate,
 }
 
-type Found<'s> = Option<(&'s KeyspaceMetadata, schema::FunctionKey, String)>;
+type Found<'s> = Option<(&'s KeyspaceMetadata, FunctionKey, String)>;
 
 /// The function or aggregate that a DROP names. None: there is none, which IF EXISTS allows.
 fn found<'s>(
@@ -209,7 +220,7 @@ fn found<'s>(
         false => invalid(format!("{word} '{shown}' doesn't exist")),
     };
     let Some(keyspace) = schema.keyspace(keyspace_name) else { return missing() };
-    let keys: Vec<&schema::FunctionKey> =
+    let keys: Vec<&FunctionKey> =
         keyspace.functions.keys().chain(keyspace.aggregates.keys()).filter(|key| key.0 == name).collect();
     if keys.len() > 1 && drop.arguments.is_none() {
         let upper = word.to_uppercase();
@@ -220,18 +231,12 @@ fn found<'s>(
         ));
     }
     check_unfrozen(drop.arguments.iter().flatten(), "Argument")?;
-    let types = match &drop.arguments {
-        None => None,
-        Some(types) => {
-            let types: Result<Vec<CqlType>, CqlError> = types.iter().map(|ty| prepare(ty, keyspace)).collect();
-            Some(type_texts(&types?))
-        }
-    };
-    let is_kind = |key: &schema::FunctionKey| match kind {
+    let wanted = drop.arguments.as_ref().map(|types| key_of(name, types, keyspace)).transpose()?;
+    let is_kind = |key: &FunctionKey| match kind {
         Kind::Function => keyspace.functions.contains_key(key),
         Kind::Aggregate => keyspace.aggregates.contains_key(key),
     };
-    let key = keys.into_iter().find(|key| is_kind(key) && types.as_ref().is_none_or(|types| *types == key.1));
+    let key = keys.into_iter().find(|key| is_kind(key) && wanted.as_ref().is_none_or(|wanted| wanted == *key));
     match key {
         Some(key) => Ok(Some((keyspace, key.clone(), shown))),
         None => missing(),

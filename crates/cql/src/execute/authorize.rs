@@ -2,12 +2,13 @@
 //!
 //! Must agree with: `CQLStatement.authorize` of every statement.
 
-use schema::Schema;
+use schema::{AggregateMetadata, FunctionKey, FunctionMetadata, Schema};
 
 use crate::ast::{self, Permission, QualifiedName, Statement, TypeName};
 use crate::auth::{Access, Resource, check_changeable};
 use crate::context::NO_KEYSPACE;
 use crate::coordinator::Coordinator;
+use crate::ddl::function::key_of;
 use crate::error::CqlError;
 use crate::options::ClientState;
 use crate::prepare::{Plan, Prepared};
@@ -23,17 +24,49 @@ pub(super) fn statement<C: Coordinator>(
 ) -> Result<(), CqlError> {
     let Some(access) = &client.access else { return Ok(()) };
     of_plan(&prepared.plan, access, coordinator)?;
-    prepared.functions.iter().try_for_each(|function| {
-        let resource = Resource::function(function.keyspace(), function.name(), &function.arguments);
-        access.check(Permission::Execute, &resource)
-    })
+    functions(prepared, access)
+}
+
+/// Refuses a statement of a BATCH message that the client may not execute.
+pub(super) fn in_batch(
+    prepared: &Prepared,
+    plan: &ModificationPlan,
+    access: &Access,
+    schema: &Schema,
+) -> Result<(), CqlError> {
+    modification(plan, access, schema)?;
+    functions(prepared, access)
+}
+
+/// Refuses calls of user-defined functions that the client may not execute. The functions that an
+/// aggregate is made of are asked for, too.
+fn functions(prepared: &Prepared, access: &Access) -> Result<(), CqlError> {
+    let execute = |resource: Resource| access.check(Permission::Execute, &resource);
+    for function in &prepared.functions {
+        execute(Resource::function(function.keyspace(), function.name(), &function.arguments))?;
+        if let Some(aggregate) = function.user_aggregate() {
+            aggregate.functions().try_for_each(|part| execute(of_function(part)))?;
+        }
+    }
+    Ok(())
+}
+
+fn of_function(function: &FunctionMetadata) -> Resource {
+    Resource::function(&function.keyspace, &function.name, function.arguments.iter().map(|(_, ty)| ty))
+}
+
+fn of_aggregate(aggregate: &AggregateMetadata) -> Resource {
+    Resource::function(&aggregate.keyspace, &aggregate.name, &aggregate.arguments)
 }
 
 fn of_plan<C: Coordinator>(plan: &Plan, access: &Access, coordinator: &C) -> Result<(), CqlError> {
     match plan {
         Plan::Select(plan) => select(plan, access, coordinator),
-        Plan::Modification(plan) => modification(plan, access),
-        Plan::Batch(plan) => plan.statements.iter().try_for_each(|plan| modification(plan, access)),
+        Plan::Modification(plan) => modification(plan, access, &coordinator.schema()),
+        Plan::Batch(plan) => {
+            let schema = coordinator.schema();
+            plan.statements.iter().try_for_each(|plan| modification(plan, access, &schema))
+        }
         Plan::Use(_) => access.check_login(),
         Plan::Truncate(table) => access.check_table(Permission::Modify, table),
         // EXPLAIN takes the permissions of the statement that it explains
@@ -73,13 +106,23 @@ fn masked_in_where(plan: &SelectPlan, access: &Access) -> Result<(), CqlError> {
 }
 
 /// Refuses an INSERT, UPDATE or DELETE that the client may not execute. With conditions it takes
-/// SELECT too, because its answer tells what is stored.
-pub(super) fn modification(plan: &ModificationPlan, access: &Access) -> Result<(), CqlError> {
-    access.check_table(Permission::Modify, &plan.table)?;
-    if plan.conditions.is_none() {
+/// SELECT too, because its answer tells what is stored. So it does if the table has views, because
+/// what they get is read from the table, and then it takes MODIFY of each view.
+fn modification(plan: &ModificationPlan, access: &Access, schema: &Schema) -> Result<(), CqlError> {
+    let table = &plan.table;
+    access.check_table(Permission::Modify, table)?;
+    if !plan.conditions.is_none() {
+        access.check_table(Permission::Select, table)?;
+    }
+    if access.is_super || !access.is_checked() {
         return Ok(());
     }
-    access.check_table(Permission::Select, &plan.table)
+    // a plan does not know the views: they come and go without a change of their base
+    for view in schema.keyspace(&table.keyspace).into_iter().flat_map(|keyspace| keyspace.views_of(table.id)) {
+        access.check_table(Permission::Select, table)?;
+        access.check_table(Permission::Modify, view)?;
+    }
+    Ok(())
 }
 
 /// Refuses a change of the schema that the client may not make. `keyspace` is that of the
@@ -137,11 +180,6 @@ fn superusers(access: &Access, message: &str) -> Result<(), CqlError> {
     if access.is_super { Ok(()) } else { Err(CqlError::Unauthorized(message.to_owned())) }
 }
 
-/// A type without what may be left out where functions are named: tuples are always frozen.
-fn bare(ty: &str) -> String {
-    ty.replace("frozen<", "").replace('>', "")
-}
-
 struct Asked<'a> {
     keyspace: Option<&'a str>,
     access: &'a Access,
@@ -179,17 +217,18 @@ impl Asked<'_> {
         }
     }
 
-    /// Whether the schema has a function or aggregate with arguments of these types.
-    fn function(&self, keyspace: &str, name: &str, types: &[&TypeName<'_>], schema: &Schema) -> Option<Resource> {
-        let found = schema.keyspace(keyspace)?;
-        let wanted: Vec<String> = types.iter().map(|ty| bare(&ty.to_string())).collect();
-        let is_it =
-            |key: &schema::FunctionKey| key.0 == name && key.1.iter().map(|ty| bare(ty)).eq(wanted.iter().cloned());
-        if let Some((_, function)) = found.functions.iter().find(|(key, _)| is_it(key)) {
-            return Some(Resource::function(keyspace, name, function.arguments.iter().map(|(_, ty)| ty)));
-        }
-        let (_, aggregate) = found.aggregates.iter().find(|(key, _)| is_it(key))?;
-        Some(Resource::function(keyspace, name, &aggregate.arguments))
+    /// The function or aggregate with arguments of these types; None: the schema has none.
+    fn function(
+        &self,
+        keyspace: &str,
+        name: &str,
+        types: &[&TypeName<'_>],
+        schema: &Schema,
+    ) -> Result<Option<Resource>, CqlError> {
+        let Some(found) = schema.keyspace(keyspace) else { return Ok(None) };
+        let key = key_of(name, types.iter().copied(), found)?;
+        let function = found.functions.get(&key).map(|function| of_function(function));
+        Ok(function.or_else(|| found.aggregates.get(&key).map(|aggregate| of_aggregate(aggregate))))
     }
 
     fn create_function<'t>(
@@ -201,14 +240,14 @@ impl Asked<'_> {
     ) -> Result<(), CqlError> {
         let keyspace = self.keyspace_of(name)?;
         let types: Vec<_> = types.collect();
-        match self.function(keyspace, name.name.as_str(), &types, schema).filter(|_| or_replace) {
+        match self.function(keyspace, name.name.as_str(), &types, schema)?.filter(|_| or_replace) {
             Some(function) => self.check(Permission::Alter, function),
             None => self.check(Permission::Create, Resource::KeyspaceFunctions(keyspace.to_owned())),
         }
     }
 
     fn execute(&self, keyspace: &str, name: &str, types: &[&TypeName<'_>], schema: &Schema) -> Result<(), CqlError> {
-        match self.function(keyspace, name, types, schema) {
+        match self.function(keyspace, name, types, schema)? {
             Some(function) => self.check(Permission::Execute, function),
             None => Ok(()),
         }
@@ -217,18 +256,13 @@ impl Asked<'_> {
     fn drop_function(&self, drop: &ast::DropFunction<'_>, schema: &Schema) -> Result<(), CqlError> {
         let (keyspace, name) = (self.keyspace_of(&drop.name)?, drop.name.name.as_str());
         let Some(found) = schema.keyspace(keyspace) else { return Ok(()) };
-        let wanted: Option<Vec<String>> =
-            drop.arguments.as_ref().map(|types| types.iter().map(|ty| bare(&ty.to_string())).collect());
-        let matches = |key: &schema::FunctionKey| {
-            key.0 == name
-                && wanted.as_ref().is_none_or(|types| key.1.iter().map(|ty| bare(ty)).eq(types.iter().cloned()))
-        };
+        let wanted = drop.arguments.as_ref().map(|types| key_of(name, types, found)).transpose()?;
+        let matches = |key: &FunctionKey| key.0 == name && wanted.as_ref().is_none_or(|wanted| wanted == key);
         for (_, function) in found.functions.iter().filter(|(key, _)| matches(key)) {
-            let types = function.arguments.iter().map(|(_, ty)| ty);
-            self.check(Permission::Drop, Resource::function(keyspace, name, types))?;
+            self.check(Permission::Drop, of_function(function))?;
         }
         for (_, aggregate) in found.aggregates.iter().filter(|(key, _)| matches(key)) {
-            self.check(Permission::Drop, Resource::function(keyspace, name, &aggregate.arguments))?;
+            self.check(Permission::Drop, of_aggregate(aggregate))?;
         }
         Ok(())
     }

@@ -197,6 +197,11 @@ fn failed(function: &FunctionMetadata, detail: &str) -> CqlError {
 }
 
 impl UserAggregate {
+    /// The functions that it is made of: the state function, and the final function if it has one.
+    pub fn functions(&self) -> impl Iterator<Item = &FunctionMetadata> {
+        [Some(&self.0.state_function), self.0.final_function.as_ref()].into_iter().flatten().map(AsRef::as_ref)
+    }
+
     /// The first state.
     pub fn initial(&self) -> Option<Bytes> {
         self.0.initial.clone()
