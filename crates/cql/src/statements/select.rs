@@ -447,6 +447,7 @@ fn job(
         post_order: plan.post_order.clone(),
         nearest,
         shows_static_only: plan.restrictions.shows_static_only(),
+        reversed: plan.reversed,
         per_partition: if plan.distinct { 1 } else { per_partition },
         remaining,
         page: paged,

@@ -114,6 +114,29 @@ fn the_last_page_may_be_followed_by_an_empty_one_only_where_cassandra_does_so() 
     assert!(!state_after("SELECT * FROM t WHERE k = 1 PER PARTITION LIMIT 2", 2));
 }
 
+/// Partitions of which only the static row is there have no clustering.
+#[test]
+fn partitions_without_rows_are_first_in_the_order_of_the_table() {
+    let node = Memory::new();
+    for (table, reversed) in [("ASC", "DESC"), ("DESC", "ASC")] {
+        for statement in [
+            format!(
+                "CREATE TABLE {table}_t (k int, c int, s int static, PRIMARY KEY (k, c)) WITH CLUSTERING ORDER BY (c {table})"
+            ),
+            format!("INSERT INTO {table}_t (k, s) VALUES (1, 7)"),
+            format!("INSERT INTO {table}_t (k, c) VALUES (2, 5)"),
+        ] {
+            run(&node, &statement, &[], &QueryOptions::default())
+                .unwrap_or_else(|error| panic!("{statement}: {error}"));
+        }
+        let read = |order: &str| {
+            pages(&node, &format!("SELECT k, c, s FROM {table}_t WHERE k IN (1, 2) ORDER BY c {order}"), None)
+        };
+        assert_eq!(read(table), ["1 | null | 7", "2 | 5 | null"], "{table}");
+        assert_eq!(read(reversed), ["2 | 5 | null", "1 | null | 7"], "{table}");
+    }
+}
+
 #[test]
 fn a_state_that_is_none_is_refused() {
     let node = node();

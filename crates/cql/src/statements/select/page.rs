@@ -36,6 +36,8 @@ pub(super) struct Job {
     /// SELECT DISTINCT: aggregates are given only the first row of each partition.
     pub distinct: bool,
     pub post_order: Vec<(Column, bool)>,
+    /// Rows in the reversed order of the table.
+    pub reversed: bool,
     /// ORDER BY … ANN OF: rows without a vector are left out.
     pub nearest: Option<Box<BoundNearest>>,
     pub shows_static_only: bool,
@@ -468,12 +470,14 @@ impl Builder<'_> {
         }
         self.sorted.sort_by(|(a, _), (b, _)| {
             for ((a, b), (column, descending)) in a.iter().zip(b).zip(orders) {
-                let order = match (a, b) {
-                    (Some(a), Some(b)) => types::compare(column.ty(), a, b),
-                    (a, b) => a.is_some().cmp(&b.is_some()),
+                // as in Cassandra a null, of a partition without rows, is first in the order of the
+                // table, also where that is descending
+                let (order, is_turned) = match (a, b) {
+                    (Some(a), Some(b)) => (types::compare(column.ty(), a, b), *descending),
+                    (a, b) => (a.is_some().cmp(&b.is_some()), self.job.reversed),
                 };
                 if order != Ordering::Equal {
-                    return if *descending { order.reverse() } else { order };
+                    return if is_turned { order.reverse() } else { order };
                 }
             }
             Ordering::Equal
