@@ -420,10 +420,10 @@ fn job(
     let selection = if selection.has_terms { Arc::new(selection.bind(bindings)?) } else { Arc::clone(selection) };
     let (partition_filters, row_filters) = filters.into_iter().partition(BoundFilter::is_of_partition);
     let paged = page_size.filter(|size| *size < user_limit && !plan.aggregates_everything());
-    let resume = match (&options.paging_state, paged) {
-        (Some(state), Some(_)) => Some(PagingState::decode(state, &plan.table.comparator)?),
-        _ => None,
-    };
+    // groups are read in pages, as in Cassandra, also where a page has room for all that LIMIT allows
+    let is_resumed = paged.is_some() || plan.group_by.is_some();
+    let state = options.paging_state.as_ref().filter(|_| is_resumed);
+    let resume = state.map(|state| PagingState::decode(state, &plan.table.comparator)).transpose()?;
     let remaining = resume.as_ref().map_or(user_limit, |state| state.remaining.min(user_limit));
     let mut indexes = plan.restrictions.searches(bindings)?;
     let nearest = match &plan.nearest {

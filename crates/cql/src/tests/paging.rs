@@ -114,6 +114,25 @@ fn the_last_page_may_be_followed_by_an_empty_one_only_where_cassandra_does_so() 
     assert!(!state_after("SELECT * FROM t WHERE k = 1 PER PARTITION LIMIT 2", 2));
 }
 
+/// As in Cassandra groups go on from the state, whatever the size of the next page.
+#[test]
+fn groups_go_on_from_a_state_also_without_paging() {
+    let node = node();
+    let statement = "SELECT k, c, count(*) FROM t GROUP BY k, c LIMIT 5";
+    let all = pages(&node, statement, None);
+    let read = |page_size, paging_state| {
+        let options = QueryOptions { page_size, paging_state, protocol_version: 5, ..QueryOptions::default() };
+        run(&node, statement, &[], &options).expect("it runs")
+    };
+    let CqlResult::Rows(first) = read(Some(2), None).result else { panic!("rows") };
+    let state = Bytes::from(first.paging_state.expect("there are more groups"));
+    for size in [None, Some(2), Some(5), Some(100)] {
+        let rest = spell::answer(&Ok(read(size, Some(state.clone()))));
+        let end = size.map_or(5, |size| 5.min(2 + size as usize));
+        assert_eq!(rest.lines().skip(1).collect::<Vec<_>>(), all[2..end], "{size:?}");
+    }
+}
+
 /// Partitions of which only the static row is there have no clustering.
 #[test]
 fn partitions_without_rows_are_first_in_the_order_of_the_table() {
