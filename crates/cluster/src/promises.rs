@@ -98,6 +98,7 @@ impl Node {
             warn: options.tombstone_warn_threshold,
             failure: options.tombstone_failure_threshold,
             each_partition: true,
+            each_rows: u64::MAX,
         };
         let limits = AnswerLimits { tombstones, size_max: DATA_SIZE_MAX, kept_size_max: 0 };
         let mut question = read.clone();

@@ -37,11 +37,16 @@ pub struct TombstoneLimits {
     pub failure: u64,
     /// Whether each partition is counted for itself. So it is for reads of partitions by key.
     pub each_partition: bool,
+    /// Live rows after which counting begins anew; `u64::MAX`: never.
+    pub each_rows: u64,
 }
+
+/// The most counts above the warning threshold that a read reports. More are left out.
+const WARNED_MAX: usize = 1000;
 
 impl TombstoneLimits {
     /// The limits that are never reached.
-    pub const NONE: Self = Self { warn: u64::MAX, failure: u64::MAX, each_partition: false };
+    pub const NONE: Self = Self { warn: u64::MAX, failure: u64::MAX, each_partition: false, each_rows: u64::MAX };
 }
 
 /// The live rows of a stream.
@@ -50,7 +55,7 @@ pub struct LiveRows<'a> {
     table: Arc<TableMetadata>,
     now: u32,
     limits: TombstoneLimits,
-    /// Tombstones of earlier partitions, if each partition is counted for itself.
+    /// Tombstones of earlier counts, if each partition or each number of rows is counted for itself.
     before: u64,
     scanned: Option<Scanned>,
     warned: Vec<Scanned>,
@@ -71,6 +76,7 @@ impl<'a> LiveRows<'a> {
     /// The next partition, even if it has no live rows; a caller finds out by asking for a row.
     pub fn next_partition(&mut self) -> Result<Option<LivePartition>, ReadError> {
         let Some(head) = self.stream.next_partition()? else { return Ok(None) };
+        self.end_if_full();
         match &mut self.scanned {
             Some(scanned) if !self.limits.each_partition => scanned.key.clone_from(&head.key),
             _ => self.begin(head.key.clone()),
@@ -91,6 +97,7 @@ impl<'a> LiveRows<'a> {
                 Some(Unfiltered::Row(row)) => {
                     if let Some(row) = self.live_row(row)? {
                         self.rows += 1;
+                        self.end_if_full();
                         return Ok(Some(row));
                     }
                 }
@@ -120,8 +127,16 @@ impl<'a> LiveRows<'a> {
     fn end(&mut self) {
         let Some(scanned) = self.scanned.take() else { return };
         self.before += scanned.tombstones;
-        if scanned.tombstones > self.limits.warn {
+        if scanned.tombstones > self.limits.warn && self.warned.len() < WARNED_MAX {
             self.warned.push(scanned);
+        }
+    }
+
+    /// Begins to count anew after the last live row that is counted together.
+    fn end_if_full(&mut self) {
+        let is_full = |scanned: &&Scanned| scanned.live_rows >= self.limits.each_rows;
+        if let Some(key) = self.scanned.as_ref().filter(is_full).map(|scanned| scanned.key.clone()) {
+            self.begin(key);
         }
     }
 

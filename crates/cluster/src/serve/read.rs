@@ -159,6 +159,7 @@ impl Node {
             warn: options.tombstone_warn_threshold,
             failure: options.tombstone_failure_threshold,
             each_partition: matches!(request.partitions, Partitions::Key(_)),
+            each_rows: u64::MAX,
         }
     }
 }

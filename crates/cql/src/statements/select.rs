@@ -397,13 +397,15 @@ fn of_tombstones(scanned: &Scanned, command: &str) -> String {
 }
 
 /// The thresholds for tombstones. There are none for the node's own tables, because no user writes
-/// them.
-fn tombstone_limits(plan: &SelectPlan, limits: &Limits) -> TombstoneLimits {
+/// them. For aggregates they count for as many rows as a page has: Cassandra reads in such pages
+/// what it aggregates.
+fn tombstone_limits(plan: &SelectPlan, limits: &Limits, page_size: Option<u32>) -> TombstoneLimits {
     if schema::system::is_local_keyspace(&plan.table.keyspace) {
         return TombstoneLimits::NONE;
     }
     let (warn, failure) = (limits.tombstone_warn, limits.tombstone_failure);
-    TombstoneLimits { warn, failure, each_partition: plan.restrictions.names_keys() }
+    let each_rows = page_size.filter(|_| plan.aggregates()).map_or(u64::MAX, u64::from);
+    TombstoneLimits { warn, failure, each_partition: plan.restrictions.names_keys(), each_rows }
 }
 
 fn job(
@@ -445,9 +447,9 @@ fn job(
         aggregates: plan.aggregates(),
         distinct: plan.distinct,
         post_order: plan.post_order.clone(),
+        reversed: plan.reversed,
         nearest,
         shows_static_only: plan.restrictions.shows_static_only(),
-        reversed: plan.reversed,
         per_partition: if plan.distinct { 1 } else { per_partition },
         remaining,
         page: paged,
@@ -455,7 +457,7 @@ fn job(
         last_key: None,
         single_key: false,
         now,
-        tombstones: tombstone_limits(plan, &options.limits),
+        tombstones: tombstone_limits(plan, &options.limits, page_size),
         size_max: options.limits.result_size_fail,
         results: None,
         slow_calls: Mutex::default(),

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::memory::Memory;
 use super::{run, spell};
-use crate::options::QueryOptions;
+use crate::options::{Limits, QueryOptions};
 use crate::result::{Answer, CqlResult};
 
 fn node() -> Memory {
@@ -153,6 +153,31 @@ fn partitions_without_rows_are_first_in_the_order_of_the_table() {
         };
         assert_eq!(read(table), ["1 | null | 7", "2 | 5 | null"], "{table}");
         assert_eq!(read(reversed), ["2 | 5 | null", "1 | null | 7"], "{table}");
+    }
+}
+
+/// Cassandra reads what it aggregates in pages, and counts tombstones in each.
+#[test]
+fn aggregates_count_tombstones_page_by_page() {
+    let node = Memory::new();
+    let all = QueryOptions::default();
+    run(&node, "CREATE TABLE d (k int, c int, PRIMARY KEY (k, c))", &[], &all).expect("the table is made");
+    for c in 0..30 {
+        let statement = match c % 3 {
+            0 => format!("INSERT INTO d (k, c) VALUES (1, {c})"),
+            _ => format!("DELETE FROM d WHERE k = 1 AND c = {c}"),
+        };
+        run(&node, &statement, &[], &all).expect("it is written");
+    }
+    let limits = Limits { tombstone_failure: 5, ..Limits::default() };
+    let statements =
+        ["SELECT count(*) FROM d", "SELECT count(*) FROM d WHERE k = 1", "SELECT k, count(*) FROM d GROUP BY k"];
+    for statement in statements {
+        for (page_size, is_answered) in [(Some(1), true), (Some(2), true), (Some(4), false), (None, false)] {
+            let options = QueryOptions { page_size, limits, ..QueryOptions::default() };
+            let answer = run(&node, statement, &[], &options);
+            assert_eq!(answer.is_ok(), is_answered, "{statement} {page_size:?}: {answer:?}");
+        }
     }
 }
 
