@@ -287,7 +287,9 @@ impl Running<'_> {
         // boxed: a plan in the future of each request would make all of them larger
         let statement =
             Box::new(Statement::plan(&query.query, state.keyspace.as_deref(), self.services.node.schema())?);
-        if statement.markers.len() != query.parameters.values.len() {
+        let values = &query.parameters.values;
+        // values by name may be more, or fewer where one stands for several markers
+        if values.names().is_empty() && statement.markers.len() != values.len() {
             return Err(CqlError::Invalid("Invalid amount of bind variables".to_owned()).into());
         }
         let answer = self.run(&statement, &query.parameters, &state).await?;

@@ -1,4 +1,4 @@
-//! The text of a request that logs keep: no password is in it.
+//! The text of a request that logs keep: no password is in it. Values by name.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,6 +7,8 @@ use cluster::Timeouts;
 use env::sim::{DATA, Sim};
 
 use native::ConnectionStats;
+use protocol::Opcode;
+use protocol::frame::Header;
 use protocol::request::QueryParameters;
 use storage::EngineOptions;
 use types::Consistency;
@@ -87,4 +89,44 @@ fn passwords_are_not_kept() {
     let slow = machine.services.slow.statements();
     assert!(slow.iter().any(|text| text.starts_with("PREPARE CREATE ROLE first WITH PASSWORD = '*")), "{slow:?}");
     assert!(!slow.iter().any(|text| text.contains(SECRET)), "{slow:?}");
+}
+
+/// A QUERY whose values come by name.
+fn named(text: &str, values: &[(&str, &str)]) -> Request {
+    const VALUES_BY_NAME: u32 = 0x41;
+    let mut body = Vec::new();
+    body.extend(u32::try_from(text.len()).expect("short").to_be_bytes());
+    body.extend(text.as_bytes());
+    // the level ONE
+    body.extend(1u16.to_be_bytes());
+    body.extend(VALUES_BY_NAME.to_be_bytes());
+    body.extend(u16::try_from(values.len()).expect("few").to_be_bytes());
+    for (name, value) in values {
+        body.extend(u16::try_from(name.len()).expect("short").to_be_bytes());
+        body.extend(name.as_bytes());
+        body.extend(u32::try_from(value.len()).expect("short").to_be_bytes());
+        body.extend(value.as_bytes());
+    }
+    let opcode = Opcode::Query as u8;
+    let header = Header { version: ProtocolVersion::V5, flags: 0, stream: 1, opcode, body_size: body.len() as u32 };
+    RequestEnvelope::decode(&header, &body.into()).expect("a QUERY").request
+}
+
+/// One value may stand for several markers of its name, and values that no marker has the name of
+/// are left alone.
+#[test]
+fn values_by_name_need_not_be_as_many_as_the_markers() {
+    let machine = Machine::new();
+    let select = "SELECT key FROM system.local WHERE key IN (:key, :key)";
+    let (key, other) = (("key", "local"), ("other", "x"));
+    for values in [&[key][..], &[other, key], &[key, other, other]] {
+        match machine.answer(named(select, values), false) {
+            Response::Rows(rows) => assert_eq!(rows.row_count, 1, "{values:?}"),
+            answer => panic!("{values:?}: {answer:?}"),
+        }
+    }
+    match machine.answer(named(select, &[other]), false) {
+        Response::Error(error) => assert_eq!(error.message, "Invalid amount of bind variables"),
+        answer => panic!("{answer:?}"),
+    }
 }
