@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cluster::RingEvent;
 use cql::{SchemaChangeKind, SchemaEvent, SchemaTarget};
 use protocol::response::{Event, SchemaChange, SchemaChangeTarget, StatusChange, TopologyChange};
-use schema::{KeyspaceMetadata, Schema};
+use schema::{FunctionKey, KeyspaceMetadata, Schema};
 
 /// The message of a schema change, for its RESULT and its EVENT.
 pub fn schema_change(event: &SchemaEvent) -> SchemaChange {
@@ -83,14 +83,54 @@ impl Difference {
         self.events.push(of_schema(&SchemaEvent { change, target, keyspace, name, argument_types: Vec::new() }));
     }
 
+    fn add_function(&mut self, change: SchemaChangeKind, target: SchemaTarget, keyspace: &str, key: &FunctionKey) {
+        let (keyspace, (name, argument_types)) = (keyspace.to_owned(), key.clone());
+        self.events.push(of_schema(&SchemaEvent { change, target, keyspace, name, argument_types }));
+    }
+
+    /// What a keyspace has that is created or dropped with it. An aggregate comes after the functions
+    /// that it is made of, and goes before them.
     fn content(&mut self, change: SchemaChangeKind, keyspace: &KeyspaceMetadata) {
-        keyspace.user_types.keys().for_each(|name| self.add(change, SchemaTarget::Type, &keyspace.name, name));
-        keyspace.tables.keys().for_each(|name| self.add(change, SchemaTarget::Table, &keyspace.name, name));
+        let name = &keyspace.name;
+        if change == SchemaChangeKind::Dropped {
+            keyspace.aggregates.keys().for_each(|key| self.add_function(change, SchemaTarget::Aggregate, name, key));
+            keyspace.functions.keys().for_each(|key| self.add_function(change, SchemaTarget::Function, name, key));
+        }
+        keyspace.user_types.keys().for_each(|ty| self.add(change, SchemaTarget::Type, name, ty));
+        keyspace.tables.keys().for_each(|table| self.add(change, SchemaTarget::Table, name, table));
+        if change == SchemaChangeKind::Created {
+            keyspace.functions.keys().for_each(|key| self.add_function(change, SchemaTarget::Function, name, key));
+            keyspace.aggregates.keys().for_each(|key| self.add_function(change, SchemaTarget::Aggregate, name, key));
+        }
+    }
+
+    /// The functions of `new` that differ from those of `old`: created, dropped or updated ones.
+    fn functions<T: PartialEq>(
+        &mut self,
+        change: SchemaChangeKind,
+        target: SchemaTarget,
+        keyspace: &str,
+        (old, new): (&BTreeMap<FunctionKey, Arc<T>>, &BTreeMap<FunctionKey, Arc<T>>),
+    ) {
+        let (of, others) = if change == SchemaChangeKind::Dropped { (old, new) } else { (new, old) };
+        for (key, function) in of {
+            let is_it = match others.get(key) {
+                None => change != SchemaChangeKind::Updated,
+                Some(other) => change == SchemaChangeKind::Updated && other != function,
+            };
+            if is_it {
+                self.add_function(change, target, keyspace, key);
+            }
+        }
     }
 
     fn altered(&mut self, old: &KeyspaceMetadata, new: &KeyspaceMetadata) {
         use SchemaChangeKind::{Created, Dropped, Updated};
         let keyspace = &new.name;
+        let functions = (&old.functions, &new.functions);
+        let aggregates = (&old.aggregates, &new.aggregates);
+        self.functions(Dropped, SchemaTarget::Aggregate, keyspace, aggregates);
+        self.functions(Dropped, SchemaTarget::Function, keyspace, functions);
         // a table that was made again under its name is another one
         let is_same =
             |name: &String| old.tables.get(name).zip(new.tables.get(name)).is_some_and(|(old, new)| old.id == new.id);
@@ -106,6 +146,8 @@ impl Difference {
         for name in new.tables.keys().filter(|name| !is_same(name)) {
             self.add(Created, SchemaTarget::Table, keyspace, name);
         }
+        self.functions(Created, SchemaTarget::Function, keyspace, functions);
+        self.functions(Created, SchemaTarget::Aggregate, keyspace, aggregates);
         if (old.durable_writes, &old.replication) != (new.durable_writes, &new.replication) {
             self.add(Updated, SchemaTarget::Keyspace, keyspace, "");
         }
@@ -118,11 +160,16 @@ impl Difference {
                 self.add(Updated, SchemaTarget::Table, keyspace, name);
             }
         }
+        self.functions(Updated, SchemaTarget::Function, keyspace, functions);
+        self.functions(Updated, SchemaTarget::Aggregate, keyspace, aggregates);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use schema::{AggregateMetadata, FunctionMetadata};
+    use types::CqlType;
+
     use super::*;
 
     fn told(before: &Schema, after: &Schema) -> Vec<String> {
@@ -130,7 +177,10 @@ mod tests {
             Event::Schema(change) => {
                 let name = match change.target {
                     SchemaChangeTarget::Table(name) | SchemaChangeTarget::Type(name) => format!(".{name}"),
-                    _ => String::new(),
+                    SchemaChangeTarget::Function(name, types) | SchemaChangeTarget::Aggregate(name, types) => {
+                        format!(".{name}({})", types.join(", "))
+                    }
+                    SchemaChangeTarget::Keyspace => String::new(),
                 };
                 format!("{:?} {}{name}", change.kind, change.keyspace)
             }
@@ -161,5 +211,49 @@ mod tests {
         keyspace.tables.insert("sessions".to_owned(), Arc::new(again));
         let again = altered.with_keyspace(keyspace);
         assert_eq!(told(&altered, &again), ["Dropped ks.sessions", "Created ks.sessions"]);
+    }
+
+    /// Functions are told of with the types of their arguments. An aggregate comes after the
+    /// functions that it is made of, and goes before them.
+    #[test]
+    fn functions_of_other_nodes_are_events() {
+        let empty = schema::system::schema();
+        let mut keyspace = empty.keyspaces["system_traces"].as_ref().clone();
+        keyspace.name = "ks".to_owned();
+        keyspace.tables.clear();
+        let plain = empty.with_keyspace(keyspace.clone());
+        let function = |body: &str| FunctionMetadata {
+            keyspace: "ks".to_owned(),
+            name: "f".to_owned(),
+            arguments: vec![("s".to_owned(), CqlType::Int), ("x".to_owned(), CqlType::Text)],
+            returns: CqlType::Int,
+            called_on_null: true,
+            language: "java".to_owned(),
+            body: body.to_owned(),
+            compiled: Arc::new(Err(String::new())),
+        };
+        let mut with = |body: &str| {
+            let function = Arc::new(function(body));
+            let aggregate = AggregateMetadata {
+                keyspace: "ks".to_owned(),
+                name: "total".to_owned(),
+                arguments: vec![CqlType::Text],
+                returns: CqlType::Int,
+                state_function: Arc::clone(&function),
+                state_type: CqlType::Int,
+                final_function: None,
+                initial: None,
+            };
+            keyspace.functions.insert(function.key(), function);
+            keyspace.aggregates.insert(aggregate.key(), Arc::new(aggregate));
+            empty.with_keyspace(keyspace.clone())
+        };
+        let (one, other) = (with("return 1;"), with("return 2;"));
+        let (f, total) = ("ks.f(int, text)", "ks.total(text)");
+        assert_eq!(told(&plain, &one), [format!("Created {f}"), format!("Created {total}")]);
+        assert_eq!(told(&one, &other), [format!("Updated {f}"), format!("Updated {total}")]);
+        assert_eq!(told(&one, &plain), [format!("Dropped {total}"), format!("Dropped {f}")]);
+        assert_eq!(told(&empty, &one), ["Created ks".to_owned(), format!("Created {f}"), format!("Created {total}")]);
+        assert_eq!(told(&one, &empty), [format!("Dropped {total}"), format!("Dropped {f}"), "Dropped ks".to_owned()]);
     }
 }
