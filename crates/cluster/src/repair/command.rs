@@ -23,7 +23,7 @@ use super::job::{RepairJob, SyncStat};
 use super::messages::is_up;
 use super::participant;
 use super::previewed;
-use super::ranges::{self, CommonRange};
+use super::ranges::{self, CommonRange, Groups};
 use super::trace::RepairTrace;
 use crate::clock::uuid_text;
 use crate::node::Node;
@@ -276,7 +276,7 @@ impl Command {
         history: Option<&History<'_>>,
         participants: &mut BTreeSet<SocketAddr>,
     ) -> Result<String, Ended> {
-        let common = self.common(node, ranges)?;
+        let Groups { common, leaves_out } = self.groups(node, ranges)?;
         let names: Vec<String> = tables.iter().map(|table| table.name.clone()).collect();
         if let Some(history) = history {
             history.start(&names, ranges, &self.options).await;
@@ -287,7 +287,7 @@ impl Command {
             record.place(participants.iter().copied().collect(), ranges);
         }
         self.mark(node, Step::PrepareStart);
-        let repaired_at = self.repaired_at(node, &common);
+        let repaired_at = self.repaired_at(node, leaves_out);
         self.prepare(node, tables, ranges, participants, repaired_at).await?;
         let consistent = Coordinated::new(node, self, participants);
         let is_consistent = self.options.is_incremental && !self.options.preview.is_preview();
@@ -333,7 +333,7 @@ impl Command {
     }
 
     /// The ranges by the nodes that hold them.
-    fn common(&self, node: &Node, ranges: &[Tokens]) -> Result<Vec<CommonRange>, Ended> {
+    fn groups(&self, node: &Node, ranges: &[Tokens]) -> Result<Groups, Ended> {
         let ring = node.ring();
         let placement = ring.placement(&self.keyspace);
         let placement = placement.ok_or_else(|| Ended::Failed(format!("keyspace {} is gone", self.keyspace)))?;
@@ -358,19 +358,22 @@ impl Command {
                 self.keyspace
             )));
         }
-        if self.options.is_forced {
-            common = ranges::without_dead(common, |address| is_up(node, address));
-            if common.is_empty() {
-                return Err(Ended::Failed("Not enough live endpoints for a repair".to_owned()));
-            }
+        if !self.options.is_forced {
+            return Ok(Groups { common, leaves_out: false });
         }
-        Ok(common)
+        let living = ranges::without_dead(common, |address| is_up(node, address));
+        match living.common.is_empty() {
+            true => Err(Ended::Failed("Not enough live endpoints for a repair".to_owned())),
+            false => Ok(living),
+        }
     }
 
     /// The time in milliseconds with which the data counts as repaired; 0: it does not, since not
-    /// all replicas take part.
-    fn repaired_at(&self, node: &Node, common: &[CommonRange]) -> i64 {
-        let is_of_all = self.options.is_global() && !common.iter().any(|one| one.has_skipped);
+    /// all replicas take part. A session has one such time for all of its ranges, also for those
+    /// that are left out with the last of their other replicas: otherwise data that was never
+    /// compared would count as repaired.
+    fn repaired_at(&self, node: &Node, leaves_out: bool) -> i64 {
+        let is_of_all = self.options.is_global() && !leaves_out;
         match self.options.is_incremental && is_of_all {
             true => node.env.clock.now_micros() / 1000,
             false => 0,

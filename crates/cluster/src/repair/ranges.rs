@@ -147,14 +147,27 @@ pub(super) fn add(common: &mut Vec<CommonRange>, range: Tokens, neighbours: BTre
     }
 }
 
+/// The ranges of a repair, grouped by the nodes that hold them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Groups {
+    /// The groups of which a node beside this one takes part.
+    pub common: Vec<CommonRange>,
+    /// A node that holds some of the ranges is left out because it is down. It may have been the
+    /// only other node of a group, which is missing in `common` then.
+    pub leaves_out: bool,
+}
+
 /// Leaves out nodes that are down, and ranges of which no node is left.
-pub(super) fn without_dead(common: Vec<CommonRange>, is_up: impl Fn(SocketAddr) -> bool) -> Vec<CommonRange> {
+pub(super) fn without_dead(common: Vec<CommonRange>, is_up: impl Fn(SocketAddr) -> bool) -> Groups {
+    // each node is looked at once: it may come up or go down meanwhile
+    let holders: BTreeSet<SocketAddr> = common.iter().flat_map(|one| &one.neighbours).copied().collect();
+    let dead: BTreeSet<SocketAddr> = holders.into_iter().filter(|address| !is_up(*address)).collect();
     let living = |one: CommonRange| {
-        let neighbours: BTreeSet<_> = one.neighbours.iter().copied().filter(|address| is_up(*address)).collect();
+        let neighbours: BTreeSet<_> = one.neighbours.difference(&dead).copied().collect();
         let has_skipped = neighbours.len() < one.neighbours.len();
         (!neighbours.is_empty()).then_some(CommonRange { neighbours, has_skipped, ..one })
     };
-    common.into_iter().filter_map(living).collect()
+    Groups { common: common.into_iter().filter_map(living).collect(), leaves_out: !dead.is_empty() }
 }
 
 /// Whether all of a range lies in another.
@@ -208,8 +221,11 @@ mod tests {
         assert_eq!(common.len(), 3);
         assert_eq!(common[0].ranges, [range(0, 10), range(20, 30)]);
         let living = without_dead(common, |address| address.ip() != IpAddr::from([10, 0, 0, 3]));
-        assert_eq!(living.len(), 2, "nobody is left of the third");
-        let living = without_dead(living, |address| address.ip() != IpAddr::from([10, 0, 0, 1]));
+        assert_eq!(living.common.len(), 2, "nobody is left of the third");
+        assert!(living.leaves_out && !living.common.iter().any(|one| one.has_skipped), "its group is gone as a whole");
+        assert!(!without_dead(living.common.clone(), |_| true).leaves_out);
+        let Groups { common: living, .. } =
+            without_dead(living.common, |address| address.ip() != IpAddr::from([10, 0, 0, 1]));
         assert_eq!((living[0].neighbours.clone(), living[0].has_skipped), (nodes(&[2]), true));
         assert_eq!((living[1].neighbours.clone(), living[1].has_skipped), (nodes(&[2]), false));
     }

@@ -23,10 +23,16 @@ fn full() -> RepairOptions {
     RepairOptions { tables: vec!["t".to_owned()], ..RepairOptions::default() }
 }
 
-/// A ring whose keyspace `ks` has three replicas, on which each row of `t` is on one machine alone.
+/// A ring of three nodes whose keyspace `ks` has three replicas, on which each row of `t` is on one
+/// machine alone.
 fn drifted(seed: u64) -> SimRing {
+    drifted_of(seed, "3")
+}
+
+/// As [`drifted`], with a number of replicas.
+fn drifted_of(seed: u64, factor: &str) -> SimRing {
     let ring = SimRing::new(seed, &["dc1"; 3]);
-    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "3")]);
+    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", factor)]);
     for k in 0..KEYS {
         ring.apply_alone(k as usize % 3, &[ring.row("ks", k, 1, k, 1000)]);
     }

@@ -117,6 +117,23 @@ fn a_forced_repair_leaves_data_unrepaired() {
     }
 }
 
+/// Of two replicas the one that is down is the only other one of its ranges, which are not compared
+/// at all.
+#[test]
+fn a_forced_repair_without_a_whole_range_leaves_data_unrepaired() {
+    let mut ring = drifted_of(20, "2");
+    ring.kill(2);
+    ring.agree();
+    let events = repair(&ring, 0, RepairOptions { is_forced: true, ..incremental() });
+    assert!(!has_failed(&events), "{events:?}");
+    assert!(events.iter().any(|event| event.text.ends_with("finished")), "a range is compared: {events:?}");
+    settle(&ring);
+    for machine in 0..2 {
+        let [unrepaired, _, repaired] = states(&ring, machine);
+        assert!(unrepaired > 0 && repaired == 0, "machine {machine}: {unrepaired} and {repaired}");
+    }
+}
+
 /// Runs an incremental repair through machine 0 and kills one when machine 1 is in a state.
 fn killed_at(seed: u64, state: SessionState, killed: usize) -> SimRing {
     let mut ring = drifted(seed);
