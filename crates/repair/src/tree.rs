@@ -16,6 +16,7 @@ use internode::payload::token_ranges::Tokens;
 use types::Token;
 
 pub use filler::TreeFiller;
+pub(crate) use form::Levels;
 
 /// Bytes of a hash.
 pub const HASH_SIZE: usize = 32;

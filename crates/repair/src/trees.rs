@@ -5,7 +5,9 @@
 //! ```
 //!
 //! Trees stand in Cassandra's order of ranges: the one over the end of the ring first, then by
-//! their ends. Agrees with `org.apache.cassandra.utils.MerkleTrees`.
+//! their ends. An answer with more nodes than a coordinator keeps of one replica loses its deepest
+//! levels: the trees of another replica are compared with it down to the levels that are kept, and
+//! somewhat more is streamed. Agrees with `org.apache.cassandra.utils.MerkleTrees`.
 
 use internode::InternodeError;
 use internode::integers::read_count;
@@ -13,12 +15,17 @@ use internode::payload::token_ranges::Tokens;
 use stdx::Cursor;
 use types::Token;
 
-use crate::tree::{Hash, MerkleTree, TreeFiller, contains};
+use crate::tree::{DEPTH_MAX, Hash, LEAVES_MAX, Levels, MerkleTree, TreeFiller, contains};
 
 /// The fewest bytes of a tree: its sizes, an empty name, its range and one leaf.
 const TREE_SIZE_MIN: usize = 1 + 8 + 8 + 2 + 2 * 12 + 2;
-/// Most nodes of all trees of one answer, two times 2^20 leaves: 72 MiB.
-pub const NODES_MAX: usize = 2 << 20;
+/// The fewest bytes of a node: a leaf with the hash of nothing.
+const NODE_SIZE_MIN: u64 = 2;
+/// Most nodes that are kept of one answer: those of trees with 2^20 leaves in all, which is what
+/// [`crate::size::empty_trees`] makes at most. They cost 72 MiB; a coordinator holds them for each
+/// replica of a table at once, beside one answer as bytes (at most 128 MiB, the largest message).
+/// Cassandra nodes with a heap of 8 GiB or more may send more nodes.
+pub const NODES_MAX: u64 = 2 * LEAVES_MAX;
 
 /// The trees of disjoint ranges.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -80,15 +87,30 @@ impl MerkleTrees {
         out
     }
 
-    /// Reads trees to the last byte.
+    /// Reads trees to the last byte. Keeps [`NODES_MAX`] nodes at most, those that are nearest to
+    /// the roots.
     pub fn decode(bytes: &[u8]) -> Result<Self, InternodeError> {
+        Self::decode_within(bytes, NODES_MAX)
+    }
+
+    fn decode_within(bytes: &[u8], nodes_max: u64) -> Result<Self, InternodeError> {
         let mut cursor = Cursor::new(bytes);
         let count = read_count(&mut cursor, TREE_SIZE_MIN, "the number of Merkle trees")?;
-        let (mut trees, mut nodes_left) = (Vec::with_capacity(count), NODES_MAX);
+        let deepest = match bytes.len() as u64 / NODE_SIZE_MIN <= nodes_max {
+            true => DEPTH_MAX,
+            false => {
+                // the numbers of nodes are known at the end alone
+                let (mut counting, mut levels) = (cursor.clone(), Levels::default());
+                for _ in 0..count {
+                    MerkleTree::read(&mut counting, 0, &mut levels)?;
+                }
+                let too_many = InternodeError::Unsupported("more Merkle trees than nodes that are kept of an answer");
+                levels.deepest_within(nodes_max).ok_or(too_many)?
+            }
+        };
+        let (mut trees, mut levels) = (Vec::with_capacity(count), Levels::default());
         for _ in 0..count {
-            let tree = MerkleTree::read(&mut cursor, nodes_left)?;
-            nodes_left -= 2 * tree.leaves() - 1;
-            trees.push(tree);
+            trees.push(MerkleTree::read(&mut cursor, deepest, &mut levels)?);
         }
         match cursor.remaining() {
             0 => Ok(Self { trees }),
@@ -135,6 +157,29 @@ mod tests {
         assert!(crate::tree::contains(found[0], Token(-100)) && crate::tree::contains(found[1], Token(15)));
         let other = MerkleTrees::new(ranges[..2].iter().map(|range| MerkleTree::new(*range, 4)).collect());
         assert!(trees().difference(&other).is_err());
+    }
+
+    /// As of a Cassandra node with a large heap: more nodes than are kept.
+    #[test]
+    fn an_answer_with_too_many_nodes_loses_its_deepest_levels() {
+        let tree = |start: i64, leaves: u64| {
+            let mut filler = TreeFiller::new(MerkleTree::new(range(start, start + 64), leaves));
+            (1..=64i64).for_each(|token| filler.add(Token(start + token), &[token as u8; 32]));
+            filler.finish()
+        };
+        // 31, 7 and 1 nodes
+        let whole = MerkleTrees::new(vec![tree(0, 16), tree(100, 4), tree(200, 1)]);
+        let bytes = whole.encode();
+        assert_eq!(MerkleTrees::decode(&bytes).as_ref(), Ok(&whole));
+        let cases =
+            [(39, [16, 4, 1]), (38, [8, 4, 1]), (23, [8, 4, 1]), (15, [4, 4, 1]), (14, [2, 2, 1]), (3, [1, 1, 1])];
+        for (nodes_max, expected) in cases {
+            let folded = MerkleTrees::decode_within(&bytes, nodes_max).expect("room for the roots");
+            let leaves: Vec<_> = folded.trees().iter().map(MerkleTree::leaves).collect();
+            assert_eq!(leaves, expected, "of {nodes_max} nodes");
+            assert_eq!(folded.difference(&whole), Ok(vec![]), "of {nodes_max} nodes");
+        }
+        assert!(MerkleTrees::decode_within(&bytes, 2).is_err(), "three roots");
     }
 
     #[test]

@@ -5,20 +5,44 @@
 //! node:  02, token (the midpoint), node, node  |  01, u8 32, 32 bytes hash  |  01, u8 0
 //! ```
 //!
-//! A leaf whose hash is all zero is written without it. Midpoints other than those of the range,
-//! another partitioner, and more nodes than the caller allows are refused. Agrees with
-//! `MerkleTree.serialize`.
+//! A leaf whose hash is all zero is written without it. Midpoints other than those of the range and
+//! another partitioner are refused. A reader says how many levels it keeps: a subtree below them
+//! becomes one leaf with the XOR of its leaves, which compares as a shallower tree does. Agrees
+//! with `MerkleTree.serialize`.
 
 use internode::InternodeError;
 use internode::payload::token_ranges::{Tokens, put_token, read_token};
 use internode::text::{put_utf, read_utf};
 use stdx::Cursor;
 
-use super::{DEPTH_MAX, EMPTY, HASH_SIZE, MerkleTree, Node, halves, position, xor};
+use super::{DEPTH_MAX, EMPTY, HASH_SIZE, Hash, MerkleTree, Node, halves, position, xor};
 
 const PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partitioner";
 const LEAF: u8 = 1;
 const INNER: u8 = 2;
+
+/// The number of nodes at each level of trees, from their roots (level 0) on.
+#[derive(Clone, Debug)]
+pub(crate) struct Levels([u64; DEPTH_MAX as usize + 1]);
+
+impl Default for Levels {
+    fn default() -> Self {
+        Self([0; DEPTH_MAX as usize + 1])
+    }
+}
+
+impl Levels {
+    /// The deepest level down to which the trees have at most `nodes_max` nodes in all. None: they
+    /// have more roots.
+    pub fn deepest_within(&self, nodes_max: u64) -> Option<u32> {
+        let sums = self.0.iter().scan(0u64, |sum, nodes| {
+            *sum = sum.saturating_add(*nodes);
+            Some(*sum)
+        });
+        let fitting = sums.take_while(|sum| *sum <= nodes_max).count();
+        u32::try_from(fitting).ok()?.checked_sub(1)
+    }
+}
 
 impl MerkleTree {
     /// Appends the bytes of the tree.
@@ -42,8 +66,9 @@ impl MerkleTree {
         });
     }
 
-    /// Reads a tree with at most `nodes_max` nodes.
-    pub fn read(cursor: &mut Cursor<'_>, nodes_max: usize) -> Result<Self, InternodeError> {
+    /// Reads a tree, and keeps its nodes down to the level `deepest` (0: the root alone). Counts
+    /// all nodes in `levels`, also those that are not kept.
+    pub(crate) fn read(cursor: &mut Cursor<'_>, deepest: u32, levels: &mut Levels) -> Result<Self, InternodeError> {
         // the depth says nothing: no tree is as deep
         cursor.u8()?;
         let size_max = cursor.i64()?;
@@ -54,46 +79,60 @@ impl MerkleTree {
             return Err(InternodeError::Unsupported("a Merkle tree of another partitioner"));
         }
         let range = Tokens { start: read_token(cursor)?, end: read_token(cursor)? };
-        let mut nodes = Vec::new();
-        read_node(cursor, &mut nodes, range, DEPTH_MAX, nodes_max)?;
+        let mut reader = NodeReader { nodes: Vec::new(), deepest, levels };
+        reader.read(cursor, range, 0)?;
+        let mut nodes = reader.nodes;
+        nodes.shrink_to_fit();
         Ok(Self { range, size_max, nodes })
     }
 }
 
-/// Reads a subtree, and gives the position of its root.
-fn read_node(
-    cursor: &mut Cursor<'_>,
-    nodes: &mut Vec<Node>,
-    range: Tokens,
-    depth: u32,
-    nodes_max: usize,
-) -> Result<(), InternodeError> {
-    if nodes.len() >= nodes_max {
-        return Err(InternodeError::Unsupported("a Merkle tree with too many nodes"));
-    }
-    let at = nodes.len();
-    nodes.push(EMPTY);
-    match cursor.u8()? {
-        LEAF => match cursor.u8()? {
-            0 => {}
-            length if usize::from(length) == HASH_SIZE => nodes[at].hash.copy_from_slice(cursor.take(HASH_SIZE)?),
-            other => {
-                return Err(InternodeError::Value { part: "the length of a tree's hash", found: i64::from(other) });
+/// Reads the nodes of one tree.
+struct NodeReader<'l> {
+    nodes: Vec<Node>,
+    /// The last level whose nodes are kept.
+    deepest: u32,
+    levels: &'l mut Levels,
+}
+
+impl NodeReader<'_> {
+    /// Reads the subtree of a range whose root is at `level`, and gives the XOR of its leaves.
+    fn read(&mut self, cursor: &mut Cursor<'_>, range: Tokens, level: u32) -> Result<Hash, InternodeError> {
+        self.levels.0[level as usize] += 1;
+        let at = (level <= self.deepest).then_some(self.nodes.len());
+        self.nodes.extend(at.map(|_| EMPTY));
+        let hash = match cursor.u8()? {
+            LEAF => read_hash(cursor)?,
+            INNER => {
+                let middle = read_token(cursor)?;
+                let halves = halves(range).filter(|[left, _]| left.end == middle && level < DEPTH_MAX);
+                let unfit = InternodeError::Unsupported("a Merkle tree that is not split at its midpoints");
+                let [left, right] = halves.ok_or(unfit)?;
+                let mut hash = self.read(cursor, left, level + 1)?;
+                if let Some(at) = at.filter(|_| level < self.deepest) {
+                    self.nodes[at].right = position(self.nodes.len());
+                }
+                xor(&mut hash, &self.read(cursor, right, level + 1)?);
+                hash
             }
-        },
-        INNER => {
-            let middle = read_token(cursor)?;
-            let halves = halves(range).filter(|[left, _]| left.end == middle && depth > 0);
-            let unfit = InternodeError::Unsupported("a Merkle tree that is not split at its midpoints");
-            let [left, right] = halves.ok_or(unfit)?;
-            read_node(cursor, nodes, left, depth - 1, nodes_max)?;
-            nodes[at].right = position(nodes.len());
-            read_node(cursor, nodes, right, depth - 1, nodes_max)?;
-            let behind = nodes[nodes[at].right as usize].hash;
-            nodes[at].hash = nodes[at + 1].hash;
-            xor(&mut nodes[at].hash, &behind);
+            other => return Err(InternodeError::Value { part: "the kind of a tree's node", found: i64::from(other) }),
+        };
+        if let Some(at) = at {
+            self.nodes[at].hash = hash;
         }
-        other => return Err(InternodeError::Value { part: "the kind of a tree's node", found: i64::from(other) }),
+        Ok(hash)
     }
-    Ok(())
+}
+
+/// The hash of a leaf.
+fn read_hash(cursor: &mut Cursor<'_>) -> Result<Hash, InternodeError> {
+    let mut hash = EMPTY.hash;
+    match cursor.u8()? {
+        0 => Ok(hash),
+        length if usize::from(length) == HASH_SIZE => {
+            hash.copy_from_slice(cursor.take(HASH_SIZE)?);
+            Ok(hash)
+        }
+        other => Err(InternodeError::Value { part: "the length of a tree's hash", found: i64::from(other) }),
+    }
 }

@@ -69,13 +69,26 @@ fn a_tree_is_read_as_it_was_written() {
     let tree = filled(MerkleTree::new(range(-1000, 1000), 16), partitions);
     let mut bytes = Vec::new();
     tree.put(&mut bytes);
-    let read = |bytes: &[u8], nodes_max| MerkleTree::read(&mut stdx::Cursor::new(bytes), nodes_max);
-    assert_eq!(read(&bytes, 31), Ok(tree));
-    assert!(read(&bytes, 30).is_err(), "too many nodes");
-    assert!((0..bytes.len()).all(|end| read(&bytes[..end], 31).is_err()));
+    let read = |bytes: &[u8], deepest| {
+        let mut levels = Levels::default();
+        let read = MerkleTree::read(&mut stdx::Cursor::new(bytes), deepest, &mut levels)?;
+        assert_eq!(levels.deepest_within(31), Some(DEPTH_MAX), "all levels have 31 nodes");
+        let deepest = [0, 1, 2, 3, 6, 7, 30].map(|nodes_max| levels.deepest_within(nodes_max));
+        assert_eq!(deepest, [None, Some(0), Some(0), Some(1), Some(1), Some(2), Some(3)]);
+        Ok::<_, internode::InternodeError>(read)
+    };
+    assert_eq!(read(&bytes, 4), Ok(tree.clone()));
+    for deepest in 0..4 {
+        let folded = read(&bytes, deepest).expect("a tree with fewer levels");
+        assert_eq!(folded.leaves(), 1 << deepest);
+        let mut differences = Vec::new();
+        folded.difference(&tree, &mut differences);
+        assert_eq!(differences, [], "what lies below the level {deepest} is summed");
+    }
+    assert!((0..bytes.len()).all(|end| read(&bytes[..end], 4).is_err()));
     let midpoint = bytes.len() - bytes.iter().rev().position(|byte| *byte == 2).expect("an inner node");
     bytes[midpoint + 11] ^= 1;
-    assert!(read(&bytes, 31).is_err(), "another midpoint");
+    assert!(read(&bytes, 4).is_err(), "another midpoint");
 }
 
 #[test]
