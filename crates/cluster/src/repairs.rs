@@ -10,7 +10,7 @@ pub mod settings;
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicI32};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -88,8 +88,8 @@ pub(crate) struct Participation {
     pub generation: Option<i32>,
     /// The repair as the coordinator told of it.
     pub prepare: Prepare,
-    /// Milliseconds since 1970.
-    pub begun_at: i64,
+    /// Milliseconds since 1970 when it began, or when its last task began or ended.
+    pub last_used: AtomicI64,
     /// SSTables that were frozen for validations of all replicas one after the other.
     pub frozen: Mutex<BTreeMap<TableId, Frozen>>,
     /// The tasks that were asked for: a request that comes twice is not carried out twice.

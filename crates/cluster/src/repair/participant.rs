@@ -6,7 +6,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use internode::Verb;
 use internode::payload::repair::{
@@ -45,7 +45,7 @@ pub(crate) fn prepare(node: &Node, coordinator: SocketAddr, prepare: Prepare) ->
         coordinator,
         generation: generation(node, coordinator),
         prepare,
-        begun_at,
+        last_used: AtomicI64::new(begun_at),
         frozen: Default::default(),
         tasks: Default::default(),
         is_over: AtomicBool::new(false),
@@ -103,10 +103,16 @@ fn begin(node: &Node, parent: &SessionId, task: &TaskId) -> Result<Option<Arc<Pa
         None => tasks.insert(task.clone(), Progress::Running),
     };
     drop(tasks);
+    use_now(node, &participation);
     Ok(Some(participation))
 }
 
-fn end<T>(participation: &Participation, task: TaskId, result: &Result<T, String>) {
+fn use_now(node: &Node, participation: &Participation) {
+    participation.last_used.store(node.env.clock.now_micros() / 1000, Ordering::Relaxed);
+}
+
+fn end<T>(node: &Node, participation: &Participation, task: TaskId, result: &Result<T, String>) {
+    use_now(node, participation);
     let progress = if result.is_ok() { Progress::Succeeded } else { Progress::Failed };
     participation.tasks().insert(task, progress);
 }
@@ -131,7 +137,7 @@ pub(crate) fn begin_validation(
             true => Err("Received repair outside of owned ranges".to_owned()),
             false => validation::recorded(&here, &participation, &request.job, request.now).await,
         };
-        end(&participation, task, &validated);
+        end(&here, &participation, task, &validated);
         let (keyspace, table) = (&request.job.keyspace, &request.job.table);
         let line = format!("Sending completed merkle tree to /{from} for {keyspace}.{table}");
         trace::tell(&here, traced.filter(|_| validated.is_ok()), line).await;
@@ -163,7 +169,7 @@ pub(super) async fn validate_here(node: &Arc<Node>, job: &Job, now: u32) -> Resu
     let participation = begin(node, &job.parent, &task)?.ok_or("a job is validated once")?;
     consistent::repairing(node, &job.parent)?;
     let validated = validation::recorded(node, &participation, job, now).await;
-    end(&participation, task, &validated);
+    end(node, &participation, task, &validated);
     validated
 }
 
@@ -179,7 +185,7 @@ pub(crate) fn begin_sync(node: &Arc<Node>, from: SocketAddr, request: SyncReques
         let exchange = streams::Exchange { job: &job, peer, ranges: &ranges, sends, preview, pending };
         let exchanged = streams::exchange(&here, exchange).await;
         RepairCounts::count(&exchanged, &here.repairs.counts.exchanges, &here.repairs.counts.exchanges_failed);
-        end(&participation, task, &exchanged);
+        end(&here, &participation, task, &exchanged);
         if let Err(why) = &exchanged {
             tracing::warn!(why, peer = %destination, table = job.table, "streams of a repair have failed");
         }

@@ -2,14 +2,17 @@
 
 mod incremental;
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use internode::payload::repair::Prepare;
 use storage::compaction::kind::Kind;
 use storage::compaction::operation::{Operation, Status, Work};
 
 use super::command::{Event, EventKind};
 use super::*;
+use crate::repairs::Progress;
 use crate::repairs::command::Command;
 use crate::repairs::options::{Parallelism, RepairOptions};
 use crate::repairs::settings::{RepairSettings, Turns};
@@ -144,6 +147,39 @@ fn what_cannot_be_repaired_is_refused() {
     assert!(begin("ks", RepairOptions { job_threads: 5, ..full() }).is_err());
     ring.create_keyspace("alone", "SimpleStrategy", &[("replication_factor", "1")]);
     assert!(begin("alone", full()).expect("no error").is_none(), "there is one replica");
+}
+
+/// A repair of days is not forgotten where its tasks run or have ended not long ago, only where
+/// nothing is done for it any more.
+#[test]
+fn a_repair_is_forgotten_when_nothing_is_done_for_it() {
+    let ring = drifted(21);
+    let (node, day) = (ring.node(1), 24 * 60 * 60 * 1000);
+    let id = [9; 16];
+    let prepare = Prepare {
+        tables: Vec::new(),
+        parent: id,
+        ranges: Vec::new(),
+        is_incremental: false,
+        repaired_at: 0,
+        is_global: true,
+        preview: Preview::None,
+    };
+    participant::prepare(node, ring.address(0), prepare).expect("taken");
+    let participation = node.repairs.participation(&id).expect("taken");
+    let task = (id, "t".to_owned(), None);
+    let now = node.env.clock.now_micros() / 1000;
+    let cases = [
+        (Progress::Running, 9 * day, true),
+        (Progress::Succeeded, day / 2, true),
+        (Progress::Succeeded, day + 1, false),
+    ];
+    for (progress, idle, stays) in cases {
+        participation.tasks().insert(task.clone(), progress);
+        participation.last_used.store(now - idle, Ordering::Relaxed);
+        ring.world.run_for(Duration::from_secs(11));
+        assert_eq!(node.repairs.participation(&id).is_some(), stays, "{progress:?}, {idle} ms ago");
+    }
 }
 
 /// The texts of a traced repair, as the operator reads them.

@@ -2,10 +2,12 @@
 //! sessions whose coordinator is gone, and looks after the sessions of incremental repairs.
 
 use std::future::Future;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use env::{LocalFuture, MakeLocal};
+use internode::payload::repair::SessionId;
 use tokio::sync::mpsc;
 
 use super::consistent::{self, sweep};
@@ -14,6 +16,7 @@ use super::{participant, scheduled};
 use crate::node::Node;
 use crate::repairs::records::End;
 use crate::repairs::settings::{RepairSettings, Turns};
+use crate::repairs::{Participation, Progress};
 
 /// Tasks that may wait for the thread, which only takes them over.
 const WAITING_MAX: usize = 1024;
@@ -21,8 +24,9 @@ const WAITING_MAX: usize = 1024;
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// Time between two looks at the age of sessions (`cassandra.repair_cleanup_interval_seconds`).
 const AGE_EVERY: Duration = Duration::from_secs(10 * 60);
-/// A parent session is forgotten after so long, whatever its coordinator does.
-const AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+/// A parent session for which nothing was done for so long is forgotten, although its coordinator
+/// lives: the message that the repair has ended may not have come.
+const IDLE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Node {
     /// Starts the thread, once.
@@ -74,18 +78,29 @@ async fn look_after(node: Weak<Node>) {
     }
 }
 
-/// Forgets parent sessions whose coordinator has died or left, and old ones.
+/// Forgets parent sessions whose coordinator has died or left, and those that have ended without
+/// this node having been told. A repair may take days: its age alone says nothing.
 fn forget_orphans(there: &Node, liveness: &mut Liveness) {
-    let now = there.env.clock.now_micros() / 1000;
     let participations: Vec<_> = there.repairs.participations().iter().map(|(id, of)| (*id, Arc::clone(of))).collect();
     for (id, participation) in participations {
         let is_dead = liveness.is_dead(there, participation.coordinator)
             || has_restarted(there, participation.coordinator, participation.generation);
-        let is_old = now - participation.begun_at > AGE_MAX.as_millis() as i64;
-        if is_dead || is_old {
-            let coordinator = participation.coordinator;
-            tracing::warn!(%coordinator, is_dead, "a repair of another node is forgotten");
-            participant::clean_up(there, &id, End::Failure(format!("the coordinator /{coordinator} is gone")));
-        }
+        let coordinator = participation.coordinator;
+        let why = match is_dead {
+            true => format!("the coordinator /{coordinator} is gone"),
+            false if is_idle(there, &id, &participation) => "nothing was done for it for a day".to_owned(),
+            false => continue,
+        };
+        tracing::warn!(%coordinator, why, "a repair of another node is forgotten");
+        participant::clean_up(there, &id, End::Failure(why));
     }
+}
+
+/// Whether nothing goes on in a parent session, and nothing was done for it for [`IDLE_MAX`].
+fn is_idle(there: &Node, id: &SessionId, participation: &Participation) -> bool {
+    let is_own = there.repairs.commands().values().any(|command| command.id == *id && !command.has_ended());
+    let is_under_way = there.repairs.sessions().get(id).is_some_and(|session| !session.has_ended());
+    let is_running = || participation.tasks().values().any(|progress| *progress == Progress::Running);
+    let idle = there.env.clock.now_micros() / 1000 - participation.last_used.load(Ordering::Relaxed);
+    idle > IDLE_MAX.as_millis() as i64 && !is_own && !is_under_way && !is_running()
 }
