@@ -54,6 +54,7 @@ impl Node {
         let invalid = OperationError::Invalid;
         let ring = self.ring();
         options.check(ring.local_data_center()).map_err(invalid)?;
+        options.check_data_centers(ring.local_data_center(), &ring.data_centers()).map_err(invalid)?;
         let tables = tables(self, keyspace, &options.tables).map_err(invalid)?;
         let unknown = || OperationError::Failed(format!("the replication of keyspace {keyspace} is not understood"));
         let placement = ring.placement(keyspace).ok_or_else(unknown)?;

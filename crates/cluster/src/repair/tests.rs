@@ -145,6 +145,8 @@ fn what_cannot_be_repaired_is_refused() {
     assert!(begin("nowhere", full()).is_err());
     assert!(begin("ks", RepairOptions { tables: vec!["nothing".to_owned()], ..full() }).is_err());
     assert!(begin("ks", RepairOptions { job_threads: 5, ..full() }).is_err());
+    let centers = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    assert!(begin("ks", RepairOptions { data_centers: centers(&["dc1", "dc2"]), ..full() }).is_err());
     ring.create_keyspace("alone", "SimpleStrategy", &[("replication_factor", "1")]);
     assert!(begin("alone", full()).expect("no error").is_none(), "there is one replica");
 }

@@ -1,6 +1,7 @@
 //! The options that an operator gives to a repair. Agrees with
 //! `org.apache.cassandra.repair.messages.RepairOption`, its checks and its text.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use internode::payload::repair::Preview;
@@ -99,6 +100,24 @@ impl RepairOptions {
         Ok(())
     }
 
+    /// Whether the ring has the data centers that are named, and the local one is among them. Err:
+    /// why not, in Cassandra's words.
+    pub fn check_data_centers(&self, local: &str, known: &BTreeMap<&str, usize>) -> Result<(), String> {
+        let named = &self.data_centers;
+        if !named.is_empty() && !named.iter().any(|name| name == local) {
+            let named = named.join(", ");
+            return Err(format!(
+                "the local data center must be part of the repair; requested [{named}] but DC is {local}"
+            ));
+        }
+        let unknown: Vec<&str> =
+            named.iter().map(String::as_str).filter(|name| !known.get(name).is_some_and(|nodes| *nodes > 0)).collect();
+        match unknown.is_empty() {
+            true => Ok(()),
+            false => Err(format!("data center(s) [{}] not found", unknown.join(", "))),
+        }
+    }
+
     /// Whether all replicas of the ranges take part.
     pub fn is_global(&self) -> bool {
         self.data_centers.is_empty() && self.hosts.is_empty()
@@ -175,6 +194,26 @@ mod tests {
             let found = options.check("here").err().unwrap_or_default();
             assert_eq!(found.is_empty(), expected.is_empty(), "{options:?}: {found}");
             assert!(found.starts_with(expected), "{found}");
+        }
+    }
+
+    #[test]
+    fn data_centers_that_cannot_be_repaired() {
+        // the nodes of the last one are joining
+        let known = BTreeMap::from([("here", 3), ("there", 3), ("new", 0)]);
+        let cases = [
+            ("", ""),
+            ("here", ""),
+            ("there,here", ""),
+            ("there", "the local data center must be part of the repair; requested [there] but DC is here"),
+            ("Here", "the local data center must be part of the repair; requested [Here] but DC is here"),
+            ("here,ther,new", "data center(s) [ther, new] not found"),
+        ];
+        for (named, expected) in cases {
+            let data_centers = named.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+            let options = RepairOptions { data_centers, ..RepairOptions::default() };
+            let found = options.check_data_centers("here", &known).err().unwrap_or_default();
+            assert_eq!(found, expected, "{named}");
         }
     }
 
