@@ -105,6 +105,10 @@ pub(crate) struct Repairs {
     pub worker: OnceLock<mpsc::Sender<MakeLocal>>,
     participations: Mutex<HashMap<SessionId, Arc<Participation>>>,
     sessions: Mutex<BTreeMap<SessionId, LocalSession>>,
+    /// All sessions of `system.repairs` are in `sessions`. False before they are read, and until
+    /// the next start where they cannot be read: a session that is missing may have ended in any
+    /// way then.
+    pub knows_sessions: AtomicBool,
     commands: Mutex<BTreeMap<i32, Arc<Command>>>,
     awaited: Mutex<HashMap<Awaited, oneshot::Sender<Told>>>,
     /// The course of repairs, for operators.
@@ -125,6 +129,7 @@ impl Default for Repairs {
             worker: OnceLock::new(),
             participations: Mutex::default(),
             sessions: Mutex::default(),
+            knows_sessions: AtomicBool::new(false),
             commands: Mutex::default(),
             awaited: Mutex::default(),
             records: Records::default(),

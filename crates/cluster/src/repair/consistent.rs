@@ -22,8 +22,10 @@ pub(crate) mod sweep;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use internode::Verb;
 use internode::payload::repair::consistent::{PrepareConsistent, SessionState, Status, Vote};
 use internode::payload::repair::{Preview, SessionId};
@@ -228,9 +230,12 @@ pub(crate) fn commit(node: &Arc<Node>, id: &SessionId) -> Result<bool, Refusal> 
     step(node, id, Some(SessionState::FinalizePromised), SessionState::Finalized)
 }
 
-/// STATUS_REQ: tells how far a session is here. An unknown one has failed.
+/// STATUS_REQ: tells how far a session is here. One without a row has failed; while the rows are
+/// not read nothing is said.
 pub(crate) fn tell_status(node: &Node, to: SocketAddr, id: SessionId) {
-    let state = node.repairs.sessions().get(&id).map_or(SessionState::Failed, |session| session.state);
+    let known = node.repairs.sessions().get(&id).map(|session| session.state);
+    let missing = || node.repairs.knows_sessions.load(Ordering::Acquire).then_some(SessionState::Failed);
+    let Some(state) = known.or_else(missing) else { return };
     let status = Status { session: id, state }.encode();
     if let Some(messenger) = node.members() {
         messenger.tell(to, Request::new(Verb::StatusRsp, status, node.repair_request_timeout()).silent());
@@ -251,7 +256,8 @@ pub(crate) fn hear_status(node: &Arc<Node>, status: &Status) -> Result<(), Refus
 }
 
 /// Reads the sessions that this node has taken part in. Those that a stop has interrupted have
-/// failed, unless they were promised; whoever coordinates them is told.
+/// failed, unless they were promised; whoever coordinates them is told. Until this is done, and for
+/// good where it cannot be done, data of sessions that are not known stays apart.
 pub(super) fn restore(node: &Arc<Node>) {
     let schema = node.schema();
     let Some(table) = schema.table("system", TABLE) else { return };
@@ -271,23 +277,37 @@ pub(super) fn restore(node: &Arc<Node>) {
             None => tracing::warn!(key = ?key.key, "a row of system.repairs cannot be read; its data is released"),
         }
     }
+    match rows.len() {
+        0..=SESSIONS_MAX => node.repairs.knows_sessions.store(true, Ordering::Release),
+        count => tracing::error!(
+            count,
+            "system.repairs has more than {SESSIONS_MAX} sessions, of which the others are not read: their data stays \
+             apart"
+        ),
+    }
+    let mut told = Vec::new();
     for id in interrupted {
         fail(node, &id);
         let Some(session) = node.repairs.sessions().get(&id).cloned() else { continue };
         // nobody can have committed without this node's promise
         let is_own = session.coordinator == node.identity.broadcast;
-        let told = if is_own { session.participants } else { vec![session.coordinator] };
-        for to in told.into_iter().filter(|to| *to != node.identity.broadcast) {
-            let here = Arc::clone(node);
-            node.repair_task(move || async move {
-                for _ in 0..PEER_SECONDS_MAX {
-                    if is_up(&here, to) {
-                        break;
-                    }
-                    here.env.sleep(Duration::from_secs(1)).await;
-                }
-                tell(&here, to, Verb::FailedSessionMsg, id.to_vec()).await;
-            });
-        }
+        let others = if is_own { session.participants } else { vec![session.coordinator] };
+        told.extend(others.into_iter().filter(|to| *to != node.identity.broadcast).map(|to| (id, to)));
     }
+    let here = Arc::clone(node);
+    // one task for all: few fit into the channel
+    node.repair_task(move || async move {
+        join_all(told.into_iter().map(|(id, to)| tell_failure_when_up(&here, id, to))).await;
+    });
+}
+
+/// Tells a node that a session has failed, as soon as the node is up.
+async fn tell_failure_when_up(node: &Node, id: SessionId, to: SocketAddr) {
+    for _ in 0..PEER_SECONDS_MAX {
+        if is_up(node, to) {
+            break;
+        }
+        node.env.sleep(Duration::from_secs(1)).await;
+    }
+    tell(node, to, Verb::FailedSessionMsg, id.to_vec()).await;
 }

@@ -38,8 +38,10 @@ impl Node {
         }
         let node = Arc::downgrade(self);
         let run = move || -> LocalFuture { Box::pin(run(node, given)) };
-        drop(self.env.tasks.spawn_local_worker("repair", Box::new(run)));
+        // before the thread runs, which releases the data of sessions that nobody knows; what the
+        // sessions give it to do waits in the channel
         consistent::restore(self);
+        drop(self.env.tasks.spawn_local_worker("repair", Box::new(run)));
     }
 
     /// Runs a future on the thread of repair. False: there is no such thread, or too much waits.

@@ -2,6 +2,7 @@
 //! is asked for and at last given up. Agrees with `LocalSessions.cleanup`.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use internode::Verb;
 use internode::payload::repair::SessionId;
@@ -26,9 +27,13 @@ const FAIL_AFTER: i64 = 24 * 60 * 60;
 /// Seconds after its end when a session is forgotten (`cassandra.repair_delete_timeout_seconds`).
 const FORGET_AFTER: i64 = 24 * 60 * 60;
 
-/// The outcome of a session for its data; None: it has not ended. An unknown one has failed.
+/// The outcome of a session for its data; None: it has not ended, or is not known. One that has no
+/// row has failed.
 pub(crate) fn outcome(node: &Node, id: &SessionId) -> Option<i64> {
-    node.repairs.sessions().get(id).map_or(Some(0), LocalSession::outcome)
+    match node.repairs.sessions().get(id) {
+        Some(session) => session.outcome(),
+        None => node.repairs.knows_sessions.load(Ordering::Acquire).then_some(0),
+    }
 }
 
 /// Releases the data of all sessions that have ended, as far as no compaction has it now.
