@@ -19,6 +19,7 @@ use sstable::SSTable;
 use storage::frozen::{self, Frozen, FrozenStream};
 use storage::requests::progress::Running;
 use storage::strategy::kind::Kind;
+use storage::strategy::only_purges_repaired;
 
 use crate::node::Node;
 use crate::repairs::Participation;
@@ -192,9 +193,19 @@ fn open(node: &Node, job: &Job, frozen: &Frozen, now: u32, context: ReadContext)
     let validator = Validator::new(&frozen.table, size::empty_trees(&counted, budget, depth_max));
     let grace = u32::try_from(frozen.table.params.gc_grace_seconds).unwrap_or(0);
     let stream = frozen.read(&ranges, context);
-    let stream = PurgeStream::new(stream, now, now.saturating_sub(grace), Box::new(|_| i64::MAX));
+    let stream = PurgeStream::new(stream, now, gc_before(&frozen.table, now), Box::new(|_| i64::MAX));
     let stream = stream.of_table(&frozen.table);
     Work { stream, validator }
+}
+
+/// The second before which deletions are passed over; 0: none is. A table that only purges repaired
+/// tombstones may keep any: a validation does not ask which of them are repaired, and neither does
+/// Cassandra's, so that replicas of both kinds have the same trees.
+fn gc_before(table: &TableMetadata, now: u32) -> u32 {
+    match only_purges_repaired(&table.params.compaction) {
+        true => 0,
+        false => now.saturating_sub(u32::try_from(table.params.gc_grace_seconds).unwrap_or(0)),
+    }
 }
 
 /// Rests after so many bytes in so much time, that the throughput of compactions is not exceeded.
@@ -204,5 +215,23 @@ async fn rest(node: &Node, bytes: u64, took: Duration) {
     let due = nanos.and_then(|nanos| u64::try_from(nanos).ok()).map_or(Duration::ZERO, Duration::from_nanos);
     if let Some(rest) = due.checked_sub(took) {
         node.env.sleep(rest).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As Cassandra's validations, whose purger keeps all tombstones of such a table.
+    #[test]
+    fn tables_that_only_purge_repaired_tombstones_are_validated_with_all_of_them() {
+        let schema = schema::system::schema();
+        let mut table = TableMetadata::clone(schema.table("system", "repairs").expect("a system table"));
+        table.params.gc_grace_seconds = 100;
+        for (value, expected) in [(None, 900), (Some("false"), 900), (Some("true"), 0), (Some("TRUE"), 0)] {
+            let pair = value.map(|value| ("only_purge_repaired_tombstones".to_owned(), value.to_owned()));
+            table.params.compaction = pair.into_iter().collect();
+            assert_eq!(gc_before(&table, 1000), expected, "{value:?}");
+        }
     }
 }
