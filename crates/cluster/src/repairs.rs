@@ -27,6 +27,8 @@ use schedule::Schedule;
 use sessions::LocalSession;
 use settings::{RepairSettings, Turns};
 
+use crate::clock::uuid_text;
+
 /// Parent sessions that a node takes part in at a time. A further PREPARE is answered with a
 /// failure.
 pub(crate) const PARTICIPATIONS_MAX: usize = 256;
@@ -162,6 +164,26 @@ impl Repairs {
         lock(&self.sessions)
     }
 
+    /// Whether data counts as repaired in a preview of repaired data (`--validate`), by the
+    /// statistics `repairedAt` (milliseconds since 1970, 0: unrepaired) and `pendingRepair` of its
+    /// SSTable. Data of a session that has ended well counts before it is released: otherwise
+    /// replicas would differ that release it at different times. Err: the session is under way, and
+    /// the other replicas may see it in another state. Agrees with
+    /// `org.apache.cassandra.streaming.PreviewKind`.
+    pub fn counts_as_repaired(&self, repaired_at: i64, pending: Option<SessionId>) -> Result<bool, String> {
+        let Some(id) = pending else { return Ok(repaired_at != 0) };
+        match self.sessions().get(&id).map(|session| (session, session.outcome())) {
+            None => Ok(false),
+            Some((_, Some(outcome))) => Ok(outcome != 0),
+            Some((session, None)) => Err(format!(
+                "data is pending for incremental repair session {}, which is {} and not finalized: the preview of \
+                 repaired data fails",
+                uuid_text(&id),
+                session.state.name()
+            )),
+        }
+    }
+
     /// The commands that run, and the last ones that have ended, by number.
     pub fn commands(&self) -> MutexGuard<'_, BTreeMap<i32, Arc<Command>>> {
         lock(&self.commands)
@@ -198,5 +220,55 @@ impl Participation {
     /// The tasks.
     pub fn tasks(&self) -> MutexGuard<'_, BTreeMap<TaskId, Progress>> {
         lock(&self.tasks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use internode::payload::repair::consistent::SessionState;
+
+    use super::*;
+
+    /// As `PreviewKind.PreviewRepairedSSTablePredicate`.
+    #[test]
+    fn data_of_sessions_in_a_preview_of_repaired_data() {
+        let repairs = Repairs::default();
+        let address = SocketAddr::from(([127, 0, 0, 1], 7000));
+        let sessions = [
+            (1, SessionState::Repairing, 9),
+            (2, SessionState::FinalizePromised, 9),
+            (3, SessionState::Finalized, 9),
+            (4, SessionState::Finalized, 0),
+            (5, SessionState::Failed, 9),
+        ];
+        for (number, state, repaired_at) in sessions {
+            let session = LocalSession {
+                id: [number; 16],
+                coordinator: address,
+                tables: Vec::new(),
+                ranges: Vec::new(),
+                participants: vec![address],
+                repaired_at,
+                started_at: 0,
+                last_update: 0,
+                state,
+            };
+            repairs.sessions().insert(session.id, session);
+        }
+        // the second one is None where the preview fails
+        let cases = [
+            ((0, None), Some(false)),
+            ((9, None), Some(true)),
+            ((0, Some(1)), None),
+            ((0, Some(2)), None),
+            ((0, Some(3)), Some(true)),
+            ((0, Some(4)), Some(false)),
+            ((0, Some(5)), Some(false)),
+            ((0, Some(6)), Some(false)),
+        ];
+        for ((repaired_at, pending), expected) in cases {
+            let found = repairs.counts_as_repaired(repaired_at, pending.map(|number: u8| [number; 16]));
+            assert_eq!(found.ok(), expected, "{repaired_at} {pending:?}");
+        }
     }
 }

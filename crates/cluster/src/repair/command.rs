@@ -316,6 +316,10 @@ impl Command {
             }
         }
         self.mark(node, Step::RepairComplete);
+        if self.options.preview.is_preview() {
+            // an incremental repair may also have ended after the last step that looks for it
+            failure = self.cancelled().or(failure);
+        }
         if is_consistent && failure.is_none() {
             failure = consistent.finalize().await.err();
         }

@@ -28,11 +28,12 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use internode::Verb;
 use internode::payload::repair::consistent::{PrepareConsistent, SessionState, Status, Vote};
-use internode::payload::repair::{Preview, SessionId};
+use internode::payload::repair::{Prepare, Preview, SessionId};
 use membership::Request;
 
 use super::messages::is_up;
 use super::participant::Refusal;
+use super::ranges;
 use crate::clock::uuid_text;
 use crate::node::Node;
 use crate::repairs::sessions::{LocalSession, TABLE, may_become};
@@ -72,6 +73,9 @@ fn step(node: &Arc<Node>, id: &SessionId, expected: Option<SessionState>, to: Se
     let has_ended = was_under_way && session.has_ended();
     drop(sessions);
     tracing::info!(session = uuid_text(id), state = to.name(), "an incremental repair goes on");
+    if has_ended && to == SessionState::Finalized {
+        end_previews(node, id);
+    }
     if has_ended {
         let here = Arc::clone(node);
         // without a thread of repair the node is alone; the next start releases the data
@@ -106,6 +110,25 @@ fn end_command(node: &Node, id: &SessionId) {
     let commands = node.repairs.commands();
     for command in commands.values().filter(|command| command.id == *id && command.options.is_incremental) {
         command.cancel(&format!("Incremental repair session {} has failed", uuid_text(id)));
+    }
+}
+
+/// Previews of repaired data that this node coordinates end, if a session has ended well that is
+/// about some of their data: the replicas may have been looked at before and after it. Agrees with
+/// `RepairSession.onIRStateChange`.
+fn end_previews(node: &Node, id: &SessionId) {
+    let Some(session) = node.repairs.sessions().get(id).cloned() else { return };
+    let is_met = |preview: &Prepare| {
+        preview.preview == Preview::Repaired
+            && preview.tables.iter().any(|table| session.tables.contains(table))
+            && preview.ranges.iter().any(|one| session.ranges.iter().any(|other| ranges::intersects(*one, *other)))
+    };
+    let participations: Vec<_> = node.repairs.participations().values().cloned().collect();
+    let met: Vec<SessionId> =
+        participations.iter().map(|of| &of.prepare).filter(|of| is_met(of)).map(|of| of.parent).collect();
+    for command in node.repairs.commands().values().filter(|command| met.contains(&command.id)) {
+        let why = "An incremental repair with session id";
+        command.cancel(&format!("{why} {} finished during this preview repair runtime", uuid_text(id)));
     }
 }
 

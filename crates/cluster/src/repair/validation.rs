@@ -22,8 +22,8 @@ use storage::strategy::kind::Kind;
 use storage::strategy::only_purges_repaired;
 
 use crate::node::Node;
-use crate::repairs::Participation;
 use crate::repairs::records::{Facts, Record, RepairCounts, Step, Subject};
+use crate::repairs::{Participation, Repairs};
 
 /// Heads, rows and markers of a slice: a few milliseconds.
 const SLICE: usize = 4096;
@@ -55,20 +55,35 @@ pub(super) async fn freeze(node: &Node, participation: &Participation, job: &Job
     let store = store.ok_or_else(|| format!("Table {table} was dropped during repair"))?;
     let prepare = &participation.prepare;
     let session = prepare.is_incremental.then_some(prepare.parent);
-    let select = |sstable: &SSTable| is_looked_at(prepare.preview, session, sstable);
-    frozen::freeze(&node.engine, &store, select).await.map_err(|error| error.to_string())
+    let conflict = Mutex::new(None);
+    let select = |sstable: &SSTable| {
+        let is_looked_at = is_looked_at(&node.repairs, prepare.preview, session, sstable);
+        is_looked_at.unwrap_or_else(|why| {
+            *conflict.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+            false
+        })
+    };
+    let frozen = frozen::freeze(&node.engine, &store, select).await.map_err(|error| error.to_string())?;
+    match conflict.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(why) => Err(why),
+        None => Ok(frozen),
+    }
 }
 
 /// Whether an SSTable takes part. `session`: of an incremental repair, which only looks at what was
-/// put apart for it.
-fn is_looked_at(preview: Preview, session: Option<SessionId>, sstable: &SSTable) -> bool {
+/// put apart for it. Err: why the preview cannot be made now.
+fn is_looked_at(
+    repairs: &Repairs,
+    preview: Preview,
+    session: Option<SessionId>,
+    sstable: &SSTable,
+) -> Result<bool, String> {
     let stats = &sstable.statistics().stats;
-    let is_repaired = stats.repaired_at > 0;
     match preview {
-        Preview::None => session.is_none() || stats.pending_repair == session,
-        Preview::All => true,
-        Preview::Unrepaired => !is_repaired,
-        Preview::Repaired => is_repaired,
+        Preview::None => Ok(session.is_none() || stats.pending_repair == session),
+        Preview::All => Ok(true),
+        Preview::Unrepaired => Ok(stats.repaired_at == 0),
+        Preview::Repaired => repairs.counts_as_repaired(stats.repaired_at, stats.pending_repair),
     }
 }
 
@@ -191,7 +206,6 @@ fn open(node: &Node, job: &Job, frozen: &Frozen, now: u32, context: ReadContext)
     let budget = settings.space / u64::from(replicas.max(1));
     let depth_max = if happens(Rare::ShallowTree) { 0 } else { settings.tree_depth_max };
     let validator = Validator::new(&frozen.table, size::empty_trees(&counted, budget, depth_max));
-    let grace = u32::try_from(frozen.table.params.gc_grace_seconds).unwrap_or(0);
     let stream = frozen.read(&ranges, context);
     let stream = PurgeStream::new(stream, now, gc_before(&frozen.table, now), Box::new(|_| i64::MAX));
     let stream = stream.of_table(&frozen.table);

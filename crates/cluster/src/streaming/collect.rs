@@ -13,6 +13,7 @@ use streaming::{Preview, Received, StreamInit, StreamRequest, TokenRange};
 
 use super::plan::RangeTransfer;
 use crate::node::Node;
+use crate::repairs::Repairs;
 
 /// SSTables of a session that go whole. Their files, up to ten for each, are open from the
 /// beginning of the session on; further SSTables go in sections, for which the files suffice that
@@ -93,7 +94,10 @@ fn of_table(
 ) -> Result<Vec<Outgoing>, String> {
     let ranges = outgoing::normalized(ranges);
     let (mut files, mut entire_count) = (Vec::new(), 0);
-    for sstable in store.view().sstables.iter().filter(|sstable| is_meant(init, sstable)) {
+    for sstable in &store.view().sstables {
+        if !is_meant(&node.repairs, init, sstable)? {
+            continue;
+        }
         let choice = Choice::of(&node.env, sstable, &ranges, entire_count < entire_max);
         let Some(choice) = choice.map_err(|error| error.to_string())? else { continue };
         entire_count += usize::from(choice.entire.is_some());
@@ -105,13 +109,14 @@ fn of_table(
     Ok(files)
 }
 
-/// Whether an SSTable has the repair state that the session is for.
-fn is_meant(init: &StreamInit, sstable: &SSTable) -> bool {
+/// Whether an SSTable has the repair state that the session is for. Err: why a preview cannot be
+/// made now.
+fn is_meant(repairs: &Repairs, init: &StreamInit, sstable: &SSTable) -> Result<bool, String> {
     let stats = &sstable.statistics().stats;
     match (init.preview, init.pending_repair) {
-        (Preview::Unrepaired, _) => stats.repaired_at == 0,
-        (Preview::Repaired, _) => stats.repaired_at != 0,
-        (Preview::All, _) | (Preview::None, None) => true,
-        (Preview::None, Some(repair)) => stats.pending_repair == Some(repair),
+        (Preview::Unrepaired, _) => Ok(stats.repaired_at == 0),
+        (Preview::Repaired, _) => repairs.counts_as_repaired(stats.repaired_at, stats.pending_repair),
+        (Preview::All, _) | (Preview::None, None) => Ok(true),
+        (Preview::None, Some(repair)) => Ok(stats.pending_repair == Some(repair)),
     }
 }

@@ -7,6 +7,7 @@ use storage::inherited::RepairState;
 
 use super::*;
 use crate::repair::sessions_admin::TableChoice;
+use crate::repairs::sessions::LocalSession;
 
 /// After so long everything that was written is durable.
 const SYNC_MAX: Duration = Duration::from_secs(11);
@@ -197,6 +198,101 @@ fn a_participant_that_has_promised_learns_the_outcome() {
     let outcomes: Vec<_> = (0..3).map(|machine| sessions(&ring, machine)).collect();
     assert!(outcomes.iter().all(|one| *one == outcomes[0]), "{outcomes:?}");
     settle(&ring);
+}
+
+fn preview_of_repaired() -> RepairOptions {
+    RepairOptions { preview: Preview::Repaired, ..full() }
+}
+
+/// A session of all ranges of `ks.t` at a machine, in a state.
+fn session_at(ring: &SimRing, machine: usize, id: u8, state: SessionState) -> LocalSession {
+    let node = ring.node(machine);
+    let store = node.engine.table_by_name("ks", "t").expect("the table is there");
+    let now = node.env.clock.now_micros() / 1_000_000;
+    let session = LocalSession {
+        id: [id; 16],
+        coordinator: ring.address(0),
+        tables: vec![store.id],
+        ranges: vec![Tokens { start: Token(0), end: Token(0) }],
+        participants: (0..3).map(|machine| ring.address(machine)).collect(),
+        repaired_at: now * 1000,
+        started_at: now,
+        last_update: now,
+        state,
+    };
+    node.repairs.sessions().insert(session.id, session.clone());
+    session
+}
+
+/// Data that one replica counts as repaired already, and another one not yet, is no difference.
+#[test]
+fn a_preview_of_repaired_data_fails_beside_an_incremental_repair() {
+    let ring = drifted(22);
+    let command = ring.node(0).start_repair("ks", incremental()).expect("begun").expect("there are other replicas");
+    let is_apart = || (0..3).all(|machine| states(&ring, machine)[1] > 0);
+    assert!(ring.world.run_until(REPAIR_MAX, is_apart), "{:?}", command.events(0));
+    let events = repair(&ring, 1, preview_of_repaired());
+    assert!(has_failed(&events), "{events:?}");
+    assert!(ring.world.run_until(REPAIR_MAX, || command.has_ended()));
+    assert!(!has_failed(&command.events(0).0), "{:?}", command.events(0));
+    // a session that ends well while the preview looks at replicas
+    settle(&ring);
+    let preview = ring.node(0).start_repair("ks", preview_of_repaired()).expect("begun").expect("replicas");
+    let has_begun = || ring.node(0).repairs.participation(&preview.id).is_some();
+    assert!(ring.world.run_until(REPAIR_MAX, has_begun), "{:?}", preview.events(0));
+    let session = session_at(&ring, 0, 7, SessionState::FinalizePromised);
+    assert_eq!(consistent::commit(ring.node(0), &session.id), Ok(true));
+    assert!(ring.world.run_until(REPAIR_MAX, || preview.has_ended()));
+    let events = preview.events(0).0;
+    let is_told = |event: &Event| event.text.contains("finished during this preview repair runtime");
+    assert!(has_failed(&events) && events.iter().any(is_told), "{events:?}");
+}
+
+/// FINALIZE_PROPOSE of a session that has failed at a participant: otherwise the coordinator would
+/// wait for a promise that does not come.
+#[test]
+fn a_proposal_of_a_failed_session_is_answered() {
+    let ring = drifted(23);
+    let at_coordinator = session_at(&ring, 0, 8, SessionState::Repairing);
+    session_at(&ring, 1, 8, SessionState::Failed);
+    consistent::propose(ring.node(1), ring.address(0), at_coordinator.id).expect("taken");
+    let has_failed = || {
+        let state = ring.node(0).repairs.sessions().get(&at_coordinator.id).map(|session| session.state);
+        state == Some(SessionState::Failed)
+    };
+    assert!(ring.world.run_until(Duration::from_secs(30), has_failed), "the coordinator is told");
+}
+
+/// An ended session tells since when ranges are repaired, until all ranges that the node still holds
+/// were repaired later.
+#[test]
+fn a_session_of_ranges_that_were_handed_on_is_forgotten() {
+    let ring = drifted_of(25, "2");
+    let node = ring.node(0);
+    let earlier = session_at(&ring, 0, 1, SessionState::Finalized);
+    let later = session_at(&ring, 0, 2, SessionState::Finalized);
+    let held = {
+        let ring = node.ring();
+        ranges::of_node(&ring, ring.placement("ks").expect("known"), &RepairOptions::default())
+    };
+    let days = 2 * 24 * 60 * 60;
+    let old = LocalSession { last_update: earlier.last_update - days, repaired_at: 5, ..earlier.clone() };
+    node.repairs.sessions().insert(old.id, old);
+    for (repaired, is_known) in [(&held[1..], true), (&held[..], false)] {
+        let later = LocalSession { ranges: repaired.to_vec(), ..later.clone() };
+        node.repairs.sessions().insert(later.id, later);
+        consistent::sweep::age(node);
+        assert_eq!(node.repairs.sessions().contains_key(&earlier.id), is_known, "repaired later: {repaired:?}");
+    }
+}
+
+/// Data of a session that nobody knows is released, but not before the sessions are read.
+#[test]
+fn a_missing_session_has_failed_when_the_sessions_are_read() {
+    let ring = SimRing::begun(24, &["dc1"; 2], 1);
+    let begun = ring.try_open(1).expect("opened");
+    let outcomes = [&begun, ring.node(0)].map(|node| consistent::sweep::outcome(node, &[7; 16]));
+    assert_eq!(outcomes, [None, Some(0)]);
 }
 
 #[test]
