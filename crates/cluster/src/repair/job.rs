@@ -226,16 +226,21 @@ impl RepairJob<'_> {
     /// Compares the trees of each two replicas, and plans what is streamed.
     async fn plan(&self, trees: Vec<(SocketAddr, MerkleTrees)>) -> Result<Vec<Sync>, String> {
         let replicas: Vec<SocketAddr> = trees.iter().map(|(endpoint, _)| *endpoint).collect();
-        let compared = self.node.env.blocking_long("compare trees", move || differences(&trees)).await;
-        let differences = compared.map_err(|_| "too much is to be done here".to_owned())?;
-        let differences = differences.map_err(|why| self.failed(&why))?;
-        self.trace_differences(&replicas, &differences);
         let options = &self.command.options;
-        if self.node.repairs.turns.load().settings.optimises(options) && !options.is_pull {
-            let is_near = |a: SocketAddr, b: SocketAddr| data_center(self.node, a) == data_center(self.node, b);
-            return Ok(plan::optimised(&differences, &is_near));
-        }
-        Ok(plan::standard(differences, self.local(), options.is_pull))
+        let optimises = self.node.repairs.turns.load().settings.optimises(options) && !options.is_pull;
+        let centers: BTreeMap<SocketAddr, String> =
+            replicas.iter().map(|endpoint| (*endpoint, data_center(self.node, *endpoint))).collect();
+        let compare = move || -> Result<_, String> {
+            let differences = differences(&trees)?;
+            let is_near = |a: SocketAddr, b: SocketAddr| centers.get(&a) == centers.get(&b);
+            let optimised = optimises.then(|| plan::optimised(&differences, &is_near));
+            Ok((differences, optimised))
+        };
+        let compared = self.node.env.blocking_long("compare trees", compare).await;
+        let compared = compared.map_err(|_| "too much is to be done here".to_owned())?;
+        let (differences, optimised) = compared.map_err(|why| self.failed(&why))?;
+        self.trace_differences(&replicas, &differences);
+        Ok(optimised.unwrap_or_else(|| plan::standard(differences, self.local(), options.is_pull)))
     }
 
     /// Says in the trace which replicas differ, and which do not.
