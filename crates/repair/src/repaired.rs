@@ -107,6 +107,21 @@ fn normalized(ranges: &[Tokens]) -> Vec<Part> {
     joined
 }
 
+/// The parts of ranges that others have too, in their order, cut at the end of the ring.
+pub fn common(ranges: &[Tokens], others: &[Tokens]) -> Vec<Tokens> {
+    let others = normalized(others);
+    let mut found = Vec::new();
+    let mut at = 0;
+    for part in normalized(ranges) {
+        // those before end before all parts that follow
+        at += others[at..].iter().take_while(|other| other.1 <= part.0).count();
+        for other in others[at..].iter().take_while(|other| other.0 < part.1) {
+            found.push(range_of(part.0.max(other.0), part.1.min(other.1)));
+        }
+    }
+    found
+}
+
 /// Parts without what others cover; both ascend.
 fn without(parts: &[Part], covered: &[Part]) -> Vec<Part> {
     let mut covered = covered.to_vec();
@@ -153,6 +168,18 @@ mod tests {
         );
         assert_eq!((repaired.since(&[range(12, 25)]), repaired.since(&[range(105, 111)])), (7, 0));
         assert_eq!(Repaired::default().since(&all), 0);
+    }
+
+    #[test]
+    fn ranges_have_parts_in_common() {
+        let told = |ranges: &[Tokens], others: &[Tokens]| {
+            common(ranges, others).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        };
+        let some = [range(0, 10), range(20, 30), range(90, -90)];
+        assert_eq!(told(&some, &[range(5, 25), range(95, 100), range(26, 27)]), "(5,10] (20,25] (26,27] (95,100]");
+        assert_eq!(told(&some, &[range(7, 7)]), told(&some, &some), "the whole ring");
+        assert_eq!(told(&some, &[range(10, 20)]), "");
+        assert_eq!(told(&[range(0, 100)], &some), "(0,10] (20,30] (90,100]");
     }
 
     #[test]

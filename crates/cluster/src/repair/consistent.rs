@@ -230,7 +230,8 @@ pub(crate) fn propose(node: &Arc<Node>, from: SocketAddr, id: SessionId) -> Resu
         // otherwise a crash could take the promise back after the coordinator has relied on it
         let promised = match stepped {
             Ok(true) => here.engine.log.sync().await.map_err(|error| error.to_string()),
-            Ok(false) => return,
+            Ok(false) if may_still_end_well(&here, &id) => return,
+            Ok(false) => Err("the session has failed here, or nothing was repaired in it".to_owned()),
             Err(why) => Err(why),
         };
         match promised {
@@ -238,10 +239,19 @@ pub(crate) fn propose(node: &Arc<Node>, from: SocketAddr, id: SessionId) -> Resu
             Err(why) => {
                 tracing::error!(why, session = uuid_text(&id), "a repair session cannot be promised");
                 fail(&here, &id);
-                tell(&here, from, Verb::FailedSessionMsg, id.to_vec()).await;
+                match from == here.identity.broadcast {
+                    true => end_command(&here, &id),
+                    false => tell(&here, from, Verb::FailedSessionMsg, id.to_vec()).await,
+                }
             }
         }
     })
+}
+
+/// Whether a session was promised already, or has ended well: the proposal has come again.
+fn may_still_end_well(node: &Node, id: &SessionId) -> bool {
+    let state = node.repairs.sessions().get(id).map(|session| session.state);
+    matches!(state, Some(SessionState::FinalizePromised | SessionState::Finalized))
 }
 
 /// FINALIZE_COMMIT: the data of the session counts as repaired. `Ok(false)`: the session has ended

@@ -12,6 +12,9 @@ use super::options::RepairOptions;
 
 /// Events of a command that are kept; what comes after them is told in the log alone.
 const EVENTS_MAX: usize = 10_000;
+/// Further events that are kept if they say whether the command has failed, by which nodetool
+/// chooses its exit code. The end of a command is kept in any case.
+const OUTCOMES_MAX: usize = 1_000;
 
 /// The kind of an event.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -114,11 +117,40 @@ impl Command {
         self.cancelled.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Something has happened. Beyond the bound only the end of the command is kept.
+    /// Something has happened. Beyond the bounds only the end of the command is kept.
     pub(crate) fn note(&self, event: Event) {
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        if events.len() < EVENTS_MAX || event.kind == EventKind::Complete {
+        let is_kept = match event.kind {
+            EventKind::Complete => true,
+            EventKind::Error | EventKind::Success => events.len() < EVENTS_MAX + OUTCOMES_MAX,
+            EventKind::Start | EventKind::Progress(_) | EventKind::Notification => events.len() < EVENTS_MAX,
+        };
+        if is_kept {
             events.push(event);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_trace_leaves_room_for_the_outcome() {
+        let command = Command::new(1, [1; 16], "ks", RepairOptions::default(), 0);
+        let note = |kind: &EventKind| command.note(Event { at_millis: 0, kind: kind.clone(), text: String::new() });
+        let count = |kind: &EventKind| command.events(0).0.iter().filter(|event| event.kind == *kind).count();
+        let cases = [
+            (EventKind::Notification, EVENTS_MAX),
+            (EventKind::Progress(5), 0),
+            (EventKind::Error, OUTCOMES_MAX),
+            (EventKind::Success, 0),
+        ];
+        for (kind, expected) in cases {
+            (0..EVENTS_MAX + 1).for_each(|_| note(&kind));
+            assert_eq!(count(&kind), expected, "{kind:?}");
+        }
+        note(&EventKind::Complete);
+        assert_eq!(count(&EventKind::Complete), 1);
     }
 }

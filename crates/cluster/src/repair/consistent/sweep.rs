@@ -7,15 +7,18 @@ use std::sync::atomic::Ordering;
 use internode::Verb;
 use internode::payload::repair::SessionId;
 use internode::payload::repair::consistent::SessionState;
+use internode::payload::token_ranges::Tokens;
 use membership::Request;
-use repair::repaired::Repaired;
+use repair::repaired::{Repaired, common};
 use rows::{DeletionTime, Mutation, PartitionUpdate};
 use schema::TableId;
-use storage::repair_sessions;
+use storage::{TableStore, repair_sessions};
 
 use super::now_seconds;
 use crate::node::Node;
 use crate::repair::messages::is_up;
+use crate::repair::ranges;
+use crate::repairs::options::RepairOptions;
 use crate::repairs::sessions::{LocalSession, TABLE};
 use crate::system_rows;
 
@@ -84,12 +87,15 @@ fn ask(node: &Node, session: &LocalSession) {
     }
 }
 
-/// Forgets an ended session that has no data, and whose ranges were all repaired later: otherwise
-/// they would count as never repaired after a restart.
+/// Forgets an ended session that has no data, and whose ranges were all repaired later, as far as
+/// this node still holds them: otherwise they would count as never repaired after a restart.
 fn forget_if_needless(node: &Node, session: &LocalSession, all: &[LocalSession]) {
     let stores: Vec<_> = session.tables.iter().filter_map(|table| node.engine.table(*table)).collect();
-    let is_later = |table: TableId| repaired(all, table).since(&session.ranges) > session.repaired_at;
-    let is_needless = session.state == SessionState::Failed || stores.iter().all(|store| is_later(store.id));
+    let is_later = |store: &Arc<TableStore>| {
+        let ranges = still_held(node, &store.table().keyspace, &session.ranges);
+        ranges.is_empty() || repaired(all, store.id).since(&ranges) > session.repaired_at
+    };
+    let is_needless = session.state == SessionState::Failed || stores.iter().all(is_later);
     if !is_needless || stores.iter().any(|store| repair_sessions::pending(store).contains_key(&session.id)) {
         return;
     }
@@ -100,6 +106,17 @@ fn forget_if_needless(node: &Node, session: &LocalSession, all: &[LocalSession])
     match node.engine.apply(&[Mutation::of(PartitionUpdate { deletion, ..removed })]) {
         Ok(_) => drop(node.repairs.sessions().remove(&session.id)),
         Err(error) => tracing::warn!(%error, "an ended repair session cannot be forgotten"),
+    }
+}
+
+/// The parts of ranges of a keyspace that this node holds. All of them where it holds none of the
+/// keyspace: the ring may not be known yet.
+fn still_held(node: &Node, keyspace: &str, ranges: &[Tokens]) -> Vec<Tokens> {
+    let ring = node.ring();
+    let held = ring.placement(keyspace).map(|placement| ranges::of_node(&ring, placement, &RepairOptions::default()));
+    match held.filter(|held| !held.is_empty()) {
+        Some(held) => common(ranges, &held),
+        None => ranges.to_vec(),
     }
 }
 
