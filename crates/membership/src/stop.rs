@@ -82,7 +82,8 @@ impl Membership {
     }
 
     /// Takes part in gossip again, as a node that has been started anew: only a greater generation
-    /// brings it back to those who were told of its stop (`nodetool enablegossip`).
+    /// brings it back to those who were told of its stop (`nodetool enablegossip`). A node whose
+    /// stop was not told of, because it is no member, says what it said before.
     pub fn start_gossip(&self, introduction: &Introduction, is_ready: bool) {
         if !self.shared.is_leaving.swap(false, Ordering::AcqRel) {
             return;
@@ -92,7 +93,9 @@ impl Membership {
             let generation = gossip.local.state().generation.saturating_add(1).max(seconds);
             gossip.local.begin_generation(generation);
             gossip.local.set(ApplicationState::RpcReady, is_ready.to_string());
-            introduction.set_normal(&mut gossip.local);
+            if Status::of(gossip.local.state()) == Some(Status::Shutdown) {
+                introduction.set_normal(&mut gossip.local);
+            }
             gossip.enable();
         });
     }

@@ -10,7 +10,7 @@ use internode::{MessagingVersion, Verb};
 use links::{InboundCounts, OutboundCounts};
 use membership::VerbCounts;
 
-use super::{Result, failed, invalid};
+use super::{Result, failed, invalid, state};
 use crate::node::Node;
 use crate::peers::load;
 
@@ -84,10 +84,14 @@ pub fn is_active(node: &Node) -> Option<bool> {
     Some(node.membership().is_some_and(|membership| membership.is_gossiping()))
 }
 
-/// Stops gossip, or begins it again. A node alone has nobody to gossip with: nothing changes.
+/// Stops gossip, or begins it again, which is refused while the node has no place in its ring
+/// yet: it would say that it is a member. A node alone has nobody to gossip with: nothing changes.
 /// `is_ready`: drivers may connect.
-pub fn set_active(node: &Node, active: bool, is_ready: bool) {
-    let Some(membership) = node.membership() else { return };
+pub fn set_active(node: &Node, active: bool, is_ready: bool) -> Result<()> {
+    if active && is_active(node) == Some(false) {
+        state::check_may_start(node, "gossip")?;
+    }
+    let Some(membership) = node.membership() else { return Ok(()) };
     match (active, node.joined.introduction.get()) {
         (true, Some(introduction)) => {
             tracing::warn!("gossip is begun by the operator");
@@ -102,6 +106,7 @@ pub fn set_active(node: &Node, active: bool, is_ready: bool) {
             membership.stop_gossip();
         }
     }
+    Ok(())
 }
 
 /// Removes an endpoint that does not come back, without its data being handed on. Takes half a

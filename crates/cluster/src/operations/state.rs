@@ -3,6 +3,8 @@
 
 use storage::{EngineOptions, StorageError};
 
+use super::{Result, invalid};
+use crate::movements::Mode;
 use crate::node::Node;
 
 /// How far the node is on its way from serving to drained. It only goes forwards.
@@ -25,9 +27,26 @@ pub fn state(node: &Node) -> StorageState {
     }
 }
 
+/// Refuses to start a service (`native transport`, `gossip`) of a node that ends, or that has no
+/// place in its ring yet. With `join_ring: false` a node has none, and serves all the same until it
+/// is told to join.
+/// Agrees with `StorageService.checkServiceAllowedToStart`, texts included.
+pub fn check_may_start(node: &Node, service: &str) -> Result<()> {
+    let stays_outside = !node.joined.movements.settings().joins;
+    match (state(node), node.mode()) {
+        (StorageState::Draining, _) => invalid(format!("Unable to start {service} because the node is draining.")),
+        (StorageState::Drained, _) => invalid(format!("Unable to start {service} because the node was drained.")),
+        (StorageState::Serving, Mode::Normal) => Ok(()),
+        (StorageState::Serving, Mode::Starting) if stays_outside => Ok(()),
+        (StorageState::Serving, _) => {
+            invalid(format!("Unable to start {service} because the node is not in the normal state."))
+        }
+    }
+}
+
 /// Refuses writes from now on and flushes all memtables, so that the next start has nothing to
 /// replay.
-pub async fn drain(node: &Node) -> Result<(), StorageError> {
+pub async fn drain(node: &Node) -> std::result::Result<(), StorageError> {
     node.engine.drain().await
 }
 

@@ -2,21 +2,24 @@
 //! others joined, or before it moved.
 //!
 //! SSTables are written again without these partitions; those that have none are left alone.
-//! Refused while this node is about to get ranges: what has come for them would go. For a while
+//! Refused while this node is about to get ranges (what has come for them would go), and while it is
+//! no member, leaves or moves (its ranges are none, or other ones in a moment). For a while
 //! after another node has taken ranges over, writes of them still come here ([`ring::Former`]);
 //! a cleanup waits for the end of that, so that it removes these writes too.
 //! `org.apache.cassandra.service.StorageService.forceKeyspaceCleanup`,
 //! `db.compaction.CompactionManager.performCleanup`.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use ring::{Placement, Replication, Ring};
+use ring::{Placement, Replication};
 use sstable::SSTable;
 use storage::compaction::kind::Kind;
 use storage::compaction::operation::{Operation, Status, Work};
+use storage::table::TableStore;
 use storage::token_ranges::TokenRanges;
 
+use crate::movements::Mode;
 use crate::node::Node;
 use crate::operations::tables::{Selection, selected};
 use crate::operations::{OperationError, Result};
@@ -25,28 +28,48 @@ use crate::operations::{OperationError, Result};
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Cleans tables up, `jobs` SSTables of a table at a time. A node alone has everything.
+///
+/// The tables may take hours, and the ring may change meanwhile: what belongs to this node is
+/// looked up for each table at the moment in which its SSTables are chosen. SSTables that come
+/// later, with data of ranges that this node gets then, are not among these.
 pub async fn cleanup(node: &Node, selection: Selection<'_>, jobs: usize) -> Result<()> {
-    wait_for_former_ranges(node).await;
-    let ring = node.ring();
-    let failed = |why: String| OperationError::Failed(why);
     for store in selected(node, selection)? {
-        let table = store.table();
-        let Some(ranges) = kept(&ring, &table.keyspace).map_err(failed)? else { continue };
-        let ranges = Arc::new(ranges);
-        let of_select = Arc::clone(&ranges);
-        let select =
-            move |sstable: &SSTable| !of_select.contain_all(sstable.first_key().token, sstable.last_key().token);
-        let operation = Operation {
-            select: Box::new(select),
-            kept: Some(ranges),
-            ..Operation::new(Kind::Cleanup, Work::Rewrite, jobs)
-        };
-        let ended = node.engine.operate(&store, operation).await.map_err(|error| failed(error.to_string()))?;
-        if ended.status != Status::Successful {
-            return Err(failed(format!("Cleanup of {}.{} was stopped before its end", table.keyspace, table.name)));
+        while !clean_up(node, &store, jobs).await? {
+            tracing::info!(table = store.name(), "the ring has changed while a cleanup waited for the table");
         }
     }
     Ok(())
+}
+
+/// Cleans a table up. False: other ranges than before belonged to this node when the SSTables were
+/// about to be chosen, so nothing was done.
+async fn clean_up(node: &Node, store: &Arc<TableStore>, jobs: usize) -> Result<bool> {
+    wait_for_former_ranges(node).await;
+    let failed = |why: String| OperationError::Failed(why);
+    let table = store.table();
+    let Some(ranges) = kept(node, &table.keyspace).map_err(failed)? else { return Ok(true) };
+    let ranges = Arc::new(ranges);
+    let is_current: Arc<OnceLock<bool>> = Arc::default();
+    let (of_select, chosen) = (Arc::clone(&ranges), Arc::clone(&is_current));
+    let (weak, keyspace) = (node.weak(), table.keyspace.clone());
+    // an operation that waits for another one has its SSTables chosen when that one has ended
+    let select = move |sstable: &SSTable| {
+        let look = || {
+            let now = weak.upgrade().map(|node| kept(&node, &keyspace));
+            now.is_none_or(|now| now.is_ok_and(|now| now.as_ref() == Some(&*of_select)))
+        };
+        *chosen.get_or_init(look) && !of_select.contain_all(sstable.first_key().token, sstable.last_key().token)
+    };
+    let operation = Operation {
+        select: Box::new(select),
+        kept: Some(ranges),
+        ..Operation::new(Kind::Cleanup, Work::Rewrite, jobs)
+    };
+    let ended = node.engine.operate(store, operation).await.map_err(|error| failed(error.to_string()))?;
+    if ended.status != Status::Successful {
+        return Err(failed(format!("Cleanup of {}.{} was stopped before its end", table.keyspace, table.name)));
+    }
+    Ok(is_current.get() != Some(&false))
 }
 
 /// Waits until no ranges are left that this node held a moment ago.
@@ -66,8 +89,14 @@ async fn wait_for_former_ranges(node: &Node) {
     }
 }
 
-/// The ranges of a keyspace that belong to this node; None: all, or nobody else's.
-fn kept(ring: &Ring, keyspace: &str) -> std::result::Result<Option<TokenRanges>, String> {
+/// The ranges of a keyspace that belong to this node at this moment; None: all, or nobody else's.
+/// Err: that is about to change, or the node is no member.
+fn kept(node: &Node, keyspace: &str) -> std::result::Result<Option<TokenRanges>, String> {
+    let mode = node.mode();
+    if mode != Mode::Normal {
+        return Err(format!("Cleanup cannot run in {mode} state; wait for status to become normal or restart"));
+    }
+    let ring = node.ring();
     let Some(placement) = ring.placement(keyspace).filter(|placement| placement.replication != Replication::Local)
     else {
         return Ok(None);

@@ -28,6 +28,11 @@ pub async fn relocate(node: &Arc<Node>, token: &str) -> Result<()> {
     let Some(introduction) = node.joined.introduction.get() else {
         return Err(failed("this node is alone: it owns all tokens".to_owned()));
     };
+    let mode = node.mode();
+    if mode != Mode::Normal {
+        // a node without data would be a member at the end
+        return Err(failed(format!("Node in {mode} state; wait for status to become normal or restart")));
+    }
     let ring = node.ring();
     if ring.tokens().any(|(owned, _)| owned == to) {
         return Err(failed(format!("target token {token} is already owned by another node.")));

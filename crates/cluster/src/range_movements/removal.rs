@@ -15,13 +15,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use env::MakeLocal;
-use gossip::{Gossip, Now, Status};
+use gossip::{Gossip, Now, Peer, Status};
 use internode::Verb;
 use internode::payload::gossip::ApplicationState;
 use membership::Request;
 use ring::primary::Ranges;
 use ring::relocation::subtract;
-use ring::{EndpointId, Ring};
+use ring::{Endpoint, EndpointId, Ring};
 
 use super::flows::{ATTEMPTS_MAX, Exchange, PAUSE, refuse_missing};
 use crate::movements::Removal;
@@ -92,6 +92,9 @@ pub async fn remove(node: &Arc<Node>, host_id: &str) -> Result<()> {
     let seen = messenger.with_gossip(generation);
     // as in Cassandra: whoever thinks that the node is up still has time to say so
     node.env.sleep(node.joined.movements.settings().ring_delay).await;
+    if !is_under_way(node, endpoint.address) {
+        return failed("The removal was ended by 'removenode force' before it had begun");
+    }
     let (coordinator, host_id) =
         (types::literal::print_uuid(&node.identity.host_id), types::literal::print_uuid(&endpoint.host_id));
     let now = now(node);
@@ -102,11 +105,49 @@ pub async fn remove(node: &Arc<Node>, host_id: &str) -> Result<()> {
         node.joined.movements.state().removal = None;
         return failed(why);
     }
-    while node.joined.movements.state().removal.as_ref().is_some_and(|removal| !removal.waiting.is_empty()) {
+    // others may end the removal, too, and the node may have been started after all
+    while removing(node).contains(&endpoint.address) && waits(node, endpoint.address) {
         node.env.sleep(LOOK).await;
     }
-    finish(node, endpoint.address);
+    end(node, &endpoint)
+}
+
+/// The end of a removal that this node coordinates: the others are told, unless the removed node
+/// has told of itself meanwhile.
+fn end(node: &Node, endpoint: &Endpoint) -> Result<()> {
+    let address = endpoint.address;
+    let status = node
+        .members()
+        .and_then(|messenger| messenger.with_gossip(|gossip| gossip.peers().get(&address).map(Peer::status)));
+    match status {
+        Some(Some(Status::Removing)) => finish(node, address),
+        // it has been removed by another way, by `removenode force` or `assassinate`
+        None | Some(Some(Status::Removed(_) | Status::Left(_))) => forget(node, address),
+        Some(_) => {
+            forget(node, address);
+            return failed(format!("Node /{address} has come back while it was removed: it stays in the ring"));
+        }
+    }
     Ok(())
+}
+
+/// Whether this node coordinates the removal of a node.
+fn is_under_way(node: &Node, address: SocketAddr) -> bool {
+    node.joined.movements.state().removal.as_ref().is_some_and(|removal| removal.address == address)
+}
+
+/// Whether a removal that this node coordinates waits for nodes that fetch data.
+fn waits(node: &Node, address: SocketAddr) -> bool {
+    let state = node.joined.movements.state();
+    state.removal.as_ref().is_some_and(|removal| removal.address == address && !removal.waiting.is_empty())
+}
+
+/// This node does not coordinate the removal of a node any more.
+fn forget(node: &Node, address: SocketAddr) {
+    let mut state = node.joined.movements.state();
+    if state.removal.as_ref().is_some_and(|removal| removal.address == address) {
+        state.removal = None;
+    }
 }
 
 /// Ends a removal without waiting for those who have not told that they have their data.
@@ -120,6 +161,8 @@ pub fn force(node: &Node) {
         tracing::warn!(waiting = ?removal.waiting, "the removal is not confirmed by all");
     }
     leaving.into_iter().for_each(|address| finish(node, address));
+    // its node may not be removed any more: it has come back, or was removed by another way
+    node.joined.movements.state().removal = None;
 }
 
 /// The nodes that somebody removes.
@@ -131,21 +174,19 @@ fn removing(node: &Node) -> Vec<SocketAddr> {
     })
 }
 
-/// Tells all that a node is removed, and forgets the hints for it.
+/// Tells all that a node is removed, if it has not come back since this node looked.
 fn finish(node: &Node, address: SocketAddr) {
     let now = now(node);
     if let Some(messenger) = node.members() {
         messenger.with_gossip(|gossip| {
-            let state = gossip.peers().get(&address).map(|peer| &peer.state);
-            let host_id = state.and_then(|state| state.value(ApplicationState::HostId)).map(str::to_owned);
+            let peer = gossip.peers().get(&address).filter(|peer| peer.status() == Some(Status::Removing));
+            let Some(state) = peer.map(|peer| &peer.state) else { return };
+            let host_id = state.value(ApplicationState::HostId).map(str::to_owned);
             gossip.advertise_removed(address, &host_id.unwrap_or_default(), now);
             node.follow(gossip);
         });
     }
-    let mut state = node.joined.movements.state();
-    if state.removal.as_ref().is_some_and(|removal| removal.address == address) {
-        state.removal = None;
-    }
+    forget(node, address);
 }
 
 fn now(node: &Node) -> Now {

@@ -3,7 +3,8 @@
 
 mod deaths;
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use env::MakeLocal;
@@ -16,7 +17,8 @@ use super::{BootstrapState, Mode};
 use crate::allocation;
 use crate::movements::MovementSettings;
 use crate::node::Node;
-use crate::operations::OperationError;
+use crate::operations::tables::{self, Selection};
+use crate::operations::{OperationError, gossip, state};
 use crate::paxos::{PaxosOptions, PaxosVariant};
 use crate::range_movements::rebuild::{self, RebuildOptions};
 use crate::range_movements::{cleanup, decommission, relocation, removal};
@@ -120,9 +122,9 @@ fn a_new_node_has_its_ranges_when_it_is_a_member() {
     let before = stored(&ring, 0) + stored(&ring, 1);
     for machine in [0, 1] {
         let node = Arc::clone(ring.node(machine));
-        let all = crate::operations::tables::Selection { keyspaces: &[], tables: &[] };
+        let all = Selection { keyspaces: &[], tables: &[] };
         ring.world.block_on(async move {
-            crate::operations::tables::flush(&node, all).await.expect("flushed");
+            tables::flush(&node, all).await.expect("flushed");
             cleanup::cleanup(&node, all, 1).await.expect("cleaned up");
         });
     }
@@ -132,6 +134,40 @@ fn a_new_node_has_its_ranges_when_it_is_a_member() {
 }
 
 /// A new node dies before it has told that it joins. The others forget it after half a minute, and
+/// A node leaves while another one cleans a table up: what it hands on is still there when the
+/// cleanup has come to the other table, for which other ranges count by then.
+#[test]
+fn a_cleanup_keeps_what_comes_meanwhile() {
+    let mut ring = ring_of(48, 2);
+    ring.create_keyspace("other", "SimpleStrategy", &[("replication_factor", "2")]);
+    for k in 0..KEYS {
+        ring.write(0, vec![ring.row("other", k, 0, k * 10, 1_000)], Consistency::All).expect("acknowledged");
+    }
+    ring.start(2);
+    agree_on_members(&ring, &[0, 1, 2]);
+    ring.world.run_until(Duration::from_secs(15), || false);
+    ring.node(0).engine.set_compaction_rate(20);
+    let has_ended = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&has_ended);
+    beside(&ring, 0, move |node| async move {
+        let keyspaces = ["ks".to_owned(), "other".to_owned()];
+        let both = Selection { keyspaces: &keyspaces, tables: &[] };
+        tables::flush(&node, both).await.expect("flushed");
+        drop(cleanup::cleanup(&node, both, 1).await);
+        told.store(true, Ordering::Relaxed);
+    });
+    let runs = || !ring.node(0).engine.compactions.running().is_empty();
+    assert!(ring.world.run_until(PATIENCE, runs), "the first table is cleaned up");
+    beside(&ring, 2, |node| async move { decommission::decommission(&node, true).await.expect("leaves") });
+    assert!(ring.world.run_until(PATIENCE, || ring.node(2).mode() == Mode::Decommissioned), "it has left");
+    assert!(!has_ended.load(Ordering::Relaxed), "a table is left to clean up");
+    assert!(ring.world.run_until(PATIENCE, || has_ended.load(Ordering::Relaxed)), "the cleanup ends");
+    for keyspace in ["ks", "other"] {
+        let lost: Vec<_> = (0..KEYS).filter(|k| ring.stored(0, keyspace, *k) != [(0, k * 10)]).collect();
+        assert!(lost.is_empty(), "{keyspace}: the two that stay have everything: {lost:?}");
+    }
+}
+
 /// ignore what they still hear of that start for a minute more. It comes again meanwhile: they are
 /// to know it, and to write to it, before it fetches its ranges. Seed 7003 of the deaths was such a
 /// one: what was written until the minute was over was not on the new node.
@@ -284,6 +320,10 @@ fn a_bootstrap_that_has_failed_is_resumed() {
 }
 
 /// With `join_ring: false` a node coordinates and has no data, until it is told to join.
+    let Err(OperationError::Invalid(why)) = state::check_may_start(ring.node(2), "native transport") else {
+        panic!("clients would read what has not come")
+    };
+    assert_eq!(why, "Unable to start native transport because the node is not in the normal state.");
 #[test]
 fn a_node_that_stays_out_joins_when_it_is_told_to() {
     let mut ring = ring_of(9, 2);
@@ -305,6 +345,23 @@ fn a_node_that_leaves_hands_on_what_it_has() {
     let movements = &ring.node(1).joined.movements;
     movements.configure(MovementSettings { severity_of_leaving: 2.5, ..movements.settings() });
     // system_distributed has three copies: one too many for the two that stay
+    // what only a member does is refused
+    let node = Arc::clone(ring.node(2));
+    let refused = ring.world.block_on(async move {
+        let all = Selection { keyspaces: &[], tables: &[] };
+        [relocation::relocate(&node, "5").await, cleanup::cleanup(&node, all, 1).await]
+    });
+    for result in refused {
+        let Err(OperationError::Failed(why)) = result else { panic!("it has no data: {result:?}") };
+        assert!(why.contains("in STARTING state; wait for status to become normal or restart"), "{why}");
+    }
+    // it gossips and coordinates all the same, and says of itself what it said before
+    state::check_may_start(ring.node(2), "native transport").expect("with join_ring: false");
+    for active in [false, true] {
+        gossip::set_active(ring.node(2), active, true).expect("with join_ring: false");
+        ring.world.run_until(Duration::from_secs(3), || false);
+    }
+    agree_on_members(&ring, &[0, 1]);
     let node = Arc::clone(ring.node(1));
     let refused = ring.world.block_on(async move { decommission::decommission(&node, false).await });
     assert!(matches!(refused, Err(OperationError::Failed(why)) if why.contains("system_distributed (RF = 3, N = 3)")));
@@ -575,6 +632,53 @@ fn a_node_rebuilds_its_ranges() {
         let node = Arc::clone(ring.node(2));
         ring.world.block_on(async move { rebuild::rebuild(&node, options).await })
     };
+/// A removal that waits for a node which is down comes to its end when the removed node is none
+/// that is being removed any more.
+#[test]
+fn a_removal_ends_when_there_is_nobody_to_remove() {
+    type Ending = fn(&mut SimRing);
+    let comes_back: Ending = |ring| ring.start(2);
+    let is_assassinated: Ending = |ring| {
+        let (node, address) = (Arc::clone(ring.node(0)), ring.address(2));
+        ring.world.block_on(async move { gossip::assassinate(&node, address).await }).expect("it is down");
+    };
+    let is_forced: Ending = |ring| removal::force(ring.node(0));
+    let endings = [
+        (comes_back, Some("has come back while it was removed: it stays in the ring"), 2),
+        (is_assassinated, None, 1),
+        (is_forced, None, 1),
+    ];
+    for (seed, (ending, expected, members)) in (49..).zip(endings) {
+        let mut ring = ring_of(seed, 3);
+        let host_id = types::literal::print_uuid(&ring.node(2).identity.host_id);
+        ring.kill(2);
+        ring.agree();
+        let outcome = Arc::new(Mutex::new(None));
+        let told = Arc::clone(&outcome);
+        beside(&ring, 0, move |node| async move {
+            *told.lock().expect("no panic inside") = Some(removal::remove(&node, &host_id).await);
+        });
+        let waits = |ring: &SimRing| ring.node(0).joined.movements.state().removal.is_some();
+        assert!(ring.world.run_until(PATIENCE, || waits(&ring)), "it has begun");
+        ring.kill(1);
+        ring.world.run_until(Duration::from_secs(30), || false);
+        assert!(waits(&ring), "it waits for the second node");
+        ending(&mut ring);
+        let is_over = || outcome.lock().expect("no panic inside").is_some();
+        assert!(ring.world.run_until(PATIENCE, is_over), "seed {seed}: it ends");
+        let outcome = outcome.lock().expect("no panic inside").take().expect("it is over");
+        match (outcome, expected) {
+            (Err(OperationError::Failed(why)), Some(expected)) => assert!(why.contains(expected), "{why}"),
+            (outcome, expected) => assert_eq!((outcome.is_ok(), expected), (true, None), "seed {seed}: {outcome:?}"),
+        }
+        assert_eq!(removal::status(ring.node(0)), "No token removals in process.");
+        let known = ring.node(0).ring();
+        let owners =
+            known.endpoints().iter().filter(|one| one.state == State::Normal && one.address != ring.address(1));
+        assert_eq!(owners.count(), members, "seed {seed}: {:?}", known.endpoints());
+    }
+}
+
     let elsewhere = RebuildOptions { source_data_center: Some("dc9".to_owned()), ..RebuildOptions::default() };
     let Err(OperationError::Invalid(why)) = rebuild(elsewhere) else { panic!("there is no such data center") };
     assert_eq!(why, "Provided datacenter 'dc9' is not a valid datacenter, available datacenters are: dc1");

@@ -8,7 +8,7 @@ use admin::{Functions, Result};
 use cluster::operations::gossip;
 use internode::LinkType;
 
-use super::{NodeAdmin, invalid, wait};
+use super::{NodeAdmin, invalid, of_operation, wait};
 
 pub(super) fn add_to(functions: &mut Functions<NodeAdmin>) {
     functions.add(known).add(change).add(seeds).add(reload_seeds).add(messages).add(message_counts);
@@ -34,8 +34,8 @@ fn known(admin: &NodeAdmin, _: &GetGossip) -> Result<Vec<GossipState>> {
 fn change(admin: &NodeAdmin, change: &GossipChange) -> Result<()> {
     let node = admin.cluster();
     match change {
-        GossipChange::Start => gossip::set_active(node, true, admin.transport.is_serving()),
-        GossipChange::Stop => gossip::set_active(node, false, false),
+        GossipChange::Start => gossip::set_active(node, true, admin.transport.is_serving()).map_err(of_operation)?,
+        GossipChange::Stop => gossip::set_active(node, false, false).map_err(of_operation)?,
         GossipChange::Assassinate(name) => {
             let port = node.identity.broadcast.port();
             let address = name.parse().or_else(|_| name.parse().map(|ip| std::net::SocketAddr::new(ip, port)));

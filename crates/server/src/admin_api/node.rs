@@ -11,7 +11,7 @@ use cluster::operations::{caches, gossip, tables};
 use cluster::range_movements::Mode;
 use native::ResumeError;
 
-use super::{NodeAdmin, failed, invalid, process, runtime, table_stats};
+use super::{NodeAdmin, failed, invalid, of_operation, process, runtime, table_stats};
 
 /// The package of the classes of endpoint_snitch.
 const SNITCHES: &str = "org.apache.cassandra.locator";
@@ -119,6 +119,9 @@ fn drain(admin: &NodeAdmin, _: &Drain) -> Result<()> {
 /// Closes the port of the native protocol, or opens it again.
 /// Agrees with `StorageService.{stop,start}NativeTransport`, texts included.
 fn change_transport(admin: &NodeAdmin, change: &TransportChange) -> Result<()> {
+    if matches!(change, TransportChange::Open) {
+        state::check_may_start(admin.cluster(), "native transport").map_err(of_operation)?;
+    }
     match *change {
         TransportChange::Close { force } => {
             gossip::set_ready(admin.cluster(), false);
