@@ -210,9 +210,8 @@ impl Node {
             (state.mode, state.fetches)
         };
         if !self.identity.is_bootstrapped && fetches {
-            let was_joining = self.identity.is_interrupted && membership.was_joining();
-            let is_resumed = was_joining || mode == Mode::JoiningFailed;
-            self.bootstrap(introduction, is_resumed).await.map_err(JoinError::Bootstrap)?;
+            // a process that has failed to fetch everything has told ever since that it joins
+            self.bootstrap(introduction, mode == Mode::JoiningFailed).await.map_err(JoinError::Bootstrap)?;
             self.keep_bootstrap_state(BootstrapState::Completed).await.map_err(JoinError::Bootstrap)?;
         }
         if membership.with_gossip(|gossip| Status::of(gossip.local.state())) != Some(Status::Normal) {

@@ -23,7 +23,8 @@ pub const QUARANTINE: Duration = Duration::from_secs(60);
 /// or a node that gave up.
 pub const SILENT_CLIENT: Duration = Duration::from_secs(30);
 
-/// As [`SILENT_CLIENT`], for a node that is joining: streaming may keep it from gossip.
+/// As [`SILENT_CLIENT`], for a node that is joining: streaming may keep it from gossip. Cassandra's
+/// members wait as long (`Gossiper.FAILED_BOOTSTRAP_TIMEOUT`).
 pub const SILENT_JOINING: Duration = Duration::from_secs(300);
 
 /// A dead endpoint without tokens is forgotten after so long, unless its status names the time.

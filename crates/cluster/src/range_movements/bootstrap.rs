@@ -7,8 +7,10 @@
 //!    of the one that it replaces hibernates instead: the others keep hints for it. Of nodes that
 //!    have said BOOT at the same time the one with the lowest address is first.
 //! 3. What Paxos has begun in its ranges is completed (`paxos_variant: v2`), and it fetches them.
-//!    The ranges that have come are recorded: a node that is killed says BOOT again at its next
-//!    start, before anything else, and fetches the rest.
+//!    The ranges that have come are recorded, so that `nodetool bootstrap resume` fetches the rest.
+//!    A node that is killed says BOOT again at its next start, before anything else, and fetches
+//!    everything anew: the others forget a node that joins when it has been silent for some minutes,
+//!    each by its own clock, and whoever had forgotten it has written to others only.
 //! 4. It is a member: COMPLETED on its disk, NORMAL for the others.
 //!
 //! A ring in which users have no keyspaces yet has nothing to lose: its nodes may come all at once.
@@ -63,8 +65,8 @@ impl Node {
     }
 
     /// Fetches the data of the ranges that this node is about to own. It is not a member yet when
-    /// this returns. `is_resumed`: the others have
-    /// been told so without a break since an earlier start, so that what had come then is complete.
+    /// this returns. `is_resumed`: this process has told the others so since an earlier attempt
+    /// without a break, so that what had come then is complete.
     pub(crate) async fn bootstrap(
         self: &Arc<Self>,
         introduction: &membership::Introduction,
@@ -134,7 +136,9 @@ impl Node {
         while let Err(why) = self.fetch_own_ranges(settings).await {
             tracing::warn!(attempt, why, "not all data has come");
             if attempt == ATTEMPTS_MAX {
-                return Err(format!("{why}; `nodetool bootstrap resume -f`, or another start, fetches the rest"));
+                return Err(format!(
+                    "{why}; `nodetool bootstrap resume -f` fetches the rest, and another start everything anew"
+                ));
             }
             attempt += 1;
             self.env.sleep(PAUSE).await;

@@ -1,8 +1,8 @@
 //! How far a movement is, on disk: `system.local.bootstrapped`, and the ranges that have come
 //! (`system.available_ranges_v2`) or gone (`system.transferred_ranges_v2`).
 //!
-//! A node that is killed while it bootstraps fetches what it has not recorded yet when it starts
-//! again. Rows and values are Cassandra's: a directory may change hands between two starts.
+//! A bootstrap that has failed fetches what it has not recorded yet when the operator resumes it.
+//! Rows and values are Cassandra's: a directory may change hands between two starts.
 //! `org.apache.cassandra.db.SystemKeyspace` (`setBootstrapState`, `updateAvailableRanges`,
 //! `updateTransferredRanges`, `rangeToBytes`).
 
@@ -49,7 +49,7 @@ impl Node {
         }
     }
 
-    /// The ranges of a keyspace that have come by an earlier, interrupted bootstrap.
+    /// The ranges of a keyspace that have come by an earlier attempt of this process to bootstrap.
     pub(crate) fn available_ranges(&self, keyspace: &str) -> Result<Ranges, String> {
         let schema = self.schema();
         let table = schema.table("system", "available_ranges_v2").expect("a built-in table");
