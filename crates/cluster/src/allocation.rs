@@ -3,23 +3,26 @@
 //!
 //! Before the node opens, because its tokens are for ever: a look at the ring (shadow round), the
 //! choice ([`ring::allocation`]), and the tokens become those of the identity. A node that is
-//! started on a directory that has tokens does not come here. Agrees with
-//! `org.apache.cassandra.dht.BootStrapper.getBootstrapTokens`.
+//! started on a directory that has tokens comes here only where it is to replace another one and
+//! has not joined yet. Agrees with `org.apache.cassandra.dht.BootStrapper.getBootstrapTokens`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use env::Env;
+use gossip::shadow::{as_member, is_hearsay};
 use gossip::{Event, Gossip};
+use internode::payload::gossip::EndpointState;
 use internode::{Envelope, LinkType};
 use links::Peer;
 use membership::{Follower, Introduction, JoinError, JoinOptions, Membership, Messenger};
-use ring::Endpoint;
 use ring::allocation::{Wish, allocate};
+use ring::{Endpoint, State};
 
-use crate::identity::{IdentityOptions, RELEASE_VERSION};
+use crate::identity::{IdentityOptions, RELEASE_VERSION, Saved};
 use crate::joined::SeedNames;
 use crate::membership::JoinSettings;
+use crate::movements::BootstrapState;
 use crate::topology;
 
 /// Why no tokens were chosen.
@@ -39,7 +42,8 @@ pub async fn allocate_tokens(
     settings: JoinSettings,
     copies: u32,
 ) -> Result<Vec<i64>, AllocationError> {
-    let members = members(env, identity, settings).await.map_err(AllocationError::Unseen)?;
+    let mut members = endpoints(env, identity, settings).await.map_err(AllocationError::Unseen)?;
+    members.retain(|endpoint| endpoint.address != identity.broadcast);
     let usual = ("datacenter1".to_owned(), "rack1".to_owned());
     let (data_center, rack) = identity.place.as_ref().unwrap_or(&usual);
     let wish = Wish { data_center, rack, copies: copies as usize, tokens: identity.num_tokens.max(1) as usize };
@@ -60,10 +64,14 @@ pub struct Replaced {
 
 /// Looks up the node that another one is to replace. It must be a member of the ring; that it is
 /// down shows when the new node follows gossip.
+///
+/// `saved`: the directory of the new node has tokens of an earlier start. They give way to those of
+/// the replaced node, as in Cassandra, unless ranges of them are in the directory or in the ring.
 /// `org.apache.cassandra.service.StorageService.prepareForReplacement`.
 pub async fn replaced(
     env: &Env,
     identity: &IdentityOptions,
+    saved: Option<&Saved>,
     settings: JoinSettings,
 ) -> Result<Replaced, AllocationError> {
     let replaced = settings.movements.replaces;
@@ -74,25 +82,54 @@ pub async fn replaced(
                 .to_owned(),
         ));
     }
-    let members = members(env, identity, settings).await.map_err(AllocationError::Unseen)?;
-    let found = members.iter().find(|endpoint| Some(endpoint.address) == replaced && endpoint.owns_tokens());
+    let endpoints = endpoints(env, identity, settings).await.map_err(AllocationError::Unseen)?;
+    choose(&endpoints, replaced, identity.broadcast, saved).map_err(AllocationError::Refused)
+}
+
+/// The choice of [`replaced`] among the endpoints of the ring. Err: a sentence.
+fn choose(
+    endpoints: &[Endpoint],
+    replaced: Option<SocketAddr>,
+    local: SocketAddr,
+    saved: Option<&Saved>,
+) -> Result<Replaced, String> {
+    let numbers = |tokens: &[types::Token]| tokens.iter().map(|token| token.0).collect();
+    let address = replaced.map(|address| address.to_string()).unwrap_or_default();
+    let own = endpoints.iter().find(|endpoint| endpoint.address == local && replaced != Some(local));
+    let found = endpoints.iter().find(|endpoint| Some(endpoint.address) == replaced && endpoint.owns_tokens());
     let Some(found) = found else {
-        let address = replaced.map(|address| address.to_string()).unwrap_or_default();
-        return Err(AllocationError::Refused(format!(
-            "Cannot replace_address {address} because it doesn't exist in gossip"
-        )));
+        // the others have forgotten it while this node was on its way
+        let has_begun = |own: &Endpoint| replaced.is_some_and(|replaced| own.state == State::Replacing(replaced));
+        return match saved.filter(|_| own.is_some_and(has_begun)) {
+            Some(saved) => Ok(Replaced { tokens: numbers(&saved.tokens), host_id: None }),
+            None => Err(format!("Cannot replace_address {address} because it doesn't exist in gossip")),
+        };
     };
-    let host_id = (found.address == identity.broadcast).then_some(found.host_id);
-    Ok(Replaced { tokens: found.tokens.iter().map(|token| token.0).collect(), host_id })
+    if let Some(saved) = saved.filter(|saved| saved.tokens != found.tokens) {
+        if own.is_some_and(Endpoint::owns_tokens) {
+            return Err(format!(
+                "this node owns tokens in the ring already, and cannot replace {address}: decommission it first \
+                 (replace_address_first_boot)"
+            ));
+        }
+        if saved.state == BootstrapState::InProgress {
+            return Err(format!(
+                "the data directory has ranges of a bootstrap with other tokens than those of {address} that was \
+                 interrupted: empty the directory, and start again with replace_address_first_boot"
+            ));
+        }
+    }
+    Ok(Replaced { tokens: numbers(&found.tokens), host_id: (found.address == local).then_some(found.host_id) })
 }
 
 fn text_of(tokens: &[types::Token]) -> String {
     tokens.iter().map(|token| token.0.to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// The other members of the ring, as they tell of themselves.
-async fn members(env: &Env, identity: &IdentityOptions, settings: JoinSettings) -> Result<Vec<Endpoint>, JoinError> {
-    let (places, replaced) = (settings.places.clone(), settings.movements.replaces);
+/// The endpoints of the ring, as they tell of themselves, or as others remember them. One of them
+/// may have the address of this node.
+async fn endpoints(env: &Env, identity: &IdentityOptions, settings: JoinSettings) -> Result<Vec<Endpoint>, JoinError> {
+    let places = settings.places.clone();
     let options = JoinOptions {
         links: settings.links(identity.listen, identity.broadcast),
         gossip: settings.gossip(identity.broadcast, &identity.cluster_name),
@@ -105,17 +142,15 @@ async fn members(env: &Env, identity: &IdentityOptions, settings: JoinSettings) 
         remembered: Vec::new(),
     };
     let told = Membership::scout(env, options, Arc::new(Nobody(settings.seed_names))).await?;
-    // a node that takes the place and the address of another sees that one there
-    let is_other = |address: &SocketAddr| *address != identity.broadcast || replaced == Some(*address);
-    let others = told.iter().filter(|(address, _)| is_other(address));
-    let endpoint = |(address, state): &(SocketAddr, _)| {
-        let endpoint = topology::endpoint_of(*address, state, true)?;
+    let endpoint = |(address, state): (SocketAddr, EndpointState)| {
+        let state = if is_hearsay(&state) { as_member(state) } else { state };
+        let endpoint = topology::endpoint_of(address, &state, true)?;
         Some(match places.of(address.ip()).cloned() {
             Some((data_center, rack)) => Endpoint { data_center, rack, ..endpoint },
             None => endpoint,
         })
     };
-    Ok(others.filter_map(endpoint).collect())
+    Ok(told.into_iter().filter_map(endpoint).collect())
 }
 
 /// A node that only looks tells nothing of itself.
@@ -178,5 +213,48 @@ mod tests {
         assert!(!taken.contains(&tokens[0]));
         ring.start(3);
         ring.agree();
+    }
+
+    /// The tokens of the directory of a node that is to replace 10.0.0.9 give way to that one's,
+    /// unless something of them is in the ring or in the directory.
+    #[test]
+    fn the_place_of_another_is_taken() {
+        let address = |last: u8| SocketAddr::from(([10, 0, 0, last], 7000));
+        let endpoint = |last: u8, state: State, token: i64| Endpoint {
+            address: address(last),
+            native: address(last),
+            host_id: [last; 16],
+            data_center: "dc1".to_owned(),
+            rack: "rack1".to_owned(),
+            tokens: vec![types::Token(token)],
+            is_up: false,
+            state,
+        };
+        let saved = |token: i64, state| Saved { tokens: vec![types::Token(token)], state };
+        let (new, begun) = (BootstrapState::NeedsBootstrap, BootstrapState::InProgress);
+        let dead = endpoint(9, State::Normal, 5);
+        let replacing = endpoint(1, State::Replacing(address(9)), 5);
+        let cases = [
+            (vec![dead.clone()], 1, None, Ok((5, None))),
+            (vec![dead.clone()], 9, None, Ok((5, Some([9; 16])))),
+            (vec![dead.clone()], 1, Some(saved(7, new)), Ok((5, None))),
+            (vec![dead.clone()], 9, Some(saved(7, new)), Ok((5, Some([9; 16])))),
+            (vec![dead.clone()], 1, Some(saved(7, begun)), Err("that was interrupted: empty the directory")),
+            (vec![dead.clone()], 9, Some(saved(5, begun)), Ok((5, Some([9; 16])))),
+            (vec![dead.clone(), replacing.clone()], 1, Some(saved(5, begun)), Ok((5, None))),
+            (vec![dead, endpoint(1, State::Normal, 7)], 1, Some(saved(7, new)), Err("owns tokens in the ring already")),
+            (vec![replacing.clone()], 1, Some(saved(5, begun)), Ok((5, None))),
+            (vec![replacing], 1, None, Err("because it doesn't exist in gossip")),
+            (vec![], 1, Some(saved(5, begun)), Err("because it doesn't exist in gossip")),
+        ];
+        for (at, (endpoints, local, saved, expected)) in cases.into_iter().enumerate() {
+            match (choose(&endpoints, Some(address(9)), address(local), saved.as_ref()), expected) {
+                (Ok(chosen), Ok((token, host_id))) => {
+                    assert_eq!(chosen, Replaced { tokens: vec![token], host_id }, "case {at}");
+                }
+                (Err(why), Err(expected)) => assert!(why.contains(expected), "case {at}: {why}"),
+                (chosen, expected) => panic!("case {at}: {chosen:?}, not {expected:?}"),
+            }
+        }
     }
 }

@@ -44,6 +44,9 @@ pub struct IdentityOptions {
     /// The host id of the node whose place and address a new one takes; None: a new one has an id
     /// of its own
     pub host_id: Option<[u8; 16]>,
+    /// `initial_tokens` and `host_id` are those of the node in whose place a new one stands: they
+    /// count for a directory that is no complete member of its ring, whatever the directory has
+    pub takes_place: bool,
     /// listen_address and storage_port
     pub listen: SocketAddr,
     /// broadcast_address and storage_port
@@ -63,9 +66,10 @@ pub struct IdentityOptions {
 pub struct Identity {
     /// Of the cluster.
     pub cluster_name: String,
-    /// The host id. Chosen at the first start and never changed.
+    /// The host id. Chosen at the first start, and changed only before the node has joined, where
+    /// it takes the place of another.
     pub host_id: [u8; 16],
-    /// Its tokens, ascending. Chosen at the first start and never changed.
+    /// Its tokens, ascending. Chosen as the host id is; `nodetool move` changes them, too.
     pub tokens: Vec<Token>,
     /// `datacenter1` unless the directory or the snitch says otherwise.
     pub data_center: String,
@@ -94,11 +98,32 @@ pub(crate) fn local_table(engine: &Engine) -> Arc<TableMetadata> {
     Arc::clone(engine.schema().table("system", "local").expect("a built-in table"))
 }
 
-/// Whether the directory has tokens: the node was started before, here or as Cassandra.
-pub fn has_tokens(engine: &Engine) -> Result<bool, NodeError> {
-    let table = local_table(engine);
-    let saved = system_rows::read(engine, &table, Some(system_rows::partition_key(&table, &[b"local"])))?;
-    Ok(saved.first().is_some_and(|(_, row)| !saved_tokens(&table, row).is_empty()))
+/// The part of the identity that a directory has from earlier starts, here or as Cassandra.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Saved {
+    /// Its tokens, ascending; there is one at least.
+    pub tokens: Vec<Token>,
+    /// How far the node has come on its way into its ring.
+    pub state: BootstrapState,
+}
+
+impl Saved {
+    /// None: the directory has no tokens, so the node is new.
+    pub fn find(engine: &Engine) -> Result<Option<Self>, NodeError> {
+        let table = local_table(engine);
+        let rows = system_rows::read(engine, &table, Some(system_rows::partition_key(&table, &[b"local"])))?;
+        let saved = rows.first().map(|(_, row)| {
+            let state = system_rows::text(&table, row, "bootstrapped");
+            let state = state.map_or(BootstrapState::NeedsBootstrap, |text| BootstrapState::parse(&text));
+            Self { tokens: saved_tokens(&table, row), state }
+        });
+        Ok(saved.filter(|saved| !saved.tokens.is_empty()))
+    }
+
+    /// Whether the node may still take the place of another: it has not come in yet.
+    pub fn is_outside(&self) -> bool {
+        matches!(self.state, BootstrapState::NeedsBootstrap | BootstrapState::InProgress)
+    }
 }
 
 impl Identity {
@@ -130,11 +155,14 @@ impl Identity {
         let generation = generation.and_then(|bytes| <[u8; 4]>::try_from(bytes.as_ref()).ok()).map(u32::from_be_bytes);
         let host_id = saved.as_ref().and_then(|row| system_rows::value(&table, row, "host_id"));
         let host_id = host_id.and_then(|bytes| <[u8; 16]>::try_from(bytes.as_ref()).ok());
-        let tokens = match saved.as_ref().map(|row| saved_tokens(&table, row)).filter(|tokens| !tokens.is_empty()) {
+        let state = saved_text("bootstrapped").map(|text| BootstrapState::parse(&text));
+        let takes_place = options.takes_place && state != Some(BootstrapState::Completed);
+        let saved_tokens = saved.as_ref().map(|row| saved_tokens(&table, row)).filter(|tokens| !tokens.is_empty());
+        let tokens = match saved_tokens.filter(|_| !takes_place) {
             Some(tokens) => checked_tokens(tokens, &options)?,
             None => new_tokens(env, &options),
         };
-        let state = saved_text("bootstrapped").map(|text| BootstrapState::parse(&text));
+        let host_id = if takes_place { options.host_id.or(host_id) } else { host_id.or(options.host_id) };
         if state == Some(BootstrapState::Decommissioned) {
             return Err(NodeError::Mismatch(
                 "This node was decommissioned and will not rejoin the ring unless all existing data is removed and the \
@@ -145,7 +173,7 @@ impl Identity {
         let is_bootstrapped = state == Some(BootstrapState::Completed);
         Ok(Self {
             cluster_name,
-            host_id: host_id.or(options.host_id).unwrap_or_else(|| uuids.random()),
+            host_id: host_id.unwrap_or_else(|| uuids.random()),
             tokens,
             data_center,
             rack,

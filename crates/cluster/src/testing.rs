@@ -85,6 +85,7 @@ pub(crate) fn alone(address: SocketAddr, num_tokens: u32) -> IdentityOptions {
         adopt_tokens: false,
         initial_tokens: Vec::new(),
         host_id: None,
+        takes_place: false,
         listen: address,
         broadcast: address,
         native: address,

@@ -7,6 +7,7 @@ use internode::payload::gossip::{Ack, Ack2, Digest, EndpointState, States, Syn};
 use crate::machine::{Gossip, Message, Now};
 use crate::options::PARTITIONER;
 use crate::peer::Peer;
+use crate::shadow::hearsay_of;
 
 impl Gossip {
     /// A node begins a round with this one.
@@ -93,9 +94,16 @@ impl Gossip {
         std::iter::once((self.options.local, self.local.state())).chain(peers)
     }
 
+    /// All states, for a node that looks at the ring. What is remembered of an endpoint that was
+    /// not heard of since this node's restart is told without a status, as hearsay
+    /// ([`crate::shadow::is_hearsay`]): a node that is down could not be replaced otherwise once all
+    /// others had been restarted (CASSANDRA-16213). `Gossiper.examineShadowState`.
     fn all_states(&self) -> States {
-        let heard = self.states().filter(|(endpoint, _)| !self.is_remembered(*endpoint));
-        heard.map(|(endpoint, state)| (endpoint, state.clone())).collect()
+        let told = |(endpoint, state): (SocketAddr, &EndpointState)| match self.is_remembered(endpoint) {
+            true => (endpoint, hearsay_of(state)),
+            false => (endpoint, state.clone()),
+        };
+        self.states().map(told).collect()
     }
 
     fn is_remembered(&self, endpoint: SocketAddr) -> bool {

@@ -7,10 +7,39 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use internode::payload::gossip::{Ack, ApplicationState, States};
+use internode::payload::gossip::tokens::tokens_of;
+use internode::payload::gossip::{Ack, ApplicationState, EndpointState, States, VersionedValue};
 
+use crate::local::put;
 use crate::machine::{Gossip, Shadow};
 use crate::status::Status;
+
+/// Whether a state is what somebody remembers of an endpoint from before a restart, and nothing that
+/// the endpoint has told since. It was a member then: others are not remembered.
+pub fn is_hearsay(state: &EndpointState) -> bool {
+    let has_told = Status::of(state).is_some() || state.generation != 0 || state.heartbeat != 0;
+    !has_told && state.value(ApplicationState::Tokens).is_some()
+}
+
+/// Hearsay as the state of the member that the endpoint was.
+pub fn as_member(mut state: EndpointState) -> EndpointState {
+    let tokens = state.value(ApplicationState::Tokens).and_then(|text| tokens_of(text).ok());
+    let first = tokens.and_then(|tokens| tokens.first().copied()).unwrap_or_default();
+    let status = VersionedValue { value: format!("NORMAL,{first}"), version: 0 };
+    state.values.iter_mut().for_each(|(_, value)| value.version = 0);
+    state.values.sort_by_key(|(of, _)| *of);
+    state.values.dedup_by_key(|(of, _)| *of);
+    put(&mut state, ApplicationState::StatusWithPort, status);
+    state
+}
+
+/// The hearsay that is told of an endpoint: who it was, which tokens it had, and where it stood.
+pub(crate) fn hearsay_of(state: &EndpointState) -> EndpointState {
+    use ApplicationState::{Dc, HostId, Rack, Tokens};
+    let is_told = |of: ApplicationState| matches!(of, Dc | HostId | Rack | Tokens);
+    let values = state.values.iter().filter(|(of, _)| is_told(*of)).cloned().collect();
+    EndpointState { generation: 0, heartbeat: 0, values }
+}
 
 /// How a shadow round ended.
 #[derive(Clone, PartialEq, Debug)]

@@ -14,9 +14,9 @@ use std::time::Duration;
 use env::rare::{Rare, happens};
 use env::{Env, Joinable, MakeLocal};
 use gossip::options::{PARTITIONER, ROUND};
-use gossip::shadow::Seen;
+use gossip::shadow::{Seen, as_member, is_hearsay};
 use gossip::{Gossip, Local, Now, Options, Status};
-use internode::payload::gossip::{ApplicationState, States};
+use internode::payload::gossip::{ApplicationState, EndpointState, States, VersionedValue};
 use links::{LinkOptions, Links, Receiver};
 use tokio::sync::oneshot;
 
@@ -101,6 +101,10 @@ pub enum JoinError {
         /// The host id that the ring knows.
         host_id: String,
     },
+    /// The ring knows the address as that of a node that replaces the one which had it before, and
+    /// has not come to the end of that. This start does not go on with it, and would be a member
+    /// without the data.
+    ReplacementUnfinished(SocketAddr),
     /// The host id and the tokens of the node cannot be made durable, so that its next start might
     /// come with others.
     Identity(String),
@@ -141,6 +145,12 @@ impl fmt::Display for JoinError {
                 f,
                 "{address} is the address of the node with host id {host_id}; start on its directory, or remove that node first"
             ),
+            Self::ReplacementUnfinished(address) => write!(
+                f,
+                "{address} is the address of a node that was being replaced, and the replacement has not come to its end \
+                 (hibernate): start with replace_address_first_boot={} to go on with it",
+                address.ip()
+            ),
             Self::Bootstrap(why) => f.write_str(why),
             Self::Identity(why) => write!(f, "who this node is cannot be written: {why}"),
             Self::TokenTaken { token, owner } => {
@@ -155,8 +165,6 @@ impl std::error::Error for JoinError {}
 /// This node among the others. Dropping it is like the death of the process: nobody is told.
 pub struct Membership {
     pub(crate) shared: Arc<Shared>,
-    /// The others knew this node as one on its way in when it came.
-    was_joining: bool,
     stop: Option<oneshot::Sender<()>>,
     /// Behind a lock so that threads can share the rest.
     thread: Mutex<Option<Box<dyn Joinable>>>,
@@ -166,14 +174,11 @@ impl Membership {
     /// Opens links, looks at the ring, and takes part in gossip: as a member that has its data
     /// already (no bootstrap), or as none yet.
     pub async fn join(env: &Env, options: JoinOptions, follower: Arc<dyn Follower>) -> Result<Self, JoinError> {
-        let (introduction, gossip, is_member) =
-            (options.introduction.clone(), options.gossip.clone(), options.is_member);
-        let (joining, replaces) = (options.joining.clone(), options.replaces);
+        let (wish, gossip) = (options.clone(), options.gossip.clone());
         let (mut membership, known) = Self::open(env, options, follower)?;
         let ring = membership.look(&gossip, &known).await?;
-        check(&introduction, gossip.local, &ring, replaces)?;
-        let own = ring.iter().find(|(endpoint, _)| *endpoint == gossip.local).and_then(|(_, own)| Status::of(own));
-        membership.was_joining = own.is_some_and(|status| status.is_joining());
+        check(&wish, &ring)?;
+        let JoinOptions { introduction, is_member, joining, replaces, .. } = wish;
         membership.shared.with_gossip(|machine, now| {
             let own = ring.iter().find(|(endpoint, _)| *endpoint == gossip.local);
             // the clock was set back since the last start, and the directory is another one
@@ -186,7 +191,13 @@ impl Membership {
                 introduction.set_joining(&mut machine.local, &status);
             }
             machine.enable();
-            machine.adopt(ring, now);
+            let (hearsay, told): (States, States) = ring.into_iter().partition(|(_, state)| is_hearsay(state));
+            // a member remembers the others itself; what others remember may be older
+            for (endpoint, state) in hearsay.into_iter().filter(|_| !is_member) {
+                let state = if replaces == Some(endpoint) { placed(state, &introduction) } else { state };
+                machine.remember(endpoint, as_member(state), now);
+            }
+            machine.adopt(told, now);
         });
         membership.begin_rounds();
         membership.settle().await;
@@ -242,7 +253,7 @@ impl Membership {
         let receiver: Arc<dyn Receiver> = Arc::new(Messenger(shared.clone()));
         let opened = Links::start(env, links, receiver).map_err(|error| JoinError::Port(listen, error))?;
         *shared.links.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(opened));
-        Ok((Self { shared, was_joining: false, stop: None, thread: Mutex::new(None) }, known))
+        Ok((Self { shared, stop: None, thread: Mutex::new(None) }, known))
     }
 
     /// The shadow round. Gives the ring; empty: there is none yet.
@@ -323,12 +334,6 @@ impl Membership {
         self.stop = Some(stop);
     }
 
-    /// Whether the others knew this node as one on its way in when it came: an earlier start was
-    /// interrupted, and writes of its ranges have gone to it, or are kept for it, ever since.
-    pub fn was_joining(&self) -> bool {
-        self.was_joining
-    }
-
     /// Looks at what is known, or changes what this node tells.
     pub fn with_gossip<T>(&self, act: impl FnOnce(&mut Gossip) -> T) -> T {
         self.shared.with_gossip(|gossip, _| act(gossip))
@@ -357,26 +362,41 @@ impl Drop for Membership {
     }
 }
 
+/// Hearsay of the node in whose place this one stands, with the place: Cassandra tells none.
+fn placed(mut state: EndpointState, introduction: &Introduction) -> EndpointState {
+    let place = [(ApplicationState::Dc, &introduction.data_center), (ApplicationState::Rack, &introduction.rack)];
+    for (of, name) in place {
+        if state.value(of).is_none() {
+            state.values.push((of, VersionedValue { value: name.clone(), version: 0 }));
+        }
+    }
+    state
+}
+
 /// Refuses what would take the place of another node. A node that died when it had replaced
 /// another, before anybody could hear of it, still replaces that one for the ring.
-fn check(
-    introduction: &Introduction,
-    local: SocketAddr,
-    ring: &States,
-    replaces: Option<SocketAddr>,
-) -> Result<(), JoinError> {
+fn check(wish: &JoinOptions, ring: &States) -> Result<(), JoinError> {
+    let JoinOptions { introduction, replaces, is_member, .. } = wish;
+    let local = wish.gossip.local;
     let own = ring.iter().find(|(endpoint, _)| *endpoint == local).and_then(|(_, state)| Status::of(state));
+    let hibernates = |status: Option<&str>| status.map(Status::parse) == Some(Status::Hibernate);
+    if own == Some(Status::Hibernate) && !is_member && !hibernates(wish.joining.as_deref()) {
+        return Err(JoinError::ReplacementUnfinished(local));
+    }
     let is_replaced = |endpoint: &SocketAddr| {
-        replaces == Some(*endpoint)
+        *replaces == Some(*endpoint)
             || matches!(&own, Some(Status::BootReplace(replaced)) if *replaced == endpoint.to_string())
     };
-    for (endpoint, state) in ring {
+    // a member knows better than hearsay who it is
+    for (endpoint, state) in ring.iter().filter(|(_, state)| !(*is_member && is_hearsay(state))) {
         if Status::of(state).is_some_and(|status| status.is_dead()) || is_replaced(endpoint) {
             continue;
         }
         let host_id = state.value(ApplicationState::HostId).unwrap_or_default();
         if *endpoint == local {
-            if !host_id.is_empty() && host_id != introduction.host_id {
+            // an earlier start on another directory was on its way in, and owns nothing yet
+            let is_given_up = !is_member && own.as_ref().is_some_and(Status::is_joining);
+            if !host_id.is_empty() && host_id != introduction.host_id && !is_given_up {
                 return Err(JoinError::AddressTaken { address: local, host_id: host_id.to_owned() });
             }
             continue;

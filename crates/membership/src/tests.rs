@@ -203,6 +203,49 @@ fn what_would_take_the_place_of_another_is_refused() {
     assert!(said.contains("10.0.0.1:7000 took a link and did not answer this node of cluster 'another'"), "{said}");
 }
 
+/// The ring knows the address of a node from an earlier start: whether the node may start there
+/// depends on how far that start had come, and on what this one wants.
+#[test]
+fn an_address_that_the_ring_knows() {
+    let hibernates = Some("hibernate,true");
+    let taken = "10.0.0.2:7000 is the address of the node with host id host-1";
+    let cases = [
+        ("hibernate,true", false, None, "host-1", "start with replace_address_first_boot=10.0.0.2 to go on with it"),
+        ("hibernate,true", false, hibernates, "host-1", ""),
+        ("hibernate,true", true, None, "host-1", ""),
+        // on an emptied directory
+        ("BOOT,1000", false, None, "host-9", ""),
+        ("BOOT,1000", true, None, "host-9", taken),
+        ("NORMAL,1000", false, None, "host-9", taken),
+    ];
+    for (told, is_member, joining, host_id, expected) in cases {
+        let world = World::new(17, 2);
+        let first = join(&world, 0, options(&world, 0, "lab"));
+        world.run_for(Duration::from_secs(5));
+        let earlier = JoinOptions { is_member: false, joining: Some(told.to_owned()), ..options(&world, 1, "lab") };
+        drop(join(&world, 1, earlier));
+        world.run_for(Duration::from_secs(5));
+        let status = first
+            .lock()
+            .unwrap()
+            .as_ref()
+            .unwrap()
+            .as_ref()
+            .unwrap()
+            .with_gossip(|gossip| gossip.state(address(&world, 1)).and_then(Status::of));
+        assert_eq!(status, Some(Status::parse(told)));
+        world.kill(1);
+        world.run_for(Duration::from_secs(2));
+        let mut again = options(&world, 1, "lab");
+        again.introduction.host_id = host_id.to_owned();
+        let joined = join(&world, 1, JoinOptions { is_member, joining: joining.map(str::to_owned), ..again });
+        assert!(world.run_until(Duration::from_secs(10), || joined.lock().unwrap().is_some()), "{told}, {host_id}");
+        let result = joined.lock().unwrap().take().unwrap();
+        let error = result.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(error.contains(expected) && error.is_empty() == expected.is_empty(), "{told}, {host_id}: {error}");
+    }
+}
+
 /// A request is answered, fails, or stays without an answer; one that is passed on is answered by
 /// each node that has it.
 #[test]
@@ -315,10 +358,11 @@ fn a_node_starts_while_its_seed_is_down() {
 }
 
 /// A node that is alone at its start, as a seed is, knows the members from before its restart. They
-/// are greeted at once and are up when the node has joined; one that is gone is not told to others.
+/// are greeted at once and are up when the node has joined; one that is gone is not told to others,
+/// except to a new node, for which there is no other way to know its tokens.
 #[test]
 fn a_restart_remembers_the_ring() {
-    let world = World::new(13, 3);
+    let world = World::new(13, 4);
     let nodes: Vec<_> = (0..3).map(|machine| join(&world, machine, options(&world, machine, "lab"))).collect();
     assert!(world.run_until(Duration::from_secs(30), || nodes.iter().all(|node| alive(node) == Some(2))));
     world.kill(0);
@@ -335,6 +379,12 @@ fn a_restart_remembers_the_ring() {
         node.as_ref().unwrap().as_ref().unwrap().with_gossip(|gossip| gossip.peers().contains_key(&gone))
     };
     assert!(knows_gone(&first) && !knows_gone(&nodes[1]) && !knows_gone(&nodes[2]));
+    for is_member in [false, true] {
+        let newcomer = join(&world, 3, JoinOptions { is_member, ..options(&world, 3, "lab") });
+        assert!(world.run_until(Duration::from_secs(20), || alive(&newcomer).is_some()));
+        assert_eq!(knows_gone(&newcomer), !is_member, "a member remembers by itself");
+        world.kill(3);
+    }
 }
 
 fn member() -> EndpointState {

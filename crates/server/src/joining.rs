@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use cluster::allocation::{self, AllocationError};
+use cluster::identity::Saved;
 use cluster::membership::JoinError;
 use cluster::range_movements::Mode;
 use cluster::repair::{RepairSettings, ScheduleSettings};
@@ -43,7 +44,7 @@ pub(crate) fn join(services: &Services, drive: Drive<'_>) -> Result<(), StartErr
         return Ok(());
     }
     let version = cluster::operations::state::options(node).sstable_version;
-    let (settings, certificates) = settings(&node.env, version, config)?;
+    let (settings, certificates) = settings(&node.env, version, config, node.identity.is_bootstrapped)?;
     certificates.into_iter().for_each(|watched| services.certificates.watch(watched));
     warn_without_bootstrap(node, config, &settings.seeds);
     let seeds: Vec<String> = settings.seeds.iter().map(ToString::to_string).collect();
@@ -120,12 +121,15 @@ pub(crate) fn allocate_tokens(
     config: &Config,
     drive: Drive<'_>,
 ) -> Result<IdentityOptions, StartError> {
-    let is_new = || cluster::identity::has_tokens(engine).map(|has| !has);
-    if !identity.joins || !is_new()? {
+    if !identity.joins {
         return Ok(identity);
     }
-    if config.ring.replaces.is_some() {
-        return of_replaced(engine, identity, config, drive);
+    let saved = Saved::find(engine)?;
+    if config.ring.replaces.is_some() && saved.as_ref().is_none_or(Saved::is_outside) {
+        return of_replaced(engine, identity, saved, config, drive);
+    }
+    if saved.is_some() {
+        return Ok(identity);
     }
     if !identity.initial_tokens.is_empty() {
         return Ok(identity);
@@ -140,7 +144,7 @@ pub(crate) fn allocate_tokens(
             )));
         }
     };
-    let (settings, _) = settings(&engine.env, engine.options.sstable_version, config)?;
+    let (settings, _) = settings(&engine.env, engine.options.sstable_version, config, false)?;
     let (env, wanted) = (engine.env.clone(), identity.clone());
     let initial_tokens =
         looked(drive, async move { allocation::allocate_tokens(&env, &wanted, settings, copies).await })?;
@@ -148,10 +152,12 @@ pub(crate) fn allocate_tokens(
 }
 
 /// The identity of a node that replaces another gets that one's tokens, and its host id if it has
-/// its address.
+/// its address, also where a start before it has written others: one that was refused, or that
+/// ended on its way in.
 fn of_replaced(
     engine: &Engine,
     identity: IdentityOptions,
+    saved: Option<Saved>,
     config: &Config,
     drive: Drive<'_>,
 ) -> Result<IdentityOptions, StartError> {
@@ -162,12 +168,12 @@ fn of_replaced(
                 .to_owned(),
         ));
     }
-    let (settings, _) = settings(&engine.env, engine.options.sstable_version, config)?;
+    let (settings, _) = settings(&engine.env, engine.options.sstable_version, config, false)?;
     let (env, wanted) = (engine.env.clone(), identity.clone());
     let allocation::Replaced { tokens, host_id } =
-        looked(drive, async move { allocation::replaced(&env, &wanted, settings).await })?;
+        looked(drive, async move { allocation::replaced(&env, &wanted, saved.as_ref(), settings).await })?;
     let num_tokens = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
-    Ok(IdentityOptions { initial_tokens: tokens, num_tokens, host_id, ..identity })
+    Ok(IdentityOptions { initial_tokens: tokens, num_tokens, host_id, takes_place: true, ..identity })
 }
 
 /// Waits for what a look at the ring gives.
@@ -186,7 +192,13 @@ fn looked<T: 'static>(
 }
 
 /// How to join, and the look at the certificates of links; None: links are not encrypted.
-fn settings(env: &Env, version: Version, config: &Config) -> Result<(JoinSettings, Option<Watched>), StartError> {
+/// `is_member`: the node has come into its ring at an earlier start.
+fn settings(
+    env: &Env,
+    version: Version,
+    config: &Config,
+    is_member: bool,
+) -> Result<(JoinSettings, Option<Watched>), StartError> {
     let ring = &config.ring;
     let seeds = seeds(env, ring, config.storage_port);
     let (names, of_names, port) = (ring.clone(), env.clone(), config.storage_port);
@@ -222,7 +234,7 @@ fn settings(env: &Env, version: Version, config: &Config) -> Result<(JoinSetting
             is_consistent: ring.is_range_movement_consistent,
             ring_delay: ring.ring_delay,
             severity_of_leaving: ring.severity_of_leaving,
-            replaces: replaced(env, ring, config.storage_port)?,
+            replaces: replaced(env, ring, config.storage_port, is_member)?,
         },
         dynamic_snitch: ring.dynamic_snitch.map(dynamic_snitch),
         batch_hosts: batch_hosts(ring.batch_hosts),
@@ -324,13 +336,18 @@ pub(crate) fn places(location: &Location) -> Places {
     }
 }
 
-/// The address of the node in whose place a new one stands (replace_address_first_boot).
-fn replaced(env: &Env, ring: &Ring, port: u16) -> Result<Option<SocketAddr>, StartError> {
+/// The address of the node in whose place a new one stands (replace_address_first_boot). The name of
+/// that node may be gone once the new one is a member.
+fn replaced(env: &Env, ring: &Ring, port: u16, is_member: bool) -> Result<Option<SocketAddr>, StartError> {
     let Some(name) = &ring.replaces else { return Ok(None) };
     let (host, port) = host_and_port(name, port);
     let found = env.network.resolve(host).ok().and_then(|addresses| addresses.into_iter().next());
     let unknown = || StartError::Join(format!("replace_address_first_boot: {name} has no address"));
-    found.map(|address| Some(SocketAddr::new(address, port))).ok_or_else(unknown)
+    match found {
+        Some(address) => Ok(Some(SocketAddr::new(address, port))),
+        None if is_member => Ok(None),
+        None => Err(unknown()),
+    }
 }
 
 /// Whether the first of the seeds is this node. A seed whose name has no address is none.

@@ -372,6 +372,7 @@ fn identity(config: &Config, listen: SocketAddr, joins: bool) -> IdentityOptions
         adopt_tokens: !config.is_set("num_tokens") && !config.is_set("initial_token"),
         initial_tokens: config.initial_tokens.clone(),
         host_id: None,
+        takes_place: false,
         listen: SocketAddr::new(config.listen_address, config.storage_port),
         broadcast: SocketAddr::new(config.broadcast_address, config.storage_port),
         native: SocketAddr::new(config.broadcast_rpc_address, listen.port()),

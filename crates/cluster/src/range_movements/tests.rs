@@ -15,6 +15,7 @@ use types::Consistency;
 
 use super::{BootstrapState, Mode};
 use crate::allocation;
+use crate::identity::Saved;
 use crate::movements::MovementSettings;
 use crate::node::Node;
 use crate::operations::tables::{self, Selection};
@@ -133,7 +134,6 @@ fn a_new_node_has_its_ranges_when_it_is_a_member() {
     check_replicas(&ring, &[0, 1]);
 }
 
-/// A new node dies before it has told that it joins. The others forget it after half a minute, and
 /// A node leaves while another one cleans a table up: what it hands on is still there when the
 /// cleanup has come to the other table, for which other ranges count by then.
 #[test]
@@ -168,6 +168,7 @@ fn a_cleanup_keeps_what_comes_meanwhile() {
     }
 }
 
+/// A new node dies before it has told that it joins. The others forget it after half a minute, and
 /// ignore what they still hear of that start for a minute more. It comes again meanwhile: they are
 /// to know it, and to write to it, before it fetches its ranges. Seed 7003 of the deaths was such a
 /// one: what was written until the minute was over was not on the new node.
@@ -276,8 +277,8 @@ fn a_bootstrap_that_is_killed_goes_on() {
         ring.world.run_until(Duration::from_millis(millis), || false);
         ring.power_cut(2);
         write(&ring, 0, 1, Consistency::One);
-        ring.start(2);
         write_without_newcomer(&ring, 2);
+        ring.start(2);
         agree_on_members(&ring, &[0, 1, 2]);
         ring.world.run_until(Duration::from_secs(30), || false);
         check_replicas(&ring, &[0, 1, 2]);
@@ -319,6 +320,10 @@ fn a_bootstrap_that_has_failed_is_resumed() {
     ring.kill(0);
     let has_failed = ring.world.run_until(PATIENCE, || ring.node(2).mode() == Mode::JoiningFailed);
     assert!(has_failed, "a source is down");
+    let Err(OperationError::Invalid(why)) = state::check_may_start(ring.node(2), "native transport") else {
+        panic!("clients would read what has not come")
+    };
+    assert_eq!(why, "Unable to start native transport because the node is not in the normal state.");
     ring.start(0);
     let sees = |ring: &SimRing| ring.node(2).ring().endpoints().iter().all(|endpoint| endpoint.is_up);
     assert!(ring.world.run_until(PATIENCE, || sees(&ring)), "it is up again");
@@ -331,10 +336,6 @@ fn a_bootstrap_that_has_failed_is_resumed() {
 }
 
 /// With `join_ring: false` a node coordinates and has no data, until it is told to join.
-    let Err(OperationError::Invalid(why)) = state::check_may_start(ring.node(2), "native transport") else {
-        panic!("clients would read what has not come")
-    };
-    assert_eq!(why, "Unable to start native transport because the node is not in the normal state.");
 #[test]
 fn a_node_that_stays_out_joins_when_it_is_told_to() {
     let mut ring = ring_of(9, 2);
@@ -344,18 +345,6 @@ fn a_node_that_stays_out_joins_when_it_is_told_to() {
     write(&ring, 2, 1, Consistency::All);
     assert!((0..KEYS).all(|k| ring.stored(2, "ks", k).is_empty()), "it is no replica");
     agree_on_members(&ring, &[0, 1]);
-    let node = Arc::clone(ring.node(2));
-    ring.world.block_on(async move { node.enter().await }).expect("joins");
-    agree_on_members(&ring, &[0, 1, 2]);
-    check_replicas(&ring, &[0, 1]);
-}
-
-#[test]
-fn a_node_that_leaves_hands_on_what_it_has() {
-    let mut ring = ring_of(2, 3);
-    let movements = &ring.node(1).joined.movements;
-    movements.configure(MovementSettings { severity_of_leaving: 2.5, ..movements.settings() });
-    // system_distributed has three copies: one too many for the two that stay
     // what only a member does is refused
     let node = Arc::clone(ring.node(2));
     let refused = ring.world.block_on(async move {
@@ -373,6 +362,18 @@ fn a_node_that_leaves_hands_on_what_it_has() {
         ring.world.run_until(Duration::from_secs(3), || false);
     }
     agree_on_members(&ring, &[0, 1]);
+    let node = Arc::clone(ring.node(2));
+    ring.world.block_on(async move { node.enter().await }).expect("joins");
+    agree_on_members(&ring, &[0, 1, 2]);
+    check_replicas(&ring, &[0, 1]);
+}
+
+#[test]
+fn a_node_that_leaves_hands_on_what_it_has() {
+    let mut ring = ring_of(2, 3);
+    let movements = &ring.node(1).joined.movements;
+    movements.configure(MovementSettings { severity_of_leaving: 2.5, ..movements.settings() });
+    // system_distributed has three copies: one too many for the two that stay
     let node = Arc::clone(ring.node(1));
     let refused = ring.world.block_on(async move { decommission::decommission(&node, false).await });
     assert!(matches!(refused, Err(OperationError::Failed(why)) if why.contains("system_distributed (RF = 3, N = 3)")));
@@ -631,18 +632,6 @@ fn a_removal_goes_on_when_who_gains_by_it_has_died() {
     check_replicas(&ring, &[0]);
 }
 
-/// A node that joined without its data fetches it when it is asked to.
-#[test]
-fn a_node_rebuilds_its_ranges() {
-    let mut ring = ring_of(7, 2);
-    ring.movements.bootstraps = false;
-    ring.start(2);
-    agree_on_members(&ring, &[0, 1, 2]);
-    assert!((0..KEYS).all(|k| ring.stored(2, "ks", k).is_empty()), "it has joined without data");
-    let rebuild = |options: RebuildOptions| {
-        let node = Arc::clone(ring.node(2));
-        ring.world.block_on(async move { rebuild::rebuild(&node, options).await })
-    };
 /// A removal that waits for a node which is down comes to its end when the removed node is none
 /// that is being removed any more.
 #[test]
@@ -690,6 +679,18 @@ fn a_removal_ends_when_there_is_nobody_to_remove() {
     }
 }
 
+/// A node that joined without its data fetches it when it is asked to.
+#[test]
+fn a_node_rebuilds_its_ranges() {
+    let mut ring = ring_of(7, 2);
+    ring.movements.bootstraps = false;
+    ring.start(2);
+    agree_on_members(&ring, &[0, 1, 2]);
+    assert!((0..KEYS).all(|k| ring.stored(2, "ks", k).is_empty()), "it has joined without data");
+    let rebuild = |options: RebuildOptions| {
+        let node = Arc::clone(ring.node(2));
+        ring.world.block_on(async move { rebuild::rebuild(&node, options).await })
+    };
     let elsewhere = RebuildOptions { source_data_center: Some("dc9".to_owned()), ..RebuildOptions::default() };
     let Err(OperationError::Invalid(why)) = rebuild(elsewhere) else { panic!("there is no such data center") };
     assert_eq!(why, "Provided datacenter 'dc9' is not a valid datacenter, available datacenters are: dc1");
@@ -746,6 +747,25 @@ fn a_dead_node_is_replaced() {
             .with_gossip(|gossip| !gossip.peers().contains_key(&ring.address(2)))
     };
     assert!(ring.world.run_until(PATIENCE, || [0, 1, 3].into_iter().all(forgotten)), "it is forgotten");
+}
+
+/// All others were restarted since a node died: they remember it, and nobody has heard of it.
+#[test]
+fn a_dead_node_is_replaced_after_a_restart_of_all_others() {
+    let mut ring = replaced(54);
+    ring.agree();
+    ring.world.run_until(Duration::from_secs(5), || false);
+    let settings = ring.movements;
+    ring.movements.replaces = None;
+    [0, 1].iter().for_each(|machine| ring.kill(*machine));
+    [0, 1].iter().for_each(|machine| ring.start(*machine));
+    ring.movements = settings;
+    let (env, (identity, settings)) = (ring.world.env(3), ring.options(3));
+    let found = ring.world.block_on(allocation::replaced(&env, &identity, None, settings)).expect("remembered");
+    assert_eq!((found.tokens, found.host_id), (identity.initial_tokens, None));
+    ring.start(3);
+    agree_on_members(&ring, &[0, 1, 3]);
+    check_replicas(&ring, &[0]);
 }
 
 /// A ring with two copies of its rows, whose third node is dead and is to be replaced by a fourth
@@ -813,9 +833,16 @@ fn a_dead_node_is_replaced_under_its_own_address() {
     ring.kill(2);
     ring.wipe(2);
     ring.agree();
+    // the operator forgets to say so at first: that start writes a host id and a token of its own
+    ring.tokens.insert(2, vec![12_345]);
+    let why = ring.try_start(2).expect_err("the address is that of another");
+    assert!(why.contains("is the address of the node with host id"), "{why}");
+    ring.tokens.remove(&2);
     ring.movements.replaces = Some(own);
     let (env, (identity, settings)) = (ring.world.env(2), ring.options(2));
-    let replaced = ring.world.block_on(allocation::replaced(&env, &identity, settings)).expect("the ring knows it");
+    let saved = Saved { tokens: vec![types::Token(12_345)], state: BootstrapState::NeedsBootstrap };
+    let replaced = ring.world.block_on(allocation::replaced(&env, &identity, Some(&saved), settings));
+    let replaced = replaced.expect("the ring knows it");
     assert_eq!((replaced.tokens, replaced.host_id), (identity.initial_tokens, Some(host_id)));
     ring.host_ids.insert(2, host_id);
     write(&ring, 0, 1, Consistency::One);
@@ -823,6 +850,14 @@ fn a_dead_node_is_replaced_under_its_own_address() {
     ring.world.run_until(Duration::from_secs(5), || false);
     let is_up = |ring: &SimRing| ring.node(0).ring().endpoints().iter().any(|one| one.address == own && one.is_up);
     assert!(!is_up(&ring), "it hibernates");
+    assert_eq!(ring.node(2).identity.host_id, host_id);
+    // it is interrupted, and the operator forgets it again
+    ring.power_cut(2);
+    ring.movements.replaces = None;
+    let why = ring.try_start(2).expect_err("it would be a member without data");
+    assert!(why.contains("start with replace_address_first_boot=10.0.0.3 to go on with it"), "{why}");
+    ring.movements.replaces = Some(own);
+    ring.spawn(2);
     write(&ring, 0, 2, Consistency::One);
     assert!(ring.world.run_until(PATIENCE, || is_up(&ring)), "it is there");
     agree_on_members(&ring, &[0, 1, 2]);

@@ -226,6 +226,7 @@ impl SimRing {
                 .cloned()
                 .unwrap_or(vec![i64::try_from(token).expect("on the ring")]),
             host_id: self.host_ids.get(&machine).copied(),
+            takes_place: self.movements.replaces.is_some(),
             native: SocketAddr::new(address.ip(), 9042),
             joins: true,
             ..super::alone(address, 1)

@@ -26,6 +26,7 @@ pub fn start(env: &Env, options: EngineOptions, num_tokens: u32, timeouts: Timeo
         adopt_tokens: false,
         initial_tokens: Vec::new(),
         host_id: None,
+        takes_place: false,
         listen: address(),
         broadcast: address(),
         native: address(),
