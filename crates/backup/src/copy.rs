@@ -53,12 +53,37 @@ pub fn bring(env: &Env, path: &Path, size: u64, store: &dyn Store, key: &str) ->
     Ok(digest)
 }
 
+/// Why an object was not found to be what the manifest says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Wrong {
+    /// The object is missing or has other bytes.
+    Damaged(String),
+    /// The object could not be read, or its bytes not be taken: nothing is known about it.
+    Unread(String),
+}
+
+impl Wrong {
+    /// The sentence about it.
+    pub fn why(self) -> String {
+        match self {
+            Self::Damaged(why) | Self::Unread(why) => why,
+        }
+    }
+}
+
 /// Reads an object and compares it with what the manifest says; gives the bytes to `take`.
-pub fn check(store: &dyn Store, entry: &Entry, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-    let mut download = store.open(&entry.key)?;
+pub fn check(
+    store: &dyn Store,
+    entry: &Entry,
+    mut take: impl FnMut(&[u8]) -> Result<()>,
+) -> std::result::Result<(), Wrong> {
+    let mut download = store.open(&entry.key).map_err(|why| match store.size(&entry.key) {
+        Ok(None) => Wrong::Damaged(format!("{} is missing", entry.key)),
+        _ => Wrong::Unread(why),
+    })?;
     let (mut digest, mut size) = (Sha256::new(), 0);
     loop {
-        let piece = download.read()?;
+        let piece = download.read().map_err(Wrong::Unread)?;
         if piece.is_empty() {
             break;
         }
@@ -67,14 +92,14 @@ pub fn check(store: &dyn Store, entry: &Entry, mut take: impl FnMut(&[u8]) -> Re
         if size > entry.size {
             break;
         }
-        take(&piece)?;
+        take(&piece).map_err(Wrong::Unread)?;
     }
     if size != entry.size {
-        return Err(format!("{} has {size} bytes or more instead of {}", entry.key, entry.size));
+        return Err(Wrong::Damaged(format!("{} has {size} bytes or more instead of {}", entry.key, entry.size)));
     }
     match hex(digest) == entry.sha256 {
         true => Ok(()),
-        false => Err(format!("{} is damaged: its digest is another than the manifest's", entry.key)),
+        false => Err(Wrong::Damaged(format!("{} is damaged: its digest is another than the manifest's", entry.key))),
     }
 }
 
@@ -89,7 +114,7 @@ pub fn fetch(env: &Env, store: &dyn Store, entry: &Entry, to: &Path) -> Result<(
     name.push(PART);
     let part = PathBuf::from(name);
     let mut file = env.disk.create(&part).map_err(wrong)?;
-    check(store, entry, |piece| file.write_all(piece).map_err(wrong))?;
+    check(store, entry, |piece| file.write_all(piece).map_err(wrong)).map_err(Wrong::why)?;
     file.sync_data().map_err(wrong)?;
     env.disk.rename(&part, to).map_err(wrong)
 }

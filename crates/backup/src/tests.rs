@@ -103,7 +103,7 @@ fn a_second_backup_brings_only_what_is_new_and_is_restored_byte_for_byte() {
 
     let (listed, _) = listing::list(&*bench.store()).unwrap();
     assert_eq!(listed.len(), 3);
-    assert_eq!(bench.verify("two"), verify::Found { nodes: 1, files: (8, second.files.1), wrong: 0, told: vec![] });
+    assert_eq!(bench.verify("two"), verify::Found { nodes: 1, files: (8, second.files.1), ..verify::Found::default() });
     assert_eq!(bench.restore("again", None).unwrap().files.0, 8);
     let snapshot = files(&bench.path(&format!("node/data/{TABLE}/snapshots/two")));
     let wanted: Vec<_> = snapshot.into_iter().filter(|(name, _)| name != "schema.cql").collect();
@@ -145,7 +145,12 @@ fn damage_is_found_and_never_restored() {
         assert!(!bench.path("again/data").exists());
     }
     fs::remove_file(&path).unwrap();
-    assert_eq!(bench.verify("two").wrong, 1);
+    let found = bench.verify("two");
+    assert!((found.wrong, found.unread) == (1, 0) && found.told[0].ends_with("is missing"), "{found:?}");
+    // a directory is opened, and no byte is read of it
+    fs::create_dir(&path).unwrap();
+    let found = bench.verify("two");
+    assert_eq!((found.wrong, found.unread), (0, 1), "{found:?}");
 }
 
 #[test]

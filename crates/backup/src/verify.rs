@@ -5,13 +5,14 @@ use std::sync::{Mutex, PoisonError};
 
 use env::{Env, Part};
 
+use crate::Result;
+use crate::copy::{self, Wrong};
 use crate::manifest::{self, Entry, Manifest};
 use crate::store::Store;
-use crate::{Result, copy};
 
 /// Files that are read at one time.
 const AT_ONCE: usize = 4;
-/// Damaged files that are told of one by one.
+/// Files that are told of one by one.
 const TOLD_MAX: usize = 100;
 
 /// The findings of a verification.
@@ -23,7 +24,9 @@ pub struct Found {
     pub files: (usize, u64),
     /// Files that are missing or damaged.
     pub wrong: usize,
-    /// Sentences about the first of them, at most a hundred.
+    /// Files that could not be read: whether they are whole is not known.
+    pub unread: usize,
+    /// Sentences about the first of both, at most a hundred.
     pub told: Vec<String>,
 }
 
@@ -38,11 +41,14 @@ pub fn verify(env: &Env, store: &dyn Store, tag: &str, told: &(dyn Fn(u64) + Syn
     let part = || -> Part<'_> {
         Box::new(|| {
             while let Some(entry) = next() {
-                if let Err(why) = copy::check(store, entry, |_| Ok(())) {
+                if let Err(wrong) = copy::check(store, entry, |_| Ok(())) {
                     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-                    found.wrong += 1;
+                    match &wrong {
+                        Wrong::Damaged(_) => found.wrong += 1,
+                        Wrong::Unread(_) => found.unread += 1,
+                    }
                     if found.told.len() < TOLD_MAX {
-                        found.told.push(why);
+                        found.told.push(wrong.why());
                     }
                 }
                 told(entry.size);

@@ -7,15 +7,26 @@
 //!
 //! An object of more than one part is sent in parts, [`PARTS_AT_ONCE`] at one time. It appears when
 //! all have come; parts of an upload that was given up are deleted, or by a rule of the bucket.
+//!
+//! An object is read in ranges of [`RANGE_SIZE`]. The client's limits of time hold for one request
+//! with its body, so one request for a whole object would fail for every object that is large
+//! enough, however well its bytes flow. Each range has its own limits; those of uploads fit the
+//! size of the parts.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
+use object_store::aws::AmazonS3Builder;
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::path::Path;
-use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt, PutPayload};
+use object_store::{
+    GetOptions, GetRange, MultipartUpload, ObjectStore, ObjectStoreExt, ObjectStoreScheme, PutPayload, RetryConfig,
+};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
@@ -28,6 +39,14 @@ const PART_SIZE_MIN: u64 = 8 << 20;
 const PARTS_MAX: u64 = 9_000;
 /// Parts of one object that are on their way at one time.
 const PARTS_AT_ONCE: usize = 2;
+/// Bytes that one request reads at most.
+const RANGE_SIZE: u64 = 16 << 20;
+/// Bytes a second below which a request counts as stuck. A process has up to eight requests on
+/// their way at one time, so a link of 512 KiB a second is enough.
+const RATE_MIN: u64 = 64 << 10;
+/// A request whose time is over, or which fails otherwise, is repeated until as much time has passed
+/// as this many requests may take.
+const ATTEMPTS_TIME: u32 = 3;
 /// Threads that speak to the store.
 const THREADS: usize = 2;
 /// Beginnings of the names of environment variables that are given to the store's client.
@@ -38,11 +57,54 @@ pub struct Cloud {
     runtime: Arc<Runtime>,
     store: Arc<dyn ObjectStore>,
     prefix: Path,
+    /// The URL, for the clients of uploads with larger parts than usual.
+    place: String,
 }
 
 fn wrong(key: &str) -> impl Fn(object_store::Error) -> String {
     let key = key.to_owned();
-    move |error| format!("{key}: {error}")
+    move |error| match error {
+        object_store::Error::Precondition { .. } => format!("{key} was changed while it was read"),
+        error => format!("{key}: {error}"),
+    }
+}
+
+/// The time that a request of so many bytes may take.
+fn time_of(size: u64) -> Duration {
+    Duration::from_secs(size.div_ceil(RATE_MIN))
+}
+
+/// The client of the store at a URL, and the path in the store. Its requests are of at most
+/// `request_size` bytes.
+fn client(place: &str, request_size: u64) -> Result<(Arc<dyn ObjectStore>, Path)> {
+    let url = url::Url::parse(place).map_err(|error| format!("{place}: {error}"))?;
+    let (scheme, prefix) = ObjectStoreScheme::parse(&url).map_err(|error| format!("{place}: {error}"))?;
+    let time = time_of(request_size);
+    let retry = RetryConfig { retry_timeout: time * ATTEMPTS_TIME, ..RetryConfig::default() };
+    let is_meant = |name: &str| VARIABLES.iter().any(|beginning| name.starts_with(beginning));
+    let variables = std::env::vars().filter(|(name, _)| is_meant(name));
+    let variables = variables.map(|(name, value)| (name.to_ascii_lowercase(), value));
+    // variables stand behind, so that AWS_TIMEOUT and its like change the limit
+    let options: Vec<_> =
+        std::iter::once(("timeout".to_owned(), format!("{} s", time.as_secs()))).chain(variables).collect();
+    // the builders have these methods in common, and no trait
+    macro_rules! build {
+        ($builder:ty) => {{
+            let start = <$builder>::new().with_url(place).with_retry(retry);
+            let builder = options.into_iter().fold(start, |builder, (name, value)| match name.parse() {
+                Ok(known) => builder.with_config(known, value),
+                Err(_) => builder,
+            });
+            Arc::new(builder.build().map_err(wrong(place))?)
+        }};
+    }
+    let store: Arc<dyn ObjectStore> = match scheme {
+        ObjectStoreScheme::AmazonS3 => build!(AmazonS3Builder),
+        ObjectStoreScheme::GoogleCloudStorage => build!(GoogleCloudStorageBuilder),
+        ObjectStoreScheme::MicrosoftAzure => build!(MicrosoftAzureBuilder),
+        _ => return Err(format!("{place}: this is no store in the cloud that is known")),
+    };
+    Ok((store, prefix))
 }
 
 impl Cloud {
@@ -50,14 +112,22 @@ impl Cloud {
     pub fn new(place: &str) -> Result<Self> {
         // where the program has chosen a library already, that one is used
         drop(rustls::crypto::ring::default_provider().install_default());
-        let url = url::Url::parse(place).map_err(|error| format!("{place}: {error}"))?;
-        let is_meant = |name: &str| VARIABLES.iter().any(|beginning| name.starts_with(beginning));
-        let variables = std::env::vars().filter(|(name, _)| is_meant(name));
-        let options = variables.map(|(name, value)| (name.to_ascii_lowercase(), value));
-        let (store, prefix) = object_store::parse_url_opts(&url, options).map_err(wrong(place))?;
+        let (store, prefix) = client(place, RANGE_SIZE.max(PART_SIZE_MIN))?;
+        Self::with_client(store, prefix, place)
+    }
+
+    fn with_client(store: Arc<dyn ObjectStore>, prefix: Path, place: &str) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
         let runtime = Arc::new(runtime.map_err(|error| error.to_string())?);
-        Ok(Self { runtime, store: Arc::from(store), prefix })
+        Ok(Self { runtime, store, prefix, place: place.to_owned() })
+    }
+
+    /// The client for uploads with parts of this size.
+    fn client_for(&self, part_size: u64) -> Result<Arc<dyn ObjectStore>> {
+        match part_size <= RANGE_SIZE.max(PART_SIZE_MIN) {
+            true => Ok(Arc::clone(&self.store)),
+            false => Ok(client(&self.place, part_size)?.0),
+        }
     }
 
     fn path(&self, key: &str) -> Result<Path> {
@@ -99,13 +169,14 @@ impl Store for Cloud {
     fn begin(&self, key: &str, size: u64) -> Result<Box<dyn Upload>> {
         let path = self.path(key)?;
         let part_size = PART_SIZE_MIN.max(size.div_ceil(PARTS_MAX));
+        let store = self.client_for(part_size)?;
         let upload = match size > part_size {
-            true => Some(self.runtime.block_on(self.store.put_multipart(&path)).map_err(wrong(key))?),
+            true => Some(self.runtime.block_on(store.put_multipart(&path)).map_err(wrong(key))?),
             false => None,
         };
         Ok(Box::new(Sending {
             runtime: Arc::clone(&self.runtime),
-            store: Arc::clone(&self.store),
+            store,
             key: key.to_owned(),
             path,
             part_size: usize::try_from(part_size).map_err(|error| error.to_string())?,
@@ -117,8 +188,18 @@ impl Store for Cloud {
 
     fn open(&self, key: &str) -> Result<Box<dyn Download>> {
         let path = self.path(key)?;
-        let got = self.runtime.block_on(self.store.get(&path)).map_err(wrong(key))?;
-        Ok(Box::new(Getting { runtime: Arc::clone(&self.runtime), stream: got.into_stream(), key: key.to_owned() }))
+        let object = self.runtime.block_on(self.store.head(&path)).map_err(wrong(key))?;
+        Ok(Box::new(Getting {
+            runtime: Arc::clone(&self.runtime),
+            store: Arc::clone(&self.store),
+            path,
+            key: key.to_owned(),
+            size: object.size,
+            e_tag: object.e_tag,
+            offset: 0,
+            stream: futures_util::stream::empty().boxed(),
+            range_end: 0,
+        }))
     }
 }
 
@@ -204,19 +285,114 @@ impl Drop for Sending {
 
 struct Getting {
     runtime: Arc<Runtime>,
-    stream: BoxStream<'static, object_store::Result<Bytes>>,
+    store: Arc<dyn ObjectStore>,
+    path: Path,
     key: String,
+    /// Bytes of the object when it was opened.
+    size: u64,
+    /// The state of the object when it was opened; None: the store does not name states.
+    e_tag: Option<String>,
+    /// Bytes that were read.
+    offset: u64,
+    /// The rest of the range that is being read.
+    stream: BoxStream<'static, object_store::Result<Bytes>>,
+    /// The end of that range in the object.
+    range_end: u64,
+}
+
+impl Getting {
+    /// Asks for the next range. All ranges are of the object as it was when it was opened.
+    fn begin_range(&mut self) -> Result<()> {
+        self.range_end = self.size.min(self.offset + RANGE_SIZE);
+        let range = Some(GetRange::Bounded(self.offset..self.range_end));
+        let options = GetOptions { range, if_match: self.e_tag.clone(), ..GetOptions::default() };
+        let got = self.runtime.block_on(self.store.get_opts(&self.path, options)).map_err(wrong(&self.key))?;
+        if got.meta.size != self.size {
+            return Err(format!("{} was changed while it was read", self.key));
+        }
+        self.stream = got.into_stream();
+        Ok(())
+    }
 }
 
 impl Download for Getting {
     fn read(&mut self) -> Result<Vec<u8>> {
-        loop {
+        while self.offset < self.size {
+            if self.offset == self.range_end {
+                self.begin_range()?;
+            }
             match self.runtime.block_on(self.stream.next()) {
-                None => return Ok(Vec::new()),
+                None => return Err(format!("{} ended at {} of {} bytes", self.key, self.offset, self.size)),
                 Some(Ok(bytes)) if bytes.is_empty() => {}
-                Some(Ok(bytes)) => return Ok(bytes.to_vec()),
+                Some(Ok(bytes)) => {
+                    self.offset += bytes.len() as u64;
+                    if self.offset > self.range_end {
+                        return Err(format!("{}: the store sent more bytes than it was asked for", self.key));
+                    }
+                    return Ok(bytes.to_vec());
+                }
                 Some(Err(error)) => return Err(wrong(&self.key)(error)),
             }
         }
+        Ok(Vec::new())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use object_store::memory::InMemory;
+
+    use super::*;
+    use crate::store::bring_bytes;
+
+    fn cloud() -> Cloud {
+        Cloud::with_client(Arc::new(InMemory::new()), Path::default(), "memory://").expect("a runtime")
+    }
+
+    #[test]
+    fn objects_are_read_in_ranges() {
+        let cloud = cloud();
+        let range = usize::try_from(RANGE_SIZE).expect("it fits");
+        for size in [0, 1, range, range + 1, 2 * range] {
+            let content: Vec<u8> = (0..size).map(|place| (place % 251) as u8).collect();
+            bring_bytes(&cloud, "nodes/a", &content).expect("memory takes all");
+            let mut download = cloud.open("nodes/a").expect("it is there");
+            let (mut read, mut pieces) = (Vec::new(), 0);
+            loop {
+                let piece = download.read().expect("memory gives all");
+                if piece.is_empty() {
+                    break;
+                }
+                pieces += 1;
+                read.extend_from_slice(&piece);
+            }
+            assert!(read == content, "{size}");
+            // memory answers each request with one piece
+            assert_eq!(pieces, size.div_ceil(range), "{size}");
+        }
+    }
+
+    #[test]
+    fn an_object_that_changes_between_two_ranges_is_refused() {
+        let cloud = cloud();
+        let size = usize::try_from(RANGE_SIZE).expect("it fits") + 1;
+        bring_bytes(&cloud, "nodes/a", &vec![1; size]).expect("memory takes all");
+        let mut download = cloud.open("nodes/a").expect("it is there");
+        assert!(!download.read().expect("the first range").is_empty());
+        bring_bytes(&cloud, "nodes/a", &vec![2; size]).expect("memory takes all");
+        assert!(download.read().expect_err("another object").contains("was changed while it was read"));
+    }
+
+    #[test]
+    fn the_client_takes_the_limit_of_time_and_the_variables_of_the_clouds() {
+        assert_eq!(time_of(RANGE_SIZE), Duration::from_secs(256));
+        for place in ["s3://bucket/prefix", "az://container/prefix"] {
+            match client(place, RANGE_SIZE) {
+                Ok((_, prefix)) => assert_eq!(prefix.as_ref(), "prefix"),
+                // without a variable that names the account
+                Err(why) => assert!(place.starts_with("az") && why.contains("ccount"), "{why}"),
+            }
+        }
+        assert!(client("http://host/prefix", RANGE_SIZE).is_err());
     }
 }

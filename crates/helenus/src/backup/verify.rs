@@ -24,9 +24,14 @@ impl Verify {
             say(wrong)?;
         }
         let (files, bytes) = found.files;
-        match found.wrong {
-            0 => say(&format!("backup {} is whole: {} nodes, {files} files, {bytes} bytes", self.tag, found.nodes)),
-            wrong => Err(format!("{wrong} of {files} files are missing or damaged")),
+        match (found.wrong, found.unread) {
+            (0, 0) => {
+                say(&format!("backup {} is whole: {} nodes, {files} files, {bytes} bytes", self.tag, found.nodes))
+            }
+            (wrong, 0) => Err(format!("{wrong} of {files} files are missing or damaged")),
+            (wrong, unread) => Err(format!(
+                "{wrong} of {files} files are missing or damaged, and {unread} could not be read: verify again"
+            )),
         }
     }
 }
