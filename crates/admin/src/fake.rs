@@ -276,6 +276,7 @@ fn keyspace(name: &str, class: &str, factor: Option<u32>, tables: &[&str]) -> Ke
             .into_iter()
             .collect(),
         tables: tables.iter().map(|table| (*table).to_owned()).collect(),
+        table_ids: (1..=tables.len()).map(|number| format!("{number:032x}")).collect(),
     }
 }
 

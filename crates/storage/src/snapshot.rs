@@ -1,10 +1,12 @@
 //! Snapshots: hard links to the files that a table consists of at a moment, with a manifest and its
 //! schema, as Cassandra makes them.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use schema::{TableMetadata, describe};
+use env::Disk;
+use schema::{TableId, TableMetadata, describe};
 use sstable::{Component, SSTable};
 
 use crate::engine::Engine;
@@ -19,8 +21,10 @@ pub struct Snapshot {
     pub tag: String,
     /// Keyspace.
     pub keyspace: String,
-    /// Table.
+    /// Table; it may have been dropped since.
     pub table: String,
+    /// The table's id, as in the directory's name: 32 hexadecimal digits.
+    pub table_id: String,
     /// Where it lies.
     pub directory: PathBuf,
     /// Bytes of its files.
@@ -51,7 +55,7 @@ pub(crate) fn take_automatic(engine: &Engine, store: &Arc<TableStore>, why: &str
 }
 
 /// Links the files of a table into a snapshot, in each of its directories. What is in memtables is
-/// not part of it: flush first.
+/// not part of it: flush first. The manifest is written last: a snapshot without one is not whole.
 pub fn take(engine: &Engine, store: &Arc<TableStore>, tag: &str) -> Result<PathBuf, StorageError> {
     let disk = &engine.env.disk;
     if tag.is_empty() || tag.contains(['/', '\\']) || tag == "." || tag == ".." {
@@ -72,9 +76,11 @@ pub fn take(engine: &Engine, store: &Arc<TableStore>, tag: &str) -> Result<PathB
         let _no_change = index.store.changes();
         for sstable in &index.store.view().sstables {
             link(engine, sstable, tag)?;
-            data_files.push(sstable.descriptor().file_name(Component::Data));
+            data_files.push(name_in_table(&index.store.directory, sstable));
         }
     }
+    let text = create_statements(engine, &view.table);
+    disk.replace_file(&target.join("schema.cql"), text.as_bytes()).map_err(io)?;
     let created = engine.env.clock.now_micros();
     let manifest = serde_json::json!({
         "files": data_files,
@@ -83,8 +89,6 @@ pub fn take(engine: &Engine, store: &Arc<TableStore>, tag: &str) -> Result<PathB
         "ephemeral": false,
     });
     disk.replace_file(&target.join("manifest.json"), manifest.to_string().as_bytes()).map_err(io)?;
-    let text = create_statements(engine, &view.table);
-    disk.replace_file(&target.join("schema.cql"), text.as_bytes()).map_err(io)?;
     for directory in &store.directories {
         let target = layout::snapshot_directory(directory, tag);
         if disk.exists(&target) {
@@ -92,6 +96,16 @@ pub fn take(engine: &Engine, store: &Arc<TableStore>, tag: &str) -> Result<PathB
         }
     }
     Ok(target)
+}
+
+/// The Data.db of an index's SSTable, with the index's directory in front, as in Cassandra's
+/// manifests.
+fn name_in_table(index: &Path, sstable: &SSTable) -> String {
+    let name = sstable.descriptor().file_name(Component::Data);
+    match index.file_name().and_then(|directory| directory.to_str()) {
+        Some(directory) => format!("{directory}/{name}"),
+        None => name,
+    }
 }
 
 /// Makes the place of what lies in a directory of a table, or of its index. The table's has to be
@@ -129,11 +143,80 @@ fn create_statements(engine: &Engine, table: &TableMetadata) -> String {
     texts.join("\n\n")
 }
 
+/// The directories of a table in the data directories, whether or not the node has the table still.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TablePlace {
+    /// The name of the keyspace's directory.
+    pub keyspace: String,
+    /// The table's name.
+    pub table: String,
+    /// The id, of which the node may have no table any more: 32 hexadecimal digits.
+    pub table_id: String,
+    /// The table's directory in each of the data directories that have one.
+    pub directories: Vec<PathBuf>,
+}
+
+impl TablePlace {
+    fn of(store: &TableStore) -> Self {
+        let table = store.table();
+        Self {
+            keyspace: table.keyspace.clone(),
+            table: table.name.clone(),
+            table_id: table.id.to_hex(),
+            directories: store.directories.clone(),
+        }
+    }
+}
+
+/// All directories of tables in the data directories, by keyspace, table and id. Those of tables that
+/// were dropped stay as long as they have snapshots.
+pub fn places(engine: &Engine) -> Result<Vec<TablePlace>, StorageError> {
+    let disk = &engine.env.disk;
+    let mut found: BTreeMap<(String, String, String), Vec<PathBuf>> = BTreeMap::new();
+    // tables that are opened in snapshots and copies lie elsewhere
+    for store in engine.tables() {
+        let TablePlace { keyspace, table, table_id, directories } = TablePlace::of(&store);
+        found.insert((keyspace, table, table_id), directories);
+    }
+    for data in engine.options.data_directories.iter().chain(&engine.options.system_directory) {
+        for keyspace in directories(disk.as_ref(), data)? {
+            let above = data.join(&keyspace);
+            for name in directories(disk.as_ref(), &above)? {
+                let Some((table, id)) = name.rsplit_once('-') else { continue };
+                if TableId::from_hex(id).is_none() {
+                    continue;
+                }
+                let known = found.entry((keyspace.clone(), table.to_owned(), id.to_owned())).or_default();
+                let directory = above.join(&name);
+                if !known.contains(&directory) {
+                    known.push(directory);
+                }
+            }
+        }
+    }
+    let place = |((keyspace, table, table_id), directories)| TablePlace { keyspace, table, table_id, directories };
+    Ok(found.into_iter().map(place).collect())
+}
+
+/// Names of the directories in a directory; none where it is not there.
+fn directories(disk: &dyn Disk, above: &Path) -> Result<Vec<String>, StorageError> {
+    if !disk.exists(above) {
+        return Ok(Vec::new());
+    }
+    let entries = disk.list_dir(above).map_err(|error| StorageError::io(above, &error))?;
+    Ok(entries.into_iter().filter(|entry| entry.is_dir).map(|entry| entry.name).collect())
+}
+
 /// The snapshots of a table.
 pub fn list(engine: &Engine, store: &TableStore) -> Result<Vec<Snapshot>, StorageError> {
+    list_at(engine, &TablePlace::of(store))
+}
+
+/// The snapshots in the directories of a table.
+pub fn list_at(engine: &Engine, place: &TablePlace) -> Result<Vec<Snapshot>, StorageError> {
     let mut found: Vec<Snapshot> = Vec::new();
-    for directory in &store.directories {
-        for snapshot in list_in(engine, store, directory)? {
+    for directory in &place.directories {
+        for snapshot in list_in(engine, place, directory)? {
             match found.iter_mut().find(|known| known.tag == snapshot.tag) {
                 Some(known) => {
                     known.size += snapshot.size;
@@ -147,17 +230,13 @@ pub fn list(engine: &Engine, store: &TableStore) -> Result<Vec<Snapshot>, Storag
     Ok(found)
 }
 
-fn list_in(engine: &Engine, store: &TableStore, directory: &Path) -> Result<Vec<Snapshot>, StorageError> {
+fn list_in(engine: &Engine, place: &TablePlace, directory: &Path) -> Result<Vec<Snapshot>, StorageError> {
     let disk = &engine.env.disk;
     let above = directory.join(layout::SNAPSHOTS);
-    if !disk.exists(&above) {
-        return Ok(Vec::new());
-    }
     let io = |error: std::io::Error| StorageError::io(&above, &error);
-    let table = store.table();
     let mut found = Vec::new();
-    for entry in disk.list_dir(&above).map_err(io)?.into_iter().filter(|entry| entry.is_dir) {
-        let snapshot = above.join(&entry.name);
+    for tag in directories(disk.as_ref(), &above)? {
+        let snapshot = above.join(&tag);
         let (mut size, mut true_size) = (0, 0);
         for file in disk.list_dir(&snapshot).map_err(io)?.into_iter().filter(|file| !file.is_dir) {
             let length = disk.file_len(&snapshot.join(&file.name)).map_err(io)?;
@@ -166,9 +245,9 @@ fn list_in(engine: &Engine, store: &TableStore, directory: &Path) -> Result<Vec<
                 true_size += length;
             }
         }
-        let (keyspace, table) = (table.keyspace.clone(), table.name.clone());
+        let TablePlace { keyspace, table, table_id, .. } = place.clone();
         let created_at = created_at(engine, &snapshot);
-        found.push(Snapshot { tag: entry.name, keyspace, table, directory: snapshot, size, true_size, created_at });
+        found.push(Snapshot { tag, keyspace, table, table_id, directory: snapshot, size, true_size, created_at });
     }
     Ok(found)
 }
@@ -190,19 +269,42 @@ pub fn time_of_manifest(text: &[u8]) -> Option<i64> {
 
 /// Removes a snapshot of a table, or all when there is no tag. Gives how many there were.
 pub fn clear(engine: &Engine, store: &TableStore, tag: Option<&str>) -> Result<usize, StorageError> {
+    clear_at(engine, &TablePlace::of(store), tag)
+}
+
+/// As [`clear`], in the directories of a table. Those of a table that the node does not have any
+/// more are removed when nothing is left in them.
+pub fn clear_at(engine: &Engine, place: &TablePlace, tag: Option<&str>) -> Result<usize, StorageError> {
+    let disk = &engine.env.disk;
     let mut cleared = 0;
-    for snapshot in list(engine, store)? {
+    for snapshot in list_at(engine, place)? {
         if tag.is_none_or(|tag| tag == snapshot.tag) {
-            for directory in store.directories.iter().map(|own| layout::snapshot_directory(own, &snapshot.tag)) {
-                if engine.env.disk.exists(&directory) {
-                    let removed = engine.env.disk.remove_dir_all(&directory);
-                    removed.map_err(|error| StorageError::io(&directory, &error))?;
+            for directory in place.directories.iter().map(|own| layout::snapshot_directory(own, &snapshot.tag)) {
+                if disk.exists(&directory) {
+                    disk.remove_dir_all(&directory).map_err(|error| StorageError::io(&directory, &error))?;
                 }
             }
             cleared += 1;
         }
     }
+    let is_dropped = TableId::from_hex(&place.table_id).is_none_or(|id| engine.table(id).is_none());
+    if cleared > 0 && is_dropped {
+        place.directories.iter().try_for_each(|directory| remove_empty(disk.as_ref(), directory))?;
+    }
     Ok(cleared)
+}
+
+/// Removes the directory of a dropped table if nothing is in it but an empty directory of snapshots.
+fn remove_empty(disk: &dyn Disk, directory: &Path) -> Result<(), StorageError> {
+    let is_empty = |path: &Path| disk.list_dir(path).map(|entries| entries.is_empty());
+    for path in [&directory.join(layout::SNAPSHOTS), directory] {
+        let removed = match disk.exists(path) && is_empty(path).map_err(|error| StorageError::io(path, &error))? {
+            true => disk.remove_dir_all(path),
+            false => Ok(()),
+        };
+        removed.map_err(|error| StorageError::io(path, &error))?;
+    }
+    Ok(())
 }
 
 /// `2026-11-21T08:11:02.123Z`.

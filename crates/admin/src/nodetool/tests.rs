@@ -339,6 +339,7 @@ fn snapshots_are_listed_as_recorded() {
         name: name.to_owned(),
         keyspace: "shop".to_owned(),
         table: table.to_owned(),
+        table_id: String::new(),
         true_size,
         size_on_disk,
         created_at: Some(created_at),

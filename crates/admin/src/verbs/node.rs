@@ -116,4 +116,7 @@ pub struct KeyspaceInfo {
     pub replication_options: Vec<(String, String)>,
     /// Names of its tables.
     pub tables: Vec<String>,
+    /// Ids of these tables in the same order: 32 hexadecimal digits each, as in directories' names.
+    #[serde(default)]
+    pub table_ids: Vec<String>,
 }

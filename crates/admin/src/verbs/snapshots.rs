@@ -14,8 +14,11 @@ pub struct SnapshotInfo {
     pub name: String,
     /// Keyspace.
     pub keyspace: String,
-    /// Table.
+    /// Table. It may have been dropped since.
     pub table: String,
+    /// The table's id: 32 hexadecimal digits, as in the directory's name.
+    #[serde(default)]
+    pub table_id: String,
     /// Bytes of files that only the snapshot holds.
     pub true_size: u64,
     /// Bytes of all its files.

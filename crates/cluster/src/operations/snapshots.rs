@@ -5,20 +5,27 @@ use std::sync::Arc;
 
 use storage::{TableStore, snapshot};
 
-use super::tables::{self, Selection};
+use super::tables;
 use super::{Result, failed};
 use crate::node::Node;
 
 /// A snapshot of one table.
 pub use storage::snapshot::Snapshot;
 
-/// All snapshots of all tables. Err: a directory could not be read.
+/// All snapshots in the data directories, those of tables that were dropped too. Err: a directory
+/// could not be read.
 pub fn list(node: &Node) -> Result<Vec<Snapshot>> {
     let mut all = Vec::new();
-    for store in tables::all(node) {
-        all.extend(of_table(node, &store)?);
+    for place in snapshot::places(&node.engine).map_err(failed)? {
+        all.extend(snapshot::list_at(&node.engine, &place).map_err(failed)?);
     }
     Ok(all)
+}
+
+/// As [`list`], without those of directories that cannot be read.
+pub fn list_readable(node: &Node) -> Vec<Snapshot> {
+    let places = snapshot::places(&node.engine).unwrap_or_default();
+    places.iter().flat_map(|place| snapshot::list_at(&node.engine, place).unwrap_or_default()).collect()
 }
 
 /// The snapshots of one table.
@@ -27,7 +34,8 @@ pub fn of_table(node: &Node, store: &TableStore) -> Result<Vec<Snapshot>> {
 }
 
 /// Takes a snapshot of tables, flushed before unless told otherwise. A name that one of the tables
-/// has is refused before any is taken.
+/// has is refused before any is taken; where the snapshot of one of them fails, those of the others
+/// are removed again.
 pub async fn take(node: &Node, name: &str, stores: &[Arc<TableStore>], skip_flush: bool) -> Result<()> {
     for store in stores {
         if of_table(node, store)?.iter().any(|snapshot| snapshot.tag == name) {
@@ -37,8 +45,16 @@ pub async fn take(node: &Node, name: &str, stores: &[Arc<TableStore>], skip_flus
     if !skip_flush {
         tables::flush_all(node, stores).await?;
     }
-    for store in stores {
-        snapshot::take(&node.engine, store, name).map_err(failed)?;
+    for (place, store) in stores.iter().enumerate() {
+        if let Err(error) = snapshot::take(&node.engine, store, name) {
+            // half a snapshot would be taken for a whole one
+            for taken in &stores[..=place] {
+                if let Err(error) = snapshot::clear(&node.engine, taken, Some(name)) {
+                    tracing::warn!(name, %error, "a snapshot that could not be completed cannot be removed");
+                }
+            }
+            return Err(failed(error));
+        }
     }
     Ok(())
 }
@@ -49,10 +65,13 @@ pub fn clear_of(node: &Node, store: &TableStore, name: &str) -> Result<()> {
 }
 
 /// Removes the snapshot of this name, or with None all snapshots, from the tables of some
-/// keyspaces; without keyspaces from all tables.
+/// keyspaces, dropped ones too; without keyspaces from all. As in Cassandra a keyspace is the name of
+/// a directory, and one that is not there has no snapshots.
 pub fn clear(node: &Node, name: Option<&str>, keyspaces: &[String]) -> Result<()> {
-    for store in tables::selected(node, Selection { keyspaces, tables: &[] })? {
-        snapshot::clear(&node.engine, &store, name).map_err(failed)?;
+    for place in snapshot::places(&node.engine).map_err(failed)? {
+        if keyspaces.is_empty() || keyspaces.contains(&place.keyspace) {
+            snapshot::clear_at(&node.engine, &place, name).map_err(failed)?;
+        }
     }
     Ok(())
 }

@@ -91,6 +91,7 @@ fn keyspaces(admin: &NodeAdmin, _: &GetKeyspaces) -> Result<Vec<KeyspaceInfo>> {
         replication_class: keyspace.replication.short_class().to_owned(),
         replication_options: keyspace.replication.options.clone().into_iter().collect(),
         tables: keyspace.tables.keys().cloned().collect(),
+        table_ids: keyspace.tables.values().map(|table| table.id.to_hex()).collect(),
     });
     Ok(shown.collect())
 }

@@ -19,6 +19,7 @@ fn list(admin: &NodeAdmin, _: &GetSnapshots) -> Result<Vec<SnapshotInfo>> {
         name: snapshot.tag,
         keyspace: snapshot.keyspace,
         table: snapshot.table,
+        table_id: snapshot.table_id,
         true_size: snapshot.true_size,
         size_on_disk: snapshot.size,
         created_at: snapshot.created_at,

@@ -1,7 +1,7 @@
 //! `snapshots`: the snapshots on disk. Agrees with `SnapshotsTable`; no snapshot is ephemeral and
 //! none expires.
 
-use cluster::operations::{snapshots, tables};
+use cluster::operations::snapshots;
 
 use super::VirtualTable;
 use super::row::VirtualRow;
@@ -10,21 +10,17 @@ use crate::services::Services;
 pub(super) const TABLES: &[VirtualTable] = &[VirtualTable::of_views("snapshots", rows)];
 
 fn rows(services: &Services) -> Vec<VirtualRow> {
-    let node = &services.node;
-    let mut rows = Vec::new();
-    for store in tables::all(node) {
-        // a directory that cannot be read hides the snapshots of its own table only
-        let found = snapshots::of_table(node, &store).unwrap_or_default();
-        rows.extend(found.into_iter().map(|snapshot| {
-            VirtualRow::default()
-                .text("name", &snapshot.tag)
-                .text("keyspace_name", &snapshot.keyspace)
-                .text("table_name", &snapshot.table)
-                .boolean("ephemeral", false)
-                .maybe_bigint("created_at", snapshot.created_at)
-                .count("size_on_disk", snapshot.size)
-                .count("true_size", snapshot.true_size)
-        }));
-    }
-    rows
+    // a directory that cannot be read hides the snapshots of its own table only
+    let found = snapshots::list_readable(&services.node);
+    let row = |snapshot: snapshots::Snapshot| {
+        VirtualRow::default()
+            .text("name", &snapshot.tag)
+            .text("keyspace_name", &snapshot.keyspace)
+            .text("table_name", &snapshot.table)
+            .boolean("ephemeral", false)
+            .maybe_bigint("created_at", snapshot.created_at)
+            .count("size_on_disk", snapshot.size)
+            .count("true_size", snapshot.true_size)
+    };
+    found.into_iter().map(row).collect()
 }

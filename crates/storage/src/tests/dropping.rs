@@ -170,6 +170,32 @@ fn a_snapshot_that_is_refused_is_tried_again() {
     assert_eq!(node.data_files(&snapshot), 1);
 }
 
+/// Snapshots of a dropped table are found by their directories and cleared; with the last of them the
+/// directory goes, and nothing else does.
+#[test]
+fn snapshots_of_a_dropped_table_are_listed_and_cleared() {
+    let node = Node::open(7, true);
+    node.write(3);
+    node.flush_all();
+    let t = node.store("t");
+    snapshot::take(&node.engine, &t, "monday").expect("taken");
+    node.drop_keyspace();
+    let disk = &node.engine.env.disk;
+    let place = |id: &str| {
+        let places = snapshot::places(&node.engine).expect("read");
+        places.into_iter().find(|place| place.table_id == id)
+    };
+    let id = t.id.to_hex();
+    let of_t = place(&id).expect("its directory is there");
+    let listed = snapshot::list_at(&node.engine, &of_t).expect("listed");
+    assert_eq!(listed.len(), 2, "{listed:?}");
+    assert!(listed.iter().any(|one| one.tag.starts_with("dropped-") && one.true_size > 0 && one.table == "t"));
+    assert_eq!(snapshot::clear_at(&node.engine, &of_t, Some("monday")), Ok(1));
+    assert!(disk.exists(&t.directory));
+    assert_eq!(snapshot::clear_at(&node.engine, &of_t, None), Ok(1));
+    assert!(!disk.exists(&t.directory) && place(&id).is_none());
+}
+
 /// A request that has looked a table up before it is dropped writes nothing behind the drop: it is
 /// told that the table is gone.
 #[test]

@@ -88,6 +88,7 @@ fn snapshots_are_taken_listed_and_cleared() {
         name: name.to_owned(),
         keyspace: keyspace.to_owned(),
         table: "items".to_owned(),
+        table_id: String::new(),
         true_size: 2048,
         size_on_disk: 4096,
         created_at: None,
