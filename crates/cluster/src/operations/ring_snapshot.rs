@@ -21,6 +21,9 @@ use crate::node::Node;
 /// Tables that one node is asked for at one time. Each costs the node a flush.
 const ASKED_MAX: usize = 8;
 
+/// The keyspace of the tables that hold the schema.
+const SCHEMA_KEYSPACE: &str = "system_schema";
+
 /// A node has so long for the snapshot of one table.
 const TABLE_TIME_MAX: Duration = Duration::from_secs(600);
 
@@ -35,15 +38,18 @@ pub struct Share {
     pub failure: Option<String>,
 }
 
-/// Takes the snapshot on this node and all others; tables of keyspaces that a node has for itself
-/// are left out. Gives every node's share, this one's first.
+/// Takes the snapshot on this node and all others. Tables of keyspaces that a node has for itself
+/// are left out, but for those of `system_schema`, which are always taken: a schema that is taken
+/// later than the rows would drop the tables that were dropped in between. Gives every node's share,
+/// this one's first.
 pub async fn take(node: &Node, name: &str, keyspaces: &[String]) -> Result<Vec<Share>> {
     let stores = tables::selected(node, Selection { keyspaces, tables: &[] })?;
     let is_shared = |keyspace: &str| !schema::system::is_local_keyspace(keyspace);
-    let stores: Vec<_> = stores.into_iter().filter(|store| is_shared(&store.table().keyspace)).collect();
+    let mut stores: Vec<_> = stores.into_iter().filter(|store| is_shared(&store.table().keyspace)).collect();
     if stores.is_empty() {
         return invalid("no keyspace that the nodes share is meant".to_owned());
     }
+    stores.extend(tables::all(node).into_iter().filter(|store| store.table().keyspace == SCHEMA_KEYSPACE));
     let here = async {
         let taken = snapshots::take(node, name, &stores, false).await;
         let failure = taken.err().map(|error| error.to_string());
@@ -95,6 +101,8 @@ async fn of_peer(node: &Node, address: SocketAddr, is_up: bool, tag: &str, table
 mod tests {
     use std::sync::Arc;
 
+    use env::sim::{Fault, Op};
+
     use super::*;
     use crate::testing::SimRing;
 
@@ -117,7 +125,27 @@ mod tests {
         for machine in 0..3 {
             let taken = snapshots::list(ring.node(machine)).expect("the disk is sound");
             assert!(taken.iter().any(|one| one.tag == "monday" && one.keyspace == "ks" && one.size > 0), "{taken:?}");
+            let is_of_schema = |one: &snapshots::Snapshot| one.keyspace == "system_schema" && one.table == "tables";
+            assert!(taken.iter().any(is_of_schema), "{taken:?}");
         }
         assert!(take_on(&ring, "monday").iter().all(|share| share.failure.is_some()));
+    }
+
+    #[test]
+    fn a_snapshot_that_the_disk_refuses_leaves_nothing_and_keyspaces_are_cleared_by_name() {
+        let ring = SimRing::new(8, &["dc1"]);
+        ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "1")]);
+        ring.apply_alone(0, &[ring.row("ks", 1, 1, 10, 1_000)]);
+        ring.world.disk(0).inject(Fault::next(Op::Write, "manifest.json"));
+        let listed = || snapshots::list(ring.node(0)).expect("the disk is sound");
+        assert!(take_on(&ring, "monday")[0].failure.is_some());
+        assert_eq!(listed(), []);
+        let shares = take_on(&ring, "monday");
+        assert!(shares[0].failure.is_none(), "{shares:?}");
+        let clear = |keyspace: &str| snapshots::clear(ring.node(0), Some("monday"), &[keyspace.to_owned()]);
+        clear("not there").expect("as in Cassandra");
+        assert!(listed().iter().any(|one| one.keyspace == "ks"));
+        clear("ks").expect("cleared");
+        assert!(!listed().is_empty() && listed().iter().all(|one| one.keyspace != "ks"));
     }
 }
