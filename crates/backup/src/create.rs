@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use env::{Env, Part};
 
 use crate::manifest::{self, Entry, FORMAT, Keyspace, Manifest, NodeIdentity, Table, check_name};
-use crate::source::{self, File, TableFiles};
+use crate::source::{self, File, NodeTable, TableFiles};
 use crate::store::Store;
 use crate::{Result, copy};
 
@@ -29,8 +29,12 @@ pub struct Request {
     pub tag: String,
     /// The node.
     pub node: NodeIdentity,
+    /// The host ids of the ring's members, this node's among them, as the node knows them.
+    pub ring: Vec<String>,
     /// The keyspaces of the node.
     pub keyspaces: Vec<Keyspace>,
+    /// The tables of the node. The backup has all of them, and no others.
+    pub tables: Vec<NodeTable>,
     /// The node's data directories.
     pub data_directories: Vec<PathBuf>,
 }
@@ -50,9 +54,9 @@ pub struct Done {
 pub fn create(env: &Env, store: &dyn Store, request: &Request, told: &(dyn Fn(u64) + Sync)) -> Result<Done> {
     check_name(&request.tag)?;
     check_name(&request.node.host_id)?;
-    let tables = source::tables(env, &request.data_directories, &request.tag)?;
+    let tables = source::tables(env, &request.data_directories, &request.tag, &request.tables)?;
     if tables.is_empty() {
-        return Err(format!("no table here has a snapshot {}", request.tag));
+        return Err("the node has no tables".to_owned());
     }
     let held = Held::of(store, &request.node.host_id)?;
     let work = Work::of(&tables, &request.node.host_id)?;
@@ -63,6 +67,8 @@ pub fn create(env: &Env, store: &dyn Store, request: &Request, told: &(dyn Fn(u6
         tag: request.tag.clone(),
         node: request.node.clone(),
         created_at: env.clock.now_micros() / 1000,
+        taken_at: source::taken_at(&tables),
+        ring: request.ring.clone(),
         keyspaces: request.keyspaces.clone(),
         tables: tables.into_iter().zip(entries).map(|(table, files)| of_table(table, files)).collect(),
     };
@@ -72,7 +78,7 @@ pub fn create(env: &Env, store: &dyn Store, request: &Request, told: &(dyn Fn(u6
 }
 
 fn of_table(table: TableFiles, files: Vec<Entry>) -> Table {
-    let TableFiles { keyspace, name, id, schema, .. } = table;
+    let TableFiles { table: NodeTable { keyspace, name, id }, schema, .. } = table;
     Table { keyspace, name, id, schema, files }
 }
 
@@ -98,8 +104,17 @@ impl Held {
         Ok(Self { sizes, digests })
     }
 
-    fn has(&self, key: &str, size: u64) -> bool {
-        self.sizes.get(key) == Some(&size)
+    /// Whether the store holds a file. One of another size under its key is of an earlier backup,
+    /// which would be damaged if the file took its place.
+    fn has(&self, key: &str, size: u64) -> Result<bool> {
+        match self.sizes.get(key) {
+            None => Ok(false),
+            Some(held) if *held == size => Ok(true),
+            Some(held) => Err(format!(
+                "{key}: the store holds {held} bytes under this name, and the file here has {size}; it is not \
+                 replaced, since earlier backups may need it"
+            )),
+        }
     }
 }
 
@@ -119,7 +134,7 @@ impl<'a> Work<'a> {
     fn of(tables: &'a [TableFiles], host_id: &str) -> Result<Self> {
         let (mut waiting, mut keys) = (VecDeque::new(), BTreeSet::new());
         for (place, table) in tables.iter().enumerate() {
-            let TableFiles { keyspace, name, id, .. } = table;
+            let NodeTable { keyspace, name, id } = &table.table;
             for (number, file) in table.files.iter().enumerate() {
                 // the directory of an index begins with a dot, which a key does not
                 let plain = file.name.trim_start_matches('.');
@@ -183,7 +198,7 @@ impl<'a> Work<'a> {
         held: &Held,
         (table, place, file, key): (usize, usize, &File, String),
     ) -> Result<()> {
-        let sha256 = match held.has(&key, file.size) {
+        let sha256 = match held.has(&key, file.size)? {
             true => match held.digests.get(&(key.clone(), file.size)) {
                 Some(known) => known.clone(),
                 None => copy::digest(env, &file.path)?,

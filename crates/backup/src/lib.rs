@@ -31,6 +31,7 @@ pub mod store;
 pub mod verify;
 
 pub use manifest::{Manifest, NodeIdentity};
+pub use source::NodeTable;
 pub use store::{Store, open};
 
 #[cfg(test)]

@@ -35,7 +35,12 @@ pub fn segments(store: &dyn Store, host_id: &str) -> Result<Vec<Object>> {
 /// Fetches all segments of a node into a directory; gives how many there are.
 pub fn fetch(env: &Env, store: &dyn Store, host_id: &str, directory: &Path) -> Result<usize> {
     let segments = segments(store, host_id)?;
-    env.disk.create_dir_durable(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    let of_directory = |error: std::io::Error| format!("{}: {error}", directory.display());
+    // segments of another node that an interrupted restore has left would be replayed too
+    if env.disk.exists(directory) {
+        env.disk.remove_dir_all(directory).map_err(of_directory)?;
+    }
+    env.disk.create_dir_durable(directory).map_err(of_directory)?;
     for Object { key, .. } in &segments {
         let path = directory.join(key.rsplit('/').next().unwrap_or_default());
         let wrong = |error: std::io::Error| format!("{}: {error}", path.display());

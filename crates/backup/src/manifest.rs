@@ -1,6 +1,8 @@
 //! The manifest of a backup of one node: who the node is, the schema, and every file with its size
 //! and digest.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
@@ -12,6 +14,13 @@ pub const FORMAT: u32 = 1;
 const SIZE_MAX: usize = 512 << 20;
 /// The directory of manifests.
 const MANIFESTS: &str = "manifests";
+/// Built-in keyspaces that have tables on disk.
+const SYSTEM_KEYSPACES: [&str; 5] = ["system", "system_schema", "system_auth", "system_distributed", "system_traces"];
+
+/// Whether a keyspace is built in: every node has its tables, and no statement makes them.
+pub fn is_system(keyspace: &str) -> bool {
+    SYSTEM_KEYSPACES.contains(&keyspace)
+}
 
 /// The node of a backup.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -80,6 +89,13 @@ pub struct Manifest {
     pub node: NodeIdentity,
     /// When the manifest was written, milliseconds since 1970.
     pub created_at: i64,
+    /// When the snapshot of the last table was taken, milliseconds since 1970: no write of the
+    /// backup is later. None: not known.
+    #[serde(default)]
+    pub taken_at: Option<i64>,
+    /// The host ids of the ring's members when the backup was made; empty: not known.
+    #[serde(default)]
+    pub ring: Vec<String>,
     /// The keyspaces.
     pub keyspaces: Vec<Keyspace>,
     /// The tables.
@@ -130,12 +146,21 @@ impl Manifest {
         check_name(tag)?;
         check_name(&node.host_id)?;
         keyspaces.iter().try_for_each(|keyspace| check_name(&keyspace.name))?;
+        manifest.ring.iter().try_for_each(|host_id| check_name(host_id))?;
+        let mut directories = BTreeSet::new();
         for table in tables {
+            if !directories.insert((&table.keyspace, table.directory())) {
+                return Err(format!("the table {}.{} stands in it twice", table.keyspace, table.name));
+            }
+            let mut names = BTreeSet::new();
             check_name(&table.keyspace)?;
             check_name(&table.directory())?;
             for entry in &table.files {
                 check_key(&entry.key)?;
                 check_file_name(&entry.name)?;
+                if !names.insert(&entry.name) {
+                    return Err(format!("{} of {}.{} stands in it twice", entry.name, table.keyspace, table.name));
+                }
             }
         }
         Ok(manifest)

@@ -3,15 +3,16 @@
 //! a topology as it was.
 //!
 //! Everything is fetched into a directory beside; when it is whole and its digests are right, one
-//! rename makes it the data directory. Killed and begun again, it fetches what is missing.
+//! rename makes it the data directory. Killed and begun again, it fetches what is missing; what a
+//! restore of another backup has left there is removed first.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use env::{Env, Part};
 
-use crate::manifest::{Entry, Manifest, check_name};
+use crate::manifest::{Entry, Manifest, Table, check_name};
 use crate::store::Store;
 use crate::{Result, copy, log};
 
@@ -21,6 +22,10 @@ const AT_ONCE: usize = 4;
 const DATA: &str = "data";
 /// The directory of fetched files until all of them are there.
 const FETCHED: &str = "restoring";
+/// Digits of a table's id in the name of its directory.
+const TABLE_ID_DIGITS: usize = 32;
+/// Directories within directories of what is fetched: keyspace, table, index.
+const DEPTH_MAX: usize = 16;
 /// The directory of archived segments.
 const SEGMENTS: &str = "commitlog-restored";
 /// The file that tells a start which segments are replayed, and up to when.
@@ -35,9 +40,18 @@ pub struct Request {
     pub host_id: String,
     /// The directory of the node: it must have no data.
     pub directory: PathBuf,
-    /// Writes up to this time are replayed from archived segments, in the form of
-    /// `restore_point_in_time`; None: the backup alone is restored.
-    pub point_in_time: Option<String>,
+    /// Writes up to this time are replayed from archived segments; None: the backup alone is
+    /// restored.
+    pub point_in_time: Option<PointInTime>,
+}
+
+/// A time up to which writes are replayed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PointInTime {
+    /// In the form of `restore_point_in_time`.
+    pub text: String,
+    /// Microseconds since 1970.
+    pub micros: i64,
 }
 
 /// The amount that was restored.
@@ -50,6 +64,8 @@ pub struct Done {
     /// Segments of the commit log to be replayed, and the properties file that says so; it belongs
     /// beside cassandra.yaml for one start.
     pub log: Option<(usize, PathBuf)>,
+    /// The directory of the data, which `data_file_directories` has to name.
+    pub data: PathBuf,
 }
 
 /// Restores a node. `told` hears of bytes that were fetched.
@@ -57,13 +73,27 @@ pub fn restore(env: &Env, store: &dyn Store, request: &Request, told: &(dyn Fn(u
     check_name(&request.tag)?;
     check_name(&request.host_id)?;
     let manifest = Manifest::read(store, &Manifest::key(&request.tag, &request.host_id))?;
+    if let Some(time) = &request.point_in_time {
+        check_time(&manifest, time)?;
+    }
     let data = request.directory.join(DATA);
+    if let Some(keyspace) = keyspace_in(env, &request.directory) {
+        return Err(format!(
+            "{} is a data directory: it holds the keyspace {keyspace}. Name the directory of a new node; its data \
+             will lie in {DATA} there",
+            request.directory.display()
+        ));
+    }
     for taken in [&data, &request.directory.join("commitlog")] {
         if env.disk.list_dir(taken).is_ok_and(|entries| !entries.is_empty()) {
             return Err(format!("{} is not empty: a node is restored into a new directory", taken.display()));
         }
     }
     let fetched = request.directory.join(FETCHED);
+    let named = files_of(&manifest, &fetched);
+    if env.disk.exists(&fetched) {
+        remove_others(env, &fetched, &named, 0)?;
+    }
     fetch(env, store, &manifest, &fetched, told)?;
     let log = match &request.point_in_time {
         Some(time) => Some(restore_log(env, store, request, time)?),
@@ -75,7 +105,64 @@ pub fn restore(env: &Env, store: &dyn Store, request: &Request, told: &(dyn Fn(u
     }
     env.disk.rename(&fetched, &data).and_then(|()| env.disk.sync_dir(&request.directory)).map_err(wrong)?;
     let files = (manifest.files().count(), manifest.bytes());
-    Ok(Done { tables: manifest.tables.len(), files, log })
+    Ok(Done { tables: manifest.tables.len(), files, log, data })
+}
+
+/// Refuses a time that lies before the backup, which has later writes.
+fn check_time(manifest: &Manifest, time: &PointInTime) -> Result<()> {
+    let Some(taken_at) = manifest.taken_at.filter(|taken_at| time.micros.div_euclid(1000) < *taken_at) else {
+        return Ok(());
+    };
+    let shown = jiff::Timestamp::from_millisecond(taken_at).map_or(String::new(), |time| format!("{time:.3}"));
+    Err(format!("backup {} was taken at {shown}, after that time: use an earlier one", manifest.tag))
+}
+
+/// A keyspace of a directory that is a data directory: one with a directory of a table.
+fn keyspace_in(env: &Env, directory: &Path) -> Option<String> {
+    let entries = |directory: &Path| env.disk.list_dir(directory).unwrap_or_default().into_iter();
+    let is_table = |name: &str| {
+        let id = name.rsplit_once('-').map(|(_, id)| id);
+        id.is_some_and(|id| id.len() == TABLE_ID_DIGITS && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    };
+    entries(directory).filter(|entry| entry.is_dir && entry.name != DATA && entry.name != FETCHED).find_map(
+        |keyspace| {
+            let mut tables = entries(&directory.join(&keyspace.name));
+            tables.any(|table| table.is_dir && is_table(&table.name)).then_some(keyspace.name)
+        },
+    )
+}
+
+/// Where the files of a backup are fetched to.
+fn files_of(manifest: &Manifest, fetched: &Path) -> BTreeSet<PathBuf> {
+    let of_table = |table: &Table| {
+        let directory = fetched.join(&table.keyspace).join(table.directory());
+        table.files.iter().map(move |entry| directory.join(&entry.name)).collect::<Vec<_>>()
+    };
+    manifest.tables.iter().flat_map(of_table).collect()
+}
+
+/// Removes what a restore of another backup has left below a directory: all but the named files and
+/// the directories above them. Otherwise the SSTables of that backup would become live too.
+fn remove_others(env: &Env, directory: &Path, named: &BTreeSet<PathBuf>, depth: usize) -> Result<()> {
+    let wrong = |path: &Path| {
+        let shown = path.display().to_string();
+        move |error: std::io::Error| format!("{shown}: {error}")
+    };
+    if depth > DEPTH_MAX {
+        return Err(format!("{}: too many directories within each other", directory.display()));
+    }
+    for entry in env.disk.list_dir(directory).map_err(wrong(directory))? {
+        let path = directory.join(&entry.name);
+        // paths are ordered by their parts: those below a directory follow it
+        let has_named = || named.range(path.clone()..).next().is_some_and(|next| next.starts_with(&path));
+        match (entry.is_dir, has_named()) {
+            (true, true) => remove_others(env, &path, named, depth + 1)?,
+            (true, false) => env.disk.remove_dir_all(&path).map_err(wrong(&path))?,
+            (false, _) if named.contains(&path) => {}
+            (false, _) => env.disk.remove_file(&path).map_err(wrong(&path))?,
+        }
+    }
+    Ok(())
 }
 
 fn fetch(env: &Env, store: &dyn Store, manifest: &Manifest, fetched: &Path, told: &(dyn Fn(u64) + Sync)) -> Result<()> {
@@ -119,15 +206,16 @@ fn fetch(env: &Env, store: &dyn Store, manifest: &Manifest, fetched: &Path, told
 }
 
 /// Fetches the archived segments and writes the file that has them replayed.
-fn restore_log(env: &Env, store: &dyn Store, request: &Request, time: &str) -> Result<(usize, PathBuf)> {
+fn restore_log(env: &Env, store: &dyn Store, request: &Request, time: &PointInTime) -> Result<(usize, PathBuf)> {
     let directory = std::path::absolute(request.directory.join(SEGMENTS)).map_err(|error| error.to_string())?;
     let count = log::fetch(env, store, &request.host_id, &directory)?;
     if count == 0 {
         return Err(format!("the store has no segment of the commit log of {}", request.host_id));
     }
     let text = format!(
-        "restore_command=/bin/cp -f %from %to\nrestore_directories={}\nrestore_point_in_time={time}\n",
-        directory.display()
+        "restore_command=/bin/cp -f %from %to\nrestore_directories={}\nrestore_point_in_time={}\n",
+        directory.display(),
+        time.text
     );
     let path = request.directory.join(PROPERTIES);
     let written = env.disk.replace_file(&path, text.as_bytes());

@@ -1,21 +1,44 @@
 //! The files of a node's snapshot, found in its data directories.
+//!
+//! Only a whole snapshot is taken. Of each table that the node has there must be a manifest.json,
+//! which is written last and names the SSTables, all of these SSTables, and a schema.cql, which
+//! Cassandra writes for tables of users alone. Otherwise a snapshot that was interrupted, or a data
+//! directory that was not named, would give a backup without some of the rows.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use env::Env;
+use serde::Deserialize;
+use sstable::attached::is_component as is_attached_component;
 use sstable::{Component, Descriptor};
 
 use crate::Result;
-use crate::manifest::check_name;
+use crate::manifest::{check_name, is_system};
 
 /// The directory of snapshots in that of a table.
 const SNAPSHOTS: &str = "snapshots";
 /// The statements of a snapshot's table.
 const SCHEMA: &str = "schema.cql";
-/// Bytes of a schema.cql, or of another small file, at most.
+/// The SSTables of a snapshot, and when it was taken.
+const MANIFEST: &str = "manifest.json";
+/// The keyspace of tables that describe the node. They hold no rows of users and no schema.
+const NODE_KEYSPACE: &str = "system";
+/// Bytes of a schema.cql, a manifest.json, or of another small file, at most.
 const SMALL_MAX: u64 = 16 << 20;
 /// Bytes of a Statistics.db at most.
 const STATISTICS_MAX: u64 = 256 << 20;
+
+/// A table that the node has.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct NodeTable {
+    /// The keyspace.
+    pub keyspace: String,
+    /// The table.
+    pub name: String,
+    /// The id: 32 hexadecimal digits, as in the directory's name.
+    pub id: String,
+}
 
 /// A file of a snapshot.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,51 +50,115 @@ pub struct File {
     /// Bytes.
     pub size: u64,
     /// Tells apart SSTables that had the same name one after the other, and the states of a
-    /// Statistics.db that was changed in place: eight hexadecimal digits.
+    /// component that was changed in place: eight hexadecimal digits.
     pub stamp: String,
 }
 
 /// A table of a snapshot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TableFiles {
-    /// The keyspace.
-    pub keyspace: String,
     /// The table.
-    pub name: String,
-    /// The id, as in the directory's name.
-    pub id: String,
-    /// The text of schema.cql.
+    pub table: NodeTable,
+    /// The text of schema.cql; empty: the table is built in.
     pub schema: String,
+    /// When the snapshot was taken, milliseconds since 1970; None: its manifest does not say.
+    pub taken_at: Option<i64>,
     /// The files of its SSTables.
     pub files: Vec<File>,
 }
 
-/// The tables that have a snapshot of this name, in all data directories.
-pub fn tables(env: &Env, data_directories: &[PathBuf], tag: &str) -> Result<Vec<TableFiles>> {
-    let mut found: Vec<TableFiles> = Vec::new();
-    for root in data_directories.iter().map(|directory| root_of(env, directory)) {
-        for keyspace in directories(env, &root)? {
-            for directory in directories(env, &root.join(&keyspace))? {
-                let snapshot = root.join(&keyspace).join(&directory).join(SNAPSHOTS).join(tag);
-                let Some((name, id)) = directory.rsplit_once('-').filter(|_| env.disk.exists(&snapshot)) else {
-                    continue;
-                };
-                check_name(&keyspace)?;
-                check_name(&directory)?;
-                let table = of_directory(env, &snapshot, (&keyspace, name, id))?;
-                match found.iter_mut().find(|known| known.keyspace == keyspace && known.id == id) {
-                    Some(known) => {
-                        known.files.extend(table.files);
-                        known.schema =
-                            if known.schema.is_empty() { table.schema } else { std::mem::take(&mut known.schema) };
-                    }
-                    None => found.push(table),
-                }
-            }
-        }
+/// The snapshots of this name of all tables of a node. Err: one is missing or not whole.
+pub fn tables(env: &Env, data_directories: &[PathBuf], tag: &str, of_node: &[NodeTable]) -> Result<Vec<TableFiles>> {
+    let roots: Vec<PathBuf> = data_directories.iter().map(|directory| root_of(env, directory)).collect();
+    if let Some(missing) = roots.iter().find(|root| !env.disk.exists(root)) {
+        return Err(format!("there is no directory {}", missing.display()));
     }
-    found.sort_by(|one, other| (&one.keyspace, &one.name, &one.id).cmp(&(&other.keyspace, &other.name, &other.id)));
-    Ok(found)
+    let mut of_node = of_node.to_vec();
+    of_node.sort();
+    of_node.into_iter().map(|table| of_table(env, &roots, tag, table)).collect()
+}
+
+/// When the last of the snapshots was taken; those of tables that describe the node do not count.
+/// The backup holds no later write.
+pub fn taken_at(tables: &[TableFiles]) -> Option<i64> {
+    let counted = tables.iter().filter(|files| files.table.keyspace != NODE_KEYSPACE);
+    counted.filter_map(|files| files.taken_at).max()
+}
+
+/// The manifest.json of a snapshot, of Helenus or of Cassandra.
+#[derive(Deserialize)]
+struct SnapshotManifest {
+    /// Names of the Data.db files; those of indexes with the index's directory in front.
+    files: Vec<String>,
+    /// Cassandra writes it since 4.1.
+    created_at: Option<String>,
+}
+
+/// The snapshot of a table, of all data directories together.
+fn of_table(env: &Env, roots: &[PathBuf], tag: &str, table: NodeTable) -> Result<TableFiles> {
+    let directory = format!("{}-{}", table.name, table.id);
+    check_name(&table.keyspace)?;
+    check_name(&directory)?;
+    let shown = format!("{}.{}", table.keyspace, table.name);
+    let (mut files, mut manifests, mut schema) = (Vec::new(), Vec::new(), None);
+    let mut is_there = false;
+    for root in roots {
+        let snapshot = root.join(&table.keyspace).join(&directory).join(SNAPSHOTS).join(tag);
+        if !env.disk.exists(&snapshot) {
+            continue;
+        }
+        is_there = true;
+        files.extend(files_of(env, &snapshot)?);
+        manifests.extend(small_file(env, &snapshot.join(MANIFEST))?);
+        schema = schema.or(small_file(env, &snapshot.join(SCHEMA))?);
+    }
+    if !is_there {
+        return Err(format!(
+            "{shown} has no snapshot {tag} in {}: name every data directory of the node",
+            roots.iter().map(|root| root.display().to_string()).collect::<Vec<_>>().join(", ")
+        ));
+    }
+    let lacking = |what: &str| {
+        format!(
+            "the snapshot {tag} of {shown} has no {what}: name every data directory of the node, or, if all were \
+             named, clear the snapshot (nodetool clearsnapshot -t {tag}) and take it again"
+        )
+    };
+    if manifests.is_empty() {
+        return Err(lacking(MANIFEST));
+    }
+    if schema.is_none() && !is_system(&table.keyspace) {
+        return Err(lacking(SCHEMA));
+    }
+    let mut taken_at = None;
+    for text in &manifests {
+        let manifest: SnapshotManifest = serde_json::from_str(text)
+            .map_err(|error| format!("the {MANIFEST} of the snapshot {tag} of {shown} cannot be read: {error}"))?;
+        if let Some(missing) = first_missing(&manifest.files, &files) {
+            return Err(lacking(missing));
+        }
+        let time = manifest.created_at.and_then(|text| text.parse::<jiff::Timestamp>().ok());
+        taken_at = taken_at.max(time.map(jiff::Timestamp::as_millisecond));
+    }
+    Ok(TableFiles { table, schema: schema.unwrap_or_default(), taken_at, files })
+}
+
+/// The first of the named files that was not found. A name without directory may be that of a file
+/// of an index.
+fn first_missing<'a>(named: &'a [String], found: &[File]) -> Option<&'a str> {
+    let whole: BTreeSet<&str> = found.iter().map(|file| file.name.as_str()).collect();
+    let last = |file: &File| file.name.rsplit('/').next().unwrap_or_default().to_owned();
+    let plain: BTreeSet<String> = found.iter().map(last).collect();
+    named.iter().map(String::as_str).find(|name| !whole.contains(name) && !plain.contains(*name))
+}
+
+/// The text of a small file; None: there is none.
+fn small_file(env: &Env, path: &Path) -> Result<Option<String>> {
+    if !env.disk.exists(path) {
+        return Ok(None);
+    }
+    let bytes = env.disk.read_all(path, SMALL_MAX).map_err(|error| format!("{}: {error}", path.display()))?;
+    String::from_utf8(bytes).map(Some).map_err(|_| format!("{}: it is not text", path.display()))
 }
 
 /// The directory in which keyspaces lie: the given one, or `data` in it.
@@ -92,39 +179,42 @@ fn directories(env: &Env, directory: &Path) -> Result<Vec<String>> {
     entries(env, directory, true)
 }
 
-fn of_directory(env: &Env, snapshot: &Path, (keyspace, name, id): (&str, &str, &str)) -> Result<TableFiles> {
+/// The files of the SSTables of a snapshot's directory, those of indexes too.
+fn files_of(env: &Env, snapshot: &Path) -> Result<Vec<File>> {
     let mut files = sstable_files(env, snapshot, "")?;
     // built-in indexes of 2i have directories of their own
     for index in directories(env, snapshot)?.into_iter().filter(|name| name.starts_with('.')) {
         files.extend(sstable_files(env, &snapshot.join(&index), &format!("{index}/"))?);
     }
-    let path = snapshot.join(SCHEMA);
-    let schema = match env.disk.exists(&path) {
-        true => env.disk.read_all(&path, SMALL_MAX).map_err(|error| format!("{}: {error}", path.display()))?,
-        false => Vec::new(),
-    };
-    let schema = String::from_utf8(schema).map_err(|_| format!("{}: it is not text", path.display()))?;
-    Ok(TableFiles { keyspace: keyspace.to_owned(), name: name.to_owned(), id: id.to_owned(), schema, files })
+    Ok(files)
 }
 
-/// The files of the SSTables of a directory; `before` stands in front of their names.
+/// The files of the SSTables of a directory; `before` stands in front of their names. Components of
+/// attached indexes are left out: they depend on the definition of their index too, and a node makes
+/// those that are missing when it starts.
 fn sstable_files(env: &Env, directory: &Path, before: &str) -> Result<Vec<File>> {
     let mut files = Vec::new();
     for name in entries(env, directory, false)? {
         let Some((descriptor, component)) = Descriptor::parse(directory, &name) else { continue };
+        if is_attached_component(&name) {
+            continue;
+        }
         let path = directory.join(&name);
         let size = env.disk.file_len(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         let stamp = match component {
-            Some(Component::Statistics) => stamp_of(env, &path)?,
-            _ => stamp_of_data(env, &descriptor)?,
+            Some(Component::Statistics | Component::Toc) => stamp_of(env, &path)?,
+            Some(Component::Data) => stamp_of_data(env, &descriptor, None)?,
+            _ => stamp_of_data(env, &descriptor, Some(size))?,
         };
         files.push(File { name: format!("{before}{name}"), path, size, stamp });
     }
     Ok(files)
 }
 
-/// The checksum that the writer of an SSTable has left of its data, and the length of the data.
-fn stamp_of_data(env: &Env, descriptor: &Descriptor) -> Result<String> {
+/// Made of the checksum that the writer of an SSTable has left of its data, the length of the data,
+/// and of another component its own length: Cassandra writes some of them anew in another size
+/// (Filter.db, Summary.db).
+fn stamp_of_data(env: &Env, descriptor: &Descriptor, own_length: Option<u64>) -> Result<String> {
     let path = descriptor.path(Component::Digest);
     let path = if env.disk.exists(&path) { path } else { descriptor.path(Component::Statistics) };
     let data = descriptor.path(Component::Data);
@@ -133,9 +223,13 @@ fn stamp_of_data(env: &Env, descriptor: &Descriptor) -> Result<String> {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&bytes);
     hasher.update(&length.to_be_bytes());
+    if let Some(own_length) = own_length {
+        hasher.update(&own_length.to_be_bytes());
+    }
     Ok(format!("{:08x}", hasher.finalize()))
 }
 
+/// Made of the content of a small component that is changed in place.
 fn stamp_of(env: &Env, path: &Path) -> Result<String> {
     let bytes = env.disk.read_all(path, STATISTICS_MAX).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(format!("{:08x}", crc32fast::hash(&bytes)))

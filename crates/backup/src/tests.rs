@@ -8,10 +8,15 @@ use env::Env;
 
 use crate::create::{self, Done};
 use crate::manifest::{Keyspace, Manifest, NodeIdentity};
-use crate::{listing, log, open, restore, verify};
+use crate::restore::PointInTime;
+use crate::{NodeTable, listing, log, open, restore, verify};
 
 const HOST: &str = "5f1c6a9e-0000-4000-8000-000000000001";
+const OTHER_HOST: &str = "5f1c6a9e-0000-4000-8000-000000000002";
 const TABLE: &str = "ks/t-00000000000000000000000000000001";
+/// When the snapshots are taken, milliseconds since 1970: [`TAKEN_AT_TEXT`].
+const TAKEN_AT: i64 = 1_795_248_662_123;
+const TAKEN_AT_TEXT: &str = "2026-11-21T08:11:02.123Z";
 
 struct Bench {
     env: Env,
@@ -33,7 +38,7 @@ impl Bench {
 
     /// Puts an SSTable into the snapshot.
     fn put(&self, tag: &str, id: u32, content: &[u8]) {
-        let directory = self.path(&format!("node/data/{TABLE}/snapshots/{tag}"));
+        let directory = self.snapshot(tag);
         fs::create_dir_all(&directory).unwrap();
         let write = |component: &str, bytes: &[u8]| {
             fs::write(directory.join(format!("da-{id}-bti-{component}")), bytes).unwrap()
@@ -43,9 +48,27 @@ impl Bench {
         write("Statistics.db", b"statistics");
         write("TOC.txt", b"Data.db\n");
         fs::write(directory.join("schema.cql"), "CREATE TABLE ks.t (k int PRIMARY KEY);\n").unwrap();
+        self.put_manifest(tag);
+    }
+
+    /// Writes the manifest of the snapshot, with the SSTables that are in it.
+    fn put_manifest(&self, tag: &str) {
+        let directory = self.snapshot(tag);
+        let named: Vec<_> = files(&directory).into_iter().map(|(name, _)| name).collect();
+        let named: Vec<_> = named.iter().filter(|name| name.ends_with("-Data.db")).collect();
+        let text = serde_json::json!({"files": named, "created_at": TAKEN_AT_TEXT}).to_string();
+        fs::write(directory.join("manifest.json"), text).unwrap();
+    }
+
+    fn snapshot(&self, tag: &str) -> PathBuf {
+        self.path(&format!("node/data/{TABLE}/snapshots/{tag}"))
     }
 
     fn create(&self, tag: &str) -> crate::Result<Done> {
+        self.create_of(tag, &[self.path("node")])
+    }
+
+    fn create_of(&self, tag: &str, data_directories: &[PathBuf]) -> crate::Result<Done> {
         let node = NodeIdentity {
             cluster: "test".to_owned(),
             host_id: HOST.to_owned(),
@@ -56,17 +79,26 @@ impl Bench {
             version: "0.1.0".to_owned(),
         };
         let keyspaces = vec![Keyspace { name: "ks".to_owned(), replication: vec![] }];
-        let data_directories = vec![self.path("node")];
-        let request = create::Request { tag: tag.to_owned(), node, keyspaces, data_directories };
+        let table = NodeTable { keyspace: "ks".to_owned(), name: "t".to_owned(), id: format!("{:032}", 1) };
+        let request = create::Request {
+            tag: tag.to_owned(),
+            node,
+            ring: vec![HOST.to_owned(), OTHER_HOST.to_owned()],
+            keyspaces,
+            tables: vec![table],
+            data_directories: data_directories.to_vec(),
+        };
         create::create(&self.env, &*self.store(), &request, &|_| ())
     }
 
-    fn restore(&self, to: &str, point_in_time: Option<&str>) -> crate::Result<restore::Done> {
+    /// Restores the backup `two`; up to a time as many milliseconds after its snapshot.
+    fn restore(&self, to: &str, after: Option<i64>) -> crate::Result<restore::Done> {
+        let micros = |after: i64| (TAKEN_AT + after) * 1000;
         let request = restore::Request {
             tag: "two".to_owned(),
             host_id: HOST.to_owned(),
             directory: self.path(to),
-            point_in_time: point_in_time.map(str::to_owned),
+            point_in_time: after.map(|after| PointInTime { text: "TIME".to_owned(), micros: micros(after) }),
         };
         restore::restore(&self.env, &*self.store(), &request, &|_| ())
     }
@@ -99,14 +131,16 @@ fn a_second_backup_brings_only_what_is_new_and_is_restored_byte_for_byte() {
     assert_eq!((second.files.0, second.brought.0), (8, 4));
     // an SSTable of the same name with another content is another one
     bench.put("three", 2, b"less");
-    assert_eq!(bench.create("three").unwrap().brought.0, 3, "Statistics.db has not changed");
+    assert_eq!(bench.create("three").unwrap().brought.0, 2, "Statistics.db and TOC.txt have not changed");
 
     let (listed, _) = listing::list(&*bench.store()).unwrap();
     assert_eq!(listed.len(), 3);
-    assert_eq!(bench.verify("two"), verify::Found { nodes: 1, files: (8, second.files.1), ..verify::Found::default() });
+    let absent = vec![OTHER_HOST.to_owned()];
+    let wanted = verify::Found { nodes: 1, files: (8, second.files.1), absent, ..verify::Found::default() };
+    assert_eq!(bench.verify("two"), wanted, "the other node of the ring has no part yet");
     assert_eq!(bench.restore("again", None).unwrap().files.0, 8);
-    let snapshot = files(&bench.path(&format!("node/data/{TABLE}/snapshots/two")));
-    let wanted: Vec<_> = snapshot.into_iter().filter(|(name, _)| name != "schema.cql").collect();
+    let snapshot = files(&bench.snapshot("two"));
+    let wanted: Vec<_> = snapshot.into_iter().filter(|(name, _)| name.starts_with("da-")).collect();
     assert_eq!(files(&bench.path(&format!("again/data/{TABLE}"))), wanted);
     assert!(bench.restore("again", None).unwrap_err().contains("is not empty"));
 }
@@ -130,6 +164,87 @@ fn a_backup_without_its_last_step_is_none_and_is_repeated() {
 }
 
 #[test]
+fn files_that_a_restore_of_another_backup_has_left_do_not_become_live() {
+    let bench = Bench::new();
+    bench.put("two", 1, b"rows");
+    bench.create("two").unwrap();
+    let left = bench.path("again/restoring");
+    let others = ["ks/u-00000000000000000000000000000002", "ks/t-00000000000000000000000000000001/.i", TABLE];
+    for directory in others.map(|directory| left.join(directory)) {
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("da-7-bti-Data.db"), b"of monday").unwrap();
+    }
+    bench.restore("again", None).unwrap();
+    let snapshot: Vec<_> =
+        files(&bench.snapshot("two")).into_iter().filter(|(name, _)| name.starts_with("da-")).collect();
+    assert_eq!(files(&bench.path(&format!("again/data/{TABLE}"))), snapshot);
+    assert_eq!(fs::read_dir(bench.path("again/data/ks")).unwrap().count(), 1);
+}
+
+#[test]
+fn a_data_directory_is_not_the_directory_of_a_new_node() {
+    let bench = Bench::new();
+    bench.put("two", 1, b"rows");
+    bench.create("two").unwrap();
+    let refused = bench.restore("node/data", None).unwrap_err();
+    assert!(refused.contains("it holds the keyspace ks"), "{refused}");
+}
+
+#[test]
+fn a_snapshot_that_is_not_whole_is_refused() {
+    let changes: [(&str, &dyn Fn(&Path), &str); 4] = [
+        ("no manifest", &|snapshot| fs::remove_file(snapshot.join("manifest.json")).unwrap(), "has no manifest.json"),
+        ("no schema", &|snapshot| fs::remove_file(snapshot.join("schema.cql")).unwrap(), "has no schema.cql"),
+        ("no SSTable", &|snapshot| fs::remove_file(snapshot.join("da-1-bti-Data.db")).unwrap(), "da-1-bti-Data.db"),
+        ("nothing", &|snapshot| fs::remove_dir_all(snapshot).unwrap(), "ks.t has no snapshot two"),
+    ];
+    for (name, change, word) in changes {
+        let bench = Bench::new();
+        bench.put("two", 1, b"rows");
+        change(&bench.snapshot("two"));
+        let refused = bench.create("two").unwrap_err();
+        assert!(refused.contains(word), "{name}: {refused}");
+    }
+}
+
+#[test]
+fn a_table_in_two_data_directories_is_backed_up_from_both_or_not_at_all() {
+    let bench = Bench::new();
+    bench.put("two", 1, b"rows");
+    bench.put("two", 2, b"more rows");
+    let (first, second) = (bench.path("node"), bench.path("second"));
+    let there = second.join(TABLE).join("snapshots/two");
+    fs::create_dir_all(&there).unwrap();
+    for (name, content) in files(&bench.snapshot("two")).iter().filter(|(name, _)| name.starts_with("da-2-")) {
+        fs::write(there.join(name), content).unwrap();
+        fs::remove_file(bench.snapshot("two").join(name)).unwrap();
+    }
+    assert!(bench.create_of("two", std::slice::from_ref(&first)).unwrap_err().contains("da-2-bti-Data.db"));
+    assert!(bench.create_of("two", std::slice::from_ref(&second)).unwrap_err().contains("manifest.json"));
+    assert_eq!(bench.create_of("two", &[first, second]).unwrap().files.0, 8);
+}
+
+#[test]
+fn a_later_backup_changes_no_file_of_an_earlier_one() {
+    let bench = Bench::new();
+    let attached = |tag: &str| bench.snapshot(tag).join("da-1-bti-Attached+i+Terms.db");
+    bench.put("two", 1, b"rows");
+    fs::write(attached("two"), b"terms").unwrap();
+    assert_eq!(bench.create("two").unwrap().files.0, 4, "an attached index is built by the node");
+    // the index was defined anew, and the table of contents changed
+    bench.put("three", 1, b"rows");
+    fs::write(attached("three"), b"other terms").unwrap();
+    fs::write(bench.snapshot("three").join("da-1-bti-TOC.txt"), b"Data.db\nAttached+i+Terms.db\n").unwrap();
+    assert_eq!(bench.create("three").unwrap().brought.0, 1);
+    assert_eq!((bench.verify("two").wrong, bench.verify("three").wrong), (0, 0));
+    // an object of another size is not replaced
+    let data = bench.store().list("nodes").unwrap().into_iter().find(|object| object.key.contains("Data.db")).unwrap();
+    fs::write(bench.path("store").join(&data.key), b"longer rows").unwrap();
+    bench.put("four", 1, b"rows");
+    assert!(bench.create("four").unwrap_err().contains("earlier backups may need it"));
+}
+
+#[test]
 fn damage_is_found_and_never_restored() {
     let bench = Bench::new();
     bench.put("two", 1, b"rows of a table");
@@ -147,8 +262,8 @@ fn damage_is_found_and_never_restored() {
     fs::remove_file(&path).unwrap();
     let found = bench.verify("two");
     assert!((found.wrong, found.unread) == (1, 0) && found.told[0].ends_with("is missing"), "{found:?}");
-    // a directory is opened, and no byte is read of it
-    fs::create_dir(&path).unwrap();
+    // a link to itself can be neither opened nor measured
+    std::os::unix::fs::symlink(&path, &path).unwrap();
     let found = bench.verify("two");
     assert_eq!((found.wrong, found.unread), (0, 1), "{found:?}");
 }
@@ -158,16 +273,21 @@ fn segments_are_brought_once_and_restored_up_to_a_time() {
     let bench = Bench::new();
     bench.put("two", 1, b"rows");
     bench.create("two").unwrap();
-    assert!(bench.restore("early", Some("2026:11:23 20:00:00")).unwrap_err().contains("no segment"));
+    assert!(bench.restore("early", Some(0)).unwrap_err().contains("no segment"));
+    let refused = bench.restore("early", Some(-1)).unwrap_err();
+    assert!(refused.contains(TAKEN_AT_TEXT) && refused.contains("use an earlier one"), "{refused}");
+    // a segment of another node that an interrupted restore has left
+    fs::create_dir_all(bench.path("again/commitlog-restored")).unwrap();
+    fs::write(bench.path("again/commitlog-restored/CommitLog-8-1600000000000.log"), b"others").unwrap();
     let segment = bench.path("CommitLog-8-1700000000000.log");
     fs::write(&segment, b"records").unwrap();
     for _ in 0..2 {
         log::bring(&bench.env, &*bench.store(), HOST, &segment).unwrap();
     }
-    let (count, properties) = bench.restore("again", Some("2026:11:23 20:00:00")).unwrap().log.unwrap();
+    let (count, properties) = bench.restore("again", Some(0)).unwrap().log.unwrap();
     assert_eq!(count, 1);
     let text = fs::read_to_string(properties).unwrap();
-    assert!(text.ends_with("restore_point_in_time=2026:11:23 20:00:00\n"), "{text}");
+    assert!(text.ends_with("restore_point_in_time=TIME\n"), "{text}");
     assert_eq!(
         files(&bench.path("again/commitlog-restored")),
         [("CommitLog-8-1700000000000.log".to_owned(), b"records".to_vec())]
@@ -186,6 +306,7 @@ fn a_manifest_is_not_trusted() {
         ("\"keyspace\": \"ks\"", "\"keyspace\": \"../ks\""),
         ("nodes/", "../nodes/"),
         ("\"format\": 1", "\"format\": 2"),
+        ("\"da-1-bti-Digest.crc32\"", "\"da-1-bti-Data.db\""),
     ] {
         assert!(good.contains(from), "{from}");
         fs::write(&path, good.replace(from, to)).unwrap();

@@ -1,6 +1,6 @@
 //! Reads every file of a backup and compares its size and digest with the manifest.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
 use env::{Env, Part};
@@ -26,6 +26,8 @@ pub struct Found {
     pub wrong: usize,
     /// Files that could not be read: whether they are whole is not known.
     pub unread: usize,
+    /// Host ids of nodes that were in the ring and of which the backup has no manifest.
+    pub absent: Vec<String>,
     /// Sentences about the first of both, at most a hundred.
     pub told: Vec<String>,
 }
@@ -35,7 +37,8 @@ pub fn verify(env: &Env, store: &dyn Store, tag: &str, told: &(dyn Fn(u64) + Syn
     let manifests = manifest::of_backup(store, tag)?;
     let files: VecDeque<&Entry> = manifests.iter().flat_map(Manifest::files).collect();
     let bytes = manifests.iter().map(Manifest::bytes).sum();
-    let found = Found { nodes: manifests.len(), files: (files.len(), bytes), ..Found::default() };
+    let absent = absent(&manifests);
+    let found = Found { nodes: manifests.len(), files: (files.len(), bytes), absent, ..Found::default() };
     let (waiting, found) = (Mutex::new(files), Mutex::new(found));
     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     let part = || -> Part<'_> {
@@ -59,4 +62,11 @@ pub fn verify(env: &Env, store: &dyn Store, tag: &str, told: &(dyn Fn(u64) + Syn
     let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     found.told.sort();
     Ok(found)
+}
+
+/// The members of the ring, as each node of the backup knew them, of which there is no manifest.
+fn absent(manifests: &[Manifest]) -> Vec<String> {
+    let members: BTreeSet<&String> = manifests.iter().flat_map(|manifest| &manifest.ring).collect();
+    let has_part = |host_id: &str| manifests.iter().any(|manifest| manifest.node.host_id == host_id);
+    members.into_iter().filter(|member| !has_part(member)).cloned().collect()
 }

@@ -1,10 +1,14 @@
 //! `helenus backup create`: takes the snapshot that is missing, and brings it into the store.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use admin::AdminApi;
-use admin::verbs::{ClearSnapshots, GetKeyspaces, GetNode, GetSnapshots, KeyspaceInfo, NodeInfo, SnapshotRequest};
+use admin::verbs::{
+    ClearSnapshots, EndpointState, GetKeyspaces, GetNode, GetRing, GetSnapshots, KeyspaceInfo, NodeInfo, SnapshotInfo,
+    SnapshotRequest,
+};
+use backup::NodeTable;
 use backup::create::{Done, Request};
 use backup::manifest::{Keyspace, NodeIdentity};
 use clap::Args;
@@ -23,7 +27,7 @@ pub struct Create {
     /// that is taken now.
     #[arg(short = 't', long)]
     tag: String,
-    /// The node's data directories.
+    /// The node's data directories, every one of them.
     #[arg(long, required = true, value_name = "DIR")]
     data_dir: Vec<PathBuf>,
     /// Leave the snapshot when it is in the store.
@@ -41,10 +45,15 @@ impl Create {
         let failed = |error: admin::AdminError| error.to_string();
         let node = api.ask(&GetNode {}).map_err(failed)?;
         let keyspaces = api.ask(&GetKeyspaces {}).map_err(failed)?;
-        self.complete_snapshot(api, &keyspaces).map_err(failed)?;
+        let ring = api.ask(&GetRing::default()).map_err(failed)?;
+        let members = ring.endpoints.into_iter().filter(|endpoint| endpoint.state != EndpointState::Joining);
+        let tables = tables(&keyspaces);
+        self.complete_snapshot(api, &tables)?;
         let request = Request {
             tag: self.tag.clone(),
             node: identity(node),
+            ring: members.map(|endpoint| endpoint.host_id).collect(),
+            tables,
             keyspaces: keyspaces.into_iter().map(keyspace).collect(),
             data_directories: self.data_dir.clone(),
         };
@@ -60,19 +69,55 @@ impl Create {
         Ok(())
     }
 
-    /// Takes the snapshot of the tables that have none of this name.
-    fn complete_snapshot(&self, api: &dyn AdminApi, keyspaces: &[KeyspaceInfo]) -> admin::Result<()> {
-        let taken = api.ask(&GetSnapshots {})?.into_iter().filter(|snapshot| snapshot.name == self.tag);
-        let taken: BTreeSet<_> = taken.map(|snapshot| (snapshot.keyspace, snapshot.table)).collect();
-        let all = keyspaces
-            .iter()
-            .flat_map(|keyspace| keyspace.tables.iter().map(|table| (keyspace.name.clone(), table.clone())));
-        let tables: Vec<_> = all.filter(|table| !taken.contains(table)).collect();
+    /// Takes the snapshot of the tables that have none of this name. Err: a table has half of one.
+    fn complete_snapshot(&self, api: &dyn AdminApi, tables: &[NodeTable]) -> Result<(), String> {
+        let failed = |error: admin::AdminError| error.to_string();
+        let taken = api.ask(&GetSnapshots {}).map_err(failed)?;
+        let tables = missing(&self.tag, &taken, tables)?;
         if tables.is_empty() {
             return Ok(());
         }
-        api.ask(&SnapshotRequest { name: self.tag.clone(), keyspaces: Vec::new(), tables, skip_flush: false })
+        let request = SnapshotRequest { name: self.tag.clone(), keyspaces: Vec::new(), tables, skip_flush: false };
+        api.ask(&request).map_err(failed)
     }
+}
+
+/// The tables of the node, with their ids.
+fn tables(keyspaces: &[KeyspaceInfo]) -> Vec<NodeTable> {
+    let of_keyspace = |keyspace: &KeyspaceInfo| {
+        let named = keyspace.tables.iter().zip(&keyspace.table_ids);
+        let table = |(name, id): (&String, &String)| NodeTable {
+            keyspace: keyspace.name.clone(),
+            name: name.clone(),
+            id: id.clone(),
+        };
+        named.map(table).collect::<Vec<_>>()
+    };
+    keyspaces.iter().flat_map(of_keyspace).collect()
+}
+
+/// Keyspace and name of the tables that have no snapshot of this name. Err: the node stopped while
+/// it took one: the snapshot has no manifest, which says when it was taken.
+fn missing(tag: &str, taken: &[SnapshotInfo], tables: &[NodeTable]) -> Result<Vec<(String, String)>, String> {
+    let taken: BTreeMap<_, _> = taken
+        .iter()
+        .filter(|snapshot| snapshot.name == tag)
+        .map(|snapshot| ((&snapshot.keyspace, &snapshot.table_id), snapshot.created_at))
+        .collect();
+    let mut missing = Vec::new();
+    for NodeTable { keyspace, name, id } in tables {
+        match taken.get(&(keyspace, id)) {
+            None => missing.push((keyspace.clone(), name.clone())),
+            Some(Some(_)) => {}
+            Some(None) => {
+                return Err(format!(
+                    "the snapshot {tag} of {keyspace}.{name} is not whole: it has no manifest.json that says when it was \
+                     taken. Clear it (nodetool clearsnapshot -t {tag}), and take it again"
+                ));
+            }
+        }
+    }
+    Ok(missing)
 }
 
 fn identity(node: NodeInfo) -> NodeIdentity {
@@ -92,4 +137,25 @@ fn identity(node: NodeInfo) -> NodeIdentity {
 fn keyspace(info: KeyspaceInfo) -> Keyspace {
     let class = ("class".to_owned(), info.replication_class);
     Keyspace { name: info.name, replication: std::iter::once(class).chain(info.replication_options).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn snapshot(name: &str, table_id: &str, created_at: Option<i64>) -> SnapshotInfo {
+        let (name, keyspace, table) = (name.to_owned(), "ks".to_owned(), "t".to_owned());
+        SnapshotInfo { name, keyspace, table, table_id: table_id.to_owned(), true_size: 0, size_on_disk: 0, created_at }
+    }
+
+    #[test]
+    fn tables_without_a_whole_snapshot_are_found_by_their_ids() {
+        let tables = [NodeTable { keyspace: "ks".to_owned(), name: "t".to_owned(), id: "2".to_owned() }];
+        let missing = |taken: &[SnapshotInfo]| missing("monday", taken, &tables).map(|tables| tables.len());
+        assert_eq!(missing(&[snapshot("monday", "2", Some(1))]), Ok(0));
+        assert_eq!(missing(&[snapshot("sunday", "2", Some(1))]), Ok(1));
+        // a table of the same name that was dropped
+        assert_eq!(missing(&[snapshot("monday", "1", Some(1))]), Ok(1));
+        assert!(missing(&[snapshot("monday", "2", None)]).expect_err("half made").contains("clearsnapshot"));
+    }
 }

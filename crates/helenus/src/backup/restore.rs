@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use backup::restore::{Done, Request};
+use backup::restore::{Done, PointInTime, Request};
 use clap::Args;
 use env::Env;
 
@@ -31,18 +31,21 @@ pub struct Restore {
 
 impl Restore {
     pub(super) fn run(&self, env: &Env) -> Result<(), String> {
-        if let Some(time) = &self.point_in_time {
-            config::Archiving::parse(&format!("restore_point_in_time={time}\n"))?;
-        }
+        let point_in_time = self.point_in_time.as_deref().map(point_in_time).transpose()?;
         let store = backup::open(env, &self.from)?;
         let request = Request {
             tag: self.tag.clone(),
             host_id: self.host_id.clone(),
             directory: self.data_dir.clone(),
-            point_in_time: self.point_in_time.clone(),
+            point_in_time,
         };
-        let Done { tables, files, log } = backup::restore::restore(env, &*store, &request, &|_| ())?;
-        say(&format!("restored {tables} tables, {} files, {} bytes", files.0, files.1))?;
+        let Done { tables, files, log, data } = backup::restore::restore(env, &*store, &request, &|_| ())?;
+        say(&format!(
+            "restored {tables} tables, {} files, {} bytes; data_file_directories of the node must be {}",
+            files.0,
+            files.1,
+            data.display()
+        ))?;
         match log {
             None => Ok(()),
             Some((segments, path)) => say(&format!(
@@ -52,4 +55,10 @@ impl Restore {
             )),
         }
     }
+}
+
+fn point_in_time(text: &str) -> Result<PointInTime, String> {
+    let read = config::Archiving::parse(&format!("restore_point_in_time={text}\n"))?;
+    let micros = read.point_in_time.ok_or("--point-in-time has no time")?;
+    Ok(PointInTime { text: text.to_owned(), micros })
 }

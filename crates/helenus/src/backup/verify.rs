@@ -23,6 +23,9 @@ impl Verify {
         for wrong in &found.told {
             say(wrong)?;
         }
+        for host_id in &found.absent {
+            say(&format!("the node {host_id} was in the ring, and the backup has no part of it"))?;
+        }
         let (files, bytes) = found.files;
         match (found.wrong, found.unread) {
             (0, 0) => {
