@@ -6,15 +6,14 @@
 //! each row as often as it was replicated, and compaction merges them. A load that failed is
 //! repeated as it was.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bulk::{Options, Watch};
+use bulk::{Options, WantedKeyspace, WantedTable, Watch};
 use env::Env;
 use sstable::{Component, Descriptor};
 
-use crate::manifest::{self, Entry, Keyspace, Manifest, Table};
+use crate::manifest::{self, Entry, Keyspace, Manifest, Table, is_system};
 use crate::store::Store;
 use crate::{Result, copy};
 
@@ -34,7 +33,7 @@ pub struct Request {
     pub scratch: PathBuf,
     /// How the ring is reached; keyspace and table are those of the backup.
     pub options: Options,
-    /// The schema is there already, perhaps with another replication.
+    /// No keyspace and no table is made. Without it those that are there stay as they are.
     pub skips_schema: bool,
 }
 
@@ -54,12 +53,13 @@ pub fn load(env: &Env, store: &dyn Store, request: &Request, watch: &Arc<dyn Wat
         true => !is_system(keyspace),
         false => request.keyspaces.iter().any(|wanted| wanted == keyspace),
     };
+    let is_there = |wanted: &&String| manifests.iter().any(|manifest| has_keyspace(manifest, wanted));
+    if let Some(unknown) = request.keyspaces.iter().find(|wanted| !is_there(wanted)) {
+        return Err(format!("backup {} has no keyspace {unknown}", request.tag));
+    }
     if !request.skips_schema {
-        let mut made = BTreeSet::new();
-        for manifest in &manifests {
-            let statements = statements(manifest, &is_wanted).into_iter().filter(|text| made.insert(text.clone()));
-            bulk::execute(env, &request.options.access, statements.collect())?;
-        }
+        let (keyspaces, tables) = schema(&manifests, &is_wanted);
+        bulk::complete_schema(env, &request.options.access, keyspaces, tables)?;
     }
     let mut done = Done::default();
     for manifest in &manifests {
@@ -74,27 +74,33 @@ pub fn load(env: &Env, store: &dyn Store, request: &Request, watch: &Arc<dyn Wat
     Ok(done)
 }
 
-fn is_system(keyspace: &str) -> bool {
-    keyspace == "system" || keyspace.starts_with("system_")
+fn has_keyspace(manifest: &Manifest, name: &str) -> bool {
+    manifest.tables.iter().any(|table| table.keyspace == name)
+        || manifest.keyspaces.iter().any(|keyspace| keyspace.name == name)
 }
 
-/// The statements that make the keyspaces and tables of a backup, in an order in which they work:
-/// keyspaces, types and tables, indexes, views.
-fn statements(manifest: &Manifest, is_wanted: &dyn Fn(&str) -> bool) -> Vec<String> {
-    let keyspaces = manifest.keyspaces.iter().filter(|keyspace| is_wanted(&keyspace.name));
-    let mut statements: Vec<String> = keyspaces.map(create_keyspace).collect();
-    let texts = manifest.tables.iter().filter(|table| is_wanted(&table.keyspace));
-    let parts: Vec<String> = texts.flat_map(|table| split(&table.schema)).collect();
-    let is_later = |text: &str| {
-        text.contains("CREATE MATERIALIZED VIEW")
-            || text.contains("CREATE CUSTOM INDEX")
-            || text.starts_with("CREATE INDEX")
-    };
-    statements.extend(parts.iter().filter(|text| !is_later(text)).cloned());
-    let is_view = |text: &str| text.contains("CREATE MATERIALIZED VIEW");
-    statements.extend(parts.iter().filter(|text| is_later(text) && !is_view(text)).cloned());
-    statements.extend(parts.iter().filter(|text| is_view(text)).cloned());
-    statements
+/// The keyspaces and tables that the ring needs; the ring has those that are built in. Where the
+/// nodes had different texts of one table, that of the latest manifest comes first, which has the
+/// columns that were added meanwhile.
+fn schema(manifests: &[Manifest], is_wanted: &dyn Fn(&str) -> bool) -> (Vec<WantedKeyspace>, Vec<WantedTable>) {
+    let mut latest: Vec<&Manifest> = manifests.iter().collect();
+    latest.sort_by_key(|manifest| std::cmp::Reverse(manifest.created_at));
+    let is_made = |keyspace: &str| is_wanted(keyspace) && !is_system(keyspace);
+    let (mut keyspaces, mut tables) = (Vec::<WantedKeyspace>::new(), Vec::new());
+    for manifest in latest {
+        for keyspace in manifest.keyspaces.iter().filter(|keyspace| is_made(&keyspace.name)) {
+            if keyspaces.iter().all(|known| known.name != keyspace.name) {
+                keyspaces.push(WantedKeyspace { name: keyspace.name.clone(), create: create_keyspace(keyspace) });
+            }
+        }
+        let wanted = manifest.tables.iter().filter(|table| is_made(&table.keyspace));
+        tables.extend(wanted.map(|table| WantedTable {
+            keyspace: table.keyspace.clone(),
+            name: table.name.clone(),
+            text: table.schema.clone(),
+        }));
+    }
+    (keyspaces, tables)
 }
 
 fn create_keyspace(keyspace: &Keyspace) -> String {
@@ -105,12 +111,6 @@ fn create_keyspace(keyspace: &Keyspace) -> String {
         "CREATE KEYSPACE IF NOT EXISTS \"{name}\" WITH replication = {{{}}}",
         options.collect::<Vec<_>>().join(", ")
     )
-}
-
-/// The statements of a schema.cql: each ends at a `;` at the end of a line.
-fn split(text: &str) -> Vec<String> {
-    let statements = text.split(";\n").map(|part| part.trim().trim_end_matches(';').trim());
-    statements.filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }
 
 /// Loads the SSTables of a table; gives how many there are.

@@ -7,6 +7,8 @@
 //! 3. Each replica is to get the part of each SSTable that lies in its ranges ([`plan`]).
 //! 4. The parts go over sessions of streams ([`session`], [`sender`]), all replicas at once.
 //!
+//! [`making`] makes what the ring lacks of a schema before.
+//!
 //! Rows keep their timestamps, so that a load which failed half-way is repeated as it was. Memory
 //! does not grow with the SSTables. Agrees with `org.apache.cassandra.tools.BulkLoader`,
 //! `io.sstable.SSTableLoader` and `utils.NativeSSTableLoaderClient`.
@@ -17,6 +19,7 @@ mod columns;
 mod door;
 #[doc(hidden)]
 pub mod fuzzing;
+mod making;
 mod native;
 mod options;
 mod plan;
@@ -26,7 +29,8 @@ mod session;
 mod target;
 mod watch;
 
+pub use making::{WantedKeyspace, WantedTable, complete_schema, make_schema};
 pub use native::{Access, Answer, Asker};
 pub use options::{Options, Throttle};
-pub use run::{Loaded, PeerEnd, execute, load, run};
+pub use run::{Loaded, PeerEnd, load, run};
 pub use watch::{Planned, Watch};

@@ -13,7 +13,6 @@ use schema::TableMetadata;
 use sstable::{Descriptor, NoCache, SSTable};
 
 use crate::door::{Door, Paces, Shared, TAKING_MAX, own_address};
-use crate::native::Access;
 use crate::options::Options;
 use crate::plan::{self, Share};
 use crate::target::{self, Target};
@@ -55,7 +54,7 @@ pub fn load(env: &Env, options: Options, sstables: Vec<Descriptor>, watch: Arc<d
 }
 
 /// Runs a future to its end on a thread of its own that runs local tasks.
-fn on_thread<T: Send + 'static>(
+pub(crate) fn on_thread<T: Send + 'static>(
     env: &Env,
     make: impl FnOnce() -> Pin<Box<dyn Future<Output = Result<T, String>>>> + Send + 'static,
 ) -> Result<T, String> {
@@ -63,21 +62,6 @@ fn on_thread<T: Send + 'static>(
     let make: MakeLocal = Box::new(move || -> LocalFuture { Box::pin(async move { drop(tell.send(make().await)) }) });
     env.tasks.spawn_local_worker("load", make).join()?;
     told.recv().unwrap_or_else(|_| Err("the thread of the load ended early".to_owned()))
-}
-
-/// Executes statements one after the other through one node, and waits for the end. Err: the first
-/// refusal.
-pub fn execute(env: &Env, access: &Access, statements: Vec<String>) -> Result<(), String> {
-    let (of_thread, access) = (env.clone(), access.clone());
-    on_thread(env, move || {
-        Box::pin(async move {
-            let mut asker = access.open(&of_thread).await?;
-            for statement in &statements {
-                asker.execute(statement).await.map_err(|why| format!("{why}: {statement}"))?;
-            }
-            Ok(())
-        })
-    })
 }
 
 /// As [`load`], within a thread that runs local tasks.

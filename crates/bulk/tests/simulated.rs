@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bulk::{Access, Loaded, Options, Planned, Throttle, Watch};
+use bulk::{Access, Loaded, Options, Planned, Throttle, WantedKeyspace, WantedTable, Watch};
 use config::Config;
 use env::sim::{DATA, World};
 use env::{Env, LocalFuture, MakeLocal};
@@ -171,6 +171,31 @@ fn every_version_comes_to_its_replicas_in_either_version_of_messages() {
         assert_eq!(planned.iter().map(|planned| planned.bytes).sum::<u64>(), sent, "seed {seed}");
         assert_eq!(planned.len(), NODES);
         assert_eq!(bench.rows(), ROWS, "seed {seed}");
+    }
+}
+
+#[test]
+fn what_a_ring_lacks_of_a_schema_is_made_once() {
+    let bench = Bench::new(8);
+    let create = "CREATE KEYSPACE fx WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
+    let wanted = WantedKeyspace { name: "fx".to_owned(), create: create.to_owned() };
+    let statements = [
+        "CREATE TYPE fx.place (n int)",
+        "CREATE TABLE fx.made (k int PRIMARY KEY, v int, at frozen<place>)",
+        "CREATE INDEX made_v ON fx.made (v)",
+        "CREATE MATERIALIZED VIEW fx.seen AS SELECT * FROM fx.made WHERE k IS NOT NULL AND v IS NOT NULL PRIMARY KEY (v, k)",
+    ];
+    let table = |name: &str, statements: &[&str]| {
+        let (keyspace, text) = ("fx".to_owned(), statements.join(";\n"));
+        WantedTable { keyspace, name: name.to_owned(), text }
+    };
+    let tables = [table("made", &statements[..3]), table("seen", &[statements[0], statements[3]])];
+    for (count, expected) in [(1, 3), (2, 1), (2, 0)] {
+        let (access, keyspace, tables) = (bench.access(), wanted.clone(), tables[..count].to_vec());
+        let made = bench.on_loader(move |env| {
+            Box::pin(async move { bulk::make_schema(&env, &access, &[keyspace], &tables).await })
+        });
+        assert_eq!(made, Ok(expected));
     }
 }
 

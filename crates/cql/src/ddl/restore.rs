@@ -182,6 +182,68 @@ fn uncommented(text: &str) -> String {
     out + rest
 }
 
+/// A thing of a schema that a statement makes or alters: names of the keyspace and of the thing.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Object {
+    /// A keyspace.
+    Keyspace(String),
+    /// A user type.
+    Type(String, String),
+    /// A table.
+    Table(String, String),
+    /// An index.
+    Index(String, String),
+    /// A materialized view.
+    View(String, String),
+}
+
+/// A statement of a schema's text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Piece {
+    /// The statement, without its semicolon.
+    pub text: String,
+    /// The thing that the statement makes or alters.
+    pub object: Object,
+    /// Whether the statement alters the thing, which an earlier one makes.
+    pub is_alteration: bool,
+}
+
+/// The statements of a text that make or alter types, tables, indexes and views, as a client sends
+/// them. Comments are no statements: what CQL cannot create, which is printed in one, is left out, as
+/// are functions, triggers and data. Names without a keyspace are of `keyspace`.
+pub fn pieces(text: &str, keyspace: &str) -> Result<Vec<Piece>, CqlError> {
+    let mut pieces = Vec::new();
+    for text in statements(text)? {
+        let parsed = crate::parse(text)
+            .map_err(|error| CqlError::Syntax(format!("{}…: {}", first_words(text), CqlError::from(error))))?;
+        let of =
+            |name: &QualifiedName<'_>| (name.keyspace().unwrap_or(keyspace).to_owned(), name.name.as_str().to_owned());
+        let (object, is_alteration) = match &parsed.statement {
+            Statement::CreateType(create) => (named(Object::Type, of(&create.name)), false),
+            Statement::CreateTable(create) => (named(Object::Table, of(&create.name)), false),
+            Statement::AlterTable(alter) => (named(Object::Table, of(&alter.name)), true),
+            Statement::CreateIndex(create) => {
+                let (keyspace, table) = of(&create.table);
+                (Object::Index(keyspace, index_name(create, &table)), false)
+            }
+            Statement::CreateView(create) => (named(Object::View, of(&create.name)), false),
+            _ => continue,
+        };
+        pieces.push(Piece { text: text.trim().to_owned(), object, is_alteration });
+    }
+    Ok(pieces)
+}
+
+fn named(kind: fn(String, String) -> Object, (keyspace, name): (String, String)) -> Object {
+    kind(keyspace, name)
+}
+
+/// The name of an index, which is made of its table's and its column's where it is not given.
+fn index_name(create: &CreateIndex<'_>, table: &str) -> String {
+    let column = create.targets.first().map_or("", |target| target.column.as_str());
+    create.name.as_ref().map_or_else(|| format!("{table}_{column}_idx"), |name| name.as_str().to_owned())
+}
+
 /// The statements of a text, without their semicolons. A semicolon inside a function's `$$` body or
 /// a batch is theirs.
 fn statements(text: &str) -> Result<Vec<&str>, CqlError> {
@@ -224,9 +286,7 @@ fn with_index(create: &CreateIndex<'_>, name: &(String, String), schema: &Schema
             options.extend(pairs.iter().map(|(key, value)| (key.text.to_string(), value.text.to_string())));
         }
     }
-    let column = create.targets.first().map_or("", |target| target.column.as_str());
-    let index_name =
-        create.name.as_ref().map_or_else(|| format!("{}_{column}_idx", name.1), |name| name.as_str().to_owned());
+    let index_name = index_name(create, &name.1);
     let mut altered = TableMetadata::clone(table);
     altered.indexes.insert(index_name.clone(), IndexMetadata { name: index_name, kind, options });
     let mut after = KeyspaceMetadata::clone(keyspace);

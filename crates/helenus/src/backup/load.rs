@@ -37,7 +37,7 @@ pub struct Load {
     /// Where SSTables are kept while they are streamed.
     #[arg(long, value_name = "DIR")]
     scratch: PathBuf,
-    /// The schema is in the ring already: make no keyspaces and no tables.
+    /// Make no keyspaces and no tables. Without this, those that the ring lacks are made.
     #[arg(long)]
     no_schema: bool,
     /// Mebibytes a second to all nodes; 0: without a limit.
