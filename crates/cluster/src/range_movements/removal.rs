@@ -32,6 +32,9 @@ use crate::streaming::{Operation, SessionEnd};
 /// Between two looks at who has told that it has its data.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// The time from the news that a node is removed until this node begins to fetch what it gains.
+const BEGIN: Duration = Duration::from_millis(1);
+
 /// Attempts between two lines of the log that tell of a member that is waited for.
 const WAITING_LINES: usize = 60;
 
@@ -255,6 +258,8 @@ pub(crate) fn follow_removing(node: &Arc<Node>, gossip: &Gossip, endpoint: Socke
     let make: MakeLocal = Box::new(move || {
         Box::pin(async move {
             let Some(node) = weak.upgrade() else { return };
+            // the caller has the lock of gossip, and a simulated thread runs before it is given back
+            node.env.sleep(BEGIN).await;
             restore(&node, endpoint).await;
             tell_done(&node, endpoint, &coordinator).await;
         })

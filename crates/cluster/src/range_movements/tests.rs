@@ -3,7 +3,6 @@
 
 mod deaths;
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -134,40 +133,6 @@ fn a_new_node_has_its_ranges_when_it_is_a_member() {
     check_replicas(&ring, &[0, 1]);
 }
 
-/// A node leaves while another one cleans a table up: what it hands on is still there when the
-/// cleanup has come to the other table, for which other ranges count by then.
-#[test]
-fn a_cleanup_keeps_what_comes_meanwhile() {
-    let mut ring = ring_of(48, 2);
-    ring.create_keyspace("other", "SimpleStrategy", &[("replication_factor", "2")]);
-    for k in 0..KEYS {
-        ring.write(0, vec![ring.row("other", k, 0, k * 10, 1_000)], Consistency::All).expect("acknowledged");
-    }
-    ring.start(2);
-    agree_on_members(&ring, &[0, 1, 2]);
-    ring.world.run_until(Duration::from_secs(15), || false);
-    ring.node(0).engine.set_compaction_rate(20);
-    let has_ended = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&has_ended);
-    beside(&ring, 0, move |node| async move {
-        let keyspaces = ["ks".to_owned(), "other".to_owned()];
-        let both = Selection { keyspaces: &keyspaces, tables: &[] };
-        tables::flush(&node, both).await.expect("flushed");
-        drop(cleanup::cleanup(&node, both, 1).await);
-        told.store(true, Ordering::Relaxed);
-    });
-    let runs = || !ring.node(0).engine.compactions.running().is_empty();
-    assert!(ring.world.run_until(PATIENCE, runs), "the first table is cleaned up");
-    beside(&ring, 2, |node| async move { decommission::decommission(&node, true).await.expect("leaves") });
-    assert!(ring.world.run_until(PATIENCE, || ring.node(2).mode() == Mode::Decommissioned), "it has left");
-    assert!(!has_ended.load(Ordering::Relaxed), "a table is left to clean up");
-    assert!(ring.world.run_until(PATIENCE, || has_ended.load(Ordering::Relaxed)), "the cleanup ends");
-    for keyspace in ["ks", "other"] {
-        let lost: Vec<_> = (0..KEYS).filter(|k| ring.stored(0, keyspace, *k) != [(0, k * 10)]).collect();
-        assert!(lost.is_empty(), "{keyspace}: the two that stay have everything: {lost:?}");
-    }
-}
-
 /// A new node dies before it has told that it joins. The others forget it after half a minute, and
 /// ignore what they still hear of that start for a minute more. It comes again meanwhile: they are
 /// to know it, and to write to it, before it fetches its ranges. Seed 7003 of the deaths was such a
@@ -271,10 +236,11 @@ fn write_without_newcomer(ring: &SimRing, c: i32) {
 /// that had come, since others may have written without it meanwhile.
 #[test]
 fn a_bootstrap_that_is_killed_goes_on() {
-    for (seed, millis) in [(20, 3_000), (21, 9_500), (22, 11_500)] {
+    for (seed, millis) in [(20, 3_000), (21, 9_500), (22, 7_500)] {
         let mut ring = ring_of(seed, 2);
         ring.spawn(2);
         ring.world.run_until(Duration::from_millis(millis), || false);
+        assert_eq!(ring.node(2).mode(), Mode::Joining, "seed {seed}");
         ring.power_cut(2);
         write(&ring, 0, 1, Consistency::One);
         write_without_newcomer(&ring, 2);
@@ -661,7 +627,7 @@ fn a_removal_ends_when_there_is_nobody_to_remove() {
         let waits = |ring: &SimRing| ring.node(0).joined.movements.state().removal.is_some();
         assert!(ring.world.run_until(PATIENCE, || waits(&ring)), "it has begun");
         ring.kill(1);
-        ring.world.run_until(Duration::from_secs(30), || false);
+        ring.world.run_until(Duration::from_secs(60), || false);
         assert!(waits(&ring), "it waits for the second node");
         ending(&mut ring);
         let is_over = || outcome.lock().expect("no panic inside").is_some();
