@@ -75,6 +75,7 @@ impl Disk for SharedDisk {
         file_len(path: &Path) -> io::Result<u64>;
         available_space(path: &Path) -> io::Result<u64>;
         total_space(path: &Path) -> io::Result<u64>;
+        file_system(path: &Path) -> io::Result<u64>;
         lock_file(path: &Path) -> io::Result<Box<dyn Lock>>;
         read_all(path: &Path, size_max: u64) -> io::Result<Vec<u8>>;
     }

@@ -86,6 +86,10 @@ impl Disk for ReadOnly {
         self.0.total_space(path)
     }
 
+    fn file_system(&self, path: &Path) -> io::Result<u64> {
+        self.0.file_system(path)
+    }
+
     fn lock_file(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
         refused(path)
     }

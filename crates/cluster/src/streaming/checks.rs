@@ -1,6 +1,7 @@
 //! The checks before bytes flow: whether this node has the tables and the room for the files that a
 //! peer announces, and whether a peer asks for ranges that this node has.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use streaming::Summary;
@@ -30,12 +31,11 @@ pub(super) async fn announced(node: &Arc<Node>, live: &Live, summaries: &[Summar
         let mut directories: Vec<_> = wanted.iter().flat_map(|(store, _)| &store.directories).collect();
         directories.sort();
         directories.dedup();
-        // directories of one file system say the same of it; the largest is what can be relied on
-        let room = |directory: &&std::path::PathBuf| {
+        let room = room_of(directories.into_iter().map(|directory| {
             let above = directory.ancestors().find(|above| disk.exists(above)).unwrap_or(directory);
-            of_node.engine.options.disk_room.of(disk.available_space(above).unwrap_or(u64::MAX))
-        };
-        let room = directories.iter().map(room).max().unwrap_or(u64::MAX);
+            let free = of_node.engine.options.disk_room.of(disk.available_space(above).unwrap_or(u64::MAX));
+            (disk.file_system(above).ok(), free)
+        }));
         (needed, room)
     };
     let (needed, room) = node.env.blocking("stream", job).await.map_err(|full| full.to_string())?;
@@ -43,6 +43,20 @@ pub(super) async fn announced(node: &Arc<Node>, live: &Live, summaries: &[Summar
         true => Ok(()),
         false => Err(format!("{needed} bytes would come, and the disk has room for {room}")),
     }
+}
+
+/// The bytes that directories have room for together: each is given with the number of its file
+/// system (None: not known) and the bytes that may be taken there. Files that come are spread over
+/// the directories, so that the rooms are added; directories of one file system share its room,
+/// which counts once. Without directories there is no limit.
+fn room_of(directories: impl Iterator<Item = (Option<u64>, u64)>) -> u64 {
+    let (mut seen, mut sum) = (BTreeSet::new(), None::<u64>);
+    for (file_system, room) in directories {
+        if file_system.is_none_or(|number| seen.insert(number)) {
+            sum = Some(sum.unwrap_or(0).saturating_add(room));
+        }
+    }
+    sum.unwrap_or(u64::MAX)
 }
 
 /// Whether a peer may have what it asks for: ranges that this node does not replicate may be
@@ -62,5 +76,25 @@ pub(super) fn requested(node: &Node, live: &Live, wanted: &[Wanted]) -> Result<(
             "Received stream requests containing ranges outside of owned ranges: of {}",
             refused.join(", ")
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::room_of;
+
+    #[test]
+    fn rooms_of_file_systems_are_added_and_each_counts_once() {
+        let cases: [(&[(Option<u64>, u64)], u64); 6] = [
+            (&[], u64::MAX),
+            (&[(Some(1), 7)], 7),
+            (&[(Some(1), 7), (Some(1), 7)], 7),
+            (&[(Some(1), 7), (Some(2), 5), (Some(1), 7), (Some(3), 1)], 13),
+            (&[(None, 7), (None, 5), (Some(1), 1)], 13),
+            (&[(Some(1), u64::MAX), (Some(2), 5)], u64::MAX),
+        ];
+        for (directories, room) in cases {
+            assert_eq!(room_of(directories.iter().copied()), room, "{directories:?}");
+        }
     }
 }

@@ -234,6 +234,10 @@ fn what_cannot_be_taken_is_refused_before_bytes_flow() {
     let outcome = run_on(&ring, 1, plan);
     let failure = outcome.failures().next().expect("the table is not known");
     assert!(failure.reason.contains("there is no table"), "{failure}");
+    ring.world.disk(1).set_capacity(Some(0));
+    let outcome = run_on(&ring, 1, ask(&ring, 0, vec![whole_ring()]));
+    let failure = outcome.failures().next().expect("there is no room");
+    assert!(failure.reason.contains("bytes would come, and the disk has room for 0"), "{failure}");
 }
 
 /// Links between two machines break by chance in the middle of a file: a session whose link for

@@ -8,7 +8,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, IoSliceMut, Read, Write};
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -124,6 +124,10 @@ impl Disk for FileSystem {
     fn total_space(&self, path: &Path) -> io::Result<u64> {
         let stat = rustix::fs::statvfs(path)?;
         Ok(stat.f_blocks.saturating_mul(stat.f_frsize))
+    }
+
+    fn file_system(&self, path: &Path) -> io::Result<u64> {
+        Ok(fs::metadata(path)?.dev())
     }
 
     fn lock_file(&self, path: &Path) -> io::Result<Box<dyn Lock>> {

@@ -34,6 +34,9 @@ fn files_are_written_and_read() {
     assert_eq!(env.disk.read_all(&path, 5).expect("read"), b"other");
     assert!(env.disk.read_all(&path, 4).is_err());
     assert!(env.disk.available_space(dir.path()).expect("known") > 0);
+    let of = |path: &std::path::Path| env.disk.file_system(path).expect("known");
+    assert_eq!(of(dir.path()), of(&path), "a file lies where its directory does");
+    assert_ne!(of(dir.path()), of(std::path::Path::new("/dev")));
 }
 
 #[test]

@@ -184,6 +184,11 @@ impl Disk for Handle {
         Ok(lock(&self.shared.state).capacity.unwrap_or(SPACE_WITHOUT_LIMIT))
     }
 
+    /// All of a simulated machine's directories share one capacity.
+    fn file_system(&self, _path: &Path) -> io::Result<u64> {
+        Ok(0)
+    }
+
     fn lock_file(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
         if !self.exists(path) {
             drop(self.create(path)?);
