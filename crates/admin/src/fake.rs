@@ -21,6 +21,9 @@ pub struct Settings {
     pub without_auto_compaction: Vec<String>,
     pub pending_hints: Vec<PendingHintsInfo>,
     pub streams: Vec<StreamSessionInfo>,
+    pub read_repairs: ReadRepairCounts,
+    /// The mode of operation; None: NORMAL.
+    pub mode: Option<&'static str>,
 }
 
 /// The node.
@@ -52,9 +55,10 @@ pub fn functions() -> Functions<FakeNode> {
         .add(|_: &FakeNode, _: &ReloadSeeds| Ok(Some(Vec::new())))
         .add(|node: &FakeNode, _: &ReloadCertificates| node.called("reload certificates".to_owned()))
         .add(|node: &FakeNode, change: &GossipChange| node.called(format!("gossip {change:?}")))
-        .add(|_: &FakeNode, _: &GetMessages| {
+        .add(|node: &FakeNode, _: &GetMessages| {
             let small = MessagePool { completed: 2, ..MessagePool::default() };
-            Ok(MessagePools { small, ..MessagePools::default() })
+            let read_repairs = node.0.lock().expect("no panic inside").read_repairs;
+            Ok(MessagePools { small, read_repairs, ..MessagePools::default() })
         })
         .add(|_: &FakeNode, _: &GetMessageCounts| {
             let read = MessageCounts { verb: "READ_REQ".to_owned(), received: 7, dropped: 2 };
@@ -338,7 +342,7 @@ impl FakeNode {
             native_port: 9042,
             gossip_active: true,
             native_transport_active: true,
-            mode: "NORMAL".to_owned(),
+            mode: self.0.lock().expect("no panic inside").mode.unwrap_or("NORMAL").to_owned(),
             schema_version: "ae161058-45b9-3f9a-a388-15618625d21f".to_owned(),
             sstable_version: "bti-da".to_owned(),
             load: 151_265,

@@ -14,7 +14,8 @@ use crate::histogram::HistogramData;
 use crate::verb::{AdminApi, Result};
 use crate::verbs::{
     CacheInfo, CasCounts, CasKindCounts, ForeignRequests, GetClientLatencies, GetCompactions, GetMessageCounts,
-    GetMetrics, GetNode, GetTables, MessageCounts, RepairFigures, ReplayMetrics, TableStats,
+    GetMessages, GetMetrics, GetNode, GetTables, MessageCounts, ReadRepairCounts, RepairFigures, ReplayMetrics,
+    TableStats,
 };
 
 use exporters::Figures;
@@ -168,6 +169,7 @@ fn node(api: &dyn AdminApi, out: &mut Exposition) -> Result<()> {
     out.one("cassandra_client_sent_bytes_total", "counter", "Bytes sent to clients.", metrics.sent_bytes as f64);
     out.family("cassandra_client_messages_total", "counter", "Requests by opcode.").by("opcode", &metrics.requests);
     messages(api, out)?;
+    read_repairs(api.ask(&GetMessages {})?.read_repairs, out);
     out.family("cassandra_client_errors_total", "counter", "Errors answered, by name.").by("error", &metrics.errors);
     let prepared = metrics.prepared_statements as f64;
     out.one("cassandra_cql_prepared_statements", "gauge", "Prepared statements in the cache.", prepared);
@@ -227,6 +229,15 @@ fn repairs(repairs: RepairFigures, out: &mut Exposition) {
     );
     let pending = repairs.pending_bytes as f64;
     out.one("cassandra_repair_pending_bytes", "gauge", "Bytes that sessions of incremental repairs have.", pending);
+}
+
+/// Reads whose replicas differed (`ReadRepair.RepairedBlocking`, `ReadRepair.ReconcileRead`).
+fn read_repairs(counts: ReadRepairCounts, out: &mut Exposition) {
+    let help = "Reads whose replicas differed and were told what they lacked.";
+    let repaired = counts.repaired_blocking as f64;
+    out.one("cassandra_read_repair_repaired_blocking_total", "counter", help, repaired);
+    let help = "Reads whose replicas differed, of tables without read repair.";
+    out.one("cassandra_read_repair_reconcile_read_total", "counter", help, counts.reconcile_read as f64);
 }
 
 /// Messages of other nodes; none of a node alone.
@@ -494,7 +505,10 @@ mod tests {
 
     #[test]
     fn figures_are_written_once_a_name() {
-        let text = String::from_utf8(collect(&*fake(), Form::Text).expect("figures")).expect("UTF-8");
+        let node = fake();
+        node.node().0.lock().expect("no panic inside").read_repairs =
+            ReadRepairCounts { repaired_blocking: 7, reconcile_read: 3 };
+        let text = String::from_utf8(collect(&*node, Form::Text).expect("figures")).expect("UTF-8");
         let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
         let mut unique = names.clone();
         unique.sort_unstable();
@@ -507,6 +521,8 @@ mod tests {
             "cassandra_table_read_latency_seconds_count{keyspace=\"shop\",table=\"orders\"} 100",
             "cassandra_compaction_completed_total 4",
             "cassandra_client_connected_native_clients 3",
+            "cassandra_read_repair_repaired_blocking_total 7",
+            "cassandra_read_repair_reconcile_read_total 3",
         ] {
             assert!(text.lines().any(|other| other == line), "{line}");
         }

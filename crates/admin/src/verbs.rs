@@ -39,7 +39,7 @@ pub use compaction::{
 pub use console::{GetLog, GetSchema, GetSlowStatements, LogEntry, SchemaObject, SlowStatement, SlowStatements};
 pub use gossip::{
     GetGossip, GetMessageCounts, GetMessages, GetSeeds, GossipChange, GossipState, MessageCounts, MessagePool,
-    MessagePools, ReloadSeeds,
+    MessagePools, ReadRepairCounts, ReloadSeeds,
 };
 pub use guardrails::{GetGuardrails, SetGuardrails};
 pub use hints::{GetHandoff, GetPendingHints, HandoffChange, HandoffInfo, PendingHintsInfo};

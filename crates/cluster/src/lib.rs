@@ -35,6 +35,7 @@ pub mod paxos;
 pub mod peers;
 mod promises;
 pub mod range_movements;
+pub mod read_repair_metrics;
 mod refusals;
 pub mod repair;
 mod repairs;

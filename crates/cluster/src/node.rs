@@ -23,6 +23,7 @@ use crate::identity::{Identity, local_table};
 use crate::joined::Joined;
 use crate::movements::BootstrapState;
 use crate::paxos::PaxosOptions;
+use crate::read_repair_metrics::ReadRepairMetrics;
 use crate::repairs::Repairs;
 use crate::replica::Replica;
 use crate::sampling::Sampling;
@@ -137,6 +138,8 @@ pub struct Node {
     pub(crate) partition_locks: Stripes,
     /// Figures of conditional statements.
     pub cas: CasMetrics,
+    /// Figures of read repairs.
+    pub read_repairs: ReadRepairMetrics,
     /// Requests for tokens of which it has no copy.
     pub(crate) foreign: Foreign,
     /// The last line about a message that does not fit the schema.

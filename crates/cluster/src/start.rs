@@ -16,6 +16,7 @@ use crate::handoff::Handoff;
 use crate::identity::{Identity, IdentityOptions, local_table};
 use crate::joined::Joined;
 use crate::node::{Node, Timeouts};
+use crate::read_repair_metrics::ReadRepairMetrics;
 use crate::repairs::Repairs;
 use crate::replica::Replica;
 use crate::serving::Serving;
@@ -64,6 +65,7 @@ impl Node {
             counter_locks,
             partition_locks,
             cas: CasMetrics::default(),
+            read_repairs: ReadRepairMetrics::default(),
             batch_replay: BatchReplay::default(),
             handoff: Handoff::default(),
             transfers,

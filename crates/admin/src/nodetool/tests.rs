@@ -9,8 +9,8 @@ use super::*;
 use crate::fake::{FakeNode, fake};
 use crate::verb::Operated;
 use crate::verbs::{
-    EndpointInfo, EndpointState, GetKeyspaces, PendingHintsInfo, RangeInfo, RingInfo, SnapshotInfo, StreamSessionInfo,
-    StreamWayInfo,
+    EndpointInfo, EndpointState, GetKeyspaces, PendingHintsInfo, RangeInfo, ReadRepairCounts, RingInfo, SnapshotInfo,
+    StreamSessionInfo, StreamWayInfo,
 };
 
 /// Clock of the run.
@@ -120,6 +120,20 @@ Read Repair";
     assert!(shown.contains(expected) && !shown.contains("Not sending"), "{shown}");
     let (_, shown) = run_on(&node, "netstats -H");
     assert!(shown.contains("Receiving 9 files, 4 KiB total."), "{shown}");
+    assert!(run_on(&node, "-pp netstats").1.contains("\n    /127.0.0.2:7000\n"));
+}
+
+#[test]
+fn read_repairs_are_counted_once_a_node_has_started() {
+    let node = fake();
+    node.node().0.lock().expect("no panic inside").read_repairs =
+        ReadRepairCounts { repaired_blocking: 7, reconcile_read: 3 };
+    let statistics =
+        "Read Repair Statistics:\nAttempted: 0\nMismatch (Blocking): 7\nMismatch (Background): 0\nPool Name";
+    let shown = run_on(&node, "netstats").1;
+    assert!(shown.contains(statistics), "{shown}");
+    node.node().0.lock().expect("no panic inside").mode = Some("STARTING");
+    assert_eq!(run_on(&node, "netstats").1, "Mode: STARTING\nNot sending any streams.\n");
 }
 
 #[test]

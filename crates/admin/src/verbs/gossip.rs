@@ -81,7 +81,7 @@ pub struct MessagePool {
     pub dropped: u64,
 }
 
-/// The fate of messages between nodes.
+/// The fate of messages between nodes, and the read repairs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct MessagePools {
     /// Messages above 64 KiB.
@@ -90,4 +90,17 @@ pub struct MessagePools {
     pub small: MessagePool,
     /// Gossip and what is as urgent.
     pub urgent: MessagePool,
+    /// Read repairs, which are messages to replicas.
+    #[serde(default)]
+    pub read_repairs: ReadRepairCounts,
+}
+
+/// Reads of partitions that the node coordinated whose replicas gave different digests, since the
+/// start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct ReadRepairCounts {
+    /// Reads of tables with `read_repair = 'BLOCKING'`, which told replicas what they lacked.
+    pub repaired_blocking: u64,
+    /// Reads of tables with `read_repair = 'NONE'`, which told nobody.
+    pub reconcile_read: u64,
 }

@@ -49,6 +49,7 @@ use super::contacts::Contact;
 use super::error::{FailedAnswers, FailedRead};
 use super::parts::{Part, parts_of};
 use super::plan::placement;
+use super::read_repair::is_blocking;
 use super::reading::{Asked, Data, Missing, Portion, READING_SIZE_MAX, ReadingStream, Repair};
 use super::scan::{Order, ScanStream};
 use super::speculation;
@@ -452,8 +453,12 @@ impl Among<'_> {
         speculation::delay(&command.table.params.speculative_retry, &percentile)
     }
 
-    /// Counts a read whose replicas do not agree.
+    /// Counts a read whose replicas do not agree, as
+    /// `org.apache.cassandra.service.reads.repair.AbstractReadRepair.startRepair` does.
     fn count_mismatch(&self, command: &ReadCommand) {
+        let figures = &self.node.read_repairs;
+        let figure = if is_blocking(&command.table) { &figures.repaired_blocking } else { &figures.reconcile_read };
+        figure.add(1);
         if let Some(store) = self.node.engine.table(command.table.id) {
             store.metrics.digest_mismatches.add(1);
         }

@@ -18,6 +18,7 @@ use internode::Verb;
 use membership::Request;
 use rows::codec::encode_mutation;
 use rows::{Mutation, PartitionUpdate};
+use schema::TableMetadata;
 use types::Consistency;
 
 use super::among::Among;
@@ -37,6 +38,11 @@ const UNDER_WAY_MAX: usize = 64;
 
 /// A replica, and what it lacks.
 type Lacking = (Contact, Vec<PartitionUpdate>);
+
+/// Whether reads of a table tell replicas what they lack (`read_repair`).
+pub(super) fn is_blocking(table: &TableMetadata) -> bool {
+    !table.params.read_repair.eq_ignore_ascii_case("none")
+}
 
 impl Among<'_> {
     /// Tells replicas what they lack.

@@ -24,6 +24,7 @@ use types::DecoratedKey;
 use super::contacts::Contact;
 use super::filtering::Filtering;
 use super::parts::Part;
+use super::read_repair::is_blocking;
 
 /// Most bytes of answers that one read holds. A read that needs more at once fails.
 pub(super) const READING_SIZE_MAX: usize = 256 << 20;
@@ -319,8 +320,7 @@ impl ReadingStream {
         let Some(merge) = self.current.take() else { return };
         let asked = &self.parts[self.next - 1];
         let lacking = merge.differences();
-        let repairs = !asked.part.command.table.params.read_repair.eq_ignore_ascii_case("none");
-        if repairs && lacking.iter().any(|updates| !updates.is_empty()) {
+        if is_blocking(&asked.part.command.table) && lacking.iter().any(|updates| !updates.is_empty()) {
             let contacts = asked.replicas.iter().map(|(contact, _)| *contact);
             self.repairs.push(Repair { of_replicas: contacts.zip(lacking).collect() });
         }

@@ -2,7 +2,7 @@
 
 use admin::verbs::{
     GetGossip, GetMessageCounts, GetMessages, GetSeeds, GossipChange, GossipState, MessageCounts, MessagePool,
-    MessagePools, ReloadSeeds,
+    MessagePools, ReadRepairCounts, ReloadSeeds,
 };
 use admin::{Functions, Result};
 use cluster::operations::gossip;
@@ -60,7 +60,12 @@ fn shown(seeds: Vec<std::net::SocketAddr>) -> Vec<String> {
 }
 
 fn messages(admin: &NodeAdmin, _: &GetMessages) -> Result<MessagePools> {
-    let mut pools = MessagePools::default();
+    let figures = &admin.cluster().read_repairs;
+    let read_repairs = ReadRepairCounts {
+        repaired_blocking: figures.repaired_blocking.get(),
+        reconcile_read: figures.reconcile_read.get(),
+    };
+    let mut pools = MessagePools { read_repairs, ..MessagePools::default() };
     for link in gossip::outbound(admin.cluster()) {
         let pool: &mut MessagePool = match link.link {
             LinkType::Large => &mut pools.large,

@@ -99,6 +99,8 @@ fn a_read_tells_replicas_what_they_lack() {
         let read = ring.read(0, vec![ring.select_key("ks", 1)], Consistency::All);
         assert_eq!(read.expect("answered"), [(1, 1, 5)]);
         assert_eq!(mismatches(), 1);
+        let figures = &ring.node(0).read_repairs;
+        assert_eq!((figures.repaired_blocking.get(), figures.reconcile_read.get()), (1, 0));
     }
     (0..3).for_each(|machine| assert_eq!(ring.stored(machine, "ks", 1), [(1, 5)], "machine {machine}"));
     // the same of a range
@@ -106,6 +108,14 @@ fn a_read_tells_replicas_what_they_lack() {
     let read = ring.read(0, vec![ring.select("ks", PartitionRange::all())], Consistency::All);
     assert_eq!(read.expect("answered").len(), 2);
     (0..3).for_each(|machine| assert_eq!(ring.stored(machine, "ks", 2), [(1, 6)], "machine {machine}"));
+    // with `read_repair = 'NONE'` the read sees the row, and tells nobody
+    ring.apply_alone(1, &[ring.row("ks", 3, 1, 7, 10)]);
+    let mut command = ring.select_key("ks", 3);
+    std::sync::Arc::make_mut(&mut command.table).params.read_repair = "NONE".to_owned();
+    assert_eq!(ring.read(0, vec![command], Consistency::All).expect("answered"), [(3, 1, 7)]);
+    assert!(ring.stored(0, "ks", 3).is_empty());
+    let figures = &ring.node(0).read_repairs;
+    assert_eq!((figures.repaired_blocking.get(), figures.reconcile_read.get()), (1, 1));
 }
 
 /// Rows within the limit that another replica has deleted do not make the answer short.
