@@ -510,7 +510,9 @@ impl FakeNode {
     }
 
     fn metrics(&self) -> Result<NodeMetrics> {
-        Ok(NodeMetrics { connections: 3, requests: vec![("QUERY".to_owned(), 7)], ..NodeMetrics::default() })
+        let foreign = ForeignRequests { total: 6, by_keyspace: vec![("shop".to_owned(), [1, 2, 3])] };
+        let requests = vec![("QUERY".to_owned(), 7)];
+        Ok(NodeMetrics { connections: 3, requests, foreign, ..NodeMetrics::default() })
     }
 
     fn endpoints(&self, keyspace: &str, table: &str, key: &str) -> Result<Vec<String>> {

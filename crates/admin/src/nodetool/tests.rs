@@ -243,6 +243,35 @@ fn verbs_that_differ_on_purpose() {
     assert_eq!(run_line("tablehistograms shop.items").1, recorded!("tablehistograms_dotted"));
 }
 
+/// `StorageService.isBootstrapFailed`, `isDecommissioning` and `isDecommissionFailed`.
+#[test]
+fn info_tells_what_has_become_of_joining_and_leaving() {
+    for (mode, told) in [
+        ("NORMAL", ["false", "false", "false"]),
+        ("JOINING", ["false", "false", "false"]),
+        ("JOINING_FAILED", ["true", "false", "false"]),
+        ("LEAVING", ["false", "true", "false"]),
+        ("DECOMMISSION_FAILED", ["false", "false", "true"]),
+        ("DECOMMISSIONED", ["false", "false", "false"]),
+        ("MOVING", ["false", "false", "false"]),
+    ] {
+        let node = fake();
+        node.node().0.lock().expect("no panic inside").mode = Some(mode);
+        let lines = format!(
+            "Bootstrap failed       : {}\nDecommissioning        : {}\nDecommission failed    : {}\n",
+            told[0], told[1], told[2]
+        );
+        let shown = run_on(&node, "info").1;
+        assert!(shown.ends_with(&lines), "{mode}: {shown}");
+        let is_joined = !mode.starts_with("JOINING") && mode != "DECOMMISSIONED";
+        assert_eq!(shown.contains("Token                  : (node is not joined to the cluster)\n"), !is_joined);
+    }
+    let shown = run_line("info -O").1;
+    let row = format!("\n{:<24} {:<48} {:>10} {:>10} {:>10}\n", "", "shop", 1, 2, 3);
+    let head = format!("Invalid Token Ops      : {:<48} {:>10} {:>10} {:>10}", "Keyspace", "Read", "Write", "Paxos");
+    assert!(shown.ends_with(&format!("{head}{row}")), "{shown}");
+}
+
 #[test]
 fn ranges_of_the_ring_are_those_recorded() {
     let sorted = |text: &str| {

@@ -67,7 +67,8 @@ pub struct NodeInfo {
     pub gossip_active: bool,
     /// Whether clients can connect.
     pub native_transport_active: bool,
-    /// Mode of operation: NORMAL, DRAINING, DRAINED.
+    /// Mode of operation: STARTING, NORMAL, JOINING, JOINING_FAILED, LEAVING, DECOMMISSION_FAILED,
+    /// DECOMMISSIONED, MOVING, DRAINING, DRAINED.
     pub mode: String,
     /// Version of the schema, a UUID with dashes.
     pub schema_version: String,
