@@ -6,6 +6,7 @@
 //! `tools.nodetool.*`. Where nobody logs in at the node, user and password are without effect.
 
 use std::io::{self, Write};
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
@@ -387,6 +388,20 @@ pub(crate) struct Context<'a> {
     pub now_millis: i64,
     /// Show hosts with their ports.
     pub print_port: bool,
+    /// Finds the name of a host.
+    host_name: HostName<'a>,
+}
+
+/// Gives the name of the host that has an address; None: it is not known.
+type HostName<'a> = &'a dyn Fn(IpAddr) -> Option<String>;
+
+impl Context<'_> {
+    /// The name of the host with this address, or the address if the host has no name
+    /// (`--resolve-ip`).
+    pub(crate) fn host_name(&self, address: &str) -> String {
+        let name = address.parse().ok().and_then(self.host_name);
+        name.unwrap_or_else(|| address.to_owned())
+    }
 }
 
 /// Why a verb did not do what was asked.
@@ -432,6 +447,18 @@ pub type Connect<'a> = &'a dyn Fn(NodeAddress) -> crate::Result<Box<dyn AdminApi
 
 /// Runs a command line (without the program's name) and gives its exit code.
 pub fn run(args: &[String], now_millis: i64, connect: Connect<'_>, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
+    let look_up = |address: IpAddr| dns_lookup::lookup_addr(&address).ok();
+    run_with(args, now_millis, connect, &look_up, out, err)
+}
+
+fn run_with(
+    args: &[String],
+    now_millis: i64,
+    connect: Connect<'_>,
+    host_name: HostName<'_>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> u8 {
     let parsed = NodeTool::try_parse_from(std::iter::once("nodetool".to_owned()).chain(long_forms(args)));
     let tool = match parsed {
         Ok(tool) => tool,
@@ -439,7 +466,7 @@ pub fn run(args: &[String], now_millis: i64, connect: Connect<'_>, out: &mut dyn
     };
     let print_port = tool.print_port;
     let done = address(&tool).and_then(|address| Ok(connect(address)?)).and_then(|api| {
-        let mut context = Context { api: api.as_ref(), out, now_millis, print_port };
+        let mut context = Context { api: api.as_ref(), out, now_millis, print_port, host_name };
         dispatch(tool.verb, &mut context)
     });
     match done {

@@ -13,8 +13,13 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
-        for endpoint in context.api.ask(&GetGossip {})? {
-            writeln!(context.out, "{0}/{1}", endpoint.address, endpoint.name(context.print_port))?;
+        for mut endpoint in context.api.ask(&GetGossip {})? {
+            if self.resolve_ip {
+                endpoint.address = context.host_name(&endpoint.address);
+                writeln!(context.out, "{}", endpoint.name(context.print_port))?;
+            } else {
+                writeln!(context.out, "{}/{}", endpoint.address, endpoint.name(context.print_port))?;
+            }
             writeln!(context.out, "  generation:{}\n  heartbeat:{}", endpoint.generation, endpoint.heartbeat)?;
             for (name, version, value) in &endpoint.states {
                 let value = if name == "TOKENS" { "<hidden>" } else { value };

@@ -20,7 +20,10 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         check_keyspace(self.keyspace.as_deref(), context)?;
-        let ring = context.api.ask(&GetRing { keyspace: self.keyspace })?;
+        let mut ring = context.api.ask(&GetRing { keyspace: self.keyspace })?;
+        if self.resolve_ip {
+            ring.endpoints.iter_mut().for_each(|endpoint| endpoint.address = context.host_name(&endpoint.address));
+        }
         writeln!(context.out)?;
         for (name, _) in ring.by_data_center() {
             print_data_center(&ring, name, context.print_port, context.out)?;

@@ -18,7 +18,10 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         check_keyspace(self.keyspace.as_deref(), context)?;
-        let ring = context.api.ask(&GetRing { keyspace: self.keyspace })?;
+        let mut ring = context.api.ask(&GetRing { keyspace: self.keyspace })?;
+        if self.resolve_ip {
+            ring.endpoints.iter_mut().for_each(|endpoint| endpoint.address = context.host_name(&endpoint.address));
+        }
         let data_centers = ring.by_data_center();
         // as Cassandra has it: with more data centers than tokens there is a token a node
         let has_one_token = ring.tokens().len() <= data_centers.len();

@@ -27,10 +27,16 @@ mod settings;
 
 /// Runs a command line; gives exit code and both outputs together.
 fn run_on(node: &Arc<Operated<FakeNode>>, line: &str) -> (u8, String) {
+    let known = |address: IpAddr| (address == IpAddr::from([10, 0, 0, 2])).then(|| "two.example".to_owned());
+    run_knowing(node, line, &known)
+}
+
+/// As [`run_on`], where hosts have these names.
+fn run_knowing(node: &Arc<Operated<FakeNode>>, line: &str, host_name: HostName<'_>) -> (u8, String) {
     let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let connect = |_: NodeAddress| Ok(Box::new(Arc::clone(node)) as Box<dyn AdminApi>);
-    let code = run(&args, NOW, &connect, &mut out, &mut err);
+    let code = run_with(&args, NOW, &connect, host_name, &mut out, &mut err);
     out.extend(err);
     (code, String::from_utf8(out).expect("UTF-8"))
 }
@@ -280,6 +286,15 @@ fn ranges_of_the_ring_are_those_recorded() {
         lines
     };
     assert_eq!(sorted(&run_line("describering shop").1), sorted(recorded!("describering")));
+}
+
+/// The names stand alone, as `FailureDetector.getAllEndpointStatesWithResolveIp` has them.
+#[test]
+fn gossip_is_shown_with_the_names_of_hosts() {
+    for (line, head) in [("gossipinfo -r", "one.example\n"), ("-pp gossipinfo --resolve-ip", "one.example:7000\n")] {
+        let shown = run_knowing(&fake(), line, &|_| Some("one.example".to_owned())).1;
+        assert!(shown.starts_with(head), "{shown}");
+    }
 }
 
 #[test]
@@ -774,6 +789,14 @@ fn a_ring_of_several_nodes_is_shown_as_it_is() {
     ] {
         assert!(rows.iter().any(|shown| shown == row), "{row} in {ring}");
     }
+    let resolved = |line: &str| {
+        let text = shown(line);
+        assert!(text.contains("two.example") && text.contains("10.0.0.1") && !text.contains("10.0.0.2"), "{text}");
+        text
+    };
+    resolved("status -r");
+    resolved("ring --resolve-ip");
+    assert!(resolved("-pp status -r").contains(" two.example:7000 "));
     assert!(shown("describering shop").contains(
         "\tTokenRange(start_token:40, end_token:-100, endpoints:[10.0.0.1, 10.0.0.2], rpc_endpoints:[10.0.1.1, 10.0.1.2], \
          endpoint_details:[EndpointDetails(host:10.0.0.1, datacenter:east, rack:r1), EndpointDetails(host:10.0.0.2, \
