@@ -9,9 +9,13 @@ use crate::verbs::{
 };
 
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    /// None: `list`, with the options that are given.
     #[command(subcommand)]
-    verb: Verb,
+    verb: Option<Verb>,
+    #[command(flatten)]
+    list: List,
 }
 
 #[derive(clap::Subcommand)]
@@ -86,7 +90,7 @@ struct Cancel {
 
 impl Args {
     pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
-        match self.verb {
+        match self.verb.unwrap_or(Verb::List(self.list)) {
             Verb::List(list) => list.run(context),
             Verb::SummarizePending(summarize) => summarize.pending(context),
             Verb::SummarizeRepaired(summarize) => summarize.repaired(context),

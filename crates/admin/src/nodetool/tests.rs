@@ -521,6 +521,9 @@ fn sessions_of_incremental_repairs() {
     let row = "94640ad0-e76a-11f1-bf3a-19622c1f19f7 | PREPARED | 105 (s)       | /127.30.0.31:7000 | 127.30.0.31,127.30.0.32 \
                | 127.30.0.31:7000,127.30.0.32:7000\n";
     assert_eq!(shown("repair_admin list"), format!("{head}{row}"));
+    for (without, with) in [("", "list"), ("-a", "list -a"), ("-st -5 -et 7", "list -st -5 -et 7")] {
+        assert_eq!(shown(&format!("repair_admin {without}")), shown(&format!("repair_admin {with}")));
+    }
     let all = shown("repair_admin list -a");
     assert!(all.contains("| FINALIZED | 107 (s)       |") && all.lines().count() == 3, "{all}");
     assert_eq!(shown("repair_admin list -st -5 -et 7"), "no sessions\n");
