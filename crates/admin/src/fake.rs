@@ -135,6 +135,9 @@ pub fn functions() -> Functions<FakeNode> {
         .add(|node: &FakeNode, clear: &ClearSnapshots| {
             node.called(format!("clear {:?} {:?}", clear.name, clear.keyspaces))
         })
+        .add(|node: &FakeNode, clear: &ClearOldSnapshots| {
+            node.called(format!("clear {:?} {:?}", clear.older_than, clear.keyspaces))
+        })
         .add(|node: &FakeNode, change: &CacheChange| node.called(format!("caches {change:?}")))
         .add(|node: &FakeNode, change: &AuthCacheChange| node.called(format!("auth caches {change:?}")))
         .add(|_: &FakeNode, _: &GetAuthCache| {

@@ -526,6 +526,7 @@ fn long_form(arg: &str) -> String {
         "-id" => "--compaction-id",
         "-niv" => "--no-index-validation",
         "-ns" => "--no-snapshot",
+        "-nt" => "--no-ttl",
         "-st" => "--start-token",
         "-et" => "--end-token",
         "-seq" => "--sequential",

@@ -70,7 +70,8 @@ pub use settings::{
     SetTraceProbability, TimeoutKind,
 };
 pub use snapshots::{
-    ClearSnapshots, GetSnapshots, RingSnapshotInfo, RingSnapshotRequest, SnapshotInfo, SnapshotRequest,
+    ClearOldSnapshots, ClearSnapshots, GetSnapshots, RingSnapshotInfo, RingSnapshotRequest, SnapshotAge, SnapshotInfo,
+    SnapshotRequest,
 };
 pub use sstables::{
     GetEndpoints, GetSSTables, GetTombstones, ImportRequest, RebuildIndexes, Refresh, SSTableOutcome, SSTableRequest,
@@ -170,6 +171,7 @@ verbs! {
     // a line for each node
     RingSnapshotRequest => Vec<RingSnapshotInfo>, "take_ring_snapshot", Changes;
     ClearSnapshots => (), "clear_snapshots", Changes;
+    ClearOldSnapshots => (), "clear_old_snapshots", Changes;
 
     CacheChange => (), "change_caches", Changes;
     GetAuthCache => AuthCacheInfo, "auth_cache", Reads;

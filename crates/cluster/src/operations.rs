@@ -16,6 +16,7 @@ pub mod caches;
 pub mod commit_log;
 pub mod compaction;
 pub mod gossip;
+pub mod old_snapshots;
 pub mod partition;
 pub mod ring;
 pub mod ring_snapshot;

@@ -6,9 +6,12 @@ use crate::verbs::GetSnapshots;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Skip snapshots with TTL
+    /// Skip snapshots with TTL (no snapshot of a node has one)
     #[arg(long)]
     no_ttl: bool,
+    /// Show whether snapshots are ephemeral (those of a node are not)
+    #[arg(short = 'e', long)]
+    ephemeral: bool,
 }
 
 impl Args {
@@ -19,7 +22,8 @@ impl Args {
             return Ok(writeln!(context.out, "There are no snapshots")?);
         }
         let mut table = Table::new();
-        table.add([
+        let with_ephemeral = |cell| self.ephemeral.then_some(cell);
+        let names = [
             "Snapshot name",
             "Keyspace name",
             "Column family name",
@@ -27,11 +31,13 @@ impl Args {
             "Size on disk",
             "Creation time",
             "Expiration time",
-        ]);
+        ];
+        table.add(names.into_iter().chain(with_ephemeral("Ephemeral")));
         for snapshot in &snapshots {
             let created = snapshot.created_at.map_or(String::new(), |at| format!("{}Z", date_time(at)));
             let (true_size, on_disk) = (file_size(snapshot.true_size), file_size(snapshot.size_on_disk));
-            table.add([&snapshot.name, &snapshot.keyspace, &snapshot.table, &true_size, &on_disk, &created, ""]);
+            let cells = [&snapshot.name, &snapshot.keyspace, &snapshot.table, &true_size, &on_disk, &created, ""];
+            table.add(cells.into_iter().chain(with_ephemeral("false")));
         }
         table.print(context.out)?;
         let total: u64 = snapshots.iter().map(|snapshot| snapshot.true_size).sum();

@@ -17,6 +17,9 @@ pub(crate) struct Args {
     /// Do not flush memtables before snapshotting (snapshot will not contain unflushed data)
     #[arg(long)]
     skip_flush: bool,
+    /// Refused: snapshots do not expire
+    #[arg(long)]
+    ttl: Option<String>,
     /// List of keyspaces. By default, all keyspaces
     keyspaces: Vec<String>,
 }
@@ -26,6 +29,12 @@ impl Args {
         let name = self.tag.clone().unwrap_or_else(|| context.now_millis.to_string());
         if name.contains('/') {
             return usage("Snapshot name cannot contain /");
+        }
+        if self.ttl.is_some() {
+            return usage(
+                "--ttl is not supported, because snapshots do not expire: take the snapshot without --ttl, and remove \
+                 old ones with nodetool clearsnapshot --all --older-than DURATION",
+            );
         }
         let request = SnapshotRequest {
             name,

@@ -415,6 +415,58 @@ fn snapshots_are_listed_as_recorded() {
         .collect();
     assert_eq!(lines[..4], recorded[..4]);
     assert_eq!(lines[4..], ["", "Total TrueDiskSpaceUsed: 2.23 KiB", ""]);
+    assert_eq!(run_on(&node, "listsnapshots -nt").1, printed);
+    let printed = run_on(&node, "listsnapshots -e").1;
+    let ends: Vec<_> = printed.lines().map(|line| line.split_whitespace().last().unwrap_or_default()).collect();
+    assert_eq!(ends[1..4], ["Ephemeral", "false", "false"]);
+}
+
+#[test]
+fn snapshots_of_an_age_are_cleared() {
+    let node = fake();
+    let head = "Requested clearing snapshot(s) for [shop] with [all snapshots]";
+    for (options, seconds) in [("--older-than 2d", 172_800), ("--older-than 3m", 180), ("--older-than 0s", 0)] {
+        let told = format!("{head} older than {seconds} seconds.\n");
+        assert_eq!(run_on(&node, &format!("clearsnapshot --all {options} shop")), (0, told));
+    }
+    let at = run_on(&node, "clearsnapshot --all --older-than-timestamp 2022-12-03T10:15:30Z shop");
+    assert_eq!(at, (0, format!("{head} older than timestamp 2022-12-03T10:15:30Z\n")));
+    let calls = node.node().0.lock().expect("no panic inside").calls.clone();
+    let of = |age: &str| format!("clear {age} [\"shop\"]");
+    assert_eq!(calls, ["Seconds(172800)", "Seconds(180)", "Seconds(0)", "TakenAt(1670062530000)"].map(of));
+    for (options, why) in [
+        ("--older-than 2d", "Specify snapshot name or --all"),
+        ("--all --older-than 2", "Invalid duration: 2 Accepted units:[SECONDS, MINUTES, HOURS, DAYS]"),
+        ("--all --older-than 5ms", "Invalid duration"),
+        ("--all --older-than d", "Invalid duration"),
+        ("--all --older-than 999999999999999999d", "Invalid duration"),
+        ("--all --older-than-timestamp monday", "has to be a valid instant in ISO format"),
+        ("--all --older-than 2d --older-than-timestamp 2022-12-03T10:15:30Z", "Specify only one of --older-than or"),
+        ("-t x --older-than 2d", "snapshot name together with --older-than flag"),
+        ("-t x --older-than-timestamp 2022-12-03T10:15:30Z", "name together with --older-than-timestamp flag"),
+    ] {
+        let (code, text) = run_on(&node, &format!("clearsnapshot {options}"));
+        assert!(code == EXIT_USAGE && text.contains(why), "{options}: {text}");
+    }
+    let (code, text) = run_on(&node, "snapshot --ttl 1d shop");
+    assert!(code == EXIT_USAGE && text.contains("snapshots do not expire"), "{text}");
+    assert_eq!(node.node().0.lock().expect("no panic inside").calls.len(), calls.len());
+}
+
+/// The keys and the layout of `CompactionHistoryHolder`, as Jackson and SnakeYAML write them.
+#[test]
+fn compactions_that_ended_are_shown_in_other_formats() {
+    let json = run_line("compactionhistory -F json").1;
+    let head = "{\n  \"CompactionHistory\" : [ {\n    \"bytes_in\" : 22843,\n    \"bytes_out\" : 22843,\n";
+    assert!(json.starts_with(head) && json.contains("\n  }, {\n") && json.ends_with("\n  } ]\n}\n"), "{json}");
+    let value: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let first = &value["CompactionHistory"][0];
+    assert_eq!(first["compaction_properties"], "{compaction_type:Major compaction}");
+    assert_eq!(first["compacted_at"], "2026-11-21T09:44:29.282");
+    let yaml = run_line("compactionhistory -F yaml").1;
+    let head = "CompactionHistory:\n- bytes_in: 22843\n  bytes_out: 22843\n  columnfamily_name: 'orders'\n";
+    assert!(yaml.starts_with(head) && yaml.contains("\n- bytes_in: 4387\n"), "{yaml}");
+    assert_eq!(run_line("compactionhistory -F xml").0, EXIT_USAGE);
 }
 
 #[test]

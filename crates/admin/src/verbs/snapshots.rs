@@ -68,3 +68,22 @@ pub struct ClearSnapshots {
     /// Keyspaces; empty: all.
     pub keyspaces: Vec<String>,
 }
+
+/// Removes the snapshots that are older than something. It is a verb of its own, so that a node that
+/// does not know it refuses it, and does not take it for a call to remove all snapshots.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ClearOldSnapshots {
+    /// Snapshots that are older than this are removed.
+    pub older_than: SnapshotAge,
+    /// Keyspaces; empty: all.
+    pub keyspaces: Vec<String>,
+}
+
+/// The age of a snapshot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum SnapshotAge {
+    /// So many seconds, by the clock of the node.
+    Seconds(u64),
+    /// The snapshot was taken at this time, in milliseconds since 1970.
+    TakenAt(i64),
+}

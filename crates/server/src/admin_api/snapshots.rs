@@ -1,16 +1,17 @@
 //! Snapshots of tables: list, take and clear, over `cluster::operations::snapshots`.
 
 use admin::verbs::{
-    ClearSnapshots, GetSnapshots, RingSnapshotInfo, RingSnapshotRequest, SnapshotInfo, SnapshotRequest,
+    ClearOldSnapshots, ClearSnapshots, GetSnapshots, RingSnapshotInfo, RingSnapshotRequest, SnapshotAge, SnapshotInfo,
+    SnapshotRequest,
 };
 use admin::{Functions, Result};
 use cluster::operations::tables::{self, Selection};
-use cluster::operations::{self, ring_snapshot, snapshots};
+use cluster::operations::{self, old_snapshots, ring_snapshot, snapshots};
 
 use super::{NodeAdmin, of_operation, wait};
 
 pub(super) fn add_to(functions: &mut Functions<NodeAdmin>) {
-    functions.add(list).add(take).add(take_on_all).add(clear);
+    functions.add(list).add(take).add(take_on_all).add(clear).add(clear_old);
 }
 
 fn list(admin: &NodeAdmin, _: &GetSnapshots) -> Result<Vec<SnapshotInfo>> {
@@ -51,4 +52,15 @@ fn take_on_all(admin: &NodeAdmin, request: &RingSnapshotRequest) -> Result<Vec<R
 
 fn clear(admin: &NodeAdmin, request: &ClearSnapshots) -> Result<()> {
     snapshots::clear(admin.cluster(), request.name.as_deref(), &request.keyspaces).map_err(of_operation)
+}
+
+fn clear_old(admin: &NodeAdmin, request: &ClearOldSnapshots) -> Result<()> {
+    let before_millis = match request.older_than {
+        SnapshotAge::Seconds(seconds) => {
+            let now = admin.cluster().env.clock.now_micros() / 1000;
+            now.saturating_sub_unsigned(seconds.saturating_mul(1000))
+        }
+        SnapshotAge::TakenAt(millis) => millis,
+    };
+    old_snapshots::clear(admin.cluster(), before_millis, &request.keyspaces).map_err(of_operation)
 }

@@ -60,6 +60,14 @@ fn json(value: &Value, depth: usize, out: &mut dyn Write) -> io::Result<()> {
             }
             write!(out, "{}}}", "  ".repeat(depth))
         }
+        Value::Array(items) => {
+            // an array adds no indentation: its items stand where its key does
+            for (index, item) in items.iter().enumerate() {
+                write!(out, "{}", if index > 0 { ", " } else { "[ " })?;
+                json(item, depth, out)?;
+            }
+            write!(out, " ]")
+        }
         other => write!(out, "{other}"),
     }
 }
@@ -73,10 +81,28 @@ fn yaml(value: &Value, depth: usize, out: &mut dyn Write) -> io::Result<()> {
                 writeln!(out)?;
                 yaml(value, depth + 1, out)?;
             }
+            Value::Array(items) if !items.is_empty() => {
+                writeln!(out)?;
+                items.iter().try_for_each(|item| yaml_item(item, depth, out))?;
+            }
             other => writeln!(out, " {}", yaml_scalar(other))?,
         }
     }
     Ok(())
+}
+
+/// An item of an array, which stands where the key of the array does: a dash, and the lines of the
+/// item two columns to the right.
+fn yaml_item(item: &Value, depth: usize, out: &mut dyn Write) -> io::Result<()> {
+    let indent = "  ".repeat(depth);
+    if !item.is_object() {
+        return writeln!(out, "{indent}- {}", yaml_scalar(item));
+    }
+    let mut lines = Vec::new();
+    yaml(item, depth + 1, &mut lines)?;
+    let lines = String::from_utf8_lossy(&lines);
+    let first = lines.get(indent.len() + 2..).unwrap_or_default();
+    write!(out, "{indent}- {first}")
 }
 
 fn yaml_scalar(value: &Value) -> String {
