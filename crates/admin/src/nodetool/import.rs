@@ -14,11 +14,12 @@ pub(crate) struct Args {
     /// Don't verify new sstables
     #[arg(short = 'v', long)]
     no_verify: bool,
-    /// Don't verify that all tokens in the new sstable are owned by the current node (a node alone
-    /// owns all)
+    /// Don't verify that all tokens in the new sstable are owned by the current node (they are not
+    /// verified without the option either)
     #[arg(short = 't', long)]
     no_tokens: bool,
-    /// Don't invalidate the row cache when importing (there is none)
+    /// Don't invalidate the row cache when importing (an entry of the row cache is never used with
+    /// other SSTables than those that it was read from)
     #[arg(short = 'c', long)]
     no_invalidate_caches: bool,
     /// Do a quick import without verifying sstables
@@ -30,11 +31,11 @@ pub(crate) struct Args {
     /// Copy data from source directories instead of moving them (-p behind the verb)
     #[arg(long)]
     copy_data: bool,
-    /// Require existing index components for SSTables with attached indexes (there are no attached
-    /// indexes)
+    /// Require existing index components for SSTables with attached indexes (components that are not
+    /// there are made)
     #[arg(long)]
     require_index_components: bool,
-    /// Skip SSTable-attached index checksum validation (there are no attached indexes)
+    /// Skip SSTable-attached index checksum validation (without effect)
     #[arg(long)]
     no_index_validation: bool,
     /// The keyspace, table name and directories to import sstables from

@@ -80,11 +80,17 @@ mod tests {
             "for `ring_delay` after another node has taken ranges over it waits first: writes of them still come",
         ),
         ("compact", "`--user-defined` with a file that is no SSTable is refused by name"),
+        ("compactionstats", "`-V` is refused: SELECT * FROM system_views.sstable_tasks has its columns"),
         ("disablebinary", "clients that registered are told that the node is down"),
         ("garbagecollect", "drops range tombstones only where the partition's deletion covers them"),
         ("getautorepairconfig", "the settings that `auto_repair` has here"),
-        ("import", "one transaction for each directory; 3.x files that are repaired or of a level need `-l -r`"),
-        ("info", "no heap; capacities of the caches that there are"),
+        ("gossipinfo", "`-r` looks names up where nodetool runs, not at the node"),
+        (
+            "import",
+            "one transaction for each directory; 3.x files that are repaired or of a level need `-l -r`; `-t`, `-c`, \
+             `-ri` and `-niv` are without effect: tokens are not checked, and indexes that are not there are made",
+        ),
+        ("info", "no heap; capacities of the caches that there are, without latencies of misses"),
         ("invalidatecountercache", "there is no counter cache"),
         ("profileload", "up to eight side by side; queries as they were sent"),
         ("proxyhistograms", "of all requests since the start"),
@@ -100,12 +106,13 @@ mod tests {
         ("setcachekeystosave", "no counter cache"),
         ("setguardrailsconfig", "guardrails that are not honoured are refused; some texts of wrong values differ"),
         ("sethintedhandoffthrottlekb", "shared by all other nodes"),
+        ("snapshot", "`--ttl` is refused: snapshots do not expire, `clearsnapshot --older-than` removes old ones"),
         ("tablehistograms", "of all requests since the start"),
-        ("tablestats", "latencies of all requests since the start"),
+        ("tablestats", "latencies of all requests since the start; `-l` is refused"),
         ("toppartitions", "as `profileload`"),
         ("tpstats", "waits of messages are 0.0"),
         ("upgradesstables", "writes the version that new SSTables have, whatever their format"),
-        ("verify", "names all corrupt SSTables instead of the first"),
+        ("verify", "names all corrupt SSTables instead of the first; `-t` is without effect"),
     ];
     /// Verbs of ours that Cassandra does not have.
     const OURS: &[&str] = &["profile", "tombstones"];

@@ -21,7 +21,8 @@ pub(crate) struct Args {
     /// Mutate the repair status on corrupt sstables
     #[arg(short = 'r', long)]
     rsc: bool,
-    /// Verify that all tokens in sstables are owned by this node (a node alone owns all)
+    /// Verify that all tokens in sstables are owned by this node (without effect: tokens of other
+    /// nodes are no fault)
     #[arg(short = 't', long)]
     check_tokens: bool,
     /// Do a quick check - avoid reading all data to verify checksums
