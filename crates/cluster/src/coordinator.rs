@@ -29,7 +29,7 @@ mod range;
 pub mod read;
 mod read_repair;
 mod reading;
-mod scan;
+pub(crate) mod scan;
 pub(crate) mod sent;
 mod speculation;
 pub mod truncate;

@@ -12,6 +12,7 @@ use rows::limits::{GroupSelector, GroupValues};
 use rows::{Mutation, ReadError, Row};
 use schema::{Schema, TableId, TableMetadata};
 use storage::{Engine, StorageError};
+use tokio::sync::Semaphore;
 use types::{DecoratedKey, Token};
 
 use crate::batch_replay::BatchReplay;
@@ -130,6 +131,8 @@ pub struct Node {
     pub(crate) replica: Replica,
     /// The ring as it is known now.
     pub(crate) ring: ArcSwap<Ring>,
+    /// One permit for each scan among nodes that may have a thread for long jobs.
+    pub(crate) scans: Arc<Semaphore>,
     /// Samples of reads and writes, while somebody asks for them.
     pub sampling: Arc<Sampling>,
     /// Of rows in which counters are being incremented.

@@ -7,10 +7,12 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwap;
 use rows::Mutation;
 use storage::Engine;
+use tokio::sync::Semaphore;
 
 use crate::batch_replay::BatchReplay;
 use crate::cas_metrics::CasMetrics;
 use crate::clock::TimeUuids;
+use crate::coordinator::scan::SCANS_MAX;
 use crate::error::NodeError;
 use crate::handoff::Handoff;
 use crate::identity::{Identity, IdentityOptions, local_table};
@@ -61,6 +63,7 @@ impl Node {
             tracks_thresholds: AtomicBool::new(false),
             replica,
             ring,
+            scans: Arc::new(Semaphore::new(SCANS_MAX)),
             sampling,
             counter_locks,
             partition_locks,

@@ -3,7 +3,7 @@
 
 mod ring;
 
-pub(crate) use ring::{SNITCH_RESET, SimRing};
+pub(crate) use ring::{SNITCH_RESET, SimRing, table};
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -36,17 +36,22 @@ impl SimNode {
     /// A node that has just been started for the first time, with this write timeout.
     pub fn new(write_timeout: Duration) -> Self {
         let sim = Sim::new(1);
-        let node = open(&sim, write_timeout);
+        let node = open(&sim, write_timeout, commitlog::Options::default().mutation_size_max);
         Self { sim, node }
     }
 
     /// The machine loses its power, and with it what no sync has covered; the node starts again.
     pub fn after_power_cut(self) -> Self {
+        self.after_power_cut_with(commitlog::Options::default().mutation_size_max)
+    }
+
+    /// As [`Self::after_power_cut`]; from now on the node takes mutations of so many bytes at most.
+    pub fn after_power_cut_with(self, mutation_size_max: u32) -> Self {
         let Self { sim, node } = self;
         let timeout = node.timeouts().write;
         sim.power_cut();
         drop(node);
-        let node = open(&sim, timeout);
+        let node = open(&sim, timeout, mutation_size_max);
         Self { sim, node }
     }
 
@@ -67,8 +72,9 @@ impl SimNode {
     }
 }
 
-fn open(sim: &Sim, write_timeout: Duration) -> Arc<Node> {
-    let commitlog = commitlog::Options { sync: SyncMode::Group(WINDOW), ..commitlog::Options::default() };
+fn open(sim: &Sim, write_timeout: Duration, mutation_size_max: u32) -> Arc<Node> {
+    let sync = SyncMode::Group(WINDOW);
+    let commitlog = commitlog::Options { sync, mutation_size_max, ..commitlog::Options::default() };
     let options = EngineOptions { commitlog, ..EngineOptions::beneath(Path::new(DATA)) };
     let (engine, _) = storage::open(&sim.env(), options).expect("a sound disk opens");
     let identity = alone("127.0.0.1:7000".parse().expect("an address"), 4);

@@ -29,7 +29,7 @@ use bytes::Bytes;
 use env::Instant;
 use env::rare::{Rare, happens};
 use futures_util::StreamExt;
-use futures_util::future::{Either, join_all, select};
+use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 use internode::payload::read_answer::{Answer, AnswerError, AnswerLimits, Wanted};
 use internode::payload::read_request::ReadRequest as Question;
@@ -42,7 +42,6 @@ use rows::live::TombstoneLimits;
 use rows::replicas::Lack;
 use rows::{Build, BuildError, BuildResult, ReadCommand, ReadError};
 use stdx::Taken;
-use tokio::sync::{mpsc, oneshot};
 use types::{Consistency, FailureReason, ReplicaFailure};
 
 use super::contacts::Contact;
@@ -51,7 +50,7 @@ use super::parts::{Part, parts_of};
 use super::plan::placement;
 use super::read_repair::is_blocking;
 use super::reading::{Asked, Data, Missing, Portion, READING_SIZE_MAX, ReadingStream, Repair};
-use super::scan::{Order, ScanStream};
+use super::scan::{self, Order, Scanned, Unended};
 use super::speculation;
 use crate::coordinator::error::RequestError;
 use crate::dynamic_snitch::DynamicSnitch;
@@ -274,37 +273,17 @@ impl Among<'_> {
         figures: &ReadFigures,
         build: Arc<B>,
     ) -> Result<B::Built, FailedRead<B::Error>> {
-        let (orders, mut ordered) = mpsc::channel::<(Order, oneshot::Sender<Vec<Asked>>)>(1);
-        let job = move || {
-            let fetch = |order| {
-                let (tell, told) = oneshot::channel();
-                orders.blocking_send((order, tell)).map_err(|_| ReadError::Stopped)?;
-                told.blocking_recv().map_err(|_| ReadError::Stopped)
-            };
-            let mut stream = ScanStream::new(parts, fetch);
-            let result = build.build(&mut stream);
-            let counts = stream.counts();
-            (result, stream.finish(), counts)
+        let carry_out = async |Order { mut parts, missing, repairs }: Order| {
+            self.repair::<B::Error>(repairs).await?;
+            self.fetch::<B::Error>(&mut parts, missing, &mut window, &mut taken).await?;
+            Ok::<_, FailedRead<B::Error>>(parts)
         };
-        let mut job = Box::pin(self.node.env.blocking_long("scan of replicas", job));
-        let late = || self.failed(ReadOutcome::TimedOut);
-        let ended = loop {
-            let next = select(&mut job, Box::pin(ordered.recv()));
-            match within(&self.node.env, self.rest(), next).await.ok_or_else(late)? {
-                Either::Left((ended, _)) => break ended,
-                Either::Right((Some((Order { mut parts, missing, repairs }, tell)), _)) => {
-                    self.repair(repairs).await?;
-                    self.fetch(&mut parts, missing, &mut window, &mut taken).await?;
-                    // a scan that was stopped does not take them
-                    let _ = tell.send(parts);
-                }
-                // the scan gives no more orders and is about to end
-                Either::Right((None, _)) => {
-                    break within(&self.node.env, self.rest(), &mut job).await.ok_or_else(late)?;
-                }
-            }
-        };
-        let (result, repairs, counts) = ended.map_err(|_| self.failed(ReadOutcome::Overloaded))?;
+        let scanned = scan::run(&self.node.env, &self.node.scans, || self.rest(), parts, build, carry_out).await;
+        let Scanned { result, repairs, counts } = scanned.map_err(|unended| match unended {
+            Unended::TimedOut => self.failed(ReadOutcome::TimedOut),
+            Unended::Overloaded => self.failed(ReadOutcome::Overloaded),
+            Unended::Order(error) => error,
+        })?;
         let built = result.map_err(|error| self.failed(ReadOutcome::Failed(error)))?;
         figures.add_rows(counts);
         self.repair(repairs).await?;

@@ -2,19 +2,33 @@
 //! at every row.
 //!
 //! What builds the answer runs on a thread for long jobs and waits there for portions, which
-//! [`super::among`] asks for and hands over. What was read is dropped: where the read lacks
-//! something it is asked again behind the last row that was given, as if a new page began there. So
-//! a scan holds one portion of each replica, and nothing is read twice.
+//! [`super::among`] asks for and hands over ([`run`]). The portion of this node is read on such a
+//! thread, too, and so are those that this node gives to the scans of others. So only
+//! [`SCANS_MAX`] scans have a thread at one time, and the others wait for their turn: if scans
+//! held all the threads, no portion could be read, and no scan would go on.
+//!
+//! What was read is dropped: where the read lacks something it is asked again behind the last row
+//! that was given, as if a new page began there. So a scan holds one portion of each replica, and
+//! nothing is read twice.
 //!
 //! What is given is the merge's rows and deletions. A range tombstone that is open where the scan
 //! goes on is given as two, of which the first is not closed: what reads a scan looks at live rows.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use rows::{ClusteringValues, PartitionHead, PartitionStream, ReadError, Unfiltered};
+use env::{Env, LONG_THREADS_MAX};
+use futures_util::future::{Either, select};
+use rows::{Build, BuildResult, ClusteringValues, PartitionHead, PartitionStream, ReadError, Unfiltered};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use types::DecoratedKey;
 
 use super::reading::{Asked, Missing, ReadingStream, Repair};
+use crate::replica::apply::within;
+
+/// Scans of one node that have a thread for long jobs at one time. The other half of these threads
+/// reads the portions that scans wait for.
+pub(crate) const SCANS_MAX: usize = LONG_THREADS_MAX / 2;
 
 /// An order for the portions that a scan needs before it can go on.
 pub(super) struct Order {
@@ -24,6 +38,71 @@ pub(super) struct Order {
     pub missing: Missing,
     /// Data that replicas lack of what was read.
     pub repairs: Vec<Repair>,
+}
+
+/// A scan that has ended.
+pub(super) struct Scanned<B: Build> {
+    /// What was built.
+    pub result: BuildResult<B>,
+    /// Data that replicas lack of what was read last.
+    pub repairs: Vec<Repair>,
+    /// Live rows and tombstones that were read.
+    pub counts: [u64; 2],
+}
+
+/// Why a scan was stopped before its end.
+#[derive(Debug)]
+pub(super) enum Unended<E> {
+    /// The time of the read was over.
+    TimedOut,
+    /// There was no thread for the scan.
+    Overloaded,
+    /// An order could not be carried out.
+    Order(E),
+}
+
+/// Builds something from a scan of these parts on a thread for long jobs. `turns` has one permit
+/// for each scan that may have such a thread, `rest` gives the time that the read still has, and
+/// `carry_out` carries out orders and gives the parts with what was missing.
+pub(super) async fn run<B: Build, E>(
+    env: &Env,
+    turns: &Arc<Semaphore>,
+    rest: impl Fn() -> Duration,
+    parts: Arc<Vec<Asked>>,
+    build: Arc<B>,
+    mut carry_out: impl AsyncFnMut(Order) -> Result<Vec<Asked>, E>,
+) -> Result<Scanned<B>, Unended<E>> {
+    let turn = within(env, rest(), Arc::clone(turns).acquire_owned()).await.ok_or(Unended::<E>::TimedOut)?;
+    let turn = turn.map_err(|_| Unended::<E>::Overloaded)?;
+    let (orders, mut ordered) = mpsc::channel::<(Order, oneshot::Sender<Vec<Asked>>)>(1);
+    let job = move || {
+        // held until the thread is free again, also where nobody waits for the scan any more
+        let _turn = turn;
+        let fetch = |order| {
+            let (tell, told) = oneshot::channel();
+            orders.blocking_send((order, tell)).map_err(|_| ReadError::Stopped)?;
+            told.blocking_recv().map_err(|_| ReadError::Stopped)
+        };
+        let mut stream = ScanStream::new(parts, fetch);
+        let result = build.build(&mut stream);
+        let counts = stream.counts();
+        Scanned { result, repairs: stream.finish(), counts }
+    };
+    let mut job = Box::pin(env.blocking_long("scan of replicas", job));
+    let ended = loop {
+        let next = select(&mut job, Box::pin(ordered.recv()));
+        match within(env, rest(), next).await.ok_or(Unended::<E>::TimedOut)? {
+            Either::Left((ended, _)) => break ended,
+            Either::Right((Some((order, tell)), _)) => {
+                let parts = carry_out(order).await.map_err(Unended::Order)?;
+                // a scan that was stopped does not take them
+                let _ = tell.send(parts);
+            }
+            // the scan gives no more orders and is about to end
+            Either::Right((None, _)) => break within(env, rest(), &mut job).await.ok_or(Unended::<E>::TimedOut)?,
+        }
+    };
+    ended.map_err(|_| Unended::<E>::Overloaded)
 }
 
 /// The stream of a scan. `F` carries out an order, and gives the parts with what was missing.

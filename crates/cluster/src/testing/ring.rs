@@ -477,7 +477,7 @@ fn with_keyspace(
 }
 
 /// A table of these tests.
-fn table(keyspace: &str, name: &str) -> Arc<TableMetadata> {
+pub(crate) fn table(keyspace: &str, name: &str) -> Arc<TableMetadata> {
     let column = |name: &str, kind, ty| ColumnSpec { name: name.to_owned(), kind, position: 0, ty, reversed: false };
     let is_counter = name == "counters";
     let specs = match is_counter {

@@ -4,14 +4,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
+use internode::payload::partitions::PartitionsWriter;
 use rows::live::TombstoneLimits;
 use rows::{LiveRows, PartitionRange, ReadCommand};
 use types::Consistency;
 
 use super::*;
 use crate::coordinator::among::Among;
+use crate::coordinator::contacts::{Contact, Contacts};
+use crate::coordinator::parts::Part;
+use crate::coordinator::reading::{Data, Portion};
 use crate::replica::read::Warnings;
-use crate::testing::SimRing;
+use crate::testing::{SimRing, table};
 
 /// The rows that a scan gave, and how it went on.
 struct Scanned {
@@ -112,4 +117,35 @@ fn a_scan_drops_what_it_has_read() {
     let scanned = scan(&ring, &[all], Consistency::All, 1, usize::MAX);
     assert!(scanned.pages > 5, "{} pages", scanned.pages);
     assert_eq!(scanned.kept, 0, "bytes of rows that were given are kept");
+}
+
+/// More scans at once than there are threads for long jobs, each of which waits for a portion that
+/// such a job reads. Without turns the scans hold all threads, and none of them ends.
+#[test]
+fn scans_leave_threads_to_what_they_wait_for() {
+    let env = env::real::env();
+    let turns = Arc::new(Semaphore::new(SCANS_MAX));
+    let contact = Contact { address: "127.0.0.1:7000".parse().expect("an address"), is_local: true };
+    let command = ReadCommand::whole(&table("ks", "t"), PartitionRange::all());
+    let contacts = Contacts { asked: vec![contact], spare: Vec::new() };
+    let part = Asked::new(Part { command, contacts }, None);
+    let scan = || async {
+        let read_portion = async |Order { mut parts, .. }: Order| {
+            let command = parts[0].first();
+            let question = parts[0].question(&command);
+            let asked = Arc::clone(&question);
+            let read = env.blocking_long("scan", move || PartitionsWriter::new(&asked).finish()).await;
+            let portion = Portion::new(Data::Encoded(read.expect("room in the queue")), &question);
+            parts[0].add_first(contact, &command, portion)?;
+            Ok::<_, ReadError>(parts)
+        };
+        let build =
+            |stream: &mut dyn PartitionStream| -> Result<bool, ReadError> { Ok(stream.next_partition()?.is_none()) };
+        let parts = Arc::new(vec![part.clone()]);
+        let scanned = run(&env, &turns, || Duration::from_secs(10), parts, Arc::new(build), read_portion).await;
+        scanned.map(|scanned| scanned.result)
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let ended = runtime.block_on(join_all((0..=LONG_THREADS_MAX).map(|_| scan())));
+    assert!(ended.iter().all(|result| matches!(result, Ok(Ok(true)))), "{ended:?}");
 }
