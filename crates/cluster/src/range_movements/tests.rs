@@ -14,6 +14,7 @@ use types::Consistency;
 
 use super::{BootstrapState, Mode};
 use crate::allocation;
+use crate::coordinator::cas::{Cas, Round};
 use crate::identity::Saved;
 use crate::movements::MovementSettings;
 use crate::node::Node;
@@ -459,9 +460,10 @@ fn a_read_of_who_has_not_heard_of_a_move_finds_writes_of_who_has() {
     let rows = ring.read(reader, vec![ring.select_key("ks", k)], Consistency::Quorum).expect("two answer");
     assert!(rows.contains(&(k, 1, 7)), "{k} is read from {reader} and {loser}, of which {loser} has it: {rows:?}");
     ring.world.network().heal();
+    agree_on_members(&ring, &[0, 1, 2, 3]);
+    statements_count_on_the_former_replica(&ring, MOVER, reader, k);
     // after ring_delay (these nodes were started with its default, 30 s) nobody writes to the
     // former replica
-    agree_on_members(&ring, &[0, 1, 2, 3]);
     ring.world.run_until(Duration::from_secs(35), || false);
     for machine in 0..4 {
         let snapshot = ring.node(machine).ring();
@@ -471,6 +473,29 @@ fn a_read_of_who_has_not_heard_of_a_move_finds_writes_of_who_has() {
     ring.world.run_until(Duration::from_secs(5), || false);
     assert_eq!(ring.stored(reader, "ks", k).len(), 3);
     assert_eq!(ring.stored(loser, "ks", k).len(), 2, "the last write is not here");
+}
+
+/// Of the replicas of a partition one does not answer, and a former one knows that it has no copy
+/// any more: it refuses commits, but takes what was decided as a write. The second statement finds
+/// that the former replica does not know the commit of the first.
+fn statements_count_on_the_former_replica(ring: &SimRing, through: usize, silent: usize, k: i32) {
+    let node = ring.node(through);
+    assert!(!node.ring().former().is_empty(), "the change is not yet old");
+    ring.world.network().block(through, silent);
+    let command = ring.select_key("ks", k);
+    for to in [70, 71] {
+        let row = ring.row("ks", k, 1, to, 1);
+        let (table, key) = (&row.updates[0].table, &row.updates[0].key);
+        let (serial, commit) = (Consistency::Serial, Consistency::Quorum);
+        let cas = Cas { table, key, serial, commit, trace: None };
+        let decide = async |round: Round| {
+            let timestamp = round.timestamp.expect("nodes of a ring agree on ballots");
+            Ok::<_, ()>(Some(ring.row("ks", k, 1, to, timestamp)))
+        };
+        let decided = ring.world.block_on(node.compare_and_set(cas, &command, decide));
+        assert!(decided.is_ok(), "statement {to}: {decided:?}");
+    }
+    ring.world.network().heal();
 }
 
 /// The node that has the only living copies of some ranges dies while a removal fetches them. The

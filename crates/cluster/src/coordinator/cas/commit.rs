@@ -3,8 +3,10 @@
 //!
 //! Replicas that are down, fail or do not answer get a hint with the change: it has the time of its
 //! ballot, so coming late or twice it changes nothing. In a statement of v2 at LOCAL_SERIAL
-//! replicas of other data centers get the change alone. Agrees with `StorageProxy.commitPaxos` and
-//! `service.paxos.PaxosCommit`.
+//! replicas of other data centers get the change alone. So do those that were replicas until a
+//! moment ago (note 0021): the level waits for them, and nodes refuse commits of partitions that
+//! they have no copy of, while they take ordinary writes. Agrees with `StorageProxy.commitPaxos`
+//! and `service.paxos.PaxosCommit`.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -17,6 +19,7 @@ use internode::Verb;
 use internode::payload::paxos::Commit;
 use membership::Asker;
 use ring::EndpointId;
+use rows::codec::encode_mutation;
 use types::{Consistency, FailureReason, WriteKind};
 
 use super::agreement::Agreement;
@@ -45,13 +48,17 @@ impl Agreement<'_> {
         let limit = self.node.timeouts().write;
         let request = self.request(Verb::PaxosCommitReq, commit.encode(), limit);
         let is_of_center = self.node.paxos().variant.is_v2 && self.cas.serial == Consistency::LocalSerial;
-        let far = is_of_center.then(|| self.request(Verb::Paxos2CommitRemoteReq, planned.payload, limit));
+        let payload = || planned.payload.clone();
+        let far = is_of_center.then(|| self.request(Verb::Paxos2CommitRemoteReq, payload(), limit));
+        let former = self.former();
+        let write = (!former.is_empty()).then(|| self.request(Verb::MutationReq, payload(), limit));
         let asker: Arc<dyn Asker> = Arc::clone(&sent) as Arc<dyn Asker>;
         let here = self.others.ring.local_data_center();
         for peer in sent.peers() {
             let endpoint = self.others.ring.endpoint(peer);
             // replicas of other data centers have no part in a decision of this one
-            let request = far.as_ref().filter(|_| endpoint.data_center != here).unwrap_or(&request);
+            let far = far.as_ref().filter(|_| endpoint.data_center != here);
+            let request = write.as_ref().filter(|_| former.contains(&peer)).or(far).unwrap_or(&request);
             self.trace_sending(request, endpoint.address);
             self.others.messenger.ask(endpoint.address, &[], request.clone(), &asker);
         }
@@ -109,13 +116,28 @@ impl Agreement<'_> {
         if self.node.paxos().variant.is_v2 { WriteKind::Cas } else { WriteKind::Simple }
     }
 
-    /// Tells some replicas of the latest commit; whether all of them have taken it.
+    /// The nodes that were replicas of the partition until a moment ago, up or down.
+    fn former(&self) -> &[EndpointId] {
+        let placement = self.others.ring.placement(&self.cas.table.keyspace);
+        placement.map_or(&[], |placement| placement.former(self.cas.key.token))
+    }
+
+    /// Tells some replicas of the latest commit; whether all of them have taken it. A former
+    /// replica gets the change alone and does not know afterwards that it was committed, so each
+    /// statement tells it again.
     pub async fn refresh(&self, commit: &Commit, lacking: &[EndpointId]) -> bool {
         self.trace(|| "Repairing replicas that missed the most recent commit".to_owned());
         let limit = self.rest().min(REFRESH_MAX);
         let request = self.request(Verb::PaxosCommitReq, commit.encode(), limit);
+        let former = self.former();
+        let write = || {
+            let mut payload = Vec::new();
+            encode_mutation(&mut payload, &commit.mutation());
+            self.request(Verb::MutationReq, payload, limit)
+        };
         let tell = |replica: &EndpointId| {
-            let (replica, request) = (*replica, request.clone());
+            let (replica, is_former) = (*replica, former.contains(replica));
+            let request = if is_former { write() } else { request.clone() };
             async move {
                 match replica == self.others.ring.local_id() {
                     true => self.node.replica.paxos_commit(commit).await.is_ok(),
