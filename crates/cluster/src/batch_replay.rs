@@ -1,7 +1,7 @@
 //! The state of replaying the batch log ([`crate::batchlog`]).
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use env::Wake;
 
@@ -10,10 +10,10 @@ const THROTTLE_DEFAULT: u64 = 1 << 20;
 
 /// The state of the replay of this node's batch log.
 pub(crate) struct BatchReplay {
-    /// A record may stand there whose removal is missing. Set at the start, and cleared by a look
-    /// that found the end of the table; a node that writes record and removal in one step leaves
-    /// none.
-    pub may_hold_records: AtomicBool,
+    /// A record may stand there whose removal is missing. Set at the start and whenever a record is
+    /// written without its removal, and cleared by a look that finds no record; a node that writes
+    /// record and removal in one step leaves none.
+    may_hold_records: AtomicBool,
     /// `batchlog_replay_throttle` in bytes a second; 0: replay does not pause.
     pub throttle: AtomicU64,
     /// The node was one of several when it ended. Its records may be of partitions that others
@@ -21,6 +21,23 @@ pub(crate) struct BatchReplay {
     pub waits_for_others: AtomicBool,
     /// Keeps the background task alive; empty where nothing is written.
     pub task: OnceLock<Wake>,
+}
+
+impl BatchReplay {
+    /// Whether a look at the batch log may find a record.
+    pub fn may_find_records(&self) -> bool {
+        self.may_hold_records.load(Ordering::Acquire)
+    }
+
+    /// A look begins. Whoever writes a record from now on is not overlooked: the next look comes.
+    pub fn begin_look(&self) {
+        self.may_hold_records.swap(false, Ordering::AcqRel);
+    }
+
+    /// There may be a record for the next look.
+    pub fn expect_records(&self) {
+        self.may_hold_records.store(true, Ordering::Release);
+    }
 }
 
 impl Default for BatchReplay {

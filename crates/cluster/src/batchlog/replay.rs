@@ -3,7 +3,8 @@
 //! A page of records at a time: read, filtered, applied as one step with the removal of the record.
 //! The start takes page after page; while the node runs a background task looks every ten seconds,
 //! as long as a look may find something, and pauses after a page so that replay keeps below
-//! `batchlog_replay_throttle`.
+//! `batchlog_replay_throttle`. A record that cannot be applied stays and is tried again with each
+//! look; those behind it are applied all the same.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -35,8 +36,10 @@ const VERSIONS_READ: [i32; 2] = [12, super::VERSION];
 /// The outcome of one step of replay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Page {
-    /// Records that are gone from the batch log now.
+    /// Records of the page that were applied or sent: all but those that failed.
     pub records: usize,
+    /// Records that could not be applied, and stay.
+    pub failed: usize,
     /// Bytes of their mutations.
     pub bytes: usize,
     /// No further record is due.
@@ -44,13 +47,19 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// How long replay rests after the page.
+    /// The page when so many of its records have failed.
+    pub fn without(self, failed: usize) -> Self {
+        assert!(failed <= self.records, "a record fails once");
+        Self { records: self.records - failed, failed, ..self }
+    }
+
+    /// How long replay rests after the page. Records that have failed are not tried again at once.
     pub fn pause(&self, throttle: u64) -> Duration {
         let paced = match throttle {
             0 => Duration::ZERO,
             rate => Duration::from_secs_f64(self.bytes as f64 / rate as f64),
         };
-        if self.is_last { paced.max(PERIOD) } else { paced }
+        if self.is_last || self.failed > 0 { paced.max(PERIOD) } else { paced }
     }
 }
 
@@ -84,7 +93,7 @@ impl Node {
 
     /// A look while the node runs. Gives the time until the next one.
     fn replay_due_batches(&self, resent: &mut Vec<Resent>) -> Duration {
-        if !self.batch_replay.may_hold_records.load(Ordering::Relaxed) {
+        if !self.batch_replay.may_find_records() {
             return PERIOD;
         }
         if let Some(others) = self.others() {
@@ -104,7 +113,7 @@ impl Node {
     }
 
     /// Applies everything that the batch log holds: nothing is under way. Gives the number of
-    /// records.
+    /// records that were applied. Records that fail are left for later.
     pub(crate) fn replay_batches(&self) -> Result<usize, NodeError> {
         if self.engine.options.read_only {
             return Ok(0);
@@ -117,7 +126,8 @@ impl Node {
         loop {
             let page = self.replay_page(Duration::ZERO)?;
             records += page.records;
-            if page.is_last {
+            // a page of records that all fail would be read again for ever
+            if page.is_last || page.records == 0 {
                 return Ok(records);
             }
         }
@@ -138,14 +148,23 @@ impl Node {
     /// Applies the first records that are of this age or older.
     fn replay_page(&self, age: Duration) -> Result<Page, NodeError> {
         let (due, page) = self.due_records(age)?;
-        for record in &due {
-            self.replay(record)?;
-        }
-        Ok(page)
+        let failed = of_each(due, |record| self.replay(&record)).1;
+        Ok(page.without(failed))
     }
 
-    /// The first records that are of this age or older.
+    /// The first records that are of this age or older. Where there are some, or younger ones,
+    /// there is a further look: what becomes of them is not known yet.
     pub(super) fn due_records(&self, age: Duration) -> Result<(Vec<Record>, Page), NodeError> {
+        self.batch_replay.begin_look();
+        let found = self.find_due_records(age);
+        if found.as_ref().map_or(true, |(due, _, are_left)| *are_left || !due.is_empty()) {
+            self.batch_replay.expect_records();
+        }
+        found.map(|(due, page, _)| (due, page))
+    }
+
+    /// The first records that are of this age or older, and whether there are younger ones.
+    fn find_due_records(&self, age: Duration) -> Result<(Vec<Record>, Page, bool), NodeError> {
         let table = self.batches_table();
         let youngest = self.env.clock.now_micros() - i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
         let (mut due, mut bytes, mut is_full, mut are_left) = (Vec::new(), 0, false, false);
@@ -163,9 +182,8 @@ impl Node {
             is_full = due.len() >= PAGE_RECORDS_MAX || bytes >= PAGE_BYTES_MAX;
             !is_full
         })?;
-        self.batch_replay.may_hold_records.store(is_full || are_left, Ordering::Relaxed);
-        let page = Page { records: due.len(), bytes, is_last: !is_full };
-        Ok((due, page))
+        let page = Page { records: due.len(), failed: 0, bytes, is_last: !is_full };
+        Ok((due, page, are_left))
     }
 
     fn is_readable(&self, record: &Record) -> bool {
@@ -235,6 +253,17 @@ impl Node {
             _ => false,
         }
     }
+}
+
+/// Does something with each record of a page; gives what came of it, and how many have failed,
+/// which the log tells in one line.
+pub(super) fn of_each<T>(due: Vec<Record>, act: impl FnMut(Record) -> Result<T, NodeError>) -> (Vec<T>, usize) {
+    let (done, failed): (Vec<_>, Vec<_>) = due.into_iter().map(act).partition(Result::is_ok);
+    let count = failed.len();
+    if let Some(error) = failed.into_iter().find_map(Result::err) {
+        tracing::warn!(%error, records = count, "logged batches cannot be applied now; they are tried again");
+    }
+    (done.into_iter().filter_map(Result::ok).collect(), count)
 }
 
 pub(super) fn node_error(error: WriteError) -> NodeError {

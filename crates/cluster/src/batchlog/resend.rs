@@ -19,7 +19,7 @@ use std::time::Duration;
 use rows::Mutation;
 use types::{Consistency, WriteKind};
 
-use super::replay::{PERIOD, Record, node_error};
+use super::replay::{PERIOD, Record, node_error, of_each};
 use crate::coordinator::sent::Sent;
 use crate::coordinator::write::among::Others;
 use crate::error::NodeError;
@@ -77,15 +77,8 @@ impl Node {
         resent: &mut Vec<Resent>,
     ) -> Result<(usize, impl Fn(u64) -> Duration + use<>), NodeError> {
         let (due, page) = self.due_records(self.timeouts().write * 2)?;
-        let mut sent = Vec::new();
-        for record in due {
-            sent.push(self.resend(others, record)?);
-        }
-        let count = sent.len();
-        if count > 0 {
-            // the records stand until what was sent is settled
-            self.batch_replay.may_hold_records.store(true, Ordering::Relaxed);
-        }
+        let (sent, failed) = of_each(due, |record| self.resend(others, record));
+        let (count, page) = (sent.len(), page.without(failed));
         resent.extend(sent);
         Ok((count, move |throttle| page.pause(throttle)))
     }

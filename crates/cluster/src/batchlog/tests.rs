@@ -1,7 +1,6 @@
 //! When the record of a logged batch goes, and which records are applied again.
 
 use std::pin::pin;
-use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -25,6 +24,13 @@ impl SimNode {
         let record = self.node.record(&self.node.batches_table(), &id, &mutations);
         self.node.engine.apply(&[record]).expect("applied");
         assert_eq!(self.counts(), (1, 0));
+    }
+
+    /// A record of roles 4 to 6, written so many microseconds ago, beside those that there are.
+    fn leave_another_record(&self, age_micros: i64) {
+        let mutations: Vec<Mutation> = (4..7u8).map(|k| self.role(k, 1)).collect();
+        let id = types::timeuuid::from_micros(self.node.env.clock.now_micros() - age_micros, 9);
+        self.node.engine.apply(&[self.node.record(&self.node.batches_table(), &id, &mutations)]).expect("applied");
     }
 
     /// Records in the batch log, and roles.
@@ -104,13 +110,13 @@ fn records_older_than_gc_grace_are_left_out() {
 fn records_are_applied_again_while_the_node_runs() {
     let machine = SimNode::new(WRITE_TIMEOUT);
     machine.leave_a_record(0);
-    machine.node.batch_replay.may_hold_records.store(true, Ordering::Relaxed);
+    machine.node.batch_replay.expect_records();
     machine.sim.advance(PERIOD);
     machine.sim.run_until_idle();
     assert_eq!(machine.counts(), (0, 5));
     let young = SimNode::new(PERIOD * 2);
     young.leave_a_record(0);
-    young.node.batch_replay.may_hold_records.store(true, Ordering::Relaxed);
+    young.node.batch_replay.expect_records();
     for round in 0..3 {
         young.sim.advance(PERIOD);
         young.sim.run_until_idle();
@@ -125,8 +131,29 @@ fn records_are_applied_again_while_the_node_runs() {
 /// of `batchlog_replay_throttle`.
 #[test]
 fn pages_are_paced() {
-    let page = |bytes| Page { records: 1, bytes, is_last: false };
+    let page = |bytes| Page { records: 1, failed: 0, bytes, is_last: false };
     assert_eq!(page(3 << 20).pause(1 << 20), Duration::from_secs(3));
     assert_eq!(page(3 << 20).pause(0), Duration::ZERO);
     assert_eq!(Page { is_last: true, ..page(1) }.pause(1 << 20), PERIOD);
+    assert_eq!(page(1).without(1).pause(0), PERIOD, "it is not tried again at once");
+}
+
+/// A record with a mutation that the node does not take any more stays; those before and behind it
+/// are applied, and the node goes on to look.
+#[test]
+fn a_record_that_fails_does_not_stop_others() {
+    let machine = SimNode::new(WRITE_TIMEOUT);
+    let records = [(1, 100), (2, 1 << 20), (3, 100)].map(|(k, bytes)| {
+        let id = types::timeuuid::from_micros(machine.node.env.clock.now_micros() - 10 * SECOND + i64::from(k), 7);
+        machine.node.record(&machine.node.batches_table(), &id, &[machine.role(k, bytes)])
+    });
+    machine.node.engine.apply(&records).expect("applied");
+    machine.sim.block_on(async { machine.node.engine.log.sync().await }).expect("synced");
+    let machine = machine.after_power_cut_with(256 << 10);
+    assert_eq!(machine.counts(), (1, 2));
+    assert_eq!(machine.node.replay_batches(), Ok(0));
+    machine.leave_another_record(10 * SECOND);
+    machine.sim.advance(PERIOD * 2);
+    machine.sim.run_until_idle();
+    assert_eq!(machine.counts(), (1, 5), "the record that was left is applied while the node runs");
 }

@@ -16,7 +16,9 @@ pub(super) async fn store(call: Call) {
     let stored = match StoredBatch::decode(&call.payload) {
         Ok(batch) => {
             let record = [call.node.record_of(&batch)];
-            within(&call.node.env, call.rest(), mutation::apply(&call.node, &record, &[])).await
+            let stored = within(&call.node.env, call.rest(), mutation::apply(&call.node, &record, &[])).await;
+            call.node.batch_replay.expect_records();
+            stored
         }
         Err(_) => Some(Err(FailureReason::Unknown)),
     };

@@ -70,6 +70,8 @@ impl Owed for Remote {
     }
 
     fn send(self: Box<Self>) {
+        // the record is applied
+        self.node.batch_replay.expect_records();
         let Some(others) = self.node.others() else { return };
         let asked = self.changes.iter().map(|change| change.to.len()).sum();
         let waiting = Waiting {

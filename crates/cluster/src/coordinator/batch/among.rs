@@ -94,7 +94,11 @@ impl Node {
             others.messenger.ask(others.ring.endpoint(host).address, &[], request.clone(), &asker);
         }
         let logged = match sent.is_here() {
-            true => self.apply_here(&[self.record_of(batch)], &[], timeout).await,
+            true => {
+                let applied = self.apply_here(&[self.record_of(batch)], &[], timeout).await;
+                self.batch_replay.expect_records();
+                applied
+            }
             false => Ok(None),
         };
         Among::new(&self.env, vec![sent], logged, begun, timeout).await
