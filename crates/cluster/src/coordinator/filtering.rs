@@ -5,9 +5,10 @@
 //! The answers of several replicas are merged before the conditions are checked, so a replica may
 //! leave out only rows that do not meet them once merged. Conditions on key columns never change.
 //! Of conditions on one regular column, the newest value of it is what counts, and the replica that
-//! has it gives the row. Conditions on two columns may be met by no replica alone, and those on a
-//! static column or a counter by no replica at all: these are left to the coordinator. Cassandra
-//! sends all of them, and may miss such rows (CASSANDRA-19007).
+//! has it gives the row. Conditions on two columns may be met by no replica alone, and so may two
+//! on one collection that is not frozen, because its elements are merged one by one; those on a
+//! static column or a counter are met by no replica at all. These are left to the coordinator.
+//! Cassandra sends all of them, and may miss such rows (CASSANDRA-19007).
 //!
 //! The answer of one replica may be out of date, and newer data of another one left out: see
 //! [`super::protection`]. Agrees with `org.apache.cassandra.db.filter.RowFilter` as it is sent.
@@ -56,7 +57,8 @@ impl Filtering {
 }
 
 /// The conditions by which each replica may choose rows before they are merged: those on key
-/// columns, and those on one regular column, that of an index if there is one.
+/// columns, and those on one regular column, that of an index if there is one. Of those on a
+/// collection that is not frozen only one: the one that the index answers, or else the first.
 fn safe(command: &ReadCommand, sought: &Sought) -> Vec<Expression> {
     let table = &command.table;
     let kind = |id: ColumnId| table.column(id).map(|column| (column.kind, column.ty.is_counter()));
@@ -66,10 +68,15 @@ fn safe(command: &ReadCommand, sought: &Sought) -> Vec<Expression> {
     let indexed =
         |expression: &&Expression| command.indexes.iter().any(|search| is_of(table, &search.name, expression));
     let plain: Vec<&Expression> = sought.expressions.iter().filter(is_plain).collect();
-    let chosen = plain.iter().copied().find(indexed).or(plain.first().copied()).and_then(Expression::column);
+    let chosen = plain.iter().copied().find(indexed).or(plain.first().copied());
+    let is_complex = |id: ColumnId| table.column(id).is_some_and(|column| column.is_complex());
+    let is_chosen = |expression: &Expression, chosen: &Expression| match expression.column() {
+        Some(column) if is_complex(column) => std::ptr::eq(expression, chosen),
+        column => column.is_some() && column == chosen.column(),
+    };
     let is_safe = |expression: &&Expression| match expression.column().and_then(kind) {
         Some((ColumnKind::PartitionKey | ColumnKind::Clustering, _)) => true,
-        _ => expression.column().is_some() && expression.column() == chosen,
+        _ => chosen.is_some_and(|chosen| is_chosen(expression, chosen)),
     };
     sought.expressions.iter().filter(is_safe).cloned().collect()
 }

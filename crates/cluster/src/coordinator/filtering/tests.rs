@@ -16,7 +16,11 @@ fn command() -> ReadCommand {
         name: name.to_owned(),
         kind,
         position: 0,
-        ty: CqlType::Int,
+        ty: match name {
+            "tags" => CqlType::Set { element: Arc::new(CqlType::Int), frozen: false },
+            "frozen" => CqlType::Set { element: Arc::new(CqlType::Int), frozen: true },
+            _ => CqlType::Int,
+        },
         reversed: false,
     };
     let columns = [
@@ -25,6 +29,8 @@ fn command() -> ReadCommand {
         ("s", ColumnKind::Static),
         ("a", ColumnKind::Regular),
         ("b", ColumnKind::Regular),
+        ("frozen", ColumnKind::Regular),
+        ("tags", ColumnKind::Regular),
     ];
     let table = TableMetadata::new(
         TableId::of_system_table("ks", "x"),
@@ -76,6 +82,12 @@ fn several_replicas_check_what_they_can_alone() {
         ("k s", Some("k")),
         ("s", None),
         ("c b s", Some("c b !")),
+        ("a a", Some("a a !")),
+        ("frozen frozen", Some("frozen frozen !")),
+        // the elements may come from different replicas
+        ("tags tags", Some("tags !")),
+        ("c tags tags", Some("c tags !")),
+        ("a tags", Some("a !")),
     ] {
         assert_eq!(left(names, 2).as_deref(), expected, "{names}");
     }
