@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use types::FailureReason;
 
 use crate::request::{Asker, Pending, Request, Unanswered};
-use crate::shared::{Asked, Messenger, Waiting};
+use crate::shared::{Asked, Messenger, State, Waiting};
 use crate::verbs::VerbCounts;
 
 impl Messenger {
@@ -30,60 +30,77 @@ impl Messenger {
         others: &[SocketAddr],
         request: Request,
     ) -> Vec<(SocketAddr, Pending)> {
-        let mut pending = Vec::with_capacity(1 + others.len());
-        let is_sent = self.send_asked(to, others, request, |peer| {
+        let mut sent = Vec::with_capacity(1 + others.len());
+        let refused = self.send_asked(to, others, request, |peer| {
             let (tell, told) = oneshot::channel();
-            pending.push((peer, Pending::sent(told)));
+            sent.push((peer, Pending::sent(told)));
             Asked::Answer(tell)
         });
-        if is_sent {
-            return pending;
-        }
-        std::iter::once(to).chain(others.iter().copied()).map(|peer| (peer, Pending::refused())).collect()
+        let mut sent = sent.into_iter();
+        let pending = |peer| match refused.contains(&peer) {
+            true => (peer, Pending::refused()),
+            false => sent.next().expect("whoever is not refused is sent the request"),
+        };
+        std::iter::once(to).chain(others.iter().copied()).map(pending).collect()
     }
 
     /// Asks a node, which passes the request on to `others`. `asker` hears once of each of them;
     /// before this returns where the request cannot be sent.
     pub fn ask(&self, to: SocketAddr, others: &[SocketAddr], request: Request, asker: &Arc<dyn Asker>) {
-        if !self.send_asked(to, others, request, |_| Asked::Asker(Arc::clone(asker))) {
-            for peer in std::iter::once(to).chain(others.iter().copied()) {
-                asker.hear(peer, Err(Unanswered::Refused));
-            }
+        for peer in self.send_asked(to, others, request, |_| Asked::Asker(Arc::clone(asker))) {
+            asker.hear(peer, Err(Unanswered::Refused));
         }
     }
 
-    /// Registers who waits for the answers, and sends. False: the request is not sent, and nobody
-    /// waits.
+    /// Registers who waits for the answers, and sends. Gives the peers that the request is not sent
+    /// to, for which nobody waits: those for which too many requests wait already, and all where it
+    /// cannot be sent. If `to` is one of them the next one passes the request on.
     fn send_asked(
         &self,
         to: SocketAddr,
         others: &[SocketAddr],
         request: Request,
         mut who: impl FnMut(SocketAddr) -> Asked,
-    ) -> bool {
+    ) -> Vec<SocketAddr> {
         let now = self.0.now();
         let until = now.monotonic + request.life;
-        let asked = || std::iter::once(to).chain(others.iter().copied());
+        let (verb, sent) = (request.verb, now.monotonic);
+        let mut refused = Vec::new();
+        let mut add = |state: &mut State, id, peer| {
+            let has_room = state.callbacks.has_room(peer);
+            if has_room {
+                let is_added = state.callbacks.add(id, peer, until, Waiting { verb, sent, asked: who(peer) });
+                assert!(is_added, "there is room");
+            } else {
+                refused.push(peer);
+            }
+            has_room
+        };
         let mut state = self.0.state();
         let id = state.callbacks.next_id();
-        let (verb, sent) = (request.verb, now.monotonic);
-        let are_kept =
-            asked().all(|peer| state.callbacks.add(id, peer, until, Waiting { verb, sent, asked: who(peer) }));
+        let first = Some(to).filter(|to| add(&mut state, id, *to));
+        let mut behind: Vec<SocketAddr> = others.iter().copied().filter(|peer| add(&mut state, id, *peer)).collect();
         drop(state);
+        let first = match first {
+            None if behind.is_empty() => return refused,
+            None => behind.remove(0),
+            Some(first) => first,
+        };
         let mut header = self.header(&request, id);
-        if !others.is_empty() {
+        if !behind.is_empty() {
             // a node of 5.0 answers with the message's own id, whatever is listed
-            let forward = others.iter().map(|other| (*other, id)).collect();
+            let forward = behind.iter().map(|other| (*other, id)).collect();
             header.parameters.push(Parameter::ForwardTo(forward));
         }
-        let is_sent = are_kept && self.0.send(to, Envelope { header, payload: request.payload });
-        if !is_sent {
+        if !self.0.send(first, Envelope { header, payload: request.payload }) {
+            let asked = || std::iter::once(first).chain(behind.iter().copied());
             let mut state = self.0.state();
             let forgotten: Vec<_> = asked().map(|peer| state.callbacks.take(id, peer, now.monotonic)).collect();
             drop(state);
             drop(forgotten);
+            refused.extend(asked());
         }
-        is_sent
+        refused
     }
 
     /// Tells a node something that nobody answers. False: it was not sent.

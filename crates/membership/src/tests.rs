@@ -12,6 +12,7 @@ use internode::{Envelope, LinkType, MessagingVersion, Verb};
 use links::{LinkOptions, Peer, Scope};
 
 use super::*;
+use crate::shared::{Asked, Waiting};
 
 mod bad_days;
 
@@ -302,6 +303,26 @@ fn an_asker_hears_of_each_node_once() {
     assert_eq!(heard(Verb::MutationReq, &[], 1), [(second, late)]);
     // more than the queue and the reserve hold
     assert_eq!(heard(Verb::ReadReq, &[], 6 << 20), [(second, Err(Unanswered::Refused))]);
+    // too many wait for one of them: the others are asked all the same, through the next one if it
+    // is the first
+    let third = "10.9.9.8:7000".parse().unwrap();
+    for (full, others, expected) in [
+        (absent, [absent, third], [(absent, Err(Unanswered::Refused)), (second, Ok(Verb::ReadRsp)), (third, late)]),
+        (second, [absent, third], [(second, Err(Unanswered::Refused)), (third, late), (absent, late)]),
+    ] {
+        let mut taken = Vec::new();
+        let mut state = messenger.0.state();
+        while state.callbacks.has_room(full) {
+            let id = state.callbacks.next_id();
+            let waiting = Waiting { verb: Verb::ReadReq, sent: Duration::ZERO, asked: Asked::Echo };
+            assert!(state.callbacks.add(id, full, Duration::MAX, waiting));
+            taken.push(id);
+        }
+        drop(state);
+        assert_eq!(heard(Verb::ReadReq, &others, 1), expected, "{full} has no room");
+        let mut state = messenger.0.state();
+        taken.iter().for_each(|id| drop(state.callbacks.take(*id, full, Duration::ZERO)));
+    }
 }
 
 /// Three nodes that start at once are up everywhere within 1.5 seconds, whoever of them is a seed;
