@@ -112,6 +112,10 @@ fn refusals_name_the_key() {
             "use_deterministic_table_id: exists in Cassandra, but is not honoured yet at this value (ours: false)",
         ),
         (
+            "repaired_data_tracking_for_range_reads_enabled: true",
+            "repaired_data_tracking_for_range_reads_enabled: exists in Cassandra, but is not honoured yet at this value (ours: false)",
+        ),
+        (
             "authenticator: MutualTlsAuthenticator",
             "authenticator: 'MutualTlsAuthenticator' is none of AllowAllAuthenticator, PasswordAuthenticator",
         ),

@@ -8,8 +8,9 @@
 //! Partitions that this node does not own are read all the same, unless such reads are to be
 //! dropped, or this node has left the ring ([`crate::refusals`]).
 //! A coordinator that wants it (TRACK_WARNINGS) is told beside the answer which thresholds the read
-//! exceeds. Every coordinator is told that a search looked into many indexes. Agrees with
-//! `org.apache.cassandra.db.ReadCommandVerbHandler`.
+//! exceeds. Every coordinator is told that a search looked into many indexes. One that compares
+//! what replicas have repaired (TRACK_REPAIRED_DATA) is told that this node's digest of it is not
+//! conclusive, because it makes none. Agrees with `org.apache.cassandra.db.ReadCommandVerbHandler`.
 
 use std::sync::Arc;
 
@@ -66,15 +67,20 @@ pub(super) async fn serve(call: Call) {
     let answer = call.node.replica.answer(&request, wanted, limits, call.rest(), call.trace(), tracks).await;
     let exceeded = call.node.exceeded(&answer, tracks, limits.tombstones.warn);
     let parameters = exceeded.iter().map(|exceeding| exceeding.parameter()).collect();
+    let tracks_repaired = call.header.flags.has(Flags::TRACK_REPAIRED_DATA);
+    let payload = |response: ReadResponse| {
+        let response = if tracks_repaired { response.without_repaired_digest() } else { response };
+        Bytes::from(response.encode())
+    };
     match answer {
-        Ok(answer) => call.answer_with(Ok(Bytes::from(answer.into_response().encode())), parameters),
+        Ok(answer) => call.answer_with(Ok(payload(answer.into_response())), parameters),
         Err(ReadOutcome::Failed(AnswerError::Read(error))) if exceeded.iter().any(|found| found.is_failure) => {
             tracing::warn!("{error}");
             if matches!(error, ReadError::TooManyTombstones(_)) {
                 call.node.count_tombstone_failure(request.table.id);
             }
             let nothing = ReadResponse::of_data(PartitionsWriter::new(&request).finish());
-            call.answer_with(Ok(Bytes::from(nothing.encode())), parameters);
+            call.answer_with(Ok(payload(nothing)), parameters);
         }
         Err(outcome) => {
             if let Some(reason) = reason_of(&call.node, request.table.id, outcome) {

@@ -40,9 +40,19 @@ pub struct Data {
 }
 
 impl ReadResponse {
-    /// An answer of partitions, without a digest of what is repaired.
+    /// An answer of partitions to a coordinator that does not ask for a digest of what is repaired.
     pub fn of_data(partitions: Bytes) -> Self {
         Self::Data(Data { partitions, repaired: Bytes::new(), is_conclusive: true })
+    }
+
+    /// The answer to a coordinator that asks for a digest of what is repaired (TRACK_REPAIRED_DATA).
+    /// There is none, and that must not count as the digest of a replica without repaired data: it
+    /// would differ from those of the others.
+    pub fn without_repaired_digest(self) -> Self {
+        match self {
+            Self::Data(data) => Self::Data(Data { is_conclusive: false, ..data }),
+            digest @ Self::Digest(_) => digest,
+        }
     }
 
     /// The payload.

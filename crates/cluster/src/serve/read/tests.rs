@@ -86,7 +86,13 @@ fn replicas_answer_alike() {
     assert_eq!(rows_in(&answer, &limited).len(), 5);
     // a partition that nobody has
     let none = request(&ring, key(77));
-    assert_eq!(read(&ring, 1, &none), Ok(ReadResponse::of_data(Bytes::from_static(&[0, 0]))));
+    let nothing = ReadResponse::of_data(Bytes::from_static(&[0, 0]));
+    assert_eq!(read(&ring, 1, &none), Ok(nothing.clone()));
+    // a coordinator that compares what is repaired is not told that this replica has nothing of it
+    let tracked = Request::new(none.verb(), none.encode(), LIFE);
+    let tracked = Request { flags: tracked.flags.with(Flags::TRACK_REPAIRED_DATA), ..tracked };
+    let answer = ask(&ring, 1, tracked).map(|payload| ReadResponse::decode(&payload).expect("an answer"));
+    assert_eq!(answer, Ok(nothing.without_repaired_digest()));
 }
 
 /// A read that fails is answered with the reason, or not at all where the asker does not want it.
