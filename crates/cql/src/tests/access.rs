@@ -42,8 +42,11 @@ fn node() -> Memory {
     node
 }
 
-/// The client of a user with permissions on the resources with these names.
-fn client(granted: &[(&str, &[Permission])]) -> ClientState {
+/// Names of resources, each with the permissions that the user has on it.
+type Granted<'a> = &'a [(&'a str, &'a [Permission])];
+
+/// The client of a user with these permissions.
+fn client(granted: Granted<'_>) -> ClientState {
     let settings = AuthSettings { authenticates: true, authorizes: true, ..AuthSettings::default() };
     let mut on = BTreeMap::new();
     for (resource, permissions) in granted {
@@ -87,7 +90,7 @@ fn statements_take_the_permissions_that_they_take_in_cassandra() {
     let replaced = "CREATE OR REPLACE FUNCTION f (a varchar, b list<int>, c frozen<tuple<int, varchar>>) \
          CALLED ON NULL INPUT RETURNS int LANGUAGE java AS 'return 2;'";
     let insert = "INSERT INTO base (k, c, v) VALUES (1, 1, 1)";
-    let cases: &[(&[(&str, &[Permission])], &str, &str)] = &[
+    let cases: &[(Granted<'_>, &str, &str)] = &[
         // a user-defined function is found however its types are spelled
         (&[], "DROP FUNCTION f (varchar, list<int>, tuple<int, varchar>)", &format!("DROP permission on {f}")),
         (&[], "DROP FUNCTION f (text, list<int>, frozen<tuple<int, text>>)", &format!("DROP permission on {f}")),
