@@ -16,9 +16,10 @@
 //!
 //! A read that would hold too much goes on as a scan ([`super::scan`]).
 //!
-//! A small answer is built on the worker, a larger one on the threads for long jobs. Agrees in
-//! effect with `org.apache.cassandra.service.reads.{AbstractReadExecutor,ReadCallback,
-//! DigestResolver,DataResolver}` and `reads.range.RangeCommandIterator`.
+//! A small answer is looked through and built on the worker, a larger one on the threads for long
+//! jobs. Agrees in effect with `reads.range.RangeCommandIterator` and
+//! `org.apache.cassandra.service.reads.{AbstractReadExecutor,ReadCallback,DigestResolver,
+//! DataResolver}`.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -71,8 +72,8 @@ const STRETCHES_FIRST: usize = 1;
 /// each replica.
 const SCAN_SIZE: usize = 16 << 20;
 
-/// Bytes of answers of which the result is built on the worker.
-const INLINE_SIZE_MAX: usize = 128 << 10;
+/// Bytes of answers that are read through, and of which the result is built, on the worker.
+pub(super) const INLINE_SIZE_MAX: usize = 128 << 10;
 
 /// The own answer of this node is kept as rows up to so many bytes, and encoded beyond: rows take
 /// several times the memory of their bytes.
@@ -303,10 +304,14 @@ impl Among<'_> {
         let mut answered = Vec::with_capacity(wanted.len());
         for (mut asked, answer) in wanted.into_iter().zip(answers) {
             let First { command, portions, confirmed } = answer.map_err(FailedRead::of_answers)?;
-            for (contact, portion) in portions {
-                let added = asked.add_first(contact, &command, portion);
-                added.map_err(|error| self.unreadable(contact, error))?;
-            }
+            let size = portions.iter().map(|(_, portion)| portion.size).sum();
+            let add = move |asked: &mut Asked| {
+                let mut portions = portions.into_iter();
+                portions.try_for_each(|(contact, portion)| {
+                    asked.add_first(contact, &command, portion).map_err(|error| (contact, error))
+                })
+            };
+            self.add_to(&mut asked, size, add).await?;
             asked.confirmed = confirmed;
             if asked.is_protected() {
                 answered.extend(self.protected(asked).await?);
@@ -508,6 +513,7 @@ impl Among<'_> {
         for (lack, _) in known {
             asked.add_nothing(lack);
         }
+        let mut portions = Vec::with_capacity(open.len());
         for ((lack, command), (question, (contact, reply))) in open.into_iter().zip(answers) {
             let data = match reply {
                 Ok(reply) => reply.data.unwrap_or_default(),
@@ -517,10 +523,46 @@ impl Among<'_> {
                 }
             };
             let (portion, command) = (Portion::new(data, &question), command.expect("it was asked"));
-            let added = asked.add_further(lack, &command, portion);
-            added.map_err(|error| self.unreadable(contact, error))?;
+            portions.push((contact, lack.clone(), command, portion));
         }
-        Ok(())
+        let size = portions.iter().map(|(.., portion)| portion.size).sum();
+        let add = move |asked: &mut Asked| {
+            portions.into_iter().try_for_each(|(contact, lack, command, portion)| {
+                asked.add_further(&lack, &command, portion).map_err(|error| (contact, error))
+            })
+        };
+        self.add_to(asked, size, add).await
+    }
+
+    /// Adds answers of so many bytes to a part. Each answer is read through once for that: large
+    /// ones on a thread for long jobs.
+    async fn add_to<E: From<ReadError>>(
+        &self,
+        asked: &mut Asked,
+        size: usize,
+        add: impl FnOnce(&mut Asked) -> Result<(), (Contact, ReadError)> + Send + 'static,
+    ) -> Result<(), FailedRead<E>> {
+        let added = if size <= INLINE_SIZE_MAX {
+            add(asked)
+        } else {
+            let mut moved = asked.clone();
+            let added = self.long("look through", move || add(&mut moved).map(|()| moved)).await?;
+            added.map(|moved| *asked = moved)
+        };
+        added.map_err(|(contact, error)| self.unreadable(contact, error))
+    }
+
+    /// Runs a job on a thread for long jobs within the time of the read.
+    pub(super) async fn long<T: Send + 'static, E>(
+        &self,
+        name: &str,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, FailedRead<E>> {
+        match within(&self.node.env, self.rest(), self.node.env.blocking_long(name, job)).await {
+            Some(Ok(done)) => Ok(done),
+            Some(Err(_)) => Err(self.failed(ReadOutcome::Overloaded)),
+            None => Err(self.failed(ReadOutcome::TimedOut)),
+        }
     }
 
     /// Asks a replica. A peer is sent its message before this returns.
@@ -574,7 +616,7 @@ impl Among<'_> {
             let reply = match answered {
                 Err(unanswered) => Err(unanswered.reason()),
                 Ok(envelope) if let Some(reason) = self.exceeds(contact, &envelope) => Err(reason),
-                Ok(envelope) => reply_of(&envelope.payload, &question, wanted).map_err(|error| {
+                Ok(envelope) => self.reply_in(envelope.payload, question, wanted).await.map_err(|error| {
                     let peer = contact.address;
                     tracing::warn!(%peer, %error, "the answer of another node to a read cannot be read");
                     FailureReason::Unknown
@@ -616,12 +658,16 @@ impl Among<'_> {
             return Ok(attempt(parts, &**build));
         }
         let (parts, build) = (Arc::clone(parts), Arc::clone(build));
-        let long = self.node.env.blocking_long("merge", move || attempt(&parts, &*build));
-        match within(&self.node.env, self.rest(), long).await {
-            Some(Ok(attempt)) => Ok(attempt),
-            Some(Err(_)) => Err(self.failed(ReadOutcome::Overloaded)),
-            None => Err(self.failed(ReadOutcome::TimedOut)),
+        self.long("merge", move || attempt(&parts, &*build)).await
+    }
+
+    /// The answer in a payload. A digest of large data is made on a thread for long jobs.
+    async fn reply_in(&self, payload: Bytes, question: Arc<Question>, wanted: Wanted) -> Result<Reply, String> {
+        if wanted == Wanted::Data || payload.len() <= INLINE_SIZE_MAX {
+            return reply_of(&payload, &question, wanted);
         }
+        let long = self.node.env.blocking_long("digest", move || reply_of(&payload, &question, wanted));
+        long.await.unwrap_or_else(|full| Err(full.to_string()))
     }
 
     /// The error of a read one of whose answers cannot be used.

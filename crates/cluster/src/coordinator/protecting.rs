@@ -10,7 +10,7 @@ use rows::replicas::Answers;
 use rows::{PartitionStream, ReadCommand, ReadError};
 use types::{FailureReason, ReplicaFailure};
 
-use super::among::{Among, count};
+use super::among::{Among, INLINE_SIZE_MAX, count};
 use super::contacts::Contact;
 use super::error::{FailedAnswers, FailedRead};
 use super::protection::{Candidates, window};
@@ -26,11 +26,16 @@ impl Among<'_> {
     /// The part as it can be read, and behind it the parts that are left to be asked for.
     pub(super) async fn protected<E: From<ReadError>>(&self, mut asked: Asked) -> Result<Vec<Asked>, FailedRead<E>> {
         let command = asked.first();
-        let answers: Vec<&Answers> = asked.replicas.iter().map(|(_, answers)| answers).collect();
-        let window = window(&command, &answers);
+        let answers: Vec<Answers> = asked.replicas.iter().map(|(_, answers)| answers.clone()).collect();
+        let window = window(&command, &answers.iter().collect::<Vec<_>>());
         let left = window.as_ref().map_or_else(Vec::new, |(key, row)| asked.behind(key, row.as_ref(), row.is_none()));
         if asked.replicas.len() > 1 {
-            let candidates = Candidates::of(&command, &answers, window.as_ref());
+            let window = window.clone();
+            let compare = move || Candidates::of(&command, &answers.iter().collect::<Vec<_>>(), window.as_ref());
+            let candidates = match asked.size <= INLINE_SIZE_MAX {
+                true => compare(),
+                false => self.long("compare answers", compare).await?,
+            };
             let candidates = candidates.map_err(|error| self.failed(ReadOutcome::Failed(error.into())))?;
             let completed = self.complete(&asked, candidates).await?;
             for ((_, answers), completed) in asked.replicas.iter_mut().zip(completed) {
