@@ -14,7 +14,9 @@
 //! 4. Replicas that lack something of what was read are told before the client hears of it
 //!    ([`super::read_repair`]): a later read does not see less.
 //!
-//! A read that would hold too much goes on as a scan ([`super::scan`]).
+//! A read that would hold too much goes on as a scan ([`super::scan`]). While large results use up
+//! their share of memory ([`crate::result_room`]) a read begins with small portions; where it has
+//! more than [`SMALL_SIZE_MAX`] of answers it waits for its turn before it asks for more.
 //!
 //! A small answer is looked through and built on the worker, a larger one on the threads for long
 //! jobs. Agrees in effect with `reads.range.RangeCommandIterator` and
@@ -74,6 +76,9 @@ const SCAN_SIZE: usize = 16 << 20;
 
 /// Bytes of answers that are read through, and of which the result is built, on the worker.
 pub(super) const INLINE_SIZE_MAX: usize = 128 << 10;
+
+/// Bytes of answers up to which a read neither counts nor waits while results use up their share.
+const SMALL_SIZE_MAX: usize = 64 << 10;
 
 /// The own answer of this node is kept as rows up to so many bytes, and encoded beyond: rows take
 /// several times the memory of their bytes.
@@ -171,12 +176,24 @@ impl<'n> Among<'n> {
         let mut window = STRETCHES_FIRST;
         let sought = request.sought.as_deref();
         let mut parts: Arc<Vec<Asked>> = Arc::new(parts.into_iter().map(|part| Asked::new(part, sought)).collect());
-        let mut taken = request.results.as_ref().map(|room| room.share.take(0));
+        let (mut taken, mut room) = match &request.results {
+            Some(room) if room.share.is_used_up() => (None, Some(room)),
+            results => (results.as_ref().map(|room| room.share.take(0)), None),
+        };
+        if room.is_some() {
+            Arc::make_mut(&mut parts).iter_mut().for_each(Asked::begin_small);
+        }
         let build = Arc::new(build);
         let mut missing = Missing::Part(0);
         loop {
             let asked = Arc::make_mut(&mut parts);
             let size = self.fetch(asked, missing, &mut window, &mut taken).await?;
+            if size > SMALL_SIZE_MAX
+                && let Some(room) = room.take()
+            {
+                taken = Some(self.enter(room, size).await?);
+                asked.iter_mut().for_each(Asked::grow_large);
+            }
             if size > SCAN_SIZE && self.node.env.tasks.jobs_may_wait() {
                 return self.scan(parts, window, taken, figures, build).await;
             }
@@ -221,6 +238,28 @@ impl Among<'_> {
                     return Ok((built, was_extended));
                 }
             }
+        }
+    }
+
+    /// Waits for memory for the result of a read that turns out to be large while results use up
+    /// their share. Its answers so far have `size` bytes: they are few, and not counted before.
+    /// Afterwards the read waits for nothing but other nodes and threads, so reads that are counted
+    /// never wait for each other.
+    async fn enter<E>(&self, room: &ResultRoom, size: usize) -> Result<Taken, FailedRead<E>> {
+        let env = &self.node.env;
+        let entered = async {
+            loop {
+                let _turn = room.enter(env).await?;
+                if let Some(mut expected) = room.expect_one() {
+                    expected.set(expected.bytes().max(size));
+                    return Some(expected);
+                }
+            }
+        };
+        match within(env, self.rest(), entered).await {
+            Some(Some(taken)) => Ok(taken),
+            Some(None) => Err(self.failed(ReadOutcome::Overloaded)),
+            None => Err(self.failed(ReadOutcome::TimedOut)),
         }
     }
 

@@ -32,6 +32,9 @@ pub(super) const READING_SIZE_MAX: usize = 256 << 20;
 /// Rows that are asked for at first where the read itself has no limit or a larger one.
 const PORTION_FIRST: u32 = 5_000;
 
+/// Rows that are asked for at first while there is no memory for large results.
+const PORTION_SMALL: u32 = 100;
+
 /// Rows of the largest portion. Each further portion of a replica is twice as large as the last.
 const PORTION_MAX: u32 = 80_000;
 
@@ -176,6 +179,17 @@ impl Asked {
     /// Whether a partition belongs to the part.
     pub fn has(&self, key: &DecoratedKey) -> bool {
         self.part.command.range.contains(key)
+    }
+
+    /// The first portion is a small one. A read of several replicas that needs more then asks all
+    /// of them for data.
+    pub fn begin_small(&mut self) {
+        self.portion = self.portion.min(PORTION_SMALL);
+    }
+
+    /// The next portion is as large as a first one of a read that does not begin small.
+    pub fn grow_large(&mut self) {
+        self.portion = self.portion.max(PORTION_FIRST.min(self.part.command.limits.rows));
     }
 
     /// The next portion is twice as large, or smaller if the last one was large.

@@ -1,5 +1,6 @@
 //! Reads among several nodes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use env::Random;
@@ -8,7 +9,8 @@ use rows::{DataLimits, DeletionTime, Mutation, PartitionRange, PartitionStream, 
 use types::Consistency;
 
 use crate::coordinator::error::{FailedAnswers, FailedRead, RequestError};
-use crate::replica::read::{ReadFigures, ReadRequest};
+use crate::replica::read::{ReadFigures, ReadOutcome, ReadRequest};
+use crate::result_room::ResultRoom;
 use crate::testing::SimRing;
 use crate::thresholds::{Finding, Measure, ReadSizes, SizeThresholds};
 
@@ -160,6 +162,48 @@ fn a_partition_of_several_portions_is_read_whole() {
     assert_eq!(read.len(), 11_999);
     assert!(read.windows(2).all(|pair| pair[0].1 < pair[1].1), "rows ascend");
     assert_eq!(ring.stored(0, "ks", 1).len(), 11_999);
+}
+
+/// While results use up their share of memory a small read goes on, and a large one waits until
+/// there is memory again, or its time is over.
+#[test]
+fn a_large_read_waits_for_the_memory_of_results() {
+    let ring = three(8);
+    let mut large = ring.row("ks", 1, 0, 0, 10);
+    for c in 1..9_000 {
+        large.updates[0].rows.append(&mut ring.row("ks", 1, c, c, 10).updates[0].rows);
+    }
+    let small = ring.row("ks", 2, 0, 0, 10);
+    (0..3).for_each(|machine| ring.apply_alone(machine, &[large.clone(), small.clone()]));
+    let room = Arc::new(ResultRoom::new(1 << 20));
+    let count = async |k: i32| {
+        let request =
+            ReadRequest { results: Some(Arc::clone(&room)), ..ReadRequest::of(vec![ring.select_key("ks", k)]) };
+        let count = |stream: &mut dyn PartitionStream| {
+            let mut rows = 0;
+            while stream.next_partition()?.is_some() {
+                while stream.next_unfiltered()?.is_some() {
+                    rows += 1;
+                }
+            }
+            Ok::<_, ReadError>(rows)
+        };
+        ring.node(0).read(request, Consistency::Quorum, &ReadFigures::default(), count).await
+    };
+    let others = room.share.take(1 << 20);
+    assert_eq!(ring.world.block_on(count(2)).expect("it is small"), 1);
+    let late = ring.world.block_on(count(1));
+    assert!(matches!(late, Err(FailedRead::Failed { outcome: ReadOutcome::TimedOut, .. })), "{late:?}");
+    assert_eq!(room.share.used(), 1 << 20, "who waits has nothing that counts");
+    let (read, ()) = ring.world.block_on(async {
+        let free = async {
+            ring.node(0).env.sleep(Duration::from_secs(1)).await;
+            drop(others);
+        };
+        futures_util::future::join(count(1), free).await
+    });
+    assert_eq!(read.expect("there is memory again"), 9_000);
+    assert_eq!(room.share.used(), 0);
 }
 
 /// A replica that is cut off and not known to be down is replaced by another one if there is one;
