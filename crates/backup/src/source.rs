@@ -190,8 +190,8 @@ fn files_of(env: &Env, snapshot: &Path) -> Result<Vec<File>> {
 }
 
 /// The files of the SSTables of a directory; `before` stands in front of their names. Components of
-/// attached indexes are left out: they depend on the definition of their index too, and a node makes
-/// those that are missing when it starts.
+/// attached indexes are left out: they depend on the definition of their index too, and a node
+/// makes those that are missing when it starts.
 fn sstable_files(env: &Env, directory: &Path, before: &str) -> Result<Vec<File>> {
     let mut files = Vec::new();
     for name in entries(env, directory, false)? {

@@ -192,11 +192,12 @@ fn a_data_directory_is_not_the_directory_of_a_new_node() {
 
 #[test]
 fn a_snapshot_that_is_not_whole_is_refused() {
-    let changes: [(&str, &dyn Fn(&Path), &str); 4] = [
-        ("no manifest", &|snapshot| fs::remove_file(snapshot.join("manifest.json")).unwrap(), "has no manifest.json"),
-        ("no schema", &|snapshot| fs::remove_file(snapshot.join("schema.cql")).unwrap(), "has no schema.cql"),
-        ("no SSTable", &|snapshot| fs::remove_file(snapshot.join("da-1-bti-Data.db")).unwrap(), "da-1-bti-Data.db"),
-        ("nothing", &|snapshot| fs::remove_dir_all(snapshot).unwrap(), "ks.t has no snapshot two"),
+    type Change = fn(&Path);
+    let changes: [(&str, Change, &str); 4] = [
+        ("no manifest", |snapshot| fs::remove_file(snapshot.join("manifest.json")).unwrap(), "has no manifest.json"),
+        ("no schema", |snapshot| fs::remove_file(snapshot.join("schema.cql")).unwrap(), "has no schema.cql"),
+        ("no SSTable", |snapshot| fs::remove_file(snapshot.join("da-1-bti-Data.db")).unwrap(), "da-1-bti-Data.db"),
+        ("nothing", |snapshot| fs::remove_dir_all(snapshot).unwrap(), "ks.t has no snapshot two"),
     ];
     for (name, change, word) in changes {
         let bench = Bench::new();

@@ -60,9 +60,12 @@ pub async fn make_schema(
     Ok(statements.len())
 }
 
+/// Makes an object of the names of its keyspace and itself.
+type Kind = fn(String, String) -> Object;
+
 /// All things of the ring's schema.
 async fn existing(asker: &mut Asker) -> Result<BTreeSet<Object>, String> {
-    let kinds: [(&str, &str, fn(String, String) -> Object); 5] = [
+    let kinds: [(&str, &str, Kind); 5] = [
         ("keyspaces", "keyspace_name", |keyspace, _| Object::Keyspace(keyspace)),
         ("types", "type_name", Object::Type),
         ("tables", "table_name", Object::Table),
@@ -155,7 +158,7 @@ mod tests {
             wanted("t", &[TYPE, &longer, ALTER, INDEX]),
         ];
         let of = |name: &str| ("ks".to_owned(), name.to_owned());
-        let object = |kind: fn(String, String) -> Object, name: &str| kind(of(name).0, of(name).1);
+        let object = |kind: Kind, name: &str| kind(of(name).0, of(name).1);
         let (of_keyspace, of_type) = (Object::Keyspace("ks".to_owned()), object(Object::Type, "place"));
         let (table, index, view) = (object(Object::Table, "t"), object(Object::Index, "i"), object(Object::View, "w"));
         for (has, expected) in [

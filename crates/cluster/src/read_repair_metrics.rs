@@ -9,8 +9,8 @@ use metrics::Counter;
 /// a read were asked for data.
 #[derive(Default)]
 pub struct ReadRepairMetrics {
-    /// Reads of tables with `read_repair = 'BLOCKING'`: the read waits until replicas have what they
-    /// lacked.
+    /// Reads of tables with `read_repair = 'BLOCKING'`: the read waits until replicas have what
+    /// they lacked.
     pub repaired_blocking: Counter,
     /// Reads of tables with `read_repair = 'NONE'`: replicas are not told what they lack.
     pub reconcile_read: Counter,

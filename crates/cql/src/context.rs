@@ -3,6 +3,7 @@
 //! evaluated.
 
 mod calls;
+mod objects;
 
 use std::sync::Arc;
 
@@ -14,9 +15,9 @@ use crate::error::CqlError;
 use crate::functions::{Function, Scope};
 use crate::result::ColumnSpec;
 use crate::sources::Sources;
-use crate::terms::JsonObjects;
 use crate::values::BoundValue;
 pub(crate) use calls::{Calls, Found};
+pub(crate) use objects::{Given, GivenValues, JsonObjects};
 
 /// The place a value is given to: its type, and the name that error messages and bind variables
 /// show.

@@ -18,13 +18,12 @@ mod watching;
 mod words;
 mod writes;
 
-use crate::context::Bindings;
+use crate::context::{Bindings, JsonObjects};
 use crate::error::CqlError;
 use crate::options::QueryOptions;
 use crate::prepare::{ExplainPlan, Plan};
 use crate::result::{Answer, CqlResult};
 use crate::statements::{batch, modification, select};
-use crate::terms::JsonObjects;
 use crate::values::BoundValue;
 pub use node::Explain;
 use table::Lines;

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use types::CqlType;
 
 pub(crate) use assign::{TermArgument, is_assignable};
-pub(crate) use json::{JsonColumn, JsonObjects, JsonSource};
+pub(crate) use json::{JsonColumn, JsonSource};
 pub(crate) use literal::{field_receiver, prepare};
 pub(crate) use types_of::{common_type, compatible_type, exact_type, preferred_type, resolve_type};
 

@@ -96,8 +96,8 @@ impl Gossip {
 
     /// All states, for a node that looks at the ring. What is remembered of an endpoint that was
     /// not heard of since this node's restart is told without a status, as hearsay
-    /// ([`crate::shadow::is_hearsay`]): a node that is down could not be replaced otherwise once all
-    /// others had been restarted (CASSANDRA-16213). `Gossiper.examineShadowState`.
+    /// ([`crate::shadow::is_hearsay`]): a node that is down could not be replaced otherwise once
+    /// all others had been restarted (CASSANDRA-16213). `Gossiper.examineShadowState`.
     fn all_states(&self) -> States {
         let told = |(endpoint, state): (SocketAddr, &EndpointState)| match self.is_remembered(endpoint) {
             true => (endpoint, hearsay_of(state)),

@@ -14,8 +14,8 @@ use crate::local::put;
 use crate::machine::{Gossip, Shadow};
 use crate::status::Status;
 
-/// Whether a state is what somebody remembers of an endpoint from before a restart, and nothing that
-/// the endpoint has told since. It was a member then: others are not remembered.
+/// Whether a state is what somebody remembers of an endpoint from before a restart, and nothing
+/// that the endpoint has told since. It was a member then: others are not remembered.
 pub fn is_hearsay(state: &EndpointState) -> bool {
     let has_told = Status::of(state).is_some() || state.generation != 0 || state.heartbeat != 0;
     !has_told && state.value(ApplicationState::Tokens).is_some()

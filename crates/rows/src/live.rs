@@ -55,7 +55,8 @@ pub struct LiveRows<'a> {
     table: Arc<TableMetadata>,
     now: u32,
     limits: TombstoneLimits,
-    /// Tombstones of earlier counts, if each partition or each number of rows is counted for itself.
+    /// Tombstones of earlier counts, if each partition or each number of rows is counted for
+    /// itself.
     before: u64,
     scanned: Option<Scanned>,
     warned: Vec<Scanned>,

@@ -73,6 +73,9 @@ pub fn of_difference(before: &Schema, after: &Schema) -> Vec<Event> {
     difference.events
 }
 
+/// Functions or aggregates of a keyspace.
+type Functions<T> = BTreeMap<FunctionKey, Arc<T>>;
+
 struct Difference {
     events: Vec<Event>,
 }
@@ -88,8 +91,8 @@ impl Difference {
         self.events.push(of_schema(&SchemaEvent { change, target, keyspace, name, argument_types }));
     }
 
-    /// What a keyspace has that is created or dropped with it. An aggregate comes after the functions
-    /// that it is made of, and goes before them.
+    /// The functions and aggregates of a keyspace, created or dropped with it. An aggregate comes
+    /// after the functions that it is made of, and goes before them.
     fn content(&mut self, change: SchemaChangeKind, keyspace: &KeyspaceMetadata) {
         let name = &keyspace.name;
         if change == SchemaChangeKind::Dropped {
@@ -110,7 +113,7 @@ impl Difference {
         change: SchemaChangeKind,
         target: SchemaTarget,
         keyspace: &str,
-        (old, new): (&BTreeMap<FunctionKey, Arc<T>>, &BTreeMap<FunctionKey, Arc<T>>),
+        (old, new): (&Functions<T>, &Functions<T>),
     ) {
         let (of, others) = if change == SchemaChangeKind::Dropped { (old, new) } else { (new, old) };
         for (key, function) in of {

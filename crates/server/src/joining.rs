@@ -336,8 +336,8 @@ pub(crate) fn places(location: &Location) -> Places {
     }
 }
 
-/// The address of the node in whose place a new one stands (replace_address_first_boot). The name of
-/// that node may be gone once the new one is a member.
+/// The address of the node in whose place a new one stands (replace_address_first_boot). The name
+/// of that node may be gone once the new one is a member.
 fn replaced(env: &Env, ring: &Ring, port: u16, is_member: bool) -> Result<Option<SocketAddr>, StartError> {
     let Some(name) = &ring.replaces else { return Ok(None) };
     let (host, port) = host_and_port(name, port);

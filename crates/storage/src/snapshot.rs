@@ -168,8 +168,8 @@ impl TablePlace {
     }
 }
 
-/// All directories of tables in the data directories, by keyspace, table and id. Those of tables that
-/// were dropped stay as long as they have snapshots.
+/// All directories of tables in the data directories, by keyspace, table and id. Those of tables
+/// that were dropped stay as long as they have snapshots.
 pub fn places(engine: &Engine) -> Result<Vec<TablePlace>, StorageError> {
     let disk = &engine.env.disk;
     let mut found: BTreeMap<(String, String, String), Vec<PathBuf>> = BTreeMap::new();
@@ -294,7 +294,8 @@ pub fn clear_at(engine: &Engine, place: &TablePlace, tag: Option<&str>) -> Resul
     Ok(cleared)
 }
 
-/// Removes the directory of a dropped table if nothing is in it but an empty directory of snapshots.
+/// Removes the directory of a dropped table if nothing is in it but an empty directory of
+/// snapshots.
 fn remove_empty(disk: &dyn Disk, directory: &Path) -> Result<(), StorageError> {
     let is_empty = |path: &Path| disk.list_dir(path).map(|entries| entries.is_empty());
     for path in [&directory.join(layout::SNAPSHOTS), directory] {

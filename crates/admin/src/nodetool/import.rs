@@ -31,8 +31,8 @@ pub(crate) struct Args {
     /// Copy data from source directories instead of moving them (-p behind the verb)
     #[arg(long)]
     copy_data: bool,
-    /// Require existing index components for SSTables with attached indexes (components that are not
-    /// there are made)
+    /// Require existing index components for SSTables with attached indexes (components that are
+    /// not there are made)
     #[arg(long)]
     require_index_components: bool,
     /// Skip SSTable-attached index checksum validation (without effect)

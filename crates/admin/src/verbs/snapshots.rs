@@ -69,8 +69,8 @@ pub struct ClearSnapshots {
     pub keyspaces: Vec<String>,
 }
 
-/// Removes the snapshots that are older than something. It is a verb of its own, so that a node that
-/// does not know it refuses it, and does not take it for a call to remove all snapshots.
+/// Removes the snapshots that are older than something. It is a verb of its own, so that a node
+/// that does not know it refuses it, and does not take it for a call to remove all snapshots.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ClearOldSnapshots {
     /// Snapshots that are older than this are removed.

@@ -44,8 +44,8 @@ const RANGE_SIZE: u64 = 16 << 20;
 /// Bytes a second below which a request counts as stuck. A process has up to eight requests on
 /// their way at one time, so a link of 512 KiB a second is enough.
 const RATE_MIN: u64 = 64 << 10;
-/// A request whose time is over, or which fails otherwise, is repeated until as much time has passed
-/// as this many requests may take.
+/// A request whose time is over, or which fails otherwise, is repeated until as much time has
+/// passed as this many requests may take.
 const ATTEMPTS_TIME: u32 = 3;
 /// Threads that speak to the store.
 const THREADS: usize = 2;
@@ -77,6 +77,8 @@ fn time_of(size: u64) -> Duration {
 /// The client of the store at a URL, and the path in the store. Its requests are of at most
 /// `request_size` bytes.
 fn client(place: &str, request_size: u64) -> Result<(Arc<dyn ObjectStore>, Path)> {
+    // where the program has chosen a library already, that one is used
+    drop(rustls::crypto::ring::default_provider().install_default());
     let url = url::Url::parse(place).map_err(|error| format!("{place}: {error}"))?;
     let (scheme, prefix) = ObjectStoreScheme::parse(&url).map_err(|error| format!("{place}: {error}"))?;
     let time = time_of(request_size);
@@ -110,8 +112,6 @@ fn client(place: &str, request_size: u64) -> Result<(Arc<dyn ObjectStore>, Path)
 impl Cloud {
     /// The store at a URL. Nothing is asked of it yet.
     pub fn new(place: &str) -> Result<Self> {
-        // where the program has chosen a library already, that one is used
-        drop(rustls::crypto::ring::default_provider().install_default());
         let (store, prefix) = client(place, RANGE_SIZE.max(PART_SIZE_MIN))?;
         Self::with_client(store, prefix, place)
     }

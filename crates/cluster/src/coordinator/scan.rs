@@ -42,7 +42,7 @@ pub(super) struct Order {
 
 /// A scan that has ended.
 pub(super) struct Scanned<B: Build> {
-    /// What was built.
+    /// The result that was built.
     pub result: BuildResult<B>,
     /// Data that replicas lack of what was read last.
     pub repairs: Vec<Repair>,

@@ -1,13 +1,13 @@
-//! Snapshots that were taken before a time: cleared. Agrees with `StorageService.clearSnapshot` with
-//! the options `older_than` and `older_than_timestamp`.
+//! Snapshots that were taken before a time: cleared. Agrees with `StorageService.clearSnapshot`
+//! with the options `older_than` and `older_than_timestamp`.
 
 use super::tables::{self, Selection};
 use super::{Result, snapshots};
 use crate::node::Node;
 
 /// Removes the snapshots that were taken before a time, in milliseconds since 1970, from the tables
-/// of some keyspaces; without keyspaces from all tables. A snapshot whose manifest does not say when
-/// it was taken is as old as its directory; it stays if that is not known either.
+/// of some keyspaces; without keyspaces from all tables. A snapshot whose manifest does not say
+/// when it was taken is as old as its directory; it stays if that is not known either.
 pub fn clear(node: &Node, before_millis: i64, keyspaces: &[String]) -> Result<()> {
     let disk = &node.env.disk;
     for store in tables::selected(node, Selection { keyspaces, tables: &[] })? {

@@ -40,8 +40,8 @@ pub struct Share {
 
 /// Takes the snapshot on this node and all others. Tables of keyspaces that a node has for itself
 /// are left out, but for those of `system_schema`, which are always taken: a schema that is taken
-/// later than the rows would drop the tables that were dropped in between. Gives every node's share,
-/// this one's first.
+/// later than the rows would drop the tables that were dropped in between. Gives every node's
+/// share, this one's first.
 pub async fn take(node: &Node, name: &str, keyspaces: &[String]) -> Result<Vec<Share>> {
     let stores = tables::selected(node, Selection { keyspaces, tables: &[] })?;
     let is_shared = |keyspace: &str| !schema::system::is_local_keyspace(keyspace);

@@ -65,8 +65,8 @@ pub fn clear_of(node: &Node, store: &TableStore, name: &str) -> Result<()> {
 }
 
 /// Removes the snapshot of this name, or with None all snapshots, from the tables of some
-/// keyspaces, dropped ones too; without keyspaces from all. As in Cassandra a keyspace is the name of
-/// a directory, and one that is not there has no snapshots.
+/// keyspaces, dropped ones too; without keyspaces from all. As in Cassandra a keyspace is the name
+/// of a directory, and one that is not there has no snapshots.
 pub fn clear(node: &Node, name: Option<&str>, keyspaces: &[String]) -> Result<()> {
     for place in snapshot::places(&node.engine).map_err(failed)? {
         if keyspaces.is_empty() || keyspaces.contains(&place.keyspace) {

@@ -9,8 +9,8 @@
 //! 3. What Paxos has begun in its ranges is completed (`paxos_variant: v2`), and it fetches them.
 //!    The ranges that have come are recorded, so that `nodetool bootstrap resume` fetches the rest.
 //!    A node that is killed says BOOT again at its next start, before anything else, and fetches
-//!    everything anew: the others forget a node that joins when it has been silent for some minutes,
-//!    each by its own clock, and whoever had forgotten it has written to others only.
+//!    everything anew: the others forget a node that joins when it has been silent for some
+//!    minutes, each by its own clock, and whoever had forgotten it has written to others only.
 //! 4. It is a member: COMPLETED on its disk, NORMAL for the others.
 //!
 //! A ring in which users have no keyspaces yet has nothing to lose: its nodes may come all at once.

@@ -258,7 +258,8 @@ pub(crate) fn follow_removing(node: &Arc<Node>, gossip: &Gossip, endpoint: Socke
     let make: MakeLocal = Box::new(move || {
         Box::pin(async move {
             let Some(node) = weak.upgrade() else { return };
-            // the caller has the lock of gossip, and a simulated thread runs before it is given back
+            // the caller has the lock of gossip, and a simulated thread runs before it is given
+            // back
             node.env.sleep(BEGIN).await;
             restore(&node, endpoint).await;
             tell_done(&node, endpoint, &coordinator).await;

@@ -111,7 +111,7 @@ impl RepairOptions {
             ));
         }
         let unknown: Vec<&str> =
-            named.iter().map(String::as_str).filter(|name| !known.get(name).is_some_and(|nodes| *nodes > 0)).collect();
+            named.iter().map(String::as_str).filter(|name| known.get(name).is_none_or(|nodes| *nodes == 0)).collect();
         match unknown.is_empty() {
             true => Ok(()),
             false => Err(format!("data center(s) [{}] not found", unknown.join(", "))),

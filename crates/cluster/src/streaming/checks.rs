@@ -85,7 +85,9 @@ mod tests {
 
     #[test]
     fn rooms_of_file_systems_are_added_and_each_counts_once() {
-        let cases: [(&[(Option<u64>, u64)], u64); 6] = [
+        /// The file system and the room of each directory.
+        type Rooms = &'static [(Option<u64>, u64)];
+        let cases: [(Rooms, u64); 6] = [
             (&[], u64::MAX),
             (&[(Some(1), 7)], 7),
             (&[(Some(1), 7), (Some(1), 7)], 7),

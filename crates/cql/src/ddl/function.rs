@@ -17,12 +17,12 @@ use types::CqlType;
 
 use super::{Act, Changed, DdlContext, SchemaObject, check_changeable, existing_keyspace, keyspace_of, type_name};
 use crate::ast::{CreateAggregate, CreateFunction, DropFunction, Ident, Term, TypeName};
-use crate::context::{Bindings, Preparing, Receiver};
+use crate::context::{Bindings, JsonObjects, Preparing, Receiver};
 use crate::error::CqlError;
 use crate::functions::ARE_OFF;
 use crate::result::{SchemaChangeKind, SchemaEvent, SchemaTarget};
 use crate::sources::NoSources;
-use crate::terms::{self, JsonObjects};
+use crate::terms;
 use crate::values::BoundValue;
 
 /// Signs that no name of a function has.

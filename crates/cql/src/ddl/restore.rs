@@ -209,8 +209,8 @@ pub struct Piece {
 }
 
 /// The statements of a text that make or alter types, tables, indexes and views, as a client sends
-/// them. Comments are no statements: what CQL cannot create, which is printed in one, is left out, as
-/// are functions, triggers and data. Names without a keyspace are of `keyspace`.
+/// them. Comments are no statements: what CQL cannot create, which is printed in one, is left out,
+/// as are functions, triggers and data. Names without a keyspace are of `keyspace`.
 pub fn pieces(text: &str, keyspace: &str) -> Result<Vec<Piece>, CqlError> {
     let mut pieces = Vec::new();
     for text in statements(text)? {

@@ -15,12 +15,11 @@ use types::DecoratedKey;
 use super::filter::BoundFilter;
 use super::{StatementKind, prepare};
 use crate::ast::{Relation, WhereClause};
-use crate::context::{Bindings, Preparing, find_column};
+use crate::context::{Bindings, JsonObjects, Preparing, find_column};
 use crate::error::CqlError;
 use crate::keys;
 use crate::selection::RowView;
 use crate::sources::NoSources;
-use crate::terms::JsonObjects;
 
 /// The condition of a view, bound.
 #[derive(Debug)]

@@ -16,13 +16,13 @@ use super::modification::{
     prepare_delete, prepare_insert, prepare_update, read_existing, request_seconds,
 };
 use crate::ast::{self, Modification};
-use crate::context::{Bindings, Preparing, Receiver};
+use crate::context::{Bindings, JsonObjects, Preparing, Receiver};
 use crate::coordinator::{Coordinator, WriteOptions};
 use crate::error::CqlError;
 use crate::options::{Limits, QueryOptions};
 use crate::result::{Answer, CqlResult};
 use crate::statements::conditional;
-use crate::terms::{self, JsonObjects, Term};
+use crate::terms::{self, Term};
 use crate::values::BoundValue;
 
 /// A prepared BATCH.

@@ -11,14 +11,13 @@
 mod answer;
 mod request;
 
-use crate::context::Bindings;
+use crate::context::{Bindings, JsonObjects};
 use crate::coordinator::CasPartition;
 use crate::coordinator::{CasRequest, Coordinator};
 use crate::error::CqlError;
 use crate::options::QueryOptions;
 use crate::result::Answer;
 use crate::statements::modification::{ModificationPlan, guard, guard_levels, guard_update, request_seconds};
-use crate::terms::JsonObjects;
 use crate::values::BoundValue;
 
 use request::Request;

@@ -30,7 +30,7 @@ pub(crate) use existing::{ExistingRows, read as read_existing};
 pub(crate) use operation::Operation;
 pub(crate) use plan::{prepare_delete, prepare_insert, prepare_update};
 
-use crate::context::Bindings;
+use crate::context::{Bindings, JsonObjects};
 use crate::coordinator::{Coordinator, WriteOptions};
 use crate::error::CqlError;
 use crate::guardrails::{QueryGuards, Write};
@@ -40,7 +40,7 @@ use crate::restrictions::{Restrictions, StatementKind};
 use crate::result::{Answer, CqlResult};
 use crate::statements::conditional;
 use crate::statements::conditions::Conditions;
-use crate::terms::{JsonObjects, Term};
+use crate::terms::Term;
 use crate::values::BoundValue;
 
 /// The longest TTL, in seconds: 20 years.

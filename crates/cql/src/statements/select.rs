@@ -24,7 +24,7 @@ pub(crate) use nearest::Nearest;
 pub(crate) use plan::prepare;
 pub use replica_groups::group_values;
 
-use crate::context::Bindings;
+use crate::context::{Bindings, JsonObjects};
 use crate::coordinator::{Coordinator, ReadOptions};
 use crate::error::{CqlError, operation_failed};
 use crate::functions::slow;
@@ -36,7 +36,7 @@ use crate::restrictions::{BoundFilter, PartitionRestriction, Restrictions};
 use crate::result::{Answer, CqlResult, ResultMetadata, ResultSet};
 use crate::selection::{Column, Selection};
 use crate::statements::modification::request_seconds;
-use crate::terms::{JsonObjects, Term};
+use crate::terms::Term;
 use crate::values::BoundValue;
 use page::{Job, Page};
 use sizes::SizeOfPage;
@@ -422,7 +422,8 @@ fn job(
     let selection = if selection.has_terms { Arc::new(selection.bind(bindings)?) } else { Arc::clone(selection) };
     let (partition_filters, row_filters) = filters.into_iter().partition(BoundFilter::is_of_partition);
     let paged = page_size.filter(|size| *size < user_limit && !plan.aggregates_everything());
-    // groups are read in pages, as in Cassandra, also where a page has room for all that LIMIT allows
+    // groups are read in pages, as in Cassandra, also where a page has room for all that LIMIT
+    // allows
     let is_resumed = paged.is_some() || plan.group_by.is_some();
     let state = options.paging_state.as_ref().filter(|_| is_resumed);
     let resume = state.map(|state| PagingState::decode(state, &plan.table.comparator)).transpose()?;

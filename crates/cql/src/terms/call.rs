@@ -9,9 +9,9 @@ use std::sync::Arc;
 use smallvec::{SmallVec, smallvec};
 use types::CqlType;
 
-use super::{JsonObjects, Term, TermArgument};
+use super::{Term, TermArgument};
 use crate::ast;
-use crate::context::{Bindings, Found, Preparing, Receiver};
+use crate::context::{Bindings, Found, JsonObjects, Preparing, Receiver};
 use crate::error::CqlError;
 use crate::fit::{Fit, fit_type, is_value_compatible};
 use crate::functions::{self, Argument, Function};

@@ -4,29 +4,18 @@
 //!
 //! Agrees with `org.apache.cassandra.cql3.Json`, its messages included.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use schema::ColumnMetadata;
 use types::CqlType;
 use types::json::{self, Json};
 
 use super::Term;
 use crate::ast::JsonValue;
-use crate::context::{Bindings, Preparing, Receiver};
+use crate::context::{Bindings, Given, GivenValues, Preparing, Receiver};
 use crate::error::CqlError;
 use crate::values::BoundValue;
-
-/// The value of a column in an object. The outer None: the object does not name the column; the
-/// inner None: null.
-type Given = Option<Option<Bytes>>;
-
-/// The values of all columns of the table in an object, in the order of the columns. A value that
-/// is none of its column is an error when the column is asked for.
-type GivenValues = Vec<Result<Given, CqlError>>;
 
 /// The columns that an object may name.
 #[derive(Debug)]
@@ -60,10 +49,6 @@ enum Object {
     /// The index of the bind marker for the object.
     Bound(u16),
 }
-
-/// The bound JSON object that was parsed last, kept while terms are evaluated with the same values.
-#[derive(Default)]
-pub(crate) struct JsonObjects(RefCell<Option<(u16, Rc<GivenValues>)>>);
 
 impl JsonSource {
     /// The source for the columns of a table.
@@ -106,26 +91,15 @@ impl JsonColumn {
         let BoundValue::Bytes(bytes) = bindings.value(self.index)? else {
             return Err(CqlError::invalid("Got null for INSERT JSON values"));
         };
-        let values = bindings.json.values(self.index, bytes, &self.columns)?;
+        let values = bindings.json.values(self.index, || {
+            let text = std::str::from_utf8(bytes).map_err(|_| CqlError::invalid("String didn't validate."))?;
+            self.columns.values(text)
+        })?;
         Ok(match values[self.at].clone()? {
             Some(Some(value)) => BoundValue::Bytes(value),
             None if self.columns.default_unset => BoundValue::Unset,
             Some(None) | None => BoundValue::Null,
         })
-    }
-}
-
-impl JsonObjects {
-    /// The values of the object that is bound to a marker. `columns`: those of its statement.
-    fn values(&self, index: u16, bytes: &Bytes, columns: &JsonColumns) -> Result<Rc<GivenValues>, CqlError> {
-        let mut last = self.0.borrow_mut();
-        if let Some((_, values)) = last.as_ref().filter(|(of, _)| *of == index) {
-            return Ok(Rc::clone(values));
-        }
-        let text = std::str::from_utf8(bytes).map_err(|_| CqlError::invalid("String didn't validate."))?;
-        let values = Rc::new(columns.values(text)?);
-        *last = Some((index, Rc::clone(&values)));
-        Ok(values)
     }
 }
 

@@ -4,9 +4,9 @@
 
 use types::{CqlType, UserType};
 
-use super::{Composite, JsonObjects, Term, is_assignable, resolve_type};
+use super::{Composite, Term, is_assignable, resolve_type};
 use crate::ast;
-use crate::context::{Bindings, Preparing, Receiver};
+use crate::context::{Bindings, JsonObjects, Preparing, Receiver};
 use crate::error::CqlError;
 use crate::scalar::{self, type_name};
 use crate::sources::NoSources;

@@ -45,9 +45,9 @@ impl ReadResponse {
         Self::Data(Data { partitions, repaired: Bytes::new(), is_conclusive: true })
     }
 
-    /// The answer to a coordinator that asks for a digest of what is repaired (TRACK_REPAIRED_DATA).
-    /// There is none, and that must not count as the digest of a replica without repaired data: it
-    /// would differ from those of the others.
+    /// The answer to a coordinator that asks for a digest of what is repaired
+    /// (TRACK_REPAIRED_DATA). There is none, and that must not count as the digest of a replica
+    /// without repaired data: it would differ from those of the others.
     pub fn without_repaired_digest(self) -> Self {
         match self {
             Self::Data(data) => Self::Data(Data { is_conclusive: false, ..data }),

@@ -170,8 +170,8 @@ fn a_snapshot_that_is_refused_is_tried_again() {
     assert_eq!(node.data_files(&snapshot), 1);
 }
 
-/// Snapshots of a dropped table are found by their directories and cleared; with the last of them the
-/// directory goes, and nothing else does.
+/// Snapshots of a dropped table are found by their directories and cleared; with the last of them
+/// the directory goes, and nothing else does.
 #[test]
 fn snapshots_of_a_dropped_table_are_listed_and_cleared() {
     let node = Node::open(7, true);

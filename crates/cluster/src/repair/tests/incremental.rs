@@ -263,8 +263,8 @@ fn a_proposal_of_a_failed_session_is_answered() {
     assert!(ring.world.run_until(Duration::from_secs(30), has_failed), "the coordinator is told");
 }
 
-/// An ended session tells since when ranges are repaired, until all ranges that the node still holds
-/// were repaired later.
+/// An ended session tells since when ranges are repaired, until all ranges that the node still
+/// holds were repaired later.
 #[test]
 fn a_session_of_ranges_that_were_handed_on_is_forgotten() {
     let ring = drifted_of(25, "2");

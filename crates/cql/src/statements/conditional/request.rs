@@ -11,14 +11,13 @@ use schema::{ColumnId, ColumnMetadata, TableMetadata};
 use types::DecoratedKey;
 
 use super::Bound;
-use crate::context::Bindings;
+use crate::context::{Bindings, JsonObjects};
 use crate::coordinator::CasPartition;
 use crate::error::CqlError;
 use crate::restrictions::StatementKind;
 use crate::sources::{InTransaction, Sources};
 use crate::statements::conditions::{BoundCondition, Conditions};
 use crate::statements::modification::{ExistingRows, ModificationPlan};
-use crate::terms::JsonObjects;
 
 /// The conditions on one row.
 enum RowConditions {
