@@ -75,7 +75,7 @@ pub fn unfinished(path: &std::path::Path) -> PathBuf {
 #[derive(Debug, Default)]
 pub struct Attachments(Mutex<Open>);
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Open {
     keys: Option<Arc<RowKeys>>,
     terms: BTreeMap<String, Arc<TermIndex>>,
@@ -91,6 +91,13 @@ impl Attachments {
     /// The keys of rows; None: not made or not opened.
     pub fn keys(&self) -> Option<Arc<RowKeys>> {
         self.open().keys.clone()
+    }
+
+    /// Takes over the components that are open for the same SSTable, opened before: they follow
+    /// from its rows, which have not changed.
+    pub fn take_over(&self, before: &Self) {
+        let open = before.open().clone();
+        *self.open() = open;
     }
 
     /// Whether the components of an index are open, whatever they are.

@@ -174,16 +174,7 @@ impl Outputs {
         if let Some((_, side)) = &mut self.apart {
             side.end_sstable()?;
         }
-        if components::of(&self.store.view().indexes).next().is_none() {
-            return Ok(());
-        }
-        let table = self.store.table();
-        for done in self.sides().flat_map(|side| &side.done) {
-            let cache: Arc<dyn sstable::FileCache> = Arc::clone(&engine.caches) as _;
-            let sstable = SSTable::open(&engine.env, done.descriptor.clone(), &table, cache)?;
-            components::complete(engine, &self.store, &Arc::new(sstable))?;
-        }
-        Ok(())
+        components::prepare(engine, &self.store, self.sides().flat_map(|side| &side.done))
     }
 
     fn complete(&mut self, engine: &Engine, replaced: &[Arc<SSTable>]) -> Result<Vec<Arc<SSTable>>, StorageError> {

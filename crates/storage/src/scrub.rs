@@ -26,6 +26,7 @@ use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::files::{self, DroppedColumns, NewSSTable, PendingPartition, Transaction};
 use crate::import::reset_statistics;
+use crate::index::attached::components;
 use crate::inherited::Inherited;
 use crate::log_intervals;
 use crate::requests::operations::Item;
@@ -241,7 +242,9 @@ impl Scrub {
             let cache: Arc<dyn sstable::FileCache> = Arc::clone(&engine.caches) as _;
             let sstable = SSTable::open(&engine.env, output.descriptor.clone(), &store.table(), cache)?;
             sstable.check_written(output)?;
-            opened.push(Arc::new(sstable));
+            let sstable = Arc::new(sstable);
+            components::complete(engine, store, &sstable)?;
+            opened.push(sstable);
         }
         self.transaction.remove(&self.descriptor)?;
         self.transaction.commit()?;
@@ -331,6 +334,7 @@ impl Task for Scrub {
 
     fn finish(mut self: Box<Self>, _: &Arc<Engine>) -> Result<Outcome, StorageError> {
         let store = Arc::clone(&self.store);
+        let prepared = components::prepare(&self.engine, &store, &self.outputs);
         let replaced = {
             let _alone = store.replacing.lock().expect("a panic while SSTables are replaced ends the process");
             let view = store.view();
@@ -339,7 +343,7 @@ impl Task for Scrub {
                 .as_ref()
                 .is_none_or(|input| view.sstables.iter().any(|sstable| sstable.descriptor() == input.descriptor()));
             let replaced = if there {
-                self.replace()
+                prepared.and_then(|()| self.replace())
             } else {
                 Err(StorageError::Refused { why: format!("{} was truncated meanwhile", store.name()) })
             };

@@ -388,7 +388,8 @@ impl TableStore {
         changes.written.extend(sstables.iter().map(|sstable| (sstable.descriptor().clone(), now)));
     }
 
-    /// Puts SSTables in the place of others.
+    /// Puts SSTables in the place of others. Where those had the components of an attached index,
+    /// the new ones have them.
     pub fn replace_sstables(&self, old_ones: &[Arc<SSTable>], new_ones: Vec<Arc<SSTable>>) {
         let mut changes = self.changes();
         let old = self.view();
@@ -398,6 +399,7 @@ impl TableStore {
             changes.written.remove(old.descriptor());
             changes.suspect.remove(old.descriptor());
         }
+        debug_assert!(keeps_components(&old, old_ones, &new_ones), "queries by an attached index go on");
         changes.cuts.note_replaced(old_ones, &new_ones);
         self.note_written(&mut changes, &new_ones);
         sstables.extend(new_ones.into_iter().map(|sstable| bound_to(&old.table, sstable)));
@@ -439,6 +441,15 @@ fn attach(indexes: &[Entered<'_>], base: &[Arc<Memtable>], old: &[(Arc<IndexStor
         let set = set.map(|(_, set)| Arc::clone(set));
         index.store.follow_base(changes, Arc::clone(&index.definition.table), active, set);
     }
+}
+
+/// Whether the new SSTables have the components of each complete attached index that all old ones
+/// had them of.
+fn keeps_components(view: &View, old_ones: &[Arc<SSTable>], new_ones: &[Arc<SSTable>]) -> bool {
+    let complete = view.indexes.iter().filter(|index| index.definition.is_attached() && index.state.is_built());
+    let have = |sstables: &[Arc<SSTable>], name| sstables.iter().all(|sstable| sstable.attached().has(name));
+    let mut names = complete.map(|index| index.name());
+    old_ones.is_empty() || names.all(|name| !have(old_ones, name) || have(new_ones, name))
 }
 
 /// A new SSTable under the table's present schema: an ALTER may have come since it was begun.

@@ -6,6 +6,7 @@ mod caches;
 mod common;
 mod dropped_columns;
 mod dropping;
+mod index_cases;
 mod indexes;
 mod merging;
 mod model;

@@ -14,6 +14,7 @@ use rows::ReadError;
 use sstable::verify::{Depth, Verifier};
 use sstable::{Component, Descriptor, SSTable};
 
+use crate::compaction::restate::with_statistics;
 use crate::compaction::task::{Outcome, Task};
 use crate::engine::Engine;
 use crate::error::StorageError;
@@ -74,12 +75,8 @@ impl Verification {
 
 /// The SSTable counts as unrepaired from now on.
 fn unrepair(engine: &Engine, store: &TableStore, sstable: &Arc<SSTable>) -> Result<(), StorageError> {
-    let descriptor = sstable.descriptor();
-    crate::import::reset_statistics(&engine.env, descriptor)?;
-    let cache: Arc<dyn sstable::FileCache> = Arc::clone(&engine.caches) as _;
-    let reloaded = SSTable::open(&engine.env, descriptor.clone(), &store.table(), cache)?;
-    store.replace_sstables(std::slice::from_ref(sstable), vec![Arc::new(reloaded)]);
-    Ok(())
+    let write = || crate::import::reset_statistics(&engine.env, sstable.descriptor());
+    with_statistics(engine, store, sstable, write).map(drop)
 }
 
 fn depth(engine: &Engine, descriptor: &Descriptor, options: Options) -> Depth {

@@ -64,22 +64,41 @@ pub fn restate(
     sstable: &Arc<SSTable>,
     change: Restatement,
 ) -> Result<(), StorageError> {
-    let descriptor = sstable.descriptor();
-    let _alone = store.replacing.lock().expect("a panic while SSTables are replaced ends the process");
-    if !store.view().sstables.iter().any(|sstable| sstable.descriptor() == descriptor) {
-        return Err(StorageError::Refused { why: format!("{} was truncated meanwhile", store.name()) });
-    }
     let mut statistics = sstable.statistics().clone();
     change.apply(&mut statistics.stats);
-    let path = descriptor.path(Component::Statistics);
-    let written = engine.env.disk.replace_file(&path, &statistics.write(descriptor.version));
-    written.map_err(|error| StorageError::io(&path, &error))?;
-    let cache: Arc<dyn sstable::FileCache> = Arc::clone(&engine.caches) as _;
-    let reopened = SSTable::open(&engine.env, descriptor.clone(), &store.table(), cache)?;
+    let reopened = with_statistics(engine, store, sstable, || {
+        let descriptor = sstable.descriptor();
+        let path = descriptor.path(Component::Statistics);
+        let written = engine.env.disk.replace_file(&path, &statistics.write(descriptor.version));
+        written.map_err(|error| StorageError::io(&path, &error))
+    })?;
     let found = RepairState::of(&reopened.statistics().stats);
     assert_eq!(found, RepairState::of(&statistics.stats), "statistics are read as they were written");
-    store.replace_sstables(std::slice::from_ref(sstable), vec![Arc::new(reopened)]);
     Ok(())
+}
+
+/// Has `write` replace the statistics of an SSTable that the caller has marked, and puts the
+/// SSTable into the view as the new statistics describe it. Its rows stay, and with them what is
+/// open of the components of attached indexes.
+pub(crate) fn with_statistics(
+    engine: &Engine,
+    store: &TableStore,
+    sstable: &Arc<SSTable>,
+    write: impl FnOnce() -> Result<(), StorageError>,
+) -> Result<Arc<SSTable>, StorageError> {
+    let descriptor = sstable.descriptor();
+    let _alone = store.replacing.lock().expect("a panic while SSTables are replaced ends the process");
+    let view = store.view();
+    let Some(present) = view.sstables.iter().find(|sstable| sstable.descriptor() == descriptor) else {
+        return Err(StorageError::Refused { why: format!("{} was truncated meanwhile", store.name()) });
+    };
+    write()?;
+    let cache: Arc<dyn sstable::FileCache> = Arc::clone(&engine.caches) as _;
+    let reopened = SSTable::open(&engine.env, descriptor.clone(), &store.table(), cache)?;
+    reopened.attached().take_over(present.attached());
+    let reopened = Arc::new(reopened);
+    store.replace_sstables(std::slice::from_ref(present), vec![Arc::clone(&reopened)]);
+    Ok(reopened)
 }
 
 impl Task for Restate {

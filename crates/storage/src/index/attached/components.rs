@@ -11,7 +11,7 @@ use std::sync::Arc;
 use env::Env;
 use schema::index::definition::IndexDefinition;
 use sstable::attached::{RowKeys, TermIndex, VectorGraph, graph_path, is_unfinished, keys_path, terms_path};
-use sstable::{Descriptor, FileCache, SSTable};
+use sstable::{Descriptor, FileCache, FinishedSSTable, SSTable};
 
 use super::make::Making;
 use crate::caches::Caches;
@@ -118,6 +118,25 @@ pub fn open_one(env: &Env, cache: &Arc<Caches>, sstable: &SSTable, definition: &
 enum Component {
     Terms(Arc<TermIndex>),
     Graph(Arc<VectorGraph>),
+}
+
+/// Makes the components of new SSTables while nobody waits for the change that writes them:
+/// [`complete`] then only opens them, but for an index that was created in between.
+pub fn prepare<'a>(
+    engine: &Engine,
+    store: &TableStore,
+    written: impl IntoIterator<Item = &'a FinishedSSTable>,
+) -> Result<(), StorageError> {
+    if of(&store.view().indexes).next().is_none() {
+        return Ok(());
+    }
+    let table = store.table();
+    for done in written {
+        let cache: Arc<dyn FileCache> = Arc::clone(&engine.caches) as _;
+        let sstable = SSTable::open(&engine.env, done.descriptor.clone(), &table, cache)?;
+        complete(engine, store, &Arc::new(sstable))?;
+    }
+    Ok(())
 }
 
 /// Makes what a new SSTable lacks, before it is in the view.

@@ -1,0 +1,225 @@
+//! Indexes, case by case: what a repair, a scrub, a TTL, a compaction, a disk that fails and a
+//! change of the schema by another node do to them. Random histories are in `indexes`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use env::sim::{DATA, Fault, Op, Sim};
+use rows::live::{LiveRows, TombstoneLimits};
+use rows::{
+    Cell, IndexSearch, Liveness, Mutation, PartitionRange, PartitionUpdate, ReadCommand, ReadContext, ReadError,
+    ReadMode, Row, SearchOperator,
+};
+use schema::table::ColumnSpec;
+use schema::{ColumnKind, IndexKind, IndexMetadata, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+use sstable::Component;
+use types::{CqlType, DecoratedKey};
+
+use super::common::{self, delete_row, int, number};
+use crate::compaction::restate::{Restatement, restate};
+use crate::requests::operations::{Operation, ScrubOptions, VerifyOptions, Work};
+use crate::strategy::kind::Kind;
+use crate::{Engine, EngineOptions, TableStore, schema_change};
+
+const ID: TableId = TableId([9; 16]);
+/// Seconds.
+const TTL: u32 = 10;
+
+fn legacy(name: &str, target: &str) -> IndexMetadata {
+    let options = BTreeMap::from([("target".to_owned(), target.to_owned())]);
+    IndexMetadata { name: name.to_owned(), kind: IndexKind::Composites, options }
+}
+
+fn attached(name: &str, target: &str) -> IndexMetadata {
+    let mut index = legacy(name, target);
+    index.kind = IndexKind::Custom;
+    index.options.insert("class_name".to_owned(), "sai".to_owned());
+    index
+}
+
+fn folding(name: &str, target: &str) -> IndexMetadata {
+    let mut index = attached(name, target);
+    index.options.insert("case_sensitive".to_owned(), "false".to_owned());
+    index
+}
+
+fn table(indexes: &[IndexMetadata]) -> TableMetadata {
+    let spec = |name: &str, kind, ty| ColumnSpec { name: name.into(), kind, position: 0, ty, reversed: false };
+    let texts = CqlType::Set { element: Arc::new(CqlType::Text), frozen: false };
+    let specs = vec![
+        spec("k", ColumnKind::PartitionKey, CqlType::Int),
+        spec("c", ColumnKind::Clustering, CqlType::Int),
+        spec("v", ColumnKind::Regular, CqlType::Int),
+        spec("w", ColumnKind::Regular, texts),
+    ];
+    let (kind, flags, params) = (TableKind::Regular, TableFlags::COMPOUND, TableParams::default());
+    let mut table = TableMetadata::new(ID, "ix", "t", kind, flags, params, specs, BTreeMap::new(), None);
+    table.indexes.extend(indexes.iter().map(|index| (index.name.clone(), index.clone())));
+    table
+}
+
+struct Node {
+    sim: Sim,
+    engine: Arc<Engine>,
+}
+
+impl Node {
+    fn empty() -> Self {
+        let sim = Sim::new(1);
+        let engine = open(&sim);
+        Self { sim, engine }
+    }
+
+    fn with(indexes: &[IndexMetadata]) -> Self {
+        let node = Self::empty();
+        node.alter(indexes);
+        node
+    }
+
+    /// The table is made, or has these indexes and no others from now on.
+    fn alter(&self, indexes: &[IndexMetadata]) {
+        let keyspace = common::keyspace("ix", Some(Arc::new(table(indexes))));
+        let changed = schema_change::change(&self.engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace)));
+        let changed = changed.expect("a sound disk").expect("not refused");
+        let durable = self.engine.log.wait_durable(changed.position.expect("rows were written"));
+        self.sim.block_on(durable).expect("a sound disk syncs");
+        common::remove(&self.sim, &self.engine, &changed.dropped);
+    }
+
+    fn store(&self) -> Arc<TableStore> {
+        self.engine.table(ID).expect("the table is open")
+    }
+
+    fn apply(&self, change: impl FnOnce(&mut PartitionUpdate, u32)) {
+        let mut update = PartitionUpdate::new(self.store().table(), DecoratedKey::new(int(1)));
+        change(&mut update, self.engine.env.clock.now_seconds());
+        self.sim.block_on(self.engine.admit());
+        self.engine.apply(&[Mutation::of(update)]).expect("a sound disk takes writes");
+    }
+
+    /// INSERT of a row without other columns.
+    fn insert(&self, c: i32, at: i64) {
+        self.apply(|update, _| {
+            let mut row = row(c);
+            row.liveness = Liveness::new(at);
+            update.add_row(row);
+        });
+    }
+
+    /// UPDATE of v; None: to null.
+    fn set(&self, c: i32, at: i64, v: Option<i32>, ttl: Option<u32>) {
+        self.apply(|update, now| {
+            let column = update.table.column_by_name("v").expect("there").id;
+            let cell = match v {
+                Some(v) => Cell::live(column, at, int(v)),
+                None => Cell::tombstone(column, at, now),
+            };
+            let mut row = row(c);
+            row.add_cell(with_ttl(cell, ttl, now));
+            update.add_row(row);
+        });
+    }
+
+    /// Adds a text to w, or removes it.
+    fn set_text(&self, at: i64, text: &str, is_there: bool, ttl: Option<u32>) {
+        self.apply(|update, now| {
+            let table = Arc::clone(&update.table);
+            let column = table.column_by_name("w").expect("there").id;
+            let cell = match is_there {
+                true => with_ttl(Cell::live(column, at, Bytes::new()), ttl, now),
+                false => Cell::tombstone(column, at, now),
+            };
+            let mut row = row(1);
+            row.add_complex_cell(&table, cell.at(Bytes::copy_from_slice(text.as_bytes())));
+            update.add_row(row);
+        });
+    }
+
+    fn flush(&self) {
+        self.sim.block_on(self.engine.flush(&self.store())).expect("a sound disk flushes");
+    }
+
+    /// Compacts the SSTables with rows of this timestamp or later.
+    fn compact_from(&self, at: i64) {
+        let select = Box::new(move |sstable: &sstable::SSTable| sstable.statistics().stats.max_timestamp >= at);
+        let operation = Operation { select, ..Operation::new(Kind::MajorCompaction, Work::Named, 1) };
+        self.sim.block_on(self.engine.operate(&self.store(), operation)).expect("a sound disk compacts");
+    }
+
+    /// The clusterings of the rows that an index finds.
+    fn find(&self, index: &str, value: Bytes) -> Result<Vec<i32>, ReadError> {
+        let table = self.store().table();
+        let search = IndexSearch { name: index.into(), operator: SearchOperator::Eq, value };
+        let now = self.engine.env.clock.now_seconds();
+        let command = ReadCommand { indexes: vec![search], now, ..ReadCommand::whole(&table, PartitionRange::all()) };
+        let mut stream = self.engine.read(&command, &ReadContext::new(ReadMode::Background))?;
+        let mut live = LiveRows::new(stream.as_mut(), table, now, TombstoneLimits::NONE);
+        let mut found = Vec::new();
+        while live.next_partition()?.is_some() {
+            while let Some(row) = live.next_row()? {
+                found.push(number(row.clustering[0].as_ref().expect("not null")));
+            }
+        }
+        Ok(found)
+    }
+
+    #[track_caller]
+    fn assert_finds(&self, index: &str, value: Bytes, clusterings: &[i32]) {
+        assert_eq!(self.find(index, value).expect("the index is complete"), clusterings);
+    }
+
+    /// Bytes that are counted more than memtables hold.
+    fn miscounted(&self) -> isize {
+        let held: usize = self.engine.tables().iter().map(|store| store.view().memtable_size()).sum();
+        self.engine.memory.usage().0.cast_signed() - held.cast_signed()
+    }
+
+    fn unfinished(&self) -> Vec<String> {
+        let entries = self.sim.env().disk.list_dir(&self.store().directory).expect("there");
+        entries.into_iter().map(|entry| entry.name).filter(|name| name.starts_with("unfinished.")).collect()
+    }
+}
+
+fn open(sim: &Sim) -> Arc<Engine> {
+    let options = EngineOptions::beneath(Path::new(DATA));
+    crate::open(&sim.env(), options).expect("a sound disk opens").0
+}
+
+fn row(c: i32) -> Row {
+    Row::new([Some(int(c))].into_iter().collect())
+}
+
+fn with_ttl(cell: Cell, ttl: Option<u32>, now: u32) -> Cell {
+    match ttl {
+        Some(ttl) => Cell { ttl, local_deletion_time: now + ttl, ..cell },
+        None => cell,
+    }
+}
+
+/// Repairs, levels, scrubs and verifications open an SSTable anew; its components of attached
+/// indexes are open then, too.
+#[test]
+fn an_sstable_that_is_opened_anew_has_its_components() {
+    let node = Node::with(&[attached("by_v", "v")]);
+    node.set(1, 5, Some(3), None);
+    node.flush();
+    for change in [Restatement::Level(1), Restatement::Pending([4; 16]), Restatement::Repaired(1_000)] {
+        let (store, sstable) = (node.store(), Arc::clone(&node.store().view().sstables[0]));
+        restate(&node.engine, &store, &sstable, change).expect("a sound disk");
+        node.assert_finds("by_v", int(3), &[1]);
+    }
+    let scrub = Work::Scrub(ScrubOptions { skip_corrupted: false, validate: true });
+    let scrub = Operation::new(Kind::Scrub, scrub, 1);
+    node.sim.block_on(node.engine.operate(&node.store(), scrub)).expect("a sound SSTable");
+    node.assert_finds("by_v", int(3), &[1]);
+    let digest = node.store().view().sstables[0].descriptor().path(Component::Digest);
+    assert!(node.sim.disk().flip_bit(&digest, 1));
+    let verify = Work::Verify(VerifyOptions { mutate_repair_status: true, ..VerifyOptions::default() });
+    let verify = Operation::new(Kind::Verify, verify, 1);
+    node.sim.block_on(node.engine.operate(&node.store(), verify)).expect_err("the digest is damaged");
+    assert_eq!(node.store().view().sstables[0].statistics().stats.repaired_at, 0);
+    node.assert_finds("by_v", int(3), &[1]);
+}
