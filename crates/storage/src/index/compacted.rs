@@ -4,7 +4,8 @@
 //! A write that finds the old value in the memtable takes its entry away at once; where the old
 //! value is in an SSTable, or a range or partition deletion shadows it, the two meet here. Agrees
 //! with `SecondaryIndexManager.IndexGCTransaction`, and goes further: it also takes away entries of
-//! values that were replaced, and of rows that are gone for an index of the key.
+//! values that were replaced, and of rows that are deleted for an index of the key (where
+//! `CassandraIndex` takes none away).
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use rows::merge::RowObserver;
 use types::DecoratedKey;
 
 use crate::table::TableStore;
-use crate::table::entries::{self, Change, Entry};
+use crate::table::entries::{self, Entry};
 use crate::table::indexes::IndexStore;
 
 /// Watches a merge of the base's SSTables.
@@ -34,9 +35,12 @@ impl ShadowedEntries {
     fn of_version(&mut self, index: &IndexStore, key: &DecoratedKey, version: &Row, merged: Option<&Row>, now: u32) {
         let definition = &index.definition;
         if definition.is_of_key() {
-            if merged.is_none_or(|row| !row.is_live(now)) {
-                self.of_row(index, key, version, now);
-            }
+            // only a deletion also covers what SSTables beside the compaction have of the row: all
+            // of the row has the same entry
+            let is_covered =
+                |entry: &Entry| merged.is_none_or(|row| row.deletion.deletes(entry.row.deletion.marked_for_delete_at));
+            let entry = entries::of_shadowed_row(definition, &key.key, version, now);
+            self.found.extend(entry.filter(is_covered));
             return;
         }
         let left = merged.map(|row| entries::cells(definition, row)).unwrap_or_default();
@@ -46,19 +50,6 @@ impl ShadowedEntries {
                 .any(|other| other.path == cell.path && other.value == cell.value && other.timestamp == cell.timestamp);
             if !stays {
                 entries::of_shadowed(definition, &key.key, version, cell, now, &mut self.found);
-            }
-        }
-    }
-
-    /// The entry that a row had in an index of the key.
-    fn of_row(&mut self, index: &IndexStore, key: &DecoratedKey, version: &Row, now: u32) {
-        let change = Change { key: &key.key, before: None, after: version, is_static: false };
-        let start = self.found.len();
-        entries::of_change(&index.definition, &change, now, &mut self.found);
-        for entry in self.found.drain(start..).collect::<Vec<_>>() {
-            if !entry.row.liveness.is_empty() {
-                let Entry { key, row } = entry;
-                self.found.push(entries::deletion_of(key, row.clustering, row.liveness.timestamp, now));
             }
         }
     }

@@ -2,9 +2,9 @@
 //!
 //! Pure: the row that the memtable had, the row that it has now; out come rows of the hidden table.
 //! A value that is replaced takes its entry with it, at its own timestamp, so that the same value
-//! written later has an entry all the same. What a range or partition deletion shadows is not
-//! looked for: those entries stay and are stale ([`crate::index::search`] finds them). See
-//! docs/notes/0006-indexes.md. Agrees with
+//! written later has an entry all the same. Of an attached index no entry is taken away. What a
+//! range or partition deletion shadows is not looked for: those entries stay and are stale
+//! ([`crate::index::search`] finds them). See docs/notes/0006-indexes.md. Agrees with
 //! `org.apache.cassandra.index.internal.CassandraIndex.indexerFor` and
 //! `index.SecondaryIndexManager.WriteTimeTransaction`.
 
@@ -63,6 +63,10 @@ pub fn of_change(definition: &IndexDefinition, change: &Change<'_>, now: u32, ou
             add(definition, change.key, clustering, cell, out);
         }
     }
+    if definition.is_attached() {
+        // another cell of the row may have the same entry; the row that is read tells
+        return;
+    }
     for cell in before {
         let now_there = after.iter().find(|other| other.path == cell.path);
         let is_replaced = now_there.is_none_or(|other| other.value != cell.value || other.timestamp != cell.timestamp);
@@ -72,12 +76,23 @@ pub fn of_change(definition: &IndexDefinition, change: &Change<'_>, now: u32, ou
     }
 }
 
-/// The deletion of the entry that a cell, or a row for an index of the key, has; for who finds it
-/// shadowed.
+/// The deletion of the entry that a cell has, for who finds the cell shadowed.
 pub fn of_shadowed(definition: &IndexDefinition, key: &Bytes, row: &Row, cell: &Cell, now: u32, out: &mut Vec<Entry>) {
     if cell.column == definition.column.id && !definition.is_of_key() && cell.is_live(now) {
         take_away(definition, key, &row.clustering, cell, now, out);
     }
+}
+
+/// The deletion of the entry that a row has in an index of the key, also where the row has expired;
+/// None: the row never had one. The deletion hides every entry of the row that is not newer, so it
+/// is for who finds that a deletion covers all of them.
+pub fn of_shadowed_row(definition: &IndexDefinition, key: &Bytes, row: &Row, now: u32) -> Option<Entry> {
+    let timestamp = last_write(row, |cell| !cell.is_tombstone());
+    if timestamp == rows::NO_TIMESTAMP {
+        return None;
+    }
+    let value = value(definition, key, &row.clustering, None)?;
+    Some(deletion_of(value, place(definition, key, &row.clustering, None), timestamp, now))
 }
 
 /// The cells of the indexed column.
@@ -89,40 +104,42 @@ pub fn cells<'r>(definition: &IndexDefinition, row: &'r Row) -> &'r [Cell] {
     }
 }
 
-/// An entry of a key component lives as long as anything in its row. (Cassandra ends it with the
-/// TTL of the row's liveness, and so misses rows that cells keep.)
+/// An entry of a key component is there as long as anything in its row may be. The entry never
+/// expires: otherwise it would hide the entry of what an SSTable has of the row without a TTL, and
+/// a search would miss the row. (Cassandra ends the entry with the TTL of the row's liveness, and
+/// misses such rows.) A row that has expired leaves an entry behind that is stale.
 fn of_key(definition: &IndexDefinition, change: &Change<'_>, now: u32, out: &mut Vec<Entry>) {
     let row = change.after;
     let Some(key) = value(definition, change.key, &row.clustering, None) else { return };
     let place = place(definition, change.key, &row.clustering, None);
-    let mut timestamp = row.liveness.timestamp;
-    let cells = row.columns.iter().flat_map(|data| match data {
-        ColumnData::Simple(cell) => std::slice::from_ref(cell),
-        ColumnData::Complex(complex) => complex.cells.as_slice(),
-    });
-    let own = &row.liveness;
-    let mut end = if own.is_live(now) { own.local_expiration_time } else { 0 };
-    let mut ttl = own.ttl;
-    for cell in cells.filter(|cell| cell.is_live(now)) {
-        timestamp = timestamp.max(cell.timestamp);
-        end = end.max(cell.local_deletion_time);
-        ttl = ttl.max(cell.ttl);
-    }
-    if timestamp != rows::NO_TIMESTAMP && end != 0 {
-        let liveness = match end {
-            rows::NO_DELETION_TIME => Liveness::new(timestamp),
-            end => Liveness::expiring(timestamp, ttl.max(1), end),
-        };
+    let timestamp = last_write(row, |cell| cell.is_live(now));
+    if row.is_live(now) && timestamp != rows::NO_TIMESTAMP {
+        let liveness = Liveness::new(timestamp);
         out.push(Entry { key: key.clone(), row: Row { liveness, ..Row::new(place.clone()) } });
     }
-    if !row.deletion.is_live() {
+    if !row.deletion.is_live() && !definition.is_attached() {
         out.push(Entry { key, row: Row { deletion: row.deletion, ..Row::new(place) } });
     }
 }
 
+/// The greatest timestamp of a row's liveness and of the cells that count; [`rows::NO_TIMESTAMP`]
+/// if it has neither.
+fn last_write(row: &Row, counts: impl Fn(&Cell) -> bool) -> i64 {
+    let cells = row.columns.iter().flat_map(|data| match data {
+        ColumnData::Simple(cell) => std::slice::from_ref(cell),
+        ColumnData::Complex(complex) => complex.cells.as_slice(),
+    });
+    cells.filter(|cell| counts(cell)).map(|cell| cell.timestamp).fold(row.liveness.timestamp, i64::max)
+}
+
+/// The entry of a live cell. In an attached index cells of one row may share it (texts that differ
+/// in case alone), so there it stays when one of them expires.
 fn add(definition: &IndexDefinition, key: &Bytes, clustering: &ClusteringValues, cell: &Cell, out: &mut Vec<Entry>) {
     let Some(value) = value(definition, key, clustering, Some(cell)) else { return };
-    let liveness = Liveness::expiring(cell.timestamp, cell.ttl, cell.local_deletion_time);
+    let liveness = match definition.is_attached() {
+        true => Liveness::new(cell.timestamp),
+        false => Liveness::expiring(cell.timestamp, cell.ttl, cell.local_deletion_time),
+    };
     let place = place(definition, key, clustering, cell.path.as_ref());
     out.push(Entry { key: value, row: Row { liveness, ..Row::new(place) } });
 }

@@ -223,3 +223,62 @@ fn an_sstable_that_is_opened_anew_has_its_components() {
     assert_eq!(node.store().view().sstables[0].statistics().stats.repaired_at, 0);
     node.assert_finds("by_v", int(3), &[1]);
 }
+
+/// UPDATE USING TTL on a row that lasts: the row stays in an index on a key column.
+#[test]
+fn a_ttl_ends_no_entry_of_a_row_that_lasts() {
+    for index in [legacy("by_c", "c"), attached("by_c", "c")] {
+        let node = Node::with(&[index]);
+        node.insert(1, 5);
+        node.flush();
+        node.set(1, 6, Some(3), Some(TTL));
+        node.assert_finds("by_c", int(1), &[1]);
+        node.sim.advance(Duration::from_secs(2 * u64::from(TTL)));
+        node.assert_finds("by_c", int(1), &[1]);
+        node.flush();
+        node.assert_finds("by_c", int(1), &[1]);
+    }
+}
+
+/// A compaction that does not have all of a row takes its entry in an index on a key column away
+/// only where the row is deleted.
+#[test]
+fn a_compaction_beside_a_live_row_leaves_its_entry() {
+    let node = Node::with(&[legacy("by_c", "c")]);
+    node.insert(1, 5);
+    node.flush();
+    for (at, v) in [(20, Some(3)), (21, None)] {
+        node.set(1, at, v, None);
+        node.flush();
+    }
+    node.compact_from(20);
+    assert_eq!(node.store().view().sstables.len(), 2);
+    node.assert_finds("by_c", int(1), &[1]);
+    node.set(1, 30, Some(4), Some(TTL));
+    node.flush();
+    node.sim.advance(Duration::from_secs(2 * u64::from(TTL)));
+    node.apply(|update, now| {
+        delete_row(update, row(1).clustering, rows::DeletionTime::new(40, now));
+    });
+    node.flush();
+    node.compact_from(0);
+    node.assert_finds("by_c", int(1), &[]);
+    let stale = &node.store().view().indexes[0].state.stale_removed;
+    assert_eq!(stale.load(std::sync::atomic::Ordering::Relaxed), 0, "the entry was taken away before");
+}
+
+/// Texts that differ in case alone share an entry of an attached index that folds case: the entry
+/// stays while one of them does.
+#[test]
+fn texts_that_share_an_entry_do_not_lose_it() {
+    let node = Node::with(&[folding("by_w", "values(w)")]);
+    node.set_text(5, "Rust", true, None);
+    node.set_text(5, "rust", true, None);
+    node.set_text(6, "rust", false, None);
+    node.assert_finds("by_w", Bytes::from_static(b"Rust"), &[1]);
+    node.set_text(7, "RUST", true, Some(TTL));
+    node.sim.advance(Duration::from_secs(2 * u64::from(TTL)));
+    node.assert_finds("by_w", Bytes::from_static(b"Rust"), &[1]);
+    node.flush();
+    node.assert_finds("by_w", Bytes::from_static(b"Rust"), &[1]);
+}
