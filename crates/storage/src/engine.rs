@@ -51,7 +51,7 @@ pub struct Engine {
     /// Saves it, and reads it again.
     pub keeper: Keeper,
     /// Bytes in memtables.
-    pub memory: MemtableMemory,
+    pub memory: Arc<MemtableMemory>,
     /// Writes memtables out.
     pub flusher: Flusher,
     /// Takes dropped tables off the disk.
@@ -92,6 +92,7 @@ pub(crate) struct Parts {
     pub options: EngineOptions,
     pub log: CommitLog,
     pub caches: Arc<Caches>,
+    pub memory: Arc<MemtableMemory>,
     pub schema: Schema,
     pub tables: BTreeMap<TableId, Arc<TableStore>>,
     pub lock: Option<Box<dyn Lock>>,
@@ -99,10 +100,10 @@ pub(crate) struct Parts {
 
 impl Engine {
     pub(crate) fn assemble(parts: Parts) -> Arc<Self> {
-        let Parts { env, options, log, caches, schema, tables, lock } = parts;
+        let Parts { env, options, log, caches, memory, schema, tables, lock } = parts;
         let engine = Arc::new(Self {
             shards: Shards::at_least(options.shards),
-            memory: MemtableMemory::new(options.memtable_bytes),
+            memory,
             compaction_rate: AtomicU64::new(options.compaction_bytes_per_second),
             host_id: options.host_id.map(OnceLock::from).unwrap_or_default(),
             paxos_oldest: OnceLock::new(),

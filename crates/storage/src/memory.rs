@@ -58,6 +58,11 @@ impl MemtableMemory {
         self.used() > self.budget / 3
     }
 
+    /// Writers wait until a flush has ended.
+    pub fn is_full(&self) -> bool {
+        self.used() >= self.budget
+    }
+
     /// A write need not wait.
     #[inline]
     pub fn is_relaxed(&self) -> bool {

@@ -12,6 +12,7 @@ use sstable::Version;
 use crate::caches::Caches;
 use crate::error::StorageError;
 use crate::index::attached;
+use crate::memory::MemtableMemory;
 use crate::options::{DiskFailurePolicy, EngineOptions};
 use crate::shards::Shards;
 use crate::table::TableStore;
@@ -23,12 +24,13 @@ pub(crate) fn open_table(
     env: &Env,
     options: &EngineOptions,
     cache: &Arc<Caches>,
+    memory: &Arc<MemtableMemory>,
     table: &Arc<TableMetadata>,
 ) -> Result<Arc<TableStore>, StorageError> {
     let directories = layout::table_directories(options, table);
     let opened = files::open_all(env, &directories, table, cache, options.read_only)?;
     let shards = Shards::at_least(options.shards);
-    let indexes = open_indexes(env, options, cache, &directories, table, &[])?;
+    let indexes = open_indexes(env, options, cache, memory, &directories, table, &[])?;
     if !options.read_only {
         attached::components::remove_unfinished(env, &directories);
     }
@@ -83,6 +85,7 @@ fn open_index(
     env: &Env,
     options: &EngineOptions,
     cache: &Arc<Caches>,
+    memory: &Arc<MemtableMemory>,
     base: &[PathBuf],
     definition: Arc<IndexDefinition>,
 ) -> Result<Arc<IndexStore>, StorageError> {
@@ -100,7 +103,8 @@ fn open_index(
         Arc::clone(cache),
     );
     check_left_out(options, &store)?;
-    Ok(Arc::new(IndexStore { definition, store: Arc::new(store), state: Arc::default() }))
+    let (store, memory) = (Arc::new(store), Arc::clone(memory));
+    Ok(Arc::new(IndexStore { definition, store, state: Arc::default(), memory }))
 }
 
 /// The indexes of a table by its schema: those that are open stay open, others are opened.
@@ -108,6 +112,7 @@ pub fn open_indexes(
     env: &Env,
     options: &EngineOptions,
     cache: &Arc<Caches>,
+    memory: &Arc<MemtableMemory>,
     directories: &[PathBuf],
     table: &TableMetadata,
     open: &[Arc<IndexStore>],
@@ -126,9 +131,9 @@ pub fn open_indexes(
         indexes.push(match same {
             Some(old) => {
                 let (store, state) = (Arc::clone(&old.store), Arc::clone(&old.state));
-                Arc::new(IndexStore { definition, store, state })
+                Arc::new(IndexStore { definition, store, state, memory: Arc::clone(memory) })
             }
-            None => open_index(env, options, cache, directories, definition)?,
+            None => open_index(env, options, cache, memory, directories, definition)?,
         });
     }
     Ok(indexes)

@@ -31,6 +31,7 @@ use crate::commitlog::{CommitLog, LogError};
 use crate::engine::{Engine, Parts};
 use crate::error::StorageError;
 use crate::log_intervals::Interval;
+use crate::memory::MemtableMemory;
 use crate::options::EngineOptions;
 use crate::restore_point::{self, Filter};
 use crate::shards::Shards;
@@ -64,6 +65,7 @@ struct Recovery<'a> {
     env: &'a Env,
     options: &'a EngineOptions,
     cache: Arc<Caches>,
+    memory: Arc<MemtableMemory>,
     tables: Tables,
     /// Up to where the log has nothing to say about a table.
     truncated: BTreeMap<TableId, Truncation>,
@@ -86,10 +88,12 @@ pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered
     };
     let (log, mut replay) = opened.map_err(at_start)?;
     let cache = Arc::new(Caches::new(&options));
+    let memory = Arc::new(MemtableMemory::new(options.memtable_bytes));
     let mut recovery = Recovery {
         env,
         options: &options,
         cache: Arc::clone(&cache),
+        memory: Arc::clone(&memory),
         tables: Tables::new(),
         truncated: BTreeMap::new(),
         persisted: BTreeMap::new(),
@@ -111,9 +115,17 @@ pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered
     }
     let last_timestamp = recovery.last_timestamp();
     let tables = std::mem::take(&mut recovery.tables);
-    let parts =
-        Parts { env: env.clone(), log, caches: cache, schema, tables: tables.clone(), lock, options: options.clone() };
-    let engine = Engine::assemble(parts);
+    let (of_engine, options_of_engine) = (tables.clone(), options.clone());
+    let engine = Engine::assemble(Parts {
+        env: env.clone(),
+        options: options_of_engine,
+        log,
+        caches: cache,
+        memory,
+        schema,
+        tables: of_engine,
+        lock,
+    });
     host_id.into_iter().for_each(|host_id| engine.set_host_id(host_id));
     engine.keep_timestamps_after(last_timestamp.unwrap_or(0));
     recovery.tables = tables;
@@ -168,10 +180,10 @@ impl Recovery<'_> {
         let tables = stored.flat_map(|keyspace| keyspace.tables.values());
         let mut opening: Vec<Opening<'_>> =
             tables.filter(|table| !self.tables.contains_key(&table.id)).map(|table| (table, None)).collect();
-        let (env, options, cache) = (self.env, self.options, &self.cache);
+        let (env, options, cache, memory) = (self.env, self.options, &self.cache, &self.memory);
         let open = |opening: &mut [Opening<'_>]| {
             for (table, opened) in opening {
-                *opened = Some(opening::open_table(env, options, cache, table));
+                *opened = Some(opening::open_table(env, options, cache, memory, table));
             }
         };
         let parts = opening.chunks_mut(TABLES_A_PART).map(|part| Box::new(move || open(part)) as Part<'_>).collect();

@@ -139,19 +139,19 @@ struct Altered {
 fn prepare(engine: &Engine, before: &Schema, after: &Schema) -> Result<Prepared, StorageError> {
     let tables = engine.tables.load();
     let mut prepared = Prepared { new: Vec::new(), altered: Vec::new() };
-    let (env, options, caches) = (&engine.env, &engine.options, &engine.caches);
+    let (env, options, caches, memory) = (&engine.env, &engine.options, &engine.caches, &engine.memory);
     let stored = after.keyspaces.values().filter(|keyspace| !keyspace.is_virtual);
     for table in stored.flat_map(|keyspace| keyspace.tables.values()) {
         match (before.table_by_id(table.id), tables.get(table.id)) {
             (Some(old), Some(_)) if Arc::ptr_eq(old, table) || old == table => {}
             (_, Some(store)) => {
                 let open = &store.view().indexes;
-                let indexes = opening::open_indexes(env, options, caches, &store.directories, table, open)?;
+                let indexes = opening::open_indexes(env, options, caches, memory, &store.directories, table, open)?;
                 let (store, table) = (Arc::clone(store), Arc::clone(table));
                 prepared.altered.push(Altered { store, table, indexes });
             }
             (_, None) => {
-                let store = opening::open_table(env, options, caches, table)?;
+                let store = opening::open_table(env, options, caches, memory, table)?;
                 directories::make_directories(engine, &store)?;
                 prepared.new.push(store);
             }

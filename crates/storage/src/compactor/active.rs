@@ -106,6 +106,9 @@ impl Active {
             return Err(StorageError::Refused { why });
         }
         if let Stage::Working = self.stage {
+            if self.lacks_memory(engine) {
+                return Ok(Advanced::Waits);
+            }
             if let Some(bytes) = self.task.advance()? {
                 self.progress.done.fetch_add(bytes, Ordering::Relaxed);
                 return Ok(Advanced::Worked(bytes));
@@ -121,6 +124,18 @@ impl Active {
             }
         }
         self.await_record(engine)
+    }
+
+    /// Whether memtables have no room: of a table with legacy indexes, the entries that a
+    /// compaction takes away are written to the indexes' memtables. A flush is asked for before.
+    fn lacks_memory(&self, engine: &Engine) -> bool {
+        if self.store.view().indexes.iter().all(|index| index.definition.is_attached()) {
+            return false;
+        }
+        if engine.memory.wants_flush() {
+            engine.flush_largest();
+        }
+        engine.memory.is_full()
     }
 
     fn record(&mut self, engine: &Engine, purged: LogPosition) -> Result<(), StorageError> {

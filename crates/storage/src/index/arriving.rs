@@ -127,7 +127,7 @@ impl Walk {
             for index in indexes.iter() {
                 found.clear();
                 entries::of_change(&index.definition, &change, now, found);
-                engine.memory.take(index.apply(shard, found));
+                index.apply(shard, found);
             }
         };
         for _ in 0..SLICE_ROWS {

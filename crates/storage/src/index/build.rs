@@ -270,7 +270,6 @@ impl Build {
     fn apply(&self, engine: &Engine, head: &PartitionHead, found: &mut Vec<Entry>) {
         let added = self.index.apply(self.request.base.shards.of(head.key.token), found);
         found.clear();
-        engine.memory.take(added);
         if added > 0 && engine.memory.wants_flush() {
             engine.flush_largest();
         }

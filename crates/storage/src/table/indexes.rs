@@ -14,6 +14,7 @@ use schema::index::definition::IndexDefinition;
 use super::TableStore;
 use super::entries::Entry;
 use super::memtable::Memtable;
+use crate::memory::MemtableMemory;
 
 /// An index on this node.
 pub struct IndexStore {
@@ -23,6 +24,8 @@ pub struct IndexStore {
     pub store: Arc<TableStore>,
     /// The state that outlives a change of the schema.
     pub state: Arc<IndexState>,
+    /// The budget that the entries count against.
+    pub memory: Arc<MemtableMemory>,
 }
 
 /// Whether an index is complete, and what was noted about it.
@@ -62,7 +65,7 @@ impl IndexStore {
     }
 
     /// Applies entries that no write of the base brings: of a build, deletions of stale ones.
-    /// `shard` is the base's. Gives the bytes by which memtables grew.
+    /// `shard` is the base's. Gives the bytes by which memtables grew, which are counted.
     pub fn apply(&self, shard: usize, entries: &[Entry]) -> usize {
         if entries.is_empty() {
             return 0;
@@ -71,7 +74,10 @@ impl IndexStore {
             let view = self.store.view();
             let Some(memtable) = view.active.get(shard) else { return 0 };
             if let Ok(mut guard) = memtable.enter_to_write() {
-                return entries.iter().map(|entry| guard.apply(&update(&self.definition, entry), None)).sum();
+                let added = entries.iter().map(|entry| guard.apply(&update(&self.definition, entry), None)).sum();
+                drop(guard);
+                self.memory.take(added);
+                return added;
             }
             if self.store.is_closed() || self.store.dropped.load(Ordering::Acquire) {
                 // no memtables come after those that were frozen when the index or its table went

@@ -267,6 +267,26 @@ fn a_compaction_beside_a_live_row_leaves_its_entry() {
     assert_eq!(stale.load(std::sync::atomic::Ordering::Relaxed), 0, "the entry was taken away before");
 }
 
+/// Entries that a compaction or a search takes away count as what memtables hold.
+#[test]
+fn entries_that_are_taken_away_are_counted() {
+    let node = Node::with(&[legacy("by_v", "v")]);
+    for (at, v) in [(5, 1), (6, 2)] {
+        node.set(1, at, Some(v), None);
+        node.flush();
+    }
+    let before = node.miscounted();
+    node.compact_from(0);
+    assert!(node.store().view().memtable_size() > 0, "an entry is taken away");
+    assert_eq!(node.miscounted(), before, "by a compaction");
+    node.flush();
+    node.set(1, 7, Some(3), None);
+    node.assert_finds("by_v", int(2), &[]);
+    assert_eq!(node.miscounted(), before, "by a search");
+    node.flush();
+    assert_eq!(node.miscounted(), before, "after a flush");
+}
+
 /// Texts that differ in case alone share an entry of an attached index that folds case: the entry
 /// stays while one of them does.
 #[test]
