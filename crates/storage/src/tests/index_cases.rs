@@ -302,3 +302,23 @@ fn texts_that_share_an_entry_do_not_lose_it() {
     node.flush();
     node.assert_finds("by_w", Bytes::from_static(b"Rust"), &[1]);
 }
+
+/// Components that cannot be made leave no file behind.
+#[test]
+fn components_that_fail_leave_no_files() {
+    let node = Node::with(&[attached("by_v", "v")]);
+    for at in [5, 6] {
+        node.set(1, at, Some(3), None);
+        node.flush();
+    }
+    for path in ["+Keys.db", "+Terms.db"] {
+        for op in [Op::Create, Op::Sync, Op::Rename] {
+            node.sim.disk().inject(Fault::next(op, path));
+            let compacted = node.sim.block_on(node.engine.compact(&node.store()));
+            assert!(compacted.is_err(), "{path} {op:?}");
+            assert_eq!(node.unfinished(), [""; 0], "{path} {op:?}");
+            node.sim.disk().heal();
+        }
+    }
+    node.assert_finds("by_v", int(3), &[1]);
+}

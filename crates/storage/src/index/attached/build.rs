@@ -150,7 +150,6 @@ impl AttachedBuild {
         let (descriptor, length) = (making.sstable().descriptor().clone(), making.sstable().data_length());
         self.again.remove(&descriptor);
         if !base.view().sstables.iter().any(|sstable| *sstable.descriptor() == descriptor) {
-            making.abandon();
             return Ok(());
         }
         making.finish(&engine.caches)?;

@@ -8,7 +8,8 @@
 //!
 //! Bound: one row, and what a segment of terms holds ([`sstable::attached`]), for each index.
 
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -30,7 +31,7 @@ use crate::table::indexes::IndexStore;
 /// Most rows that an SSTable with attached indexes may have: their numbers have 32 bits.
 const ROWS_MAX: u32 = u32::MAX - 1;
 
-/// Components that are being made.
+/// Components that are being made. Dropped before they are complete, their files are removed.
 pub struct Making {
     env: Env,
     sstable: Arc<SSTable>,
@@ -40,6 +41,55 @@ pub struct Making {
     terms: Vec<(Arc<IndexDefinition>, Writer)>,
     /// Partitions have numbers of their own.
     has_clustering: bool,
+    /// The files; goes behind their writers.
+    unfinished: Unfinished,
+}
+
+/// Files under the names of components that are not complete. Dropped, the value removes them: what
+/// is given up, for instance because the disk is full, takes no room until the next start.
+struct Unfinished {
+    env: Env,
+    paths: Vec<PathBuf>,
+}
+
+impl Unfinished {
+    /// A name for a new file that becomes the component `path`. A file of that name is removed:
+    /// whatever reads the removed file goes on reading the old one.
+    fn fresh(&mut self, path: &Path) -> Result<PathBuf, StorageError> {
+        let path = unfinished(path);
+        if self.env.disk.exists(&path) {
+            self.env.disk.remove_file(&path).map_err(|error| StorageError::io(&path, &error))?;
+        }
+        self.paths.push(path.clone());
+        Ok(path)
+    }
+
+    /// Gives the complete files the names of the components.
+    fn rename(mut self, components: &[PathBuf]) -> Result<(), StorageError> {
+        for path in components {
+            let from = unfinished(path);
+            let renamed = self.env.disk.rename(&from, path);
+            renamed.map_err(|error| StorageError::io(path, &error))?;
+            self.paths.retain(|path| *path != from);
+        }
+        assert!(self.paths.is_empty(), "every file that was begun is a component");
+        Ok(())
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        for path in &self.paths {
+            match self.env.disk.remove_file(path) {
+                // the file could not be created
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => {
+                    tracing::warn!(path = %path.display(), %error, "half a component of an index stays behind");
+                }
+                Ok(()) => {}
+            }
+        }
+    }
 }
 
 /// The writer of an index's component.
@@ -75,23 +125,15 @@ impl Writer {
     }
 }
 
-/// Creates a file anew: what reads one of the name goes on reading the old one.
-fn fresh(env: &Env, path: PathBuf) -> Result<PathBuf, StorageError> {
-    let path = unfinished(&path);
-    if env.disk.exists(&path) {
-        env.disk.remove_file(&path).map_err(|error| StorageError::io(&path, &error))?;
-    }
-    Ok(path)
-}
-
 impl Making {
     /// Begins with the components of some indexes.
     pub fn begin(env: &Env, sstable: &Arc<SSTable>, indexes: &[Arc<IndexStore>]) -> Result<Self, StorageError> {
         let descriptor = sstable.descriptor();
-        let keys = RowKeysWriter::create(&*env.disk, fresh(env, keys_path(descriptor))?)?;
+        let mut unfinished = Unfinished { env: env.clone(), paths: Vec::new() };
+        let keys = RowKeysWriter::create(&*env.disk, unfinished.fresh(&keys_path(descriptor))?)?;
         let mut terms = Vec::new();
         for index in indexes {
-            let path = fresh(env, path_of(descriptor, &index.definition))?;
+            let path = unfinished.fresh(&path_of(descriptor, &index.definition))?;
             terms.push((Arc::clone(&index.definition), Writer::create(env, path, &index.definition)?));
         }
         Ok(Self {
@@ -102,6 +144,7 @@ impl Making {
             keys,
             terms,
             has_clustering: !sstable.table().clustering.is_empty(),
+            unfinished,
         })
     }
 
@@ -182,7 +225,7 @@ impl Making {
 
     /// Completes the files, gives them their names and puts them with the SSTable.
     pub fn finish(self, cache: &Arc<Caches>) -> Result<(), StorageError> {
-        let Self { env, sstable, keys, terms, .. } = self;
+        let Self { env, sstable, keys, terms, unfinished, .. } = self;
         let (rows, data_length, descriptor) = (keys.rows(), sstable.data_length(), sstable.descriptor());
         keys.finish(data_length)?;
         let mut paths = vec![keys_path(descriptor)];
@@ -192,10 +235,7 @@ impl Making {
             paths.push(path_of(descriptor, &definition));
             definitions.push(definition);
         }
-        for path in paths {
-            let renamed = env.disk.rename(&unfinished(&path), &path);
-            renamed.map_err(|error| StorageError::io(&path, &error))?;
-        }
+        unfinished.rename(&paths)?;
         let directory = &descriptor.directory;
         env.disk.sync_dir(directory).map_err(|error| StorageError::io(directory, &error))?;
         for definition in definitions {
@@ -205,18 +245,6 @@ impl Making {
             })?;
         }
         Ok(())
-    }
-
-    /// Gives up; removes what was written.
-    pub fn abandon(self) {
-        let descriptor = self.sstable.descriptor();
-        let terms = self.terms.iter().map(|(definition, _)| path_of(descriptor, definition));
-        for path in terms.chain([keys_path(descriptor)]) {
-            let path = unfinished(&path);
-            if let Err(error) = self.env.disk.remove_file(&path) {
-                tracing::warn!(path = %path.display(), %error, "half a component of an index stays behind");
-            }
-        }
     }
 }
 
