@@ -58,7 +58,16 @@ pub trait Disk: Send + Sync {
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
     /// The entries of a directory, sorted by name.
     fn list_dir(&self, path: &Path) -> io::Result<Vec<DirEntry>>;
-    /// Whether a file or directory of that name exists.
+    /// As [`Disk::list_dir`]; None: there is no such directory. [`Disk::exists`] cannot tell that:
+    /// the answer is no as well where the disk fails.
+    fn list_dir_if_there(&self, path: &Path) -> io::Result<Option<Vec<DirEntry>>> {
+        match self.list_dir(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            listed => listed.map(Some),
+        }
+    }
+
+    /// Whether a file or directory of that name exists. No also where the disk cannot tell.
     fn exists(&self, path: &Path) -> bool;
     /// When a file was last written, milliseconds since 1970; 0: not known (the simulator keeps no
     /// times).

@@ -382,8 +382,9 @@ fn places(record: &Record, directories: &[PathBuf]) -> Vec<String> {
 /// The logs of a table's directories.
 fn find(disk: &dyn Disk, directories: &[PathBuf]) -> Result<Vec<Found>, Error> {
     let mut logs: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
-    for directory in directories.iter().filter(|directory| disk.exists(directory)) {
-        let entries = disk.list_dir(directory).map_err(|error| Error::io(directory, error))?;
+    for directory in directories {
+        let entries = disk.list_dir_if_there(directory).map_err(|error| Error::io(directory, error))?;
+        let entries = entries.unwrap_or_default();
         for entry in entries.into_iter().filter(|entry| !entry.is_dir && is_log(&entry.name)) {
             logs.entry(entry.name).or_default().push(directory.clone());
         }

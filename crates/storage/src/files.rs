@@ -62,8 +62,9 @@ pub fn open_all(
         BTreeSet::new()
     };
     let mut opened = Opened::default();
-    for directory in directories.iter().filter(|directory| env.disk.exists(directory)) {
-        let entries = env.disk.list_dir(directory).map_err(|error| StorageError::io(directory, &error))?;
+    for directory in directories {
+        let entries = env.disk.list_dir_if_there(directory).map_err(|error| StorageError::io(directory, &error))?;
+        let entries = entries.unwrap_or_default();
         for entry in entries.into_iter().filter(|entry| !entry.is_dir) {
             let Some((descriptor, component)) = Descriptor::parse(directory, &entry.name) else { continue };
             if let SSTableId::Sequence(sequence) = descriptor.id {

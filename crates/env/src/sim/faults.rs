@@ -38,6 +38,8 @@ pub enum Op {
     SyncDir,
     /// Listing a directory.
     List,
+    /// Asking whether a name is there; the answer is no where it fails. Not counted.
+    Exists,
 }
 
 /// An error to return.

@@ -9,6 +9,7 @@
 //! `…format.{big.BigSSTableReaderLoadingBuilder,bti.BtiTableReaderLoadingBuilder}`, which
 //! also write anew what was missing.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -136,15 +137,19 @@ impl Opening<'_> {
     }
 
     /// The whole component, which stays in memory: filter, chunk offsets and checksums are asked
-    /// for with each read.
-    fn whole(&self, component: Component) -> Result<Bytes, Error> {
+    /// for with each read. None: there is no such component. What cannot be looked at is an error
+    /// and not missing: without its chunk offsets, compressed data would be read as it lies.
+    fn whole(&self, component: Component) -> Result<Option<Bytes>, Error> {
         let path = self.descriptor.path(component);
-        let file = self.disk.open_read(&path).map_err(|error| Error::open(&path, error))?;
+        let file = match self.disk.open_read(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(|error| Error::open(&path, error))?,
+        };
         let length = usize::try_from(file.len()).ok().filter(|_| file.len() <= WHOLE_FILE_MAX);
         let length = length.ok_or_else(|| Error::corrupt(&path, 0, format!("a file of {} bytes", file.len())))?;
         let mut bytes = vec![0; length];
         file.read_at(&mut bytes, 0).map_err(|error| Error::io(&path, error))?;
-        Ok(bytes.into())
+        Ok(Some(bytes.into()))
     }
 
     /// An index component, of which pages are read when they are needed.
@@ -152,10 +157,6 @@ impl Opening<'_> {
         let path = self.descriptor.path(component);
         let file = self.disk.open_read(&path).map_err(|error| Error::open(&path, error))?;
         Ok(IndexFile::on_disk(path, file, Arc::clone(cache)))
-    }
-
-    fn exists(&self, component: Component) -> bool {
-        self.disk.exists(&self.descriptor.path(component))
     }
 
     fn bti_index(&self, cache: &Arc<dyn FileCache>) -> Result<Index, Error> {
@@ -175,7 +176,7 @@ impl Opening<'_> {
     ) -> Result<Index, Error> {
         let path = self.descriptor.path(Component::Index);
         let file = self.paged(Component::Index, cache)?;
-        let summary = if self.exists(Component::Summary) { Some(self.whole(Component::Summary)?) } else { None };
+        let summary = self.whole(Component::Summary)?;
         let form = self.descriptor.version.deletion_times();
         let open =
             |summary| BigIndex::open(&file, summary, order.clone(), form, interval).map_err(|error| error.of(&path));
@@ -192,13 +193,9 @@ impl Opening<'_> {
 
     /// None: every key may be here. So an empty file is meant, too.
     fn filter(&mut self) -> Result<Option<Filter>, Error> {
-        if !self.exists(Component::Filter) {
+        let Some(file) = self.whole(Component::Filter)?.filter(|file| !file.is_empty()) else {
             return Ok(None);
-        }
-        let file = self.whole(Component::Filter)?;
-        if file.is_empty() {
-            return Ok(None);
-        }
+        };
         match Filter::open(&file, self.descriptor.version) {
             Ok(filter) => Ok(Some(filter)),
             Err(error) => {
@@ -211,18 +208,17 @@ impl Opening<'_> {
     fn data(&mut self, statistics: &Statistics, cache: Arc<dyn FileCache>) -> Result<DataFile, Error> {
         let path = self.descriptor.path(Component::Data);
         let file = self.disk.open_read(&path).map_err(|error| Error::open(&path, error))?;
-        if self.exists(Component::CompressionInfo) {
+        if let Some(info) = self.whole(Component::CompressionInfo)? {
             let info_path = self.descriptor.path(Component::CompressionInfo);
-            let info = CompressionInfo::open(&self.whole(Component::CompressionInfo)?, self.descriptor.version)
-                .map_err(|error| error.of(&info_path, 0))?;
+            let info = CompressionInfo::open(&info, self.descriptor.version);
+            let info = info.map_err(|error| error.of(&info_path, 0))?;
             return Ok(DataFile::compressed(path, file, info, cache));
         }
         self.check_not_compressed(statistics)?;
-        if !self.exists(Component::Crc) {
+        let Some(crc) = self.whole(Component::Crc)? else {
             self.note(Component::Crc, "missing: the data is read unchecked");
             return Ok(DataFile::unchecked(path, file, cache));
-        }
-        let crc = self.whole(Component::Crc)?;
+        };
         DataFile::plain(path, file, &crc, cache)
             .map_err(|error| error.of(&self.descriptor.path(Component::Crc), 0).into())
     }

@@ -322,3 +322,24 @@ fn components_that_fail_leave_no_files() {
     }
     node.assert_finds("by_v", int(3), &[1]);
 }
+
+/// A directory of which the disk cannot say whether it is there is not taken for an empty table.
+#[test]
+fn a_table_that_cannot_be_looked_at_is_not_empty() {
+    let node = Node::with(&[legacy("by_v", "v")]);
+    node.set(1, 5, Some(3), None);
+    node.sim.block_on(node.engine.drain()).expect("drained");
+    let Node { sim, engine } = node;
+    drop(engine);
+    sim.kill();
+    sim.disk().inject(Fault { times: u64::MAX, ..Fault::next(Op::Exists, "/ix/") });
+    let node = Node { engine: open(&sim), sim };
+    node.sim.disk().heal();
+    node.assert_finds("by_v", int(3), &[1]);
+    let Node { sim, engine } = node;
+    drop(engine);
+    sim.kill();
+    sim.disk().inject(Fault { times: u64::MAX, ..Fault::next(Op::List, "/ix/") });
+    let refused = crate::open(&sim.env(), EngineOptions::beneath(Path::new(DATA))).err().expect("the disk fails");
+    assert!(refused.to_string().contains("/ix/t-"), "{refused}");
+}

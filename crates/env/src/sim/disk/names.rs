@@ -166,8 +166,10 @@ impl Disk for Handle {
     }
 
     fn exists(&self, path: &Path) -> bool {
-        let state = lock(&self.shared.state);
-        state.directory(path).is_ok() || state.file(path).is_ok()
+        let mut state = lock(&self.shared.state);
+        let name = path.to_string_lossy();
+        let is_struck = state.faults.iter_mut().any(|fault| fault.strike(Op::Exists, &name).is_some());
+        !is_struck && (state.directory(path).is_ok() || state.file(path).is_ok())
     }
 
     fn file_len(&self, path: &Path) -> io::Result<u64> {
