@@ -37,19 +37,27 @@ impl Node {
     /// Takes over rows of the schema tables that another node has written. False: they are here
     /// already.
     pub(crate) async fn merge_schema(self: &Arc<Self>, received: Vec<Mutation>) -> Result<bool, WriteError> {
-        let alone = Arc::clone(&self.schema_changes).lock_owned().await;
-        let engine = Arc::clone(&self.engine);
-        let job = move || storage::schema_change::merge(&engine, received);
-        let Some(changed) = self.env.blocking("schema", job).await.map_err(|_| too_busy())?? else {
-            return Ok(false);
-        };
-        let (before, after) = (Arc::clone(&changed.before), Arc::clone(&changed.schema));
-        self.conclude(changed, alone).await?;
-        self.keep_building_views();
-        if let Some(listener) = self.schema_listener.get() {
-            listener(&before, &after);
+        let mut merged = false;
+        loop {
+            // in a second step: until the files of indexes that the first one dropped are gone
+            let alone = Arc::clone(&self.schema_changes).lock_owned().await;
+            let (engine, rows) = (Arc::clone(&self.engine), received.clone());
+            let job = move || storage::schema_change::merge(&engine, rows);
+            let Some(changed) = self.env.blocking("schema", job).await.map_err(|_| too_busy())?? else {
+                return Ok(merged);
+            };
+            merged = true;
+            let continues = changed.continues;
+            let (before, after) = (Arc::clone(&changed.before), Arc::clone(&changed.schema));
+            self.conclude(changed, alone).await?;
+            self.keep_building_views();
+            if let Some(listener) = self.schema_listener.get() {
+                listener(&before, &after);
+            }
+            if !continues {
+                return Ok(true);
+            }
         }
-        Ok(true)
     }
 
     /// Has `listener` called after each change that came from another node. The first one counts.

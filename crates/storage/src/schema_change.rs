@@ -39,6 +39,9 @@ pub struct Changed {
     pub position: Option<LogPosition>,
     /// Tables whose files may go once it is.
     pub dropped: Vec<Arc<TableStore>>,
+    /// The change is the first of two steps of [`merge`], which is to be called again with the same
+    /// rows once the files of what is dropped are gone.
+    pub continues: bool,
 }
 
 /// Changes the schema by a function of what it is. Ok(Err): the function refuses or has nothing to
@@ -68,6 +71,10 @@ pub fn change<R>(
 
 /// Takes in rows of schema tables that another node has written, with their timestamps: the schemas
 /// of both nodes are the same afterwards. `None`: there is nothing in them that is not here.
+///
+/// An index that the other node has dropped and made again in another way under the same name takes
+/// two steps: the first puts the schema of before in force without the index, and stores nothing of
+/// the rows ([`Changed::continues`]). A start in between finds the old index and makes it again.
 pub fn merge(engine: &Engine, received: Vec<Mutation>) -> Result<Option<Changed>, StorageError> {
     if engine.options.read_only {
         return Err(StorageError::ReadOnly);
@@ -84,6 +91,10 @@ pub fn merge(engine: &Engine, received: Vec<Mutation>) -> Result<Option<Changed>
     }
     let loaded = before.with_rows(&touched, &stored.rows(Some(&touched), now));
     schema_tables::tell(&loaded.ignored, &loaded.unreadable);
+    if let Some(without) = index::built::without_redefined(&before, &loaded.schema) {
+        let changed = bring_about(engine, before, without, Vec::new())?;
+        return Ok(Some(Changed { continues: true, ..changed }));
+    }
     let after = Schema { version: stored.version(now), ..loaded.schema };
     bring_about(engine, before, after, received).map(Some)
 }
@@ -110,14 +121,14 @@ fn bring_about(
     // all that can fail comes before the rows are in the log: a change that was answered with an
     // error must not be in force after a restart
     let prepared = prepare(engine, &before, &after)?;
-    index::built::forget_dropped(engine, &before, &after)?;
-    let position = write_rows(engine, &written)?;
+    let forgotten = index::built::forget_dropped(engine, &before, &after)?;
+    let position = write_rows(engine, &written)?.or(forgotten);
     let dropped = apply_to_tables(engine, &after, prepared);
     let schema = Arc::new(after);
     engine.schema.store(Arc::clone(&schema));
     engine.note_views(&schema);
     index::built::begin_new(engine, &before);
-    Ok(Changed { before, schema, written, position, dropped })
+    Ok(Changed { before, schema, written, position, dropped, continues: false })
 }
 
 /// Tables that are opened before the change is stored, because opening them needs the disk and may

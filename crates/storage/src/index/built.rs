@@ -10,10 +10,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rows::live::{LiveRows, TombstoneLimits};
 use rows::{DeletionTime, Liveness, Mutation, PartitionUpdate, Row};
-use schema::Schema;
+use schema::{IndexMetadata, Schema, TableMetadata};
 use sstable::SSTable;
 use types::DecoratedKey;
 
+use crate::commitlog::LogPosition;
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::materialized;
@@ -41,11 +42,12 @@ pub fn stored(engine: &Engine) -> Result<BTreeSet<(String, String)>, StorageErro
 
 /// Writes the row of an index, or takes it away.
 pub fn store(engine: &Engine, keyspace: &str, index: &str, built: bool) -> Result<(), StorageError> {
-    write(engine, keyspace, index, built)
+    write(engine, keyspace, index, built).map(drop)
 }
 
-fn write(engine: &Engine, keyspace: &str, index: &str, built: bool) -> Result<(), StorageError> {
-    let Some(table) = engine.schema().table("system", TABLE).cloned() else { return Ok(()) };
+/// Gives where the commit log has the row.
+fn write(engine: &Engine, keyspace: &str, index: &str, built: bool) -> Result<Option<LogPosition>, StorageError> {
+    let Some(table) = engine.schema().table("system", TABLE).cloned() else { return Ok(None) };
     let micros = engine.next_timestamp(1);
     let name = Bytes::copy_from_slice(index.as_bytes());
     let mut row = Row::new(std::iter::once(Some(name)).collect());
@@ -56,7 +58,7 @@ fn write(engine: &Engine, keyspace: &str, index: &str, built: bool) -> Result<()
     let key = DecoratedKey::new(Bytes::copy_from_slice(keyspace.as_bytes()));
     let mut update = PartitionUpdate::new(table, key);
     update.add_row(row);
-    engine.apply(&[Mutation::of(update)]).map(|_| ())
+    engine.apply(&[Mutation::of(update)]).map(|applied| applied.position)
 }
 
 /// SSTables are about to come that these indexes of a table know nothing of: until they are made
@@ -90,19 +92,52 @@ pub(crate) fn note(engine: &Engine) -> Result<(), StorageError> {
 
 /// Before a change of the schema is stored: indexes and views that it drops are not complete any
 /// more. Were it said after the change, a crash between the two would leave the next index of the
-/// same name complete, with nothing in it.
-pub(crate) fn forget_dropped(engine: &Engine, before: &Schema, after: &Schema) -> Result<(), StorageError> {
+/// same name complete, with nothing in it. Gives where the commit log has the last of that about
+/// indexes; None: no index is dropped.
+pub(crate) fn forget_dropped(
+    engine: &Engine,
+    before: &Schema,
+    after: &Schema,
+) -> Result<Option<LogPosition>, StorageError> {
+    let mut last = None;
     for old in before.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
         let new = after.table_by_id(old.id);
         if old.view.is_some() && new.is_none() {
             materialized::built::forget(engine, &old.keyspace, &old.name)?;
         }
-        let stays = |name: &String| new.is_some_and(|table| table.indexes.contains_key(name));
-        for name in old.indexes.keys().filter(|name| !stays(name)) {
-            store(engine, &old.keyspace, name, false)?;
+        for index in old.indexes.values().filter(|index| !new.is_some_and(|new| has(new, index))) {
+            last = last.max(write(engine, &old.keyspace, &index.name, false)?);
         }
     }
-    Ok(())
+    Ok(last)
+}
+
+/// Whether a table has the very index: one of the same name with another definition has other
+/// entries, and is another index.
+fn has(table: &TableMetadata, index: &IndexMetadata) -> bool {
+    table.indexes.get(&index.name) == Some(index)
+}
+
+/// The schema `before` without the indexes that are of another definition in `after` under the same
+/// name; None: there are no such. The files of the two have the same place, so one has to be gone
+/// before the other is opened.
+pub(crate) fn without_redefined(before: &Schema, after: &Schema) -> Option<Schema> {
+    let mut without = None;
+    for old in before.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
+        let Some(new) = after.table_by_id(old.id) else { continue };
+        let is_redefined = |index: &&IndexMetadata| new.indexes.contains_key(&index.name) && !has(new, index);
+        let redefined: Vec<_> = old.indexes.values().filter(is_redefined).collect();
+        if redefined.is_empty() {
+            continue;
+        }
+        let mut table = TableMetadata::clone(old);
+        redefined.iter().for_each(|index| drop(table.indexes.remove(&index.name)));
+        let schema = without.take().unwrap_or_else(|| before.clone());
+        let mut keyspace = schema.keyspaces[&old.keyspace].as_ref().clone();
+        keyspace.tables.insert(table.name.clone(), Arc::new(table));
+        without = Some(schema.with_keyspace(keyspace));
+    }
+    without
 }
 
 /// After a change of the schema: new indexes are made. What cannot be written of that is made again
@@ -113,7 +148,7 @@ pub(crate) fn begin_new(engine: &Engine, before: &Schema) {
         let old = before.table_by_id(table.id);
         let Some(store) = engine.table(table.id).filter(|_| !table.indexes.is_empty()) else { continue };
         for index in store.view().indexes.iter() {
-            let is_new = old.is_none_or(|old| !old.indexes.contains_key(index.name()));
+            let is_new = old.is_none_or(|old| old.indexes.get(index.name()) != table.indexes.get(index.name()));
             if is_new && let Err(error) = begin(engine, &store, index) {
                 tracing::warn!(index = index.name(), %error, "a new index is complete, and cannot be noted to be");
             }

@@ -343,3 +343,43 @@ fn a_table_that_cannot_be_looked_at_is_not_empty() {
     let refused = crate::open(&sim.env(), EngineOptions::beneath(Path::new(DATA))).err().expect("the disk fails");
     assert!(refused.to_string().contains("/ix/t-"), "{refused}");
 }
+
+/// Another node has dropped an index and made another one of its name, and this node hears of both
+/// at once: the old one goes, and the new one is made.
+#[test]
+fn an_index_that_is_made_anew_under_its_name_is_another_one() {
+    for (old, new) in [
+        (legacy("by", "v"), legacy("by", "c")),
+        (legacy("by", "c"), attached("by", "v")),
+        (attached("by", "v"), legacy("by", "values(w)")),
+        (attached("by", "values(w)"), folding("by", "values(w)")),
+    ] {
+        let other = Node::with(std::slice::from_ref(&old));
+        let node = Node::empty();
+        let merge = || {
+            let received = schema_change::all_rows(&other.engine).expect("a sound disk");
+            let changed = schema_change::merge(&node.engine, received).expect("a sound disk").expect("news");
+            let durable = node.engine.log.wait_durable(changed.position.expect("rows were written"));
+            node.sim.block_on(durable).expect("a sound disk syncs");
+            common::remove(&node.sim, &node.engine, &changed.dropped);
+            changed.continues
+        };
+        assert!(!merge());
+        node.set(1, 5, Some(1), None);
+        node.set_text(6, "rust", true, None);
+        node.flush();
+        other.alter(&[]);
+        other.alter(std::slice::from_ref(&new));
+        assert!(merge(), "{old:?}, {new:?}: the old index goes first");
+        assert!(!merge(), "{old:?}, {new:?}");
+        let _ = node.sim.run_until_idle();
+        let value = if new.options["target"].contains('w') { Bytes::from_static(b"rust") } else { int(1) };
+        node.assert_finds("by", value.clone(), &[1]);
+        assert_eq!(node.engine.schema().version, other.engine.schema().version);
+        node.sim.block_on(node.engine.drain()).expect("drained");
+        let Node { sim, engine } = node;
+        drop(engine);
+        sim.kill();
+        Node { engine: open(&sim), sim }.assert_finds("by", value, &[1]);
+    }
+}
