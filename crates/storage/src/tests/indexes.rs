@@ -536,7 +536,8 @@ fn an_index_that_is_gone_takes_nothing() {
     model.change(&engine, table.clone());
     let store = engine.table(ID).expect("open");
     let index = Arc::clone(&store.view().indexes[0]);
-    let entry = || Entry { key: index.definition.table.decorate(int(1)), row: Row::new(Default::default()) };
+    let clustering = || index.definition.table.clustering.iter().map(|_| Some(int(1))).collect();
+    let entry = || Entry { key: index.definition.table.decorate(int(1)), row: Row::new(clustering()) };
     assert!(index.apply(0, &[entry()]) > 0);
     table.indexes.clear();
     model.change(&engine, table);
