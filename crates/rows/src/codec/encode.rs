@@ -148,9 +148,8 @@ pub(super) fn framed(out: &mut Vec<u8>, framing: Framing, body: impl FnOnce(&mut
 
 /// Writes clustering values: for each run of up to 32 values a header of two bits each (empty,
 /// null), then the values that are neither. `types` are those of the values, and of the clustering
-/// columns behind them.
+/// columns behind them. Values without a type, as a damaged file may name them, are left out.
 pub fn put_clustering_values(out: &mut Vec<u8>, values: &[Option<Bytes>], types: &[CqlType]) {
-    assert!(values.len() <= types.len(), "each clustering value has a type");
     for (run, types) in values.chunks(32).zip(types.chunks(32)) {
         let mut bits = 0u64;
         for (index, value) in run.iter().enumerate() {
