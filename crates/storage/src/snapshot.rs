@@ -275,10 +275,19 @@ pub fn clear(engine: &Engine, store: &TableStore, tag: Option<&str>) -> Result<u
 /// As [`clear`], in the directories of a table. Those of a table that the node does not have any
 /// more are removed when nothing is left in them.
 pub fn clear_at(engine: &Engine, place: &TablePlace, tag: Option<&str>) -> Result<usize, StorageError> {
+    clear_where(engine, place, |snapshot| tag.is_none_or(|tag| tag == snapshot.tag))
+}
+
+/// As [`clear_at`], those snapshots that a condition names.
+pub fn clear_where(
+    engine: &Engine,
+    place: &TablePlace,
+    is_meant: impl Fn(&Snapshot) -> bool,
+) -> Result<usize, StorageError> {
     let disk = &engine.env.disk;
     let mut cleared = 0;
     for snapshot in list_at(engine, place)? {
-        if tag.is_none_or(|tag| tag == snapshot.tag) {
+        if is_meant(&snapshot) {
             for directory in place.directories.iter().map(|own| layout::snapshot_directory(own, &snapshot.tag)) {
                 if disk.exists(&directory) {
                     disk.remove_dir_all(&directory).map_err(|error| StorageError::io(&directory, &error))?;
