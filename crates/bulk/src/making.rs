@@ -1,8 +1,9 @@
 //! Makes what a ring lacks of a schema, so that SSTables can be loaded into it: keyspaces, types,
 //! tables, indexes, views, in this order.
 //!
-//! What the ring has stays as it is, though it may differ: a load can be repeated, and can be given
-//! to a ring that has a part of the schema.
+//! A keyspace, type, table, index or view that the ring has already stays as it is, even if its
+//! definition differs from the wanted one: a load can be repeated, and can be given to a ring that
+//! has a part of the schema.
 
 use std::collections::BTreeSet;
 

@@ -184,7 +184,7 @@ impl PartitionStream for Merged<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::SimRing;
+    use crate::testing::{SimRing, count_unfiltereds};
 
     /// The plan of a read of three copies names who gives data, who a digest, and who is spare; the
     /// analysis has the answers of those that were asked.
@@ -204,16 +204,7 @@ mod tests {
         };
         assert_eq!(roles(&planned), [(false, 0, 0, 1), (false, 0, 1, 0), (true, 1, 0, 0)]);
         assert!(planned.replicas.iter().all(|one| one.answers.is_none()) && planned.run.is_none());
-        let count = |stream: &mut dyn PartitionStream| {
-            let mut rows = 0;
-            while stream.next_partition()?.is_some() {
-                while stream.next_unfiltered()?.is_some() {
-                    rows += 1;
-                }
-            }
-            Ok::<_, ReadError>(rows)
-        };
-        let analyzed = node.analyze(commands(), Consistency::Quorum, None, count);
+        let analyzed = node.analyze(commands(), Consistency::Quorum, None, count_unfiltereds);
         let (rows, report) = ring.world.block_on(analyzed).expect("read");
         assert_eq!((rows, roles(&report)), (1, roles(&planned)));
         for replica in &report.replicas {

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use env::sim::{DATA, Sim};
-use rows::Mutation;
+use rows::{Mutation, PartitionStream, ReadError};
 use storage::EngineOptions;
 use storage::commitlog::{self, SyncMode};
 
@@ -103,4 +103,15 @@ pub(crate) fn alone(address: SocketAddr, num_tokens: u32) -> IdentityOptions {
 /// Polls a future once.
 pub(crate) fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// The number of unfiltereds of a stream; builds what a read counts.
+pub(crate) fn count_unfiltereds(stream: &mut dyn PartitionStream) -> Result<usize, ReadError> {
+    let mut count = 0;
+    while stream.next_partition()?.is_some() {
+        while stream.next_unfiltered()?.is_some() {
+            count += 1;
+        }
+    }
+    Ok(count)
 }

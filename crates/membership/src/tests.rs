@@ -93,6 +93,13 @@ fn join(world: &World, machine: usize, options: JoinOptions) -> Joined {
     joined
 }
 
+/// The status that an endpoint has told, as far as a node that has joined knows.
+fn status_told(joined: &Joined, endpoint: SocketAddr) -> Option<Status> {
+    let joined = joined.lock().unwrap();
+    let membership = joined.as_ref().unwrap().as_ref().unwrap();
+    membership.with_gossip(|gossip| gossip.state(endpoint).and_then(Status::of))
+}
+
 /// How many others a node takes for alive. `None`: it has not joined.
 fn alive(joined: &Joined) -> Option<usize> {
     let joined = joined.lock().unwrap();
@@ -173,15 +180,7 @@ fn a_node_that_leaves_is_down_at_once() {
     let leaver = nodes[1].lock().unwrap().take().unwrap().ok().unwrap();
     world.block_on(leaver.leave());
     assert_eq!(alive(&nodes[0]), Some(0));
-    let status = nodes[0]
-        .lock()
-        .unwrap()
-        .as_ref()
-        .unwrap()
-        .as_ref()
-        .unwrap()
-        .with_gossip(|gossip| gossip.peers()[&address(&world, 1)].status());
-    assert_eq!(status, Some(Status::Shutdown));
+    assert_eq!(status_told(&nodes[0], address(&world, 1)), Some(Status::Shutdown));
 }
 
 #[test]
@@ -226,15 +225,7 @@ fn an_address_that_the_ring_knows() {
         let earlier = JoinOptions { is_member: false, joining: Some(told.to_owned()), ..options(&world, 1, "lab") };
         drop(join(&world, 1, earlier));
         world.run_for(Duration::from_secs(5));
-        let status = first
-            .lock()
-            .unwrap()
-            .as_ref()
-            .unwrap()
-            .as_ref()
-            .unwrap()
-            .with_gossip(|gossip| gossip.state(address(&world, 1)).and_then(Status::of));
-        assert_eq!(status, Some(Status::parse(told)));
+        assert_eq!(status_told(&first, address(&world, 1)), Some(Status::parse(told)));
         world.kill(1);
         world.run_for(Duration::from_secs(2));
         let mut again = options(&world, 1, "lab");

@@ -82,7 +82,7 @@ pub struct ClearOldSnapshots {
 /// The age of a snapshot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum SnapshotAge {
-    /// So many seconds, by the clock of the node.
+    /// The snapshot was taken more than this number of seconds ago, by the clock of the node.
     Seconds(u64),
     /// The snapshot was taken at this time, in milliseconds since 1970.
     TakenAt(i64),

@@ -7,12 +7,12 @@
 //! [`SCANS_MAX`] scans have a thread at one time, and the others wait for their turn: if scans
 //! held all the threads, no portion could be read, and no scan would go on.
 //!
-//! What was read is dropped: where the read lacks something it is asked again behind the last row
-//! that was given, as if a new page began there. So a scan holds one portion of each replica, and
-//! nothing is read twice.
+//! A scan drops each portion that it has read. Where a replica's portion has come to its end, the
+//! scan asks for the next portion behind the last row that it has given, as if a new page began
+//! there. So a scan holds one portion of each replica, and no row is read twice.
 //!
-//! What is given is the merge's rows and deletions. A range tombstone that is open where the scan
-//! goes on is given as two, of which the first is not closed: what reads a scan looks at live rows.
+//! A scan gives the rows and deletions of the merge. It gives a range tombstone that is open where
+//! it goes on as two, of which the first is not closed: whoever reads a scan looks at live rows.
 
 use std::sync::Arc;
 use std::time::Duration;

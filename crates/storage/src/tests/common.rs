@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use env::sim::{Sim, SimRandom};
 use rows::{Bound, ClusteringValues, DeletionTime, PartitionUpdate, Row, Slice};
-use schema::{KeyspaceMetadata, Replication, TableMetadata};
+use schema::{IndexKind, IndexMetadata, KeyspaceMetadata, Replication, TableMetadata};
 
 use crate::{Engine, TableStore};
 
@@ -77,4 +77,18 @@ pub fn die(sim: &Sim, dice: &SimRandom) {
     } else {
         sim.power_cut();
     }
+}
+
+/// A legacy index.
+pub fn index(name: &str, target: &str) -> IndexMetadata {
+    let options = BTreeMap::from([("target".to_owned(), target.to_owned())]);
+    IndexMetadata { name: name.to_owned(), kind: IndexKind::Composites, options }
+}
+
+/// A storage-attached index.
+pub fn attached_index(name: &str, target: &str) -> IndexMetadata {
+    let mut index = index(name, target);
+    index.kind = IndexKind::Custom;
+    index.options.insert("class_name".to_owned(), "sai".to_owned());
+    index
 }

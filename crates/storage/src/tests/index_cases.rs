@@ -14,11 +14,11 @@ use rows::{
     ReadMode, Row, SearchOperator,
 };
 use schema::table::ColumnSpec;
-use schema::{ColumnKind, IndexKind, IndexMetadata, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+use schema::{ColumnKind, IndexMetadata, TableFlags, TableId, TableKind, TableMetadata, TableParams};
 use sstable::Component;
 use types::{CqlType, DecoratedKey};
 
-use super::common::{self, delete_row, int, number};
+use super::common::{self, attached_index, delete_row, index, int, number};
 use crate::compaction::restate::{Restatement, restate};
 use crate::requests::operations::{Operation, ScrubOptions, VerifyOptions, Work};
 use crate::strategy::kind::Kind;
@@ -28,20 +28,8 @@ const ID: TableId = TableId([9; 16]);
 /// Seconds.
 const TTL: u32 = 10;
 
-fn legacy(name: &str, target: &str) -> IndexMetadata {
-    let options = BTreeMap::from([("target".to_owned(), target.to_owned())]);
-    IndexMetadata { name: name.to_owned(), kind: IndexKind::Composites, options }
-}
-
-fn attached(name: &str, target: &str) -> IndexMetadata {
-    let mut index = legacy(name, target);
-    index.kind = IndexKind::Custom;
-    index.options.insert("class_name".to_owned(), "sai".to_owned());
-    index
-}
-
 fn folding(name: &str, target: &str) -> IndexMetadata {
-    let mut index = attached(name, target);
+    let mut index = attached_index(name, target);
     index.options.insert("case_sensitive".to_owned(), "false".to_owned());
     index
 }
@@ -203,7 +191,7 @@ fn with_ttl(cell: Cell, ttl: Option<u32>, now: u32) -> Cell {
 /// indexes are open then, too.
 #[test]
 fn an_sstable_that_is_opened_anew_has_its_components() {
-    let node = Node::with(&[attached("by_v", "v")]);
+    let node = Node::with(&[attached_index("by_v", "v")]);
     node.set(1, 5, Some(3), None);
     node.flush();
     for change in [Restatement::Level(1), Restatement::Pending([4; 16]), Restatement::Repaired(1_000)] {
@@ -227,7 +215,7 @@ fn an_sstable_that_is_opened_anew_has_its_components() {
 /// UPDATE USING TTL on a row that lasts: the row stays in an index on a key column.
 #[test]
 fn a_ttl_ends_no_entry_of_a_row_that_lasts() {
-    for index in [legacy("by_c", "c"), attached("by_c", "c")] {
+    for index in [index("by_c", "c"), attached_index("by_c", "c")] {
         let node = Node::with(&[index]);
         node.insert(1, 5);
         node.flush();
@@ -244,7 +232,7 @@ fn a_ttl_ends_no_entry_of_a_row_that_lasts() {
 /// only where the row is deleted.
 #[test]
 fn a_compaction_beside_a_live_row_leaves_its_entry() {
-    let node = Node::with(&[legacy("by_c", "c")]);
+    let node = Node::with(&[index("by_c", "c")]);
     node.insert(1, 5);
     node.flush();
     for (at, v) in [(20, Some(3)), (21, None)] {
@@ -270,7 +258,7 @@ fn a_compaction_beside_a_live_row_leaves_its_entry() {
 /// Entries that a compaction or a search takes away count as what memtables hold.
 #[test]
 fn entries_that_are_taken_away_are_counted() {
-    let node = Node::with(&[legacy("by_v", "v")]);
+    let node = Node::with(&[index("by_v", "v")]);
     for (at, v) in [(5, 1), (6, 2)] {
         node.set(1, at, Some(v), None);
         node.flush();
@@ -306,7 +294,7 @@ fn texts_that_share_an_entry_do_not_lose_it() {
 /// Components that cannot be made leave no file behind.
 #[test]
 fn components_that_fail_leave_no_files() {
-    let node = Node::with(&[attached("by_v", "v")]);
+    let node = Node::with(&[attached_index("by_v", "v")]);
     for at in [5, 6] {
         node.set(1, at, Some(3), None);
         node.flush();
@@ -326,7 +314,7 @@ fn components_that_fail_leave_no_files() {
 /// A directory of which the disk cannot say whether it is there is not taken for an empty table.
 #[test]
 fn a_table_that_cannot_be_looked_at_is_not_empty() {
-    let node = Node::with(&[legacy("by_v", "v")]);
+    let node = Node::with(&[index("by_v", "v")]);
     node.set(1, 5, Some(3), None);
     node.sim.block_on(node.engine.drain()).expect("drained");
     let Node { sim, engine } = node;
@@ -349,10 +337,10 @@ fn a_table_that_cannot_be_looked_at_is_not_empty() {
 #[test]
 fn an_index_that_is_made_anew_under_its_name_is_another_one() {
     for (old, new) in [
-        (legacy("by", "v"), legacy("by", "c")),
-        (legacy("by", "c"), attached("by", "v")),
-        (attached("by", "v"), legacy("by", "values(w)")),
-        (attached("by", "values(w)"), folding("by", "values(w)")),
+        (index("by", "v"), index("by", "c")),
+        (index("by", "c"), attached_index("by", "v")),
+        (attached_index("by", "v"), index("by", "values(w)")),
+        (attached_index("by", "values(w)"), folding("by", "values(w)")),
     ] {
         let other = Node::with(std::slice::from_ref(&old));
         let node = Node::empty();

@@ -24,14 +24,12 @@ use rows::{
 };
 use schema::index::sasi::LikeKind;
 use schema::table::ColumnSpec;
-use schema::{
-    ColumnKind, IndexKind, IndexMetadata, Schema, TableFlags, TableId, TableKind, TableMetadata, TableParams,
-};
+use schema::{ColumnKind, IndexKind, Schema, TableFlags, TableId, TableKind, TableMetadata, TableParams};
 use sstable::Component;
 use types::similarity::floats;
 use types::{CqlType, DecoratedKey};
 
-use super::common::{self, delete_range, delete_row, die};
+use super::common::{self, attached_index, delete_range, delete_row, die, index};
 use crate::index::attached::scanned::{Allowance, ScannedStream};
 use crate::index::attached::search;
 use crate::table::entries::{Entry, composite};
@@ -82,18 +80,6 @@ fn table() -> TableMetadata {
     ];
     let (kind, flags, params) = (TableKind::Regular, TableFlags::COMPOUND, TableParams::default());
     TableMetadata::new(ID, "ks", "t", kind, flags, params, specs, BTreeMap::new(), None)
-}
-
-fn index(name: &str, target: &str) -> IndexMetadata {
-    let options = BTreeMap::from([("target".to_owned(), target.to_owned())]);
-    IndexMetadata { name: name.to_owned(), kind: IndexKind::Composites, options }
-}
-
-fn attached_index(name: &str, target: &str) -> IndexMetadata {
-    let mut index = index(name, target);
-    index.kind = IndexKind::Custom;
-    index.options.insert("class_name".to_owned(), "sai".to_owned());
-    index
 }
 
 fn with_table(schema: &Schema, table: TableMetadata) -> Schema {

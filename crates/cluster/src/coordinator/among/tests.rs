@@ -11,7 +11,7 @@ use types::Consistency;
 use crate::coordinator::error::{FailedAnswers, FailedRead, RequestError};
 use crate::replica::read::{ReadFigures, ReadOutcome, ReadRequest};
 use crate::result_room::ResultRoom;
-use crate::testing::SimRing;
+use crate::testing::{SimRing, count_unfiltereds};
 use crate::thresholds::{Finding, Measure, ReadSizes, SizeThresholds};
 
 const SIMPLE: &str = "SimpleStrategy";
@@ -179,16 +179,7 @@ fn a_large_read_waits_for_the_memory_of_results() {
     let count = async |k: i32| {
         let request =
             ReadRequest { results: Some(Arc::clone(&room)), ..ReadRequest::of(vec![ring.select_key("ks", k)]) };
-        let count = |stream: &mut dyn PartitionStream| {
-            let mut rows = 0;
-            while stream.next_partition()?.is_some() {
-                while stream.next_unfiltered()?.is_some() {
-                    rows += 1;
-                }
-            }
-            Ok::<_, ReadError>(rows)
-        };
-        ring.node(0).read(request, Consistency::Quorum, &ReadFigures::default(), count).await
+        ring.node(0).read(request, Consistency::Quorum, &ReadFigures::default(), count_unfiltereds).await
     };
     let others = room.share.take(1 << 20);
     assert_eq!(ring.world.block_on(count(2)).expect("it is small"), 1);
