@@ -108,9 +108,8 @@ pub async fn execute_batch<'s, C: Coordinator>(
     let plan = |(prepared, values): &(&'s Prepared, &'s [BoundValue])| Ok((prepared.modification(values)?, *values));
     let plans = statements.iter().map(plan).collect::<Result<Vec<_>, CqlError>>()?;
     if let Some(access) = &client.access {
-        let schema = coordinator.schema();
         for ((prepared, _), (plan, _)) in statements.iter().zip(&plans) {
-            authorize::in_batch(prepared, plan, access, &schema)?;
+            authorize::in_batch(prepared, plan, access)?;
         }
     }
     let timestamp = modification::default_timestamp(options, coordinator);

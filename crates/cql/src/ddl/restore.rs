@@ -208,9 +208,10 @@ pub struct Piece {
     pub is_alteration: bool,
 }
 
-/// The statements of a text that make or alter types, tables, indexes and views, as a client sends
-/// them. Comments are no statements: what CQL cannot create, which is printed in one, is left out,
-/// as are functions, triggers and data. Names without a keyspace are of `keyspace`.
+/// The statements of a text that make types, tables, indexes and views, or alter tables, as a
+/// client sends them. Comments are no statements: a table that CQL cannot create is printed in a
+/// comment, and left out. Other statements are left out too, as are functions, triggers and data.
+/// Names without a keyspace are of `keyspace`.
 pub fn pieces(text: &str, keyspace: &str) -> Result<Vec<Piece>, CqlError> {
     let mut pieces = Vec::new();
     for text in statements(text)? {

@@ -75,6 +75,8 @@ pub(crate) struct ModificationPlan {
     pub lacks_compact_value: bool,
     /// The indexes on the table, for their limits on the length of values.
     pub indexes: Arc<[IndexDefinition]>,
+    /// The materialized views of the table, in the schema that the statement was prepared against.
+    pub views: Vec<Arc<TableMetadata>>,
 }
 
 /// The timestamp and TTL that a statement writes with.

@@ -396,6 +396,10 @@ fn of_tombstones(scanned: &Scanned, command: &str) -> String {
     )
 }
 
+/// Rows of a page in which Cassandra reads a statement with GROUP BY whose client asks for no pages
+/// (`SelectStatement.DEFAULT_PAGE_SIZE`).
+const GROUP_BY_PAGE: u32 = 10_000;
+
 /// The thresholds for tombstones. There are none for the node's own tables, because no user writes
 /// them. For aggregates they count for as many rows as a page has: Cassandra reads in such pages
 /// what it aggregates.
@@ -404,6 +408,7 @@ fn tombstone_limits(plan: &SelectPlan, limits: &Limits, page_size: Option<u32>) 
         return TombstoneLimits::NONE;
     }
     let (warn, failure) = (limits.tombstone_warn, limits.tombstone_failure);
+    let page_size = page_size.or(plan.group_by.is_some().then_some(GROUP_BY_PAGE));
     let each_rows = page_size.filter(|_| plan.aggregates()).map_or(u64::MAX, u64::from);
     TombstoneLimits { warn, failure, each_partition: plan.restrictions.names_keys(), each_rows }
 }

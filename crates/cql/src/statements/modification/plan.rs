@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use schema::index::definition::IndexDefinition;
-use schema::{ColumnKind, ColumnMetadata, TableKind, TableMetadata};
+use schema::{ColumnKind, ColumnMetadata, Schema, TableKind, TableMetadata};
 use types::CqlType;
 
 use super::assign::{assign, field_index, set_value};
@@ -65,6 +65,7 @@ impl Operations {
 
     fn into_plan(
         mut self,
+        schema: &Schema,
         table: Arc<TableMetadata>,
         kind: StatementKind,
         restrictions: Restrictions,
@@ -81,8 +82,10 @@ impl Operations {
         assert!(regulars.iter().all(|operation| is_static(operation) == Some(false)), "rows have regular columns");
         let requires_read = self.statics.iter().chain(&self.regulars).any(Operation::requires_read);
         let indexes = table.indexes.values().filter_map(|index| IndexDefinition::of(&table, index, false));
+        let keyspace = schema.keyspace(&table.keyspace).into_iter();
         let plan = ModificationPlan {
             indexes: indexes.collect(),
+            views: keyspace.flat_map(|keyspace| keyspace.views_of(table.id)).cloned().collect(),
             table,
             kind,
             restrictions,
@@ -142,8 +145,14 @@ pub(crate) fn prepare_insert(
     let lacks_compact_value = lacks_compact_value(&table, &operations);
     let using = using(preparing, insert.using.timestamp.as_ref(), insert.using.ttl.as_ref())?;
     let restrictions = restrictions::of_insert(&table, keys, only_static)?;
-    let plan =
-        operations.into_plan(Arc::clone(&table), StatementKind::Insert, restrictions, using, of_insert(insert))?;
+    let plan = operations.into_plan(
+        preparing.schema,
+        Arc::clone(&table),
+        StatementKind::Insert,
+        restrictions,
+        using,
+        of_insert(insert),
+    )?;
     Ok(ModificationPlan { lacks_compact_value, ..plan })
 }
 
@@ -176,7 +185,14 @@ fn prepare_insert_json(
     let using = using(preparing, insert.using.timestamp.as_ref(), insert.using.ttl.as_ref())?;
     let only_static = table.is_static_compact() && operations.only_static();
     let restrictions = restrictions::of_insert(&table, keys, only_static)?;
-    operations.into_plan(Arc::clone(&table), StatementKind::Insert, restrictions, using, of_insert(insert))
+    operations.into_plan(
+        preparing.schema,
+        Arc::clone(&table),
+        StatementKind::Insert,
+        restrictions,
+        using,
+        of_insert(insert),
+    )
 }
 
 fn of_insert(insert: &ast::Insert<'_>) -> Conditions {
@@ -206,7 +222,7 @@ pub(crate) fn prepare_update(
     let only_static = operations.only_static() && !conditions.applies_to_regular();
     let clause = &update.where_clause;
     let restrictions = restrictions::prepare(preparing, StatementKind::Update, &table, clause, only_static, false)?;
-    operations.into_plan(Arc::clone(&table), StatementKind::Update, restrictions, using, conditions)
+    operations.into_plan(preparing.schema, Arc::clone(&table), StatementKind::Update, restrictions, using, conditions)
 }
 
 /// Prepares a DELETE.
@@ -235,7 +251,14 @@ pub(crate) fn prepare_delete(
     let only_static = operations.only_static() && !conditions.applies_to_regular();
     let clause = &delete.where_clause;
     let restrictions = restrictions::prepare(preparing, StatementKind::Delete, &table, clause, only_static, false)?;
-    let plan = operations.into_plan(Arc::clone(&table), StatementKind::Delete, restrictions, using, conditions)?;
+    let plan = operations.into_plan(
+        preparing.schema,
+        Arc::clone(&table),
+        StatementKind::Delete,
+        restrictions,
+        using,
+        conditions,
+    )?;
     check_conditional_delete(&plan)?;
     Ok(plan)
 }
