@@ -1,9 +1,10 @@
 //! The state of replaying the batch log ([`crate::batchlog`]).
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 use env::Wake;
+use types::DecoratedKey;
 
 /// `batchlog_replay_throttle` of a stock configuration, bytes a second.
 const THROTTLE_DEFAULT: u64 = 1 << 20;
@@ -14,6 +15,9 @@ pub(crate) struct BatchReplay {
     /// written without its removal, and cleared by a look that finds no record; a node that writes
     /// record and removal in one step leaves none.
     may_hold_records: AtomicBool,
+    /// The last record of the page before. The next page begins behind it, so that records which
+    /// cannot be applied do not stop those behind them. None: it begins at the first record.
+    pub behind: Mutex<Option<DecoratedKey>>,
     /// `batchlog_replay_throttle` in bytes a second; 0: replay does not pause.
     pub throttle: AtomicU64,
     /// The node was one of several when it ended. Its records may be of partitions that others
@@ -45,6 +49,6 @@ impl Default for BatchReplay {
         let throttle = AtomicU64::new(THROTTLE_DEFAULT);
         let task = OnceLock::new();
         let (may_hold_records, waits_for_others) = (AtomicBool::new(true), AtomicBool::new(false));
-        Self { may_hold_records, throttle, waits_for_others, task }
+        Self { may_hold_records, behind: Mutex::new(None), throttle, waits_for_others, task }
     }
 }

@@ -7,7 +7,7 @@
 //! look; those behind it are applied all the same.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
 use env::Next;
@@ -40,7 +40,7 @@ pub(super) struct Page {
     pub records: usize,
     /// Records that could not be applied, and stay.
     pub failed: usize,
-    /// Bytes of their mutations.
+    /// Bytes of the rows of all due records of the page, failed ones too.
     pub bytes: usize,
     /// No further record is due.
     pub is_last: bool,
@@ -53,7 +53,8 @@ impl Page {
         Self { records: self.records - failed, failed, ..self }
     }
 
-    /// How long replay rests after the page. Records that have failed are not tried again at once.
+    /// How long replay rests after the page. A page with records that have failed is no reason to
+    /// hurry to the next one, which fails if the disk does.
     pub fn pause(&self, throttle: u64) -> Duration {
         let paced = match throttle {
             0 => Duration::ZERO,
@@ -126,8 +127,7 @@ impl Node {
         loop {
             let page = self.replay_page(Duration::ZERO)?;
             records += page.records;
-            // a page of records that all fail would be read again for ever
-            if page.is_last || page.records == 0 {
+            if page.is_last {
                 return Ok(records);
             }
         }
@@ -145,15 +145,16 @@ impl Node {
         Ok(is_known)
     }
 
-    /// Applies the first records that are of this age or older.
+    /// Applies a page of the records that are of this age or older.
     fn replay_page(&self, age: Duration) -> Result<Page, NodeError> {
         let (due, page) = self.due_records(age)?;
         let failed = of_each(due, |record| self.replay(&record)).1;
         Ok(page.without(failed))
     }
 
-    /// The first records that are of this age or older. Where there are some, or younger ones,
-    /// there is a further look: what becomes of them is not known yet.
+    /// The next page of records that are of this age or older: it begins behind the page before,
+    /// and at the first record after the last page. Where the page has a record, or leaves one out,
+    /// there is a further look: what becomes of the record is not known yet.
     pub(super) fn due_records(&self, age: Duration) -> Result<(Vec<Record>, Page), NodeError> {
         self.batch_replay.begin_look();
         let found = self.find_due_records(age);
@@ -163,12 +164,20 @@ impl Node {
         found.map(|(due, page, _)| (due, page))
     }
 
-    /// The first records that are of this age or older, and whether there are younger ones.
+    /// The first records behind the page before that are of this age or older, and whether there
+    /// are others.
     fn find_due_records(&self, age: Duration) -> Result<(Vec<Record>, Page, bool), NodeError> {
         let table = self.batches_table();
         let youngest = self.env.clock.now_micros() - i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
-        let (mut due, mut bytes, mut is_full, mut are_left) = (Vec::new(), 0, false, false);
+        let (mut due, mut bytes, mut is_full, mut are_left) = (Vec::<Record>::new(), 0, false, false);
+        let mut behind = self.batch_replay.behind.lock().unwrap_or_else(PoisonError::into_inner);
+        let start = behind.take();
         system_rows::each(&self.engine, &table, None, |key, row| {
+            if start.as_ref().is_some_and(|start| key <= start) {
+                // it was looked at, and if it has failed it is looked at again after the last page
+                are_left = true;
+                return true;
+            }
             let record = Record { key: key.clone(), row };
             if !self.is_readable(&record) {
                 return true;
@@ -182,6 +191,7 @@ impl Node {
             is_full = due.len() >= PAGE_RECORDS_MAX || bytes >= PAGE_BYTES_MAX;
             !is_full
         })?;
+        *behind = due.last().filter(|_| is_full).map(|record| record.key.clone());
         let page = Page { records: due.len(), failed: 0, bytes, is_last: !is_full };
         Ok((due, page, are_left))
     }

@@ -19,9 +19,8 @@
 //! more than [`SMALL_SIZE_MAX`] of answers it waits for its turn before it asks for more.
 //!
 //! A small answer is looked through and built on the worker, a larger one on the threads for long
-//! jobs. Agrees in effect with `reads.range.RangeCommandIterator` and
-//! `org.apache.cassandra.service.reads.{AbstractReadExecutor,ReadCallback,DigestResolver,
-//! DataResolver}`.
+//! jobs. Agrees in effect with `org.apache.cassandra.service.reads.{AbstractReadExecutor,
+//! ReadCallback,DigestResolver,DataResolver}` and `reads.range.RangeCommandIterator`.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -705,8 +704,13 @@ impl Among<'_> {
         if wanted == Wanted::Data || payload.len() <= INLINE_SIZE_MAX {
             return reply_of(&payload, &question, wanted);
         }
-        let long = self.node.env.blocking_long("digest", move || reply_of(&payload, &question, wanted));
-        long.await.unwrap_or_else(|full| Err(full.to_string()))
+        let (of_job, same) = (payload.clone(), Arc::clone(&question));
+        let long = self.node.env.blocking_long("digest", move || reply_of(&of_job, &same, wanted));
+        match long.await {
+            Ok(reply) => reply,
+            // no thread is free, which is not the peer's fault: the worker makes the digest
+            Err(_) => reply_of(&payload, &question, wanted),
+        }
     }
 
     /// The error of a read one of whose answers cannot be used.

@@ -44,10 +44,13 @@ const PORTION_SIZE: usize = 8 << 20;
 /// The limits at which an answer counts as cut off, so that more is asked for behind its last row.
 /// The nearest rows of a replica are all that is wanted of it, however many they are.
 fn counted_limits(command: &ReadCommand) -> DataLimits {
-    match command.indexes.iter().any(|search| search.operator == SearchOperator::Ann) {
-        true => DataLimits::NONE,
-        false => command.limits,
-    }
+    if is_nearest(command) { DataLimits::NONE } else { command.limits }
+}
+
+/// Whether the rows nearest to a vector are asked for: all that are wanted of a replica come at
+/// once.
+fn is_nearest(command: &ReadCommand) -> bool {
+    command.indexes.iter().any(|search| search.operator == SearchOperator::Ann)
 }
 
 /// A part and what its replicas have answered.
@@ -81,7 +84,7 @@ impl Asked {
     }
 
     fn of(part: Part, filtering: Option<Arc<Filtering>>) -> Self {
-        let first = if happens(Rare::PortionOfOne) { 1 } else { PORTION_FIRST };
+        let first = if !is_nearest(&part.command) && happens(Rare::PortionOfOne) { 1 } else { PORTION_FIRST };
         let portion = part.command.limits.rows.min(first);
         Self { part, filtering, portion, size: 0, last_size: 0, replicas: Vec::new(), confirmed: Vec::new() }
     }
@@ -181,13 +184,17 @@ impl Asked {
         self.part.command.range.contains(key)
     }
 
-    /// The first portion is a small one. A read of several replicas that needs more then asks all
-    /// of them for data.
+    /// The first portion is a small one, except of a search for the nearest, whose replicas are
+    /// asked once. A read of several replicas that needs more than its first portion asks all of
+    /// them for data.
     pub fn begin_small(&mut self) {
-        self.portion = self.portion.min(PORTION_SMALL);
+        if !is_nearest(&self.part.command) {
+            self.portion = self.portion.min(PORTION_SMALL);
+        }
     }
 
-    /// The next portion is as large as a first one of a read that does not begin small.
+    /// A part that has not been asked for begins with a portion of the usual size; the next further
+    /// portion of another is twice that.
     pub fn grow_large(&mut self) {
         self.portion = self.portion.max(PORTION_FIRST.min(self.part.command.limits.rows));
     }

@@ -3,15 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use env::Random;
 use ring::Shortage;
-use rows::{DataLimits, DeletionTime, Mutation, PartitionRange, PartitionStream, ReadCommand, ReadError};
+use rows::{
+    DataLimits, DeletionTime, IndexSearch, Mutation, PartitionRange, PartitionStream, ReadCommand, ReadError,
+    SearchOperator,
+};
 use types::Consistency;
 
+use crate::coordinator::contacts::Contacts;
 use crate::coordinator::error::{FailedAnswers, FailedRead, RequestError};
+use crate::coordinator::parts::Part;
+use crate::coordinator::reading::Asked;
 use crate::replica::read::{ReadFigures, ReadOutcome, ReadRequest};
 use crate::result_room::ResultRoom;
-use crate::testing::{SimRing, count_unfiltereds};
+use crate::testing::{SimRing, count_unfiltereds, table};
 use crate::thresholds::{Finding, Measure, ReadSizes, SizeThresholds};
 
 const SIMPLE: &str = "SimpleStrategy";
@@ -162,6 +169,21 @@ fn a_partition_of_several_portions_is_read_whole() {
     assert_eq!(read.len(), 11_999);
     assert!(read.windows(2).all(|pair| pair[0].1 < pair[1].1), "rows ascend");
     assert_eq!(ring.stored(0, "ks", 1).len(), 11_999);
+}
+
+/// A read begins with small portions while results use up their share of memory. A search for the
+/// nearest rows asks its replicas once, and gets all that it wants of them.
+#[test]
+fn a_search_for_the_nearest_keeps_its_portion() {
+    let whole = ReadCommand::whole(&table("ks", "t"), PartitionRange::all());
+    let search = |operator| IndexSearch { name: "by_v".into(), operator, value: Bytes::new() };
+    for (operator, expected) in [(SearchOperator::Eq, 100), (SearchOperator::Ann, 500)] {
+        let command = ReadCommand { indexes: vec![search(operator)], ..limited(whole.clone(), 500) };
+        let contacts = Contacts { asked: Vec::new(), spare: Vec::new() };
+        let mut asked = Asked::new(Part { command, contacts }, None);
+        asked.begin_small();
+        assert_eq!(asked.first().limits.rows, expected, "{operator:?}");
+    }
 }
 
 /// While results use up their share of memory a small read goes on, and a large one waits until
