@@ -361,8 +361,9 @@ impl Session {
     }
 
     /// Whether nothing is left but to add files, all of which have come, to tables of this side.
-    fn needs_no_peer(&self) -> bool {
+    pub fn needs_no_peer(&self) -> bool {
         self.has_complete
+            && !self.receiving.is_empty()
             && self.sending.values().all(Sending::is_done)
             && self.receiving.values().all(Expected::is_whole)
     }

@@ -265,7 +265,7 @@ impl Control {
     fn tick(&mut self) -> Event {
         let (ring, peer) = (self.node.ring(), self.live.key.peer);
         let is_down = ring.endpoints().iter().any(|endpoint| endpoint.address == peer && !endpoint.is_up);
-        if !is_down {
+        if !is_down || self.live.needs_no_peer() {
             self.down_since = None;
             return Event::Tick;
         }

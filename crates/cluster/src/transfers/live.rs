@@ -150,6 +150,11 @@ impl Live {
         }
     }
 
+    /// Whether this side only adds files to its tables and needs nothing of the peer.
+    pub fn needs_no_peer(&self) -> bool {
+        locked(&self.session).needs_no_peer()
+    }
+
     /// Takes note of a file that will be sent.
     pub fn keep(&self, file: Outgoing) {
         locked(&self.outgoing).insert(file.id, Arc::new(file));

@@ -306,6 +306,10 @@ fn an_initiator_that_only_adds_files_needs_no_link() {
     assert_eq!(session.on(Event::Message(Message::Complete), 0), []);
     assert_eq!(session.on(Event::LinkEnded, 0), []);
     assert_eq!(session.on(Event::Added(table(1)), 0), [Effect::Close, Effect::Finished(Ok(()))]);
+    // a COMPLETE that comes before anything was announced leaves nothing to be added
+    let (mut early, _) = Session::initiate(init(), Vec::new(), Vec::new(), LIMITS, 0);
+    early.on(Event::Message(Message::Complete), 0);
+    assert!(matches!(&early.on(Event::LinkEnded, 0)[..], [Effect::Close, Effect::Finished(Err(_))]));
     // without COMPLETE the end of the link is the end of the session
     let mut session = begun();
     session.on(Event::Arrived(file), 0);
