@@ -90,7 +90,8 @@ pub(crate) struct Participation {
     pub generation: Option<i32>,
     /// The repair as the coordinator told of it.
     pub prepare: Prepare,
-    /// Milliseconds since 1970 when it began, or when its last task began or ended.
+    /// When the repair began on this node, or when its last task began or ended; milliseconds since
+    /// 1970.
     pub last_used: AtomicI64,
     /// SSTables that were frozen for validations of all replicas one after the other.
     pub frozen: Mutex<BTreeMap<TableId, Frozen>>,

@@ -39,9 +39,10 @@ pub struct Share {
 }
 
 /// Takes the snapshot on this node and all others. Tables of keyspaces that a node has for itself
-/// are left out, but for those of `system_schema`, which are always taken: a schema that is taken
-/// later than the rows would drop the tables that were dropped in between. Gives every node's
-/// share, this one's first.
+/// are left out, except those of `system_schema`, which are always taken. Otherwise a backup would
+/// copy the schema of a later time: a table that was dropped in between would be missing from it,
+/// and a restore would drop that table although its rows were saved. Gives every node's share, this
+/// one's first.
 pub async fn take(node: &Node, name: &str, keyspaces: &[String]) -> Result<Vec<Share>> {
     let stores = tables::selected(node, Selection { keyspaces, tables: &[] })?;
     let is_shared = |keyspace: &str| !schema::system::is_local_keyspace(keyspace);

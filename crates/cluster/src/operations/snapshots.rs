@@ -37,26 +37,35 @@ pub fn of_table(node: &Node, store: &TableStore) -> Result<Vec<Snapshot>> {
 /// has is refused before any is taken; where the snapshot of one of them fails, those of the others
 /// are removed again.
 pub async fn take(node: &Node, name: &str, stores: &[Arc<TableStore>], skip_flush: bool) -> Result<()> {
-    for store in stores {
-        if of_table(node, store)?.iter().any(|snapshot| snapshot.tag == name) {
-            return Err(failed(format!("Snapshot {name} already exists.")));
-        }
-    }
+    stores.iter().try_for_each(|store| refuse_taken(node, store, name))?;
     if !skip_flush {
         tables::flush_all(node, stores).await?;
     }
     for (place, store) in stores.iter().enumerate() {
-        if let Err(error) = snapshot::take(&node.engine, store, name) {
+        // another request may have taken this name while tables were flushed: its snapshot stays
+        let (made, taken) = match refuse_taken(node, store, name) {
+            Ok(()) => (place + 1, snapshot::take(&node.engine, store, name).map(drop).map_err(failed)),
+            Err(error) => (place, Err(error)),
+        };
+        if taken.is_err() {
             // half a snapshot would be taken for a whole one
-            for taken in &stores[..=place] {
-                if let Err(error) = snapshot::clear(&node.engine, taken, Some(name)) {
+            for made in &stores[..made] {
+                if let Err(error) = snapshot::clear(&node.engine, made, Some(name)) {
                     tracing::warn!(name, %error, "a snapshot that could not be completed cannot be removed");
                 }
             }
-            return Err(failed(error));
+            return taken;
         }
     }
     Ok(())
+}
+
+/// Refuses the name of a snapshot that a table has.
+fn refuse_taken(node: &Node, store: &TableStore, name: &str) -> Result<()> {
+    match of_table(node, store)?.iter().any(|snapshot| snapshot.tag == name) {
+        true => Err(failed(format!("Snapshot {name} already exists."))),
+        false => Ok(()),
+    }
 }
 
 /// Removes a table's snapshot of this name, if there is one.

@@ -318,7 +318,11 @@ impl Command {
         self.mark(node, Step::RepairComplete);
         if self.options.preview.is_preview() {
             // an incremental repair may also have ended after the last step that looks for it
-            failure = self.cancelled().or(failure);
+            if let Some(why) = self.cancelled()
+                && let Some(other) = failure.replace(why.clone()).filter(|other| *other != why)
+            {
+                self.fail(node, &other);
+            }
         }
         if is_consistent && failure.is_none() {
             failure = consistent.finalize().await.err();

@@ -85,6 +85,7 @@ pub(crate) async fn snapshot(node: &Node, job: &Job) -> Result<(), Refusal> {
         let frozen = validation::freeze(node, &participation, job).await?;
         participation.frozen().insert(frozen.table.id, frozen);
     }
+    use_now(node, &participation);
     Ok(())
 }
 

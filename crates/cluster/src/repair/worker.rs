@@ -25,7 +25,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// Time between two looks at the age of sessions (`cassandra.repair_cleanup_interval_seconds`).
 const AGE_EVERY: Duration = Duration::from_secs(10 * 60);
 /// A parent session for which nothing was done for so long is forgotten, although its coordinator
-/// lives: the message that the repair has ended may not have come.
+/// lives: the message that the repair has ended may not have come. A repair in which this node has
+/// nothing to do for longer than that fails when the node's turn comes.
 const IDLE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Node {
