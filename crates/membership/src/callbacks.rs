@@ -2,8 +2,10 @@
 //! waits any more.
 //!
 //! Peers that do not answer leave room for the others. A peer may have half of the room that is
-//! left, so the first one that hangs gets a third of all, and beside `n` that hang there is room
-//! for `CALLBACKS_MAX / (1 + n / 2)` more requests, of which a peer that answers may have half.
+//! left, so the first one that hangs gets a third of all, and each further one a third of what
+//! those before it have left: beside `n` that hang there is room for `CALLBACKS_MAX · (2/3)^n` more
+//! requests. When older requests expire the shares become equal, and there is room for
+//! `CALLBACKS_MAX / (1 + n / 2)`.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -44,12 +46,13 @@ impl<T> Callbacks<T> {
         self.by_peer.get(&peer).copied().unwrap_or(0) < left / PEER_PART
     }
 
-    /// Registers a request; `until` is on the caller's monotonic clock. False: there is no room.
-    pub fn add(&mut self, id: u64, peer: SocketAddr, until: Duration, of: T) -> bool {
+    /// Registers a request, of which `of` says what becomes of the answer; `until` is on the
+    /// caller's monotonic clock. False: there is no room.
+    pub fn add(&mut self, id: u64, peer: SocketAddr, until: Duration, of: impl FnOnce() -> T) -> bool {
         if !self.has_room(peer) {
             return false;
         }
-        let before = self.waiting.insert((id, peer), (until, of));
+        let before = self.waiting.insert((id, peer), (until, of()));
         assert!(before.is_none(), "an id names one request to a peer at a time");
         *self.by_peer.entry(peer).or_default() += 1;
         true
@@ -101,7 +104,7 @@ mod tests {
         let second = Duration::from_secs(1);
         let mut callbacks = Callbacks::default();
         let ids: Vec<_> = (0..4).map(|_| callbacks.next_id()).collect();
-        assert!(ids.iter().all(|id| callbacks.add(*id, peer, second, *id)));
+        assert!(ids.iter().all(|id| callbacks.add(*id, peer, second, || *id)));
         assert_eq!(callbacks.take(ids[0], other, Duration::ZERO), None);
         assert_eq!(callbacks.take(ids[0], peer, Duration::ZERO), Some(ids[0]));
         assert_eq!(callbacks.take(ids[0], peer, Duration::ZERO), None);
@@ -120,7 +123,7 @@ mod tests {
             let mut count = 0_u32;
             while callbacks.has_room(peer) {
                 let id = callbacks.next_id();
-                assert!(callbacks.add(id, peer, Duration::ZERO, ()));
+                assert!(callbacks.add(id, peer, Duration::ZERO, || ()));
                 count += 1;
             }
             count

@@ -67,14 +67,11 @@ impl Messenger {
         let (verb, sent) = (request.verb, now.monotonic);
         let mut refused = Vec::new();
         let mut add = |state: &mut State, id, peer| {
-            let has_room = state.callbacks.has_room(peer);
-            if has_room {
-                let is_added = state.callbacks.add(id, peer, until, Waiting { verb, sent, asked: who(peer) });
-                assert!(is_added, "there is room");
-            } else {
+            let is_added = state.callbacks.add(id, peer, until, || Waiting { verb, sent, asked: who(peer) });
+            if !is_added {
                 refused.push(peer);
             }
-            has_room
+            is_added
         };
         let mut state = self.0.state();
         let id = state.callbacks.next_id();

@@ -306,7 +306,7 @@ fn an_asker_hears_of_each_node_once() {
         while state.callbacks.has_room(full) {
             let id = state.callbacks.next_id();
             let waiting = Waiting { verb: Verb::ReadReq, sent: Duration::ZERO, asked: Asked::Echo };
-            assert!(state.callbacks.add(id, full, Duration::MAX, waiting));
+            assert!(state.callbacks.add(id, full, Duration::MAX, || waiting));
             taken.push(id);
         }
         drop(state);
