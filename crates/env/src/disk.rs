@@ -81,7 +81,7 @@ pub trait Disk: Send + Sync {
     /// Size in bytes of the file system that holds `path`.
     fn total_space(&self, path: &Path) -> io::Result<u64>;
     /// A number of the file system that holds `path`: two paths with the same number share their
-    /// free space. It may be another one after a start of the machine.
+    /// free space. The number may change when the machine restarts.
     fn file_system(&self, path: &Path) -> io::Result<u64>;
     /// Takes the exclusive lock of a file, creating it; `WouldBlock` when somebody holds it.
     /// Released on drop or death.

@@ -186,6 +186,9 @@ impl Engine {
     /// Waits as the memtables' budget and the log's demand; a write calls it first.
     pub async fn admit(&self) {
         if !self.memory.is_relaxed() {
+            // deletions of entries that searches find stale fill memory, too, without a write that
+            // would ask for a flush
+            self.flush_largest();
             self.memory.admit(&self.env).await;
         }
         if !self.log.is_light() {

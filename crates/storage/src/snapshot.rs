@@ -150,9 +150,10 @@ pub struct TablePlace {
     pub keyspace: String,
     /// The table's name.
     pub table: String,
-    /// The id, of which the node may have no table any more: 32 hexadecimal digits.
+    /// The table's id: 32 hexadecimal digits. The node may not have a table with this id any more.
     pub table_id: String,
-    /// The table's directory in each of the data directories that have one.
+    /// For a table of the node its directory in each data directory, whether or not it is there;
+    /// for others the directories that were found.
     pub directories: Vec<PathBuf>,
 }
 
@@ -200,11 +201,8 @@ pub fn places(engine: &Engine) -> Result<Vec<TablePlace>, StorageError> {
 
 /// Names of the directories in a directory; none where it is not there.
 fn directories(disk: &dyn Disk, above: &Path) -> Result<Vec<String>, StorageError> {
-    if !disk.exists(above) {
-        return Ok(Vec::new());
-    }
-    let entries = disk.list_dir(above).map_err(|error| StorageError::io(above, &error))?;
-    Ok(entries.into_iter().filter(|entry| entry.is_dir).map(|entry| entry.name).collect())
+    let entries = disk.list_dir_if_there(above).map_err(|error| StorageError::io(above, &error))?;
+    Ok(entries.into_iter().flatten().filter(|entry| entry.is_dir).map(|entry| entry.name).collect())
 }
 
 /// The snapshots of a table.
@@ -296,9 +294,13 @@ pub fn clear_where(
             cleared += 1;
         }
     }
-    let is_dropped = TableId::from_hex(&place.table_id).is_none_or(|id| engine.table(id).is_none());
-    if cleared > 0 && is_dropped {
-        place.directories.iter().try_for_each(|directory| remove_empty(disk.as_ref(), directory))?;
+    if cleared > 0 {
+        // a table that is made again under this id has its directory before the schema has the
+        // table
+        let _no_change = engine.schema_changes.lock().expect("a panic while the schema changes ends the process");
+        if TableId::from_hex(&place.table_id).is_none_or(|id| engine.table(id).is_none()) {
+            place.directories.iter().try_for_each(|directory| remove_empty(disk.as_ref(), directory))?;
+        }
     }
     Ok(cleared)
 }
@@ -306,13 +308,11 @@ pub fn clear_where(
 /// Removes the directory of a dropped table if nothing is in it but an empty directory of
 /// snapshots.
 fn remove_empty(disk: &dyn Disk, directory: &Path) -> Result<(), StorageError> {
-    let is_empty = |path: &Path| disk.list_dir(path).map(|entries| entries.is_empty());
     for path in [&directory.join(layout::SNAPSHOTS), directory] {
-        let removed = match disk.exists(path) && is_empty(path).map_err(|error| StorageError::io(path, &error))? {
-            true => disk.remove_dir_all(path),
-            false => Ok(()),
-        };
-        removed.map_err(|error| StorageError::io(path, &error))?;
+        let io = |error: std::io::Error| StorageError::io(path, &error);
+        if disk.list_dir_if_there(path).map_err(io)?.is_some_and(|entries| entries.is_empty()) {
+            disk.remove_dir_all(path).map_err(io)?;
+        }
     }
     Ok(())
 }

@@ -388,8 +388,9 @@ impl TableStore {
         changes.written.extend(sstables.iter().map(|sstable| (sstable.descriptor().clone(), now)));
     }
 
-    /// Puts SSTables in the place of others. Where those had the components of an attached index,
-    /// the new ones have them.
+    /// Puts new SSTables in the place of old ones. If all old ones have the components of a
+    /// complete attached index, all new ones must have them: otherwise queries by that index are
+    /// refused.
     pub fn replace_sstables(&self, old_ones: &[Arc<SSTable>], new_ones: Vec<Arc<SSTable>>) {
         let mut changes = self.changes();
         let old = self.view();

@@ -78,8 +78,11 @@ fn open_data(disk: &dyn Disk, descriptor: &Descriptor, report: &mut SalvageRepor
     let path = descriptor.path(Component::Data);
     let file = disk.open_read(&path).map_err(|error| Error::io(&path, error))?;
     let info_path = descriptor.path(Component::CompressionInfo);
-    if disk.exists(&info_path) {
-        let bytes = disk.read_all(&info_path, SMALL_FILE_MAX).map_err(|error| Error::io(&info_path, error))?;
+    let info = match disk.read_all(&info_path, SMALL_FILE_MAX) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        read => Some(read.map_err(|error| Error::io(&info_path, error))?),
+    };
+    if let Some(bytes) = info {
         let info = CompressionInfo::open(&bytes.into(), descriptor.version)
             .map_err(|error| Error::from(error.of(&info_path, 0)))?;
         return Ok(DataFile::compressed(path, file, info, Arc::new(NoCache)));

@@ -126,8 +126,9 @@ impl Active {
         self.await_record(engine)
     }
 
-    /// Whether memtables have no room: of a table with legacy indexes, the entries that a
-    /// compaction takes away are written to the indexes' memtables. A flush is asked for before.
+    /// Whether the compaction has to wait because memtables are full. A compaction of a table with
+    /// legacy indexes writes deletions of entries to the indexes' memtables. Asks for a flush
+    /// before memtables are full.
     fn lacks_memory(&self, engine: &Engine) -> bool {
         if self.store.view().indexes.iter().all(|index| index.definition.is_attached()) {
             return false;

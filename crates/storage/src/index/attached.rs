@@ -10,8 +10,9 @@
 //!
 //! What must hold: an SSTable has the components of every index of its table before it is in the
 //! view; the memtable of an index is given up only behind that. So a read that loads the entries in
-//! memory first and the base's view second misses nothing. No entry is ever taken away: one that is
-//! stale names a row that the read of the base, and the statement's conditions, leave out.
+//! memory first and the base's view second misses nothing. No entry is taken away, but for that of
+//! a replaced vector in memory: an entry that is stale names a row that the read of the base, and
+//! the statement's conditions, leave out.
 //!
 //! docs/notes/0017-attached-indexes.md says why so. Agrees in what it answers with
 //! `org.apache.cassandra.index.sai.StorageAttachedIndex`.

@@ -2,8 +2,9 @@
 //!
 //! Pure: the row that the memtable had, the row that it has now; out come rows of the hidden table.
 //! A value that is replaced takes its entry with it, at its own timestamp, so that the same value
-//! written later has an entry all the same. Of an attached index no entry is taken away. What a
-//! range or partition deletion shadows is not looked for: those entries stay and are stale
+//! written later has an entry all the same. Of an attached index only the entries of replaced
+//! vectors are taken away: cells of one row may share any other entry. What a range or partition
+//! deletion shadows is not looked for: the entries of it stay and are stale
 //! ([`crate::index::search`] finds them). See docs/notes/0006-indexes.md. Agrees with
 //! `org.apache.cassandra.index.internal.CassandraIndex.indexerFor` and
 //! `index.SecondaryIndexManager.WriteTimeTransaction`.
@@ -63,7 +64,7 @@ pub fn of_change(definition: &IndexDefinition, change: &Change<'_>, now: u32, ou
             add(definition, change.key, clustering, cell, out);
         }
     }
-    if definition.is_attached() {
+    if definition.is_attached() && definition.vectors.is_none() {
         // another cell of the row may have the same entry; the row that is read tells
         return;
     }

@@ -148,10 +148,12 @@ impl AttachedBuild {
         let base = &self.request.base;
         let _alone = base.replacing.lock().expect("a panic while SSTables are replaced ends the process");
         let (descriptor, length) = (making.sstable().descriptor().clone(), making.sstable().data_length());
-        self.again.remove(&descriptor);
-        if !base.view().sstables.iter().any(|sstable| *sstable.descriptor() == descriptor) {
+        // an SSTable that was opened anew meanwhile is made again
+        let is_there = |sstable: &Arc<SSTable>| std::ptr::eq(sstable.attached(), making.sstable().attached());
+        if !base.view().sstables.iter().any(is_there) {
             return Ok(());
         }
+        self.again.remove(&descriptor);
         making.finish(&engine.caches)?;
         self.progress.done.fetch_add(length, Ordering::Relaxed);
         Ok(())

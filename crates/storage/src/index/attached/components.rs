@@ -120,8 +120,9 @@ enum Component {
     Graph(Arc<VectorGraph>),
 }
 
-/// Makes the components of new SSTables while nobody waits for the change that writes them:
-/// [`complete`] then only opens them, but for an index that was created in between.
+/// Makes the components of new SSTables before the caller takes [`TableStore::replacing`]. Under
+/// that lock [`complete`] then only opens the files, except for an index that was created in
+/// between.
 pub fn prepare<'a>(
     engine: &Engine,
     store: &TableStore,
