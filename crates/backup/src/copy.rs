@@ -58,12 +58,13 @@ pub fn bring(env: &Env, path: &Path, size: u64, store: &dyn Store, key: &str) ->
 pub enum Wrong {
     /// The object is missing or has other bytes.
     Damaged(String),
-    /// The object could not be read, or its bytes not be taken: nothing is known about it.
+    /// The object could not be read, or its bytes could not be written here: whether the object is
+    /// whole is not known.
     Unread(String),
 }
 
 impl Wrong {
-    /// The sentence about it.
+    /// The sentence for the operator.
     pub fn why(self) -> String {
         match self {
             Self::Damaged(why) | Self::Unread(why) => why,

@@ -112,7 +112,8 @@ impl Held {
             Some(held) if *held == size => Ok(true),
             Some(held) => Err(format!(
                 "{key}: the store holds {held} bytes under this name, and the file here has {size}; it is not \
-                 replaced, since earlier backups may need it"
+                 replaced, since earlier backups may need it. If `helenus backup verify` calls it damaged, delete it \
+                 from the store and repeat"
             )),
         }
     }

@@ -13,7 +13,9 @@ use bulk::{Options, WantedKeyspace, WantedTable, Watch};
 use env::Env;
 use sstable::{Component, Descriptor};
 
-use crate::manifest::{self, Entry, Keyspace, Manifest, Table, is_system};
+use schema::system::is_system_keyspace;
+
+use crate::manifest::{self, Entry, Keyspace, Manifest, Table};
 use crate::store::Store;
 use crate::{Result, copy};
 
@@ -50,7 +52,7 @@ pub struct Done {
 pub fn load(env: &Env, store: &dyn Store, request: &Request, watch: &Arc<dyn Watch>) -> Result<Done> {
     let manifests = manifest::of_backup(store, &request.tag)?;
     let is_wanted = |keyspace: &str| match request.keyspaces.is_empty() {
-        true => !is_system(keyspace),
+        true => !is_system_keyspace(keyspace),
         false => request.keyspaces.iter().any(|wanted| wanted == keyspace),
     };
     let is_there = |wanted: &&String| manifests.iter().any(|manifest| has_keyspace(manifest, wanted));
@@ -85,7 +87,7 @@ fn has_keyspace(manifest: &Manifest, name: &str) -> bool {
 fn schema(manifests: &[Manifest], is_wanted: &dyn Fn(&str) -> bool) -> (Vec<WantedKeyspace>, Vec<WantedTable>) {
     let mut latest: Vec<&Manifest> = manifests.iter().collect();
     latest.sort_by_key(|manifest| std::cmp::Reverse(manifest.created_at));
-    let is_made = |keyspace: &str| is_wanted(keyspace) && !is_system(keyspace);
+    let is_made = |keyspace: &str| is_wanted(keyspace) && !is_system_keyspace(keyspace);
     let (mut keyspaces, mut tables) = (Vec::<WantedKeyspace>::new(), Vec::new());
     for manifest in latest {
         for keyspace in manifest.keyspaces.iter().filter(|keyspace| is_made(&keyspace.name)) {

@@ -14,13 +14,6 @@ pub const FORMAT: u32 = 1;
 const SIZE_MAX: usize = 512 << 20;
 /// The directory of manifests.
 const MANIFESTS: &str = "manifests";
-/// Built-in keyspaces that have tables on disk.
-const SYSTEM_KEYSPACES: [&str; 5] = ["system", "system_schema", "system_auth", "system_distributed", "system_traces"];
-
-/// Whether a keyspace is built in: every node has its tables, and no statement makes them.
-pub fn is_system(keyspace: &str) -> bool {
-    SYSTEM_KEYSPACES.contains(&keyspace)
-}
 
 /// The node of a backup.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

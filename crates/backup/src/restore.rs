@@ -64,7 +64,8 @@ pub struct Done {
     /// Segments of the commit log to be replayed, and the properties file that says so; it belongs
     /// beside cassandra.yaml for one start.
     pub log: Option<(usize, PathBuf)>,
-    /// The directory of the data, which `data_file_directories` has to name.
+    /// The directory of the data, which must be the first of `data_file_directories`, and
+    /// `local_system_data_file_directory` where that is set.
     pub data: PathBuf,
 }
 

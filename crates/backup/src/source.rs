@@ -14,7 +14,9 @@ use sstable::attached::is_component as is_attached_component;
 use sstable::{Component, Descriptor};
 
 use crate::Result;
-use crate::manifest::{check_name, is_system};
+use schema::system::is_system_keyspace;
+
+use crate::manifest::check_name;
 
 /// The directory of snapshots in that of a table.
 const SNAPSHOTS: &str = "snapshots";
@@ -90,7 +92,7 @@ pub fn taken_at(tables: &[TableFiles]) -> Option<i64> {
 struct SnapshotManifest {
     /// Names of the Data.db files; those of indexes with the index's directory in front.
     files: Vec<String>,
-    /// Cassandra writes it since 4.1.
+    /// When the snapshot was taken, as ISO 8601; None: Cassandra before 4.1 wrote the manifest.
     created_at: Option<String>,
 }
 
@@ -127,7 +129,7 @@ fn of_table(env: &Env, roots: &[PathBuf], tag: &str, table: NodeTable) -> Result
     if manifests.is_empty() {
         return Err(lacking(MANIFEST));
     }
-    if schema.is_none() && !is_system(&table.keyspace) {
+    if schema.is_none() && !is_system_keyspace(&table.keyspace) {
         return Err(lacking(SCHEMA));
     }
     let mut taken_at = None;

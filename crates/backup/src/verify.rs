@@ -28,7 +28,8 @@ pub struct Found {
     pub unread: usize,
     /// Host ids of nodes that were in the ring and of which the backup has no manifest.
     pub absent: Vec<String>,
-    /// Sentences about the first of both, at most a hundred.
+    /// Sentences about files that are wrong or could not be read: the first hundred that were
+    /// found.
     pub told: Vec<String>,
 }
 

@@ -7,7 +7,8 @@
 //! 3. Each replica is to get the part of each SSTable that lies in its ranges ([`plan`]).
 //! 4. The parts go over sessions of streams ([`session`], [`sender`]), all replicas at once.
 //!
-//! [`making`] makes what the ring lacks of a schema before.
+//! Before step 1, [`making`] can make the keyspaces, types, tables, indexes and views that the ring
+//! lacks.
 //!
 //! Rows keep their timestamps, so that a load which failed half-way is repeated as it was. Memory
 //! does not grow with the SSTables. Agrees with `org.apache.cassandra.tools.BulkLoader`,

@@ -61,7 +61,7 @@ pub async fn make_schema(
     Ok(statements.len())
 }
 
-/// Makes an object of the names of its keyspace and itself.
+/// Makes an [`Object`] from the name of its keyspace and its own name.
 type Kind = fn(String, String) -> Object;
 
 /// All things of the ring's schema.
@@ -85,7 +85,8 @@ async fn existing(asker: &mut Asker) -> Result<BTreeSet<Object>, String> {
     Ok(found)
 }
 
-/// The statements that make what is lacking. Err: a table is lacking that has none.
+/// The statements that make what is lacking. Err: the ring lacks a table that no statement of its
+/// text makes.
 fn missing(
     has: &BTreeSet<Object>,
     keyspaces: &[WantedKeyspace],

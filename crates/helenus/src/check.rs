@@ -45,7 +45,8 @@ impl Checked {
     }
 }
 
-/// A refused configuration is read a second time, leniently, for the keys that are not refused.
+/// A refused configuration is read a second time, leniently, for the keys that are not refused. A
+/// value that is refused even so leaves nothing but the refusals.
 fn check(env: &Env, options: &mut Serve) -> Checked {
     let mut checked = Checked::default();
     let config = match configuration::load(env, options) {

@@ -26,7 +26,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("stress", ""),
     ("shell", "stdx types segments"),
     ("tools", "stdx env types schema rows cql sstable bulk tls"),
-    ("backup", "env sstable bulk"),
+    ("backup", "env schema sstable bulk"),
     ("bulk", "stdx env types schema rows cql sstable ring internode streaming sending links tls"),
     ("storage", "stdx env metrics types schema rows sstable"),
     ("streaming", "stdx types schema rows sstable internode"),

@@ -47,7 +47,7 @@ impl Create {
         let keyspaces = api.ask(&GetKeyspaces {}).map_err(failed)?;
         let ring = api.ask(&GetRing::default()).map_err(failed)?;
         let members = ring.endpoints.into_iter().filter(|endpoint| endpoint.state != EndpointState::Joining);
-        let tables = tables(&keyspaces);
+        let tables = tables(&keyspaces)?;
         self.complete_snapshot(api, &tables)?;
         let request = Request {
             tag: self.tag.clone(),
@@ -82,8 +82,12 @@ impl Create {
     }
 }
 
-/// The tables of the node, with their ids.
-fn tables(keyspaces: &[KeyspaceInfo]) -> Vec<NodeTable> {
+/// The tables of the node, with their ids. Err: the node does not tell the ids.
+fn tables(keyspaces: &[KeyspaceInfo]) -> Result<Vec<NodeTable>, String> {
+    if let Some(keyspace) = keyspaces.iter().find(|of| of.tables.len() != of.table_ids.len()) {
+        let name = &keyspace.name;
+        return Err(format!("the node does not tell the ids of the tables of {name}: its version is an earlier one"));
+    }
     let of_keyspace = |keyspace: &KeyspaceInfo| {
         let named = keyspace.tables.iter().zip(&keyspace.table_ids);
         let table = |(name, id): (&String, &String)| NodeTable {
@@ -93,7 +97,7 @@ fn tables(keyspaces: &[KeyspaceInfo]) -> Vec<NodeTable> {
         };
         named.map(table).collect::<Vec<_>>()
     };
-    keyspaces.iter().flat_map(of_keyspace).collect()
+    Ok(keyspaces.iter().flat_map(of_keyspace).collect())
 }
 
 /// Keyspace and name of the tables that have no snapshot of this name. Err: the node stopped while

@@ -41,7 +41,8 @@ impl Restore {
         };
         let Done { tables, files, log, data } = backup::restore::restore(env, &*store, &request, &|_| ())?;
         say(&format!(
-            "restored {tables} tables, {} files, {} bytes; data_file_directories of the node must be {}",
+            "restored {tables} tables, {} files, {} bytes; the first of data_file_directories of the node must be {}, and \
+             local_system_data_file_directory, if it is set",
             files.0,
             files.1,
             data.display()

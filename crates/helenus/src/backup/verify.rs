@@ -28,6 +28,11 @@ impl Verify {
         }
         let (files, bytes) = found.files;
         match (found.wrong, found.unread) {
+            (0, 0) if !found.absent.is_empty() => Err(format!(
+                "the parts of {} nodes are whole, and {} nodes of the ring have no part in the backup",
+                found.nodes,
+                found.absent.len()
+            )),
             (0, 0) => {
                 say(&format!("backup {} is whole: {} nodes, {files} files, {bytes} bytes", self.tag, found.nodes))
             }
