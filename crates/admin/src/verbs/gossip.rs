@@ -90,7 +90,7 @@ pub struct MessagePools {
     pub small: MessagePool,
     /// Gossip and what is as urgent.
     pub urgent: MessagePool,
-    /// Read repairs, which are messages to replicas.
+    /// Reads whose replicas differed, counted since the start.
     #[serde(default)]
     pub read_repairs: ReadRepairCounts,
 }
