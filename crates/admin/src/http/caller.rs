@@ -7,7 +7,9 @@
 //! the page, its login and the probes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
@@ -58,6 +60,22 @@ const FOR_EVERYBODY: [&str; 10] = [
     "/api/v0/probes/readiness",
 ];
 
+/// Longest body of a refused request that is read and dropped, in bytes.
+const REFUSED_BODY_SIZE_MAX: usize = 64 << 10;
+/// The time in which such a body must arrive.
+const REFUSED_BODY_TIME: Duration = Duration::from_secs(2);
+
+/// Refuses a request once its body has arrived. The HTTP server closes a connection whose request
+/// nobody has read to its end. The caller's system drops an answer that it holds already when it
+/// hears that bytes of the body came to a closed connection, and the caller would see a lost
+/// connection in place of the reason.
+async fn refuse_whole(served: &Served, body: Body, error: &AdminError) -> Response {
+    // whatever becomes of the body, the answer is the same
+    let read = axum::body::to_bytes(body, REFUSED_BODY_SIZE_MAX);
+    drop(served.env.timeout(REFUSED_BODY_TIME, read).await);
+    refuse(error)
+}
+
 /// Finds out who has sent a request, puts the [`Caller`] beside the request, and refuses callers
 /// who are not what they say, or whom the port does not answer.
 pub(super) async fn know(State(served): State<Served>, mut request: Request, next: Next) -> Response {
@@ -65,13 +83,12 @@ pub(super) async fn know(State(served): State<Served>, mut request: Request, nex
     let caller = match caller(&served, request.headers()).await {
         Ok(caller) => caller,
         Err(_) if for_everybody => Caller::Nobody,
-        Err(error) => return refuse(&error),
+        Err(error) => return refuse_whole(&served, request.into_body(), &error).await,
     };
     let is_known = caller != Caller::Nobody || served.reach != Reach::Network { by_certificate: false };
     if !is_known && !for_everybody {
-        return refuse(&AdminError::Unauthorized(
-            "log in first: nodetool -u USER -pw PASSWORD, or Authorization: Basic".to_owned(),
-        ));
+        let why = "log in first: nodetool -u USER -pw PASSWORD, or Authorization: Basic";
+        return refuse_whole(&served, request.into_body(), &AdminError::Unauthorized(why.to_owned())).await;
     }
     request.extensions_mut().insert(caller);
     // a browser that speaks TLS has compared the name with the certificate

@@ -330,6 +330,25 @@ fn a_login_of_nodetool_is_checked() {
     assert_eq!((&bob as &dyn AdminApi).ask(&Drain {}), Ok(()));
 }
 
+/// A caller who is refused reads why, also when its body comes later than the answer could.
+#[test]
+fn a_refused_caller_may_send_its_body_late() {
+    use std::io::{Read, Write};
+    let served = Served::start_with(true);
+    let mut socket = std::net::TcpStream::connect(("127.0.0.1", served.port)).expect("connected");
+    let head = "POST /api/drain HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\
+                Authorization: Basic Ym9iOmJvYg==\r\nConnection: close\r\n\r\n";
+    socket.write_all(head.as_bytes()).expect("sent");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    socket.write_all(b"{").expect("sent");
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    socket.write_all(b"}").expect("sent");
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).expect("an answer and an end");
+    assert!(answer.starts_with("HTTP/1.1 401 ") && answer.ends_with(r#"{"Unauthorized":"wrong"}"#), "{answer}");
+    assert_eq!(served.calls(), [""; 0]);
+}
+
 fn pem(name: &str) -> std::path::PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/tls").join(name)
 }
