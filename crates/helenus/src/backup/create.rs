@@ -47,8 +47,11 @@ impl Create {
         let keyspaces = api.ask(&GetKeyspaces {}).map_err(failed)?;
         let ring = api.ask(&GetRing::default()).map_err(failed)?;
         let members = ring.endpoints.into_iter().filter(|endpoint| endpoint.state != EndpointState::Joining);
-        let tables = tables(&keyspaces)?;
-        self.complete_snapshot(api, &tables)?;
+        let taken = api.ask(&GetSnapshots {}).map_err(failed)?;
+        let taken: Vec<_> = taken.into_iter().filter(|snapshot| snapshot.name == self.tag).collect();
+        let Chosen { tables, notes } = chosen(tables(&keyspaces)?, &taken);
+        notes.iter().try_for_each(|note| say(note))?;
+        self.complete_snapshot(api, &taken, &tables)?;
         let request = Request {
             tag: self.tag.clone(),
             node: identity(node),
@@ -70,10 +73,14 @@ impl Create {
     }
 
     /// Takes the snapshot of the tables that have none of this name. Err: a table has half of one.
-    fn complete_snapshot(&self, api: &dyn AdminApi, tables: &[NodeTable]) -> Result<(), String> {
+    fn complete_snapshot(
+        &self,
+        api: &dyn AdminApi,
+        taken: &[SnapshotInfo],
+        tables: &[NodeTable],
+    ) -> Result<(), String> {
         let failed = |error: admin::AdminError| error.to_string();
-        let taken = api.ask(&GetSnapshots {}).map_err(failed)?;
-        let tables = missing(&self.tag, &taken, tables)?;
+        let tables = missing(&self.tag, taken, tables)?;
         if tables.is_empty() {
             return Ok(());
         }
@@ -98,6 +105,48 @@ fn tables(keyspaces: &[KeyspaceInfo]) -> Result<Vec<NodeTable>, String> {
         named.map(table).collect::<Vec<_>>()
     };
     Ok(keyspaces.iter().flat_map(of_keyspace).collect())
+}
+
+/// The tables of a backup.
+struct Chosen {
+    tables: Vec<NodeTable>,
+    /// Sentences for the operator about tables that were dropped since the snapshot was taken.
+    notes: Vec<String>,
+}
+
+/// The tables of the node, and those that it had when the snapshots of the backup's name were
+/// taken. A table that was dropped since is what a backup is for. Where it was made again under its
+/// name, the new table is left out unless it has a snapshot of its own: its rows would be mixed
+/// with the old ones when the backup is loaded.
+fn chosen(of_node: Vec<NodeTable>, taken: &[SnapshotInfo]) -> Chosen {
+    let is_of = |snapshot: &SnapshotInfo, table: &NodeTable| {
+        (&snapshot.keyspace, &snapshot.table_id) == (&table.keyspace, &table.id)
+    };
+    let has_taken = |table: &NodeTable| taken.iter().any(|snapshot| is_of(snapshot, table));
+    let is_named = |snapshot: &SnapshotInfo, table: &NodeTable| {
+        (&snapshot.keyspace, &snapshot.table) == (&table.keyspace, &table.name)
+    };
+    let (mut dropped, mut notes) = (Vec::new(), Vec::new());
+    for snapshot in taken {
+        if of_node.iter().any(|table| is_of(snapshot, table) || is_named(snapshot, table) && has_taken(table)) {
+            continue;
+        }
+        let SnapshotInfo { keyspace, table: name, table_id: id, .. } = snapshot;
+        let (shown, is_made_again) =
+            (format!("{keyspace}.{name}"), of_node.iter().any(|table| is_named(snapshot, table)));
+        notes.push(match is_made_again {
+            true => {
+                format!("{shown} was dropped and made again: the backup has the old table's rows, not the new one's")
+            }
+            false => format!("{shown} was dropped since the snapshot was taken: the backup has its rows"),
+        });
+        dropped.push(NodeTable { keyspace: keyspace.clone(), name: name.clone(), id: id.clone() });
+    }
+    let is_replaced =
+        |table: &NodeTable| dropped.iter().any(|old| (&old.keyspace, &old.name) == (&table.keyspace, &table.name));
+    let mut tables: Vec<_> = of_node.into_iter().filter(|table| !is_replaced(table)).collect();
+    tables.append(&mut dropped);
+    Chosen { tables, notes }
 }
 
 /// Keyspace and name of the tables that have no snapshot of this name. Err: the node stopped while
@@ -150,6 +199,28 @@ mod tests {
     fn snapshot(name: &str, table_id: &str, created_at: Option<i64>) -> SnapshotInfo {
         let (name, keyspace, table) = (name.to_owned(), "ks".to_owned(), "t".to_owned());
         SnapshotInfo { name, keyspace, table, table_id: table_id.to_owned(), true_size: 0, size_on_disk: 0, created_at }
+    }
+
+    #[test]
+    fn tables_that_were_dropped_since_the_snapshot_are_part_of_the_backup() {
+        let table = |name: &str, id: &str| {
+            let (keyspace, name, id) = ("ks".to_owned(), name.to_owned(), id.to_owned());
+            NodeTable { keyspace, name, id }
+        };
+        let ids = |of_node: &[NodeTable], taken: &[SnapshotInfo]| {
+            let Chosen { tables, notes } = chosen(of_node.to_vec(), taken);
+            (tables.into_iter().map(|table| table.id).collect::<Vec<_>>().join(" "), notes.len())
+        };
+        let of_t = |id: &str| snapshot("monday", id, Some(1));
+        // nothing was dropped; dropped; dropped and made again; the new one has a snapshot too
+        assert_eq!(ids(&[table("t", "1"), table("u", "9")], &[of_t("1")]), ("1 9".to_owned(), 0));
+        assert_eq!(ids(&[table("u", "9")], &[of_t("1")]), ("9 1".to_owned(), 1));
+        assert_eq!(ids(&[table("t", "2"), table("u", "9")], &[of_t("1")]), ("9 1".to_owned(), 1));
+        assert_eq!(ids(&[table("t", "2"), table("u", "9")], &[of_t("1"), of_t("2")]), ("2 9".to_owned(), 0));
+        // half a snapshot of a dropped table is refused, as of any other
+        let half = [snapshot("monday", "1", None)];
+        let Chosen { tables, .. } = chosen(vec![table("u", "9")], &half);
+        assert!(missing("monday", &half, &tables).expect_err("half made").contains("clearsnapshot"));
     }
 
     #[test]
