@@ -46,9 +46,11 @@ impl Checked {
 }
 
 /// A refused configuration is read a second time, leniently, for the keys that are not refused. A
-/// value that is refused even so leaves nothing but the refusals.
+/// value that is refused even so leaves nothing but the refusals. With `--lenient` keys that a
+/// start then ignores are without effect.
 fn check(env: &Env, options: &mut Serve) -> Checked {
     let mut checked = Checked::default();
+    let is_lenient = options.lenient;
     let config = match configuration::load(env, options) {
         Ok(config) => Some(config),
         Err(problems) => {
@@ -59,10 +61,13 @@ fn check(env: &Env, options: &mut Serve) -> Checked {
     };
     let Some(config) = config else { return checked };
     let unhonoured = unhonoured::keys(&config);
-    checked.refused.extend(
-        unhonoured.iter().map(|key| format!("{key}: exists in Cassandra, but is not honoured yet at this value")),
-    );
-    checked.without_effect.extend(config.notes().iter().filter(|note| note.ends_with("without effect here")).cloned());
+    let unhonoured =
+        unhonoured.iter().map(|key| format!("{key}: exists in Cassandra, but is not honoured yet at this value"));
+    let fate = if is_lenient { &mut checked.without_effect } else { &mut checked.refused };
+    fate.extend(unhonoured);
+    let is_ignored =
+        |note: &&String| note.ends_with("without effect here") || is_lenient && note.ends_with("; ignored");
+    checked.without_effect.extend(config.notes().iter().filter(is_ignored).cloned());
     let key = |line: &String| line.split(':').next().unwrap_or_default().to_owned();
     let others: BTreeSet<String> = checked.refused.iter().chain(&checked.without_effect).map(key).collect();
     checked.honoured = config.given().map(str::to_owned).filter(|key| !others.contains(key)).collect();
@@ -110,5 +115,13 @@ mod tests {
         let text = checked.text();
         assert!(text.contains("no effect back_pressure_enabled\n"), "{text}");
         assert!(text.ends_with("6 honoured, 2 without effect, 4 refused\n"), "{text}");
+        // a lenient start ignores what another one refuses
+        let words = words.into_iter().chain(["--lenient"]);
+        let Some(Command::Check(mut serve)) = Program::try_parse_from(words).expect("known options").command else {
+            panic!("a check was asked")
+        };
+        let text = check(&env::real::env(), &mut serve).text();
+        assert!(text.contains("no effect max_value_size: ") && text.contains("no effect num_token: "), "{text}");
+        assert!(text.ends_with("6 honoured, 6 without effect, 0 refused\n"), "{text}");
     }
 }
