@@ -144,13 +144,16 @@ fn remove_files(engine: &Engine, store: &Arc<TableStore>) -> Result<(), StorageE
     let tables = engine.stores();
     if tables.iter().any(|other| other.directories == store.directories) {
         tracing::warn!(table = store.name(), "the files of what was dropped stay: it was made again");
+        engine.dropper.end(store.id);
         return Ok(());
     }
     // an index is flushed with its table: what is under way ends, what begins later finds that the
     // index is dropped
     let base = tables.iter().find(|base| is_inside(store, base));
     let _none_is_written = flush::in_order(base.unwrap_or(store));
-    truncate::remove_files(engine, store)
+    truncate::remove_files(engine, store)?;
+    engine.dropper.end(store.id);
+    Ok(())
 }
 
 /// An index's files lie in a directory of its table's.

@@ -223,6 +223,7 @@ fn apply_to_tables(engine: &Engine, after: &Schema, prepared: Prepared) -> Vec<A
     tables.retain(|id, store| {
         let stays = after.table_by_id(*id).is_some();
         if !stays {
+            engine.dropper.begin(*id);
             dropped.push(Arc::clone(store));
         }
         stays

@@ -180,7 +180,8 @@ pub fn places(engine: &Engine) -> Result<Vec<TablePlace>, StorageError> {
         found.insert((keyspace, table, table_id), directories);
     }
     for data in engine.options.data_directories.iter().chain(&engine.options.system_directory) {
-        for keyspace in directories(disk.as_ref(), data)? {
+        // `lost+found` and the like are nobody's, and may not be readable
+        for keyspace in directories(disk.as_ref(), data)?.into_iter().filter(|name| is_keyspace(name)) {
             let above = data.join(&keyspace);
             for name in directories(disk.as_ref(), &above)? {
                 let Some((table, id)) = name.rsplit_once('-') else { continue };
@@ -197,6 +198,11 @@ pub fn places(engine: &Engine) -> Result<Vec<TablePlace>, StorageError> {
     }
     let place = |((keyspace, table, table_id), directories)| TablePlace { keyspace, table, table_id, directories };
     Ok(found.into_iter().map(place).collect())
+}
+
+/// Whether a directory's name can be that of a keyspace.
+fn is_keyspace(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 /// Names of the directories in a directory; none where it is not there.
@@ -236,8 +242,14 @@ fn list_in(engine: &Engine, place: &TablePlace, directory: &Path) -> Result<Vec<
     for tag in directories(disk.as_ref(), &above)? {
         let snapshot = above.join(&tag);
         let (mut size, mut true_size) = (0, 0);
-        for file in disk.list_dir(&snapshot).map_err(io)?.into_iter().filter(|file| !file.is_dir) {
-            let length = disk.file_len(&snapshot.join(&file.name)).map_err(io)?;
+        // another caller may clear it meanwhile
+        let Some(files) = disk.list_dir_if_there(&snapshot).map_err(io)? else { continue };
+        for file in files.into_iter().filter(|file| !file.is_dir) {
+            let length = match disk.file_len(&snapshot.join(&file.name)) {
+                Ok(length) => length,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(io(error)),
+            };
             size += length;
             if !disk.exists(&directory.join(&file.name)) {
                 true_size += length;
@@ -298,7 +310,8 @@ pub fn clear_where(
         // a table that is made again under this id has its directory before the schema has the
         // table
         let _no_change = engine.schema_changes.lock().expect("a panic while the schema changes ends the process");
-        if TableId::from_hex(&place.table_id).is_none_or(|id| engine.table(id).is_none()) {
+        let is_needed = |id: TableId| engine.table(id).is_some() || engine.dropper.is_under_way(id);
+        if !TableId::from_hex(&place.table_id).is_some_and(is_needed) {
             place.directories.iter().try_for_each(|directory| remove_empty(disk.as_ref(), directory))?;
         }
     }

@@ -1,13 +1,13 @@
 //! Requests to the dropper (`crate::drops`): tables that the schema has no more, to be taken off
 //! the disk.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::pin::Pin;
 use std::sync::Arc;
 
 use env::sync::Mutex;
 use env::{Instant, Wake};
-use schema::TableKind;
+use schema::{TableId, TableKind};
 
 use crate::error::StorageError;
 use crate::table::TableStore;
@@ -39,6 +39,9 @@ pub(crate) struct Dropped {
 #[derive(Default)]
 pub struct Dropper {
     pub(crate) queue: Mutex<VecDeque<Dropped>>,
+    /// Tables whose directories are still needed, from the moment in which the schema does not have
+    /// them any more until their files are removed: nobody else takes an empty directory away.
+    pub(crate) under_way: Mutex<BTreeSet<TableId>>,
     pub(crate) wake: Mutex<Option<Wake>>,
 }
 
@@ -50,6 +53,21 @@ impl Dropper {
         let dropped = Dropped { store: Arc::clone(store), stage, again_at: None, done };
         self.queue.lock().expect("no panic inside").push_back(dropped);
         self.wake();
+    }
+
+    /// The schema does not have this table any more; a request to remove it follows.
+    pub(crate) fn begin(&self, id: TableId) {
+        self.under_way.lock().expect("no panic inside").insert(id);
+    }
+
+    /// The files of a table are removed, or belong to a table that was made again.
+    pub(crate) fn end(&self, id: TableId) {
+        self.under_way.lock().expect("no panic inside").remove(&id);
+    }
+
+    /// Whether the directory of a dropped table is still needed.
+    pub(crate) fn is_under_way(&self, id: TableId) -> bool {
+        self.under_way.lock().expect("no panic inside").contains(&id)
     }
 
     /// How many tables wait.

@@ -196,6 +196,44 @@ fn snapshots_of_a_dropped_table_are_listed_and_cleared() {
     assert!(!disk.exists(&t.directory) && place(&id).is_none());
 }
 
+/// A snapshot that is cleared while its table is on its way off the disk takes no directory away
+/// that the automatic snapshot is about to need.
+#[test]
+fn a_snapshot_is_cleared_while_its_table_is_dropped() {
+    let node = Node::open(8, true);
+    let t = node.store("t");
+    snapshot::take(&node.engine, &t, "monday").expect("taken");
+    node.sim.disk().inject(Fault { times: u64::MAX, errno: ENOSPC, ..Fault::next(Op::Write, "/dropped-") });
+    node.drop_keyspace();
+    node.pass(Duration::from_secs(10));
+    let id = t.id.to_hex();
+    let places = snapshot::places(&node.engine).expect("read");
+    let of_t = places.into_iter().find(|place| place.table_id == id).expect("its directory is there");
+    assert_eq!(snapshot::clear_at(&node.engine, &of_t, Some("monday")), Ok(1));
+    assert!(node.engine.dropper.pending() > 0 && node.engine.env.disk.exists(&t.directory));
+    node.sim.disk().heal();
+    node.pass(Duration::from_secs(10));
+    assert_eq!(node.engine.dropper.pending(), 0);
+    assert_eq!(node.snapshots(&t.directory).len(), 1);
+    // the last one takes the directory with it
+    assert_eq!(snapshot::clear_at(&node.engine, &of_t, None), Ok(1));
+    assert!(!node.engine.env.disk.exists(&t.directory));
+}
+
+/// Directories that are no keyspaces' may not be readable, as `lost+found` at the root of a disk.
+#[test]
+fn directories_of_others_are_passed_over() {
+    let node = Node::open(9, false);
+    let disk = &node.engine.env.disk;
+    snapshot::take(&node.engine, &node.store("t"), "monday").expect("taken");
+    let other = node.engine.options.data_directories[0].join("lost+found");
+    disk.create_dir_all(&other).expect("made");
+    node.sim.disk().inject(Fault { times: u64::MAX, errno: EIO, ..Fault::next(Op::List, "lost+found") });
+    assert!(disk.list_dir(&other).is_err(), "nobody may read it");
+    let places = snapshot::places(&node.engine).expect("it is nobody's");
+    assert!(places.iter().any(|place| place.table == "t"));
+}
+
 /// A request that has looked a table up before it is dropped writes nothing behind the drop: it is
 /// told that the table is gone.
 #[test]
