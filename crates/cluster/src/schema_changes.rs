@@ -20,18 +20,34 @@ impl Node {
         self: &Arc<Self>,
         decide: impl FnOnce(&Schema) -> Result<Schema, R> + Send + 'static,
     ) -> Result<Result<Arc<Schema>, R>, WriteError> {
+        self.change_schema_telling(decide, || ()).await
+    }
+
+    /// As [`Node::change_schema`]; `tell` is called when the change is durable. A change that has
+    /// begun is concluded and told also where the caller goes away: it is in force then, and the
+    /// ring, other nodes and dropped tables have to follow. The lock admits one such change at a
+    /// time.
+    pub async fn change_schema_telling<R: Send + 'static>(
+        self: &Arc<Self>,
+        decide: impl FnOnce(&Schema) -> Result<Schema, R> + Send + 'static,
+        tell: impl FnOnce() + Send + 'static,
+    ) -> Result<Result<Arc<Schema>, R>, WriteError> {
         let alone = Arc::clone(&self.schema_changes).lock_owned().await;
-        let engine = Arc::clone(&self.engine);
-        let job = move || storage::schema_change::change(&engine, decide);
-        let mut changed = match self.env.blocking("schema", job).await.map_err(|_| too_busy())?? {
-            Ok(changed) => changed,
-            Err(refused) => return Ok(Err(refused)),
+        let node = Arc::clone(self);
+        let change = async move {
+            let engine = Arc::clone(&node.engine);
+            let job = move || storage::schema_change::change(&engine, decide);
+            let mut changed = match node.env.blocking("schema", job).await.map_err(|_| too_busy())?? {
+                Ok(changed) => changed,
+                Err(refused) => return Ok(Err(refused)),
+            };
+            let (schema, written) = (Arc::clone(&changed.schema), std::mem::take(&mut changed.written));
+            node.conclude(changed, alone).await?;
+            node.push_schema(&written);
+            tell();
+            Ok(Ok(schema))
         };
-        let (schema, written) = (Arc::clone(&changed.schema), std::mem::take(&mut changed.written));
-        self.conclude(changed, alone).await?;
-        self.keep_building_views();
-        self.push_schema(&written);
-        Ok(Ok(schema))
+        self.env.to_its_end("schema change", change).await
     }
 
     /// Takes over rows of the schema tables that another node has written. False: they are here
@@ -50,7 +66,6 @@ impl Node {
             let continues = changed.continues;
             let (before, after) = (Arc::clone(&changed.before), Arc::clone(&changed.schema));
             self.conclude(changed, alone).await?;
-            self.keep_building_views();
             if let Some(listener) = self.schema_listener.get() {
                 listener(&before, &after);
             }
@@ -65,18 +80,20 @@ impl Node {
         let _ = self.schema_listener.set(listener);
     }
 
-    /// The end of a change that is in force: it becomes durable, and then it is told.
-    async fn conclude(&self, changed: Changed, alone: OwnedMutexGuard<()>) -> Result<(), WriteError> {
+    /// The end of a change that is in force: this node follows it, it becomes durable, and then it
+    /// is told. Reads and writes go by the change at once, so that the ring's replicas must too.
+    async fn conclude(self: &Arc<Self>, changed: Changed, alone: OwnedMutexGuard<()>) -> Result<(), WriteError> {
+        self.renew_ring();
         if let Some(position) = changed.position {
             self.engine.log.wait_durable(position).await?;
         }
         self.write_schema_version();
-        self.renew_ring();
         let (indexes, tables): (Vec<_>, Vec<_>) =
             changed.dropped.into_iter().partition(|store| store.table().kind == TableKind::Index);
         // an index that is made again under the same name has its files where these are
         self.remove_dropped(indexes, alone);
         tables.iter().for_each(|store| self.engine.dropper.request(store, None));
+        self.keep_building_views();
         Ok(())
     }
 

@@ -29,6 +29,7 @@ pub mod sim;
 pub mod sync;
 mod tasks;
 mod threads;
+mod to_its_end;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -46,6 +47,7 @@ pub use tasks::{
     BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, LONG_NICENESS, LONG_QUEUE_MAX, LONG_THREADS_MAX, LocalFuture,
     MakeLocal, Next, Part, QueueFull, SPARE_QUEUE_MAX, SPARE_THREADS_MAX, Step, Tasks, Wake, WakeTarget,
 };
+pub use to_its_end::ToItsEnd;
 
 /// Handles to everything outside the process; cheap to clone.
 #[derive(Clone)]
@@ -91,6 +93,16 @@ impl Env {
             sleep.as_mut().poll(context).map(|()| Err(Elapsed))
         })
         .await
+    }
+
+    /// Has `future` run to its end once it has begun, also where whoever awaits it goes away. The
+    /// caller bounds how many such futures there are at a time.
+    pub fn to_its_end<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> ToItsEnd<T> {
+        ToItsEnd::new(self, name, Box::pin(future))
     }
 
     /// Runs `job` on the blocking pool and gives its result. [`QueueFull`] when the pool's queue is

@@ -381,8 +381,8 @@ impl Coordinator for RequestCoordinator {
     }
 
     async fn change_schema(&self, change: SchemaChange) -> Result<Option<SchemaEvent>, CqlError> {
-        let event = Arc::new(Mutex::new(None));
-        let told = Arc::clone(&event);
+        let event: Arc<Mutex<Option<SchemaEvent>>> = Arc::default();
+        let (told, published, services) = (Arc::clone(&event), Arc::clone(&event), Arc::clone(&self.services));
         let decide = move |schema: &Schema| match (change.apply)(schema) {
             Ok(Some((after, event))) => {
                 *told.lock().expect("nothing panics inside") = Some(event);
@@ -391,16 +391,16 @@ impl Coordinator for RequestCoordinator {
             Ok(None) => Err(Refused::NothingToDo),
             Err(error) => Err(Refused::Failed(error)),
         };
-        match self.services.node.change_schema(decide).await.map_err(errors::of_change)? {
+        let tell = move || {
+            if let Some(event) = &*published.lock().expect("nothing panics inside") {
+                services.events.publish(events::of_schema(event));
+            }
+        };
+        let changed = self.services.node.change_schema_telling(decide, tell).await;
+        match changed.map_err(errors::of_change)? {
             Err(Refused::NothingToDo) => Ok(None),
             Err(Refused::Failed(error)) => Err(error),
-            Ok(_) => {
-                let event = event.lock().expect("nothing panics inside").take();
-                if let Some(event) = &event {
-                    self.services.events.publish(events::of_schema(event));
-                }
-                Ok(event)
-            }
+            Ok(_) => Ok(event.lock().expect("nothing panics inside").take()),
         }
     }
 

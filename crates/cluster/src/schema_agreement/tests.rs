@@ -108,6 +108,38 @@ fn a_change_is_everywhere_when_its_wait_ends() {
     assert_eq!(ring.node(2).schema().keyspaces["ks"].tables.keys().collect::<Vec<_>>(), ["t2"]);
 }
 
+/// A client that goes away while its change is under way stops nothing: the ring has the keyspace,
+/// the other node has the tables, and of a table that is dropped the files go.
+#[test]
+fn a_change_is_concluded_without_its_client() {
+    let mut ring = SimRing::new(6, &["dc1", "dc1"]);
+    ring.world.disk(0).set_sync_delay(Duration::from_millis(20));
+    // before the change is in force, and before it is durable
+    let give_up = |ring: &SimRing, patience: u64, change: Change| {
+        let node = Arc::clone(ring.node(0));
+        let decide = move |schema: &Schema| change(schema).ok_or(());
+        let asked = node.change_schema(decide);
+        let given_up = ring.world.block_on(node.env.timeout(Duration::from_millis(patience), asked));
+        assert!(given_up.is_err(), "nothing is durable so soon");
+        ring.world.run_for(Duration::from_secs(5));
+    };
+    let versions = |ring: &SimRing| [0, 1].map(|machine| ring.node(machine).schema().version);
+    let before = versions(&ring);
+    give_up(&ring, 0, create("ks".to_owned(), Some(1)));
+    assert!(ring.node(0).ring().placement("ks").is_some());
+    assert!(ring.node(1).schema().table("ks", "t1").is_some(), "it was told");
+    assert!(versions(&ring)[0] == versions(&ring)[1] && versions(&ring) != before);
+    let store = ring.node(0).engine.table_by_name("ks", "t1").expect("open");
+    give_up(&ring, 10, drop_table("ks".to_owned(), "t1".to_owned()));
+    assert!(ring.node(1).schema().table("ks", "t1").is_none(), "it was told");
+    assert_eq!(ring.node(0).engine.dropper.pending(), 0);
+    assert!(store.dropped.load(std::sync::atomic::Ordering::Relaxed), "its memory and log are free");
+    drop(store);
+    ring.kill(0);
+    ring.start(0);
+    ring.converge();
+}
+
 /// The other node is up, but nothing reaches it any more: the wait ends, and names it.
 #[test]
 fn who_does_not_have_a_change_is_named() {
