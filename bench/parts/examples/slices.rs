@@ -215,8 +215,9 @@ impl Bench {
             verify: false,
             extended_verify: false,
             copy: false,
+            require_indexes: false,
         };
-        assert!(import::import(&self.engine, &store, &options).expect("sound").is_empty());
+        assert!(import::import(&self.engine, &store, &options, None).expect("sound").is_empty());
         store.view().sstables.iter().map(|sstable| sstable.disk_size()).sum()
     }
 

@@ -55,7 +55,8 @@ pub fn bring_in(engine: &Engine, store: &Arc<TableStore>, directory: PathBuf) {
         verify: false,
         extended_verify: false,
         copy: true,
+        require_indexes: false,
     };
-    let failed = import::import(engine, store, &sources).expect("the SSTables are brought in");
+    let failed = import::import(engine, store, &sources, None).expect("the SSTables are brought in");
     assert!(failed.is_empty(), "the SSTables are sound");
 }

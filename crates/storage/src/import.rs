@@ -1,8 +1,8 @@
 //! Importing: SSTables from other directories become SSTables of a table; and refreshing: SSTables
 //! that were put into the table's own directory do.
 //!
-//! 1. All SSTables of all directories are verified, and compared with the schema. A directory where
-//!    one fails is left out as a whole.
+//! 1. All SSTables of all directories are verified, and compared with the schema and with the
+//!    ranges of the node. A directory where one fails is left out as a whole.
 //! 2. The SSTables of a directory get new ids. A transaction log says what is added; their files
 //!    are linked (or copied) and synced.
 //! 3. They are opened; the log commits; they are in the view. What fails before leaves the table
@@ -30,12 +30,13 @@ use crate::error::StorageError;
 use crate::files::{self, Operation, Transaction};
 use crate::index;
 use crate::table::TableStore;
+use crate::token_ranges::{OfOthers, TokenRanges};
 use bring::{Reset, bring, remove};
 
 pub(crate) use bring::reset_statistics;
 
 /// The directories to import from, and how it is done.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Options {
     /// Directories with SSTables, on this machine.
     pub directories: Vec<PathBuf>,
@@ -49,10 +50,18 @@ pub struct Options {
     pub extended_verify: bool,
     /// The files stay where they are, too.
     pub copy: bool,
+    /// SSTables are refused that lack components of the table's attached indexes.
+    pub require_indexes: bool,
 }
 
 /// Imports; gives the directories that were left out, in the order in which they were given.
-pub fn import(engine: &Engine, store: &Arc<TableStore>, options: &Options) -> Result<Vec<PathBuf>, StorageError> {
+/// Partitions outside of `held` are refused; None: none are.
+pub fn import(
+    engine: &Engine,
+    store: &Arc<TableStore>,
+    options: &Options,
+    held: Option<&TokenRanges>,
+) -> Result<Vec<PathBuf>, StorageError> {
     let _alone = store.importing.lock().expect("a panic in an import ends the process");
     let disk = &engine.env.disk;
     tracing::info!(table = store.name(), ?options, "loading new SSTables");
@@ -65,7 +74,7 @@ pub fn import(engine: &Engine, store: &Arc<TableStore>, options: &Options) -> Re
     let mut sound = Vec::new();
     for directory in &options.directories {
         let checked = sources(engine, store, directory).and_then(|sources| {
-            sources.iter().try_for_each(|source| check(engine, store, source, options)).map(|()| sources)
+            sources.iter().try_for_each(|source| check(engine, store, source, options, held)).map(|()| sources)
         });
         match checked {
             Ok(sources) => sound.push((directory, sources)),
@@ -112,9 +121,23 @@ fn sources(engine: &Engine, store: &TableStore, directory: &Path) -> Result<Vec<
     Ok(found)
 }
 
-fn check(engine: &Engine, store: &TableStore, source: &Descriptor, options: &Options) -> Result<(), StorageError> {
+fn check(
+    engine: &Engine,
+    store: &TableStore,
+    source: &Descriptor,
+    options: &Options,
+    held: Option<&TokenRanges>,
+) -> Result<(), StorageError> {
     abort_if_draining(engine)?;
     let sstable = open(engine, source, &store.table())?;
+    if let Some(outside) = held.map(|held| held.first_outside(&sstable)).transpose()?.flatten() {
+        let (file, outside) = (source.path(Component::Data), OfOthers(&outside));
+        let why = format!("{}: {outside} (nodetool import --no-tokens takes it all the same)", file.display());
+        return Err(StorageError::Refused { why });
+    }
+    if options.require_indexes {
+        check_indexes(engine, store, &sstable)?;
+    }
     let has_digest = engine.env.disk.exists(&source.path(Component::Digest));
     let depth = match options {
         Options { extended_verify: true, .. } => Depth::Extended,
@@ -124,6 +147,25 @@ fn check(engine: &Engine, store: &TableStore, source: &Descriptor, options: &Opt
     };
     verify(&engine.env, &sstable, depth)?;
     Ok(())
+}
+
+/// Err: the SSTable lacks a component of an attached index of the table, or has one that does not
+/// fit.
+fn check_indexes(engine: &Engine, store: &TableStore, sstable: &SSTable) -> Result<(), StorageError> {
+    let indexes = Arc::clone(&store.view().indexes);
+    index::attached::components::open(&engine.env, &engine.caches, sstable, &indexes);
+    match index::attached::components::lacking(sstable, &indexes).first() {
+        None => Ok(()),
+        Some(lacking) => {
+            let file = sstable.descriptor().path(Component::Data);
+            let why = format!(
+                "{} has no component of index {} that Helenus can read (without --require-index-components it is made)",
+                file.display(),
+                lacking.name()
+            );
+            Err(StorageError::Refused { why })
+        }
+    }
 }
 
 /// Opens an SSTable that is to be one of the table.

@@ -10,6 +10,7 @@ mod index_cases;
 mod indexes;
 mod merging;
 mod model;
+mod outside;
 mod passing;
 mod purged_log;
 mod purging;

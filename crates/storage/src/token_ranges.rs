@@ -1,6 +1,10 @@
 //! Ranges of tokens in which data is kept.
 
-use types::Token;
+use std::fmt;
+
+use rows::{ReadContext, ReadError, ReadMode};
+use sstable::SSTable;
+use types::{DecoratedKey, Token};
 
 /// Ranges of tokens, each from a token (excluded) to a token (included), which do not go around the
 /// end of the ring; ascending, none overlapping another.
@@ -43,10 +47,50 @@ impl TokenRanges {
         after > 0 && first <= self.0[after - 1].1
     }
 
+    /// The first partition of an SSTable that is in none of the ranges; None: all are in some.
+    /// Reads a key for each gap between the ranges, not for each partition.
+    pub fn first_outside(&self, sstable: &SSTable) -> Result<Option<DecoratedKey>, ReadError> {
+        let (first, last) = (sstable.first_key().token, sstable.last_key().token);
+        if !sstable.has_tokens() || self.contain_all(first, last) {
+            return Ok(None);
+        }
+        let mut places = sstable.places(&ReadContext::new(ReadMode::Background));
+        // the partitions before this token were looked at
+        let mut reached = first;
+        for (after, end) in self.gaps().filter(|(after, _)| *after < last) {
+            if end < reached {
+                continue;
+            }
+            match places.key_behind(after)? {
+                Some(key) if key.token <= end => return Ok(Some(key)),
+                Some(key) => reached = key.token,
+                None => break,
+            }
+        }
+        Ok(None)
+    }
+
+    /// The ranges between the ranges, each from a token (excluded) to a token (included).
+    fn gaps(&self) -> impl Iterator<Item = (Token, Token)> {
+        let ends = std::iter::once(Token::MIN).chain(self.0.iter().map(|(_, end)| *end));
+        let starts = self.0.iter().map(|(start, _)| *start).chain([Token::MAX]);
+        ends.zip(starts).filter(|(after, end)| after < end)
+    }
+
     /// Whether all tokens from one to another, both included, are in one of the ranges.
     pub fn contain_all(&self, first: Token, last: Token) -> bool {
         let after = self.0.partition_point(|(start, _)| *start < first);
         after > 0 && last <= self.0[after - 1].1
+    }
+}
+
+/// A partition that is in none of the ranges of its node, as a sentence for the operator.
+pub struct OfOthers<'a>(pub &'a DecoratedKey);
+
+impl fmt::Display for OfOthers<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(DecoratedKey { token, key, .. }) = self;
+        write!(f, "the partition of key {:02x?} has token {}, which other nodes hold", &key[..], token.0)
     }
 }
 
@@ -80,7 +124,12 @@ mod tests {
         assert!(!some.contain_all(Token(10), Token(12)) && !some.contain_all(Token(39), Token(91)));
         assert!(some.contain_some(Token(6), Token(11)) && some.contain_some(Token(40), Token(80)));
         assert!(!some.contain_some(Token(6), Token(10)) && !some.contain_some(Token(41), Token(90)));
+        let gaps: Vec<_> = some.gaps().map(|(after, end)| (after.0, end.0)).collect();
+        assert_eq!(gaps, [(5, 10), (40, 90)]);
+        let gaps: Vec<_> = ranges(&[(10, 20)]).gaps().map(|(after, end)| (after.0, end.0)).collect();
+        assert_eq!(gaps, [(i64::MIN, 10), (20, i64::MAX)]);
         let whole = ranges(&[(7, 7)]);
+        assert_eq!((whole.gaps().count(), ranges(&[]).gaps().count()), (0, 1));
         assert!([i64::MIN + 1, 7, 8, i64::MAX].iter().all(|token| whole.contain(Token(*token))));
         assert!(!ranges(&[]).contain(Token(1)));
     }

@@ -3,14 +3,13 @@
 //!
 //! 1. Its version, where that is asked for.
 //! 2. All components are there; statistics and indexes were read when it was opened.
-//! 3. The digest of the data file. Without a digest, or where that is asked for: every row.
+//! 3. Where ranges are given: no partition is outside of them.
+//! 4. The digest of the data file. Without a digest, or where that is asked for: every row.
 //!
-//! Agrees with `org.apache.cassandra.io.sstable.format.SortedTableVerifier`. Tokens that another
-//! node owns do not exist on a node alone.
+//! Agrees with `org.apache.cassandra.io.sstable.format.SortedTableVerifier`.
 
 use std::sync::Arc;
 
-use rows::ReadError;
 use sstable::verify::{Depth, Verifier};
 use sstable::{Component, Descriptor, SSTable};
 
@@ -22,6 +21,7 @@ use crate::files;
 use crate::requests::operations::Item;
 pub use crate::requests::operations::VerifyOptions as Options;
 use crate::table::TableStore;
+use crate::token_ranges::{OfOthers, TokenRanges};
 
 /// An SSTable being verified.
 pub struct Verification {
@@ -30,6 +30,8 @@ pub struct Verification {
     sstable: Arc<SSTable>,
     verifier: Verifier,
     options: Options,
+    /// The ranges that no partition may be outside of, until that was looked at; None: any may.
+    held: Option<Arc<TokenRanges>>,
 }
 
 impl Verification {
@@ -56,11 +58,11 @@ impl Verification {
         let depth = depth(engine, descriptor, options);
         let verifier = Verifier::new(&engine.env, sstable, depth);
         let (engine, store, sstable) = (Arc::clone(engine), Arc::clone(store), Arc::clone(sstable));
-        Ok(Self { engine, store, sstable, verifier, options })
+        Ok(Self { engine, store, sstable, verifier, options, held: item.kept.clone() })
     }
 
     /// Logs the defect; where that was asked for, the SSTable does not count as repaired any more.
-    fn failed(&self, error: &ReadError) -> StorageError {
+    fn failed(&self, error: &dyn std::fmt::Display) -> StorageError {
         let descriptor = self.sstable.descriptor();
         let told = invalid(descriptor, self.options, error);
         tracing::error!(error = %told, "verify");
@@ -98,6 +100,13 @@ pub fn invalid(descriptor: &Descriptor, options: Options, why: &dyn std::fmt::Di
 
 impl Task for Verification {
     fn advance(&mut self) -> Result<Option<u64>, StorageError> {
+        if let Some(held) = self.held.take() {
+            return match held.first_outside(&self.sstable) {
+                Ok(None) => Ok(Some(0)),
+                Ok(Some(outside)) => Err(self.failed(&OfOthers(&outside))),
+                Err(error) => Err(self.failed(&error)),
+            };
+        }
         self.verifier.step().map_err(|error| self.failed(&error))
     }
 

@@ -333,18 +333,23 @@ fn a_login_of_nodetool_is_checked() {
 /// A caller who is refused reads why, also when its body comes later than the answer could.
 #[test]
 fn a_refused_caller_may_send_its_body_late() {
-    use std::io::{Read, Write};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let served = Served::start_with(true);
-    let mut socket = std::net::TcpStream::connect(("127.0.0.1", served.port)).expect("connected");
+    let env = env::real::env();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let head = "POST /api/drain HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\
                 Authorization: Basic Ym9iOmJvYg==\r\nConnection: close\r\n\r\n";
-    socket.write_all(head.as_bytes()).expect("sent");
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    socket.write_all(b"{").expect("sent");
-    std::thread::sleep(std::time::Duration::from_millis(50));
-    socket.write_all(b"}").expect("sent");
-    let mut answer = String::new();
-    socket.read_to_string(&mut answer).expect("an answer and an end");
+    let answer = runtime.block_on(async {
+        let address = std::net::SocketAddr::from(([127, 0, 0, 1], served.port));
+        let mut stream = env.network.connect(address).await.expect("connected");
+        for (part, pause) in [(head, 300), ("{", 50), ("}", 0)] {
+            stream.write_all(part.as_bytes()).await.expect("sent");
+            env.sleep(std::time::Duration::from_millis(pause)).await;
+        }
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("an answer and an end");
+        answer
+    });
     assert!(answer.starts_with("HTTP/1.1 401 ") && answer.ends_with(r#"{"Unauthorized":"wrong"}"#), "{answer}");
     assert_eq!(served.calls(), [""; 0]);
 }

@@ -14,8 +14,7 @@ pub(crate) struct Args {
     /// Don't verify new sstables
     #[arg(short = 'v', long)]
     no_verify: bool,
-    /// Don't verify that all tokens in the new sstable are owned by the current node (they are not
-    /// verified without the option either)
+    /// Don't verify that all tokens in the new sstable are owned by the current node
     #[arg(short = 't', long)]
     no_tokens: bool,
     /// Don't invalidate the row cache when importing (an entry of the row cache is never used with
@@ -31,11 +30,12 @@ pub(crate) struct Args {
     /// Copy data from source directories instead of moving them (-p behind the verb)
     #[arg(long)]
     copy_data: bool,
-    /// Require existing index components for SSTables with attached indexes (components that are
-    /// not there are made)
+    /// Require existing index components for SSTables with attached indexes (those that Helenus
+    /// writes; without the option components that are not there are made)
     #[arg(long)]
     require_index_components: bool,
-    /// Skip SSTable-attached index checksum validation (without effect)
+    /// Skip SSTable-attached index checksum validation (without effect: components are checked as
+    /// they are opened, and those that do not fit are made again)
     #[arg(long)]
     no_index_validation: bool,
     /// The keyspace, table name and directories to import sstables from
@@ -63,6 +63,8 @@ impl Args {
             verify: !self.no_verify && !self.quick,
             extended_verify: self.extended_verify && !self.quick,
             copy: self.copy_data,
+            verify_tokens: !self.no_tokens && !self.quick,
+            require_indexes: self.require_index_components,
         };
         let failed = context.api.ask(&request)?;
         if failed.is_empty() {

@@ -87,8 +87,9 @@ mod tests {
         ("gossipinfo", "`-r` looks names up where nodetool runs, not at the node"),
         (
             "import",
-            "one transaction for each directory; 3.x files that are repaired or of a level need `-l -r`; `-t`, `-c`, \
-             `-ri` and `-niv` are without effect: tokens are not checked, and indexes that are not there are made",
+            "one transaction for each directory; 3.x files that are repaired or of a level need `-l -r`; `-ri` asks \
+             for the index components that Helenus writes; `-c` and `-niv` are without effect: components that do not \
+             fit are made again",
         ),
         ("info", "no heap; capacities of the caches that there are, without latencies of misses"),
         ("invalidatecountercache", "there is no counter cache"),
@@ -112,7 +113,11 @@ mod tests {
         ("toppartitions", "as `profileload`"),
         ("tpstats", "waits of messages are 0.0"),
         ("upgradesstables", "writes the version that new SSTables have, whatever their format"),
-        ("verify", "names all corrupt SSTables instead of the first; `-t` is without effect"),
+        (
+            "verify",
+            "names all corrupt SSTables instead of the first; `-d` is without effect, as in Cassandra with \
+             `disk_failure_policy: stop`",
+        ),
     ];
     /// Verbs of ours that Cassandra does not have.
     const OURS: &[&str] = &["profile", "tombstones"];

@@ -21,8 +21,7 @@ pub(crate) struct Args {
     /// Mutate the repair status on corrupt sstables
     #[arg(short = 'r', long)]
     rsc: bool,
-    /// Verify that all tokens in sstables are owned by this node (without effect: tokens of other
-    /// nodes are no fault)
+    /// Verify that all tokens in sstables are owned by this node
     #[arg(short = 't', long)]
     check_tokens: bool,
     /// Do a quick check - avoid reading all data to verify checksums
@@ -54,6 +53,7 @@ impl Args {
             disk_failure_policy: self.dfp,
             mutate_repair_status: self.rsc,
             quick: self.quick,
+            check_tokens: self.check_tokens,
         };
         Work { args: &self.args, jobs: None, work, name: "verifying" }.run(context)
     }

@@ -82,6 +82,12 @@ pub struct ImportRequest {
     pub extended_verify: bool,
     /// The files are copied, not moved.
     pub copy: bool,
+    /// Directories with partitions that belong to other nodes are refused.
+    #[serde(default)]
+    pub verify_tokens: bool,
+    /// Directories without the components of the table's storage-attached indexes are refused.
+    #[serde(default)]
+    pub require_indexes: bool,
 }
 
 /// Works on the SSTables of some tables; the answer comes when all is done.
@@ -121,6 +127,9 @@ pub enum SSTableWork {
         mutate_repair_status: bool,
         /// Not even digests are compared.
         quick: bool,
+        /// A partition that belongs to other nodes is an error.
+        #[serde(default)]
+        check_tokens: bool,
     },
     /// Each SSTable is written again as far as it can be read.
     Scrub {

@@ -4,10 +4,12 @@
 
 use std::sync::Arc;
 
+use ring::Replication;
 use sstable::{Component, CompressionParams, SSTable};
 use storage::compaction::kind::Kind;
 use storage::compaction::operation::{Operation, Status};
 use storage::compaction::strategy::only_purges_repaired;
+use storage::token_ranges::TokenRanges;
 use storage::{TableStore, files, import, scrub};
 
 use super::tables::{self, Selection};
@@ -31,7 +33,12 @@ pub enum Work {
     /// The SSTable is written again if its compression is not that of the table.
     Recompress,
     /// The SSTable is read and compared with its checksums.
-    Verify(VerifyOptions),
+    Verify {
+        /// How much of it is read.
+        options: VerifyOptions,
+        /// A partition that this node does not hold is an error.
+        check_tokens: bool,
+    },
     /// The SSTable is written again as far as it can be read.
     Scrub {
         /// How corrupt partitions and values are treated.
@@ -57,12 +64,34 @@ pub struct Outcome {
     pub lines: Vec<String>,
 }
 
-/// Brings SSTables of other directories into a table. Gives the directories that failed.
-pub fn import(node: &Node, keyspace: &str, table: &str, options: &ImportOptions) -> Result<Vec<String>> {
+/// Brings SSTables of other directories into a table. Gives the directories that failed;
+/// `verify_tokens`: also those with partitions that this node does not hold.
+pub fn import(
+    node: &Node,
+    keyspace: &str,
+    table: &str,
+    options: &ImportOptions,
+    verify_tokens: bool,
+) -> Result<Vec<String>> {
     let store = tables::named(node, keyspace, table)?;
-    let left_out = import::import(&node.engine, &store, options).map_err(failed)?;
+    let held = if verify_tokens { held(node, keyspace) } else { None };
+    let left_out = import::import(&node.engine, &store, options, held.as_ref()).map_err(failed)?;
     node.engine.compactor.wake();
     Ok(left_out.iter().map(|directory| directory.display().to_string()).collect())
+}
+
+/// The ranges of a keyspace that this node holds or is about to hold; None: every node has data of
+/// its own in the keyspace. `org.apache.cassandra.service.StorageService.getLocalAndPendingRanges`.
+fn held(node: &Node, keyspace: &str) -> Option<TokenRanges> {
+    let ring = node.ring();
+    let placement = ring.placement(keyspace).filter(|placement| placement.replication != Replication::Local)?;
+    let local = ring.local_id();
+    let held: Vec<_> = placement
+        .ranges()
+        .filter(|(_, end, replicas)| replicas.contains(&local) || placement.pending(*end).contains(&local))
+        .map(|(start, end, _)| (start, end))
+        .collect();
+    Some(TokenRanges::new(&held))
 }
 
 /// Opens SSTables that were put into a table's own directory.
@@ -137,7 +166,10 @@ fn operation(node: &Node, store: &Arc<TableStore>, jobs: usize, work: Work) -> R
                 move |sstable: &SSTable| sstable.data().compression().map(|info| &info.params) != params.as_ref();
             Operation { select: Box::new(select), ..Operation::new(Kind::Upgrade, Inner::Rewrite, jobs) }
         }
-        Work::Verify(options) => Operation::new(Kind::Verify, Inner::Verify(options), jobs),
+        Work::Verify { options, check_tokens } => {
+            let held = if check_tokens { held(node, &store.table().keyspace).map(Arc::new) } else { None };
+            Operation { kept: held, ..Operation::new(Kind::Verify, Inner::Verify(options), jobs) }
+        }
         Work::Scrub { options, no_snapshot } => {
             if !no_snapshot {
                 scrub::snapshot(&node.engine, store).map_err(failed)?;

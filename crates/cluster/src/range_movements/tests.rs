@@ -18,6 +18,7 @@ use crate::coordinator::cas::{Cas, Round};
 use crate::identity::Saved;
 use crate::movements::MovementSettings;
 use crate::node::Node;
+use crate::operations::sstables::{self, ImportOptions, Outcome, VerifyOptions, Work};
 use crate::operations::tables::{self, Selection};
 use crate::operations::{OperationError, gossip, state};
 use crate::paxos::{PaxosOptions, PaxosVariant};
@@ -132,6 +133,42 @@ fn a_new_node_has_its_ranges_when_it_is_a_member() {
     let after = stored(&ring, 0) + stored(&ring, 1);
     assert!(after < before, "{after} of {before} partitions are left");
     check_replicas(&ring, &[0, 1]);
+}
+
+/// Partitions that another node has taken over are no fault by themselves. A verification names
+/// them where that is asked for, and an import takes them where it is told to.
+#[test]
+fn partitions_of_other_nodes_are_named() {
+    let mut ring = ring_of(1, 2);
+    ring.start(2);
+    agree_on_members(&ring, &[0, 1, 2]);
+    let node = Arc::clone(ring.node(0));
+    ring.world.block_on(async move {
+        let (all, ks) = (Selection { keyspaces: &[], tables: &[] }, ["ks".to_owned()]);
+        let of_ks = Selection { keyspaces: &ks, tables: &[] };
+        tables::flush(&node, all).await.expect("flushed");
+        let store = node.engine.table_by_name("ks", "t").expect("open");
+        let directory = storage::snapshot::take(&node.engine, &store, "before").expect("taken");
+        let verify = async |check_tokens| {
+            let options = VerifyOptions { extended: true, ..VerifyOptions::default() };
+            sstables::work(&node, of_ks, 1, Work::Verify { options, check_tokens }).await
+        };
+        let named = |result: Result<Outcome, OperationError>| match result {
+            Err(OperationError::Failed(why)) => why.contains("which other nodes hold"),
+            _ => false,
+        };
+        assert_eq!(verify(false).await, Ok(Outcome::default()));
+        assert!(named(verify(true).await));
+        cleanup::cleanup(&node, all, 1).await.expect("cleaned up");
+        assert_eq!(verify(true).await, Ok(Outcome::default()));
+        let directories = vec![directory.clone()];
+        let options = ImportOptions { directories, copy: true, verify: true, ..ImportOptions::default() };
+        let import = |verify_tokens| sstables::import(&node, "ks", "t", &options, verify_tokens);
+        assert_eq!(import(true), Ok(vec![directory.display().to_string()]), "left out");
+        assert_eq!(verify(true).await, Ok(Outcome::default()));
+        assert_eq!(import(false), Ok(Vec::new()));
+        assert!(named(verify(true).await));
+    });
 }
 
 /// A new node dies before it has told that it joins. The others forget it after half a minute, and

@@ -38,8 +38,10 @@ fn import(admin: &NodeAdmin, request: &ImportRequest) -> Result<Vec<String>> {
         verify: request.verify,
         extended_verify: request.extended_verify,
         copy: request.copy,
+        require_indexes: request.require_indexes,
     };
-    sstables::import(admin.cluster(), &request.keyspace, &request.table, &options).map_err(of_operation)
+    let ImportRequest { keyspace, table, verify_tokens, .. } = request;
+    sstables::import(admin.cluster(), keyspace, table, &options, *verify_tokens).map_err(of_operation)
 }
 
 fn refresh(admin: &NodeAdmin, request: &Refresh) -> Result<()> {
@@ -54,8 +56,9 @@ fn work(admin: &NodeAdmin, request: &SSTableRequest) -> Result<SSTableOutcome> {
     let work = match request.work {
         SSTableWork::Upgrade { include_all, max_timestamp } => Work::Upgrade { include_all, max_timestamp },
         SSTableWork::Recompress => Work::Recompress,
-        SSTableWork::Verify { extended, check_version, mutate_repair_status, quick, .. } => {
-            Work::Verify(VerifyOptions { extended, check_version, mutate_repair_status, quick })
+        SSTableWork::Verify { extended, check_version, mutate_repair_status, quick, check_tokens, .. } => {
+            let options = VerifyOptions { extended, check_version, mutate_repair_status, quick };
+            Work::Verify { options, check_tokens }
         }
         SSTableWork::Scrub { reinsert_overflowed_ttl: true, .. } => {
             return invalid("--reinsert-overflowed-ttl exists in Cassandra, but is not supported");

@@ -6,7 +6,7 @@
 //! cache.
 
 use rows::{PartitionStream, ReadContext, ReadError};
-use types::Token;
+use types::{DecoratedKey, Token};
 
 use super::SSTable;
 use super::stream::SSTableStream;
@@ -34,5 +34,15 @@ impl Places {
         }
         self.stream.go_behind(token)?;
         Ok(self.stream.next_partition()?.map_or(length, |_| self.stream.reader.start))
+    }
+
+    /// The key of the first partition whose token is greater than `token`; None: there is none.
+    /// Reads the index and one key.
+    pub fn key_behind(&mut self, token: Token) -> Result<Option<DecoratedKey>, ReadError> {
+        if token >= self.stream.reader.sstable().last_key().token {
+            return Ok(None);
+        }
+        self.stream.go_behind(token)?;
+        Ok(self.stream.next_partition()?.map(|head| head.key))
     }
 }

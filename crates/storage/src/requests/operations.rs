@@ -32,7 +32,8 @@ pub struct Operation {
     pub select: Select,
     /// Partitions whose tombstones may go before gc_grace has ended.
     pub graceless: Arc<BTreeSet<DecoratedKey>>,
-    /// Partitions outside of these ranges are left out; None: all stay.
+    /// Partitions outside of these ranges are left out, and are an error of [`Work::Verify`]; None:
+    /// all stay.
     pub kept: Option<Arc<TokenRanges>>,
     /// The repair session that [`Work::SetApart`] is for; None with other work.
     pub apart: Option<Arc<Apart>>,
@@ -131,7 +132,8 @@ pub struct Item {
     pub output: Option<Output>,
     /// Partitions whose tombstones may go before gc_grace has ended.
     pub graceless: Arc<BTreeSet<DecoratedKey>>,
-    /// Partitions outside of these ranges are left out; None: all stay.
+    /// Partitions outside of these ranges are left out, and are an error of [`Work::Verify`]; None:
+    /// all stay.
     pub kept: Option<Arc<TokenRanges>>,
     /// The repair session that takes its ranges; None: nothing is put apart.
     pub apart: Option<Arc<Apart>>,

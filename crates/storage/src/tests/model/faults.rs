@@ -225,7 +225,7 @@ impl Faulty {
         let Some(source) = self.model.pick_source() else { return };
         let (copy, store) = (self.model.dice.chance(30), self.model.store(engine));
         self.tried.push(source.directory.clone());
-        match crate::import::import(engine, &store, &super::sources::options(source.directory.clone(), copy)) {
+        match crate::import::import(engine, &store, &super::sources::options(source.directory.clone(), copy), None) {
             // where it could not be taken away it may stay
             Ok(failed) if failed.is_empty() => self.model.imported(&source, true),
             _ => self.perhaps.push(source.ops),
@@ -316,6 +316,7 @@ impl Faulty {
                 engine,
                 &self.model.store(engine),
                 &super::sources::options(source.directory.clone(), false),
+                None,
             );
             assert_eq!(failed, Ok(Vec::new()), "seed {seed}");
             self.model.imported(&source, false);

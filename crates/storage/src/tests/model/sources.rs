@@ -30,7 +30,8 @@ pub fn keyspace(seed: u64) -> KeyspaceMetadata {
 
 pub fn options(directory: PathBuf, copy: bool) -> import::Options {
     let (reset_level, clear_repaired, verify, extended_verify) = (true, true, true, true);
-    import::Options { directories: vec![directory], reset_level, clear_repaired, verify, extended_verify, copy }
+    let (directories, require_indexes) = (vec![directory], false);
+    import::Options { directories, reset_level, clear_repaired, verify, extended_verify, copy, require_indexes }
 }
 
 impl Model {
@@ -73,7 +74,7 @@ impl Model {
         let Some(source) = self.pick_source() else { return };
         let copy = self.dice.chance(30);
         let store = self.store(engine);
-        let failed = import::import(engine, &store, &options(source.directory.clone(), copy));
+        let failed = import::import(engine, &store, &options(source.directory.clone(), copy), None);
         assert_eq!(failed, Ok(Vec::new()), "seed {}", self.sim.seed());
         assert_eq!(data_files(engine.env.disk.as_ref(), &source.directory).is_empty(), !copy);
         self.imported(&source, copy);
