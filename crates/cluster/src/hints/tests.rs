@@ -1,6 +1,8 @@
 //! Hints among several nodes of one seed: replicas that were away, keepers that lose their power,
 //! and what is not applied.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,12 +13,18 @@ use internode::payload::gossip::ApplicationState;
 use internode::payload::hint::HintMessage;
 use membership::Request;
 use rows::codec::encode_mutation;
-use types::Consistency;
+use schema::table::ColumnSpec;
+use schema::{ColumnKind, Schema, TableId, TableMetadata};
+use types::{Consistency, CqlType};
 
+use crate::system_rows::{self, SystemRow};
 use crate::testing::SimRing;
 
 /// The longest time that hints take: the look at who is up, sending, and what a lost link costs.
 const DELIVERY_MAX: Duration = Duration::from_secs(120);
+
+/// As [`DELIVERY_MAX`], where the target asks for the schema before.
+const SCHEMA_MAX: Duration = Duration::from_secs(300);
 
 fn ring_of(seed: u64, factor: &str) -> SimRing {
     let ring = SimRing::new(seed, &["dc1", "dc1", "dc1"]);
@@ -195,8 +203,10 @@ fn the_four_cases_of_a_hint_that_comes() {
     // too late: answered and not applied
     assert!(send(&ring, 0, hosts[0], &hint_of(&mutation(own, 2), now(&ring) - 1_000_001, 1000)));
     assert!(send(&ring, 0, hosts[0], &hint_of(&mutation(own, 3), now(&ring) - 900_000_000, 1 << 30)));
-    // not readable, or of a table that is not known: answered and forgotten
+    // not readable, or of a table that nobody knows: answered and forgotten
     assert!(send(&ring, 0, hosts[0], b"short"));
+    let node = ring.node(0);
+    assert!(ring.world.run_until(DELIVERY_MAX, || !node.may_lack_schema(node.schema().version)), "one schema");
     let mut unknown = hint_of(&mutation(own, 4), now(&ring), 1000);
     unknown[15] ^= 0xff;
     assert!(send(&ring, 0, hosts[0], &unknown));
@@ -209,6 +219,56 @@ fn the_four_cases_of_a_hint_that_comes() {
     ring.power_cut(0);
     ring.start(0);
     assert!(ring.world.run_until(DELIVERY_MAX, || ring.stored(2, "ks", foreign) == [(5, 5), (6, 6)]));
+}
+
+/// `ks.t` gets the column `x`, and `ks` the table `later`, which is as `t` is.
+fn alter_and_create(schema: &Schema) -> Result<Schema, ()> {
+    let mut keyspace = schema.keyspaces.get("ks").ok_or(())?.as_ref().clone();
+    let table = Arc::clone(keyspace.tables.get("t").ok_or(())?);
+    let with = |id: TableId, name: &str, specs: Vec<ColumnSpec>| {
+        let (kind, flags, params) = (table.kind, table.flags, table.params.clone());
+        Arc::new(TableMetadata::new(id, "ks", name, kind, flags, params, specs, BTreeMap::new(), Some(&table)))
+    };
+    let x =
+        ColumnSpec { name: "x".to_owned(), kind: ColumnKind::Regular, position: 0, ty: CqlType::Int, reversed: false };
+    let wider = table.specs().into_iter().chain([x]).collect();
+    keyspace.tables.insert("t".to_owned(), with(table.id, "t", wider));
+    keyspace.tables.insert("later".to_owned(), with(TableId([7; 16]), "later", table.specs()));
+    Ok(schema.with_keyspace(keyspace))
+}
+
+/// A cut-off replica hears of a column and of a table a minute after the cut has healed. The hints
+/// that came before are kept by their sender until then.
+#[test]
+fn hints_wait_for_the_schema_of_their_target() {
+    let ring = ring_of(10, "3");
+    // what is pushed has a minute to come, once the nodes have joined a minute ago
+    ring.world.run_for(Duration::from_secs(70));
+    ring.world.network().partition(&[2]);
+    ring.world.run_for(Duration::from_secs(60));
+    ring.world.block_on(ring.node(0).change_schema(alter_and_create)).expect("stored").map(drop).expect("not refused");
+    ring.world.run_for(Duration::from_secs(5));
+    let columns = [("t", "x"), ("later", "v")];
+    for (name, column) in columns {
+        let schema = ring.node(0).schema();
+        let table = schema.table("ks", name).expect("created");
+        let row = SystemRow::new(table, &[&1_i32.to_be_bytes()], &[&1_i32.to_be_bytes()], 10, None);
+        let row = row.set(column, 5_i32.to_be_bytes().to_vec()).finish();
+        ring.write(0, vec![row], Consistency::Quorum).expect("two have it");
+    }
+    ring.world.network().heal();
+    let has_it = |name: &str, column: &str| {
+        let node = ring.node(2);
+        let schema = node.schema();
+        let Some(table) = schema.table("ks", name).filter(|table| table.column_by_name(column).is_some()) else {
+            return false;
+        };
+        let rows = system_rows::read(&node.engine, table, None).expect("readable");
+        rows.iter().any(|(_, row)| system_rows::value(table, row, column).is_some())
+    };
+    for (name, column) in columns {
+        assert!(ring.world.run_until(SCHEMA_MAX, || has_it(name, column)), "{name}.{column}");
+    }
 }
 
 #[test]

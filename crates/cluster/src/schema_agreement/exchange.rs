@@ -68,6 +68,14 @@ impl Node {
         self.joined.exchange.get().is_some_and(|exchange| exchange.waiting.try_send(asked).is_ok())
     }
 
+    /// Whether a neighbour may know tables that a schema of the version `own` does not have: the
+    /// neighbour tells another version, or no neighbour is known yet. Neighbours with which schemas
+    /// are not exchanged do not count, since nothing would come of them.
+    pub(crate) fn may_lack_schema(&self, own: Version) -> bool {
+        let neighbours = self.schema_neighbours();
+        neighbours.is_empty() || neighbours.iter().any(|neighbour| neighbour.exchanges && neighbour.version != own)
+    }
+
     /// Members of the ring that are alive, with their schemas.
     pub(super) fn schema_neighbours(&self) -> Vec<Neighbour> {
         let Some(messenger) = self.members() else { return Vec::new() };

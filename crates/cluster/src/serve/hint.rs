@@ -1,7 +1,10 @@
 //! HINT_REQ: a mutation that its target had not taken when it was written.
 //!
-//! 1. A hint that cannot be read, or whose table this node does not know, is answered and
-//!    forgotten: the sender would send it for ever otherwise.
+//! 1. A hint that cannot be read is answered and forgotten: the sender would send it for ever
+//!    otherwise. A hint with an unknown column is refused, so that the sender keeps it until this
+//!    node has the schema of the others. So is a hint for an unknown table while the schemas of the
+//!    neighbours differ from that of this node; when they agree, the table was dropped, and the
+//!    hint is answered and forgotten.
 //! 2. A hint for another node is kept for that node (a node that leaves gives away its hints).
 //! 3. A hint for a partition that this node is no replica of is kept for all replicas.
 //! 4. Any other is applied, unless its gc_grace has passed, and without the tables that were
@@ -18,7 +21,8 @@ use internode::payload::hint::HintMessage;
 use rows::Mutation;
 use types::FailureReason;
 
-use super::{Call, mutation};
+use super::Call;
+use super::mutation::{self, Undecoded};
 use crate::hints::least_gc_grace;
 use crate::node::Node;
 use crate::refusals::Asker;
@@ -39,11 +43,15 @@ async fn take(node: &Node, from: SocketAddr, payload: &Bytes) -> Result<(), Fail
         FailureReason::Unknown
     })?;
     let (Ok(hint), Some(entry)) = (Hint::decode(&message.hint), Entry::of_hint(&message.hint)) else { return Ok(()) };
+    // read before the tables are looked up: a schema that comes in between counts as another one
+    let schema_version = node.schema().version;
     // looked at before it is kept for another node, as Cassandra does
     let mutation = match mutation::decode(node, &message.hint.slice_ref(hint.mutation)) {
         Ok(mutation) => mutation,
-        Err(reason) => {
-            tracing::warn!(reason = reason.name(), "a hint for an unknown table, or with wrong values, is forgotten");
+        Err(undecoded) if node.may_fit_later(undecoded, schema_version) => return Err(undecoded.into()),
+        Err(undecoded) => {
+            let reason = FailureReason::from(undecoded).name();
+            tracing::warn!(reason, "a hint for an unknown table, or with wrong values, is forgotten");
             return Ok(());
         }
     };
@@ -73,6 +81,17 @@ async fn take(node: &Node, from: SocketAddr, payload: &Bytes) -> Result<(), Fail
 }
 
 impl Node {
+    /// Whether a hint that does not fit the schema of a version, which is or was that of this node,
+    /// may fit a later one.
+    fn may_fit_later(&self, undecoded: Undecoded, schema_version: [u8; 16]) -> bool {
+        match undecoded {
+            // a table keeps the columns that it has dropped, so that this one has not come yet
+            Undecoded::UnknownColumn => true,
+            Undecoded::UnknownTable => self.may_lack_schema(schema_version),
+            Undecoded::Unfit => false,
+        }
+    }
+
     async fn keep_for_another(&self, host_id: [u8; 16], entry: &Entry) -> Result<(), FailureReason> {
         match self.handoff.store.get() {
             Some(store) if store.add(host_id, entry) => self.hints_durable().await,

@@ -41,7 +41,7 @@ pub(super) async fn serve(call: Call) {
             let record = call.payload.slice(..size);
             within(&call.node.env, limit, apply(&call.node, &[mutation], &[record])).await
         }
-        Err(reason) => Some(Err(reason)),
+        Err(undecoded) => Some(Err(undecoded.into())),
     };
     // a replica that was too slow says nothing: its coordinator has given up waiting
     if let Some(applied) = applied {
@@ -83,14 +83,34 @@ fn forward(call: &Call) {
     }
 }
 
+/// Why this node does not take a mutation that it was sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Undecoded {
+    /// The mutation is of a table that this node does not have.
+    UnknownTable,
+    /// A table of the mutation does not have one of its columns here, and has not had it before.
+    UnknownColumn,
+    /// The mutation cannot be read, or is one that other nodes may not send.
+    Unfit,
+}
+
+impl From<Undecoded> for FailureReason {
+    fn from(undecoded: Undecoded) -> Self {
+        match undecoded {
+            Undecoded::UnknownTable | Undecoded::UnknownColumn => Self::IncompatibleSchema,
+            Undecoded::Unfit => Self::Unknown,
+        }
+    }
+}
+
 /// A mutation of tables that this node has.
-pub(super) fn decode(node: &Node, payload: &Bytes) -> Result<Mutation, FailureReason> {
+pub(super) fn decode(node: &Node, payload: &Bytes) -> Result<Mutation, Undecoded> {
     decode_sized(node, payload).map(|(mutation, _)| mutation)
 }
 
 /// A mutation of tables that this node has, and the bytes that it takes of the payload. They are a
 /// record of the commit log as well: no update in them was skipped.
-fn decode_sized(node: &Node, payload: &Bytes) -> Result<(Mutation, usize), FailureReason> {
+fn decode_sized(node: &Node, payload: &Bytes) -> Result<(Mutation, usize), Undecoded> {
     let schema = node.schema();
     let is_unknown = Cell::new(false);
     let table_of = |id| {
@@ -99,26 +119,26 @@ fn decode_sized(node: &Node, payload: &Bytes) -> Result<(Mutation, usize), Failu
         table
     };
     let decoded = MutationDecoder::new(&table_of).decode_next(payload);
-    let what = match decoded {
-        _ if is_unknown.get() => "it is of a table that this node does not have".to_owned(),
-        Err(CodecError::UnknownColumn(what)) => what,
+    let (undecoded, what) = match decoded {
+        _ if is_unknown.get() => (Undecoded::UnknownTable, "it is of a table that this node does not have".to_owned()),
+        Err(CodecError::UnknownColumn(what)) => (Undecoded::UnknownColumn, what),
         Err(error) => {
             tracing::warn!(%error, "a mutation of another node cannot be read");
-            return Err(FailureReason::Unknown);
+            return Err(Undecoded::Unfit);
         }
-        Ok((None, _)) => return Err(FailureReason::Unknown),
+        Ok((None, _)) => return Err(Undecoded::Unfit),
         Ok((Some(mutation), size)) => return of_others(mutation).map(|mutation| (mutation, size)),
     };
     node.note_incompatible("a mutation", &what);
-    Err(FailureReason::IncompatibleSchema)
+    Err(undecoded)
 }
 
 /// A mutation that other nodes may send.
-fn of_others(mutation: Mutation) -> Result<Mutation, FailureReason> {
+fn of_others(mutation: Mutation) -> Result<Mutation, Undecoded> {
     // what a node keeps about itself is written by nobody else
     let is_of_this_node = mutation.updates.iter().any(|update| is_local_keyspace(&update.table.keyspace));
     let ends_at_null = mutation.updates.iter().any(has_null_in_range);
-    if is_of_this_node || ends_at_null { Err(FailureReason::Unknown) } else { Ok(mutation) }
+    if is_of_this_node || ends_at_null { Err(Undecoded::Unfit) } else { Ok(mutation) }
 }
 
 /// Whether a deletion of a range begins or ends at a clustering with a null. A coordinator of
