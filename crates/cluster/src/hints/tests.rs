@@ -221,6 +221,30 @@ fn the_four_cases_of_a_hint_that_comes() {
     assert!(ring.world.run_until(DELIVERY_MAX, || ring.stored(2, "ks", foreign) == [(5, 5), (6, 6)]));
 }
 
+/// A hint that its target can never take, because it does not fit into a segment of the commit log,
+/// is answered and forgotten: its file goes, and does not hold up what is behind it.
+#[test]
+fn a_hint_that_is_too_large_for_its_target_does_not_stop_others() {
+    let mut ring = SimRing::with_segments(11, &["dc1", "dc1", "dc1"], 128 << 10);
+    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "3")]);
+    ring.kill(2);
+    ring.agree();
+    let mut large = ring.row("ks", 1, 0, 0, 5);
+    let update = large.updates.first_mut().expect("a row is one update");
+    // each row takes ten bytes and more
+    for c in 1..=10_000 {
+        ring.row("ks", 1, c, c, 5).updates.into_iter().flat_map(|one| one.rows).for_each(|row| update.add_row(row));
+    }
+    let snapshot = ring.node(0).ring();
+    let target = snapshot.endpoints().iter().find(|endpoint| endpoint.address == ring.address(2)).expect("known");
+    assert!(ring.node(0).hint(target, &large));
+    assert!(ring.node(0).hint(target, &ring.row("ks", 2, 1, 7, 5)));
+    ring.start(2);
+    assert!(ring.world.run_until(DELIVERY_MAX, || ring.stored(2, "ks", 2) == [(1, 7)]));
+    assert!(ring.world.run_until(DELIVERY_MAX, || files_of(&ring, 0) == 0), "both were answered");
+    assert_eq!(ring.stored(2, "ks", 1), []);
+}
+
 /// `ks.t` gets the column `x`, and `ks` the table `later`, which is as `t` is.
 fn alter_and_create(schema: &Schema) -> Result<Schema, ()> {
     let mut keyspace = schema.keyspaces.get("ks").ok_or(())?.as_ref().clone();

@@ -8,7 +8,8 @@
 //! 2. A hint for another node is kept for that node (a node that leaves gives away its hints).
 //! 3. A hint for a partition that this node is no replica of is kept for all replicas.
 //! 4. Any other is applied, unless its gc_grace has passed, and without the tables that were
-//!    truncated since it was made.
+//!    truncated since it was made. One that this node can never take, because it is too large, is
+//!    answered and forgotten.
 //!
 //! A hint is answered when the commit log has the mutation by its mode, or the disk has the hint:
 //! the sender forgets it then. Agrees with `org.apache.cassandra.hints.HintVerbHandler`.
@@ -19,6 +20,7 @@ use bytes::Bytes;
 use hints::{Entry, Hint};
 use internode::payload::hint::HintMessage;
 use rows::Mutation;
+use storage::StorageError;
 use types::FailureReason;
 
 use super::Call;
@@ -26,7 +28,7 @@ use super::mutation::{self, Undecoded};
 use crate::hints::least_gc_grace;
 use crate::node::Node;
 use crate::refusals::Asker;
-use crate::replica::apply::within;
+use crate::replica::apply::{WriteError, within};
 
 pub(super) async fn serve(call: Call) {
     let limit = call.rest();
@@ -75,8 +77,21 @@ async fn take(node: &Node, from: SocketAddr, payload: &Bytes) -> Result<(), Fail
         return Ok(());
     }
     match node.without_truncated(mutation, hint.created_millis) {
-        Some(mutation) => mutation::apply(node, &[mutation], &[]).await,
+        Some(mutation) => apply(node, mutation).await,
         None => Ok(()),
+    }
+}
+
+/// Applies the mutation of a hint. One that is larger than the commit log takes, or whose changes
+/// of views are, is forgotten: the sender would send it until gc_grace has passed, and no hint
+/// behind it.
+async fn apply(node: &Node, mutation: Mutation) -> Result<(), FailureReason> {
+    match mutation::apply_or_why(node, &[mutation], &[]).await {
+        Err(WriteError::Storage(error @ StorageError::MutationTooLarge { .. })) => {
+            tracing::warn!(%error, "a hint is forgotten: this node can never take it");
+            Ok(())
+        }
+        applied => applied.map_err(|error| mutation::refused(&error)),
     }
 }
 

@@ -162,19 +162,24 @@ impl Node {
 /// Applies mutations as one step, and waits for the log. `encoded`: as for
 /// `Replica::apply_encoded`.
 pub(super) async fn apply(node: &Node, mutations: &[Mutation], encoded: &[Bytes]) -> Result<(), FailureReason> {
-    let applied = async {
-        match node.replica.apply_encoded(mutations, encoded, Held::new()).await? {
-            Some(position) => match node.replica.logged(position)? {
-                Some(log) => log.await,
-                None => Ok(()),
-            },
+    apply_or_why(node, mutations, encoded).await.map_err(|error| refused(&error))
+}
+
+/// As [`apply`], with the cause of a refusal.
+pub(super) async fn apply_or_why(node: &Node, mutations: &[Mutation], encoded: &[Bytes]) -> Result<(), WriteError> {
+    match node.replica.apply_encoded(mutations, encoded, Held::new()).await? {
+        Some(position) => match node.replica.logged(position)? {
+            Some(log) => log.await,
             None => Ok(()),
-        }
-    };
-    applied.await.map_err(|error: WriteError| {
-        tracing::warn!(%error, "a mutation of another node is not applied");
-        FailureReason::Unknown
-    })
+        },
+        None => Ok(()),
+    }
+}
+
+/// Says in the log why a mutation is not applied; gives what its sender is told.
+pub(super) fn refused(error: &WriteError) -> FailureReason {
+    tracing::warn!(%error, "a mutation of another node is not applied");
+    FailureReason::Unknown
 }
 
 #[cfg(test)]
