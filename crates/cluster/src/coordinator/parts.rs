@@ -48,7 +48,7 @@ pub(super) fn parts_of(
             range @ PartitionRange::Range { start, end } => {
                 let (first, last) = range::tokens(range);
                 if first >= last {
-                    // plan_range would take that for the whole ring
+                    // nothing can be in the range, and plan_range would take it for the whole ring
                     continue;
                 }
                 let planned = ring.plan_range(placement, first, last, level).map_err(unavailable)?;

@@ -17,23 +17,36 @@ pub(super) fn block_for(
     level: Consistency,
 ) -> Result<u32, Shortage> {
     let (start, end) = tokens(range);
+    if start >= end {
+        // nothing can be in the range, and plan_range would take it for the whole ring
+        return Ok(1);
+    }
     let plans = ring.plan_range(placement, start, end, level)?;
     Ok(plans.iter().map(|(_, _, plan)| plan.block_for).max().unwrap_or(1))
 }
 
-/// The tokens around a range: excluded start, included end. One token more on a side does no harm:
-/// its part has the replicas of its neighbour, or is asked for nothing.
+/// The tokens that partitions of a range may have: excluded start, included end. No token more:
+/// where the range begins behind a boundary of the ring, or ends before the token behind one, the
+/// replicas beyond that boundary have no part in the read, and need not be up. A range that begins
+/// or ends at a partition has others of the same token.
 pub(super) fn tokens(range: &PartitionRange) -> (Token, Token) {
-    let token = |bound: &RingBound, open: Token| match bound {
-        RingBound::Open => open,
-        RingBound::Token { token, .. } => *token,
-        RingBound::Key { key, .. } => key.token,
-    };
+    let before = |token: Token| Token(token.0.saturating_sub(1));
     match range {
         PartitionRange::Key(key) => (key.token, key.token),
         PartitionRange::Range { start, end } => {
-            let start = token(start, Token::MIN);
-            (Token(start.0.saturating_sub(1)), token(end, Token::MAX))
+            let first = match start {
+                RingBound::Open => Token::MIN,
+                RingBound::Token { token, inclusive: false } => *token,
+                RingBound::Token { token, inclusive: true } => before(*token),
+                RingBound::Key { key, .. } => before(key.token),
+            };
+            let last = match end {
+                RingBound::Open => Token::MAX,
+                RingBound::Token { token, inclusive: false } => before(*token),
+                RingBound::Token { token, inclusive: true } => *token,
+                RingBound::Key { key, .. } => key.token,
+            };
+            (first, last)
         }
     }
 }

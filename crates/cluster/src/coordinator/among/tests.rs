@@ -6,11 +6,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use env::Random;
 use ring::Shortage;
+use rows::command::RingBound;
 use rows::{
     DataLimits, DeletionTime, IndexSearch, Mutation, PartitionRange, PartitionStream, ReadCommand, ReadError,
     SearchOperator,
 };
-use types::Consistency;
+use types::{Consistency, Token};
 
 use crate::coordinator::contacts::Contacts;
 use crate::coordinator::error::{FailedAnswers, FailedRead, RequestError};
@@ -246,6 +247,44 @@ fn too_few_are_refused() {
     for range in [ring.select("ks", PartitionRange::all()), ring.select_key("ks", 1)] {
         let Err(FailedRead::Refused(refused)) = ring.read(0, vec![range], level) else { panic!("one of three is up") };
         assert_eq!(refused, RequestError::Unavailable { level, shortage: Shortage { required: 2, alive: 1 } });
+    }
+}
+
+/// A range needs no replicas of tokens beyond its ends, as every program asks that reads the ring
+/// range by range.
+#[test]
+fn a_range_needs_its_own_replicas_alone() {
+    let mut ring = three(8);
+    let tokens: Vec<i64> = (0..3).flat_map(|machine| ring.options(machine).0.initial_tokens).collect();
+    for k in 0..40 {
+        ring.write(0, vec![ring.row("one", k, 1, k, 10)], Consistency::One).expect("written");
+    }
+    ring.kill(0);
+    ring.agree();
+    let rows = |after: i64, upto: i64| {
+        let token_of = |k: &i32| Token::of_key(&k.to_be_bytes());
+        let mut inside: Vec<i32> = (0..40).filter(|k| (after + 1..=upto).contains(&token_of(k).0)).collect();
+        inside.sort_by_key(token_of);
+        inside.into_iter().map(|k| (k, 1, k)).collect::<Vec<_>>()
+    };
+    let bound = |token: i64, inclusive: bool| RingBound::Token { token: Token(token), inclusive };
+    let level = Consistency::One;
+    let unavailable = RequestError::Unavailable { level, shortage: Shortage { required: 1, alive: 0 } };
+    // the ranges up to the second and to the third token are of machines that are up
+    let cases = [
+        (bound(tokens[0], false), bound(tokens[1], true), Ok(rows(tokens[0], tokens[1]))),
+        (bound(tokens[0] + 1, true), bound(tokens[2] + 1, false), Ok(rows(tokens[0], tokens[2]))),
+        (bound(tokens[0], false), bound(tokens[0], true), Ok(Vec::new())),
+        (bound(tokens[0], true), bound(tokens[1], true), Err(&unavailable)),
+        (bound(tokens[1], false), bound(tokens[2] + 1, true), Err(&unavailable)),
+    ];
+    for ((start, end, expected), through) in cases.into_iter().zip([2, 1].into_iter().cycle()) {
+        let command = ring.select("one", PartitionRange::Range { start: start.clone(), end: end.clone() });
+        match (ring.read(through, vec![command], level), expected) {
+            (Ok(read), Ok(expected)) => assert_eq!(read, expected, "{start:?} to {end:?}"),
+            (Err(FailedRead::Refused(refused)), Err(expected)) => assert_eq!(&refused, expected),
+            (other, expected) => panic!("{start:?} to {end:?}: {other:?}, not {expected:?}"),
+        }
     }
 }
 
