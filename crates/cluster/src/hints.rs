@@ -109,7 +109,8 @@ impl Node {
         if is_on(Defect::NoHealing) {
             return false;
         }
-        let is_kept = self.may_hint(endpoint, true) && self.keep(endpoint.host_id, mutation) == Kept::Yes;
+        let now_millis = self.env.clock.now_micros() / 1000;
+        let is_kept = self.may_hint(endpoint, true) && self.keep(endpoint.host_id, mutation, now_millis) == Kept::Yes;
         if !is_kept {
             self.handoff.figures.refused.add(1);
         }
@@ -118,13 +119,15 @@ impl Node {
 
     /// Keeps a mutation from the record of a batch for an endpoint that has not taken it, also
     /// where hinted handoff is off and where the endpoint has been down for too long: the record
-    /// goes, so nobody else has it. Agrees with `BatchlogManager.ReplayingBatch`, which writes its
-    /// hints without `StorageProxy.shouldHint`. Never waits.
-    pub(crate) fn hint_in_any_case(&self, endpoint: &Endpoint, mutation: &Mutation) -> Kept {
+    /// goes, so nobody else has it. The hint is as old as the batch, written at `written_millis`:
+    /// later than its gc_grace, deletions that it must not undo may be purged. Agrees with
+    /// `BatchlogManager.ReplayingBatch`, which writes its hints without `StorageProxy.shouldHint`.
+    /// Never waits.
+    pub(crate) fn hint_in_any_case(&self, endpoint: &Endpoint, mutation: &Mutation, written_millis: i64) -> Kept {
         if is_on(Defect::NoHealing) {
             return Kept::No;
         }
-        let kept = self.keep(endpoint.host_id, mutation);
+        let kept = self.keep(endpoint.host_id, mutation, written_millis);
         if kept != Kept::Yes {
             self.handoff.figures.refused.add(1);
         }
@@ -170,11 +173,10 @@ impl Node {
         settings.size_per_host_max == 0 || store.size(&endpoint.host_id) <= settings.size_per_host_max
     }
 
-    fn keep(&self, host_id: HostId, mutation: &Mutation) -> Kept {
+    fn keep(&self, host_id: HostId, mutation: &Mutation, created_millis: i64) -> Kept {
         let Some(store) = self.handoff.store.get() else { return Kept::No };
-        let now_millis = self.env.clock.now_micros() / 1000;
         // encoded before the store is entered: its lock is held for a copy only
-        let entry = Entry::new(now_millis, least_gc_grace(mutation), |out| encode_mutation(out, mutation));
+        let entry = Entry::new(created_millis, least_gc_grace(mutation), |out| encode_mutation(out, mutation));
         match entry.filter(HintStore::may_hold) {
             None => Kept::No,
             Some(entry) if store.add(host_id, &entry) => Kept::Yes,

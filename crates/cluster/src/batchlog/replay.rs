@@ -286,7 +286,7 @@ pub(super) fn node_error(error: WriteError) -> NodeError {
 
 impl Record {
     /// When the batch was written, microseconds since 1970; None: its id does not say it.
-    fn written_micros(&self) -> Option<i64> {
+    pub(super) fn written_micros(&self) -> Option<i64> {
         let id: [u8; 16] = self.key.key.as_ref().try_into().ok()?;
         types::timeuuid::is_timeuuid(&id).then(|| types::timeuuid::unix_micros(&id))
     }

@@ -4,7 +4,8 @@
 //!    here where this node is one, a hint kept for those that are down.
 //! 2. A record goes when every replica has answered or has its hint, and the hints are durable.
 //!    Until then no further page is read. Hints are kept whatever the settings of hinted handoff
-//!    are; where there is no room for one the record stands, and is sent again.
+//!    are, and are as old as the batch; where there is no room for one the record stands, and is
+//!    sent again.
 //!
 //! If the node ends in between, the records stand and are sent again. Agrees with
 //! `org.apache.cassandra.batchlog.BatchlogManager` (`ReplayingBatch`).
@@ -98,8 +99,9 @@ impl Node {
             .map(|planned| planned.sent.mutation().clone())
             .collect();
         self.replica.apply_now(&here).map_err(node_error)?;
+        let written_millis = record.written_micros().unwrap_or_else(|| self.env.clock.now_micros()) / 1000;
         for planned in &planned {
-            planned.sent.must_reach_all();
+            planned.sent.must_reach_all(written_millis);
             self.send_to_peers(others, planned, timeout);
         }
         let sent = planned.into_iter().map(|planned| planned.sent).collect();

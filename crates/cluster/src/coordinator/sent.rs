@@ -43,9 +43,10 @@ struct State {
     unheard: usize,
     /// A hint was kept. At level ANY that is an answer, once the hint is durable.
     has_hint: bool,
-    /// Whether each replica has to get the mutation, by a hint in any case: it comes from the
-    /// record of a batch, which goes then.
-    must_reach_all: bool,
+    /// When the batch was written from whose record the mutation comes, milliseconds since 1970.
+    /// Each replica has to get it then, by a hint in any case, because the record goes. None: it
+    /// comes from no record.
+    written_millis: Option<i64>,
     /// There was no room for a hint that a replica must have.
     lacks_hint: bool,
     /// The task that waits for the answers; None: no task waits yet.
@@ -67,8 +68,8 @@ impl Sent {
             |(at, (id, _)): (usize, &(EndpointId, Counted))| replicas[..at].iter().any(|other| other.0 == *id);
         assert!(!replicas.iter().enumerate().any(is_repeated), "a replica is sent a mutation once");
         let is_counted = vec![false; replicas.len()];
-        let (has_hint, must_reach_all, lacks_hint) = (false, false, false);
-        let state = State { answers, is_counted, unheard, has_hint, must_reach_all, lacks_hint, waker: None };
+        let (has_hint, written_millis, lacks_hint) = (false, None, false);
+        let state = State { answers, is_counted, unheard, has_hint, written_millis, lacks_hint, waker: None };
         Self { node, ring, replicas, mutations, position, is_hinted: true, state: Mutex::new(state) }
     }
 
@@ -128,11 +129,11 @@ impl Sent {
         }
         let Some(node) = self.node.upgrade() else { return };
         let endpoint = self.ring.endpoint(replica);
-        let must_reach_all = self.state().must_reach_all;
-        let kept = match must_reach_all {
-            true => node.hint_in_any_case(endpoint, self.mutation()),
-            false if node.hint(endpoint, self.mutation()) => Kept::Yes,
-            false => Kept::No,
+        let written_millis = self.state().written_millis;
+        let kept = match written_millis {
+            Some(written_millis) => node.hint_in_any_case(endpoint, self.mutation(), written_millis),
+            None if node.hint(endpoint, self.mutation()) => Kept::Yes,
+            None => Kept::No,
         };
         let mut state = self.state();
         match kept {
@@ -145,10 +146,10 @@ impl Sent {
         }
     }
 
-    /// From now on every replica that does not answer gets a hint in any case. Called before
-    /// anything is sent.
-    pub fn must_reach_all(&self) {
-        self.state().must_reach_all = true;
+    /// From now on every replica that does not answer gets a hint in any case, as old as the batch
+    /// of the mutation, which was written at `written_millis`. Called before anything is sent.
+    pub fn must_reach_all(&self, written_millis: i64) {
+        self.state().written_millis = Some(written_millis);
     }
 
     /// Whether a replica has neither answered nor a hint that it must have.

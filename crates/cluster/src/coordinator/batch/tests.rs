@@ -1,7 +1,9 @@
 //! Logged batches among several nodes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use hints::{Hint, Reader};
 use internode::payload::batch::StoredBatch;
 use ring::EndpointId;
 use rows::codec::encode_mutation;
@@ -110,4 +112,33 @@ fn a_replica_that_is_down_gets_the_batch_without_hinted_handoff() {
         .for_each(|machine| ring.node(*machine).change_handoff_settings(|settings| settings.is_enabled = true));
     ring.world.run_for(Duration::from_secs(60));
     (0..4).for_each(|k| assert_eq!(ring.stored(0, "ks", k), [(1, 9)], "{k}"));
+}
+
+/// A hint that comes from a record is as old as its batch: one that lived longer could bring back
+/// rows whose deletions are purged.
+#[test]
+fn a_hint_from_a_record_is_as_old_as_the_batch() {
+    const DAY_MICROS: i64 = 86_400_000_000;
+    let mut ring = three(4);
+    let target = ring.node(2).identity.host_id;
+    ring.kill(2);
+    ring.agree();
+    let node = Arc::clone(ring.node(0));
+    let created_micros = node.env.clock.now_micros() - 9 * DAY_MICROS;
+    let mut bytes = Vec::new();
+    encode_mutation(&mut bytes, &ring.row("ks", 1, 1, 9, 9));
+    let id = types::timeuuid::from_micros(created_micros, 7);
+    let batch = StoredBatch { id, created_micros, mutations: vec![bytes.into()] };
+    node.engine.apply(&[node.record_of(&batch)]).expect("applied");
+    node.batch_replay.expect_records();
+    let is_replayed = || ring.count(0, "system", "batches") == 0;
+    assert!(!is_replayed() && ring.world.run_until(Duration::from_secs(60), is_replayed));
+    assert_eq!(ring.stored(1, "ks", 1), [(1, 9)]);
+    let store = node.handoff.store.get().expect("the node keeps hints");
+    let file = store.take_file(&target).expect("a hint waits");
+    let mut reader = Reader::open(node.env.disk.as_ref(), &store.path(&file)).expect("readable");
+    let page = reader.page().expect("readable");
+    let dates: Vec<i64> = page.hints.iter().map(|hint| Hint::decode(hint).expect("a hint").created_millis).collect();
+    assert_eq!(dates, [created_micros / 1000]);
+    store.put_back(file);
 }
