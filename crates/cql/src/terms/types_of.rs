@@ -3,6 +3,7 @@
 //! Agrees with `org.apache.cassandra.cql3.CQL3Type.Raw.prepare`, `Term.Raw.getExactTypeIfKnown` and
 //! `getCompatibleTypeIfKnown`.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use types::CqlType;
@@ -90,9 +91,11 @@ pub(crate) fn compatible_type(preparing: &Preparing<'_>, term: &ast::Term<'_>) -
     }
 }
 
-/// The type among these to which values of all the others can be given.
+/// The type among these to which values of all the others can be given. Only distinct types are
+/// compared with one another: a literal may have as many elements as a frame has bytes.
 pub(crate) fn common_type(types: impl Iterator<Item = CqlType>) -> Option<CqlType> {
-    let types: Vec<_> = types.collect();
+    let mut seen = HashSet::new();
+    let types: Vec<_> = types.filter(|ty| seen.insert(ty.clone())).collect();
     types.iter().find(|ty| types.iter().all(|other| fit_type(ty, other) != Fit::No)).cloned()
 }
 
@@ -149,4 +152,24 @@ fn is_double(text: &str) -> bool {
     let Some(exact) = Decimal::parse(text) else { return true };
     let Ok(double) = Decimal::of_double(exact.to_double()) else { return false };
     exact.strip_zeros() == double.strip_zeros()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Comparing each element with all behind it would take hours here.
+    #[test]
+    fn the_common_type_of_many_elements() {
+        const ELEMENTS: usize = 2_000_000;
+        let cases = [
+            (CqlType::Int, CqlType::Varint, Some(CqlType::Varint)),
+            (CqlType::Varint, CqlType::Int, Some(CqlType::Varint)),
+            (CqlType::Int, CqlType::BigInt, None),
+        ];
+        for (of_many, of_last, common) in cases {
+            let types = std::iter::repeat_n(of_many, ELEMENTS).chain([of_last]);
+            assert_eq!(common_type(types), common);
+        }
+    }
 }

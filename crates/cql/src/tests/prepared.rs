@@ -412,3 +412,17 @@ fn ends_of_milliseconds_that_no_time_uuid_has() {
     assert_eq!(shown(&node, "INSERT INTO times (k, t) VALUES (1, -12219292800000)", &[]), "done");
     assert!(!shown(&node, "SELECT mintimeuuid(t) FROM times", &[]).starts_with("error"));
 }
+
+/// Comparing each name with all before it would take hours here.
+#[test]
+fn an_insert_of_many_names_is_refused_at_once() {
+    const NAMES: usize = 500_000;
+    let node = node();
+    let names: Vec<_> = (0..NAMES).map(|number| format!("n{number}")).collect();
+    let values = vec!["1"; NAMES].join(",");
+    let of = |names: &[String]| shown(&node, &format!("INSERT INTO t ({}) VALUES ({values})", names.join(",")), &[]);
+    assert_eq!(of(&names), "error 2200 Undefined column name n0 in table answers.t");
+    let mut twice = names;
+    twice[NAMES - 1] = "n0".to_owned();
+    assert_eq!(of(&twice), "error 2200 The column names contains duplicates");
+}

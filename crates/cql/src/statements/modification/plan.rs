@@ -4,6 +4,7 @@
 //! `org.apache.cassandra.cql3.statements.{UpdateStatement,DeleteStatement}` and of
 //! `cql3.Operation`, messages included.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use schema::index::definition::IndexDefinition;
@@ -125,7 +126,9 @@ pub(crate) fn prepare_insert(
     if columns.len() != values.len() {
         return invalid("Unmatched column names/values");
     }
-    if columns.iter().enumerate().any(|(at, name)| columns[..at].contains(name)) {
+    // a set: the names were not looked up yet, so a frame may hold millions of them
+    let mut seen = HashSet::with_capacity(columns.len());
+    if !columns.iter().all(|name| seen.insert(name.as_str())) {
         return invalid("The column names contains duplicates");
     }
     let mut operations = Operations::default();
