@@ -139,9 +139,17 @@ fn resources_of(event: &SchemaEvent, before: &Schema) -> Vec<Resource> {
             if event.change == SchemaChangeKind::Created {
                 return own.to_vec();
             }
-            let tables = before.keyspace(keyspace).into_iter().flat_map(|keyspace| keyspace.tables.keys());
-            let tables = tables.map(|table| Resource::Table(keyspace.clone(), table.clone()));
-            tables.chain(own).chain([Resource::AllTables(keyspace.clone())]).collect()
+            let mut resources: Vec<_> = own.into_iter().chain([Resource::AllTables(keyspace.clone())]).collect();
+            if let Some(known) = before.keyspace(keyspace) {
+                resources.extend(known.tables.keys().map(|table| Resource::Table(keyspace.clone(), table.clone())));
+                // each of them, because a function made later may have the same name and arguments
+                resources.extend(known.functions.values().map(|function| {
+                    Resource::function(keyspace, &function.name, function.arguments.iter().map(|(_, ty)| ty))
+                }));
+                let aggregates = known.aggregates.values();
+                resources.extend(aggregates.map(|of| Resource::function(keyspace, &of.name, &of.arguments)));
+            }
+            resources
         }
         // a change of an index is an update of its table
         SchemaTarget::Table => vec![Resource::Table(keyspace.clone(), name.clone())],
@@ -153,5 +161,75 @@ fn resources_of(event: &SchemaEvent, before: &Schema) -> Vec<Resource> {
             types.into_iter().map(|types| Resource::function(keyspace, name, &types)).collect()
         }
         SchemaTarget::Type => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schema::function::{AggregateMetadata, FunctionMetadata, JAVA};
+    use schema::{KeyspaceMetadata, Replication};
+    use types::CqlType;
+
+    use super::*;
+
+    fn function(name: &str, arguments: &[CqlType]) -> FunctionMetadata {
+        FunctionMetadata {
+            keyspace: "ks".to_owned(),
+            name: name.to_owned(),
+            arguments: arguments.iter().map(|ty| ("x".to_owned(), ty.clone())).collect(),
+            returns: CqlType::Int,
+            called_on_null: true,
+            language: JAVA.to_owned(),
+            body: "return 1;".to_owned(),
+            compiled: Arc::new(Err("nothing calls it".to_owned())),
+        }
+    }
+
+    #[test]
+    fn permissions_go_with_every_function_of_a_dropped_keyspace() {
+        let functions =
+            [function("f", &[CqlType::Int]), function("f", &[]), function("plus", &[CqlType::Int, CqlType::Int])];
+        let total = AggregateMetadata {
+            keyspace: "ks".to_owned(),
+            name: "total".to_owned(),
+            arguments: vec![CqlType::Int],
+            returns: CqlType::Int,
+            state_function: Arc::new(functions[2].clone()),
+            state_type: CqlType::Int,
+            final_function: None,
+            initial: None,
+        };
+        let keyspace = KeyspaceMetadata {
+            name: "ks".into(),
+            durable_writes: true,
+            replication: Replication { class: "LocalStrategy".into(), options: Default::default() },
+            tables: Default::default(),
+            user_types: Default::default(),
+            kept: Vec::new(),
+            functions: functions.into_iter().map(|function| (function.key(), Arc::new(function))).collect(),
+            aggregates: [(total.key(), Arc::new(total))].into(),
+            is_virtual: false,
+        };
+        let event = SchemaEvent {
+            change: SchemaChangeKind::Dropped,
+            target: SchemaTarget::Keyspace,
+            keyspace: "ks".to_owned(),
+            name: String::new(),
+            argument_types: Vec::new(),
+        };
+        let before = Schema::default().with_keyspace(keyspace);
+        let mut names: Vec<_> = resources_of(&event, &before).iter().map(Resource::name).collect();
+        names.sort();
+        let int = "org.apache.cassandra.db.marshal.Int32Type";
+        let expected = [
+            "data/ks".to_owned(),
+            "data/ks/*".to_owned(),
+            "functions/ks".to_owned(),
+            "functions/ks/f[]".to_owned(),
+            format!("functions/ks/f[{int}]"),
+            format!("functions/ks/plus[{int}^{int}]"),
+            format!("functions/ks/total[{int}]"),
+        ];
+        assert_eq!(names, expected);
     }
 }
