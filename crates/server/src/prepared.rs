@@ -1,7 +1,8 @@
 //! The prepared statements of this node, found by their ids.
 //!
 //! All workers share them, so that a statement is prepared once however many connections its client
-//! has. At most `prepared_statements_cache_size` bytes of them are kept. Agrees with
+//! has. At most `prepared_statements_cache_size` bytes of them are kept, and a statement that alone
+//! is larger is refused when it is prepared: its id could never be executed. Agrees with
 //! `org.apache.cassandra.cql3.QueryProcessor`.
 //!
 //! A change of the schema that could change what a statement means or answers ends the statement
@@ -14,14 +15,24 @@ use std::sync::{Arc, OnceLock};
 
 use cql::{CqlError, Prepared};
 use protocol::response;
-use quick_cache::Weighter;
-use quick_cache::sync::Cache;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use schema::Schema;
 
 /// Bytes counted for a statement besides its text.
 const OVERHEAD: u64 = 1024;
 /// Bytes counted for a column of the result or a bind variable.
 const PER_COLUMN: u64 = 128;
+/// Bytes counted for a byte of the text: the text is kept, and so are its literals.
+const PER_TEXT_BYTE: u64 = 2;
+/// Bytes counted for a sign between two terms, such as a comma: what the plan keeps of a term,
+/// however short its text is.
+const PER_SIGN: u64 = 64;
+/// A statement may be as large as the cache without this part of it: the cache drops an entry
+/// without a word that is larger than its part for entries used often, which is 97 %.
+const NOT_FOR_ONE: u64 = 16;
+/// Characters of its text that the refusal of a statement shows.
+const SHOWN_MAX: usize = 200;
 
 /// The id of a statement.
 pub type StatementId = [u8; 16];
@@ -80,9 +91,17 @@ struct Weight;
 
 impl Weighter<StatementId, Arc<Statement>> for Weight {
     fn weight(&self, _: &StatementId, statement: &Arc<Statement>) -> u64 {
-        let columns = statement.markers.len() + statement.result.columns().len();
-        OVERHEAD + statement.prepared.query.len() as u64 * 2 + columns as u64 * PER_COLUMN
+        let columns = (statement.markers.len() + statement.result.columns().len()) as u64;
+        let text = statement.prepared.query.as_bytes();
+        let signs = text.iter().filter(|byte| is_between_terms(**byte)).count() as u64;
+        OVERHEAD + text.len() as u64 * PER_TEXT_BYTE + signs * PER_SIGN + columns * PER_COLUMN
     }
+}
+
+/// Whether a byte of a text is a sign that stands between terms. Quotes and the signs of names stand
+/// in them.
+fn is_between_terms(byte: u8) -> bool {
+    byte.is_ascii_punctuation() && !matches!(byte, b'\'' | b'"' | b'_' | b'$')
 }
 
 /// All prepared statements.
@@ -96,7 +115,12 @@ impl PreparedStatements {
     /// Keeps at most about `bytes`.
     pub fn new(bytes: u64) -> Self {
         let estimate = usize::try_from(bytes / (OVERHEAD * 2)).unwrap_or(usize::MAX).clamp(16, 100_000);
-        Self { cache: Cache::with_weighter(estimate, bytes, Weight), capacity: bytes, added: AtomicU64::new(0) }
+        // one shard: an entry has to fit into its shard, and the number of cores must not decide
+        // which statements can be executed
+        let options = OptionsBuilder::new().shards(1).estimated_items_capacity(estimate).weight_capacity(bytes).build();
+        let options = options.expect("both capacities are given");
+        let cache = Cache::with_options(options, Weight, DefaultHashBuilder::default(), DefaultLifecycle::default());
+        Self { cache, capacity: bytes, added: AtomicU64::new(0) }
     }
 
     /// Bytes that may be kept.
@@ -121,9 +145,22 @@ impl PreparedStatements {
             statement.columns_changed = known.columns_changed || known.result.id() != statement.result.id();
         }
         let statement = Arc::new(statement);
+        self.check_size(&id, &statement)?;
         self.added.fetch_add(1, Ordering::Relaxed);
         self.cache.insert(id, Arc::clone(&statement));
         Ok((statement, known.is_none()))
+    }
+
+    fn check_size(&self, id: &StatementId, statement: &Arc<Statement>) -> Result<(), CqlError> {
+        let size = Weight.weight(id, statement);
+        if size <= self.capacity - self.capacity / NOT_FOR_ONE {
+            return Ok(());
+        }
+        Err(CqlError::invalid(format!(
+            "Prepared statement of size {size} bytes is larger than allowed maximum of {} MB: {}...",
+            self.capacity >> 20,
+            statement.prepared.query.chars().take(SHOWN_MAX).collect::<String>()
+        )))
     }
 
     /// The statement of an id, planned against `schema`, the one in force. None: a client has to
@@ -170,5 +207,50 @@ impl PreparedStatements {
     /// Bytes kept and allowed.
     pub fn usage(&self) -> (u64, u64) {
         (self.cache.weight(), self.cache.capacity())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CAPACITY: u64 = 10 << 20;
+
+    fn padded(length: usize) -> String {
+        format!("SELECT key FROM system.local /* {} */", "x".repeat(length))
+    }
+
+    /// A statement that PREPARE answers with an id is there when it is executed, whatever else was
+    /// prepared; a larger one is refused by PREPARE.
+    #[test]
+    fn a_statement_is_kept_or_refused() {
+        let schema = Arc::new(schema::system::schema());
+        let prepared = PreparedStatements::new(CAPACITY);
+        let many = format!("SELECT key FROM system.local WHERE key IN ({}'a')", "'a',".repeat(200_000));
+        let few = format!("SELECT key FROM system.local WHERE key IN ({}'a')", "'a',".repeat(50_000));
+        for (text, is_kept) in [
+            (padded(100), true),
+            (padded(200_000), true),
+            (few, true),
+            (padded(4_000_000), true),
+            (padded(6_000_000), false),
+            (many, false),
+        ] {
+            let shown: String = text.chars().take(SHOWN_MAX).collect();
+            match prepared.prepare(&text, None, Arc::clone(&schema)) {
+                Ok((statement, is_new)) => {
+                    assert!(is_kept && is_new, "{shown}");
+                    assert!(prepared.get(&statement.prepared.id(), &schema).is_some(), "{shown}");
+                }
+                Err(CqlError::Invalid(message)) => {
+                    assert!(!is_kept, "{message}");
+                    assert!(message.starts_with("Prepared statement of size "), "{message}");
+                    let end = format!(" bytes is larger than allowed maximum of 10 MB: {shown}...");
+                    assert!(message.ends_with(&end), "{message}");
+                }
+                Err(error) => panic!("{shown}: {error}"),
+            }
+            assert!(prepared.usage().0 <= CAPACITY, "{shown}");
+        }
     }
 }
