@@ -1,13 +1,15 @@
 //! The conditions of all statements by row, and their changes.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use rows::{
     ClusteringValues, ColumnData, ColumnFilter, DataLimits, DeletionTime, PartitionRange, PartitionUpdate, ReadCommand,
     Row, Slice, Slices,
 };
-use schema::{ColumnId, ColumnMetadata, TableMetadata};
+use schema::{ClusteringComparator, ColumnId, ColumnMetadata, TableMetadata};
 use types::DecoratedKey;
 
 use super::Bound;
@@ -26,6 +28,32 @@ enum RowConditions {
     Columns(Vec<BoundCondition>),
 }
 
+/// A clustering in the order of its table.
+struct InOrder<'a> {
+    row: ClusteringValues,
+    comparator: &'a ClusteringComparator,
+}
+
+impl PartialEq for InOrder<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for InOrder<'_> {}
+
+impl PartialOrd for InOrder<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for InOrder<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.comparator.compare_values(&self.row, &other.row)
+    }
+}
+
 /// The conditions and changes of all statements, which are of one partition.
 pub(super) struct Request<'a> {
     pub table: &'a Arc<TableMetadata>,
@@ -34,8 +62,8 @@ pub(super) struct Request<'a> {
     pub shown: Option<Vec<&'a ColumnMetadata>>,
     statements: &'a [Bound<'a>],
     of_static: Option<RowConditions>,
-    /// The conditions by row, in clustering order.
-    of_rows: Vec<(ClusteringValues, RowConditions)>,
+    /// The conditions by row. A batch may have 65535 statements, whose rows come in any order.
+    of_rows: BTreeMap<InOrder<'a>, RowConditions>,
     /// A statement with conditions changes static columns.
     changes_static: bool,
     /// A statement changes rows.
@@ -85,7 +113,7 @@ impl<'a> Request<'a> {
             shown: Some(keys),
             statements,
             of_static: None,
-            of_rows: Vec::new(),
+            of_rows: BTreeMap::new(),
             changes_static: false,
             changes_rows: false,
         }
@@ -137,46 +165,52 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The index of the conditions of a row, or the index where they belong. None stands for the
-    /// static row.
-    fn place(&mut self, row: Option<&ClusteringValues>) -> Result<&mut RowConditions, usize> {
-        match row {
-            None => self.of_static.as_mut().ok_or(0),
-            Some(row) => {
-                let order = |other: &(ClusteringValues, _)| self.table.comparator.compare_values(&other.0, row);
-                match self.of_rows.binary_search_by(order) {
-                    Ok(index) => Ok(&mut self.of_rows[index].1),
-                    Err(index) => Err(index),
+    /// Puts the conditions of a row where no statement before has any. Otherwise those that are
+    /// there are returned, with the given ones. None stands for the static row.
+    fn put(
+        &mut self,
+        row: Option<ClusteringValues>,
+        conditions: RowConditions,
+    ) -> Option<(&mut RowConditions, RowConditions)> {
+        let Some(row) = row else {
+            return match &mut self.of_static {
+                Some(known) => Some((known, conditions)),
+                none => {
+                    *none = Some(conditions);
+                    None
                 }
+            };
+        };
+        let table = self.table;
+        match self.of_rows.entry(InOrder { row, comparator: &table.comparator }) {
+            Entry::Occupied(known) => Some((known.into_mut(), conditions)),
+            Entry::Vacant(place) => {
+                place.insert(conditions);
+                None
             }
-        }
-    }
-
-    fn insert(&mut self, row: Option<ClusteringValues>, index: usize, conditions: RowConditions) {
-        match row {
-            None => self.of_static = Some(conditions),
-            Some(row) => self.of_rows.insert(index, (row, conditions)),
         }
     }
 
     fn add_existence(&mut self, row: Option<ClusteringValues>, wanted: RowConditions) -> Result<(), CqlError> {
-        match self.place(row.as_ref()) {
-            Err(index) => self.insert(row, index, wanted),
-            Ok(RowConditions::Columns(_)) => {
+        match self.put(row, wanted) {
+            None => {}
+            Some((RowConditions::Columns(_), wanted)) => {
                 let not = if matches!(wanted, RowConditions::NotExists) { "NOT " } else { "" };
                 return invalid(format!("Cannot mix IF conditions and IF {not}EXISTS for the same row"));
             }
-            Ok(known) if std::mem::discriminant(known) == std::mem::discriminant(&wanted) => {}
-            Ok(_) => return invalid("Cannot mix IF EXISTS and IF NOT EXISTS conditions for the same row"),
+            Some(
+                (RowConditions::NotExists, RowConditions::NotExists) | (RowConditions::Exists, RowConditions::Exists),
+            ) => {}
+            Some(_) => return invalid("Cannot mix IF EXISTS and IF NOT EXISTS conditions for the same row"),
         }
         Ok(())
     }
 
     fn add_columns(&mut self, row: Option<ClusteringValues>, bound: Vec<BoundCondition>) -> Result<(), CqlError> {
-        match self.place(row.as_ref()) {
-            Err(index) => self.insert(row, index, RowConditions::Columns(bound)),
-            Ok(RowConditions::Columns(known)) => known.extend(bound),
-            Ok(_) => return invalid("Cannot mix IF conditions and IF NOT EXISTS for the same row"),
+        match self.put(row, RowConditions::Columns(bound)) {
+            None => {}
+            Some((RowConditions::Columns(known), RowConditions::Columns(bound))) => known.extend(bound),
+            Some(_) => return invalid("Cannot mix IF conditions and IF NOT EXISTS for the same row"),
         }
         Ok(())
     }
@@ -193,7 +227,7 @@ impl<'a> Request<'a> {
         let (slices, rows) = if self.looks_at_static_only() {
             (Slices::all(), 1)
         } else {
-            let names = self.of_rows.iter().map(|(row, _)| Slice::of_prefix(row.clone()));
+            let names = self.of_rows.keys().map(|place| Slice::of_prefix(place.row.clone()));
             (Slices::normalized(names.collect(), comparator), u32::MAX)
         };
         ReadCommand {
@@ -230,10 +264,10 @@ impl<'a> Request<'a> {
     /// Whether every condition holds.
     pub fn holds(&self, partition: &CasPartition) -> Result<bool, CqlError> {
         let of_static = self.of_static.iter().map(|conditions| (partition.static_row.as_ref(), conditions));
-        let of_rows = self.of_rows.iter().map(|(clustering, conditions)| {
-            let order = |row: &Row| self.table.comparator.compare_values(&row.clustering, clustering);
-            let found = partition.rows.iter().find(|row| order(row) == Ordering::Equal);
-            (found, conditions)
+        let of_rows = self.of_rows.iter().map(|(place, conditions)| {
+            let order = |row: &Row| place.comparator.compare_values(&row.clustering, &place.row);
+            let at = partition.rows.partition_point(|row| order(row) == Ordering::Less);
+            (partition.rows.get(at).filter(|row| order(row) == Ordering::Equal), conditions)
         });
         for (row, conditions) in of_static.chain(of_rows) {
             let holds = match conditions {
@@ -305,5 +339,76 @@ fn delete_before(update: &mut PartitionUpdate, timestamp: i64) {
                 earlier(&mut complex.deletion);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use rows::{Liveness, PartitionHead, PartitionStream, ReadError, Unfiltered};
+    use schema::{Schema, TableId};
+    use types::Consistency;
+
+    use super::*;
+    use crate::coordinator::CasRequest;
+    use crate::ddl::restore::{Restoring, restore};
+    use crate::sources::NoSources;
+    use crate::values::BoundValue;
+
+    /// A partition that lies ready.
+    struct Ready {
+        head: Option<PartitionHead>,
+        rows: std::vec::IntoIter<Row>,
+    }
+
+    impl PartitionStream for Ready {
+        fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
+            Ok(self.head.take())
+        }
+
+        fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
+            Ok(self.rows.next().map(Unfiltered::Row))
+        }
+    }
+
+    /// The largest batch, of rows in no order. Looking for each row among all that were read would
+    /// take minutes here.
+    #[test]
+    fn the_rows_of_a_large_batch_are_found() {
+        const ROWS: i32 = 65_535;
+        // has no divisor in common with the number of rows, so every row comes once
+        const STRIDE: i64 = 7919;
+        let text = "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1};
+            CREATE TABLE ks.t (k int, c int, v int, PRIMARY KEY (k, c));";
+        let restoring = Restoring { keyspace: None, now_micros: 1, id_of: &TableId::of_system_table };
+        let schema = Arc::new(restore(text, &restoring, Schema::default()).expect("statements").schema);
+        let update = "UPDATE ks.t SET v = 1 WHERE k = 1 AND c = ? IF EXISTS";
+        let prepared = crate::prepare(update, None, &schema).expect("valid");
+        let bytes = |c: i32| Bytes::copy_from_slice(&c.to_be_bytes());
+        let shuffled = (0..i64::from(ROWS)).map(|at| i32::try_from(at * STRIDE % i64::from(ROWS)).expect("in range"));
+        let values: Vec<_> = shuffled.map(|c| [BoundValue::Bytes(bytes(c))]).collect();
+        let plan = prepared.modification(&values[0]).expect("an update");
+        let statements: Vec<Bound<'_>> = values.iter().map(|values| (plan, values.as_slice())).collect();
+        let request = Request::of(&statements, true, &NoSources).expect("of one partition");
+
+        let rows = (0..ROWS).map(|c| {
+            let mut row = Row::new([Some(bytes(c))].into_iter().collect());
+            row.liveness = Liveness::new(1);
+            row
+        });
+        let head = PartitionHead::new(request.key.clone(), DeletionTime::LIVE, None);
+        let asked = CasRequest {
+            command: request.command(1),
+            first_row_only: false,
+            tombstone_failure: u64::MAX,
+            serial: Consistency::Serial,
+            commit: Consistency::One,
+        };
+        let mut stream = Ready { head: Some(head), rows: rows.collect::<Vec<_>>().into_iter() };
+        let mut partition = CasPartition::read(&mut stream, &asked).expect("in memory");
+        assert_eq!(partition.rows.len(), values.len());
+        assert_eq!(request.holds(&partition), Ok(true));
+        partition.rows.remove(4711);
+        assert_eq!(request.holds(&partition), Ok(false), "a row is missing");
     }
 }
