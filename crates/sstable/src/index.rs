@@ -19,6 +19,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rows::command::RingBound;
 use rows::{Bound, DeletionTime};
+use schema::ClusteringComparator;
 use types::byte_comparable::encode_decorated_key;
 use types::{DecoratedKey, Token};
 
@@ -27,7 +28,7 @@ use crate::error::IndexError;
 use crate::filter::KeyHash;
 use crate::index_file::{Access, IndexFile};
 pub use crate::position::PartitionPosition;
-use crate::resolved::{Resolved, values_comparable};
+use crate::resolved::{Resolved, values_comparable, values_of_cassandra};
 use big_index::{BigCursor, BigIndex};
 use partition_index::{PartitionCursor, PartitionIndex};
 use promoted::PromotedCursor;
@@ -242,7 +243,7 @@ impl Blocks {
     /// The block to begin in for what lies behind a bound: nothing of that is before it.
     pub fn first_behind(&mut self, bound: &Bound, schema: &Resolved) -> Result<Option<Block>, IndexError> {
         match self {
-            Self::Trie(cursor) => cursor.floor(&comparable(bound, schema)),
+            Self::Trie(cursor) => cursor.floor(&comparable(bound, &schema.table.comparator, Ord::min)),
             Self::Promoted(cursor) => cursor.first_behind(bound).map(Some),
         }
     }
@@ -250,7 +251,7 @@ impl Blocks {
     /// The last block that can hold something before a bound.
     pub fn last_before(&mut self, bound: &Bound, schema: &Resolved) -> Result<Option<Block>, IndexError> {
         match self {
-            Self::Trie(cursor) => cursor.floor(&comparable(bound, schema)),
+            Self::Trie(cursor) => cursor.floor(&comparable(bound, &schema.table.comparator, Ord::max)),
             Self::Promoted(cursor) => cursor.last_before(bound).map(Some),
         }
     }
@@ -288,6 +289,58 @@ impl Blocks {
     }
 }
 
-fn comparable(bound: &Bound, schema: &Resolved) -> Vec<u8> {
-    values_comparable(&schema.table.comparator, &bound.values, bound.kind)
+/// The byte-comparable form of a bound. The separators of a row index are of the form that its
+/// writer gave the rows, and Cassandra gives some values another: `choose` takes the form that leads
+/// to a block at or before the right one, or at or behind it, whoever wrote.
+fn comparable(bound: &Bound, comparator: &ClusteringComparator, choose: fn(Vec<u8>, Vec<u8>) -> Vec<u8>) -> Vec<u8> {
+    let form = values_comparable(comparator, &bound.values, bound.kind);
+    match values_of_cassandra(comparator, &bound.values, bound.kind) {
+        Some(other) => choose(form, other),
+        None => form,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rows::PrefixKind;
+    use types::CqlType;
+
+    use super::row_index::RowIndexWriter;
+    use super::*;
+
+    /// Rows `(NaN, 0)`, `(NaN, 1)` and so on, a block each, in a row index as it is written here and
+    /// as Cassandra writes it, which keeps the bits of the NaN.
+    #[test]
+    fn blocks_of_nans_are_found_whoever_wrote() {
+        const BLOCKS: u8 = 5;
+        let comparator = ClusteringComparator::new([(CqlType::Double, false), (CqlType::Blob, false)]);
+        for bits in [0x7ff8_0000_0000_0000u64, 0x7ff8_0000_0000_0001, 0xfff8_0000_0000_0000] {
+            let values = |c: u8| [Some(Bytes::copy_from_slice(&bits.to_be_bytes())), Some(Bytes::from(vec![c]))];
+            let ours = |c: u8| values_comparable(&comparator, &values(c), PrefixKind::Clustering);
+            let theirs = |c: u8| {
+                let form = values_of_cassandra(&comparator, &values(c), PrefixKind::Clustering);
+                form.expect("doubles have two forms")
+            };
+            for form in [&ours as &dyn Fn(u8) -> Vec<u8>, &theirs] {
+                let mut writer = RowIndexWriter::default();
+                for c in 0..BLOCKS {
+                    let block = Block { offset: 20 + u64::from(c) * 1000, open: DeletionTime::LIVE };
+                    writer.add_block(&form(c), form(c), block);
+                }
+                let end = 20 + u64::from(BLOCKS) * 1000;
+                let place = writer.finish_partition(b"key", 0, &DeletionTime::LIVE, end).expect("several blocks");
+                let (_, entry) =
+                    RowIndexEntry::read(&writer.out.take().into(), place, Access::WAITING).expect("it was written");
+                let floor = |bound: &Bound, choose: fn(Vec<u8>, Vec<u8>) -> Vec<u8>| {
+                    let found = entry.cursor(Access::WAITING).floor(&comparable(bound, &comparator, choose));
+                    found.expect("sound").expect("the first block has the empty key").offset
+                };
+                for c in 0..BLOCKS {
+                    let of_row = 20 + u64::from(c) * 1000;
+                    assert!(floor(&Bound::start(values(c).into_iter().collect(), true), Ord::min) <= of_row);
+                    assert!(floor(&Bound::end(values(c).into_iter().collect(), true), Ord::max) >= of_row);
+                }
+            }
+        }
+    }
 }

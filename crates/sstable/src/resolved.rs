@@ -7,7 +7,9 @@ use bytes::Bytes;
 use rows::PrefixKind;
 use rows::codec::{CodecColumn, Header};
 use schema::{ClusteringComparator, TableMetadata};
-use types::byte_comparable::{TERMINATOR_AFTER, TERMINATOR_BEFORE, TERMINATOR_CLUSTERING, encode_clustering};
+use types::byte_comparable::{
+    Forms, TERMINATOR_AFTER, TERMINATOR_BEFORE, TERMINATOR_CLUSTERING, encode_clustering_in, has_two_forms,
+};
 
 use crate::error::Malformed;
 use crate::statistics::Statistics;
@@ -49,12 +51,27 @@ pub(crate) fn values_comparable(
     values: &[Option<Bytes>],
     kind: PrefixKind,
 ) -> Vec<u8> {
+    encode(Forms::Ordered, comparator, values, kind)
+}
+
+/// The form that Cassandra gives a position, where that may be another than the form of
+/// [`values_comparable`].
+pub(crate) fn values_of_cassandra(
+    comparator: &ClusteringComparator,
+    values: &[Option<Bytes>],
+    kind: PrefixKind,
+) -> Option<Vec<u8>> {
+    let may_differ = comparator.columns.iter().zip(values).any(|((ty, _), _)| has_two_forms(ty));
+    may_differ.then(|| encode(Forms::Cassandra, comparator, values, kind))
+}
+
+fn encode(forms: Forms, comparator: &ClusteringComparator, values: &[Option<Bytes>], kind: PrefixKind) -> Vec<u8> {
     let mut out = Vec::with_capacity(32);
     let terminator = match kind.side() {
         0 => TERMINATOR_CLUSTERING,
         side if side < 0 => TERMINATOR_BEFORE,
         _ => TERMINATOR_AFTER,
     };
-    encode_clustering(&comparator.columns, values, terminator, &mut out);
+    encode_clustering_in(forms, &comparator.columns, values, terminator, &mut out);
     out
 }

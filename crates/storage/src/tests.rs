@@ -3,6 +3,7 @@
 
 mod apart;
 mod caches;
+mod clustering_orders;
 mod common;
 mod dropped_columns;
 mod dropping;

@@ -28,9 +28,43 @@ const NEXT_COMPONENT_EMPTY: u8 = 0x3f;
 const NEXT_COMPONENT_EMPTY_REVERSED: u8 = 0x41;
 const TERMINATOR: u8 = 0x38;
 
+/// The bits of the NaN that stands for all NaNs: [`crate::compare`] takes them for equal, and for
+/// greater than every number.
+const FLOAT_NAN: &[u8] = &[0x7f, 0xc0, 0x00, 0x00];
+/// The same of a double.
+const DOUBLE_NAN: &[u8] = &[0x7f, 0xf8, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00];
+
+/// Which form a value gets where the order of Cassandra's forms is not that of its values.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Forms {
+    /// The form whose order is that of [`crate::compare`]. Whatever is kept in the order of forms
+    /// needs it, because SSTables are written in the order of `compare`: memtables, the tries that
+    /// are written.
+    Ordered,
+    /// The form that Cassandra gives the value, which keeps the bits of a NaN. Row indexes that
+    /// Cassandra wrote have separators of this form.
+    Cassandra,
+}
+
+/// Whether the two forms of some value of the type differ.
+pub fn has_two_forms(ty: &CqlType) -> bool {
+    ty.any(&mut |ty| matches!(ty, CqlType::Float | CqlType::Double))
+}
+
 /// Appends the form of clustering values and `terminator`. `types` gives for each clustering column
 /// its type and whether its order is reversed.
 pub fn encode_clustering(types: &[(CqlType, bool)], values: &[Option<Bytes>], terminator: u8, out: &mut Vec<u8>) {
+    encode_clustering_in(Forms::Ordered, types, values, terminator, out);
+}
+
+/// As [`encode_clustering`], in one of both forms.
+pub fn encode_clustering_in(
+    forms: Forms,
+    types: &[(CqlType, bool)],
+    values: &[Option<Bytes>],
+    terminator: u8,
+    out: &mut Vec<u8>,
+) {
     for ((ty, reversed), value) in types.iter().zip(values) {
         match value {
             None => out.push(NEXT_COMPONENT_NULL),
@@ -40,7 +74,7 @@ pub fn encode_clustering(types: &[(CqlType, bool)], values: &[Option<Bytes>], te
             Some(value) => {
                 out.push(NEXT_COMPONENT);
                 let start = out.len();
-                encode_value(ty, value, out);
+                encode_value(forms, ty, value, out);
                 if *reversed {
                     out[start..].iter_mut().for_each(|byte| *byte = !*byte);
                 }
@@ -61,14 +95,14 @@ pub fn encode_decorated_key(token: Token, key: &[u8], out: &mut Vec<u8>) {
 
 /// Appends the form of a key's position in the order of its type, with the separator before it.
 /// Agrees with `LocalPartitioner.LocalToken.asComparableBytes`, as `DecoratedKey.asComparableBytes`
-/// embeds it.
+/// embeds it, but for NaNs: Cassandra's tokens compare by the type, and so does this form.
 pub fn encode_local_token(ty: &CqlType, key: &[u8], out: &mut Vec<u8>) {
     if key.is_empty() && !empty_has_form(ty) {
         out.push(NEXT_COMPONENT_NULL);
         return;
     }
     out.push(NEXT_COMPONENT);
-    encode_value(ty, key, out);
+    encode_value(Forms::Ordered, ty, key, out);
 }
 
 /// The order of two positions that [`encode_local_token`] gave: that of the whole keys' forms. One
@@ -103,7 +137,7 @@ fn empty_has_form(ty: &CqlType) -> bool {
 }
 
 /// Appends the form of a value that is not empty, or whose type gives the empty value a form.
-pub fn encode_value(ty: &CqlType, value: &[u8], out: &mut Vec<u8>) {
+fn encode_value(forms: Forms, ty: &CqlType, value: &[u8], out: &mut Vec<u8>) {
     match ty {
         CqlType::Text | CqlType::Ascii | CqlType::Blob | CqlType::Inet => escape(value, out),
         CqlType::TinyInt | CqlType::SmallInt | CqlType::Int | CqlType::Timestamp => flipped(value, out),
@@ -112,28 +146,39 @@ pub fn encode_value(ty: &CqlType, value: &[u8], out: &mut Vec<u8>) {
             None => escape(value, out),
         },
         CqlType::Varint => varint(value, out),
-        CqlType::Float | CqlType::Double => {
-            let start = out.len();
-            out.extend_from_slice(value);
-            match out.get(start) {
-                Some(first) if *first >= 0x80 => out[start..].iter_mut().for_each(|byte| *byte = !*byte),
-                Some(_) => out[start] ^= 0x80,
-                None => {}
-            }
+        CqlType::Float => {
+            let is_nan = value.first_chunk::<4>().is_some_and(|bytes| f32::from_be_bytes(*bytes).is_nan());
+            floating(if is_nan && forms == Forms::Ordered { FLOAT_NAN } else { value }, out);
+        }
+        CqlType::Double => {
+            let is_nan = value.first_chunk::<8>().is_some_and(|bytes| f64::from_be_bytes(*bytes).is_nan());
+            floating(if is_nan && forms == Forms::Ordered { DOUBLE_NAN } else { value }, out);
         }
         CqlType::Boolean => out.push(u8::from(value.first().is_some_and(|byte| *byte != 0))),
         CqlType::Date | CqlType::Time => out.extend_from_slice(value),
         CqlType::Uuid => uuid(value, out),
         CqlType::TimeUuid => timeuuid(value, out),
         CqlType::Decimal => decimal(value, out),
-        CqlType::List { element, .. } | CqlType::Set { element, .. } => collection(value, &[element], out),
-        CqlType::Map { key, value: val, .. } => collection(value, &[key, val], out),
-        CqlType::Tuple(types) => fields(value, &types.iter().collect::<Vec<_>>(), out),
-        CqlType::Udt(udt, _) => fields(value, &udt.fields.iter().map(|(_, ty)| ty).collect::<Vec<_>>(), out),
-        CqlType::Vector { element, dimension } => vector(value, element, *dimension, out),
-        CqlType::Custom(custom) => custom_value(custom, value, out),
+        CqlType::List { element, .. } | CqlType::Set { element, .. } => collection(forms, value, &[element], out),
+        CqlType::Map { key, value: val, .. } => collection(forms, value, &[key, val], out),
+        CqlType::Tuple(types) => fields(forms, value, &types.iter().collect::<Vec<_>>(), out),
+        CqlType::Udt(udt, _) => {
+            fields(forms, value, &udt.fields.iter().map(|(_, ty)| ty).collect::<Vec<_>>(), out);
+        }
+        CqlType::Vector { element, dimension } => vector(forms, value, element, *dimension, out),
+        CqlType::Custom(custom) => custom_value(forms, custom, value, out),
         CqlType::Empty => {}
         CqlType::Duration => escape(value, out),
+    }
+}
+
+fn floating(value: &[u8], out: &mut Vec<u8>) {
+    let start = out.len();
+    out.extend_from_slice(value);
+    match out.get(start) {
+        Some(first) if *first >= 0x80 => out[start..].iter_mut().for_each(|byte| *byte = !*byte),
+        Some(_) => out[start] ^= 0x80,
+        None => {}
     }
 }
 
@@ -322,29 +367,29 @@ fn put_mantissa(digits: &[u8], odd: bool, negative: bool, out: &mut Vec<u8>) {
     out.push(0x00);
 }
 
-fn source(ty: &CqlType, value: Option<&[u8]>, out: &mut Vec<u8>) {
+fn source(forms: Forms, ty: &CqlType, value: Option<&[u8]>, out: &mut Vec<u8>) {
     match value {
         Some(value) if !value.is_empty() || empty_has_form(ty) => {
             out.push(NEXT_COMPONENT);
-            encode_value(ty, value, out);
+            encode_value(forms, ty, value, out);
         }
         _ => out.push(NEXT_COMPONENT_NULL),
     }
 }
 
-fn collection(value: &[u8], types: &[&std::sync::Arc<CqlType>], out: &mut Vec<u8>) {
+fn collection(forms: Forms, value: &[u8], types: &[&std::sync::Arc<CqlType>], out: &mut Vec<u8>) {
     let mut cursor = Cursor::new(value);
     let count = cursor.i32().unwrap_or(0);
     'elements: for _ in 0..count {
         for ty in types {
             let Ok(element) = cursor.int_bytes() else { break 'elements };
-            source(ty.as_ref(), element, out);
+            source(forms, ty.as_ref(), element, out);
         }
     }
     out.push(TERMINATOR);
 }
 
-fn fields(value: &[u8], types: &[&CqlType], out: &mut Vec<u8>) {
+fn fields(forms: Forms, value: &[u8], types: &[&CqlType], out: &mut Vec<u8>) {
     let mut cursor = Cursor::new(value);
     let mut values: Vec<Option<&[u8]>> = Vec::with_capacity(types.len());
     while values.len() < types.len() && !cursor.is_empty() {
@@ -355,12 +400,12 @@ fn fields(value: &[u8], types: &[&CqlType], out: &mut Vec<u8>) {
         values.pop();
     }
     for (ty, value) in types.iter().zip(&values) {
-        source(ty, *value, out);
+        source(forms, ty, *value, out);
     }
     out.push(TERMINATOR);
 }
 
-fn vector(value: &[u8], element: &CqlType, dimension: u32, out: &mut Vec<u8>) {
+fn vector(forms: Forms, value: &[u8], element: &CqlType, dimension: u32, out: &mut Vec<u8>) {
     let mut cursor = Cursor::new(value);
     for _ in 0..dimension {
         let item = match element.fixed_length() {
@@ -368,15 +413,15 @@ fn vector(value: &[u8], element: &CqlType, dimension: u32, out: &mut Vec<u8>) {
             None => cursor.vbytes(),
         };
         let Ok(item) = item else { break };
-        source(element, Some(item), out);
+        source(forms, element, Some(item), out);
     }
     out.push(TERMINATOR);
 }
 
-fn custom_value(custom: &CustomType, value: &[u8], out: &mut Vec<u8>) {
+fn custom_value(forms: Forms, custom: &CustomType, value: &[u8], out: &mut Vec<u8>) {
     match custom {
-        CustomType::Composite(types) => composite(types, value, out),
-        CustomType::DynamicComposite(aliases) => dynamic_composite(aliases, value, out),
+        CustomType::Composite(types) => composite(forms, types, value, out),
+        CustomType::DynamicComposite(aliases) => dynamic_composite(forms, aliases, value, out),
         CustomType::LexicalUuid => {
             let start = out.len();
             out.extend_from_slice(value);
@@ -390,14 +435,14 @@ fn custom_value(custom: &CustomType, value: &[u8], out: &mut Vec<u8>) {
         CustomType::PartitionerDefinedOrder(_) => encode_decorated_key(Token::of_key(value), value, out),
         CustomType::Reversed(ty) => {
             let start = out.len();
-            encode_value(ty, value, out);
+            encode_value(forms, ty, value, out);
             out[start..].iter_mut().for_each(|byte| *byte = !*byte);
         }
         CustomType::Unknown(_) => escape(value, out),
     }
 }
 
-fn composite(types: &[CqlType], value: &[u8], out: &mut Vec<u8>) {
+fn composite(forms: Forms, types: &[CqlType], value: &[u8], out: &mut Vec<u8>) {
     let mut cursor = Cursor::new(value);
     if value.starts_with(&[0xff, 0xff]) {
         let _ = cursor.skip(2);
@@ -408,13 +453,13 @@ fn composite(types: &[CqlType], value: &[u8], out: &mut Vec<u8>) {
     }
     for ty in types {
         let (Ok(component), Ok(end)) = (cursor.short_bytes(), cursor.u8()) else { break };
-        source(ty, Some(component), out);
+        source(forms, ty, Some(component), out);
         out.extend_from_slice(&[NEXT_COMPONENT, end ^ 0x80]);
     }
     out.push(TERMINATOR);
 }
 
-fn dynamic_composite(aliases: &[(u8, CqlType)], value: &[u8], out: &mut Vec<u8>) {
+fn dynamic_composite(forms: Forms, aliases: &[(u8, CqlType)], value: &[u8], out: &mut Vec<u8>) {
     let mut cursor = Cursor::new(value);
     out.push(NEXT_COMPONENT);
     while !cursor.is_empty() {
@@ -428,7 +473,7 @@ fn dynamic_composite(aliases: &[(u8, CqlType)], value: &[u8], out: &mut Vec<u8>)
             out.push(NEXT_COMPONENT);
             escape(&name, out);
         }
-        source(ty.unwrap_or(&CqlType::Blob), Some(component), out);
+        source(forms, ty.unwrap_or(&CqlType::Blob), Some(component), out);
         out.extend_from_slice(&[NEXT_COMPONENT, end ^ 0x80]);
     }
     out.push(TERMINATOR);

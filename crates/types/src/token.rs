@@ -113,4 +113,13 @@ mod tests {
             }
         }
     }
+
+    /// The keys of an index on doubles are ordered by their values, and those of NaNs among
+    /// themselves by their bytes, as in Cassandra's files.
+    #[test]
+    fn local_keys_of_nans_are_the_last() {
+        let bits = [f64::NEG_INFINITY.to_bits(), 0x7ff0_0000_0000_0000, 0x7ff8_0000_0000_0001, 0xfff8_0000_0000_0000];
+        let key = |bits: u64| DecoratedKey::local(&CqlType::Double, Bytes::copy_from_slice(&bits.to_be_bytes()));
+        assert!(bits.map(key).is_sorted());
+    }
 }
