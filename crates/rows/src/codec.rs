@@ -357,6 +357,13 @@ impl Header {
         Some(Self { deletion_times: self.deletion_times, ..header })
     }
 
+    /// Whether every cell that was written is given: the schema has all columns, and none of them
+    /// was dropped before it was added again. Otherwise rows that were written may come out empty.
+    pub fn gives_all(&self) -> bool {
+        let gives = |column: &CodecColumn| column.id.is_some() && column.dropped_time == NO_TIMESTAMP;
+        self.statics.iter().chain(&self.regulars).all(gives)
+    }
+
     /// The columns that may occur in static rows, or in the others.
     pub fn columns(&self, is_static: bool) -> &[CodecColumn] {
         if is_static { &self.statics } else { &self.regulars }

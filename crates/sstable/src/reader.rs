@@ -238,6 +238,11 @@ impl SSTable {
         SSTableStream::all(Self { shared: Arc::clone(&self.shared), schema }, context)
     }
 
+    /// Everything as reads see it, for verifications: does not disturb the cache.
+    pub(crate) fn scan_as_read(&self, context: &ReadContext) -> Result<SSTableStream, ReadError> {
+        SSTableStream::all(self.clone(), context)
+    }
+
     /// The partitions of a range, for repairs: does not disturb the cache. Rows are given as they
     /// are encoded where they have the columns of `target`.
     pub fn scan_range_encoded(

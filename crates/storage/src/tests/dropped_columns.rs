@@ -15,6 +15,8 @@ use types::{CqlType, DecoratedKey};
 
 use super::common::{int, keyspace, number};
 use super::restart::options;
+use crate::requests::operations::{Operation, VerifyOptions, Work};
+use crate::strategy::kind::Kind;
 use crate::{Engine, TableStore, schema_change};
 
 /// The time of the drop, microseconds; writes are older or newer.
@@ -224,6 +226,29 @@ fn cells_newer_than_the_drop_are_compacted() {
 #[test]
 fn cells_newer_than_the_drop_are_replayed() {
     check_all(Between::Restart);
+}
+
+/// Rows of which only cells of dropped columns are left, older or newer than the drop, are no damage.
+#[test]
+fn sstables_with_dropped_columns_are_sound() {
+    for at in [OLDER, NEWER] {
+        let node = Node::start(Sim::new(3));
+        node.put(table(true, None));
+        node.write(1, at, 10);
+        let written = node.store().table();
+        let mut update = PartitionUpdate::new(Arc::clone(&written), DecoratedKey::new(int(2)));
+        let mut row = Row::new([Some(int(1))].into_iter().collect());
+        row.add_cell(Cell::live(written.column_by_name("w").expect("it is there").id, at, int(1)));
+        update.add_row(row);
+        node.engine.apply(&[Mutation::of(update)]).expect("room");
+        let node = node.pass(Between::Flush);
+        for with_droppable in [false, true] {
+            node.alter(with_droppable);
+            let extended = VerifyOptions { extended: true, ..VerifyOptions::default() };
+            let verify = Operation::new(Kind::Verify, Work::Verify(extended), 1);
+            node.sim.block_on(node.engine.operate(&node.store(), verify)).expect("nothing is damaged");
+        }
+    }
 }
 
 /// The clock of the machine is set back while the node is down: a change of the schema still
