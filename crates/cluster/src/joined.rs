@@ -14,6 +14,7 @@ use crate::batch_hosts::BatchHosts;
 use crate::dynamic_snitch::{DynamicSnitch, Severities};
 use crate::former_owners::FormerOwners;
 use crate::movements::Movements;
+use crate::replacements::Replacements;
 use crate::schema_inbox::SchemaInbox;
 
 /// Looks up the addresses of the seeds. Blocks while name servers are asked.
@@ -57,6 +58,8 @@ pub(crate) struct Joined {
     pub(crate) movements: Movements,
     /// Endpoints that have come to tokens lately.
     pub(crate) former_owners: Mutex<FormerOwners>,
+    /// Nodes that have been replaced, and those that are about to be.
+    pub(crate) replacements: Mutex<Replacements>,
     /// The removal of another node that this node follows, or has followed last: its address and
     /// the generation in which that was told.
     pub(crate) followed_removals: Mutex<Option<(SocketAddr, i32)>>,

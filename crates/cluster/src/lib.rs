@@ -39,6 +39,7 @@ pub mod read_repair_metrics;
 mod refusals;
 pub mod repair;
 mod repairs;
+mod replacements;
 pub mod replica;
 pub mod result_room;
 pub mod sampling;

@@ -106,7 +106,11 @@ impl Node {
             Some((peer.state.generation, self.placed(endpoint)))
         });
         let this = (gossip.local.state().generation, self.endpoint_as_told(gossip));
-        let endpoints = without_conflicts(this, others.collect());
+        let others = {
+            let mut replacements = self.joined.replacements.lock().unwrap_or_else(PoisonError::into_inner);
+            replacements.follow(&this.1, others.collect(), |address| gossip.peers().contains_key(address))
+        };
+        let endpoints = without_conflicts(this, others);
         let former = self.follow_former_owners(&endpoints);
         let ring = self.ring.load();
         if ring.endpoints() != endpoints || *ring.former() != former {
@@ -234,7 +238,8 @@ fn severities(gossip: &Gossip) -> Severities {
 
 /// The endpoints of the ring, this node first, the others by address. A host id that two endpoints
 /// show, and a token that two own, belong to the one that was started last; an endpoint that is
-/// left without tokens is none (`StorageService.handleStateNormal`).
+/// left without tokens is none (`StorageService.handleStateNormal`). Those that have been replaced
+/// are not among them any more ([`crate::replacements`]).
 fn without_conflicts(this: (i32, Endpoint), mut others: Vec<(i32, Endpoint)>) -> Vec<Endpoint> {
     others.push(this);
     let this = others.len() - 1;
@@ -262,6 +267,8 @@ pub(crate) mod tests {
     use super::*;
     use std::time::Duration;
 
+    use internode::payload::gossip::VersionedValue;
+    use internode::payload::gossip::tokens::text_of;
     use schema::KeyspaceMetadata;
     use types::Consistency;
 
@@ -298,6 +305,35 @@ pub(crate) mod tests {
         ];
         let kept = without_conflicts(this.clone(), others);
         assert_eq!(kept, [this.1, endpoint(2, &[3]), moved, endpoint(5, &[9]), joining]);
+    }
+
+    /// A dead node whose clock was ahead when it started is replaced by one of a right clock: from
+    /// the time on when that one is a member, it has the tokens.
+    #[test]
+    fn the_ring_follows_a_replacement_whatever_the_clocks_say() {
+        let ring = SimRing::new(4, &["dc1", "dc1"]);
+        let node = ring.node(0);
+        let [dead, new] = [98, 99].map(|last| SocketAddr::from(([10, 0, 0, last], 7000)));
+        let seconds = i32::try_from(node.env.clock.now_seconds()).expect("before 2038");
+        let hear = |address: SocketAddr, host: u8, generation: i32, status: String, version: i32| {
+            let value = |value: String| VersionedValue { value, version };
+            let values = vec![
+                (ApplicationState::HostId, value(types::literal::print_uuid(&[host; 16]))),
+                (ApplicationState::Tokens, value(text_of(&[5]))),
+                (ApplicationState::StatusWithPort, value(status)),
+            ];
+            let now = gossip::Now {
+                monotonic: Duration::from_nanos(node.env.clock.monotonic_nanos()),
+                wall_millis: node.env.clock.now_micros() / 1000,
+            };
+            let told = vec![(address, EndpointState { generation, heartbeat: version, values })];
+            node.members().expect("joined").with_gossip(|gossip| gossip.adopt(told, now));
+            let snapshot = node.ring();
+            snapshot.tokens().find(|(owned, _)| *owned == Token(5)).map(|(_, endpoint)| endpoint.address)
+        };
+        assert_eq!(hear(dead, 98, seconds + 10_000, "NORMAL,5".to_owned(), 1), Some(dead));
+        assert_eq!(hear(new, 99, seconds, format!("BOOT_REPLACE,{dead}"), 1), Some(dead), "it is on its way");
+        assert_eq!(hear(new, 99, seconds, "NORMAL,5".to_owned(), 2), Some(new));
     }
 
     /// A file that moves a node that is up is refused; one that moves a node that is down counts.

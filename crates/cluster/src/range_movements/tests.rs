@@ -777,6 +777,28 @@ fn a_dead_node_is_replaced() {
     assert!(ring.world.run_until(PATIENCE, || [0, 1, 3].into_iter().all(forgotten)), "it is forgotten");
 }
 
+/// The clock of the dead node was a day ahead when it was started last, so that it seems to have
+/// been started after the one that replaces it.
+#[test]
+fn a_dead_node_whose_clock_was_ahead_is_replaced() {
+    const DAY_MICROS: i64 = 24 * 3_600 * 1_000_000;
+    let mut ring = SimRing::begun(56, &["dc1", "dc1", "dc1", "dc1"], 3);
+    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
+    write(&ring, 0, 0, Consistency::All);
+    ring.kill(2);
+    ring.world.shift_wall_clock(2, DAY_MICROS);
+    ring.start(2);
+    ring.agree();
+    ring.tokens.insert(3, ring.node(2).ring().local().tokens.iter().map(|token| token.0).collect());
+    let (ring_delay, replaces) = (Duration::from_secs(10), Some(ring.address(2)));
+    ring.movements = MovementSettings { ring_delay, replaces, ..MovementSettings::default() };
+    ring.kill(2);
+    ring.agree();
+    ring.start(3);
+    agree_on_members(&ring, &[0, 1, 3]);
+    check_replicas(&ring, &[0]);
+}
+
 /// All others were restarted since a node died: they remember it, and nobody has heard of it.
 #[test]
 fn a_dead_node_is_replaced_after_a_restart_of_all_others() {

@@ -1,0 +1,126 @@
+//! The nodes that have been replaced, as this node has heard of it.
+//!
+//! Of two endpoints that own one token the one that was started last has it. Their generations tell
+//! which one that is, and generations come from clocks: where the clock of a dead node was ahead,
+//! the node that replaces it would never come to its tokens. So a node that has said whom it
+//! replaces (BOOT_REPLACE), and is a member with all tokens of that one later, has them whatever the
+//! generations say.
+//!
+//! A replacement that is under way or has been given up takes nothing, and neither does one of a
+//! node that is up. A node that has been replaced is an endpoint again once it tells of a later
+//! start.
+//!
+//! A node that was not there when the other one was replaced goes by the generations: it remembers
+//! the dead node in a generation before all others, and nobody tells it of that one any more.
+//! Agrees with `StorageService.{handleStateNormal,updateTokenMetadata}`.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use ring::{Endpoint, State};
+
+/// So many nodes that have been replaced are known at most. Beyond it the generations decide again.
+const REPLACED_MAX: usize = 1_000;
+
+/// The replacements of which this node has heard since it was started.
+#[derive(Default)]
+pub(crate) struct Replacements {
+    /// Nodes that have said that they replace another, by address: their host id, and the address
+    /// of that other. As many as gossip knows.
+    begun: BTreeMap<SocketAddr, ([u8; 16], SocketAddr)>,
+    /// Nodes that have been replaced, by address: the generation of their last start.
+    replaced: BTreeMap<SocketAddr, i32>,
+}
+
+impl Replacements {
+    /// The endpoints tell this now, the other ones each with its generation. Gives those others
+    /// that have not been replaced. `is_known`: gossip knows an address.
+    pub(crate) fn follow(
+        &mut self,
+        this: &Endpoint,
+        mut others: Vec<(i32, Endpoint)>,
+        is_known: impl Fn(&SocketAddr) -> bool,
+    ) -> Vec<(i32, Endpoint)> {
+        self.begun.retain(|address, _| *address == this.address || is_known(address));
+        for endpoint in others.iter().map(|(_, endpoint)| endpoint).chain([this]) {
+            match endpoint.state {
+                State::Replacing(replaced) if replaced != endpoint.address => {
+                    self.begun.insert(endpoint.address, (endpoint.host_id, replaced));
+                }
+                // the node has begun anew, and replaces nobody
+                State::Joining => {
+                    self.begun.remove(&endpoint.address);
+                }
+                State::Normal => self.complete(endpoint, &others),
+                State::Replacing(_) | State::Leaving | State::Moving(_) => {}
+            }
+        }
+        let is_there = |(generation, endpoint): &(i32, Endpoint)| {
+            self.replaced.get(&endpoint.address).is_none_or(|replaced| generation > replaced)
+        };
+        others.retain(is_there);
+        others
+    }
+
+    /// An endpoint is a member: if it was about to replace another one, it has done so.
+    fn complete(&mut self, endpoint: &Endpoint, others: &[(i32, Endpoint)]) {
+        let Some((host_id, address)) = self.begun.remove(&endpoint.address) else { return };
+        let is_replaced = |other: &Endpoint| {
+            let takes = |token| endpoint.tokens.binary_search(token).is_ok();
+            // on another directory the node has not got the data of the other one
+            other.address == address && !other.is_up && host_id == endpoint.host_id && other.tokens.iter().all(takes)
+        };
+        let Some((generation, _)) = others.iter().find(|(_, other)| is_replaced(other)) else { return };
+        self.replaced.insert(address, *generation);
+        if self.replaced.len() > REPLACED_MAX {
+            self.replaced.pop_first();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::tests::endpoint;
+
+    /// Node 2 is dead, with a clock that was ahead. Whether node 4, or this node 1, has replaced it
+    /// after what the endpoints have told one after the other.
+    #[test]
+    fn who_has_replaced_another_has_its_tokens_whatever_the_clocks_say() {
+        let with = |of: &Endpoint, state| Endpoint { state, ..of.clone() };
+        let this = endpoint(1, &[1]);
+        let (up, new) = (endpoint(2, &[2, 3]), endpoint(4, &[2, 3]));
+        let dead = Endpoint { is_up: false, ..up.clone() };
+        let (begins, joins) = (with(&new, State::Replacing(up.address)), with(&new, State::Joining));
+        let elsewhere = Endpoint { host_id: [7; 16], ..new.clone() };
+        let own = Endpoint { tokens: new.tokens.clone(), ..this.clone() };
+        let own_begins = with(&own, State::Replacing(up.address));
+        // this node, node 2 with its generation, node 4
+        let steps = |steps: &[(&Endpoint, (i32, &Endpoint), Option<&Endpoint>)]| {
+            let mut replacements = Replacements::default();
+            let mut is_there = true;
+            for (this, (generation, second), fourth) in steps {
+                let others = [Some((*generation, *second)), fourth.map(|fourth| (5, fourth))].into_iter().flatten();
+                let others = others.map(|(generation, endpoint)| (generation, endpoint.clone())).collect();
+                let after = replacements.follow(this, others, |address| *address != up.address);
+                is_there = after.iter().any(|(_, endpoint)| endpoint.address == up.address);
+                assert_eq!(after.len(), usize::from(is_there) + usize::from(fourth.is_some()));
+            }
+            !is_there
+        };
+        let (begun, done) = ((&this, (9, &dead), Some(&begins)), (&this, (9, &dead), Some(&new)));
+        assert!(!steps(&[begun]), "it is under way");
+        assert!(!steps(&[done]), "nobody has said so");
+        assert!(steps(&[begun, done]));
+        assert!(steps(&[begun, done, done]), "it stays so");
+        assert!(steps(&[begun, done, (&this, (9, &up), Some(&new))]), "whoever was believed to be down");
+        assert!(steps(&[begun, (&this, (9, &dead), None), done]), "it was restarted at its end");
+        assert!(!steps(&[begun, done, (&this, (10, &dead), Some(&new))]), "the dead node was started again");
+        assert!(!steps(&[begun, (&this, (9, &up), Some(&new)), done]), "the other one was up");
+        assert!(!steps(&[begun, (&this, (9, &dead), Some(&joins)), done]), "it was given up");
+        assert!(!steps(&[begun, (&this, (9, &dead), Some(&elsewhere))]), "it is another directory");
+        assert!(!steps(&[begun, (&this, (9, &dead), Some(&endpoint(4, &[2])))]), "it leaves a token");
+        let (own_begun, own_done) = ((&own_begins, (9, &dead), None), (&own, (9, &dead), None));
+        assert!(!steps(&[own_begun]) && steps(&[own_begun, own_done]));
+    }
+}
