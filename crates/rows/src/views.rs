@@ -571,7 +571,8 @@ pub fn of_update(
 
 /// Corrects the change of an entry so that the entry has the liveness that it must have: `stored`
 /// is the entry as it is, None if there is nothing of it. Only liveness changes, and only its
-/// timestamp is chosen: no cell is touched.
+/// timestamp is chosen: no cell is touched. An entry that ended at the greatest timestamp stays
+/// as it is, since nothing can be later; so it is in Cassandra.
 pub fn settle(entry: &mut Entry, view: &View, stored: Option<Row>, now: u32) {
     let after = |change: &Row| {
         let mut merged = stored.clone().unwrap_or_else(|| Row::new(change.clustering.clone()));
@@ -600,8 +601,8 @@ pub fn settle(entry: &mut Entry, view: &View, stored: Option<Row>, now: u32) {
         Some(wanted) => Liveness { timestamp, ..wanted },
         None => Liveness::expiring(timestamp, Liveness::EXPIRED_TTL, now),
     };
-    let settled = after(&entry.row).liveness;
-    assert_eq!(settled.is_live(now), entry.wanted.is_some(), "an entry that was settled has the wanted liveness");
+    let is_settled = after(&entry.row).liveness.is_live(now) == entry.wanted.is_some();
+    assert!(is_settled || last == i64::MAX, "an entry that was settled has the wanted liveness");
 }
 
 /// Collects entries as updates of the view's partitions, in the order of their keys.
@@ -622,4 +623,50 @@ pub fn updates(view: &View, mut entries: Vec<Entry>) -> Vec<PartitionUpdate> {
         }
     }
     updates
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::update::tests::table;
+
+    struct Everything;
+
+    impl ViewFilter for Everything {
+        fn selects(&self, _: &DecoratedKey, _: &[Option<Bytes>]) -> bool {
+            true
+        }
+
+        fn matches(&self, _: &DecoratedKey, _: &Row, _: u32) -> bool {
+            true
+        }
+    }
+
+    /// A later timestamp brings an entry to the liveness that is wanted. Nothing is later than the
+    /// greatest timestamp: an end wins over a life there, and a life does not win over an end.
+    #[test]
+    fn entries_are_settled_up_to_the_greatest_timestamp() {
+        const NOW: u32 = 100;
+        let table = table();
+        let view = View::new(&table, &table, Arc::new(Everything)).expect("both have the same columns");
+        let ended = |timestamp| Liveness::expiring(timestamp, Liveness::EXPIRED_TTL, NOW);
+        let live = Some(Liveness::new(5));
+        let cases = [
+            (ended(7), live, true),
+            (ended(i64::MAX - 1), live, true),
+            (ended(i64::MAX), live, false),
+            (Liveness::new(7), None, false),
+            (Liveness::new(i64::MAX), None, false),
+        ];
+        for (found, wanted, is_live) in cases {
+            let clustering: ClusteringValues = std::iter::once(Some(Bytes::from_static(&[0; 4]))).collect();
+            let mut stored = Row { liveness: found, ..Row::new(clustering.clone()) };
+            let row = Row { liveness: wanted.unwrap_or(Liveness::EMPTY), ..Row::new(clustering) };
+            let key = table.decorate(Bytes::from_static(b"k"));
+            let mut entry = Entry { key, row, wanted, is_certain: false };
+            settle(&mut entry, &view, Some(stored.clone()), NOW);
+            stored.merge(entry.row, &table);
+            assert_eq!(stored.liveness.is_live(NOW), is_live, "{found:?} {wanted:?}");
+        }
+    }
 }
