@@ -4,8 +4,10 @@
 //! The start takes page after page; while the node runs a background task looks every ten seconds,
 //! as long as a look may find something, and pauses after a page so that replay keeps below
 //! `batchlog_replay_throttle`. A record that cannot be applied stays and is tried again with each
-//! look; those behind it are applied all the same.
+//! look; those behind it are applied all the same. A panic counts as such a failure: it would end
+//! the process otherwise, at each start again while the record stands.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
@@ -267,7 +269,15 @@ impl Node {
 
 /// Does something with each record of a page; gives what came of it, and how many have failed,
 /// which the log tells in one line.
-pub(super) fn of_each<T>(due: Vec<Record>, act: impl FnMut(Record) -> Result<T, NodeError>) -> (Vec<T>, usize) {
+pub(super) fn of_each<T>(due: Vec<Record>, mut act: impl FnMut(Record) -> Result<T, NodeError>) -> (Vec<T>, usize) {
+    // a panic inside the door of a memtable ends the process all the same: nothing half done is
+    // left behind here
+    let act = |record: Record| {
+        catch_unwind(AssertUnwindSafe(|| act(record))).unwrap_or_else(|_| {
+            let why = "applying a logged batch has panicked".to_owned();
+            Err(StorageError::Refused { why }.into())
+        })
+    };
     let (done, failed): (Vec<_>, Vec<_>) = due.into_iter().map(act).partition(Result::is_ok);
     let count = failed.len();
     if let Some(error) = failed.into_iter().find_map(Result::err) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use types::Consistency;
 
-use super::replay::{PERIOD, Page};
+use super::replay::{PERIOD, Page, of_each};
 use super::*;
 use crate::coordinator::error::RequestError;
 use crate::replica::apply::WriteError;
@@ -159,4 +159,20 @@ fn records_that_fail_do_not_stop_others() {
     machine.sim.advance(PERIOD * 2);
     machine.sim.run_until_idle();
     assert_eq!(machine.counts(), (4, 8), "the record that was left is applied while the node runs");
+}
+
+/// A record whose batch panics is one that fails: the records behind it have their turn.
+#[test]
+fn a_record_that_panics_does_not_stop_others() {
+    let machine = SimNode::new(WRITE_TIMEOUT);
+    machine.leave_a_record(10 * SECOND);
+    machine.leave_another_record(10 * SECOND);
+    let (due, _) = machine.node.due_records(Duration::ZERO).expect("a sound disk reads");
+    let mut number = 0;
+    let came = of_each(due, |_| {
+        number += 1;
+        assert_ne!(number, 1, "the first record cannot be applied");
+        Ok(number)
+    });
+    assert_eq!(came, (vec![2], 1));
 }
