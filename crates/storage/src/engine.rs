@@ -196,13 +196,25 @@ impl Engine {
         }
     }
 
-    /// Asks for the flush of the table with the most in memtables that take writes.
+    /// Asks for the flush of the table with the most in memtables that take writes; of none while
+    /// another flush is due. A table whose flush has failed is left out until a try succeeds, and
+    /// holds up no other: their directories may be on another disk.
     pub(crate) fn flush_largest(&self) {
-        if self.flusher.pending() > 0 || self.options.read_only {
+        if self.options.read_only {
             return;
         }
-        let largest = self.tables().into_iter().max_by_key(|store| store.view().active_size());
-        if let Some(store) = largest.filter(|store| store.view().active_size() > 0) {
+        let Some(failed) = self.flusher.failed() else { return };
+        let has_failed = |store: &Arc<TableStore>| failed.iter().any(|other| Arc::ptr_eq(store, other));
+        let mut sizes = Vec::new();
+        for store in self.tables().into_iter().filter(|store| !has_failed(store)) {
+            sizes.push((store.view().active_size(), store));
+        }
+        let active: usize = sizes.iter().map(|(size, _)| *size).sum();
+        if !failed.is_empty() && !self.memory.wants_flush_beside_failed(active) {
+            return;
+        }
+        let largest = sizes.into_iter().max_by_key(|(size, _)| *size);
+        if let Some((_, store)) = largest.filter(|(size, _)| *size > 0) {
             self.flusher.request(&store, None);
         }
     }

@@ -93,20 +93,17 @@ impl Flusher {
         };
         tell(&mut request, &result);
         match result {
-            Ok(()) => {
-                engine.compactor.wake();
-                // while this flush was due, no other was asked for, and memtables may have filled
-                // up: writers wait for memory then, and no write is left that would ask for the
-                // next flush
-                if engine.memory.wants_flush() {
-                    engine.flush_largest();
-                }
-            }
+            Ok(()) => engine.compactor.wake(),
             Err(error) => {
                 tracing::error!(table = request.store.name(), %error, "a flush failed and will be tried again");
                 let again_at = Some(engine.env.now().plus(RETRY));
-                self.put_back(Request { set, again_at, logged: None, ..request });
+                self.put_back(Request { set, again_at, has_failed: true, logged: None, ..request });
             }
+        }
+        // while this flush was due, no other was asked for, and memtables may have filled up:
+        // writers wait for memory then, and no write is left that would ask for the next flush
+        if engine.memory.wants_flush() {
+            engine.flush_largest();
         }
         Next::Again
     }

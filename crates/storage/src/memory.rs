@@ -1,7 +1,8 @@
 //! The budget of all memtables together, and what keeps writers within it.
 //!
 //! - from a third of the budget in memtables that take writes, the largest table is flushed, so
-//!   that flushing overlaps with filling;
+//!   that flushing overlaps with filling; while flushes fail, from a third of what their tables
+//!   leave;
 //! - from 60 % on each write waits a little, in proportion to the overshoot;
 //! - at the whole of it writers wait until a flush has ended. Nothing is dropped and nothing fails.
 
@@ -56,6 +57,14 @@ impl MemtableMemory {
     #[inline]
     pub fn wants_flush(&self) -> bool {
         self.used() > self.budget / 3
+    }
+
+    /// Time to flush something while flushes fail. `active`: bytes in memtables of other tables that
+    /// take writes. The failed tables may keep more than a third of the budget, so that each write
+    /// would ask for the flush of the few bytes that the flush before it has left.
+    pub fn wants_flush_beside_failed(&self, active: usize) -> bool {
+        let kept = self.used().saturating_sub(active);
+        active > self.budget.saturating_sub(kept) / 3
     }
 
     /// Writers wait until a flush has ended.

@@ -27,6 +27,8 @@ pub(crate) struct Request {
     pub(crate) done: Vec<Done>,
     /// Not before; None: at once.
     pub(crate) again_at: Option<Instant>,
+    /// Whether a try has failed: flushes of other tables do not wait for the next one.
+    pub(crate) has_failed: bool,
     /// Not before the log has what is in the memtables.
     pub(crate) logged: Option<WaitDurable>,
     /// Until then the flush waits for the end of a shortage of the log; None: no shortage was met.
@@ -36,7 +38,8 @@ pub(crate) struct Request {
 impl Request {
     fn new(store: &Arc<TableStore>, set: Option<Arc<FlushSet>>, done: Option<Done>) -> Self {
         let done = done.into_iter().collect();
-        Self { store: Arc::clone(store), set, done, again_at: None, logged: None, patient_until: None }
+        let store = Arc::clone(store);
+        Self { store, set, done, again_at: None, has_failed: false, logged: None, patient_until: None }
     }
 
     pub(crate) fn is_due(&mut self, now: Instant, context: &mut Context<'_>) -> bool {
@@ -80,6 +83,13 @@ impl Flusher {
     pub fn request_set(&self, store: &Arc<TableStore>, set: Arc<FlushSet>, done: Option<Done>) {
         self.queue.lock().expect("no panic inside").push_back(Request::new(store, Some(set), done));
         self.wake();
+    }
+
+    /// The tables whose flush has failed and is tried again and again; a table may be named more
+    /// than once. None: a flush that has not failed is due.
+    pub(crate) fn failed(&self) -> Option<Vec<Arc<TableStore>>> {
+        let queue = self.queue.lock().expect("no panic inside");
+        queue.iter().map(|request| request.has_failed.then(|| Arc::clone(&request.store))).collect()
     }
 
     /// How many tables wait.

@@ -1,7 +1,7 @@
 //! Shortages of the system. File descriptors while a node starts: the start ends with a sentence
 //! that says so, or finds a way; it never takes an SSTable for damaged. Threads while a node runs:
-//! the node goes on with those that it has. Memory while a flush is due for long: writers go on
-//! afterwards. Room for the commit log: flushes wait for a while.
+//! the node goes on with those that it has. Memory while a flush is due for long, or fails: writers
+//! go on. Room for the commit log: flushes wait for a while.
 
 use std::path::Path;
 use std::time::Duration;
@@ -121,26 +121,60 @@ fn flushes_wait_for_a_log_that_is_short_of_room() {
     }
 }
 
-/// While a flush is tried again and again nobody asks for another one. When it has succeeded, all
-/// writers may be waiting for the memory of other tables, and none is left to ask.
-#[test]
-fn writers_go_on_after_a_flush_that_was_due_for_long() {
-    let sim = Sim::new(23);
+/// A node with so little room for memtables that some thousand rows fill it.
+fn with_little_memory(seed: u64) -> Node {
+    let sim = Sim::new(seed);
     let (engine, _) = open(&sim.env(), options(Path::new(DATA), 256 << 10));
     let node = Node { sim, engine };
     node.flush_all();
-    let small = node.store("u");
-    node.engine.apply(&[node.row("u", 0)]).expect("room");
+    node
+}
+
+/// While a flush is due nobody asks for another one. When it has ended, well or not, all writers
+/// may be waiting for the memory of other tables, and none is left to ask.
+#[test]
+fn writers_go_on_after_a_flush_that_was_due_for_long() {
+    for fails in [false, true] {
+        let node = with_little_memory(23);
+        node.engine.apply(&[node.row("u", 0)]).expect("room");
+        if fails {
+            node.sim.disk().inject(Fault { times: u64::MAX, errno: EIO, ..Fault::next(Op::Create, "/u-") });
+        }
+        node.engine.flusher.request(&node.store("u"), None);
+        let (mut k, budget) = (0, node.engine.memory.usage().1);
+        while node.engine.memory.usage().0 < budget + (16 << 10) {
+            node.engine.apply(&[node.row("t", k)]).expect("room");
+            k += 1;
+        }
+        assert_eq!(node.engine.flusher.pending(), 1);
+        let env = node.sim.env();
+        let admitted = node.sim.block_on(env.timeout(Duration::from_secs(30), node.engine.admit()));
+        admitted.expect("memory is free once the other table is flushed");
+    }
+}
+
+/// A table whose flush fails for ever keeps its part of the memory. Flushes of another table go on
+/// in the rest of it, and are not of a few rows each.
+#[test]
+fn a_flush_that_keeps_failing_stops_no_other() {
+    let node = with_little_memory(25);
+    let (t, u, budget) = (node.store("t"), node.store("u"), node.engine.memory.usage().1);
     node.sim.disk().inject(Fault { times: u64::MAX, errno: EIO, ..Fault::next(Op::Create, "/u-") });
-    node.sim.block_on(node.engine.flush(&small)).expect_err("the disk fails");
-    let (mut k, budget) = (0, node.engine.memory.usage().1);
-    while node.engine.memory.usage().0 < budget + (16 << 10) {
-        node.engine.apply(&[node.row("t", k)]).expect("room");
+    let mut k = 0;
+    while node.engine.memory.usage().0 < budget / 2 {
+        node.engine.apply(&[node.row("u", k)]).expect("room");
         k += 1;
     }
-    assert_eq!(node.engine.flusher.pending(), 1);
-    node.sim.disk().heal();
-    let env = node.sim.env();
-    let admitted = node.sim.block_on(env.timeout(Duration::from_secs(30), node.engine.admit()));
-    admitted.expect("memory is free once both tables are flushed");
+    node.sim.block_on(node.engine.flush(&u)).expect_err("the disk fails");
+    let (env, before) = (node.sim.env(), t.metrics.flushes.get());
+    let mut added = 0;
+    while added < 3 * budget {
+        let admitted = node.sim.block_on(env.timeout(Duration::from_secs(30), node.engine.admit()));
+        admitted.expect("the other table is flushed");
+        added += node.engine.apply(&[node.row("t", k)]).expect("room").added;
+        k += 1;
+    }
+    let flushes = t.metrics.flushes.get() - before;
+    assert!((3..50).contains(&flushes), "{flushes} flushes");
+    assert!(u.view().memtable_size() > 0, "the rows of the table that fails stay in memory");
 }
