@@ -5,8 +5,9 @@
 //! Row numbers count what an SSTable holds from its first partition on, so that they ascend with
 //! the order of partitions and clusterings: of a table with clustering columns each partition has a
 //! number of its own, which stands for its static row and for the whole of it, and behind it one
-//! for each row; of any other table each row has one. Both files follow from Data.db and the
-//! index's definition alone: one that is missing or does not fit is made again.
+//! for each row; of any other table each row has one. Rows of which only cells of dropped columns
+//! are left have theirs, so that both files follow from Data.db and the index's definition alone,
+//! whenever they are made: one that is missing or does not fit is made again.
 //!
 //! The names are no components of Cassandra's: it passes over them, as it passes over everything
 //! that TOC.txt does not name, and makes its own. docs/formats/attached-index.md has the bytes.

@@ -362,7 +362,7 @@ pub fn file_names(env: &Env, sstable: &SSTable) -> Vec<String> {
     names
 }
 
-/// Everything in an SSTable.
+/// Everything in an SSTable, every row that was written included.
 pub fn scan(sstable: &SSTable) -> Result<Box<dyn PartitionStream>, StorageError> {
-    Ok(Box::new(sstable.scan_all(&ReadContext::new(ReadMode::Background))?))
+    Ok(Box::new(sstable.scan_every_row(&ReadContext::new(ReadMode::Background))?))
 }

@@ -52,6 +52,9 @@ pub(super) struct PartitionReader {
     held: Option<Unfiltered>,
     /// Rows may be given as they are encoded, against this.
     pub(super) encoded: Option<Arc<Header>>,
+    /// Rows are given, too, of which nothing is left because their columns were dropped; forwards
+    /// only.
+    pub(super) keeps_empty: bool,
     /// Nothing more is to be read of the partition.
     ended: bool,
     passed: u32,
@@ -83,6 +86,7 @@ impl PartitionReader {
             sought: None,
             held: None,
             encoded: None,
+            keeps_empty: false,
             ended: true,
             passed: 0,
             blocks: None,
@@ -401,7 +405,7 @@ impl PartitionReader {
                 .decode(&sstable.shared.data, |window, offset| decode_unfiltered(window, offset, header, true))?
             {
                 // all it held was of dropped columns
-                Decoded::Row(row) if row.is_empty() => {}
+                Decoded::Row(row) if row.is_empty() && !self.keeps_empty => {}
                 Decoded::Row(row) => return Ok(Some(Unfiltered::Row(row))),
                 Decoded::Marker(marker) => return Ok(Some(Unfiltered::Marker(marker))),
                 Decoded::EndOfPartition => return Ok(None),

@@ -14,7 +14,7 @@ use rows::{
     ReadMode, Row, SearchOperator,
 };
 use schema::table::ColumnSpec;
-use schema::{ColumnKind, IndexMetadata, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+use schema::{ColumnKind, DroppedColumn, IndexMetadata, TableFlags, TableId, TableKind, TableMetadata, TableParams};
 use sstable::Component;
 use types::{CqlType, DecoratedKey};
 
@@ -69,7 +69,11 @@ impl Node {
 
     /// The table is made, or has these indexes and no others from now on.
     fn alter(&self, indexes: &[IndexMetadata]) {
-        let keyspace = common::keyspace("ix", Some(Arc::new(table(indexes))));
+        self.put(table(indexes));
+    }
+
+    fn put(&self, table: TableMetadata) {
+        let keyspace = common::keyspace("ix", Some(Arc::new(table)));
         let changed = schema_change::change(&self.engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace)));
         let changed = changed.expect("a sound disk").expect("not refused");
         let durable = self.engine.log.wait_durable(changed.position.expect("rows were written"));
@@ -289,6 +293,41 @@ fn texts_that_share_an_entry_do_not_lose_it() {
     node.assert_finds("by_w", Bytes::from_static(b"Rust"), &[1]);
     node.flush();
     node.assert_finds("by_w", Bytes::from_static(b"Rust"), &[1]);
+}
+
+/// A column was dropped, and an SSTable has a row of which nothing is left: the indexes of before
+/// and of after it number the same rows.
+#[test]
+fn an_index_is_made_after_a_column_was_dropped() {
+    let node = Node::with(&[attached_index("by_v", "v")]);
+    node.set_text(5, "rust", true, None);
+    node.set(2, 6, Some(3), None);
+    node.flush();
+    let before = node.store().table();
+    let column = before.column_by_name("w").expect("there");
+    let (name, ty, kind) = (column.name.clone(), column.ty.clone(), column.kind);
+    let dropped = BTreeMap::from([(name.clone(), DroppedColumn { name, ty, kind, dropped_time: 1000 })]);
+    let mut specs = before.specs();
+    specs.retain(|spec| spec.name != "w");
+    let (kind, flags, params) = (before.kind, before.flags, before.params.clone());
+    let mut after = TableMetadata::new(ID, "ix", "t", kind, flags, params, specs, dropped, Some(&before));
+    let indexes = [attached_index("by_v", "v"), attached_index("by_c", "c")];
+    after.indexes.extend(indexes.map(|index| (index.name.clone(), index)));
+    node.put(after);
+    let _ = node.sim.run_until_idle();
+    let check = |node: &Node| {
+        node.assert_finds("by_v", int(3), &[2]);
+        node.assert_finds("by_c", int(2), &[2]);
+    };
+    check(&node);
+    let rebuilt = node.engine.index_builder.rebuild(&node.engine, &node.store(), "by_v").expect("a sound disk");
+    node.sim.block_on(rebuilt).expect("nothing is wrong with the SSTable");
+    check(&node);
+    node.sim.block_on(node.engine.drain()).expect("drained");
+    let Node { sim, engine } = node;
+    drop(engine);
+    sim.kill();
+    check(&Node { engine: open(&sim), sim });
 }
 
 /// Components that cannot be made leave no file behind.
