@@ -2,6 +2,7 @@
 //! power cuts and disk faults, against a naive twin.
 
 mod apart;
+mod beside;
 mod caches;
 mod clustering_orders;
 mod common;

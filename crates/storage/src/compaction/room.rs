@@ -1,5 +1,6 @@
 //! Whether there is room on disk for what a compaction writes: as much as goes in, besides what
-//! compactions that run still have to write, of what [`crate::DiskRoom`] leaves to them.
+//! compactions that run still have to write, of what [`crate::DiskRoom`] leaves to them. Validations,
+//! verifications and builds write no SSTables and take no room.
 //!
 //! A compaction that nobody named the SSTables of is begun with fewer where that helps: without the
 //! largest, again and again; of a leveled one into L1 or below only SSTables of L0 can be left out.
@@ -81,6 +82,7 @@ fn available(engine: &Engine, store: &TableStore) -> Result<u64, StorageError> {
     let free = engine.env.disk.available_space(directory).map_err(|error| StorageError::io(directory, &error))?;
     let running = engine.compactions.running();
     let ahead = |total: u64, done: u64| total.saturating_sub(done);
-    let promised: u64 = running.iter().map(|task| ahead(task.total, task.done.load(Ordering::Relaxed))).sum();
+    let writing = running.iter().filter(|task| task.kind.writes_sstables());
+    let promised: u64 = writing.map(|task| ahead(task.total, task.done.load(Ordering::Relaxed))).sum();
     Ok(engine.options.disk_room.of(free).saturating_sub(promised))
 }

@@ -50,6 +50,12 @@ impl Kind {
         Self::Anticompaction,
     ];
 
+    /// Whether the operation writes about as many bytes of SSTables as it reads.
+    pub fn writes_sstables(self) -> bool {
+        let only_reads = [Self::Verify, Self::Relocate, Self::IndexBuild, Self::ViewBuild, Self::Validation];
+        !only_reads.contains(&self)
+    }
+
     /// In `compactionstats`, `sstable_tasks` and the history.
     pub fn name(self) -> &'static str {
         match self {
