@@ -232,8 +232,9 @@ pub(crate) fn take_for(store: &TableStore, operation: &Operation, compactions: &
     let mut changes = store.changes();
     let view = store.view();
     if !changes.compacting.is_empty() {
-        // a validation keeps the SSTables that it reads: it is in nobody's way
-        let is_in_the_way = |running: &Running| running.table_id == store.id && running.kind != Kind::Validation;
+        // validations and builds have no SSTables for themselves: they are in nobody's way
+        let has_none = |kind: Kind| matches!(kind, Kind::Validation | Kind::IndexBuild | Kind::ViewBuild);
+        let is_in_the_way = |running: &Running| running.table_id == store.id && !has_none(running.kind);
         if compactions.running().iter().any(|running| is_in_the_way(running) && !running.automatic) {
             return Taken::Refused;
         }
