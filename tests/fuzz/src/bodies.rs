@@ -77,7 +77,7 @@ pub fn values(data: &[u8]) {
     assert_eq!(types::compare(&ty, a, b), types::compare(&ty, b, a).reverse());
     for value in [a, b] {
         assert!(types::compare(&ty, value, value).is_eq());
-        types::byte_comparable::encode_value(&ty, value, &mut Vec::new());
+        types::byte_comparable::encode_local_token(&ty, value, &mut Vec::new());
         let _ =
             (types::to_text(&ty, value), types::literal::to_plain_text(&ty, value), types::json::to_json(&ty, value));
         let _ = types::collection::count(value);
