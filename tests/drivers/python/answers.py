@@ -11,13 +11,15 @@ import pathlib
 import re
 import time
 
-from cassandra import DriverException
+from cassandra import DriverException, ReadFailure
 from cassandra.cluster import NoHostAvailable
 from cassandra.protocol import ErrorMessage
 from cassandra.query import UNSET_VALUE, BoundStatement, SimpleStatement
 
 DIRECTORY = pathlib.Path(__file__).resolve().parents[2] / "answers"
 KEYSPACE = "answers"
+INDEX_NOT_AVAILABLE = 6  # the reason of a replica that fails a read
+INDEX_TIME = 10  # seconds in which an index of a few rows is made
 
 
 def directives(text, name):
@@ -93,7 +95,10 @@ def answer(session, statement, with_warnings=False, of_errors=False):
         return session.cluster.metadata.keyspaces[KEYSPACE].export_as_string()
     try:
         query, lines = bound(session, statement)
-        future = session.execute_async(query)
+        future, deadline = session.execute_async(query), time.monotonic() + INDEX_TIME
+        while is_too_early(future) and time.monotonic() < deadline:
+            time.sleep(0.05)
+            future = session.execute_async(query)
         result = future.result()
         warnings = warnings_of(future) if with_warnings else []
         lines += rows(result)
@@ -101,6 +106,18 @@ def answer(session, statement, with_warnings=False, of_errors=False):
         lines = [failed(error)]
         warnings = warnings_of(future) if of_errors and future else []
     return "\n".join([*warnings, *lines])
+
+
+def is_too_early(future):
+    """Whether a read asked an index that is still being made. A new index of rows that are there is made in the background, as Cassandra
+    does it."""
+    try:
+        future.result()
+    except ReadFailure as error:
+        return set((error.error_code_map or {}).values()) == {INDEX_NOT_AVAILABLE}
+    except (ErrorMessage, DriverException, NoHostAvailable):
+        pass
+    return False
 
 
 def warnings_of(future):
