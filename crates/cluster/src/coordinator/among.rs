@@ -330,13 +330,19 @@ impl Among<'_> {
     }
 
     /// Asks for the parts from `next` on that nobody has been asked for, at most `window` of them.
+    /// Refused where the first of them lacks replicas.
     async fn ask_parts<E: From<ReadError>>(
         &self,
         parts: &mut Vec<Asked>,
         next: usize,
         window: usize,
     ) -> Result<(), FailedRead<E>> {
-        let wanted = next..next.saturating_add(window).min(parts.len());
+        if let Some(shortage) = parts.get(next).and_then(|asked| asked.part.contacts.shortage) {
+            return Err(FailedRead::Refused(RequestError::Unavailable { level: self.level, shortage }));
+        }
+        // a part that lacks replicas may not be needed: those before it are asked alone
+        let able = parts.iter().skip(next).take(window).take_while(|asked| asked.part.contacts.shortage.is_none());
+        let wanted = next..next + able.count();
         let answers = join_all(parts[wanted.clone()].iter().map(|asked| self.ask_first(asked))).await;
         let wanted: Vec<Asked> = parts.drain(wanted).collect();
         let mut answered = Vec::with_capacity(wanted.len());

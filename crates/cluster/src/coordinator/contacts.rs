@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use env::defects::{Defect, is_on};
-use ring::{Endpoint, EndpointId, ReplicaPlan, Replication, Ring};
+use ring::{Endpoint, EndpointId, ReplicaPlan, Replication, Ring, Shortage};
 use types::Consistency;
 
 use crate::dynamic_snitch::Scores;
@@ -30,6 +30,9 @@ pub(crate) struct Contacts {
     pub asked: Vec<Contact>,
     /// The others that could be asked instead of one that does not answer, nearest first.
     pub spare: Vec<Contact>,
+    /// Too few replicas are up: nobody is asked, and a read that comes here is refused. None: there
+    /// are enough.
+    pub shortage: Option<Shortage>,
 }
 
 impl Contacts {
@@ -67,7 +70,12 @@ impl Contacts {
             Consistency::EachQuorum => Vec::new(),
             _ => near.iter().copied().filter(|id| !asked.contains(id)).map(contact).collect(),
         };
-        Self { asked: asked.into_iter().map(contact).collect(), spare }
+        Self { asked: asked.into_iter().map(contact).collect(), spare, shortage: None }
+    }
+
+    /// Of tokens of which too few replicas are up.
+    pub fn too_few(shortage: Shortage) -> Self {
+        Self { asked: Vec::new(), spare: Vec::new(), shortage: Some(shortage) }
     }
 
     /// Whether this node alone is asked.

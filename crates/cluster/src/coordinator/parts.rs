@@ -1,7 +1,7 @@
 //! The parts of a read that have replicas of their own: each partition that is named by its key,
 //! and each stretch of a range whose tokens have the same replicas.
 
-use ring::{Placement, ReplicaPlan, Ring};
+use ring::{Placement, ReplicaPlan, Ring, Shortage};
 use rows::command::RingBound;
 use rows::{PartitionRange, ReadCommand};
 use types::{Consistency, Token};
@@ -28,7 +28,9 @@ impl Part {
 }
 
 /// The parts of some commands, in the order of the answer, whose replicas are ordered by `scores`.
-/// Refused where too few replicas of one of them are up.
+/// Refused where too few replicas of a partition are up that is named by its key. A stretch of a
+/// range may turn out not to be needed: where it lacks replicas the read is refused when it comes
+/// there ([`Contacts::shortage`]).
 pub(super) fn parts_of(
     ring: &Ring,
     placement: &Placement,
@@ -51,7 +53,7 @@ pub(super) fn parts_of(
                     // nothing can be in the range, and plan_range would take it for the whole ring
                     continue;
                 }
-                let planned = ring.plan_range(placement, first, last, level).map_err(unavailable)?;
+                let planned = range::plans(ring, placement, (first, last), level);
                 for (range, contacts) in stretches((ring, placement, scores), start, end, planned) {
                     parts.push(Part { command: ReadCommand { range, ..command.clone() }, contacts });
                 }
@@ -66,11 +68,14 @@ fn stretches(
     (ring, placement, scores): (&Ring, &Placement, Option<&Scores>),
     start: &RingBound,
     end: &RingBound,
-    planned: Vec<(Token, Token, ReplicaPlan)>,
+    planned: Vec<(Token, Token, Result<ReplicaPlan, Shortage>)>,
 ) -> Vec<(PartitionRange, Contacts)> {
     let mut stretches: Vec<(Token, Token, Contacts)> = Vec::new();
     for (from, to, plan) in planned {
-        let mut contacts = Contacts::of(ring, &placement.replication, &plan, scores);
+        let mut contacts = match plan {
+            Ok(plan) => Contacts::of(ring, &placement.replication, &plan, scores),
+            Err(shortage) => Contacts::too_few(shortage),
+        };
         // all of them give data, so their order does not matter, and equal sets are to be equal
         contacts.asked.sort_by_key(|contact| (!contact.is_local, contact.address));
         contacts.spare.sort_by_key(|contact| contact.address);

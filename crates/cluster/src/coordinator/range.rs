@@ -3,7 +3,7 @@
 //! Where this node has them all, one stream of its own gives the whole range. Otherwise
 //! [`super::parts`] splits it.
 
-use ring::{Placement, Ring, Shortage};
+use ring::{Placement, ReplicaPlan, Ring, Shortage};
 use rows::PartitionRange;
 use rows::command::RingBound;
 use types::{Consistency, Token};
@@ -23,6 +23,19 @@ pub(super) fn block_for(
     }
     let plans = ring.plan_range(placement, start, end, level)?;
     Ok(plans.iter().map(|(_, _, plan)| plan.block_for).max().unwrap_or(1))
+}
+
+/// The plans of the parts of a range that have replicas of their own, in the order of the ring.
+/// Err: too few replicas of a part are up. `start` (excluded) is before `end` (included).
+pub(super) fn plans(
+    ring: &Ring,
+    placement: &Placement,
+    (start, end): (Token, Token),
+    level: Consistency,
+) -> Vec<(Token, Token, Result<ReplicaPlan, Shortage>)> {
+    // ANY needs no replica that is up: the range is split whatever there is of its parts
+    let parts = ring.plan_range(placement, start, end, Consistency::Any).expect("ANY lacks no replicas");
+    parts.into_iter().map(|(from, to, _)| (from, to, ring.plan_read(placement, to, level))).collect()
 }
 
 /// The tokens that partitions of a range may have: excluded start, included end. No token more:

@@ -180,7 +180,7 @@ fn a_search_for_the_nearest_keeps_its_portion() {
     let search = |operator| IndexSearch { name: "by_v".into(), operator, value: Bytes::new() };
     for (operator, expected) in [(SearchOperator::Eq, 100), (SearchOperator::Ann, 500)] {
         let command = ReadCommand { indexes: vec![search(operator)], ..limited(whole.clone(), 500) };
-        let contacts = Contacts { asked: Vec::new(), spare: Vec::new() };
+        let contacts = Contacts { asked: Vec::new(), spare: Vec::new(), shortage: None };
         let mut asked = Asked::new(Part { command, contacts }, None);
         asked.begin_small();
         assert_eq!(asked.first().limits.rows, expected, "{operator:?}");
@@ -285,6 +285,33 @@ fn a_range_needs_its_own_replicas_alone() {
             (Err(FailedRead::Refused(refused)), Err(expected)) => assert_eq!(&refused, expected),
             (other, expected) => panic!("{start:?} to {end:?}: {other:?}, not {expected:?}"),
         }
+    }
+}
+
+/// Replicas are missed where a read comes to their stretch of the ring, and no sooner.
+#[test]
+fn a_range_is_read_up_to_the_stretch_that_lacks_replicas() {
+    let mut ring = three(10);
+    for k in 0..40 {
+        ring.write(0, vec![ring.row("one", k, 1, k, 10)], Consistency::One).expect("written");
+    }
+    let (identity, _) = ring.options(1);
+    let upto = Token(identity.initial_tokens[0]);
+    let token_of = |k: &i32| Token::of_key(&k.to_be_bytes());
+    let mut there: Vec<i32> = (0..40).filter(|k| token_of(k) <= upto).collect();
+    there.sort_by_key(token_of);
+    let there: Vec<(i32, i32, i32)> = there.into_iter().map(|k| (k, 1, k)).collect();
+    ring.kill(2);
+    ring.agree();
+    let level = Consistency::One;
+    for through in 0..2 {
+        let all = ring.select("one", PartitionRange::all());
+        for count in [1, there.len() - 1] {
+            let command = limited(all.clone(), u32::try_from(count).expect("few rows"));
+            assert_eq!(ring.read(through, vec![command], level).expect("it comes to no gap"), there[..count]);
+        }
+        let Err(FailedRead::Refused(refused)) = ring.read(through, vec![all], level) else { panic!("a gap") };
+        assert_eq!(refused, RequestError::Unavailable { level, shortage: Shortage { required: 1, alive: 0 } });
     }
 }
 
