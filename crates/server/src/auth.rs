@@ -27,7 +27,7 @@ use protocol::{ErrorKind, ErrorMessage};
 
 pub use first_password::FirstPassword;
 pub use passwords::Passwords;
-pub use roles::{Auth, Standing};
+pub use roles::{Auth, Changing, Standing};
 
 /// `PasswordAuthenticator`.
 pub struct PasswordAuthenticator(pub Arc<Auth>);

@@ -26,7 +26,7 @@ use stdx::Share;
 use storage::Observation;
 use types::{BatchKind, Consistency, DecoratedKey};
 
-use crate::auth::Auth;
+use crate::auth::{Auth, Changing};
 use crate::errors;
 use crate::events;
 use crate::services::Services;
@@ -96,13 +96,11 @@ impl RequestCoordinator {
         }
     }
 
-    /// Puts changed roles in force before their statement is answered: a client may rely on what it
-    /// was told.
-    async fn reload_roles(&self) -> Result<(), CqlError> {
-        match &self.services.auth {
-            Some(auth) => auth.reload().await,
-            None => Ok(()),
-        }
+    /// A write to a keyspace begins. Some: it may change the roles, which are put in force before
+    /// the statement is answered: a client may rely on what it was told.
+    fn changing_roles(&self, keyspace: &str) -> Option<Changing<'_>> {
+        let auth = self.services.auth.as_ref().filter(|_| Auth::follows(keyspace))?;
+        Some(auth.changing())
     }
 
     /// Refuses reads that cannot be at a level, whatever the ring is.
@@ -258,7 +256,7 @@ impl Coordinator for RequestCoordinator {
             return Err(CqlError::invalid("You must use conditional updates for serializable writes"));
         }
         let mut updates = mutations.iter().flat_map(|mutation| &mutation.updates);
-        let of_roles = updates.any(|update| Auth::follows(&update.table.keyspace));
+        let changing = updates.find_map(|update| self.changing_roles(&update.table.keyspace));
         let node = &self.services.node;
         let count = mutations.len();
         if let Some(kind) = options.batch {
@@ -279,12 +277,12 @@ impl Coordinator for RequestCoordinator {
         };
         if let Some(wait) = written.map_err(errors::of_request)? {
             // roles are loaded again when they are durable
-            let is_left = self.leaves_wait && !of_roles;
+            let is_left = self.leaves_wait && changing.is_none();
             self.acknowledge(wait, is_left).await.map_err(errors::of_request)?;
         }
         self.trace(|| "Written: the commit log has it".to_owned());
-        if of_roles {
-            self.reload_roles().await?;
+        if let Some(changing) = changing {
+            changing.done().await?;
         }
         Ok(())
     }
@@ -300,6 +298,7 @@ impl Coordinator for RequestCoordinator {
             return Err(CqlError::Server("a conditional statement is of one partition".to_owned()));
         };
         let table = Arc::clone(&command.table);
+        let changing = self.changing_roles(&table.keyspace);
         let asked_for = Arc::new(request.clone());
         let decide = async |round: Round| -> Result<Option<Mutation>, CqlError> {
             self.trace(|| "Reading existing values for CAS precondition".to_owned());
@@ -327,8 +326,8 @@ impl Coordinator for RequestCoordinator {
             CasError::Request(error) => errors::of_request(error),
             CasError::Decide(error) => error,
         })?;
-        if Auth::follows(&table.keyspace) {
-            self.reload_roles().await?;
+        if let Some(changing) = changing {
+            changing.done().await?;
         }
         Ok(())
     }
@@ -420,10 +419,11 @@ impl Coordinator for RequestCoordinator {
         if table.is_virtual() {
             return virtual_tables::truncate(&self.services, table);
         }
+        let changing = self.changing_roles(&table.keyspace);
         let truncated = self.services.node.truncate(&table.keyspace, &table.name).await;
         truncated.map_err(errors::of_truncation)?;
-        if Auth::follows(&table.keyspace) {
-            self.reload_roles().await?;
+        if let Some(changing) = changing {
+            changing.done().await?;
         }
         Ok(())
     }

@@ -2,9 +2,12 @@
 //!
 //! A node alone has a snapshot of its own tables. After each write to `system_auth` they are read
 //! again before the write is answered, off the workers and one read at a time, so the snapshot is
-//! never older than what a client has been told. In a ring the rows are on some of the nodes: they
-//! are read at a level and kept for a while ([`super::shared`]), and a write through another node
-//! is seen when that time has passed. A write through this node empties the caches.
+//! never older than what a client has been told. A request that changes them may end before its
+//! read, when its client goes away: then whoever asks next reads them ([`Changing`]). Rows also
+//! change without a request, by a TTL or an import: these are seen after the shortest validity of
+//! the configuration. In a ring the rows are on some of the nodes: they are read at a level and
+//! kept for a while ([`super::shared`]), and a write through another node is seen when that time
+//! has passed. A write through this node empties the caches.
 //!
 //! The permissions of a user now are a [`Standing`]. Each connection keeps one and asks again when
 //! it no longer holds. Agrees in role with
@@ -13,6 +16,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use cluster::Node;
@@ -28,8 +32,9 @@ use super::passwords::Passwords;
 use super::setup::{self, Setup};
 use super::shared::{Shared, Unknown};
 
-/// A snapshot that follows every write holds until the next one.
-const FOREVER_NANOS: u64 = u64::MAX;
+/// The shortest time between two reads of the tables of a node alone that no change asks for. The
+/// configuration may say zero, and every request would read all roles.
+const VALIDITY_MIN: Duration = Duration::from_secs(1);
 
 /// The permissions of a user, for as long as they hold ([`Auth::holds`]).
 #[derive(Clone)]
@@ -61,9 +66,55 @@ enum Source {
 }
 
 struct Alone {
-    current: ArcSwap<Roles>,
+    current: ArcSwap<Snapshot>,
+    /// Grows when a change of the tables has ended without a read of them.
+    unread: AtomicU64,
+    /// Time for which a snapshot holds, if nothing changes.
+    validity: Duration,
     /// Held while the tables are read again.
     reading: tokio::sync::Mutex<()>,
+}
+
+/// The tables of a node alone at one moment.
+struct Snapshot {
+    roles: Arc<Roles>,
+    /// [`Alone::unread`] before the tables were read.
+    unread: u64,
+    /// The snapshot holds before this time.
+    until: Instant,
+}
+
+impl Alone {
+    /// No change of the tables is known that the snapshot does not have.
+    fn is_complete(&self, snapshot: &Snapshot) -> bool {
+        snapshot.unread == self.unread.load(Ordering::Acquire)
+    }
+}
+
+/// A request changes `system_auth`. Dropped before [`Changing::done`] has read the tables, as when
+/// the request fails or its client goes away, the value makes whoever asks next read them: the
+/// change may be in force all the same.
+#[must_use]
+pub struct Changing<'a> {
+    auth: &'a Auth,
+    is_read: bool,
+}
+
+impl Changing<'_> {
+    /// The change is in force: the roles and permissions that are known here are read again.
+    pub async fn done(mut self) -> Result<(), CqlError> {
+        self.auth.reload().await?;
+        self.is_read = true;
+        Ok(())
+    }
+}
+
+impl Drop for Changing<'_> {
+    fn drop(&mut self) {
+        if !self.is_read {
+            self.auth.lose_sight();
+        }
+    }
 }
 
 /// The roles in force, where clients log in.
@@ -104,7 +155,7 @@ impl Auth {
         let passwords = Passwords::new(&node.env, config.threads);
         let source = match node.identity.joins {
             true => Source::Ring(Box::new(Shared::new(Arc::clone(&node), settings.clone(), config))),
-            false => Source::Alone(open_alone(&node, &settings, &passwords, &first_password)?),
+            false => Source::Alone(open_alone(&node, &settings, config, &passwords, &first_password)?),
         };
         Ok(Arc::new(Self {
             node,
@@ -129,9 +180,14 @@ impl Auth {
         }
     }
 
-    /// A table of this keyspace was written: the roles may have changed.
+    /// Writes to tables of this keyspace may change the roles.
     pub fn follows(keyspace: &str) -> bool {
         keyspace == KEYSPACE
+    }
+
+    /// A request is going to write `system_auth`.
+    pub fn changing(&self) -> Changing<'_> {
+        Changing { auth: self, is_read: false }
     }
 
     /// Whether a standing still says what its user may do.
@@ -168,7 +224,10 @@ impl Auth {
         // before the roles are read: otherwise a change in between would be missed
         let generation = self.generation.load(Ordering::Acquire);
         let (access, until) = match &self.source {
-            Source::Alone(alone) => (alone.current.load().access(name), Instant::from_nanos(FOREVER_NANOS)),
+            Source::Alone(alone) => {
+                let snapshot = self.snapshot(alone).await;
+                (snapshot.roles.access(name), snapshot.until)
+            }
             Source::Ring(shared) => match shared.user(name).await {
                 Ok((roles, until)) => (roles.access(name), until),
                 Err(Unknown(why)) => (Access::unknown(&self.settings, name, why), self.node.env.now()),
@@ -180,7 +239,7 @@ impl Auth {
     /// The roles that a statement needs, as they are now.
     pub async fn roles(&self, of: RolesOf<'_>) -> Result<Arc<Roles>, CqlError> {
         match &self.source {
-            Source::Alone(alone) => Ok(alone.current.load_full()),
+            Source::Alone(alone) => Ok(Arc::clone(&self.snapshot(alone).await.roles)),
             Source::Ring(shared) => shared.read(of).await.map(Arc::new),
         }
     }
@@ -188,7 +247,10 @@ impl Auth {
     /// The hash of a role's password; None: it has none, or there is no such role.
     pub(super) async fn credentials_of(&self, role: &str) -> Result<Option<String>, CqlError> {
         match &self.source {
-            Source::Alone(alone) => Ok(alone.current.load().roles.get(role).and_then(|role| role.salted_hash.clone())),
+            Source::Alone(alone) => {
+                let snapshot = self.snapshot(alone).await;
+                Ok(snapshot.roles.roles.get(role).and_then(|role| role.salted_hash.clone()))
+            }
             Source::Ring(shared) => shared.credentials_of(role).await,
         }
     }
@@ -196,20 +258,34 @@ impl Auth {
     /// Whether a role may log in.
     pub(super) async fn can_login(&self, role: &str) -> Result<bool, CqlError> {
         match &self.source {
-            Source::Alone(alone) => Ok(alone.current.load().can_login(role)),
+            Source::Alone(alone) => Ok(self.snapshot(alone).await.roles.can_login(role)),
             Source::Ring(shared) => shared.can_login(role).await,
         }
     }
 
     /// `system_auth` was written through this node: the roles and permissions that are known here
     /// are read again.
-    pub async fn reload(&self) -> Result<(), CqlError> {
+    async fn reload(&self) -> Result<(), CqlError> {
         match &self.source {
-            Source::Alone(alone) => self.reload_alone(alone).await?,
+            Source::Alone(alone) => {
+                let _turn = alone.reading.lock().await;
+                self.read_again(alone).await?;
+            }
             Source::Ring(shared) => shared.forget(),
         }
         self.forget_standings();
         Ok(())
+    }
+
+    /// `system_auth` may have been written, and nobody has read it again.
+    fn lose_sight(&self) {
+        match &self.source {
+            Source::Alone(alone) => {
+                alone.unread.fetch_add(1, Ordering::AcqRel);
+            }
+            Source::Ring(shared) => shared.forget(),
+        }
+        self.forget_standings();
     }
 
     /// The caches of the ring's roles; None: this node is alone.
@@ -225,13 +301,43 @@ impl Auth {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    async fn reload_alone(&self, alone: &Alone) -> Result<(), CqlError> {
-        let _turn = alone.reading.lock().await;
+    /// The snapshot of a node alone, read again if it does not hold any more. One that is only old
+    /// is read again by one request, and the others go on with it.
+    async fn snapshot(&self, alone: &Alone) -> Arc<Snapshot> {
+        let known = alone.current.load_full();
+        let is_complete = alone.is_complete(&known);
+        if is_complete && self.node.env.now() < known.until {
+            return known;
+        }
+        let _turn = match alone.reading.try_lock() {
+            Ok(turn) => turn,
+            Err(_) if is_complete => return known,
+            Err(_) => alone.reading.lock().await,
+        };
+        // another request may have read the tables while this one waited for its turn
+        let known = alone.current.load_full();
+        if alone.is_complete(&known) && self.node.env.now() < known.until {
+            return known;
+        }
+        let unread = alone.unread.load(Ordering::Acquire);
+        if self.read_again(alone).await.is_err() {
+            // not at once again: the disk or the threads have enough to do
+            let until = self.node.env.now().plus(VALIDITY_MIN);
+            alone.current.store(Arc::new(Snapshot { roles: Arc::clone(&known.roles), unread, until }));
+        }
+        alone.current.load_full()
+    }
+
+    /// Reads the tables of a node alone; the caller has the turn.
+    async fn read_again(&self, alone: &Alone) -> Result<(), CqlError> {
+        // before the tables are read: otherwise a change in between would be missed
+        let unread = alone.unread.load(Ordering::Acquire);
         let (node, settings) = (Arc::clone(&self.node), self.settings.clone());
         let loaded = self.node.env.blocking("roles", move || load(&node, settings)).await;
         match loaded {
             Ok(Ok(roles)) => {
-                alone.current.store(Arc::new(roles));
+                let until = self.node.env.now().plus(alone.validity);
+                alone.current.store(Arc::new(Snapshot { roles: Arc::new(roles), unread, until }));
                 Ok(())
             }
             Ok(Err(error)) => Err(stale(&error.to_string())),
@@ -241,13 +347,14 @@ impl Auth {
 }
 
 fn stale(why: &str) -> CqlError {
-    tracing::error!(why, "system_auth was written but cannot be read: the roles in force are those from before");
+    tracing::error!(why, "system_auth cannot be read again: the roles in force are those from before");
     CqlError::Server(format!("system_auth was written but could not be read again ({why})"))
 }
 
 fn open_alone(
     node: &Node,
     settings: &AuthSettings,
+    config: &config::Auth,
     passwords: &Passwords,
     first: &FirstPassword,
 ) -> Result<Alone, StorageError> {
@@ -262,5 +369,13 @@ fn open_alone(
     } else {
         setup::tell_kept(first);
     }
-    Ok(Alone { current: ArcSwap::from_pointee(roles), reading: tokio::sync::Mutex::default() })
+    let shortest = config.roles.validity.min(config.permissions.validity).min(config.credentials.validity);
+    let validity = shortest.max(VALIDITY_MIN);
+    let snapshot = Snapshot { roles: Arc::new(roles), unread: 0, until: node.env.now().plus(validity) };
+    Ok(Alone {
+        current: ArcSwap::from_pointee(snapshot),
+        unread: AtomicU64::new(0),
+        validity,
+        reading: tokio::sync::Mutex::default(),
+    })
 }

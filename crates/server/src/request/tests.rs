@@ -1,9 +1,13 @@
-//! The text of a request that logs keep: no password is in it. Values by name.
+//! The text of a request that logs keep: no password is in it. Values by name. Changes of roles
+//! whose client goes away.
 
 use std::path::Path;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use cluster::Timeouts;
+use cql::auth::RolesOf;
 use env::sim::{DATA, Sim};
 
 use native::ConnectionStats;
@@ -14,6 +18,7 @@ use storage::EngineOptions;
 use types::Consistency;
 
 use super::*;
+use crate::auth::FirstPassword;
 use crate::machine;
 use crate::slow_log::SlowLog;
 
@@ -29,11 +34,26 @@ struct Machine {
 
 impl Machine {
     fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    /// Whoever logs in is checked; the client here has not, and may do everything.
+    fn with_roles() -> Self {
+        Self::with(|services| {
+            let node = Arc::clone(&services.node);
+            let config = config::Auth { authenticates: true, authorizes: true, ..services.config.auth.clone() };
+            services.auth = Some(Auth::open(node, &config, FirstPassword::default()).expect("a sound disk"));
+        })
+    }
+
+    fn with(change: impl FnOnce(&mut Services)) -> Self {
         let sim = Sim::new(1);
         let env = sim.env();
         let mut services = machine::start(&env, EngineOptions::beneath(Path::new(DATA)), 1, Timeouts::default());
         let slow = SlowLog::new(Some(Duration::ZERO));
-        Arc::get_mut(&mut services).expect("no task of a node alone keeps its services").slow = slow;
+        let owned = Arc::get_mut(&mut services).expect("no task of a node alone keeps its services");
+        owned.slow = slow;
+        change(owned);
         let handler = Rc::new(CqlHandler::new(Arc::clone(&services)));
         let stats = Arc::new(ConnectionStats::new(machine::address()));
         let info = ConnectionInfo { peer: machine::address(), version: ProtocolVersion::CURRENT, user: None, stats };
@@ -41,9 +61,13 @@ impl Machine {
         Self { sim, services, handler, client }
     }
 
-    fn answer(&self, request: Request, tracing: bool) -> Response {
+    fn envelope(request: Request, tracing: bool) -> RequestEnvelope {
         let version = ProtocolVersion::CURRENT;
-        let envelope = RequestEnvelope { version, stream: 1, tracing, custom_payload: Vec::new(), request };
+        RequestEnvelope { version, stream: 1, tracing, custom_payload: Vec::new(), request }
+    }
+
+    fn answer(&self, request: Request, tracing: bool) -> Response {
+        let envelope = Self::envelope(request, tracing);
         let received = self.sim.env().now();
         self.sim.block_on(self.sim.env().sleep(Duration::from_millis(1)));
         match self.sim.block_on(Rc::clone(&self.handler).handle(Rc::clone(&self.client), envelope, received)) {
@@ -53,8 +77,30 @@ impl Machine {
     }
 
     fn query(&self, text: &str, tracing: bool) -> Response {
-        let parameters = QueryParameters::new(Consistency::One);
-        self.answer(Request::Query(Query { query: text.to_owned().into(), parameters }), tracing)
+        self.answer(query(text), tracing)
+    }
+
+    /// Begins a query and drops it after so many polls, if it is not answered by then.
+    fn give_up(&self, text: &str, polls: usize) {
+        let envelope = Self::envelope(query(text), false);
+        let env = self.sim.env();
+        let future = Rc::clone(&self.handler).handle(Rc::clone(&self.client), envelope, env.now());
+        self.sim.block_on(async {
+            let mut future = pin!(future);
+            for _ in 0..polls {
+                let poll = std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_ready()));
+                if poll.await {
+                    return;
+                }
+                env.sleep(Duration::from_millis(1)).await;
+            }
+        });
+    }
+
+    /// Whether the checks know a role.
+    fn knows(&self, role: &str) -> bool {
+        let auth = self.services.auth.as_ref().expect("clients log in");
+        self.sim.block_on(auth.roles(RolesOf::Everybody)).expect("a sound disk").exists(role)
     }
 
     /// The bytes of all values of a table.
@@ -64,6 +110,10 @@ impl Machine {
             other => panic!("{other:?}"),
         }
     }
+}
+
+fn query(text: &str) -> Request {
+    Request::Query(Query { query: text.to_owned().into(), parameters: QueryParameters::new(Consistency::One) })
 }
 
 fn shows(bytes: &[u8], text: &str) -> bool {
@@ -129,4 +179,31 @@ fn values_by_name_need_not_be_as_many_as_the_markers() {
         Response::Error(error) => assert_eq!(error.message, "Invalid amount of bind variables"),
         answer => panic!("{answer:?}"),
     }
+}
+
+/// Whatever a client waits for when it goes away, the checks follow what the tables have.
+#[test]
+fn a_change_of_roles_is_in_force_when_its_client_goes_away() {
+    const POLLS_MAX: usize = 6;
+    let machine = Machine::with_roles();
+    let mut made = 0;
+    for polls in 1..=POLLS_MAX {
+        let role = format!("role_{polls}");
+        machine.give_up(&format!("INSERT INTO system_auth.roles (role, can_login) VALUES ('{role}', true)"), polls);
+        machine.sim.block_on(machine.sim.env().sleep(Duration::from_millis(100)));
+        let is_made = shows(&machine.bytes_of("system_auth.roles"), &role);
+        made += usize::from(is_made);
+        assert_eq!(machine.knows(&role), is_made, "{role}");
+    }
+    assert!(made > 0, "no statement came to its end");
+}
+
+/// No request tells of a row that ends by its TTL.
+#[test]
+fn a_role_with_a_ttl_ends() {
+    let machine = Machine::with_roles();
+    machine.query("INSERT INTO system_auth.roles (role, can_login) VALUES ('guest', true) USING TTL 10", false);
+    assert!(machine.knows("guest"));
+    machine.sim.block_on(machine.sim.env().sleep(Duration::from_secs(20)));
+    assert!(!machine.knows("guest"));
 }
