@@ -47,7 +47,15 @@ impl KeyOrder {
     #[inline]
     fn compare(&self, stored: &[u8], token: Token, key: Option<&DecoratedKey>) -> Ordering {
         match (self, key) {
-            (Self::Local(ty), Some(key)) => types::compare(ty, stored, &key.key).then_with(|| stored.cmp(&key.key)),
+            // the order in which keys are written; that of `types::compare` differs for some empty
+            // values
+            (Self::Local(_), Some(key)) => {
+                let stored = self.decorate(Bytes::copy_from_slice(stored));
+                match &key.local {
+                    Some(_) => stored.cmp(key),
+                    None => stored.cmp(&self.decorate(key.key.clone())),
+                }
+            }
             // no order by tokens: everything is behind
             (Self::Local(_), None) => Ordering::Greater,
             (Self::Murmur3, None) => {
@@ -330,5 +338,34 @@ impl BigCursor {
         let place = place(self.at, &entry);
         self.at = entry.body.end;
         Ok(Some(place))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use types::CustomType;
+
+    use super::*;
+
+    /// Keys of a legacy index are looked for in the order in which they are written, also an empty
+    /// text in a descending index, which is the last, and NaNs.
+    #[test]
+    fn local_keys_are_searched_as_they_are_written() {
+        let descending = CqlType::Custom(Arc::new(CustomType::Reversed(CqlType::Text)));
+        let texts: [&[u8]; 4] = [b"", b"a", b"a\0", b"b"];
+        let doubles: [&[u8]; 4] = [
+            &0x3ff0_0000_0000_0000u64.to_be_bytes(),
+            &0x7ff0_0000_0000_0000u64.to_be_bytes(),
+            &0x7ff8_0000_0000_0001u64.to_be_bytes(),
+            &0xfff8_0000_0000_0000u64.to_be_bytes(),
+        ];
+        for (ty, values) in [(CqlType::Text, texts), (descending, texts), (CqlType::Double, doubles)] {
+            let order = KeyOrder::Local(ty);
+            for (a, b) in values.iter().flat_map(|a| values.iter().map(move |b| (a, b))) {
+                let [stored, wanted] = [a, b].map(|value| order.decorate(Bytes::copy_from_slice(value)));
+                let found = order.compare(&stored.key, wanted.token, Some(&wanted));
+                assert_eq!(found, stored.cmp(&wanted), "{order:?} {a:02x?} {b:02x?}");
+            }
+        }
     }
 }

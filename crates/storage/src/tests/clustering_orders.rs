@@ -8,12 +8,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use env::sim::{DATA, Sim};
 use rows::live::{LiveRows, TombstoneLimits};
-use rows::{Cell, Mutation, PartitionRange, PartitionUpdate, ReadCommand, ReadContext, ReadMode, Row, Slice, Slices};
+use rows::{
+    Cell, IndexSearch, Mutation, PartitionRange, PartitionUpdate, ReadCommand, ReadContext, ReadMode, Row,
+    SearchOperator, Slice, Slices,
+};
 use schema::table::ColumnSpec;
-use schema::{ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+use schema::{ColumnKind, IndexMetadata, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+use sstable::Version;
 use types::{CqlType, DecoratedKey};
 
-use super::common::{int, keyspace, number};
+use super::common::{index, int, keyspace, number};
 use crate::{Engine, EngineOptions, schema_change};
 
 /// Bytes of a row's value: a few dozen rows take several blocks of an SSTable.
@@ -28,22 +32,31 @@ struct Table {
 impl Table {
     /// `t (k int, c <ty>, d int, v blob, PRIMARY KEY (k, c, d))`.
     fn open(ty: CqlType) -> Self {
+        Self::with(ty, false, Version::DA, &[])
+    }
+
+    /// The same with `c` in descending order, if it is `reversed`.
+    fn with(ty: CqlType, reversed: bool, version: Version, indexes: &[IndexMetadata]) -> Self {
         let spec =
-            |name: &str, kind, position, ty| ColumnSpec { name: name.into(), kind, position, ty, reversed: false };
+            |name: &str, kind, position, ty, reversed| ColumnSpec { name: name.into(), kind, position, ty, reversed };
         let specs = vec![
-            spec("k", ColumnKind::PartitionKey, 0, CqlType::Int),
-            spec("c", ColumnKind::Clustering, 0, ty),
-            spec("d", ColumnKind::Clustering, 1, CqlType::Int),
-            spec("v", ColumnKind::Regular, 0, CqlType::Blob),
+            spec("k", ColumnKind::PartitionKey, 0, CqlType::Int, false),
+            spec("c", ColumnKind::Clustering, 0, ty, reversed),
+            spec("d", ColumnKind::Clustering, 1, CqlType::Int, false),
+            spec("v", ColumnKind::Regular, 0, CqlType::Blob, false),
         ];
         let (kind, flags, params) = (TableKind::Regular, TableFlags::COMPOUND, TableParams::default());
         let none = BTreeMap::new();
-        let table = TableMetadata::new(TableId([6; 16]), "orders", "t", kind, flags, params, specs, none, None);
+        let mut table = TableMetadata::new(TableId([6; 16]), "orders", "t", kind, flags, params, specs, none, None);
+        table.indexes.extend(indexes.iter().map(|index| (index.name.clone(), index.clone())));
         let sim = Sim::new(1);
-        let (engine, _) = crate::open(&sim.env(), EngineOptions::beneath(Path::new(DATA))).expect("a sound disk");
+        let options = EngineOptions { sstable_version: version, ..EngineOptions::beneath(Path::new(DATA)) };
+        let (engine, _) = crate::open(&sim.env(), options).expect("a sound disk");
         let orders = keyspace("orders", Some(Arc::new(table)));
         let changed = schema_change::change(&engine, |schema| Ok::<_, ()>(schema.with_keyspace(orders)));
         assert!(changed.is_ok_and(|changed| changed.is_ok()));
+        // indexes are complete then
+        let _ = sim.run_until_idle();
         let table = engine.schema().table("orders", "t").cloned().expect("it was made");
         Self { sim, engine, table }
     }
@@ -68,7 +81,17 @@ impl Table {
             Slices::normalized(vec![slice], &self.table.comparator)
         });
         let range = PartitionRange::Key(DecoratedKey::new(int(1)));
-        let command = ReadCommand { slices, reversed, now: 1_700_000_001, ..ReadCommand::whole(&self.table, range) };
+        self.run(ReadCommand { slices, reversed, ..ReadCommand::whole(&self.table, range) })
+    }
+
+    /// The clusterings of the rows that an index finds.
+    fn find(&self, index: &str, value: Bytes) -> Vec<(Bytes, i32)> {
+        let search = IndexSearch { name: index.into(), operator: SearchOperator::Eq, value };
+        self.run(ReadCommand { indexes: vec![search], ..ReadCommand::whole(&self.table, PartitionRange::all()) })
+    }
+
+    fn run(&self, command: ReadCommand) -> Vec<(Bytes, i32)> {
+        let command = ReadCommand { now: 1_700_000_001, ..command };
         let mut stream = self.engine.read(&command, &ReadContext::new(ReadMode::Background)).expect("sound");
         let mut live = LiveRows::new(stream.as_mut(), Arc::clone(&self.table), command.now, TombstoneLimits::NONE);
         let mut found = Vec::new();
@@ -113,6 +136,26 @@ fn nans_are_one_value_behind_all_numbers() {
                 for reversed in [false, true] {
                     assert_eq!(found(Some((c, d)), reversed), [(false, d)], "flushed {is_flushed}");
                 }
+            }
+        }
+    }
+}
+
+/// An empty text is the last in descending order, also among the keys of an index.
+#[test]
+fn an_empty_text_is_found_by_a_descending_index() {
+    for version in [Version::DA, Version::NB] {
+        let table = Table::with(CqlType::Text, true, version, &[index("by_c", "c")]);
+        let texts = ["b", "a", ""].map(Bytes::from);
+        texts.iter().for_each(|text| table.write(text, 0));
+        for is_flushed in [false, true] {
+            if is_flushed {
+                table.flush();
+            }
+            let found: Vec<_> = table.read(None, false).into_iter().map(|(c, _)| c).collect();
+            assert_eq!(found, texts, "{version:?}, flushed {is_flushed}");
+            for text in &texts {
+                assert_eq!(table.find("by_c", text.clone()), [(text.clone(), 0)], "{version:?}, flushed {is_flushed}");
             }
         }
     }
