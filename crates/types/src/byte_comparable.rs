@@ -41,14 +41,14 @@ pub enum Forms {
     /// needs it, because SSTables are written in the order of `compare`: memtables, the tries that
     /// are written.
     Ordered,
-    /// The form that Cassandra gives the value, which keeps the bits of a NaN. Row indexes that
-    /// Cassandra wrote have separators of this form.
+    /// The form that Cassandra gives the value: the bits of a NaN are kept, and an empty field of a
+    /// tuple is as a null. Row indexes that Cassandra wrote have separators of this form.
     Cassandra,
 }
 
 /// Whether the two forms of some value of the type differ.
 pub fn has_two_forms(ty: &CqlType) -> bool {
-    ty.any(&mut |ty| matches!(ty, CqlType::Float | CqlType::Double))
+    ty.any(&mut |ty| matches!(ty, CqlType::Float | CqlType::Double | CqlType::Tuple(_) | CqlType::Udt(..)))
 }
 
 /// Appends the form of clustering values and `terminator`. `types` gives for each clustering column
@@ -400,7 +400,12 @@ fn fields(forms: Forms, value: &[u8], types: &[&CqlType], out: &mut Vec<u8>) {
         values.pop();
     }
     for (ty, value) in types.iter().zip(&values) {
-        source(forms, ty, *value, out);
+        let is_empty = value.is_some_and(<[u8]>::is_empty) && !empty_has_form(ty);
+        match forms {
+            // null and empty are two values
+            Forms::Ordered if is_empty => out.push(NEXT_COMPONENT_EMPTY),
+            _ => source(forms, ty, *value, out),
+        }
     }
     out.push(TERMINATOR);
 }

@@ -119,7 +119,12 @@ fn value(ty: &CqlType) -> BoxedStrategy<Vec<u8>> {
 }
 
 fn fields<'a>(types: impl Iterator<Item = &'a CqlType>) -> BoxedStrategy<Vec<u8>> {
-    let fields: Vec<_> = types.map(|ty| prop::option::of(value(ty))).collect();
+    // some types have an empty value, which is not null
+    let field = |ty: &CqlType| match validate(ty, &[]) {
+        Ok(()) => prop_oneof![4 => value(ty), 1 => Just(Vec::new())].boxed(),
+        Err(_) => value(ty),
+    };
+    let fields: Vec<_> = types.map(|ty| prop::option::of(field(ty))).collect();
     // at least one field is written: a tuple without bytes is not a value like the others
     (fields, 1usize..4).prop_map(|(fields, kept)| collection::build_tuple(&fields[..kept.min(fields.len())])).boxed()
 }

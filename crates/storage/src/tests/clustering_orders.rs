@@ -15,6 +15,7 @@ use rows::{
 use schema::table::ColumnSpec;
 use schema::{ColumnKind, IndexMetadata, TableFlags, TableId, TableKind, TableMetadata, TableParams};
 use sstable::Version;
+use types::collection::build_tuple;
 use types::{CqlType, DecoratedKey};
 
 use super::common::{index, int, keyspace, number};
@@ -137,6 +138,26 @@ fn nans_are_one_value_behind_all_numbers() {
                     assert_eq!(found(Some((c, d)), reversed), [(false, d)], "flushed {is_flushed}");
                 }
             }
+        }
+    }
+}
+
+/// A field that is null and one that is empty are two values, and the null is the lesser one.
+#[test]
+fn null_and_empty_fields_are_two_values() {
+    let tuple =
+        |first: Option<&[u8]>, second: i32| Bytes::from(build_tuple(&[first, Some(second.to_be_bytes().as_slice())]));
+    let ascending = [tuple(None, 1), tuple(None, 5), tuple(Some(&[]), 1), tuple(Some(&[]), 5)];
+    let table = Table::open(CqlType::Tuple(vec![CqlType::Int, CqlType::Int].into()));
+    ascending.iter().rev().for_each(|c| table.write(c, 0));
+    for is_flushed in [false, true] {
+        if is_flushed {
+            table.flush();
+        }
+        let found: Vec<_> = table.read(None, false).into_iter().map(|(c, _)| c).collect();
+        assert_eq!(found, ascending, "flushed {is_flushed}");
+        for c in &ascending {
+            assert_eq!(table.read(Some((c, 0)), false), [(c.clone(), 0)], "flushed {is_flushed}");
         }
     }
 }
