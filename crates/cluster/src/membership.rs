@@ -21,7 +21,7 @@ pub use membership::JoinError;
 
 use crate::batch_hosts::BatchHosts;
 use crate::dynamic_snitch::{DynamicSnitch, DynamicSnitchOptions};
-use crate::identity::RELEASE_VERSION;
+use crate::identity::{RELEASE_VERSION, local_table};
 use crate::joined::{Places, SeedNames};
 use crate::movements::{BootstrapState, Mode, MovementSettings};
 use crate::node::Node;
@@ -30,6 +30,7 @@ use crate::range_movements::removal;
 use crate::repairs::schedule::turns::{Phase, Told};
 use crate::repairs::settings::RepairSettings;
 use crate::schema_agreement::waiting::FIRST_SCHEMA_WAIT;
+use crate::system_rows::SystemRow;
 use crate::{peers, serve, view_replicas};
 
 /// The ring as the configuration describes it.
@@ -185,6 +186,7 @@ impl Node {
         let _ = self.joined.messenger.set(membership.messenger());
         let membership = Arc::new(membership);
         *self.joined.membership.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&membership));
+        self.keep_generation(membership.with_gossip(|gossip| gossip.local.state().generation)).await;
         self.keep_peers();
         self.tell_schema_version();
         self.tell_of_schedule(Told { phase: Phase::Off, since: 0 });
@@ -235,6 +237,19 @@ impl Node {
         match applied.position {
             Some(position) => self.engine.log.wait_durable(position).await.map_err(|error| failed(error.to_string())),
             None => Ok(()),
+        }
+    }
+
+    /// Writes the generation that this node tells, where what the ring knows has made it greater
+    /// than that of its identity. The next start has to come after this one also where nobody
+    /// answers it: the others take no notice of an earlier generation.
+    async fn keep_generation(&self, told: i32) {
+        let Some(told) = u32::try_from(told).ok().filter(|told| *told > self.identity.generation) else { return };
+        let table = local_table(&self.engine);
+        let row = SystemRow::new(&table, &[b"local"], &[], self.clock.next_micros(), None);
+        let row = row.set("gossip_generation", told.to_be_bytes().to_vec()).finish();
+        if let Err(error) = self.write_durably(row).await {
+            tracing::error!(error, "the next start of this node may come before this one for the others");
         }
     }
 

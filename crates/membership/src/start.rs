@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use env::rare::{Rare, happens};
 use env::{Env, Joinable, MakeLocal};
-use gossip::options::{PARTITIONER, ROUND};
+use gossip::options::{GENERATION_AHEAD_MAX, PARTITIONER, ROUND};
 use gossip::shadow::{Seen, as_member, is_hearsay};
 use gossip::{Gossip, Local, Now, Options, Status};
 use internode::payload::gossip::{ApplicationState, EndpointState, States, VersionedValue};
@@ -180,10 +180,16 @@ impl Membership {
         check(&wish, &ring)?;
         let JoinOptions { introduction, is_member, joining, replaces, .. } = wish;
         membership.shared.with_gossip(|machine, now| {
-            let own = ring.iter().find(|(endpoint, _)| *endpoint == gossip.local);
+            let generation =
+                |of: SocketAddr| ring.iter().find(|(endpoint, _)| *endpoint == of).map(|(_, state)| state.generation);
             // the clock was set back since the last start, and the directory is another one
-            if let Some((_, own)) = own.filter(|(_, own)| own.generation >= machine.local.state().generation) {
-                machine.local.begin_generation(own.generation.saturating_add(1));
+            let own = generation(gossip.local);
+            // the clock of the node in whose place this one stands was ahead, and a token that both own belongs to the
+            // one that was started last
+            let believed_max = now.wall_millis / 1000 + GENERATION_AHEAD_MAX;
+            let replaced = replaces.and_then(generation).filter(|of| i64::from(*of) < believed_max);
+            if let Some(earlier) = own.max(replaced).filter(|of| *of >= machine.local.state().generation) {
+                machine.local.begin_generation(earlier.saturating_add(1));
             }
             if is_member {
                 introduction.set_normal(&mut machine.local);

@@ -203,6 +203,34 @@ fn what_would_take_the_place_of_another_is_refused() {
     assert!(said.contains("10.0.0.1:7000 took a link and did not answer this node of cluster 'another'"), "{said}");
 }
 
+/// A node that replaces one whose clock was ahead has been started after it for the others, which
+/// give a token to the one that was started last.
+#[test]
+fn a_replacement_has_been_started_after_the_node_that_it_replaces() {
+    let hour = 3_600;
+    for (ahead, follows) in [(hour, true), (-hour, false)] {
+        let world = World::new(19, 3);
+        let _first = join(&world, 0, options(&world, 0, "lab"));
+        world.run_for(Duration::from_secs(5));
+        let replaced = options(&world, 1, "lab");
+        let generation = replaced.generation + ahead;
+        let _second = join(&world, 1, JoinOptions { generation, ..replaced });
+        world.run_for(Duration::from_secs(5));
+        world.kill(1);
+        let mut replacing = JoinOptions { replaces: Some(address(&world, 1)), ..options(&world, 2, "lab") };
+        replacing.introduction.tokens = vec![1000];
+        let own = replacing.generation;
+        let joined = join(&world, 2, replacing);
+        assert!(world.run_until(Duration::from_secs(30), || alive(&joined).is_some()));
+        let joined = joined.lock().expect("no panic");
+        let membership = joined.as_ref().and_then(|joined| joined.as_ref().ok()).expect("it has joined");
+        let told = membership.with_gossip(|gossip| {
+            [1, 2].map(|machine| gossip.state(address(&world, machine)).map(|state| state.generation))
+        });
+        assert_eq!(told, [Some(generation), Some(if follows { generation + 1 } else { own })]);
+    }
+}
+
 /// The ring knows the address of a node from an earlier start: whether the node may start there
 /// depends on how far that start had come, and on what this one wants.
 #[test]

@@ -41,7 +41,8 @@ impl Node {
         self.write_durably(row.set_elements("tokens", elements).finish()).await
     }
 
-    async fn write_durably(&self, mutation: Mutation) -> Result<(), String> {
+    /// Writes to a table of the node itself, and waits until that is durable.
+    pub(crate) async fn write_durably(&self, mutation: Mutation) -> Result<(), String> {
         let applied = self.engine.apply(&[mutation]).map_err(|error| error.to_string())?;
         match applied.position {
             Some(position) => self.engine.log.wait_durable(position).await.map_err(|error| error.to_string()),

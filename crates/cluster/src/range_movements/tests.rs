@@ -797,6 +797,17 @@ fn a_dead_node_whose_clock_was_ahead_is_replaced() {
     ring.start(3);
     agree_on_members(&ring, &[0, 1, 3]);
     check_replicas(&ring, &[0]);
+    // its later starts come after this one, whoever answers them
+    let told = |ring: &SimRing| {
+        let members = ring.node(3).members().expect("joined");
+        members.with_gossip(|gossip| i64::from(gossip.local.state().generation))
+    };
+    let before = told(&ring);
+    assert!(before > i64::from(ring.node(3).identity.generation), "it was started after the dead node");
+    ring.kill(3);
+    ring.start(3);
+    assert!(i64::from(ring.node(3).identity.generation) > before);
+    agree_on_members(&ring, &[0, 1, 3]);
 }
 
 /// All others were restarted since a node died: they remember it, and nobody has heard of it.
