@@ -3,8 +3,8 @@
 //! Of two endpoints that own one token the one that was started last has it. Their generations tell
 //! which one that is, and generations come from clocks: where the clock of a dead node was ahead,
 //! the node that replaces it would never come to its tokens. So a node that has said whom it
-//! replaces (BOOT_REPLACE), and is a member with all tokens of that one later, has them whatever the
-//! generations say.
+//! replaces (BOOT_REPLACE), and is a member with all tokens of that one later, has them, whatever
+//! the generations say.
 //!
 //! A replacement that is under way or has been given up takes nothing, and neither does one of a
 //! node that is up. A node that has been replaced is an endpoint again once it tells of a later
