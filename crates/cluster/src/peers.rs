@@ -115,34 +115,40 @@ fn step(node: &Weak<Node>, kept: &mut Kept) -> bool {
     true
 }
 
-/// Forgets members that are down and have lost their host id or all their tokens to others: they
-/// were replaced, or are back under another address. `StorageService.{handleStateNormal,
-/// updateTokenMetadata}`.
+/// Forgets members that have lost their host id to others, and those that are down and have lost
+/// all their tokens: they are back under another address, or were replaced.
+/// `StorageService.{handleStateNormal,updateTokenMetadata}`.
+///
+/// A member whose host id belongs to a node that was started later is that node at its former
+/// address, and is forgotten before it is seen down: afterwards drivers would be told of its end
+/// when they use the new one already.
 ///
 /// Of a member that was remembered across the restart, and that nobody has told of since, each
 /// token must be seen with a node that was told of. The member may have moved instead, and be
 /// alive: gossip about it brings it back. Were it kept, it would own its tokens again once the node
 /// that took them moves or leaves.
 fn forget_replaced(node: &Node, messenger: &Messenger) {
-    let ring = node.ring();
     let now = gossip::Now {
         monotonic: Duration::from_nanos(node.env.clock.monotonic_nanos()),
         wall_millis: node.env.clock.now_micros() / 1000,
     };
     messenger.with_gossip(|gossip| {
+        // the ring of what gossip tells now: an earlier one does not have who has come since
+        let ring = node.ring();
         let is_told = |peer: &Peer| matches!(peer.status(), Some(Status::Normal | Status::Shutdown));
         let is_known = |what: &dyn Fn(&Endpoint) -> bool| ring.endpoints().iter().any(what);
         let has_lost_all = |address: &SocketAddr, peer: &Peer| {
-            let is_member = peer.is_member() && is_told(peer) && !peer.is_alive;
-            is_member && !is_known(&|endpoint| endpoint.address == *address)
+            peer.is_member() && is_told(peer) && !is_known(&|endpoint| endpoint.address == *address)
         };
         let (mut replaced, mut superseded) = (Vec::new(), Vec::new());
         for (address, peer) in gossip.peers().iter().filter(|(address, peer)| has_lost_all(address, peer)) {
             let member = Member::of(&peer.state);
-            let is_elsewhere = |member: &Member| is_known(&|endpoint| endpoint.host_id == member.host_id);
-            if !peer.is_remembered || member.as_ref().is_some_and(is_elsewhere) {
+            // a node that is on its way in has not come to the place of another one yet
+            let is_same = |endpoint: &Endpoint, of: &Member| endpoint.owns_tokens() && endpoint.host_id == of.host_id;
+            let is_elsewhere = |member: &Member| is_known(&|endpoint| is_same(endpoint, member));
+            if member.as_ref().is_some_and(is_elsewhere) || (!peer.is_alive && !peer.is_remembered) {
                 replaced.push(*address);
-            } else if member.is_some_and(|member| is_superseded(gossip, &ring, &member)) {
+            } else if !peer.is_alive && member.is_some_and(|member| is_superseded(gossip, &ring, &member)) {
                 superseded.push(*address);
             }
         }
@@ -186,7 +192,8 @@ fn reachable(gossip: &Gossip) -> Vec<SocketAddr> {
 }
 
 /// The news that drivers have not been told yet. A node that joins is told of when drivers may
-/// connect to it.
+/// connect to it. The end of a node is not told where another member has its address for drivers by
+/// now: the same node under another broadcast address, or the one that has replaced it.
 fn news(
     told: &mut BTreeMap<SocketAddr, Told>,
     before: &BTreeMap<SocketAddr, Member>,
@@ -194,6 +201,9 @@ fn news(
     alive: &[SocketAddr],
 ) -> Vec<RingEvent> {
     let native = |address: &SocketAddr, member: &Member| member.native.unwrap_or(*address);
+    let has = |at: SocketAddr, is_counted: &dyn Fn(&SocketAddr) -> bool| {
+        now.iter().any(|(address, member)| native(address, member) == at && is_counted(address))
+    };
     let mut news = Vec::new();
     for (address, member) in now {
         let at = native(address, member);
@@ -209,13 +219,20 @@ fn news(
             news.push(RingEvent::Moved(at));
         }
         if known.up != Some(is_up) && (is_up || known.up.is_some()) {
-            news.push(if is_up { RingEvent::Up(at) } else { RingEvent::Down(at) });
             known.up = Some(is_up);
+            match is_up {
+                true => news.push(RingEvent::Up(at)),
+                false if has(at, &|other| alive.contains(other)) => {}
+                false => news.push(RingEvent::Down(at)),
+            }
         }
     }
     for (address, member) in before.iter().filter(|(address, _)| !now.contains_key(address)) {
         told.remove(address);
-        news.push(RingEvent::Left(native(address, member)));
+        let at = native(address, member);
+        if !has(at, &|_| true) {
+            news.push(RingEvent::Left(at));
+        }
     }
     news
 }
@@ -423,9 +440,37 @@ mod tests {
         assert!(!ring.node(0).members().expect("joined").with_gossip(is_known));
     }
 
+    /// A node is killed and comes back at once under another broadcast address, and drivers reach
+    /// it where they did before. They hear that it is up, and not of the end of the former address,
+    /// which is forgotten before it is seen down.
     #[test]
-    fn a_node_that_joins_is_told_of_when_drivers_may_connect() {
-        let member = |token: i64| Member {
+    fn a_node_that_has_moved_to_another_address_has_not_left() {
+        let mut ring = SimRing::begun(78, &["dc1", "dc1", "dc1", "dc1"], 3);
+        let [second, former, new] = [1, 2, 3].map(|machine| ring.address(machine));
+        assert!(ring.world.run_until(Duration::from_secs(10), || known(&ring, 0) == [second, former]));
+        // until the others have heard that drivers may connect
+        ring.world.run_for(Duration::from_secs(10));
+        let native = SocketAddr::new(former.ip(), 9042);
+        let heard: Arc<std::sync::Mutex<Vec<RingEvent>>> = Arc::default();
+        let told = Arc::clone(&heard);
+        ring.node(0).on_ring_event(Box::new(move |event| told.lock().expect("no panic").push(event)));
+        let identity = &ring.node(2).identity;
+        let (host_id, tokens) = (identity.host_id, identity.tokens.iter().map(|token| token.0).collect());
+        ring.host_ids.insert(3, host_id);
+        ring.tokens.insert(3, tokens);
+        ring.natives.insert(3, native);
+        let killed = ring.world.elapsed();
+        ring.kill(2);
+        ring.start(3);
+        assert!(ring.world.run_until(Duration::from_secs(5), || known(&ring, 0) == [second, new]));
+        assert!(ring.world.elapsed() - killed < Duration::from_secs(15), "nobody is convicted so early");
+        ring.agree();
+        ring.world.run_for(Duration::from_secs(60));
+        assert_eq!(*heard.lock().expect("no panic"), [RingEvent::Joined(native), RingEvent::Up(native)]);
+    }
+
+    fn member(token: i64) -> Member {
+        Member {
             host_id: [1; 16],
             tokens: vec![token],
             data_center: None,
@@ -433,7 +478,48 @@ mod tests {
             release_version: None,
             schema_version: None,
             native: Some("10.0.0.9:9042".parse().expect("an address")),
-        };
+        }
+    }
+
+    /// The members, those of them that are alive, and what drivers hear of it.
+    type Step<'a> = (&'a BTreeMap<SocketAddr, Member>, &'a [SocketAddr], &'a [RingEvent]);
+
+    /// Two members have one address for drivers: one of them is down or forgotten, and the other
+    /// one is up there, or is to be.
+    #[test]
+    fn an_address_that_another_member_has_is_not_taken_from_drivers() {
+        let [former, new] = [9, 8].map(|last| SocketAddr::from(([10, 0, 0, last], 7000)));
+        let native = member(1).native.expect("given");
+        let before: BTreeMap<_, _> = [(former, member(1))].into();
+        let both: BTreeMap<_, _> = [(former, member(1)), (new, member(1))].into();
+        let now: BTreeMap<_, _> = [(new, member(1))].into();
+        let (joined, up, down) = (RingEvent::Joined(native), RingEvent::Up(native), RingEvent::Down(native));
+        let cases: [&[Step<'_>]; 3] = [
+            // nobody has seen the former one down
+            &[
+                (&both, &[former], &[]),
+                (&both, &[former, new], &[joined, up]),
+                (&both, &[new], &[]),
+                (&now, &[new], &[]),
+            ],
+            // the former one was stopped
+            &[(&before, &[], &[down]), (&now, &[], &[]), (&now, &[new], &[joined, up]), (&now, &[], &[down])],
+            // both are down
+            &[(&both, &[former, new], &[joined, up]), (&both, &[former], &[]), (&both, &[], &[down])],
+        ];
+        for (case, steps) in cases.into_iter().enumerate() {
+            let mut told = BTreeMap::new();
+            assert_eq!(news(&mut told, &before, &before, &[former]), [up], "case {case}");
+            let mut members = &before;
+            for (after, alive, expected) in steps {
+                assert_eq!(news(&mut told, members, after, alive), *expected, "case {case}");
+                members = *after;
+            }
+        }
+    }
+
+    #[test]
+    fn a_node_that_joins_is_told_of_when_drivers_may_connect() {
         let (address, native) = ("10.0.0.9:7000".parse().expect("an address"), member(1).native.expect("given"));
         let (none, one, other) = (BTreeMap::new(), [(address, member(1))].into(), [(address, member(2))].into());
         let mut told = BTreeMap::new();

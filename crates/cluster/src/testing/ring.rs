@@ -52,6 +52,8 @@ pub(crate) struct SimRing {
     pub tokens: BTreeMap<usize, Vec<i64>>,
     /// Host ids of new nodes that take those of others.
     pub host_ids: BTreeMap<usize, [u8; 16]>,
+    /// Addresses for drivers of machines that do not have them beside that for nodes.
+    pub natives: BTreeMap<usize, SocketAddr>,
     /// The links that are encrypted.
     encryption: links::Scope,
     /// How nodes that are started move ranges: they do not bootstrap unless a test says so.
@@ -111,6 +113,7 @@ impl SimRing {
             segment_size,
             tokens: BTreeMap::new(),
             host_ids: BTreeMap::new(),
+            natives: BTreeMap::new(),
             encryption: links::Scope::None,
             movements,
         };
@@ -227,7 +230,7 @@ impl SimRing {
                 .unwrap_or(vec![i64::try_from(token).expect("on the ring")]),
             host_id: self.host_ids.get(&machine).copied(),
             takes_place: self.movements.replaces.is_some(),
-            native: SocketAddr::new(address.ip(), 9042),
+            native: self.natives.get(&machine).copied().unwrap_or(SocketAddr::new(address.ip(), 9042)),
             joins: true,
             ..super::alone(address, 1)
         };
