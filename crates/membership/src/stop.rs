@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use gossip::{Gossip, Status};
 use internode::payload::gossip::{ApplicationState, EndpointState, Shutdown};
-use internode::{Envelope, Header, LinkType, Verb};
+use internode::{Envelope, Header, LinkType, MessagingVersion, Verb};
 
 use crate::introduction::Introduction;
 use crate::start::Membership;
@@ -68,16 +68,18 @@ impl Membership {
                 gossip.local.set(of, "shutdown,true");
             }
             gossip.is_enabled = false;
-            (alive(gossip), gossip.local.state().clone())
+            let with_version = |to| (to, version_of(gossip, to).min(version));
+            (alive(gossip).into_iter().map(with_version).collect(), gossip.local.state().clone())
         });
-        let payload = match (Shutdown { state: Some(state) }).encode(version) {
-            Ok(payload) => Bytes::from(payload),
-            Err(error) => return tracing::error!(%error, "the others cannot be told that this node stops"),
-        };
-        for to in alive {
+        let shutdown = Shutdown { state: Some(state) };
+        for (to, version) in alive {
+            let payload = match shutdown.encode(version) {
+                Ok(payload) => Bytes::from(payload),
+                Err(error) => return tracing::error!(%error, "the others cannot be told that this node stops"),
+            };
             let id = self.shared.state().callbacks.next_id();
             let header = Header::new(Verb::GossipShutdown, id, now.wall_millis, SHUTDOWN_LIFE.as_millis() as u64);
-            self.shared.send(to, Envelope { header, payload: payload.clone() });
+            self.shared.send(to, Envelope { header, payload });
         }
     }
 
@@ -108,4 +110,12 @@ impl Membership {
 
 fn alive(gossip: &Gossip) -> Vec<SocketAddr> {
     gossip.peers().iter().filter(|(_, peer)| peer.is_alive).map(|(to, _)| *to).collect()
+}
+
+/// The messaging version that a peer tells: a ring that changes its version has nodes of both, and
+/// a link has the lower one of its two. A version that this node does not know is a later one.
+fn version_of(gossip: &Gossip, peer: SocketAddr) -> MessagingVersion {
+    let told = gossip.state(peer).and_then(|state| state.value(ApplicationState::NetVersion));
+    let number = told.and_then(|text| text.parse().ok());
+    number.and_then(MessagingVersion::from_number).unwrap_or(MessagingVersion::V13)
 }

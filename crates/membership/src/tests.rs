@@ -172,15 +172,24 @@ fn bad_days_pass() {
     }
 }
 
+/// So it is also while the ring changes its messaging version: a link has the lower one of its two.
 #[test]
 fn a_node_that_leaves_is_down_at_once() {
-    let world = World::new(9, 2);
-    let nodes: Vec<_> = (0..2).map(|machine| join(&world, machine, options(&world, machine, "lab"))).collect();
-    assert!(world.run_until(Duration::from_secs(30), || nodes.iter().all(|node| alive(node) == Some(1))));
-    let leaver = nodes[1].lock().unwrap().take().unwrap().ok().unwrap();
-    world.block_on(leaver.leave());
-    assert_eq!(alive(&nodes[0]), Some(0));
-    assert_eq!(status_told(&nodes[0], address(&world, 1)), Some(Status::Shutdown));
+    use MessagingVersion::{V12, V13};
+    for [stays, leaves] in [[V13, V13], [V12, V13], [V13, V12], [V12, V12]] {
+        let world = World::new(9, 2);
+        let of_version = |machine: usize, version: MessagingVersion| {
+            let mut options = options(&world, machine, "lab");
+            (options.links.version, options.introduction.version) = (version, version);
+            join(&world, machine, options)
+        };
+        let nodes = [of_version(0, stays), of_version(1, leaves)];
+        assert!(world.run_until(Duration::from_secs(30), || nodes.iter().all(|node| alive(node) == Some(1))));
+        let leaver = nodes[1].lock().expect("no panic").take().and_then(Result::ok).expect("it has joined");
+        world.block_on(leaver.leave());
+        assert_eq!(alive(&nodes[0]), Some(0), "from {leaves:?} to {stays:?}");
+        assert_eq!(status_told(&nodes[0], address(&world, 1)), Some(Status::Shutdown));
+    }
 }
 
 #[test]
