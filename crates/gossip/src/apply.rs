@@ -160,10 +160,13 @@ impl Gossip {
         self.tell(Event::Down(endpoint));
     }
 
-    /// An endpoint says that it stops. From version 13 on it sends its last state along.
+    /// An endpoint says that it stops. From version 13 on it sends its last state along, by which
+    /// the end of an earlier start is known: the message may come when the endpoint has been
+    /// started again.
     pub fn on_shutdown(&mut self, endpoint: SocketAddr, state: Option<EndpointState>, now: Now) {
         let Some(peer) = self.peers.get_mut(&endpoint) else { return };
         match state {
+            Some(state) if state.generation < peer.state.generation => return,
             Some(state) if Status::of(&state) == Some(Status::Shutdown) => {
                 peer.state = EndpointState { values: Vec::new(), ..state };
                 state.values.into_iter().for_each(|(of, value)| put(&mut peer.state, of, value));

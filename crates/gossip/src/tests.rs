@@ -212,6 +212,23 @@ fn a_shutdown_is_down_at_once_and_nothing_old_revives_it() {
     }
 }
 
+/// The message that an endpoint stops may be on its way for longer than its restart takes.
+#[test]
+fn a_shutdown_of_an_earlier_start_is_passed_over() {
+    for (started, is_alive) in [(999, true), (1000, false), (1001, false)] {
+        let mut world = World::new(3, 11);
+        world.run(40);
+        let mut last = Local::new(started);
+        last.set(ApplicationState::StatusWithPort, "shutdown,true");
+        let now = world.now();
+        let told = world.nodes[0].as_mut().expect("it is there");
+        let before = told.peers()[&address(2)].state.clone();
+        told.on_shutdown(address(2), Some(last.state().clone()), now);
+        assert_eq!(told.peers()[&address(2)].is_alive, is_alive, "generation {started}");
+        assert_eq!(told.peers()[&address(2)].state == before, is_alive, "generation {started}");
+    }
+}
+
 #[test]
 fn a_stranger_is_not_answered_and_a_look_shows_nothing() {
     let mut world = World::new(2, 5);
