@@ -11,6 +11,9 @@
 //! 4. Rows of other nodes stand in this node's batch log, in the same group, until these nodes
 //!    have them; they are sent once the group is applied. The write does not wait for that.
 //!
+//! A write that may concern many rows does steps 2 to 4 in one job of the background, which owns
+//! the locks: such a write ends though nobody waits for it any more.
+//!
 //! A node alone has all of its views. Agrees with `org.apache.cassandra.db.Keyspace.applyInternal`
 //! and `service.StorageProxy.mutateMV`.
 
@@ -99,6 +102,9 @@ impl Replica {
         mut views: Arc<BaseViews>,
     ) -> Result<Option<LogPosition>, WriteError> {
         let mut guards = (held, self.lock_views(&views, mutations).await);
+        if is_wide(mutations) {
+            return self.apply_wide(mutations, guards).await;
+        }
         loop {
             let (group, remote) = self.with_changes(&views, mutations).await?;
             let applied;
@@ -114,6 +120,36 @@ impl Replica {
                     return Ok(applied.position);
                 }
                 Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// As [`Self::apply_with_views`], with the locks taken, of a write that may concern many rows.
+    /// One job reads them and applies the write: a write that was given up at its timeout in
+    /// between would begin with the first row again each time that it is tried, and would never
+    /// happen.
+    async fn apply_wide(
+        &self,
+        mutations: &[Mutation],
+        mut guards: (Held, Locked),
+    ) -> Result<Option<LogPosition>, WriteError> {
+        loop {
+            let (engine, routes) = (Arc::clone(&self.engine), self.views.routes.get().cloned());
+            let mutations = mutations.to_vec();
+            let job = move || {
+                let applied = loop {
+                    match apply_locked(&engine, routes.as_ref(), &engine.views(), &mutations) {
+                        Err(WriteError::Storage(StorageError::ViewsChanged)) => {}
+                        applied => break applied,
+                    }
+                };
+                (applied, guards)
+            };
+            let applied;
+            (applied, guards) = self.env.blocking("view", job).await.map_err(|_| WriteError::Overloaded)?;
+            match applied {
+                Err(WriteError::Storage(StorageError::Busy)) => self.engine.log.ready().await,
+                applied => return Ok(applied?.position),
             }
         }
     }
@@ -142,12 +178,10 @@ impl Replica {
         mutations: &[Mutation],
         now: u32,
     ) -> Result<Vec<ViewChange>, WriteError> {
-        if !is_wide(mutations) {
-            let context = ReadContext::new(ReadMode::Inline);
-            match materialized::changes(&self.engine, views, mutations, now, &context) {
-                Err(ViewError::Read(ReadError::WouldBlock)) => {}
-                other => return other.map_err(write_error),
-            }
+        let context = ReadContext::new(ReadMode::Inline);
+        match materialized::changes(&self.engine, views, mutations, now, &context) {
+            Err(ViewError::Read(ReadError::WouldBlock)) => {}
+            other => return other.map_err(write_error),
         }
         let (engine, views, mutations) = (Arc::clone(&self.engine), Arc::clone(views), mutations.to_vec());
         let job = move || {
@@ -207,23 +241,9 @@ impl Replica {
             let open = Arc::clone(&self.views.gate).try_read_owned().map_err(|_| StorageError::Busy)?;
             let held = self.views.locks.try_lock(places(&views, mutations)).ok_or(StorageError::Busy)?;
             let _locked = Locked { _held: held, _open: open };
-            let (now, context) = (self.env.clock.now_seconds(), ReadContext::new(ReadMode::Background));
-            let changes = materialized::changes(&self.engine, &views, mutations, now, &context).map_err(write_error)?;
-            let Divided { mut here, remote } = self.divide(changes);
-            let settled = here.iter_mut().try_for_each(|change| settle(&self.engine, change, now, &context));
-            settled.map_err(WriteError::Read)?;
-            let mut group: Vec<Mutation> = here.into_iter().flat_map(ViewChange::into_mutations).collect();
-            group.extend(remote.as_ref().map(|remote| remote.record()));
-            group.extend(mutations.iter().cloned());
-            match self.engine.apply_with_views(&group, views.number) {
-                Err(StorageError::ViewsChanged) => {}
-                Ok(applied) => {
-                    if let Some(remote) = remote {
-                        remote.send();
-                    }
-                    return Ok(applied);
-                }
-                Err(error) => return Err(error.into()),
+            match apply_locked(&self.engine, self.views.routes.get(), &views, mutations) {
+                Err(WriteError::Storage(StorageError::ViewsChanged)) => {}
+                applied => return applied,
             }
         }
     }
@@ -256,11 +276,39 @@ impl Replica {
 
     /// Divides changes of views into those that are applied here and those of other nodes.
     fn divide(&self, changes: Vec<ViewChange>) -> Divided {
-        match self.views.routes.get() {
-            Some(routes) => routes.divide(changes),
-            None => Divided { here: changes, remote: None },
-        }
+        divide(self.views.routes.get(), changes)
     }
+}
+
+fn divide(routes: Option<&Arc<dyn Routes>>, changes: Vec<ViewChange>) -> Divided {
+    match routes {
+        Some(routes) => routes.divide(changes),
+        None => Divided { here: changes, remote: None },
+    }
+}
+
+/// Applies mutations with the changes of views that follow from them, and sends those of others.
+/// The caller holds the locks of the write and may wait for the disk.
+fn apply_locked(
+    engine: &Engine,
+    routes: Option<&Arc<dyn Routes>>,
+    views: &BaseViews,
+    mutations: &[Mutation],
+) -> Result<Applied, WriteError> {
+    let (now, context) = (engine.env.clock.now_seconds(), ReadContext::new(ReadMode::Background));
+    let changes = materialized::changes(engine, views, mutations, now, &context).map_err(write_error)?;
+    let Divided { mut here, remote } = divide(routes, changes);
+    let settled = here.iter_mut().try_for_each(|change| settle(engine, change, now, &context));
+    settled.map_err(WriteError::Read)?;
+    let mut group: Vec<Mutation> = here.into_iter().flat_map(ViewChange::into_mutations).collect();
+    group.extend(remote.as_ref().map(|remote| remote.record()));
+    // the base last, as in `Replica::with_changes`
+    group.extend(mutations.iter().cloned());
+    let applied = engine.apply_with_views(&group, views.number)?;
+    if let Some(remote) = remote {
+        remote.send();
+    }
+    Ok(applied)
 }
 
 fn settle(engine: &Engine, change: &mut ViewChange, now: u32, context: &ReadContext) -> Result<(), ReadError> {
@@ -291,3 +339,6 @@ fn write_error(error: ViewError) -> WriteError {
         ViewError::Refused(why) => StorageError::Refused { why }.into(),
     }
 }
+
+#[cfg(test)]
+mod tests;
