@@ -19,6 +19,15 @@ pub(crate) use text::{rounding_names, show_address};
 use crate::class::{JavaClass, Prim};
 use code::Program;
 
+/// Bytes that are copied or compared for one step: some nanoseconds, as other steps take.
+const BYTES_PER_STEP: usize = 32;
+
+/// Bits of a machine word.
+const WORD_BITS: u64 = 64;
+
+/// Products of two words that are computed for one step.
+const PRODUCTS_PER_STEP: u64 = 32;
+
 /// A value.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Value {
@@ -87,6 +96,35 @@ impl<'a> Machine<'a> {
                 Ok(())
             }
             None => Err(Stop::Steps),
+        }
+    }
+
+    /// Takes the steps of copying or comparing bytes. A body may ask for it again and again, so
+    /// nothing that grows with a value is free.
+    pub fn step_bytes(&mut self, count: usize) -> Result<()> {
+        self.step(count / BYTES_PER_STEP)
+    }
+
+    /// Takes the steps of turning a number of so many bits into digits, or of comparing it with a
+    /// power of ten.
+    pub fn step_digits(&mut self, bits: u64) -> Result<()> {
+        let words = bits / WORD_BITS;
+        self.step(usize::try_from(words * words / PRODUCTS_PER_STEP).unwrap_or(usize::MAX))
+    }
+
+    /// The bytes of a value that is compared, hashed or copied as a whole; zero for others, such as
+    /// collections, whose elements take their own steps.
+    pub fn whole_size(&self, value: Value) -> usize {
+        match self.peek(value) {
+            Some(
+                object @ (Object::Text(_)
+                | Object::Integer(_)
+                | Object::Decimal(_)
+                | Object::Buffer(_)
+                | Object::Tuple(..)
+                | Object::Udt(..)),
+            ) => object.size(),
+            _ => 0,
         }
     }
 
@@ -223,6 +261,13 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// A copy of the code units of a string or a builder.
+    pub fn copied_units(&mut self, value: Value) -> Result<Vec<u16>> {
+        let size = size_of_val(self.units(value)?);
+        self.step_bytes(size)?;
+        Ok(self.units(value)?.to_vec())
+    }
+
     /// A new string.
     pub fn string(&mut self, text: &str) -> Result {
         self.text(text.encode_utf16().collect())
@@ -235,6 +280,8 @@ impl<'a> Machine<'a> {
 
     /// A string as Rust has it; lone surrogates become question marks, as in Java's UTF-8.
     pub fn rust_string(&mut self, value: Value) -> Result<String> {
+        let size = size_of_val(self.units(value)?);
+        self.step_bytes(size)?;
         let units = self.units(value)?;
         Ok(char::decode_utf16(units.iter().copied()).map(|unit| unit.unwrap_or('?')).collect())
     }

@@ -332,3 +332,57 @@ fn damaged_bodies_do_no_harm() {
         outcome("a int; b bigint; d double; s text; l list<int>", &["1", "2", "3.0", "x", "[1]"], "text", &damaged);
     }
 }
+
+/// What grows with a value takes steps that grow with it: a loop of cheap steps ends within its
+/// time.
+#[test]
+fn calls_on_large_values_take_more_steps() {
+    let text = "a".repeat(1 << 18);
+    let number = "7".repeat(30_000);
+    let fraction = format!("0.{number}");
+    let blob = format!("0x{}", "61".repeat(1 << 17));
+    let cases: [(&str, [&str; 2], &[&str]); 4] = [
+        (
+            "text",
+            [&text, &text],
+            &[
+                "a.indexOf('x')",
+                "a.indexOf('x', 5)",
+                "a.isBlank()",
+                "a.startsWith(b)",
+                "a.endsWith(b)",
+                "a.compareTo(b)",
+            ],
+        ),
+        (
+            "varint",
+            [&number, &number],
+            &["a.equals(b)", "a.compareTo(b)", "a.hashCode()", "a.floatValue()", "a.signum()"],
+        ),
+        (
+            "decimal",
+            [&number, &fraction],
+            &["a.precision()", "a.compareTo(b)", "a.hashCode()", "a.floatValue()", "a.scale()", "a.signum()"],
+        ),
+        ("blob", [&blob, &blob], &["a.equals(b)", "a.hashCode()"]),
+    ];
+    for (ty, values, calls) in cases {
+        let arguments = format!("a {ty}; b {ty}");
+        for call in calls {
+            let body = |count: u32| format!("for (int i = 0; i < {count}; i++) {call}; return 1;");
+            assert_eq!(outcome(&arguments, &values, "int", &body(2)), "1", "{ty} {call}");
+            assert_eq!(outcome(&arguments, &values, "int", &body(10_000)), "! Steps", "{ty} {call}");
+            let small = ["7", "8"].map(|digit| if ty == "blob" { "0x61" } else { digit });
+            assert_eq!(outcome(&arguments, &small, "int", &body(10_000)), "1", "{ty} {call}");
+        }
+    }
+}
+
+/// Going from one character to the next takes the steps of what lies between them, not of the whole
+/// text each time.
+#[test]
+fn a_text_is_walked_in_one_pass() {
+    let text = "abc,".repeat(20_000);
+    let body = "int n = 0; for (int at = a.indexOf(','); at >= 0; at = a.indexOf(',', at + 1)) n++; return n;";
+    assert_eq!(outcome("a text", &[&text], "int", body), "20000");
+}

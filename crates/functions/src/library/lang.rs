@@ -54,10 +54,15 @@ pub(super) fn declare(table: &mut Table) {
 /// `compareTo` of any class that has it: of strings the difference, of numbers -1, 0 or 1.
 pub(super) fn compare_to(m: &mut Machine<'_>, a: Value, b: Value) -> Result {
     Ok(Value::Int(match (m.peek(a), m.peek(b)) {
-        (Some(Object::Text(a)), Some(Object::Text(b))) => match a.iter().zip(b).find(|(a, b)| a != b) {
-            Some((a, b)) => i32::from(*a) - i32::from(*b),
-            None => a.len() as i32 - b.len() as i32,
-        },
+        (Some(Object::Text(a)), Some(Object::Text(b))) => {
+            let same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+            let order = match (a.get(same), b.get(same)) {
+                (Some(a), Some(b)) => i32::from(*a) - i32::from(*b),
+                _ => a.len() as i32 - b.len() as i32,
+            };
+            m.step_bytes(same * 2)?;
+            order
+        }
         _ => match (a, b) {
             (Value::Byte(a), Value::Byte(b)) => i32::from(a) - i32::from(b),
             (Value::Short(a), Value::Short(b)) => i32::from(a) - i32::from(b),
@@ -68,6 +73,12 @@ pub(super) fn compare_to(m: &mut Machine<'_>, a: Value, b: Value) -> Result {
 }
 
 fn number(m: &mut Machine<'_>, value: Value, to: Prim) -> Result {
+    let bits = match m.peek(value) {
+        Some(Object::Integer(big)) => big.bits(),
+        Some(Object::Decimal(decimal)) => decimal.unscaled.bits(),
+        _ => 0,
+    };
+    m.step_digits(bits)?;
     let plain = match m.peek(value) {
         Some(Object::Integer(big)) => match to {
             Prim::Float => Value::Float(big.to_string().parse().unwrap_or(f32::NAN)),

@@ -221,6 +221,7 @@ fn declare_math(table: &mut Table, class: JavaClass) {
 const BITS_MAX: u64 = 1 << 20;
 
 pub(crate) fn big(m: &mut Machine<'_>, value: Value) -> Result<BigInt> {
+    m.step_bytes(m.whole_size(value))?;
     match m.peek(value) {
         Some(Object::Integer(value)) => Ok(value.clone()),
         _ => m.wrong_class(value, "java.math.BigInteger"),
@@ -228,6 +229,7 @@ pub(crate) fn big(m: &mut Machine<'_>, value: Value) -> Result<BigInt> {
 }
 
 pub(crate) fn decimal(m: &mut Machine<'_>, value: Value) -> Result<Decimal> {
+    m.step_bytes(m.whole_size(value))?;
     match m.peek(value) {
         Some(Object::Decimal(value)) => Ok(value.clone()),
         _ => m.wrong_class(value, "java.math.BigDecimal"),
@@ -248,6 +250,12 @@ fn put_decimal(m: &mut Machine<'_>, value: Decimal) -> Result {
         return m.throw(JavaClass::ArithmeticException, "Overflow");
     }
     m.alloc(Object::Decimal(value))
+}
+
+/// The number of digits.
+fn precision(m: &mut Machine<'_>, value: &Decimal) -> Result<i64> {
+    m.step_digits(value.unscaled.bits())?;
+    Ok(value.precision())
 }
 
 /// Takes the steps of a product or quotient of two numbers.
@@ -474,7 +482,7 @@ fn rescale(m: &mut Machine<'_>, value: &Decimal, scale: i64, mode: u8) -> Result
     } else if value.unscaled.is_zero() {
         BigInt::zero()
     } else {
-        let power = (-more).min(value.precision() + 2);
+        let power = (-more).min(precision(m, value)? + 2);
         match divide_rounded(&value.unscaled, &ten(m, power)?, mode) {
             Some(unscaled) => unscaled,
             None => return m.throw(JavaClass::ArithmeticException, "Rounding necessary"),
@@ -542,7 +550,7 @@ fn exact_quotient(m: &mut Machine<'_>, a: &Decimal, b: &Decimal) -> Result {
         );
     }
     // as many digits as an exact quotient can have
-    let digits = a.precision() + (10 * b.precision() + 2) / 3;
+    let digits = precision(m, a)? + (10 * precision(m, b)? + 2) / 3;
     let power = ten(m, digits)?;
     let numerator = &a.unscaled * power;
     cost(m, &numerator, &b.unscaled)?;
@@ -554,7 +562,7 @@ fn exact_quotient(m: &mut Machine<'_>, a: &Decimal, b: &Decimal) -> Result {
     let mut result = Decimal { unscaled: numerator / &b.unscaled, scale: scale_checked(m, scale)? };
     let ten = BigInt::from(10u8);
     while i64::from(result.scale) > preferred && (&result.unscaled % &ten).is_zero() {
-        m.step(1)?;
+        m.step(1 + result.unscaled.bits() as usize / 64)?;
         result = Decimal { unscaled: result.unscaled / &ten, scale: result.scale - 1 };
     }
     put_decimal(m, result)
@@ -708,7 +716,10 @@ fn decimals(table: &mut Table) {
             }),
             ("int signum()", |m, a| Ok(Value::Int(decimal(m, a[0])?.unscaled.signum().to_i32().unwrap_or(0)))),
             ("int scale()", |m, a| Ok(Value::Int(decimal(m, a[0])?.scale))),
-            ("int precision()", |m, a| Ok(Value::Int(decimal(m, a[0])?.precision() as i32))),
+            ("int precision()", |m, a| {
+                let value = decimal(m, a[0])?;
+                Ok(Value::Int(precision(m, &value)? as i32))
+            }),
             ("BigInteger unscaledValue()", |m, a| {
                 let value = decimal(m, a[0])?.unscaled;
                 put(m, value)

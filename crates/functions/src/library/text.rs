@@ -39,7 +39,7 @@ pub(super) fn declare(table: &mut Table) {
                     (concat!(stringify!($class), " new()"), |m, _| m.alloc(Object::Builder(Vec::new(), $buffer))),
                     (concat!(stringify!($class), " new(int)"), |m, _| m.alloc(Object::Builder(Vec::new(), $buffer))),
                     (concat!(stringify!($class), " new(CharSequence)"), |m, a| {
-                        let units = m.units(a[0])?.to_vec();
+                        let units = m.copied_units(a[0])?;
                         m.alloc(Object::Builder(units, $buffer))
                     }),
                     (concat!(stringify!($class), " append(Object)"), |m, a| append(m, a[0], a[1])),
@@ -76,7 +76,7 @@ pub(super) fn declare(table: &mut Table) {
                     }),
                     (concat!(stringify!($class), " deleteCharAt(int)"), |m, a| {
                         let at = m.int(a[1])?;
-                        let mut units = m.units(a[0])?.to_vec();
+                        let mut units = m.copied_units(a[0])?;
                         match usize::try_from(at) {
                             Ok(place) if place < units.len() => {
                                 units.remove(place);
@@ -87,7 +87,7 @@ pub(super) fn declare(table: &mut Table) {
                     }),
                     (concat!(stringify!($class), " delete(int, int)"), |m, a| {
                         let (from, to) = (m.int(a[1])?, m.int(a[2])?);
-                        let mut units = m.units(a[0])?.to_vec();
+                        let mut units = m.copied_units(a[0])?;
                         let to = to.min(units.len() as i32);
                         if from < 0 || from > to {
                             return out_of(m, &format!("start {from}, end {to}, length {}", units.len()));
@@ -97,8 +97,8 @@ pub(super) fn declare(table: &mut Table) {
                     }),
                     (concat!(stringify!($class), " replace(int, int, String)"), |m, a| {
                         let (from, to) = (m.int(a[1])?, m.int(a[2])?);
-                        let by = m.units(a[3])?.to_vec();
-                        let mut units = m.units(a[0])?.to_vec();
+                        let by = m.copied_units(a[3])?;
+                        let mut units = m.copied_units(a[0])?;
                         let to = to.min(units.len() as i32);
                         if from < 0 || from > to {
                             return out_of(m, &format!("start {from}, end {to}, length {}", units.len()));
@@ -108,7 +108,7 @@ pub(super) fn declare(table: &mut Table) {
                     }),
                     ("void setLength(int)", |m, a| {
                         let length = m.int(a[1])?;
-                        let mut units = m.units(a[0])?.to_vec();
+                        let mut units = m.copied_units(a[0])?;
                         let Ok(length) = usize::try_from(length) else {
                             return out_of(m, &format!("String index out of range: {length}"));
                         };
@@ -118,7 +118,7 @@ pub(super) fn declare(table: &mut Table) {
                     }),
                     ("void setCharAt(int, char)", |m, a| {
                         let (at, unit) = (m.int(a[1])?, m.char(a[2])?);
-                        let mut units = m.units(a[0])?.to_vec();
+                        let mut units = m.copied_units(a[0])?;
                         match usize::try_from(at).ok().and_then(|at| units.get_mut(at)) {
                             Some(place) => *place = unit,
                             None => return out_of(m, &format!("index {at},length {}", units.len())),
@@ -154,7 +154,7 @@ fn builder(table: &mut Table, class: JavaClass, made: &[(&str, crate::machine::B
             ("int lastIndexOf(String)", |m, a| find_last(m, a[0], a[1], i32::MAX)),
             ("boolean equals(Object)", |_, a| Ok(Value::Bool(a[0] == a[1]))),
             ("String toString()", |m, a| {
-                let units = m.units(a[0])?.to_vec();
+                let units = m.copied_units(a[0])?;
                 m.text(units)
             }),
         ],
@@ -188,7 +188,7 @@ fn insert(m: &mut Machine<'_>, a: &[Value]) -> Result {
     let at = m.int(a[1])?;
     let mut more = Vec::new();
     m.show(a[2], &mut more)?;
-    let mut units = m.units(a[0])?.to_vec();
+    let mut units = m.copied_units(a[0])?;
     match usize::try_from(at) {
         Ok(place) if place <= units.len() => {
             units.splice(place..place, more);
@@ -219,8 +219,8 @@ fn position(units: &[u16], part: &[u16], from: i32) -> i32 {
 
 /// Takes steps for a search.
 fn search(m: &mut Machine<'_>, of: Value, part: Value) -> Result<(Vec<u16>, Vec<u16>)> {
-    let part = m.units(part)?.to_vec();
-    let units = m.units(of)?.to_vec();
+    let part = m.copied_units(part)?;
+    let units = m.copied_units(of)?;
     m.step(units.len() / 4 * (1 + part.len() / 16))?;
     Ok((units, part))
 }
@@ -228,6 +228,17 @@ fn search(m: &mut Machine<'_>, of: Value, part: Value) -> Result<(Vec<u16>, Vec<
 fn find(m: &mut Machine<'_>, of: Value, part: Value, from: i32) -> Result {
     let (units, part) = search(m, of, part)?;
     Ok(Value::Int(position(&units, &part, from)))
+}
+
+/// The place of a character. It takes the steps of what was looked at, so that a body may go from
+/// one to the next.
+fn find_code(m: &mut Machine<'_>, of: Value, part: &[u16], from: i32) -> Result {
+    let units = m.units(of)?;
+    let found = position(units, part, from);
+    let end = usize::try_from(found).unwrap_or(units.len());
+    let looked_at = end.saturating_sub(from.max(0) as usize);
+    m.step_bytes(looked_at * 2)?;
+    Ok(Value::Int(found))
 }
 
 fn find_last(m: &mut Machine<'_>, of: Value, part: Value, from: i32) -> Result {
@@ -256,7 +267,7 @@ fn strings(table: &mut Table) {
         &[
             ("String new()", |m, _| m.text(Vec::new())),
             ("String new(CharSequence)", |m, a| {
-                let units = m.units(a[0])?.to_vec();
+                let units = m.copied_units(a[0])?;
                 m.text(units)
             }),
             ("String new(char[])", |m, a| {
@@ -289,11 +300,11 @@ fn strings(table: &mut Table) {
             }),
             ("int indexOf(int)", |m, a| {
                 let part = of_code(m, a[1])?;
-                Ok(Value::Int(position(m.units(a[0])?, &part, 0)))
+                find_code(m, a[0], &part, 0)
             }),
             ("int indexOf(int, int)", |m, a| {
                 let (part, from) = (of_code(m, a[1])?, m.int(a[2])?);
-                Ok(Value::Int(position(m.units(a[0])?, &part, from)))
+                find_code(m, a[0], &part, from)
             }),
             ("int lastIndexOf(String)", |m, a| find_last(m, a[0], a[1], i32::MAX)),
             ("int lastIndexOf(int)", |m, a| {
@@ -306,17 +317,17 @@ fn strings(table: &mut Table) {
                 Ok(Value::Bool(position(&units, &part, 0) >= 0))
             }),
             ("boolean startsWith(String)", |m, a| {
-                let part = m.units(a[1])?.to_vec();
+                let part = m.copied_units(a[1])?;
                 Ok(Value::Bool(m.units(a[0])?.starts_with(&part)))
             }),
             ("boolean startsWith(String, int)", |m, a| {
-                let (part, at) = (m.units(a[1])?.to_vec(), m.int(a[2])?);
+                let (part, at) = (m.copied_units(a[1])?, m.int(a[2])?);
                 let units = m.units(a[0])?;
                 let rest = usize::try_from(at).ok().and_then(|at| units.get(at..));
                 Ok(Value::Bool(rest.is_some_and(|rest| rest.starts_with(&part))))
             }),
             ("boolean endsWith(String)", |m, a| {
-                let part = m.units(a[1])?.to_vec();
+                let part = m.copied_units(a[1])?;
                 Ok(Value::Bool(m.units(a[0])?.ends_with(&part)))
             }),
             ("int compareTo(String)", |m, a| {
@@ -335,7 +346,7 @@ fn strings(table: &mut Table) {
                 Ok(Value::Bool(folded(m, a[0])? == folded(m, a[1])?))
             }),
             ("String concat(String)", |m, a| {
-                let mut units = m.units(a[0])?.to_vec();
+                let mut units = m.copied_units(a[0])?;
                 units.extend_from_slice(m.units(a[1])?);
                 m.text(units)
             }),
@@ -390,7 +401,7 @@ fn more_strings(table: &mut Table) {
                 let Ok(count) = usize::try_from(count) else {
                     return m.throw(JavaClass::IllegalArgumentException, format!("count is negative: {count}"));
                 };
-                let units = m.units(a[0])?.to_vec();
+                let units = m.copied_units(a[0])?;
                 m.charge(units.len().saturating_mul(count).saturating_mul(2))?;
                 m.text(units.repeat(count))
             }),
@@ -401,7 +412,7 @@ fn more_strings(table: &mut Table) {
             }),
             ("String replace(CharSequence, CharSequence)", |m, a| {
                 let (units, part) = search(m, a[0], a[1])?;
-                let by = m.units(a[2])?.to_vec();
+                let by = m.copied_units(a[2])?;
                 let mut out = Vec::new();
                 let mut at = 0;
                 loop {
@@ -454,7 +465,7 @@ fn more_strings(table: &mut Table) {
 }
 
 fn join(m: &mut Machine<'_>, between: Value, items: Value) -> Result {
-    let between = m.units(between)?.to_vec();
+    let between = m.copied_units(between)?;
     let mut out = Vec::new();
     for (at, item) in m.items(items)?.into_iter().enumerate() {
         if at > 0 {
@@ -484,7 +495,7 @@ fn split(m: &mut Machine<'_>, of: Value, by: Value, limit: i32) -> Result {
         }
     }
     let part: Vec<u16> = literal.encode_utf16().collect();
-    let units = m.units(of)?.to_vec();
+    let units = m.copied_units(of)?;
     m.step(units.len())?;
     let mut pieces: Vec<Vec<u16>> = Vec::new();
     let mut at = 0;

@@ -98,6 +98,14 @@ pub(crate) struct Buffer {
     pub mark: Option<usize>,
 }
 
+impl Buffer {
+    /// The bytes between position and limit, as Java compares them.
+    fn signed(&self) -> impl Iterator<Item = i8> {
+        let bytes = self.bytes.get(self.position..self.limit).unwrap_or_default();
+        bytes.iter().map(|byte| *byte as i8)
+    }
+}
+
 /// A map or set.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
@@ -311,12 +319,9 @@ impl Machine<'_> {
             Value::Float(value) => float_bits(value),
             Value::Double(value) => hash_long(double_bits(value)),
             Value::Ref(at) => {
+                self.step_bytes(self.whole_size(value))?;
                 let inner: Vec<Value> = match self.peek(value) {
-                    Some(Object::Text(units)) => {
-                        let (cost, hash) = (units.len() / 16, rolling(0, units.iter().map(|unit| i32::from(*unit))));
-                        self.step(cost)?;
-                        return Ok(hash);
-                    }
+                    Some(Object::Text(units)) => return Ok(rolling(0, units.iter().map(|unit| i32::from(*unit)))),
                     Some(Object::Integer(value)) => return Ok(hash_integer(value)),
                     Some(Object::Decimal(value)) => return Ok(hash_decimal(value)),
                     Some(Object::Uuid(bytes)) => {
@@ -391,13 +396,10 @@ impl Machine<'_> {
         if x == y {
             return Ok(true);
         }
+        self.step_bytes(self.whole_size(a).min(self.whole_size(b)))?;
         let (Some(left), Some(right)) = (self.peek(a), self.peek(b)) else { return Ok(false) };
         Ok(match (left, right) {
-            (Object::Text(a), Object::Text(b)) => {
-                let (cost, same) = (a.len().min(b.len()) / 16, a == b);
-                self.step(cost)?;
-                same
-            }
+            (Object::Text(a), Object::Text(b)) => a == b,
             (Object::Integer(a), Object::Integer(b)) => a == b,
             (Object::Decimal(a), Object::Decimal(b)) => a == b,
             (Object::Rounding(a), Object::Rounding(b)) => a == b,
@@ -455,6 +457,11 @@ impl Machine<'_> {
     /// `compareTo`
     pub fn compare(&mut self, a: Value, b: Value) -> Result<Ordering> {
         self.step(1)?;
+        self.step_bytes(self.whole_size(a).min(self.whole_size(b)))?;
+        if let (Some(Object::Decimal(x)), Some(Object::Decimal(y))) = (self.peek(a), self.peek(b)) {
+            let bits = x.unscaled.bits().max(y.unscaled.bits());
+            self.step_digits(bits)?;
+        }
         Ok(match (a, b) {
             (Value::Bool(a), Value::Bool(b)) => a.cmp(&b),
             (Value::Byte(a), Value::Byte(b)) => a.cmp(&b),
@@ -481,13 +488,7 @@ impl Machine<'_> {
                     };
                     halves(a).cmp(&halves(b))
                 }
-                (Some(Object::Buffer(a)), Some(Object::Buffer(b))) => {
-                    let bytes = |buffer: &Buffer| -> Vec<i8> {
-                        let bytes = buffer.bytes.get(buffer.position..buffer.limit).unwrap_or_default();
-                        bytes.iter().map(|byte| *byte as i8).collect()
-                    };
-                    bytes(a).cmp(&bytes(b))
-                }
+                (Some(Object::Buffer(a)), Some(Object::Buffer(b))) => a.signed().cmp(b.signed()),
                 (None, _) if a == Value::Null => return self.null_pointer(),
                 (_, None) if b == Value::Null => return self.null_pointer(),
                 _ => return self.wrong_class(b, &self.class_of(a).map(JavaClass::full_name).unwrap_or_default()),
