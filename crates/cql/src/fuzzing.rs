@@ -13,8 +13,8 @@ pub fn paging_state(data: &[u8]) {
     let types = [CqlType::Blob, CqlType::Int, CqlType::Text];
     let columns: Vec<_> = types.iter().cycle().take(usize::from(columns) % 80).map(|ty| (ty.clone(), false)).collect();
     let comparator = ClusteringComparator::new(columns);
-    if let Ok(state) = PagingState::decode(state, &comparator) {
-        assert_eq!(PagingState::decode(&state.encode(), &comparator), Ok(state));
+    if let Ok(state) = PagingState::decode(state, &comparator, false) {
+        assert_eq!(PagingState::decode(&state.encode(), &comparator, false), Ok(state));
     }
 }
 

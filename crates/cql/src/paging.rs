@@ -1,5 +1,7 @@
 //! Paging states: the position where the next page of a SELECT starts. The bytes have Cassandra's
-//! layout, so that a client may continue on another node.
+//! layout, so that a client may continue on another node. Cassandra gives clients of protocol
+//! version 3 an older layout: it is read on every version, and never written, because Cassandra
+//! reads both.
 //!
 //! Native protocol specification §8; `org.apache.cassandra.service.pager.PagingState`.
 
@@ -44,15 +46,19 @@ impl PagingState {
         out
     }
 
-    /// Decodes the bytes that a client sent back. `comparator` is that of the table.
-    pub fn decode(bytes: &[u8], comparator: &ClusteringComparator) -> Result<Self, CqlError> {
+    /// Decodes the bytes that a client sent back. `comparator` is that of the table; `is_compact`:
+    /// whether the table has COMPACT STORAGE.
+    pub fn decode(bytes: &[u8], comparator: &ClusteringComparator, is_compact: bool) -> Result<Self, CqlError> {
         let is_sound = |state: &Self| {
             let values = state.row.iter().flatten().zip(comparator.columns.iter());
             values.into_iter().all(|(value, (ty, _))| {
                 value.as_ref().is_none_or(|value| value.is_empty() || types::validate(ty, value).is_ok())
             })
         };
+        // the newer layout first: read by it, an older state has bytes left at its end, because its
+        // lengths and numbers take more bytes
         Self::read(bytes, comparator.len())
+            .or_else(|| Self::read_legacy(bytes, comparator.len(), is_compact))
             .filter(is_sound)
             .ok_or_else(|| CqlError::Protocol("Invalid value for the paging state".into()))
     }
@@ -71,6 +77,30 @@ impl PagingState {
             return None;
         }
         let row = if mark.is_empty() { None } else { Some(decode_clustering(mark, columns)?) };
+        let key = (!key.is_empty()).then(|| Bytes::copy_from_slice(key));
+        Some(Self { key, row, remaining, remaining_in_partition })
+    }
+
+    /// The layout of protocol version 3. The mark is the name that a cell of the last row had
+    /// before Cassandra 3.0.
+    fn read_legacy(bytes: &[u8], columns: usize, is_compact: bool) -> Option<Self> {
+        let mut cursor = Cursor::new(bytes);
+        let key = cursor.short_bytes().ok()?;
+        let mark = cursor.short_bytes().ok()?;
+        let remaining = u32::try_from(cursor.i32().ok()?).ok()?;
+        // Cassandra before 3.0 did not write it
+        let remaining_in_partition =
+            if cursor.is_empty() { UNLIMITED } else { u32::try_from(cursor.i32().ok()?).ok()? };
+        if !cursor.is_empty() {
+            return None;
+        }
+        let row = match columns {
+            _ if mark.is_empty() => None,
+            // the name has no clustering: the row is the partition
+            0 => None,
+            1 if is_compact => Some([Some(Bytes::copy_from_slice(mark))].into_iter().collect()),
+            _ => Some(decode_cell_name(mark, columns)?),
+        };
         let key = (!key.is_empty()).then(|| Bytes::copy_from_slice(key));
         Some(Self { key, row, remaining, remaining_in_partition })
     }
@@ -113,6 +143,23 @@ fn decode_clustering(mark: &[u8], columns: usize) -> Option<ClusteringValues> {
     cursor.is_empty().then_some(values)
 }
 
+/// The clustering in the name of a cell: components, each with its length of two bytes before and
+/// one byte behind it, of which the clustering columns come first. Missing ones are null. The name
+/// of a cell of the static row begins with 0xffff, which is no length here.
+fn decode_cell_name(mark: &[u8], columns: usize) -> Option<ClusteringValues> {
+    let mut cursor = Cursor::new(mark);
+    let mut values = ClusteringValues::new();
+    while !cursor.is_empty() {
+        let value = cursor.short_bytes().ok()?;
+        cursor.u8().ok()?;
+        if values.len() < columns {
+            values.push(Some(Bytes::copy_from_slice(value)));
+        }
+    }
+    values.resize(columns, None);
+    Some(values)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,7 +181,7 @@ mod tests {
             },
         ];
         for state in cases {
-            assert_eq!(PagingState::decode(&state.encode(), &comparator(3)), Ok(state));
+            assert_eq!(PagingState::decode(&state.encode(), &comparator(3), false), Ok(state));
         }
     }
 
@@ -144,7 +191,7 @@ mod tests {
     fn a_state_of_cassandra_with_less_than_nothing_left() {
         let state = [&[0, 0, 0xf0, 0x7f, 0xff, 0xff, 0xfe][..], &[0xff; 9]].concat();
         let expected = PagingState { key: None, row: None, remaining: UNLIMITED - 1, remaining_in_partition: 0 };
-        assert_eq!(PagingState::decode(&state, &comparator(1)), Ok(expected));
+        assert_eq!(PagingState::decode(&state, &comparator(1), false), Ok(expected));
     }
 
     #[test]
@@ -155,10 +202,53 @@ mod tests {
         assert_eq!(state.encode(), expected);
     }
 
+    /// What `PagingState.legacySerialize` of Cassandra writes for clients of protocol version 3:
+    /// the rows are marked by the names of their first cells.
+    #[test]
+    fn states_of_protocol_version_3() {
+        const NO_LIMIT: [u8; 4] = [0x7f, 0xff, 0xff, 0xff];
+        let state = |key: &[u8], mark: &[u8], limits: &[[u8; 4]]| {
+            let length = |bytes: &[u8]| u16::try_from(bytes.len()).expect("short").to_be_bytes();
+            [&length(key)[..], key, &length(mark)[..], mark, limits.as_flattened()].concat()
+        };
+        let five = Some(Bytes::from_static(&[0, 0, 0, 5]));
+        let row = |values: &[Option<Bytes>]| Some(values.iter().cloned().collect::<ClusteringValues>());
+        // the clustering 5 and the column "v"; the same of a set, with its element; two clusterings,
+        // of which one is null in a dense table
+        let plain = [0, 4, 0, 0, 0, 5, 0, 0, 1, b'v', 0];
+        let of_set = [&plain[..], &[0, 1, b'e', 0]].concat();
+        let dense = [0, 4, 0, 0, 0, 5, 0];
+        let cases: [(&[u8], usize, bool, Option<ClusteringValues>); 6] = [
+            (&plain, 1, false, row(&[five.clone()])),
+            (&of_set, 1, false, row(&[five.clone()])),
+            (&dense, 2, true, row(&[five.clone(), None])),
+            (&[0, 0, 0, 5], 1, true, row(&[five])),
+            (&[0, 1, b'v', 0], 0, false, None),
+            (&[], 1, false, None),
+        ];
+        for key in [&[][..], b"k", &[1; 0x123]] {
+            for (mark, columns, is_compact, row) in &cases {
+                let key_of_state = (!key.is_empty()).then(|| Bytes::copy_from_slice(key));
+                let expected = |remaining: u32, remaining_in_partition: u32| {
+                    let (key, row) = (key_of_state.clone(), row.clone());
+                    Ok::<_, CqlError>(PagingState { key, row, remaining, remaining_in_partition })
+                };
+                let decode = |limits: &[[u8; 4]]| {
+                    PagingState::decode(&state(key, mark, limits), &comparator(*columns), *is_compact)
+                };
+                assert_eq!(decode(&[NO_LIMIT, NO_LIMIT]), expected(UNLIMITED, UNLIMITED), "{key:?} {mark:?}");
+                assert_eq!(decode(&[NO_LIMIT]), expected(UNLIMITED, UNLIMITED), "{key:?} {mark:?}");
+                assert_eq!(decode(&[[0, 0, 0, 7], [0, 0, 0, 9]]), expected(7, 9), "{key:?} {mark:?}");
+            }
+        }
+        let of_static = state(b"k", &[0xff, 0xff, 0, 0, 0, 0, 1, b's', 0], &[NO_LIMIT, NO_LIMIT]);
+        assert!(PagingState::decode(&of_static, &comparator(1), false).is_err());
+    }
+
     #[test]
     fn what_is_no_state_is_refused() {
         for bytes in [&[][..], &[1], &[0, 0, 0], &[0, 1, 0, 0, 0], &[0, 0, 0, 0, 0], &[255; 9]] {
-            assert!(PagingState::decode(bytes, &comparator(1)).is_err(), "{bytes:?}");
+            assert!(PagingState::decode(bytes, &comparator(1), false).is_err(), "{bytes:?}");
         }
     }
 }

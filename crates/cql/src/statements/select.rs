@@ -431,7 +431,8 @@ fn job(
     // allows
     let is_resumed = paged.is_some() || plan.group_by.is_some();
     let state = options.paging_state.as_ref().filter(|_| is_resumed);
-    let resume = state.map(|state| PagingState::decode(state, &plan.table.comparator)).transpose()?;
+    let resume =
+        state.map(|state| PagingState::decode(state, &plan.table.comparator, plan.table.is_compact())).transpose()?;
     let remaining = resume.as_ref().map_or(user_limit, |state| state.remaining.min(user_limit));
     let mut indexes = plan.restrictions.searches(bindings)?;
     let nearest = match &plan.nearest {
