@@ -39,6 +39,8 @@ use crate::table::TableStore;
 use crate::truncation_records::Truncation;
 use crate::{log_intervals, opening, schema_tables, truncation_records};
 
+pub(crate) use treatment::is_first;
+
 /// The file whose lock says that a process uses the directory.
 const LOCK_FILE: &str = "helenus.lock";
 
@@ -105,8 +107,10 @@ pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered
     let built_in = schema::system::schema();
     recovery.open_tables(&built_in)?;
     recovery.note_persisted()?;
+    // what a restore knows before the log is replayed
+    let known = if recovery.filter.restores() { recovery.truncations()? } else { BTreeMap::new() };
     recovery.replay_first(&log, &mut replay, &built_in)?;
-    recovery.read_truncations()?;
+    recovery.read_truncations(known)?;
     let schema = recovery.load_schema(&built_in)?;
     recovery.open_tables(&schema)?;
     let host_id = recovery.note_persisted()?;
@@ -200,11 +204,23 @@ impl Recovery<'_> {
         self.tables.values().find(|store| truncation_records::is_here(&store.table()))
     }
 
-    fn read_truncations(&mut self) -> Result<(), StorageError> {
-        if let Some(local) = self.local() {
-            self.truncated = truncation_records::read(local, self.env.clock.now_seconds())?;
-            self.truncated.retain(|_, truncation| self.filter.keeps(truncation));
+    /// The truncations that `system.local` has now, without those after a point that is restored.
+    fn truncations(&self) -> Result<BTreeMap<TableId, Truncation>, StorageError> {
+        let Some(local) = self.local() else { return Ok(BTreeMap::new()) };
+        let mut truncations = truncation_records::read(local, self.env.clock.now_seconds())?;
+        truncations.retain(|_, truncation| self.filter.keeps(truncation));
+        Ok(truncations)
+    }
+
+    /// Notes the truncations that count. `known` is what SSTables say of them, where a point is
+    /// restored; else empty.
+    fn read_truncations(&mut self, known: BTreeMap<TableId, Truncation>) -> Result<(), StorageError> {
+        let mut truncations = self.truncations()?;
+        truncations.retain(|id, truncation| self.filter.counts(truncation, known.get(id)));
+        for (id, truncation) in known {
+            truncations.entry(id).or_insert(truncation);
         }
+        self.truncated = truncations;
         Ok(())
     }
 
@@ -239,7 +255,7 @@ impl Recovery<'_> {
     /// while no process ran. Otherwise a DROP of before would win over an ADD that follows it, and
     /// what was truncated would be replayed.
     fn last_timestamp(&self) -> Option<i64> {
-        let first = self.tables.values().filter(|store| treatment::is_first(&store.table()));
+        let first = self.tables.values().filter(|store| is_first(&store.table()));
         let views: Vec<_> = first.map(|store| store.view()).collect();
         let sstables = views.iter().flat_map(|view| &view.sstables);
         let of_sstables = sstables.map(|sstable| sstable.statistics().stats.max_timestamp);

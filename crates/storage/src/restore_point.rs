@@ -1,7 +1,9 @@
 //! Restoring to a point in time: which records of the log a start leaves out.
 //!
 //! A mutation with a timestamp after the point is left out as a whole. Truncations after it are
-//! forgotten. With `snapshot_commitlog_position` what lies up to there is left out, and nothing
+//! forgotten, and so are those of which only the replayed log tells: they, and records of what was
+//! purged, say that rows need no replay because SSTables had them or had lost them, and the SSTables
+//! that are restored are older ones. With `snapshot_commitlog_position` what lies up to there is left out, and nothing
 //! else is: neither SSTables nor truncations are asked. Agrees with `CommitLogReplayer`, with one
 //! exception: once a start has restored, what is written afterwards is replayed by later starts
 //! even if the point is still configured. A file beside the segments says which are later.
@@ -15,6 +17,7 @@ use crate::commitlog::{LogPosition, RestorePoint};
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::options::EngineOptions;
+use crate::recovery::is_first;
 use crate::truncation_records::Truncation;
 
 /// Where it is noted, beside the segments: the point, and the first segment that was written after
@@ -65,6 +68,18 @@ impl Filter {
         Some(position <= self.point.snapshot.filter(|_| position.segment < self.later)?)
     }
 
+    /// A point in time is restored, or was by an earlier start.
+    pub(crate) fn restores(&self) -> bool {
+        self.point.micros.is_some()
+    }
+
+    /// Whether a truncation counts in the replay. Of the SSTables that are restored only `known`,
+    /// which stands in them, is true; of those that were written after the restore, what was
+    /// recorded after it.
+    pub(crate) fn counts(&self, truncation: &Truncation, known: Option<&Truncation>) -> bool {
+        !self.restores() || truncation.position.segment >= self.later || known == Some(truncation)
+    }
+
     /// A truncation was before the point, and counts.
     pub(crate) fn keeps(&self, truncation: &Truncation) -> bool {
         self.point.micros.is_none_or(|micros| truncation.at_millis <= micros / 1000)
@@ -88,8 +103,11 @@ pub(crate) fn settle(engine: &Engine) -> Result<(), StorageError> {
     if options.read_only {
         return Ok(());
     }
-    for store in engine.tables() {
-        crate::flush::flush_at_start(engine, &store)?;
+    // a truncation that was replayed becomes known to the next start once it is in an SSTable: that
+    // is after the rows are
+    let (first, others): (Vec<_>, Vec<_>) = engine.tables().into_iter().partition(|store| is_first(&store.table()));
+    for store in others.iter().chain(&first) {
+        crate::flush::flush_at_start(engine, store)?;
     }
     let Some(micros) = options.commitlog.restore_point.micros else { return Ok(()) };
     let path = path(options);

@@ -113,7 +113,8 @@ impl Recovery<'_> {
     }
 
     /// Flushes all tables. The first tables hold all that the log has of them, the others what it
-    /// has up to the record that was replayed last.
+    /// has up to the record that was replayed last. While a point is restored the first tables wait
+    /// until all others are flushed ([`crate::restore_point::settle`]).
     fn make_room(&self, engine: &Engine, replayed: LogPosition) -> Result<(), StorageError> {
         if self.options.read_only {
             let why = "the commit log holds more than memtables may (--memory, memtable_heap_space), and with --read-only it cannot be \
@@ -122,7 +123,11 @@ impl Recovery<'_> {
         }
         for store in self.tables.values() {
             let table = store.table();
-            let replayed = if treatment::is_first(&table) { engine.log.position() } else { replayed };
+            let is_first = treatment::is_first(&table);
+            if is_first && self.filter.restores() {
+                continue;
+            }
+            let replayed = if is_first { engine.log.position() } else { replayed };
             if let Some(set) = store.switch_memtables(table, None, || replayed) {
                 crate::flush::flush_set(engine, store, &set)?;
             }

@@ -13,7 +13,7 @@ use crate::{schema_tables, truncation_records};
 
 /// Tables whose records are replayed before all others: those that say which tables there are, and
 /// what of the log they need.
-pub(super) fn is_first(table: &TableMetadata) -> bool {
+pub(crate) fn is_first(table: &TableMetadata) -> bool {
     table.keyspace == schema_tables::KEYSPACE || truncation_records::is_here(table)
 }
 

@@ -19,6 +19,7 @@ use sstable::Component;
 use types::{CqlType, DecoratedKey};
 
 use super::common::{int, keyspace, number};
+use crate::commitlog::RestorePoint;
 use crate::compaction::operation::{Operation, Work};
 use crate::strategy::kind::Kind;
 use crate::{DiskFailurePolicy, Engine, EngineOptions, commitlog, schema_change, truncate};
@@ -64,7 +65,12 @@ struct Node {
 
 impl Node {
     fn open(sim: Sim) -> Self {
-        let commitlog = commitlog::Options { segment_size: SEGMENT_SIZE, ..commitlog::Options::default() };
+        Self::restoring(sim, RestorePoint::default())
+    }
+
+    fn restoring(sim: Sim, restore_point: RestorePoint) -> Self {
+        let commitlog =
+            commitlog::Options { segment_size: SEGMENT_SIZE, restore_point, ..commitlog::Options::default() };
         let disk_failure_policy = DiskFailurePolicy::Ignore;
         let options = EngineOptions { commitlog, disk_failure_policy, ..EngineOptions::beneath(Path::new(DATA)) };
         let (engine, _) = crate::open(&sim.env(), options).expect("a sound disk opens");
@@ -394,4 +400,43 @@ fn nothing_is_purged_while_an_sstable_is_left_out() {
         node.compact("t");
         assert_eq!((node.store("t").view().sstables.len(), node.keys("t")), (0, vec![]));
     }
+}
+
+/// The log says of itself that what it has of a table was purged. Where a point in time is restored
+/// the SSTables are older than that, and the rows beside the purged ones come from the log alone.
+#[test]
+fn a_restore_replays_what_was_not_purged_when_it_was_backed_up() {
+    let node = Node::open(Sim::new(10));
+    // keeps the segment
+    node.insert("u", 1, 10);
+    node.insert("t", 1, 10);
+    node.flush("t");
+    node.sim.advance(Duration::from_secs(1));
+    let from = node.sim.env().clock.now_micros();
+    node.insert("t", 2, 10);
+    node.delete("t", 2);
+    node.flush("t");
+    node.sim.advance(Duration::from_secs(10));
+    let select = Box::new(move |sstable: &sstable::SSTable| sstable.statistics().stats.max_timestamp >= from);
+    let operation = Operation { select, ..Operation::new(Kind::MajorCompaction, Work::Named, 1) };
+    node.sim.block_on(node.engine.operate(&node.store("t"), operation)).expect("a sound disk compacts");
+    assert_eq!(node.store("t").view().sstables.len(), 1, "the row stays, of the other one nothing is left");
+    assert!(node.store("t").truncation.lock().expect("no panic").is_some());
+    // the backup is from before the table had rows
+    let local = node.engine.table_by_name("system", "local").expect("every node has it");
+    let directories = [local.directory.clone(), node.store("t").directory.clone()];
+    let micros = Some(node.sim.env().clock.now_micros());
+    let Node { sim, engine } = node;
+    drop((local, engine));
+    sim.kill();
+    let disk = sim.env().disk;
+    for directory in &directories {
+        for entry in disk.list_dir(directory).expect("there").into_iter().filter(|entry| !entry.is_dir) {
+            disk.remove_file(&directory.join(entry.name)).expect("a sound disk removes");
+        }
+    }
+    let node = Node::restoring(sim, RestorePoint { micros, ..RestorePoint::default() });
+    assert_eq!(node.keys("t"), [1]);
+    let node = node.restart(true);
+    assert_eq!(node.keys("t"), [1]);
 }
