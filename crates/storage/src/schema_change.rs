@@ -21,7 +21,7 @@ use crate::table::TableStore;
 use crate::table::indexes::IndexStore;
 use crate::table::view::View;
 use crate::tables::Tables;
-use crate::{directories, index, opening, schema_tables, write};
+use crate::{directories, index, opening, schema_tables, truncate, write};
 
 /// Microseconds between two changes at least: a row that replaces another deletes it one
 /// microsecond before.
@@ -121,6 +121,10 @@ fn bring_about(
     // all that can fail comes before the rows are in the log: a change that was answered with an
     // error must not be in force after a restart
     let prepared = prepare(engine, &before, &after)?;
+    // the log may still have rows of a dropped table of this id: they are not those of the new one
+    for store in prepared.new.iter().filter(|store| engine.dropper.was_dropped(store.id)) {
+        truncate::record_purged(engine, store, engine.log.position())?;
+    }
     let forgotten = index::built::forget_dropped(engine, &before, &after)?;
     let position = write_rows(engine, &written)?.or(forgotten);
     let dropped = apply_to_tables(engine, &after, prepared);
@@ -160,6 +164,14 @@ fn prepare(engine: &Engine, before: &Schema, after: &Schema) -> Result<Prepared,
                 let indexes = opening::open_indexes(env, options, caches, memory, &store.directories, table, open)?;
                 let (store, table) = (Arc::clone(store), Arc::clone(table));
                 prepared.altered.push(Altered { store, table, indexes });
+            }
+            // the new table would have the old one's SSTables, which are about to be removed
+            (_, None) if engine.dropper.is_under_way(table.id) => {
+                let (keyspace, name, id) = (&table.keyspace, &table.name, table.id.to_hex());
+                let why = format!(
+                    "the files of a table with the id {id} that was dropped are not gone yet: {keyspace}.{name} cannot be made now, try again"
+                );
+                return Err(StorageError::Refused { why });
             }
             (_, None) => {
                 let store = opening::open_table(env, options, caches, memory, table)?;

@@ -42,6 +42,9 @@ pub struct Dropper {
     /// Tables whose directories are still needed, from the moment in which the schema does not have
     /// them any more until their files are removed: nobody else takes an empty directory away.
     pub(crate) under_way: Mutex<BTreeSet<TableId>>,
+    /// Tables that were dropped since the process began: the log may still have their rows. An id
+    /// for each of them, for as long as the process lives.
+    pub(crate) dropped: Mutex<BTreeSet<TableId>>,
     pub(crate) wake: Mutex<Option<Wake>>,
 }
 
@@ -58,6 +61,7 @@ impl Dropper {
     /// The schema does not have this table any more; a request to remove it follows.
     pub(crate) fn begin(&self, id: TableId) {
         self.under_way.lock().expect("no panic inside").insert(id);
+        self.dropped.lock().expect("no panic inside").insert(id);
     }
 
     /// The files of a table are removed, or belong to a table that was made again.
@@ -68,6 +72,11 @@ impl Dropper {
     /// Whether the directory of a dropped table is still needed.
     pub(crate) fn is_under_way(&self, id: TableId) -> bool {
         self.under_way.lock().expect("no panic inside").contains(&id)
+    }
+
+    /// Whether a table of this id was dropped since the process began.
+    pub(crate) fn was_dropped(&self, id: TableId) -> bool {
+        self.dropped.lock().expect("no panic inside").contains(&id)
     }
 
     /// How many tables wait.

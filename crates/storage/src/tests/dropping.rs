@@ -63,6 +63,14 @@ impl Node {
 
     /// Drops the keyspace; as a node does, the files go once the log has it.
     fn drop_keyspace(&self) -> Changed {
+        let changed = self.drop_from_schema();
+        changed.dropped.iter().for_each(|store| self.engine.dropper.request(store, None));
+        self.pass(Duration::ZERO);
+        changed
+    }
+
+    /// Drops the keyspace; nobody has asked for the removal of the files yet.
+    fn drop_from_schema(&self) -> Changed {
         let drops = |schema: &schema::Schema| {
             let nothing = KeyspaceMetadata { tables: Default::default(), ..keyspace("restart", None) };
             Ok::<_, ()>(schema.with_keyspace(nothing))
@@ -70,8 +78,6 @@ impl Node {
         let changed = schema_change::change(&self.engine, drops).expect("taken").expect("not refused");
         let position = changed.position.expect("rows were written");
         self.sim.block_on(self.engine.log.wait_durable(position)).expect("a sound log syncs");
-        changed.dropped.iter().for_each(|store| self.engine.dropper.request(store, None));
-        self.pass(Duration::ZERO);
         changed
     }
 
@@ -232,6 +238,31 @@ fn directories_of_others_are_passed_over() {
     assert!(disk.list_dir(&other).is_err(), "nobody may read it");
     let places = snapshot::places(&node.engine).expect("it is nobody's");
     assert!(places.iter().any(|place| place.table == "t"));
+}
+
+/// A table is made again with the id of a dropped one (`WITH ID`): not before the old files are
+/// gone, and the rows that the log still has of the old table are not replayed into the new one.
+#[test]
+fn a_table_that_is_made_again_with_its_id_is_empty() {
+    let node = Node::open(10, false);
+    node.write(20);
+    node.flush_all();
+    node.write(40);
+    let keyspace = node.engine.schema().keyspace("restart").cloned().expect("it was made");
+    let make = |node: &Node| {
+        let keyspace = KeyspaceMetadata::clone(&keyspace);
+        schema_change::change(&node.engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace)))
+    };
+    let dropped = node.drop_from_schema().dropped;
+    assert!(matches!(make(&node), Err(StorageError::Refused { .. })), "the files are there");
+    dropped.iter().for_each(|store| node.engine.dropper.request(store, None));
+    drop(dropped);
+    node.pass(Duration::ZERO);
+    assert!(make(&node).expect("a sound disk").is_ok());
+    assert_eq!(keys(&node, &node.store("t")), [0; 0]);
+    node.engine.apply(&[node.row("t", 7)]).expect("room");
+    node.sim.block_on(node.engine.log.sync()).expect("a sound disk syncs");
+    assert_eq!(keys_after_power_cut(node), [7]);
 }
 
 /// A request that has looked a table up before it is dropped writes nothing behind the drop: it is
