@@ -290,8 +290,8 @@ impl Blocks {
 }
 
 /// The byte-comparable form of a bound. The separators of a row index are of the form that its
-/// writer gave the rows, and Cassandra gives some values another: `choose` takes the form that leads
-/// to a block at or before the right one, or at or behind it, whoever wrote.
+/// writer gave the rows, and Cassandra gives some values another: `choose` takes the form that
+/// leads to a block at or before the right one, or at or behind it, whoever wrote.
 fn comparable(bound: &Bound, comparator: &ClusteringComparator, choose: fn(Vec<u8>, Vec<u8>) -> Vec<u8>) -> Vec<u8> {
     let form = values_comparable(comparator, &bound.values, bound.kind);
     match values_of_cassandra(comparator, &bound.values, bound.kind) {
@@ -308,8 +308,8 @@ mod tests {
     use super::row_index::RowIndexWriter;
     use super::*;
 
-    /// Rows `(NaN, 0)`, `(NaN, 1)` and so on, a block each, in a row index as it is written here and
-    /// as Cassandra writes it, which keeps the bits of the NaN.
+    /// Rows `(NaN, 0)`, `(NaN, 1)` and so on, a block each, in a row index as it is written here
+    /// and as Cassandra writes it, which keeps the bits of the NaN.
     #[test]
     fn blocks_of_nans_are_found_whoever_wrote() {
         const BLOCKS: u8 = 5;

@@ -243,9 +243,9 @@ impl SSTable {
         SSTableStream::all(self.clone(), context)
     }
 
-    /// Everything, for whoever numbers the rows of the SSTable: does not disturb the cache. Rows are
-    /// there, too, of which nothing is left because their columns were dropped, so that the numbers
-    /// do not depend on the schema.
+    /// Everything, for whoever numbers the rows of the SSTable: does not disturb the cache. Rows
+    /// are there, too, of which nothing is left because their columns were dropped, so that the
+    /// numbers do not depend on the schema.
     pub fn scan_every_row(&self, context: &ReadContext) -> Result<SSTableStream, ReadError> {
         let mut stream = self.scan_all(context)?;
         stream.reader.keeps_empty = true;

@@ -10,7 +10,8 @@
 //! 6. Extended: each row decodes, and rows and markers ascend; every opened range deletion is
 //!    closed; each key is found through the index; read backwards, by way of its row index, a
 //!    partition has as many rows; Statistics.db has their number. (That number counts rows as they
-//!    were written: where columns were dropped since, some may be empty now, and it is not compared.)
+//!    were written: where columns were dropped since, some may be empty now, and it is not
+//!    compared.)
 //!
 //! Agrees in purpose with `org.apache.cassandra.io.sstable.format.bti.BtiTableVerifier`.
 

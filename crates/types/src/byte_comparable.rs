@@ -28,10 +28,10 @@ const NEXT_COMPONENT_EMPTY: u8 = 0x3f;
 const NEXT_COMPONENT_EMPTY_REVERSED: u8 = 0x41;
 const TERMINATOR: u8 = 0x38;
 
-/// The bits of the NaN that stands for all NaNs: [`crate::compare`] takes them for equal, and for
+/// The bits of the float that stands for all NaNs: [`crate::compare`] takes them for equal, and for
 /// greater than every number.
 const FLOAT_NAN: &[u8] = &[0x7f, 0xc0, 0x00, 0x00];
-/// The same of a double.
+/// The bits of the double that stands for all NaNs.
 const DOUBLE_NAN: &[u8] = &[0x7f, 0xf8, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00];
 
 /// Which form a value gets where the order of Cassandra's forms is not that of its values.

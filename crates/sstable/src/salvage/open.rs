@@ -55,7 +55,7 @@ impl Opened {
                     }
                 };
                 let header = statistics.header.resolve(&table).map_err(|error| Error::from(error.of(&path, 0)))?;
-                // rows that have only cells of dropped columns are counted there, and come out empty
+                // rows with cells of dropped columns only are counted there, and come out empty
                 report.rows_expected = header.gives_all().then_some(statistics.stats.total_rows);
                 (table, header, Some(statistics))
             }

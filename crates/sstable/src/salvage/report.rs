@@ -45,8 +45,8 @@ pub struct SalvageReport {
     pub lost_unlisted: u64,
     /// Defects of components other than Data.db, and their consequences.
     pub notes: Vec<String>,
-    /// Rows that Statistics.db says there are. None: it cannot be read, or columns were dropped since,
-    /// so that rows may come out empty.
+    /// Rows that Statistics.db says there are. None: it cannot be read, or columns were dropped
+    /// since, so that rows may come out empty.
     pub rows_expected: Option<u64>,
     /// Partitions that the index says there are.
     pub partitions_expected: Option<u64>,

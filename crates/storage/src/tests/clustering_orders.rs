@@ -1,5 +1,5 @@
-//! Clusterings whose values are equal or ordered in other ways than their bytes: memtables, SSTables
-//! and their row indexes agree about the rows and their order.
+//! Clusterings whose values are equal or ordered in other ways than their bytes: memtables,
+//! SSTables and their row indexes agree about the rows and their order.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,7 +36,7 @@ impl Table {
         Self::with(ty, false, Version::DA, &[])
     }
 
-    /// The same with `c` in descending order, if it is `reversed`.
+    /// As [`Self::open`], with `c` in descending order if it is `reversed`.
     fn with(ty: CqlType, reversed: bool, version: Version, indexes: &[IndexMetadata]) -> Self {
         let spec =
             |name: &str, kind, position, ty, reversed| ColumnSpec { name: name.into(), kind, position, ty, reversed };

@@ -228,7 +228,8 @@ fn cells_newer_than_the_drop_are_replayed() {
     check_all(Between::Restart);
 }
 
-/// Rows of which only cells of dropped columns are left, older or newer than the drop, are no damage.
+/// Rows of which only cells of dropped columns are left, older or newer than the drop, are no
+/// damage.
 #[test]
 fn sstables_with_dropped_columns_are_sound() {
     for at in [OLDER, NEWER] {
