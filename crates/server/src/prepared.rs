@@ -98,8 +98,8 @@ impl Weighter<StatementId, Arc<Statement>> for Weight {
     }
 }
 
-/// Whether a byte of a text is a sign that stands between terms. Quotes and the signs of names stand
-/// in them.
+/// Whether a byte of a text is a sign that stands between terms. Quotes and the signs of names
+/// stand in terms.
 fn is_between_terms(byte: u8) -> bool {
     byte.is_ascii_punctuation() && !matches!(byte, b'\'' | b'"' | b'_' | b'$')
 }
