@@ -219,8 +219,8 @@ mod tests {
         let of_set = [&plain[..], &[0, 1, b'e', 0]].concat();
         let dense = [0, 4, 0, 0, 0, 5, 0];
         let cases: [(&[u8], usize, bool, Option<ClusteringValues>); 6] = [
-            (&plain, 1, false, row(&[five.clone()])),
-            (&of_set, 1, false, row(&[five.clone()])),
+            (&plain, 1, false, row(std::slice::from_ref(&five))),
+            (&of_set, 1, false, row(std::slice::from_ref(&five))),
             (&dense, 2, true, row(&[five.clone(), None])),
             (&[0, 0, 0, 5], 1, true, row(&[five])),
             (&[0, 1, b'v', 0], 0, false, None),
