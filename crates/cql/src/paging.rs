@@ -202,8 +202,8 @@ mod tests {
         assert_eq!(state.encode(), expected);
     }
 
-    /// What `PagingState.legacySerialize` of Cassandra writes for clients of protocol version 3:
-    /// the rows are marked by the names of their first cells.
+    /// States as `PagingState.legacySerialize` of Cassandra writes them for clients of protocol
+    /// version 3: the rows are marked by the names of their first cells.
     #[test]
     fn states_of_protocol_version_3() {
         const NO_LIMIT: [u8; 4] = [0x7f, 0xff, 0xff, 0xff];
@@ -213,8 +213,8 @@ mod tests {
         };
         let five = Some(Bytes::from_static(&[0, 0, 0, 5]));
         let row = |values: &[Option<Bytes>]| Some(values.iter().cloned().collect::<ClusteringValues>());
-        // the clustering 5 and the column "v"; the same of a set, with its element; two clusterings,
-        // of which one is null in a dense table
+        // the clustering 5 and the column "v"; the same of a set, with its element; two
+        // clusterings, of which one is null in a dense table
         let plain = [0, 4, 0, 0, 0, 5, 0, 0, 1, b'v', 0];
         let of_set = [&plain[..], &[0, 1, b'e', 0]].concat();
         let dense = [0, 4, 0, 0, 0, 5, 0];

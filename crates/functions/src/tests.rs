@@ -333,8 +333,8 @@ fn damaged_bodies_do_no_harm() {
     }
 }
 
-/// What grows with a value takes steps that grow with it: a loop of cheap steps ends within its
-/// time.
+/// Calls whose cost grows with a value take steps that grow with it: a loop of cheap steps ends
+/// within its time.
 #[test]
 fn calls_on_large_values_take_more_steps() {
     let text = "a".repeat(1 << 18);

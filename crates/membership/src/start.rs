@@ -184,8 +184,8 @@ impl Membership {
                 |of: SocketAddr| ring.iter().find(|(endpoint, _)| *endpoint == of).map(|(_, state)| state.generation);
             // the clock was set back since the last start, and the directory is another one
             let own = generation(gossip.local);
-            // the clock of the node in whose place this one stands was ahead, and a token that both own belongs to the
-            // one that was started last
+            // the clock of the node in whose place this one stands was ahead, and a token that both
+            // own belongs to the one that was started last
             let believed_max = now.wall_millis / 1000 + GENERATION_AHEAD_MAX;
             let replaced = replaces.and_then(generation).filter(|of| i64::from(*of) < believed_max);
             if let Some(earlier) = own.max(replaced).filter(|of| *of >= machine.local.state().generation) {

@@ -59,9 +59,9 @@ impl MemtableMemory {
         self.used() > self.budget / 3
     }
 
-    /// Time to flush something while flushes fail. `active`: bytes in memtables of other tables that
-    /// take writes. The failed tables may keep more than a third of the budget, so that each write
-    /// would ask for the flush of the few bytes that the flush before it has left.
+    /// Time to flush something while flushes fail. `active`: bytes in memtables of other tables
+    /// that take writes. The failed tables may keep more than a third of the budget, so that each
+    /// write would ask for the flush of the few bytes that the flush before it has left.
     pub fn wants_flush_beside_failed(&self, active: usize) -> bool {
         let kept = self.used().saturating_sub(active);
         active > self.budget.saturating_sub(kept) / 3

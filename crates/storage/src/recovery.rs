@@ -36,10 +36,8 @@ use crate::options::EngineOptions;
 use crate::restore_point::{self, Filter};
 use crate::shards::Shards;
 use crate::table::TableStore;
-use crate::truncation_records::Truncation;
+use crate::truncation_records::{Truncation, is_first};
 use crate::{log_intervals, opening, schema_tables, truncation_records};
-
-pub(crate) use treatment::is_first;
 
 /// The file whose lock says that a process uses the directory.
 const LOCK_FILE: &str = "helenus.lock";

@@ -18,8 +18,7 @@ use crate::commitlog::{LogPosition, RestorePoint};
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::options::EngineOptions;
-use crate::recovery::is_first;
-use crate::truncation_records::Truncation;
+use crate::truncation_records::{Truncation, is_first};
 
 /// Where it is noted, beside the segments: the point, and the first segment that was written after
 /// restoring it.

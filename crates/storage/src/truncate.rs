@@ -287,8 +287,12 @@ fn remove_files_in(engine: &Engine, directory: &Path) -> Result<(), StorageError
             (false, _) => gone(disk.remove_file(&path))?,
         }
     }
-    if !kept {
-        gone(disk.remove_dir_all(directory))?;
+    // a table that is made again with this id has the same directory, where a part of an SSTable
+    // that comes back after a power cut would be a damaged one
+    gone(disk.sync_dir(directory))?;
+    if kept {
+        return Ok(());
     }
-    Ok(())
+    gone(disk.remove_dir_all(directory))?;
+    directory.parent().map_or(Ok(()), |above| gone(disk.sync_dir(above)))
 }

@@ -19,10 +19,17 @@ use types::DecoratedKey;
 
 use crate::commitlog::LogPosition;
 use crate::error::StorageError;
+use crate::schema_tables;
 use crate::table::TableStore;
 pub(crate) use crate::table::{NEVER, Truncation};
 
 const COLUMN: &str = "truncated_at";
+
+/// Tables whose records are replayed before all others: those that say which tables there are, and
+/// what of the log they need.
+pub(crate) fn is_first(table: &TableMetadata) -> bool {
+    table.keyspace == schema_tables::KEYSPACE || is_here(table)
+}
 
 /// The table is `system.local`.
 pub(crate) fn is_here(table: &TableMetadata) -> bool {

@@ -37,7 +37,7 @@ impl Machine {
         Self::with(|_| {})
     }
 
-    /// Whoever logs in is checked; the client here has not, and may do everything.
+    /// Clients that log in are checked; the one here has not, and may do everything.
     fn with_roles() -> Self {
         Self::with(|services| {
             let node = Arc::clone(&services.node);

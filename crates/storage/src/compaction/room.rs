@@ -1,6 +1,6 @@
 //! Whether there is room on disk for what a compaction writes: as much as goes in, besides what
-//! compactions that run still have to write, of what [`crate::DiskRoom`] leaves to them. Validations,
-//! verifications and builds write no SSTables and take no room.
+//! compactions that run still have to write, of what [`crate::DiskRoom`] leaves to them.
+//! Validations, verifications and builds write no SSTables and take no room.
 //!
 //! A compaction that nobody named the SSTables of is begun with fewer where that helps: without the
 //! largest, again and again; of a leveled one into L1 or below only SSTables of L0 can be left out.

@@ -25,6 +25,7 @@ use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::table::TableStore;
 use crate::table::memtable::Memtable;
+use crate::truncation_records::is_first;
 
 /// Bytes of records of a round, and one record more; less where memtables may hold little.
 const ROUND_BYTES: usize = 4 << 20;
@@ -61,8 +62,7 @@ impl Recovery<'_> {
     ) -> Result<(), StorageError> {
         let first = treatment::first_tables(built_in);
         let mut follower = Follower::new(self.env, &self.options.commitlog.on_replay, replay, true);
-        let replaying =
-            Replaying { recovery: self, log, treatments: treatment::all(self, built_in, &treatment::is_first) };
+        let replaying = Replaying { recovery: self, log, treatments: treatment::all(self, built_in, &is_first) };
         let wanted =
             |record: &[u8]| !peek_mutation(record).is_ok_and(|head| head.updates == 1 && !first.contains(&head.table));
         let (mut list, mut replayed) = (List::default(), Replayed::default());
@@ -84,7 +84,7 @@ impl Recovery<'_> {
     pub(super) fn replay_rest(&mut self, engine: &Engine, mut replay: Replay) -> Result<(), StorageError> {
         let schema = engine.schema();
         let mut follower = Follower::new(self.env, &self.options.commitlog.on_replay, &replay, false);
-        let treatments = treatment::all(self, &schema, &|table: &TableMetadata| !treatment::is_first(table));
+        let treatments = treatment::all(self, &schema, &|table: &TableMetadata| !is_first(table));
         let replaying = Replaying { recovery: self, log: &engine.log, treatments };
         let (_, budget) = engine.memory.usage();
         let bytes = ROUND_BYTES.min(budget / ROUND_SHARE);
@@ -123,11 +123,11 @@ impl Recovery<'_> {
         }
         for store in self.tables.values() {
             let table = store.table();
-            let is_first = treatment::is_first(&table);
-            if is_first && self.filter.restores() {
+            let comes_first = is_first(&table);
+            if comes_first && self.filter.restores() {
                 continue;
             }
-            let replayed = if is_first { engine.log.position() } else { replayed };
+            let replayed = if comes_first { engine.log.position() } else { replayed };
             if let Some(set) = store.switch_memtables(table, None, || replayed) {
                 crate::flush::flush_set(engine, store, &set)?;
             }

@@ -9,13 +9,7 @@ use super::Recovery;
 use crate::commitlog::LogPosition;
 use crate::log_intervals::{self, Interval};
 use crate::table::TableStore;
-use crate::{schema_tables, truncation_records};
-
-/// Tables whose records are replayed before all others: those that say which tables there are, and
-/// what of the log they need.
-pub(crate) fn is_first(table: &TableMetadata) -> bool {
-    table.keyspace == schema_tables::KEYSPACE || truncation_records::is_here(table)
-}
+use crate::truncation_records::is_first;
 
 /// The ids of those.
 pub(super) fn first_tables(built_in: &Schema) -> BTreeSet<TableId> {
