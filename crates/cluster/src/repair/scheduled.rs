@@ -98,6 +98,9 @@ fn told_by_others(node: &Node) -> Vec<([u8; 16], Option<Told>)> {
     })
 }
 
+/// Times further ahead than this are those of a clock that was wrong, seconds.
+const AHEAD_MAX: i64 = 900;
+
 /// Runs for as long as the node is there.
 pub(super) async fn run(node: Weak<Node>) {
     let Some(there) = node.upgrade() else { return };
@@ -237,7 +240,13 @@ impl Task {
         }
         let tables = tables(node);
         let ids: Vec<TableId> = tables.iter().map(|table| table.id).collect();
-        if self.progress.follow(&ids, self.looked_at) {
+        let latest = now.saturating_add(AHEAD_MAX);
+        if self.looked_at.is_some_and(|at| at > latest) {
+            tracing::warn!("the clock was ahead: the schedule of repairs forgets what it noted meanwhile");
+            self.looked_at = None;
+            self.failures.clear();
+        }
+        if self.progress.forget_after(latest) | self.progress.follow(&ids, self.looked_at) {
             self.save(node).await;
         }
         self.looked_at = Some(now);

@@ -133,6 +133,21 @@ impl Progress {
         has_changed
     }
 
+    /// Forgets repairs that were noted as of a time after this one: the clock was ahead then, and
+    /// nobody knows when they were. True: something has changed.
+    pub fn forget_after(&mut self, latest: i64) -> bool {
+        let mut has_changed = false;
+        for of_table in self.tables.values_mut() {
+            let count = of_table.stretches.len();
+            of_table.stretches.retain(|stretch| stretch.at <= latest);
+            has_changed |= of_table.stretches.len() != count;
+            if of_table.since > latest {
+                (of_table.since, has_changed) = (NEVER, true);
+            }
+        }
+        has_changed
+    }
+
     /// The earliest time among the tokens of ranges of a table.
     pub fn oldest(&self, table: TableId, ranges: &[Tokens]) -> i64 {
         let Some(of_table) = self.tables.get(&table) else { return NEVER };
@@ -243,6 +258,21 @@ mod tests {
         let mut progress = Progress::default();
         assert!(progress.follow(&[TABLE], since));
         progress
+    }
+
+    #[test]
+    fn repairs_of_a_time_that_has_not_come_count_as_none() {
+        let mut progress = watched(Some(100));
+        progress.mark(TABLE, &[range(0, 10)], 200);
+        progress.mark(TABLE, &[range(10, 20)], 9_000);
+        assert!(!progress.forget_after(9_000));
+        assert!(progress.forget_after(1_000));
+        let oldest = |progress: &Progress| [range(0, 10), range(10, 20)].map(|of| progress.oldest(TABLE, &[of]));
+        assert_eq!(oldest(&progress), [200, 100]);
+        assert!(progress.forget_after(150));
+        assert_eq!(oldest(&progress), [100, 100]);
+        assert!(progress.forget_after(50) && !progress.forget_after(50));
+        assert_eq!(oldest(&progress), [NEVER, NEVER]);
     }
 
     #[test]
