@@ -28,8 +28,9 @@ pub(crate) struct Replacements {
     /// Nodes that have said that they replace another, by address: their host id, and the address
     /// of that other. As many as gossip knows.
     begun: BTreeMap<SocketAddr, ([u8; 16], SocketAddr)>,
-    /// Nodes that have been replaced, by address: the generation of their last start.
-    replaced: BTreeMap<SocketAddr, i32>,
+    /// Nodes that have been replaced, by address: their host id, and the generation of their last
+    /// start. Another node that has the address later is not concerned, whatever its clock says.
+    replaced: BTreeMap<SocketAddr, ([u8; 16], i32)>,
 }
 
 impl Replacements {
@@ -56,7 +57,8 @@ impl Replacements {
             }
         }
         let is_there = |(generation, endpoint): &(i32, Endpoint)| {
-            self.replaced.get(&endpoint.address).is_none_or(|replaced| generation > replaced)
+            let replaced = self.replaced.get(&endpoint.address);
+            replaced.is_none_or(|(host_id, replaced)| endpoint.host_id != *host_id || generation > replaced)
         };
         others.retain(is_there);
         others
@@ -70,8 +72,8 @@ impl Replacements {
             // on another directory the node has not got the data of the other one
             other.address == address && !other.is_up && host_id == endpoint.host_id && other.tokens.iter().all(takes)
         };
-        let Some((generation, _)) = others.iter().find(|(_, other)| is_replaced(other)) else { return };
-        self.replaced.insert(address, *generation);
+        let Some((generation, other)) = others.iter().find(|(_, other)| is_replaced(other)) else { return };
+        self.replaced.insert(address, (other.host_id, *generation));
         if self.replaced.len() > REPLACED_MAX {
             self.replaced.pop_first();
         }
@@ -116,6 +118,8 @@ mod tests {
         assert!(steps(&[begun, done, (&this, (9, &up), Some(&new))]), "whoever was believed to be down");
         assert!(steps(&[begun, (&this, (9, &dead), None), done]), "it was restarted at its end");
         assert!(!steps(&[begun, done, (&this, (10, &dead), Some(&new))]), "the dead node was started again");
+        let anew = Endpoint { host_id: [8; 16], ..up.clone() };
+        assert!(!steps(&[begun, done, (&this, (5, &anew), Some(&new))]), "another node has the address");
         assert!(!steps(&[begun, (&this, (9, &up), Some(&new)), done]), "the other one was up");
         assert!(!steps(&[begun, (&this, (9, &dead), Some(&joins)), done]), "it was given up");
         assert!(!steps(&[begun, (&this, (9, &dead), Some(&elsewhere))]), "it is another directory");
