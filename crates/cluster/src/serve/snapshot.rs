@@ -25,7 +25,7 @@ pub(super) async fn serve(call: Call) {
 async fn carry_out(call: &Call, request: &SnapshotRequest) -> operations::Result<()> {
     let store = tables::named(&call.node, &request.keyspace, &request.table)?;
     match request.clear {
-        true => snapshots::clear_of(&call.node, &store, &request.tag),
+        true => snapshots::clear_of(&call.node, &store, &request.tag).await,
         false => snapshots::take(&call.node, &request.tag, &[store], false).await,
     }
 }
