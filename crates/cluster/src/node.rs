@@ -133,6 +133,8 @@ pub struct Node {
     pub(crate) ring: ArcSwap<Ring>,
     /// One permit for each scan among nodes that may have a thread for long jobs.
     pub(crate) scans: Arc<Semaphore>,
+    /// One permit for each truncation that may be under way.
+    pub(crate) truncations: Arc<Semaphore>,
     /// Samples of reads and writes, while somebody asks for them.
     pub sampling: Arc<Sampling>,
     /// Of rows in which counters are being incremented.

@@ -13,6 +13,7 @@ use crate::batch_replay::BatchReplay;
 use crate::cas_metrics::CasMetrics;
 use crate::clock::TimeUuids;
 use crate::coordinator::scan::SCANS_MAX;
+use crate::coordinator::truncate::TRUNCATIONS_MAX;
 use crate::error::NodeError;
 use crate::handoff::Handoff;
 use crate::identity::{Identity, IdentityOptions, local_table};
@@ -64,6 +65,7 @@ impl Node {
             replica,
             ring,
             scans: Arc::new(Semaphore::new(SCANS_MAX)),
+            truncations: Arc::new(Semaphore::new(TRUNCATIONS_MAX)),
             sampling,
             counter_locks,
             partition_locks,

@@ -5,12 +5,14 @@
 
 use std::sync::Arc;
 
+use env::Instant;
 use internode::Verb;
 use internode::payload::simple::Truncation;
 use membership::{Asker, Request};
 use ring::{EndpointId, Shortage};
 use schema::TableMetadata;
 use storage::StorageError;
+use tokio::sync::OwnedSemaphorePermit;
 use types::{Consistency, WriteKind};
 
 use super::acknowledgement::among::Among;
@@ -20,6 +22,10 @@ use super::sent::Sent;
 use super::write::among::Others;
 use crate::node::Node;
 use crate::replica::apply::{WriteError, within};
+
+/// Truncations of one node that are under way at one time, those that nobody waits for any more
+/// among them: each of these has a thread. More wait for their turn.
+pub(crate) const TRUNCATIONS_MAX: usize = 8;
 
 impl Node {
     /// Drops all data of a table on all nodes.
@@ -35,25 +41,52 @@ impl Node {
 
     /// Drops all data of a table that this node has.
     pub(crate) async fn truncate_here(&self, keyspace: &str, table: &str) -> Result<(), WriteError> {
+        let begun = self.env.now();
+        let turn = self.turn_to_truncate().await?;
+        self.truncate_in_turn(turn, begun, keyspace, table).await
+    }
+
+    /// Waits until one more truncation of this node may begin.
+    async fn turn_to_truncate(&self) -> Result<OwnedSemaphorePermit, WriteError> {
+        let turn = Arc::clone(&self.truncations).acquire_owned();
+        let turn = within(&self.env, self.timeouts().truncate, turn).await.ok_or(WriteError::TimedOut)?;
+        turn.map_err(|_| WriteError::Overloaded)
+    }
+
+    /// As [`Node::truncate_here`], in a turn. A truncation that has begun goes on where nobody
+    /// waits for it any more: the other nodes have carried it out, and repairs would bring the rows
+    /// of this one back to them; views would keep rows that their table lacks. It holds its turn
+    /// until then.
+    async fn truncate_in_turn(
+        &self,
+        turn: OwnedSemaphorePermit,
+        begun: Instant,
+        keyspace: &str,
+        table: &str,
+    ) -> Result<(), WriteError> {
         let Some(store) = self.engine.table_by_name(keyspace, table) else {
             return Err(StorageError::UnknownTable { table: format!("{keyspace}.{table}") }.into());
         };
-        let truncated = async {
-            let of_views = |view: &TableMetadata| self.engine.table(view.id);
-            let schema = self.engine.schema();
-            let keyspace = schema.keyspace(keyspace).into_iter();
-            let views = keyspace.flat_map(|keyspace| keyspace.views_of(store.id)).filter_map(|view| of_views(view));
-            let stores: Vec<_> = std::iter::once(Arc::clone(&store)).chain(views).collect();
+        let of_views = |view: &TableMetadata| self.engine.table(view.id);
+        let schema = self.engine.schema();
+        let keyspace = schema.keyspace(keyspace).into_iter();
+        let views = keyspace.flat_map(|keyspace| keyspace.views_of(store.id)).filter_map(|view| of_views(view));
+        let stores: Vec<_> = std::iter::once(Arc::clone(&store)).chain(views).collect();
+        let limit = self.timeouts().truncate.saturating_sub(self.env.elapsed(begun));
+        let (engine, closing) = (Arc::clone(&self.engine), self.replica.close_views());
+        let truncation = async move {
+            let _turn = turn;
             match stores.len() {
-                1 => storage::truncate::truncate(&self.engine, &store).await?,
+                1 => storage::truncate::truncate(&engine, &store).await?,
                 _ => {
-                    let closed = self.replica.close_views().await;
-                    storage::truncate::truncate_together(&self.engine, &stores, closed).await?;
+                    let closed = within(&engine.env, limit, closing).await.ok_or(WriteError::TimedOut)?;
+                    storage::truncate::truncate_together(&engine, &stores, closed).await?;
                 }
             }
-            Ok(())
+            Ok::<_, WriteError>(())
         };
-        within(&self.env, self.timeouts().truncate, truncated).await.unwrap_or(Err(WriteError::TimedOut))
+        let truncation = self.env.to_its_end("truncate", truncation);
+        within(&self.env, limit, truncation).await.unwrap_or(Err(WriteError::TimedOut))
     }
 
     async fn truncate_among(&self, others: Others<'_>, keyspace: &str, table: &str) -> Result<(), RequestError> {
@@ -70,13 +103,15 @@ impl Node {
         let sent = Arc::new(Sent::without_hints(Arc::clone(&others.ring), replicas, answers.clone()));
         let asker: Arc<dyn Asker> = Arc::clone(&sent) as Arc<dyn Asker>;
         let (begun, timeout) = (self.env.now(), self.timeouts().truncate);
+        // before the others are asked: once they are, this node truncates too, whoever waits
+        let turn = self.turn_to_truncate().await.map_err(|cause| RequestError::of_write(cause, answers.clone()))?;
         let truncation = Truncation { keyspace: keyspace.to_owned(), table: table.to_owned() };
         let payload = truncation.encode().map_err(|_| RequestError::of_write(WriteError::Peers, answers))?;
         let request = Request::new(Verb::TruncateReq, payload, timeout);
         for peer in sent.peers() {
             others.messenger.ask(others.ring.endpoint(peer).address, &[], request.clone(), &asker);
         }
-        let truncated = self.truncate_here(keyspace, table).await;
+        let truncated = self.truncate_in_turn(turn, begun, keyspace, table).await;
         Among::new(&self.env, vec![sent], truncated.map(|()| None), begun, timeout).await
     }
 }

@@ -82,9 +82,10 @@ pub(crate) struct Locked {
 }
 
 impl Replica {
-    /// Keeps writes to tables with views off while the guard is there.
-    pub(crate) async fn close_views(&self) -> OwnedRwLockWriteGuard<()> {
-        Arc::clone(&self.views.gate).write_owned().await
+    /// Keeps writes to tables with views off while the guard is there. The future may outlive the
+    /// request that asks for it.
+    pub(crate) fn close_views(&self) -> impl Future<Output = OwnedRwLockWriteGuard<()>> + Send + use<> {
+        Arc::clone(&self.views.gate).write_owned()
     }
 
     /// Waits for the locks of the partitions of base tables that these mutations write.

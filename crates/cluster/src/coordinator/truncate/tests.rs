@@ -1,5 +1,7 @@
 //! TRUNCATE among several nodes.
 
+use std::time::Duration;
+
 use ring::Shortage;
 use types::Consistency;
 
@@ -30,4 +32,17 @@ fn every_node_truncates_or_the_client_is_told_who_has_not() {
     ring.agree();
     let (level, shortage) = (Consistency::All, Shortage { required: 3, alive: 2 });
     assert_eq!(truncate(&ring), Err(RequestError::Unavailable { level, shortage }));
+}
+
+/// Otherwise one node keeps what the others have dropped, and repairs bring it back to them.
+#[test]
+fn a_truncation_ends_on_its_coordinator_too_though_nobody_waits_for_it() {
+    let ring = SimRing::new(2, &["dc1", "dc1", "dc1"]);
+    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "3")]);
+    ring.write(0, vec![ring.row("ks", 1, 2, 3, 10)], Consistency::All).expect("written");
+    let node = ring.node(0);
+    let given_up = node.env.timeout(Duration::from_millis(1), node.truncate("ks", "t"));
+    assert!(ring.world.block_on(given_up).is_err(), "its client goes away");
+    ring.world.run_for(Duration::from_secs(5));
+    (0..3).for_each(|machine| assert_eq!(ring.stored(machine, "ks", 1), [], "machine {machine}"));
 }
