@@ -18,7 +18,9 @@
 //! and `service.StorageProxy.mutateMV`.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
+use env::Env;
 use rows::{Mutation, ReadContext, ReadError, ReadMode};
 use schema::system::is_local_keyspace;
 use storage::base_views::BaseViews;
@@ -31,6 +33,13 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 use super::Replica;
 use super::apply::{WriteError, large_values};
 use crate::stripes::{Held, Stripes};
+
+/// Writes to tables with views wait so long at one time for a TRUNCATE that waits for others of
+/// them: less than their timeout, and longer than nearly all of them take.
+const CLOSING_MAX: Duration = Duration::from_millis(500);
+
+/// Between two such times.
+const CLOSING_PAUSE: Duration = Duration::from_secs(1);
 
 /// The state that writes to tables with views share.
 #[derive(Default)]
@@ -85,7 +94,7 @@ impl Replica {
     /// Keeps writes to tables with views off while the guard is there. The future may outlive the
     /// request that asks for it.
     pub(crate) fn close_views(&self) -> impl Future<Output = OwnedRwLockWriteGuard<()>> + Send + use<> {
-        Arc::clone(&self.views.gate).write_owned()
+        close(self.env.clone(), Arc::clone(&self.views.gate))
     }
 
     /// Waits for the locks of the partitions of base tables that these mutations write.
@@ -278,6 +287,18 @@ impl Replica {
     /// Divides changes of views into those that are applied here and those of other nodes.
     fn divide(&self, changes: Vec<ViewChange>) -> Divided {
         divide(self.views.routes.get(), changes)
+    }
+}
+
+/// Closes the gate. Nobody passes the gate while this waits for those who have passed it, and a
+/// wide write may take minutes to its end: so it waits for a moment only, and tries again when the
+/// others have had theirs.
+async fn close(env: Env, gate: Arc<RwLock<()>>) -> OwnedRwLockWriteGuard<()> {
+    loop {
+        if let Ok(closed) = env.timeout(CLOSING_MAX, Arc::clone(&gate).write_owned()).await {
+            return closed;
+        }
+        env.sleep(CLOSING_PAUSE).await;
     }
 }
 

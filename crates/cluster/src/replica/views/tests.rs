@@ -67,11 +67,8 @@ fn keyspace() -> KeyspaceMetadata {
     }
 }
 
-/// The deletion of a partition reads all of its rows for the view, which may take longer than
-/// anybody waits. It happens all the same, and gives its locks back.
-#[test]
-fn a_wide_write_ends_though_nobody_waits_for_it() {
-    const ROWS: i32 = 100;
+/// A node with that keyspace.
+fn with_view() -> SimNode {
     let machine = SimNode::new(Duration::from_secs(2));
     let engine = &machine.node.engine;
     let filter =
@@ -79,12 +76,25 @@ fn a_wide_write_ends_though_nobody_waits_for_it() {
     engine.set_view_filters(Box::new(filter));
     let changed = storage::schema_change::change(engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace())));
     assert!(changed.expect("stored").is_ok(), "not refused");
+    machine
+}
+
+/// A row of the partition 1 of `t`.
+fn row(c: i32, timestamp: i64) -> Mutation {
+    let row = SystemRow::new(&table("ks", "t"), &[&1_i32.to_be_bytes()], &[&c.to_be_bytes()], timestamp, None);
+    row.set("v", c.to_be_bytes().to_vec()).finish()
+}
+
+/// The deletion of a partition reads all of its rows for the view, which may take longer than
+/// anybody waits. It happens all the same, and gives its locks back.
+#[test]
+fn a_wide_write_ends_though_nobody_waits_for_it() {
+    const ROWS: i32 = 100;
+    let machine = with_view();
     let counts = || (machine.count("ks", "t"), machine.count("ks", "by_v"));
     let base = table("ks", "t");
     let write = |c: i32, timestamp: i64| {
-        let row = SystemRow::new(&base, &[&1_i32.to_be_bytes()], &[&c.to_be_bytes()], timestamp, None);
-        let row = [row.set("v", c.to_be_bytes().to_vec()).finish()];
-        machine.sim.block_on(machine.node.replica.apply(&row, Held::new())).expect("applied");
+        machine.sim.block_on(machine.node.replica.apply(&[row(c, timestamp)], Held::new())).expect("applied");
     };
     (0..ROWS).for_each(|c| write(c, 10));
     assert_eq!(counts(), (ROWS as usize, ROWS as usize));
@@ -99,4 +109,26 @@ fn a_wide_write_ends_though_nobody_waits_for_it() {
     assert_eq!(counts(), (0, 0));
     write(1, 30);
     assert_eq!(counts(), (1, 1));
+}
+
+/// A TRUNCATE waits for the writes that have begun, and these may take minutes. Those that come
+/// later are not held up for as long.
+#[test]
+fn a_truncation_that_waits_for_a_wide_write_lets_others_pass() {
+    let machine = with_view();
+    let node = &machine.node;
+    let wide = Arc::clone(&node.replica.views.gate).try_read_owned().expect("nobody closes the gate");
+    let writes = async {
+        for c in 0..5 {
+            node.env.sleep(Duration::from_millis(400)).await;
+            let write = [row(c, 10)];
+            let applied = node.env.timeout(node.timeouts().write, node.replica.apply(&write, Held::new())).await;
+            applied.expect("in time").expect("applied");
+        }
+        assert_eq!((machine.count("ks", "t"), machine.count("ks", "by_v")), (5, 5));
+        drop(wide);
+    };
+    let (truncated, ()) = machine.sim.block_on(async { tokio::join!(node.truncate("ks", "t"), writes) });
+    truncated.expect("truncated");
+    assert_eq!((machine.count("ks", "t"), machine.count("ks", "by_v")), (0, 0));
 }
