@@ -8,8 +8,8 @@ use rows::PartitionRange;
 use rows::command::RingBound;
 use types::{Consistency, Token};
 
-/// How many replicas the parts of a range wait for at most. Refused where those of one part are too
-/// few.
+/// How many replicas the parts of a range wait for at most. Parts that have too few do not count,
+/// as a read may end before it comes to them; refused where all of them have.
 pub(super) fn block_for(
     ring: &Ring,
     placement: &Placement,
@@ -21,8 +21,15 @@ pub(super) fn block_for(
         // nothing can be in the range, and plan_range would take it for the whole ring
         return Ok(1);
     }
-    let plans = ring.plan_range(placement, start, end, level)?;
-    Ok(plans.iter().map(|(_, _, plan)| plan.block_for).max().unwrap_or(1))
+    let of_parts = plans(ring, placement, (start, end), level).into_iter();
+    let of_parts = of_parts.map(|(_, _, plan)| plan.map(|plan| plan.block_for));
+    of_parts
+        .reduce(|most, next| match (most, next) {
+            (Ok(most), Ok(next)) => Ok(most.max(next)),
+            (Ok(one), Err(_)) | (Err(_), Ok(one)) => Ok(one),
+            (Err(first), Err(_)) => Err(first),
+        })
+        .unwrap_or(Ok(1))
 }
 
 /// The plans of the parts of a range that have replicas of their own, in the order of the ring.

@@ -301,6 +301,11 @@ fn a_range_is_read_up_to_the_stretch_that_lacks_replicas() {
     let mut there: Vec<i32> = (0..40).filter(|k| token_of(k) <= upto).collect();
     there.sort_by_key(token_of);
     let there: Vec<(i32, i32, i32)> = there.into_iter().map(|k| (k, 1, k)).collect();
+    let (last, _) = ring.options(2);
+    let lacking = PartitionRange::Range {
+        start: RingBound::Token { token: upto, inclusive: false },
+        end: RingBound::Token { token: Token(last.initial_tokens[0]), inclusive: true },
+    };
     ring.kill(2);
     ring.agree();
     let level = Consistency::One;
@@ -310,6 +315,9 @@ fn a_range_is_read_up_to_the_stretch_that_lacks_replicas() {
             let command = limited(all.clone(), u32::try_from(count).expect("few rows"));
             assert_eq!(ring.read(through, vec![command], level).expect("it comes to no gap"), there[..count]);
         }
+        let explain = |command| ring.world.block_on(ring.node(through).explain(vec![command], level));
+        explain(limited(all.clone(), 1)).expect("it is planned as it is read");
+        assert!(matches!(explain(ring.select("one", lacking.clone())), Err(FailedRead::Refused(_))));
         let Err(FailedRead::Refused(refused)) = ring.read(through, vec![all], level) else { panic!("a gap") };
         assert_eq!(refused, RequestError::Unavailable { level, shortage: Shortage { required: 1, alive: 0 } });
     }
