@@ -6,6 +6,7 @@
 //! | `data_file_directories` is set | those | `commitlog_directory`, else beside the first |
 //! | `data/` in it (Helenus, or `/var/lib/cassandra`), or nothing yet | `data/` | `commitlog/` |
 //! | `<keyspace>/<table>-<id>/` in it, `system_schema` among them | itself | `../commitlog/` |
+//! | the same, and Helenus has begun there without `system_schema` | itself | `commitlog/` |
 //! | folders of tables without `system_schema`: a snapshot, backups | those folders | none |
 //!
 //! Tables without `system_schema` need `schema.cql` files ([`schema_files`]). Where keys of the
@@ -87,8 +88,11 @@ fn find(env: &Env, told: &Told<'_>, config: &Config) -> Result<Directories, Stri
             of_data(env, told, what.to_owned(), vec![data], dir.join("commitlog"))
         }
         folders::Kind::Data => {
-            let commitlog = dir.canonical_parent().join("commitlog");
-            of_data(env, told, "a data directory of Cassandra".to_owned(), vec![dir.to_owned()], commitlog)
+            let (what, above) = match folders::has_log_within(env, dir)? {
+                true => ("folders of tables that Helenus has written to", dir.to_owned()),
+                false => ("a data directory of Cassandra", dir.canonical_parent()),
+            };
+            of_data(env, told, what.to_owned(), vec![dir.to_owned()], above.join("commitlog"))
         }
         folders::Kind::Tables(found) => of_tables(env, told, &found),
     }

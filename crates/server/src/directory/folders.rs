@@ -99,6 +99,22 @@ pub(super) fn look(env: &Env, dir: &Path) -> Result<Kind, String> {
     Ok(Kind::Parent { of_helenus: has("data") })
 }
 
+/// Whether the commit log of a data directory lies in it, and not beside it. Helenus puts it there
+/// where it is started on folders of tables without `system_schema`. Once `system_schema` is
+/// flushed they look like any data directory: to look for the log beside it then would lose what
+/// the log within has, and take that of another node.
+pub(super) fn has_log_within(env: &Env, dir: &Path) -> Result<bool, String> {
+    let within = dir.join("commitlog");
+    if !env.disk.exists(&dir.join("helenus.lock")) || !env.disk.exists(&within) {
+        return Ok(false);
+    }
+    // a keyspace may have this name: its directory holds those of tables, and no files
+    let (dirs, files) = directories(env, &within)?;
+    let is_keyspace = dirs.iter().any(|name| Folder::of(&within.join(name)).id.is_some());
+    // the log is empty after a drain; the caches are saved beside it
+    Ok(!is_keyspace && (!files.is_empty() || env.disk.exists(&dir.join("saved_caches"))))
+}
+
 /// All folders of tables beneath a directory, itself included.
 pub(super) fn tables(env: &Env, dir: &Path) -> Result<Vec<Folder>, String> {
     let mut found = Vec::new();

@@ -74,3 +74,23 @@ fn folders_of_tables() {
     make(root, &["bare/ks/t/da-1-bti-Data.db"]);
     assert!(recognised(&root.join("bare"), &[], true).unwrap_err().contains("--schema"));
 }
+
+#[test]
+fn folders_that_became_a_node_keep_their_log_within() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    let commitlog = |dir: &str| recognised(&root.join(dir), &[], false).unwrap().commitlog;
+    let table = format!("d/ks/t-{ID}/da-1-bti-Data.db");
+    make(root, &[&table, "d/schema.cql"]);
+    assert_eq!(commitlog("d"), root.join("d/commitlog"));
+    // of the first start, and of its first flush
+    make(root, &["d/helenus.lock", "d/commitlog/CommitLog-8-1.log", "d/saved_caches/x"]);
+    make(root, &[&format!("d/system_schema/tables-{ID}/da-1-bti-Data.db"), "commitlog/CommitLog-8-7.log"]);
+    assert_eq!(commitlog("d"), root.join("d/commitlog"));
+    std::fs::remove_file(root.join("d/commitlog/CommitLog-8-1.log")).unwrap();
+    assert_eq!(commitlog("d"), root.join("d/commitlog"));
+    // a keyspace of that name
+    let table = format!("data/commitlog/t-{ID}/da-1-bti-Data.db");
+    make(root, &[&table, "data/helenus.lock", &format!("data/system_schema/tables-{ID}/da-1-bti-Data.db")]);
+    assert_eq!(commitlog("data"), root.join("commitlog"));
+}
