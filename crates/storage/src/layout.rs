@@ -17,7 +17,7 @@ pub const SNAPSHOTS: &str = "snapshots";
 pub const BACKUPS: &str = "backups";
 
 /// Tables of `system` that lie in all data directories, as those of users.
-const SPLIT_SYSTEM_TABLES: [&str; 5] = ["batches", "paxos", "compaction_history", "prepared_statements", "repairs"];
+pub const SPLIT_SYSTEM_TABLES: [&str; 5] = ["batches", "paxos", "compaction_history", "prepared_statements", "repairs"];
 
 /// The directory of a table beneath a data directory.
 pub fn table_directory(data: &Path, table: &TableMetadata) -> PathBuf {
@@ -29,15 +29,37 @@ pub fn table_directories(options: &EngineOptions, table: &TableMetadata) -> Vec<
     if let Some(places) = options.places.get(&table.id).filter(|places| !places.is_empty()) {
         return places.clone();
     }
-    let is_local = is_local_keyspace(&table.keyspace)
-        && !(table.keyspace == "system" && SPLIT_SYSTEM_TABLES.contains(&table.name.as_str()));
-    match &options.system_directory {
-        Some(system) if is_local => vec![table_directory(system, table)],
-        _ => {
-            let count = if is_local { 1 } else { usize::MAX };
-            options.data_directories.iter().take(count).map(|data| table_directory(data, table)).collect()
-        }
+    if !lies_in_one_directory(table) {
+        return options.data_directories.iter().map(|data| table_directory(data, table)).collect();
     }
+    let mut directories = vec![table_directory(system_directory(options), table)];
+    if options.read_only {
+        // nothing can be moved: what lies elsewhere is read there
+        directories.extend(former_directories(options, table));
+    }
+    directories
+}
+
+/// Where else the files of a table of the local system keyspaces may lie: in data directories that
+/// were the first one under an earlier configuration, or in any where Cassandra 3 wrote them. Empty
+/// for tables that lie in all data directories.
+pub fn former_directories(options: &EngineOptions, table: &TableMetadata) -> Vec<PathBuf> {
+    if !lies_in_one_directory(table) || options.places.contains_key(&table.id) {
+        return Vec::new();
+    }
+    let own = system_directory(options);
+    let others = options.data_directories.iter().filter(|data| data.as_path() != own);
+    others.map(|data| table_directory(data, table)).collect()
+}
+
+/// The directory of the local system keyspaces.
+pub fn system_directory(options: &EngineOptions) -> &Path {
+    options.system_directory.as_deref().unwrap_or_else(|| options.data_directory())
+}
+
+fn lies_in_one_directory(table: &TableMetadata) -> bool {
+    let is_split = table.keyspace == "system" && SPLIT_SYSTEM_TABLES.contains(&table.name.as_str());
+    is_local_keyspace(&table.keyspace) && !is_split
 }
 
 /// The directory of a snapshot of a table. That of an index lies in its base's.

@@ -1,6 +1,7 @@
 //! The way from a directory to a running engine.
 //!
-//! 1. The data directory is locked: a second process is refused.
+//! 1. The data directory is locked: a second process is refused. So is a configuration under which
+//!    the tables of the local system keyspaces would be looked for where they are not.
 //! 2. The built-in tables are opened, and of the commit log only what belongs to the schema tables
 //!    is replayed.
 //! 3. The schema is read from them; its tables are opened. The log of this process begins behind
@@ -19,12 +20,13 @@ mod round;
 mod treatment;
 
 use std::collections::BTreeMap;
-
+use std::path::Path;
 use std::sync::Arc;
 
 use env::{Env, Lock, Part};
 use schema::system::is_system_keyspace;
 use schema::{Schema, TableId, TableMetadata};
+use sstable::{Component, Descriptor};
 
 use crate::caches::Caches;
 use crate::commitlog::{CommitLog, LogError};
@@ -37,7 +39,7 @@ use crate::restore_point::{self, Filter};
 use crate::shards::Shards;
 use crate::table::TableStore;
 use crate::truncation_records::{Truncation, is_first};
-use crate::{log_intervals, opening, schema_tables, truncation_records};
+use crate::{layout, log_intervals, opening, schema_tables, truncation_records};
 
 /// The file whose lock says that a process uses the directory.
 const LOCK_FILE: &str = "helenus.lock";
@@ -82,6 +84,10 @@ struct Recovery<'a> {
 pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered), StorageError> {
     let env = &if options.read_only { env::read_only(env) } else { env.clone() };
     let lock = lock(env, &options)?;
+    let built_in = schema::system::schema();
+    if !options.read_only {
+        check_system_tables(env, &options, &built_in)?;
+    }
     let opened = match options.read_only {
         true => CommitLog::open_read_only(env, &options.commitlog_directory, options.commitlog.clone()),
         false => CommitLog::open(env, &options.commitlog_directory, options.commitlog.clone()),
@@ -102,7 +108,6 @@ pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered
         replayed_timestamp: None,
         recovered: Recovered::default(),
     };
-    let built_in = schema::system::schema();
     recovery.open_tables(&built_in)?;
     recovery.note_persisted()?;
     // what a restore knows before the log is replayed
@@ -172,6 +177,38 @@ fn lock(env: &Env, options: &EngineOptions) -> Result<Option<Box<dyn Lock>>, Sto
         }
         Err(error) => Err(StorageError::io(directory, &error)),
     }
+}
+
+/// Refuses to go on where SSTables of the local system keyspaces lie in a data directory that these
+/// options do not look for them in: without them the node would be a new one, with no tables, and
+/// would throw the commit log of the old one away.
+fn check_system_tables(env: &Env, options: &EngineOptions, built_in: &Schema) -> Result<(), StorageError> {
+    for table in built_in.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
+        for directory in layout::former_directories(options, table) {
+            if has_sstables(env, &directory)? {
+                let why = format!(
+                    "{} has SSTables of {}.{}, which this configuration looks for in {} only. Configure the directories as they were \
+                     (local_system_data_file_directory, the order of data_file_directories), or move there, without replacing a file, \
+                     what the directories of the tables of system and system_schema hold in other data directories, all but those of \
+                     {}, as Cassandra does at its start. With --read-only they are read where they are",
+                    directory.display(),
+                    table.keyspace,
+                    table.name,
+                    layout::system_directory(options).display(),
+                    layout::SPLIT_SYSTEM_TABLES.join(", "),
+                );
+                return Err(StorageError::Refused { why });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn has_sstables(env: &Env, directory: &Path) -> Result<bool, StorageError> {
+    let entries = env.disk.list_dir_if_there(directory).map_err(|error| StorageError::io(directory, &error))?;
+    let files = entries.unwrap_or_default().into_iter().filter(|entry| !entry.is_dir);
+    let mut parsed = files.filter_map(|file| Descriptor::parse(directory, &file.name));
+    Ok(parsed.any(|(_, component)| component == Some(Component::Data)))
 }
 
 impl Recovery<'_> {

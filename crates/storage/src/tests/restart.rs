@@ -121,6 +121,36 @@ fn a_drain_leaves_nothing_to_replay() {
     check(&engine, 3);
 }
 
+/// Options for several data directories, and one for the system tables.
+fn spread(data: &[&str], system: Option<&str>) -> EngineOptions {
+    let beneath = |name: &&str| Path::new(DATA).join(name);
+    EngineOptions {
+        data_directories: data.iter().map(beneath).collect(),
+        system_directory: system.as_ref().map(beneath),
+        ..options(Path::new(DATA), 16 << 20)
+    }
+}
+
+#[test]
+fn system_tables_that_lie_elsewhere_are_not_overlooked() {
+    let sim = Sim::new(11);
+    let (engine, _) = open(&sim.env(), spread(&["a"], None));
+    write(&engine, 0);
+    sim.block_on(engine.drain()).expect("drained");
+    drop(engine);
+    for moved in [spread(&["b", "a"], None), spread(&["a"], Some("c"))] {
+        sim.kill();
+        let refused = crate::open(&sim.env(), moved.clone()).err().expect("the node would be a new one");
+        assert!(matches!(&refused, crate::StorageError::Refused { why } if why.contains("SSTables of system")));
+        let (engine, _) = open(&sim.env(), EngineOptions { read_only: true, ..moved });
+        check(&engine, 3);
+    }
+    for same in [spread(&["a", "b"], None), spread(&["b", "a"], Some("a"))] {
+        sim.kill();
+        check(&open(&sim.env(), same).0, 3);
+    }
+}
+
 #[test]
 fn a_log_of_more_than_memtables_may_hold_is_replayed() {
     let sim = Sim::new(4);
