@@ -82,8 +82,8 @@ pub struct Engine {
     /// Which cells of `system.paxos` compactions may leave out; None: those that have expired
     /// alone.
     pub paxos_oldest: OnceLock<Arc<OldestKept>>,
-    /// Held while the process lives; None: read-only.
-    pub(crate) _lock: Option<Box<dyn Lock>>,
+    /// Held while the process lives; empty: read-only.
+    pub(crate) _locks: Vec<Box<dyn Lock>>,
 }
 
 /// The parts that recovery hands over.
@@ -95,12 +95,12 @@ pub(crate) struct Parts {
     pub memory: Arc<MemtableMemory>,
     pub schema: Schema,
     pub tables: BTreeMap<TableId, Arc<TableStore>>,
-    pub lock: Option<Box<dyn Lock>>,
+    pub locks: Vec<Box<dyn Lock>>,
 }
 
 impl Engine {
     pub(crate) fn assemble(parts: Parts) -> Arc<Self> {
-        let Parts { env, options, log, caches, memory, schema, tables, lock } = parts;
+        let Parts { env, options, log, caches, memory, schema, tables, locks } = parts;
         let engine = Arc::new(Self {
             shards: Shards::at_least(options.shards),
             memory,
@@ -126,7 +126,7 @@ impl Engine {
             last_timestamp: AtomicI64::new(0),
             draining: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
-            _lock: lock,
+            _locks: locks,
         });
         let replayed: usize = engine.tables().iter().map(|store| store.view().memtable_size()).sum();
         engine.memory.take(replayed);

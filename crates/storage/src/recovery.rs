@@ -1,7 +1,7 @@
 //! The way from a directory to a running engine.
 //!
-//! 1. The data directory is locked: a second process is refused. So is a configuration under which
-//!    the tables of the local system keyspaces would be looked for where they are not.
+//! 1. The data directories are locked: a second process is refused. So is a configuration under
+//!    which the tables of the local system keyspaces would be looked for where they are not.
 //! 2. The built-in tables are opened, and of the commit log only what belongs to the schema tables
 //!    is replayed.
 //! 3. The schema is read from them; its tables are opened. The log of this process begins behind
@@ -20,7 +20,7 @@ mod round;
 mod treatment;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use env::{Env, Lock, Part};
@@ -83,7 +83,7 @@ struct Recovery<'a> {
 /// Opens the engine on its directories, which are made if they are not there.
 pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered), StorageError> {
     let env = &if options.read_only { env::read_only(env) } else { env.clone() };
-    let lock = lock(env, &options)?;
+    let locks = lock(env, &options)?;
     let built_in = schema::system::schema();
     if !options.read_only {
         check_system_tables(env, &options, &built_in)?;
@@ -131,7 +131,7 @@ pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered
         memory,
         schema,
         tables: of_engine,
-        lock,
+        locks,
     });
     host_id.into_iter().for_each(|host_id| engine.set_host_id(host_id));
     engine.keep_timestamps_after(last_timestamp.unwrap_or(0));
@@ -160,23 +160,25 @@ fn at_start(error: LogError) -> StorageError {
     }
 }
 
-/// Takes the lock of the first data directory, which is made if it is not there. None: nothing is
-/// written.
-fn lock(env: &Env, options: &EngineOptions) -> Result<Option<Box<dyn Lock>>, StorageError> {
+/// Takes the locks of all directories that SSTables lie in, which are made if they are not there:
+/// of two nodes that share one, or a node and a tool that writes, each would remove files that the
+/// other has. Empty: nothing is written.
+fn lock(env: &Env, options: &EngineOptions) -> Result<Vec<Box<dyn Lock>>, StorageError> {
     if options.read_only {
-        return Ok(None);
+        return Ok(Vec::new());
     }
-    for directory in options.data_directories.iter().chain(&options.system_directory) {
+    let mut directories: Vec<&PathBuf> = options.data_directories.iter().collect();
+    directories.extend(options.system_directory.as_ref().filter(|system| !options.data_directories.contains(system)));
+    for directory in &directories {
         env.disk.create_dir_all(directory).map_err(|error| StorageError::io(directory, &error))?;
     }
-    let directory = options.data_directory();
-    match env.disk.lock_file(&directory.join(LOCK_FILE)) {
-        Ok(lock) => Ok(Some(lock)),
-        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-            Err(StorageError::Locked { path: directory.to_owned() })
-        }
-        Err(error) => Err(StorageError::io(directory, &error)),
-    }
+    let lock = |directory: &PathBuf| {
+        env.disk.lock_file(&directory.join(LOCK_FILE)).map_err(|error| match error.kind() {
+            std::io::ErrorKind::WouldBlock => StorageError::Locked { path: directory.clone() },
+            _ => StorageError::io(directory, &error),
+        })
+    };
+    directories.into_iter().map(lock).collect()
 }
 
 /// Refuses to go on where SSTables of the local system keyspaces lie in a data directory that these

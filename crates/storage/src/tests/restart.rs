@@ -152,6 +152,20 @@ fn system_tables_that_lie_elsewhere_are_not_overlooked() {
 }
 
 #[test]
+fn each_directory_of_sstables_is_locked() {
+    let sim = Sim::new(12);
+    let env = sim.env();
+    let (engine, _) = open(&env, spread(&["a", "b"], Some("s")));
+    for name in ["a", "b", "s"] {
+        let lock = Path::new(DATA).join(name).join("helenus.lock");
+        assert!(env.disk.lock_file(&lock).is_err(), "{name}");
+    }
+    let shares = crate::open(&env, spread(&["other", "b"], None)).err().expect("b is in use");
+    assert_eq!(shares, crate::StorageError::Locked { path: Path::new(DATA).join("b") });
+    drop(engine);
+}
+
+#[test]
 fn a_log_of_more_than_memtables_may_hold_is_replayed() {
     let sim = Sim::new(4);
     let (engine, _) = open(&sim.env(), options(Path::new(DATA), 16 << 20));
