@@ -249,6 +249,11 @@ impl Memtable {
         self.enter().partitions.contains_key(key)
     }
 
+    /// Rows of a partition, those that are deleted included.
+    pub fn rows_of(&self, key: &DecoratedKey) -> usize {
+        self.enter().partitions.get(key).map_or(0, |partition| partition.rows.len())
+    }
+
     /// Partitions and rows held.
     pub fn counts(&self) -> (usize, usize) {
         let contents = self.enter();

@@ -410,3 +410,30 @@ fn an_index_that_is_made_anew_under_its_name_is_another_one() {
         Node { engine: open(&sim), sim }.assert_finds("by", value, &[1]);
     }
 }
+
+/// Deleted rows in memory count where it is decided whether a partition is read as a whole: a read
+/// by the index does not pass them.
+#[test]
+fn deleted_rows_in_memory_are_not_passed() {
+    let node = Node::with(&[attached_index("by_v", "v")]);
+    (0..20).for_each(|c| node.set(c, 5, Some(1), None));
+    node.apply(|update, now| {
+        (20..200).for_each(|c| delete_row(update, row(c).clustering, rows::DeletionTime::new(6, now)));
+    });
+    let table = node.store().table();
+    let search = IndexSearch { name: "by_v".into(), operator: SearchOperator::Eq, value: int(1) };
+    let range = PartitionRange::Key(DecoratedKey::new(int(1)));
+    let now = node.engine.env.clock.now_seconds();
+    let command = ReadCommand { indexes: vec![search], now, ..ReadCommand::whole(&table, range) };
+    for is_flushed in [false, true] {
+        if is_flushed {
+            node.flush();
+        }
+        let mut stream = node.engine.read(&command, &ReadContext::new(ReadMode::Background)).expect("sound");
+        let mut live = LiveRows::new(stream.as_mut(), Arc::clone(&table), now, TombstoneLimits::NONE);
+        while live.next_partition().expect("sound").is_some() {
+            while live.next_row().expect("sound").is_some() {}
+        }
+        assert_eq!((live.rows(), live.tombstones()), (20, 0), "{is_flushed}");
+    }
+}

@@ -206,7 +206,13 @@ fn of_small_partition(
     let (PartitionRange::Key(key), Some(lead)) = (&command.range, all.first()) else { return Ok(None) };
     let places = lead.estimate;
     let most = u32::try_from(places).unwrap_or(u32::MAX).min(PARTITION_ROWS_MAX);
-    if places <= PARTITION_ROWS || !lead.has_fewer_rows(key, most, context.mode)? {
+    let has_fewer_rows = || {
+        let view = base.view();
+        let in_memory: usize = view.memtables_of(base.shards, key).iter().map(|memtable| memtable.rows_of(key)).sum();
+        let most = most.saturating_sub(u32::try_from(in_memory).unwrap_or(u32::MAX));
+        Ok::<_, ReadError>(most > 0 && lead.has_fewer_rows(key, most, context.mode)?)
+    };
+    if places <= PARTITION_ROWS || !has_fewer_rows()? {
         all.iter_mut().try_for_each(|sources| sources.estimate_all(context.mode))?;
         lead_first(all);
         return Ok(None);
