@@ -85,8 +85,10 @@ pub(super) fn look(env: &Env, dir: &Path) -> Result<Kind, String> {
         return Ok(Kind::Data);
     }
     let has = |name: &str| dirs.iter().any(|dir| dir == name);
-    if has("data") && (has("commitlog") || env.disk.exists(&dir.join("data/system_schema"))) {
-        return Ok(Kind::Parent { of_helenus: env.disk.exists(&dir.join("data/helenus.lock")) });
+    // the commit log and the system tables may lie elsewhere
+    let of_helenus = env.disk.exists(&dir.join("data/helenus.lock"));
+    if has("data") && (of_helenus || has("commitlog") || env.disk.exists(&dir.join("data/system_schema"))) {
+        return Ok(Kind::Parent { of_helenus });
     }
     let folders = tables(env, dir)?;
     if !folders.is_empty() {

@@ -94,3 +94,12 @@ fn folders_that_became_a_node_keep_their_log_within() {
     make(root, &[&table, "data/helenus.lock", &format!("data/system_schema/tables-{ID}/da-1-bti-Data.db")]);
     assert_eq!(commitlog("data"), root.join("commitlog"));
 }
+
+#[test]
+fn a_node_whose_log_lies_elsewhere_is_one_again() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    make(root, &["data/helenus.lock", &format!("data/ks/t-{ID}/da-1-bti-Data.db")]);
+    let again = recognised(root, &["commitlog_directory=/log"], false).unwrap();
+    assert_eq!((again.data, again.commitlog), (vec![root.join("data")], PathBuf::from("/log")));
+}
