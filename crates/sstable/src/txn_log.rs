@@ -159,11 +159,14 @@ fn modified(disk: &dyn Disk, path: &Path) -> u64 {
 /// The latest modification of an SSTable's files; Statistics.db may change later and does not
 /// count.
 fn last_modified(disk: &dyn Disk, files: &[PathBuf]) -> u64 {
-    let counts = |path: &&PathBuf| {
-        let name = path.to_string_lossy();
-        !name.ends_with(".tmp") && !name.ends_with(Component::Statistics.name())
-    };
-    files.iter().filter(counts).map(|path| modified(disk, path)).max().unwrap_or(0)
+    let is_statistics = |path: &Path| path.to_string_lossy().ends_with(Component::Statistics.name());
+    last_modified_of(disk, files.iter().filter(|path| !is_statistics(path)))
+}
+
+/// The latest modification of files, but for those that were being written.
+fn last_modified_of<'a>(disk: &dyn Disk, files: impl Iterator<Item = &'a PathBuf>) -> u64 {
+    let is_whole = |path: &&PathBuf| !path.to_string_lossy().ends_with(".tmp");
+    files.filter(is_whole).map(|path| modified(disk, path)).max().unwrap_or(0)
 }
 
 /// Removes files, oldest first: so the latest modification of what is left stays what the log says.
@@ -531,7 +534,9 @@ pub fn sealed(log: &[u8]) -> Vec<u8> {
 fn check_removed(disk: &dyn Disk, log: &Path, record: &Record, files: &[PathBuf], torn: bool) -> Result<(), Error> {
     let found = last_modified(disk, files);
     // seconds: what file systems keep differs
-    if found > 0 && record.modified > 0 && found / 1000 != record.modified / 1000 {
+    let differs = |found: u64| found / 1000 != record.modified / 1000;
+    // Cassandra 3 and early 4.0 wrote down the time of Statistics.db where that was the latest
+    if found > 0 && record.modified > 0 && differs(found) && differs(last_modified_of(disk, files.iter())) {
         let what = format!("{} was changed at {found}, not at {}", record.prefix, record.modified);
         return Err(Error::corrupt(log, 0, what));
     }
@@ -626,6 +631,29 @@ mod tests {
         std::fs::write(&log, &whole[..whole.len() - 4]).unwrap();
         assert!(!recover(&env, &[directory.to_owned()]).unwrap()[0].committed);
         assert_eq!(names(directory).len(), 3);
+    }
+
+    /// Cassandra wrote down the time of Statistics.db once.
+    #[test]
+    fn a_record_may_have_the_time_of_the_statistics() {
+        const LATER_MILLIS: u64 = 5_000;
+        let env = env::real::env();
+        for (later, is_sound) in [(LATER_MILLIS, true), (2 * LATER_MILLIS, false)] {
+            let directory = tempfile::tempdir().unwrap();
+            let directory = directory.path();
+            let old = make(directory, 1);
+            let data = std::fs::metadata(old.path(Component::Data)).unwrap().modified().unwrap();
+            let statistics = std::fs::File::options().write(true).open(old.path(Component::Statistics)).unwrap();
+            statistics.set_modified(data + std::time::Duration::from_millis(LATER_MILLIS)).unwrap();
+            let mut transaction =
+                Transaction::begin(&env, directory, Operation::Compaction, [1; 16], Version::DA).unwrap();
+            let modified = modified(&*env.disk, &old.path(Component::Data)) + later;
+            transaction.append(Record { kind: Kind::Remove, prefix: prefix_of(&old), modified, files: 3 }).unwrap();
+            transaction.commit().unwrap();
+            drop(transaction);
+            assert_eq!(recover(&env, &[directory.to_owned()]).is_ok(), is_sound);
+            assert_eq!(names(directory).is_empty(), is_sound);
+        }
     }
 
     #[test]
