@@ -52,8 +52,12 @@ pub struct Told<'a> {
     pub read_only: bool,
 }
 
-/// Finds the directories of a node. Err: a sentence on what is in the way.
+/// Finds the directories of a node; their paths are absolute. Err: a sentence on what is in the
+/// way.
 pub fn recognise(env: &Env, told: &Told<'_>, config: &Config) -> Result<Directories, String> {
+    // transaction logs have the paths of files, and Cassandra may read them in another directory
+    let data_dir = std::path::absolute(told.data_dir).unwrap_or_else(|_| told.data_dir.to_owned());
+    let told = &Told { data_dir: &data_dir, schema_file: told.schema_file, read_only: told.read_only };
     let mut found = find(env, told, config)?;
     if let Some(directory) = &config.commitlog_directory {
         found.commitlog = told.data_dir.join(directory);

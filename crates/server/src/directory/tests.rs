@@ -103,3 +103,12 @@ fn a_node_whose_log_lies_elsewhere_is_one_again() {
     let again = recognised(root, &["commitlog_directory=/log"], false).unwrap();
     assert_eq!((again.data, again.commitlog), (vec![root.join("data")], PathBuf::from("/log")));
 }
+
+#[test]
+fn paths_are_absolute() {
+    let none: &[&str] = &[];
+    for sets in [none, &["data_file_directories=[a, b]", "commitlog_directory=c"]] {
+        let found = recognised(Path::new("no-such-node"), sets, false).unwrap();
+        assert!(found.commitlog.is_absolute() && found.data.iter().all(|data| data.is_absolute()), "{found:?}");
+    }
+}
