@@ -24,6 +24,8 @@ pub struct Settings {
     pub read_repairs: ReadRepairCounts,
     /// The mode of operation; None: NORMAL.
     pub mode: Option<&'static str>,
+    /// A compaction lasts for as long as this is locked; None: it ends at once.
+    pub gate: Option<Arc<Mutex<()>>>,
 }
 
 /// The node.
@@ -590,7 +592,12 @@ impl FakeNode {
 
     fn compact(&self, request: &CompactRequest) -> Result<()> {
         let CompactRequest { tables, what } = request;
-        self.called(format!("compact {:?} {:?} {what:?}", tables.keyspaces, tables.tables))
+        self.called(format!("compact {:?} {:?} {what:?}", tables.keyspaces, tables.tables))?;
+        let gate = self.0.lock().expect("no panic inside").gate.clone();
+        if let Some(gate) = gate {
+            drop(gate.lock().expect("no panic inside"));
+        }
+        Ok(())
     }
 
     fn auto_compaction(&self, tables: &TableSelection) -> Result<Vec<(String, String, bool)>> {

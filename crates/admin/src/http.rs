@@ -16,6 +16,7 @@ mod server;
 mod sessions;
 mod starting;
 mod token_file;
+mod turns;
 
 pub use access::Access;
 pub use caller::Reach;

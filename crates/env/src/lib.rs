@@ -44,8 +44,9 @@ pub use programs::{Ended, PROGRAM_OUTPUT_MAX, Programs};
 pub use random::Random;
 pub use read_only::read_only;
 pub use tasks::{
-    BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, LONG_NICENESS, LONG_QUEUE_MAX, LONG_THREADS_MAX, LocalFuture,
-    MakeLocal, Next, Part, QueueFull, SPARE_QUEUE_MAX, SPARE_THREADS_MAX, Step, Tasks, Wake, WakeTarget,
+    ADMIN_QUEUE_MAX, ADMIN_THREADS_MAX, BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, LONG_NICENESS,
+    LONG_QUEUE_MAX, LONG_THREADS_MAX, LocalFuture, MakeLocal, Next, Part, QueueFull, SPARE_QUEUE_MAX,
+    SPARE_THREADS_MAX, Step, Tasks, Wake, WakeTarget,
 };
 pub use to_its_end::ToItsEnd;
 
@@ -113,6 +114,16 @@ impl Env {
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, QueueFull> {
         result_of(|job| self.tasks.run(name, job), job).await
+    }
+
+    /// Runs `job` as `blocking` does, on threads for what operators ask for: for a job that may wait
+    /// for jobs of the blocking pool, or for hours.
+    pub async fn blocking_admin<T: Send + 'static>(
+        &self,
+        name: &str,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, QueueFull> {
+        result_of(|job| self.tasks.run_admin(name, job), job).await
     }
 
     /// Runs `job` as `blocking` does, on threads of lower priority: for a job that may use the CPU

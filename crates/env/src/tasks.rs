@@ -3,7 +3,10 @@
 //! - A *background task* is a step function that runs after it was woken and does bounded work each
 //!   time; wakes coalesce. In production it has a thread of its own (the log writer, flush,
 //!   compaction), so a step may wait for the device.
-//! - A *job* runs once on the blocking pool: cold reads.
+//! - A *job* runs once on the blocking pool: cold reads. It never waits for another job of that
+//!   pool: as many such jobs as the pool has threads would wait for ever.
+//! - An *admin job* runs once on threads for what operators ask for. It may wait for jobs of the
+//!   blocking pool, and for hours; no other job waits for an admin job.
 //! - A *long job* runs once on threads of lower priority: scans. While workers have something to do
 //!   it gets what they leave and a small share besides; while they have nothing it gets all.
 //! - A *spare job* runs once on threads that get what nobody else wants: a slice of a validation,
@@ -30,6 +33,12 @@ pub const BLOCKING_THREADS_MAX: usize = 16;
 /// Jobs waiting for a thread of the blocking pool. At the limit [`Tasks::run`] refuses with
 /// [`QueueFull`], and the caller answers with an overload error or waits.
 pub const BLOCKING_QUEUE_MAX: usize = 16_384;
+
+/// Threads for admin jobs. Further jobs wait in their queue.
+pub const ADMIN_THREADS_MAX: usize = 64;
+
+/// Admin jobs waiting for a thread. At the limit [`Tasks::run_admin`] refuses with [`QueueFull`].
+pub const ADMIN_QUEUE_MAX: usize = 1024;
 
 /// Threads for long jobs. More jobs than these take turns by standing in the queue.
 pub const LONG_THREADS_MAX: usize = 16;
@@ -87,6 +96,12 @@ pub trait Tasks: Send + Sync {
 
     /// Runs a job once on the blocking pool.
     fn run(&self, name: &str, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull>;
+
+    /// Runs a job of an operator once, on threads that nobody else needs: it may wait for jobs of
+    /// the blocking pool. The simulated machine has one queue for all jobs.
+    fn run_admin(&self, name: &str, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull> {
+        self.run(name, job)
+    }
 
     /// Runs a job once, behind those who must not wait for it: it may use the CPU for long.
     fn run_long(&self, name: &str, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull>;
@@ -162,7 +177,7 @@ impl fmt::Debug for Wake {
     }
 }
 
-/// The queue is at [`BLOCKING_QUEUE_MAX`] or [`LONG_QUEUE_MAX`].
+/// The queue is at its limit, as [`BLOCKING_QUEUE_MAX`] or [`LONG_QUEUE_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueFull;
 

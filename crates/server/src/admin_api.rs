@@ -3,7 +3,7 @@
 //!
 //! One file a family, each with a function a verb and an `add_to` that names them. Functions
 //! translate: requests to [`cluster::operations`] and answers back; figures of connections,
-//! requests and memory are the server's own. They come on threads of the blocking pool and may
+//! requests and memory are the server's own. They come on threads for calls of operators and may
 //! block. Names and figures agree with Cassandra's MBeans (`StorageServiceMBean`,
 //! `CompactionManagerMBean`, `org.apache.cassandra.metrics`).
 

@@ -16,8 +16,8 @@ use axum::middleware::Next;
 use axum::response::Response;
 
 use super::access::check_host;
-use super::console::blocking;
 use super::server::{Served, refuse};
+use super::turns::Length;
 use crate::verb::{AdminError, Result};
 
 /// Where callers of the port may be.
@@ -110,7 +110,7 @@ async fn caller(served: &Served, headers: &HeaderMap) -> Result<Caller> {
             let unreadable = || AdminError::Unauthorized("Authorization: Basic is not readable".to_owned());
             let (user, password) = credentials(encoded).ok_or_else(unreadable)?;
             let (console, name) = (Arc::clone(&served.console), Arc::from(user.as_str()));
-            blocking(served, move || console.log_in(&user, &password)).await?;
+            served.call(Length::Login, move || console.log_in(&user, &password)).await?;
             Ok(Caller::Login(name))
         }
         _ => Ok(served.sessions.user(&served.env, headers).map_or(Caller::Nobody, Caller::Session)),
@@ -131,7 +131,7 @@ pub(super) async fn may_see(served: &Served, caller: &Caller) -> Result<()> {
         Caller::Token => Ok(()),
         Caller::Session(user) | Caller::Login(user) => {
             let (console, user) = (Arc::clone(&served.console), Arc::clone(user));
-            blocking(served, move || console.may_see(&user)).await
+            served.call(Length::Login, move || console.may_see(&user)).await
         }
         Caller::Nobody if served.console.needs_login() => {
             Err(AdminError::Unauthorized("log in first, or show the node's token".to_owned()))
@@ -146,7 +146,7 @@ pub(super) async fn may_change(served: &Served, caller: &Caller, headers: &Heade
         Caller::Token => Ok(()),
         Caller::Login(user) => {
             let (console, user) = (Arc::clone(&served.console), Arc::clone(user));
-            blocking(served, move || console.may_change(&user)).await
+            served.call(Length::Login, move || console.may_change(&user)).await
         }
         Caller::Nobody | Caller::Session(_) => served.access.check_token(headers),
     }

@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use super::caller::{self, Caller};
 use super::management;
 use super::server::{Served, refuse};
+use super::turns::Length;
 use crate::verb::{AdminApi, AdminError, Result};
 use crate::verbs::{GetNode, SAMPLERS, SampleRequest};
 
@@ -142,7 +143,7 @@ async fn log_in(State(served): State<Served>, Json(login): Json<Login>) -> Respo
     }
     let console = Arc::clone(&served.console);
     let user = login.user.clone();
-    match blocking(&served, move || console.log_in(&login.user, &login.password)).await {
+    match served.call(Length::Login, move || console.log_in(&login.user, &login.password)).await {
         Ok(()) => ([(header::SET_COOKIE, served.sessions.begin(&served.env, &user))], Json(())).into_response(),
         Err(error) => refuse(&error),
     }
@@ -163,7 +164,7 @@ async fn query(State(served): State<Served>, headers: HeaderMap, Json(query): Js
     if console.needs_login() && user.is_none() {
         return refuse(&AdminError::Unauthorized("log in first".to_owned()));
     }
-    answer(blocking(&served, move || console.query(user.as_deref(), &query.query)).await)
+    answer(served.call(Length::Short, move || console.query(user.as_deref(), &query.query)).await)
 }
 
 async fn sample(State(served): State<Served>, Extension(caller): Extension<Caller>, Json(()): Json<()>) -> Response {
@@ -179,13 +180,13 @@ async fn sample(State(served): State<Served>, Extension(caller): Extension<Calle
         samplers: SAMPLERS.iter().map(|sampler| sampler.name.to_owned()).collect(),
     };
     let api = Arc::clone(&served.api);
-    answer(blocking(&served, move || (&*api as &dyn AdminApi).ask(&request)).await)
+    answer(served.call(Length::Lasting, move || (&*api as &dyn AdminApi).ask(&request)).await)
 }
 
 /// Clients are served, and the node is not about to stop.
 async fn ready(State(served): State<Served>) -> Response {
     let api = Arc::clone(&served.api);
-    let node = match blocking(&served, move || (&*api as &dyn AdminApi).ask(&GetNode {})).await {
+    let node = match served.call(Length::Short, move || (&*api as &dyn AdminApi).ask(&GetNode {})).await {
         Ok(node) => node,
         Err(error) => return refuse(&error),
     };
@@ -197,13 +198,6 @@ async fn ready(State(served): State<Served>) -> Response {
             (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
         }
     }
-}
-
-pub(super) async fn blocking<T: Send + 'static>(
-    served: &Served,
-    call: impl FnOnce() -> Result<T> + Send + 'static,
-) -> Result<T> {
-    served.env.blocking("admin", call).await.unwrap_or_else(|full| Err(AdminError::Failed(full.to_string())))
 }
 
 fn answer<T: Serialize>(result: Result<T>) -> Response {

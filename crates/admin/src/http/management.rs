@@ -34,6 +34,7 @@ pub(super) use self::jobs::Jobs;
 pub(super) use self::reads::is_ready;
 use super::caller::{self, Caller, Reach};
 use super::server::Served;
+use super::turns::Length;
 use crate::verb::{AdminError, Result};
 
 /// The treatment of an endpoint.
@@ -43,6 +44,8 @@ enum Does {
     Reads(fn(&Asked<'_>) -> Result<Answer>),
     /// The endpoint changes the node, and answers when that is done.
     Changes(fn(&Asked<'_>) -> Result<Answer>),
+    /// As `Changes`, and that may take hours.
+    Lasts(fn(&Asked<'_>) -> Result<Answer>),
     /// The endpoint changes the node, and answers at once with the id of a job, which has this
     /// type.
     Begins(&'static str, fn(&Asked<'_>) -> Result<()>),
@@ -71,7 +74,7 @@ macro_rules! endpoints {
     };
 }
 
-use Does::{Begins, Changes, Reads, Refused};
+use Does::{Begins, Changes, Lasts, Reads, Refused};
 
 endpoints! {
     // method, path, what it does, how it differs
@@ -98,31 +101,31 @@ endpoints! {
     GET "/api/v0/ops/keyspace/replication" Reads(reads::replication), "";
     POST "/api/v0/ops/keyspace/create" Refused(CQL), "";
     POST "/api/v0/ops/keyspace/alter" Refused(CQL), "";
-    POST "/api/v0/ops/keyspace/refresh" Changes(changes::refresh), "";
-    POST "/api/v0/ops/keyspace/cleanup" Changes(changes::cleanup_now), "";
+    POST "/api/v0/ops/keyspace/refresh" Lasts(changes::refresh), "";
+    POST "/api/v0/ops/keyspace/cleanup" Lasts(changes::cleanup_now), "";
     POST "/api/v1/ops/keyspace/cleanup" Begins("CLEANUP", changes::cleanup), "";
 
     GET "/api/v0/ops/tables" Reads(reads::table_names), "";
     GET "/api/v1/ops/tables" Reads(reads::tables), "";
     POST "/api/v0/ops/tables/create" Refused(CQL), "";
-    POST "/api/v0/ops/tables/flush" Changes(changes::flush_now), "";
+    POST "/api/v0/ops/tables/flush" Lasts(changes::flush_now), "";
     POST "/api/v1/ops/tables/flush" Begins("FLUSH", changes::flush), "";
-    POST "/api/v0/ops/tables/compact" Changes(changes::compact_now), "";
+    POST "/api/v0/ops/tables/compact" Lasts(changes::compact_now), "";
     POST "/api/v1/ops/tables/compact" Begins("COMPACTION", changes::compact), "";
     GET "/api/v1/ops/tables/compactions" Reads(reads::compactions), "no paths: `sstables` and `targetDirectory` are empty";
-    POST "/api/v0/ops/tables/scrub" Changes(changes::scrub_now), "`reinsert_overflowed_ttl` is refused";
+    POST "/api/v0/ops/tables/scrub" Lasts(changes::scrub_now), "`reinsert_overflowed_ttl` is refused";
     POST "/api/v1/ops/tables/scrub" Begins("SCRUB", changes::scrub), "`reinsert_overflowed_ttl` is refused";
-    POST "/api/v0/ops/tables/garbagecollect" Changes(changes::collect_now), "";
+    POST "/api/v0/ops/tables/garbagecollect" Lasts(changes::collect_now), "";
     POST "/api/v1/ops/tables/garbagecollect" Begins("GARBAGE_COLLECT", changes::collect), "";
-    POST "/api/v0/ops/tables/sstables/upgrade" Changes(changes::upgrade_now), "";
+    POST "/api/v0/ops/tables/sstables/upgrade" Lasts(changes::upgrade_now), "";
     POST "/api/v1/ops/tables/sstables/upgrade" Begins("UPGRADE_SSTABLES", changes::upgrade), "";
 
     GET "/api/v0/ops/node/snapshots" Reads(reads::snapshots), "";
-    POST "/api/v0/ops/node/snapshots" Changes(changes::take_snapshot), "";
+    POST "/api/v0/ops/node/snapshots" Lasts(changes::take_snapshot), "";
     DELETE "/api/v0/ops/node/snapshots" Changes(changes::clear_snapshots), "";
     GET "/api/v0/ops/node/streaminfo" Reads(reads::streams), "the sessions that run";
     POST "/api/v0/ops/node/drain" Changes(changes::drain), "";
-    POST "/api/v0/ops/node/decommission" Changes(changes::decommission_now), "";
+    POST "/api/v0/ops/node/decommission" Lasts(changes::decommission_now), "";
     POST "/api/v1/ops/node/decommission" Begins("decommission", changes::decommission), "";
     POST "/api/v1/ops/node/rebuild" Begins("rebuild", changes::rebuild), "";
     POST "/api/v0/ops/node/move" Begins("move", changes::move_to), "";
@@ -169,22 +172,22 @@ async fn answer(
             _ => text(StatusCode::METHOD_NOT_ALLOWED, format!("{path} does not take {method}")),
         };
     };
-    let changes = matches!(endpoint.does, Does::Changes(_) | Does::Begins(..));
+    let changes = matches!(endpoint.does, Does::Changes(_) | Does::Lasts(_) | Does::Begins(..));
     if changes && let Err(error) = may_change(&served, &caller, &headers).await {
         return text(StatusCode::UNAUTHORIZED, error.message().to_owned());
     }
     let (api, env, jobs) = (Arc::clone(&served.api), served.env.clone(), Arc::clone(&served.jobs));
     let does = endpoint.does;
+    let length = if matches!(does, Does::Lasts(_)) { Length::Lasting } else { Length::Short };
     let call = move || match does {
         Does::Refused(why) => Ok(Answer::text(501, format!("not here: {why}"))),
-        Does::Reads(ask) | Does::Changes(ask) => ask(&Asked::new(&*api, &jobs, &uri, &body)?),
+        Does::Reads(ask) | Does::Changes(ask) | Does::Lasts(ask) => ask(&Asked::new(&*api, &jobs, &uri, &body)?),
         Does::Begins(kind, work) => jobs::begin(&env, &api, &jobs, (kind, work), (&uri, &body)),
     };
-    match served.env.blocking("admin", call).await {
-        Ok(Ok(answer)) => answer.into_response(),
-        Ok(Err(AdminError::Invalid(why))) => text(StatusCode::BAD_REQUEST, why),
-        Ok(Err(error)) => text(StatusCode::INTERNAL_SERVER_ERROR, error.message().to_owned()),
-        Err(full) => text(StatusCode::INTERNAL_SERVER_ERROR, full.to_string()),
+    match served.call(length, call).await {
+        Ok(answer) => answer.into_response(),
+        Err(AdminError::Invalid(why)) => text(StatusCode::BAD_REQUEST, why),
+        Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, error.message().to_owned()),
     }
 }
 

@@ -20,8 +20,9 @@ use super::console::{self, Console};
 use super::management::{self, Jobs};
 use super::secured::Accept;
 use super::sessions::Sessions;
+use super::turns::{Length, Turns};
 use crate::prometheus::{self, Form, Names};
-use crate::verb::{AdminError, Effect, ServedApi};
+use crate::verb::{AdminError, Effect, Result, ServedApi};
 
 /// The parts that answers are made from.
 #[derive(Clone)]
@@ -36,6 +37,19 @@ pub(super) struct Served {
     pub sessions: Arc<Sessions>,
     /// The jobs that the management API has begun.
     pub jobs: Arc<Jobs>,
+    /// The threads that calls are made on.
+    pub turns: Arc<Turns>,
+}
+
+impl Served {
+    /// Makes a call, which may block, on a thread for calls of operators.
+    pub async fn call<T: Send + 'static>(
+        &self,
+        length: Length,
+        call: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.turns.call(&self.env, length, call).await
+    }
 }
 
 /// Serves until the future is dropped. Call it within the runtime of the ops thread.
@@ -50,8 +64,8 @@ pub async fn serve(
     let Border { tls, reach } = border;
     let is_encrypted = tls.as_ref().is_some_and(|tls| !tls.is_optional());
     let sessions = Arc::new(Sessions::new(listener.local_address()?.port(), is_encrypted));
-    let served =
-        Served { env, api, console, access: Arc::new(access), reach, is_encrypted, sessions, jobs: Arc::default() };
+    let (access, jobs, turns) = (Arc::new(access), Arc::default(), Arc::default());
+    let served = Served { env, api, console, access, reach, is_encrypted, sessions, jobs, turns };
     axum::serve(Accept::new(listener, tls), router(served)).await
 }
 
@@ -80,7 +94,7 @@ fn router(served: Served) -> Router {
         .layer(axum::middleware::from_fn_with_state(served, caller::know))
 }
 
-/// Checks a call and makes it on the blocking pool, as verbs may take as long as a compaction.
+/// Checks a call and makes it on a thread for such calls, as verbs may take as long as a compaction.
 async fn verb(
     State(served): State<Served>,
     Extension(caller): Extension<Caller>,
@@ -106,7 +120,7 @@ async fn verb(
     if let Err(error) = allowed {
         return refuse(&error);
     }
-    let api = served.api;
+    let (api, length) = (Arc::clone(&served.api), Length::of_verb(&name));
     let call = move || {
         let request = match method {
             Method::POST => body.to_vec(),
@@ -114,10 +128,9 @@ async fn verb(
         };
         api.call_json(&name, &request)
     };
-    match served.env.blocking("admin", call).await {
-        Ok(Ok(json)) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),
-        Ok(Err(error)) => refuse(&error),
-        Err(full) => refuse(&AdminError::Failed(full.to_string())),
+    match served.call(length, call).await {
+        Ok(json) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),
+        Err(error) => refuse(&error),
     }
 }
 
@@ -155,14 +168,13 @@ async fn metrics(State(served): State<Served>, headers: HeaderMap, Query(query):
     }
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let form = if names == Names::Helenus { Form::of_accept(accept) } else { Form::Text };
-    let (api, prefixes) = (served.api, Vec::from_iter(query.name));
+    let (api, prefixes) = (Arc::clone(&served.api), Vec::from_iter(query.name));
     let collect = move || match names {
         Names::Helenus => prometheus::collect(api.as_ref(), form),
         other => prometheus::collect_as(api.as_ref(), other, &prefixes),
     };
-    match served.env.blocking("metrics", collect).await {
-        Ok(Ok(body)) => ([(header::CONTENT_TYPE, form.content_type())], body).into_response(),
-        Ok(Err(error)) => refuse(&error),
-        Err(full) => refuse(&AdminError::Failed(full.to_string())),
+    match served.call(Length::Short, collect).await {
+        Ok(body) => ([(header::CONTENT_TYPE, form.content_type())], body).into_response(),
+        Err(error) => refuse(&error),
     }
 }

@@ -1,8 +1,10 @@
 //! The API over a real socket: every verb arrives, failures arrive as such, and who may call what.
 
-use std::sync::Arc;
 use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use super::turns::LASTING_MAX;
 use super::*;
 use crate::fake::{FakeNode, fake, functions};
 use crate::prometheus::Form;
@@ -344,7 +346,7 @@ fn a_refused_caller_may_send_its_body_late() {
         let mut stream = env.network.connect(address).await.expect("connected");
         for (part, pause) in [(head, 300), ("{", 50), ("}", 0)] {
             stream.write_all(part.as_bytes()).await.expect("sent");
-            env.sleep(std::time::Duration::from_millis(pause)).await;
+            env.sleep(Duration::from_millis(pause)).await;
         }
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.expect("an answer and an end");
@@ -352,6 +354,53 @@ fn a_refused_caller_may_send_its_body_late() {
     });
     assert!(answer.starts_with("HTTP/1.1 401 ") && answer.ends_with(r#"{"Unauthorized":"wrong"}"#), "{answer}");
     assert_eq!(served.calls(), [""; 0]);
+}
+
+/// While more operations last than there are threads, the node answers probes, lets users in, and
+/// ends operations.
+#[test]
+fn calls_that_last_leave_threads_to_others() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let served = Served::start_with(true);
+    let gate = Arc::new(Mutex::new(()));
+    served.node.node().0.lock().expect("no panic inside").gate = Some(Arc::clone(&gate));
+    let closed = gate.lock().expect("no panic inside");
+    let env = env::real::env();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let address = std::net::SocketAddr::from(([127, 0, 0, 1], served.port));
+    let send = |line: &str, authorization: &str, body: &str| {
+        let request = format!(
+            "{line} HTTP/1.1\r\nHost: localhost\r\nAuthorization: {authorization}\r\nContent-Length: {}\r\n\
+             Connection: close\r\n\r\n{body}",
+            body.len()
+        );
+        runtime.block_on(async {
+            let mut stream = env.network.connect(address).await.expect("connected");
+            stream.write_all(request.as_bytes()).await.expect("sent");
+            stream
+        })
+    };
+    let answer = |line: &str, authorization: &str, body: &str| {
+        let mut stream = send(line, authorization, body);
+        let mut answer = String::new();
+        let read = runtime.block_on(env.timeout(Duration::from_secs(60), stream.read_to_string(&mut answer)));
+        read.expect("an answer in time").expect("an answer and an end");
+        answer
+    };
+    let bearer = format!("Bearer {}", served.token.token);
+    let compact = CompactRequest { tables: TableSelection::default(), what: Compact::All { split: false } };
+    let compact = serde_json::to_string(&compact).expect("JSON");
+    let _waiting: Vec<_> = (0..=env::ADMIN_THREADS_MAX).map(|_| send("POST /api/compact", &bearer, &compact)).collect();
+    while served.calls().len() < LASTING_MAX {
+        let ready = answer("GET /readyz", &bearer, "");
+        assert!(ready.starts_with("HTTP/1.1 200 "), "{ready}");
+    }
+    // the superuser root, whose password is his name
+    let stop = serde_json::to_string(&StopRequest::Kind("COMPACTION".to_owned())).expect("JSON");
+    let stopped = answer("POST /api/stop", "Basic cm9vdDpyb290", &stop);
+    assert!(stopped.starts_with("HTTP/1.1 200 "), "{stopped}");
+    assert_eq!(served.calls().len(), LASTING_MAX + 1, "{:?}", served.calls());
+    drop(closed);
 }
 
 fn pem(name: &str) -> std::path::PathBuf {

@@ -1,5 +1,5 @@
-//! Threads: one per background task and worker, and pools for blocking jobs, long ones and spare
-//! ones, which grow to their limits and shrink when idle.
+//! Threads: one per background task and worker, and pools for blocking jobs, admin jobs, long ones
+//! and spare ones, which grow to their limits and shrink when idle.
 //!
 //! A wake is one atomic swap, and an unpark only when the task was asleep.
 
@@ -18,8 +18,9 @@ use crate::sync::{Condvar, Mutex};
 use crate::tasks::end_without_thread;
 use crate::threads::{self as thread, Deadline, JoinHandle, Thread};
 use crate::{
-    BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, LONG_NICENESS, LONG_QUEUE_MAX, LONG_THREADS_MAX, MakeLocal,
-    Next, Part, QueueFull, SPARE_QUEUE_MAX, SPARE_THREADS_MAX, Step, Tasks, Wake, WakeTarget,
+    ADMIN_QUEUE_MAX, ADMIN_THREADS_MAX, BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, LONG_NICENESS,
+    LONG_QUEUE_MAX, LONG_THREADS_MAX, MakeLocal, Next, Part, QueueFull, SPARE_QUEUE_MAX, SPARE_THREADS_MAX, Step,
+    Tasks, Wake, WakeTarget,
 };
 
 /// How long a thread of the blocking pool waits for a job before it ends.
@@ -31,6 +32,7 @@ const CLOSED: u8 = 2;
 
 pub(crate) struct Threads {
     pool: Arc<Pool>,
+    admin: Arc<Pool>,
     long: Arc<Pool>,
     spare: Arc<Pool>,
     detour: Arc<Detour>,
@@ -41,6 +43,7 @@ impl Threads {
         let pool = |name, threads, queue, priority| Pool::new(name, threads, queue, priority, Box::new(try_spawn));
         Threads {
             pool: pool("blocking", BLOCKING_THREADS_MAX, BLOCKING_QUEUE_MAX, Priority::Own),
+            admin: pool("admin", ADMIN_THREADS_MAX, ADMIN_QUEUE_MAX, Priority::Own),
             long: pool("long", LONG_THREADS_MAX, LONG_QUEUE_MAX, Priority::Nice(LONG_NICENESS)),
             spare: pool("spare", SPARE_THREADS_MAX, SPARE_QUEUE_MAX, Priority::Last),
             detour: Arc::new(Detour::new(Instant::now())),
@@ -50,7 +53,7 @@ impl Threads {
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        for pool in [&self.pool, &self.long, &self.spare] {
+        for pool in [&self.pool, &self.admin, &self.long, &self.spare] {
             pool.state.lock().unwrap_or_else(PoisonError::into_inner).is_over = true;
             pool.available.notify_all();
         }
@@ -69,6 +72,10 @@ impl Tasks for Threads {
 
     fn run(&self, _name: &str, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull> {
         self.pool.submit(job)
+    }
+
+    fn run_admin(&self, _name: &str, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull> {
+        self.admin.submit(job)
     }
 
     fn run_long(&self, _name: &str, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull> {

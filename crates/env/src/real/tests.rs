@@ -9,7 +9,7 @@ use thread_priority::unix::{NormalThreadSchedulePolicy, ThreadSchedulePolicy, th
 
 use super::spare::LATE;
 use super::*;
-use crate::{LONG_NICENESS, Next, Part, STREAMED_ALIGNMENT, SocketOptions, accept};
+use crate::{ADMIN_THREADS_MAX, LONG_NICENESS, Next, Part, STREAMED_ALIGNMENT, SocketOptions, accept};
 
 #[test]
 fn files_are_written_and_read() {
@@ -140,6 +140,25 @@ fn blocking_jobs_all_run() {
         total
     });
     assert_eq!((total, count.load(Ordering::Relaxed)), (4950, 100));
+}
+
+/// As many admin jobs as there are threads for them wait for the blocking pool, and end.
+#[test]
+fn admin_jobs_may_wait_for_blocking_jobs() {
+    let env = env();
+    let (sender, receiver) = mpsc::channel();
+    for number in 0..ADMIN_THREADS_MAX {
+        let (of_job, sender) = (env.clone(), sender.clone());
+        let job = move || {
+            let (done, wait) = mpsc::channel();
+            let inner = Box::new(move || done.send(number).expect("the admin job waits"));
+            of_job.tasks.run("test", inner).expect("room in the queue");
+            sender.send(wait.recv().expect("the inner job runs")).expect("the test listens");
+        };
+        env.tasks.run_admin("test", Box::new(job)).expect("room in the queue");
+    }
+    let ended = (0..ADMIN_THREADS_MAX).map(|_| receiver.recv_timeout(Duration::from_secs(60)).expect("all end"));
+    assert_eq!(ended.sum::<usize>(), ADMIN_THREADS_MAX * (ADMIN_THREADS_MAX - 1) / 2);
 }
 
 #[test]
