@@ -31,7 +31,7 @@ impl Served {
     async fn serve(self, env: Env, listener: Box<dyn Listener>, access: Access, border: Border) -> io::Result<()> {
         match self {
             Served::Node(api, console, _) => admin::http::serve(env, listener, api, console, access, border).await,
-            Served::Start(ask) => admin::http::serve_starting(listener, ask, border).await,
+            Served::Start(ask) => admin::http::serve_starting(env, listener, ask, border).await,
         }
     }
 }

@@ -65,8 +65,9 @@ pub async fn serve(
     let is_encrypted = tls.as_ref().is_some_and(|tls| !tls.is_optional());
     let sessions = Arc::new(Sessions::new(listener.local_address()?.port(), is_encrypted));
     let (access, jobs, turns) = (Arc::new(access), Arc::default(), Arc::default());
+    let accept = Accept::new(env.clone(), listener, tls);
     let served = Served { env, api, console, access, reach, is_encrypted, sessions, jobs, turns };
-    axum::serve(Accept::new(listener, tls), router(served)).await
+    axum::serve(accept, router(served)).await
 }
 
 /// How callers reach the port.

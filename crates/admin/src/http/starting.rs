@@ -9,7 +9,7 @@ use axum::extract::{Json, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use env::Listener;
+use env::{Env, Listener};
 
 use super::access::check_host;
 use super::caller::Reach;
@@ -23,8 +23,8 @@ use crate::verbs::ReplayMetrics;
 pub type AskReplay = Arc<dyn Fn() -> ReplayMetrics + Send + Sync>;
 
 /// Serves until the future is dropped. Call it within the runtime of the ops thread.
-pub async fn serve_starting(listener: Box<dyn Listener>, ask: AskReplay, border: Border) -> io::Result<()> {
-    axum::serve(Accept::new(listener, border.tls), router(ask, border.reach)).await
+pub async fn serve_starting(env: Env, listener: Box<dyn Listener>, ask: AskReplay, border: Border) -> io::Result<()> {
+    axum::serve(Accept::new(env, listener, border.tls), router(ask, border.reach)).await
 }
 
 /// Nobody can log in yet, so that other machines get no figures.
