@@ -86,7 +86,10 @@ impl Node {
         }
         let node = Arc::downgrade(self);
         let run = move || -> LocalFuture { Box::pin(run(node)) };
-        drop(self.env.tasks.spawn_local_worker("views", Box::new(run)));
+        if let Err(error) = self.env.tasks.try_spawn_local_worker("views", Box::new(run)) {
+            tracing::error!(%error, "views are not built before the next change of the schema or the next start");
+            tasks.is_running.store(false, Ordering::Release);
+        }
     }
 
     /// Writes or removes what the ring is told of this node's build of a view. Err: nobody has it.

@@ -99,7 +99,7 @@ impl Sim {
         self.0.shift_wall_clock(0, micros);
     }
 
-    /// Whether the system has no thread left for another background task, until this is called
+    /// Whether the system has no thread left for another task or worker, until this is called
     /// again.
     pub fn set_lack_of_threads(&self, lacks: bool) {
         self.0.set_lack_of_threads(0, lacks);

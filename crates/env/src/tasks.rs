@@ -120,9 +120,14 @@ pub trait Tasks: Send + Sync {
     /// ended. A panic in one of them is passed on.
     fn side_by_side(&self, name: &str, parts: Vec<Part<'_>>);
 
-    /// Starts a worker thread while the process starts or ends; without a thread as
+    /// Starts a worker thread. An error: the system has no thread left, and the worker is dropped.
+    fn try_spawn_worker(&self, name: &str, worker: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Joinable>>;
+
+    /// As [`Tasks::try_spawn_worker`] while the process starts or ends; without a thread as
     /// [`Tasks::background`].
-    fn spawn_worker(&self, name: &str, worker: Box<dyn FnOnce() + Send>) -> Box<dyn Joinable>;
+    fn spawn_worker(&self, name: &str, worker: Box<dyn FnOnce() + Send>) -> Box<dyn Joinable> {
+        self.try_spawn_worker(name, worker).unwrap_or_else(|error| crate::tasks::end_without_thread(name, &error))
+    }
 
     /// Starts a worker thread that runs a future to its end, within which
     /// `tokio::task::spawn_local` starts more on that thread. Whatever they wait for comes from

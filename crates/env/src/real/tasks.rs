@@ -15,7 +15,6 @@ use super::spare::{self, Detour};
 use crate::defects::{Defect, is_on};
 use crate::sync::atomic::{AtomicU8, Ordering};
 use crate::sync::{Condvar, Mutex};
-use crate::tasks::end_without_thread;
 use crate::threads::{self as thread, Deadline, JoinHandle, Thread};
 use crate::{
     ADMIN_QUEUE_MAX, ADMIN_THREADS_MAX, BLOCKING_QUEUE_MAX, BLOCKING_THREADS_MAX, Joinable, LONG_NICENESS,
@@ -112,9 +111,8 @@ impl Tasks for Threads {
         });
     }
 
-    fn spawn_worker(&self, name: &str, worker: Box<dyn FnOnce() + Send>) -> Box<dyn Joinable> {
-        let worker = spawn(name, worker).unwrap_or_else(|error| end_without_thread(name, &error));
-        Box::new(Worker(worker))
+    fn try_spawn_worker(&self, name: &str, worker: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Joinable>> {
+        Ok(Box::new(Worker(spawn(name, worker)?)))
     }
 
     fn try_spawn_local_worker(&self, name: &str, make: MakeLocal) -> io::Result<Box<dyn Joinable>> {

@@ -52,7 +52,7 @@ struct State {
     background: BTreeMap<u64, Background>,
     jobs: VecDeque<(String, Box<dyn FnOnce() + Send>)>,
     workers: BTreeMap<u64, LocalWorker>,
-    /// The machine has no thread left for another background task.
+    /// The machine has no thread left for another background task or worker.
     lacks_threads: bool,
 }
 
@@ -235,9 +235,11 @@ impl Tasks for SimTasks {
     }
 
     /// A worker is a job here: it must end by itself. What serves for long is a local worker.
-    fn spawn_worker(&self, name: &str, worker: Box<dyn FnOnce() + Send>) -> Box<dyn Joinable> {
-        let started = self.push(name, worker);
-        Box::new(Started(started))
+    fn try_spawn_worker(&self, name: &str, worker: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Joinable>> {
+        if lock(&self.state).lacks_threads {
+            return Err(io::Error::from_raw_os_error(EAGAIN));
+        }
+        Ok(Box::new(Started(self.push(name, worker))))
     }
 
     /// Polled once at once, so that who waits for its first words has them when this returns.

@@ -158,7 +158,7 @@ impl World {
         }
     }
 
-    /// Whether a machine has no thread left for another background task, until this is called
+    /// Whether a machine has no thread left for another task or worker, until this is called
     /// again.
     pub fn set_lack_of_threads(&self, machine: usize, lacks: bool) {
         self.machine(machine).tasks.set_lack_of_threads(lacks);

@@ -92,16 +92,21 @@ pub(super) fn begin(
     Asked::new(&**api, jobs, uri, body)?;
     let now = |env: &Env| env.clock.now_micros() / 1000;
     let id = jobs.add(kind, now(env))?;
-    let (of_job, api, jobs, uri, body) = (id.clone(), Arc::clone(api), Arc::clone(jobs), uri.clone(), body.clone());
+    let (of_job, of_jobs) = (id.clone(), Arc::clone(jobs));
+    let (api, uri, body) = (Arc::clone(api), uri.clone(), body.clone());
     let of_thread = env.clone();
     let run = move || {
-        let result = Asked::new(&*api, &jobs, &uri, &body).and_then(|asked| work(&asked));
+        let result = Asked::new(&*api, &of_jobs, &uri, &body).and_then(|asked| work(&asked));
         if let Err(error) = &result {
             tracing::warn!(%error, kind, "a job of the management API has failed");
         }
-        jobs.end(&of_job, now(&of_thread), result.map_err(|error| error.message().to_owned()));
+        of_jobs.end(&of_job, now(&of_thread), result.map_err(|error| error.message().to_owned()));
     };
-    drop(env.tasks.spawn_worker("job", Box::new(run)));
+    if let Err(error) = env.tasks.try_spawn_worker("job", Box::new(run)) {
+        let why = format!("the system gives the node no thread for the job: {error}");
+        jobs.end(&id, now(env), Err(why.clone()));
+        return Err(AdminError::Failed(why));
+    }
     Ok(Answer::text(202, id))
 }
 
@@ -125,5 +130,25 @@ mod tests {
         assert_eq!(jobs.told(&ids[7]).expect("known")["error"], "no");
         jobs.add("FLUSH", 4).expect("one has ended");
         assert!(jobs.told(&ids[7]).is_none() && jobs.told(&ids[6]).is_some());
+    }
+
+    #[test]
+    fn a_job_without_a_thread_is_refused() {
+        let (sim, jobs) = (env::sim::Sim::new(1), Arc::new(Jobs::default()));
+        let api: Arc<dyn ServedApi> = crate::fake::fake();
+        let uri = Uri::from_static("/api/v1/ops/tables/flush");
+        let work: fn(&Asked<'_>) -> Result<()> = |_| Ok(());
+        let begin = || begin(&sim.env(), &api, &jobs, ("FLUSH", work), (&uri, &Bytes::new()));
+        let statuses = || -> Vec<String> {
+            let ids: Vec<_> = jobs.known().jobs.iter().map(|job| job.id.clone()).collect();
+            ids.iter().map(|id| jobs.told(id).expect("known")["status"].to_string()).collect()
+        };
+        sim.set_lack_of_threads(true);
+        assert!(matches!(begin(), Err(AdminError::Failed(_))));
+        assert_eq!(statuses(), ["\"ERROR\""]);
+        sim.set_lack_of_threads(false);
+        assert!(begin().is_ok());
+        sim.run_until_idle();
+        assert_eq!(statuses(), ["\"ERROR\"", "\"COMPLETED\""]);
     }
 }
