@@ -5,16 +5,16 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use env::{Detached, Env};
+use env::{Detached, Env, Instant};
 use stdx::Share;
 use tls::Tls;
 use tokio::sync::mpsc;
 
 use crate::event_hub::EventHub;
-use crate::limits::{ARRIVALS_MAX, ServerLimits};
+use crate::limits::{ARRIVALS_MAX, REFUSALS_TOLD_EVERY, ServerLimits};
 use crate::protocol::Protocol;
 use crate::stats::ConnectionRegistry;
 
@@ -58,10 +58,34 @@ pub(crate) struct Shared<P: Protocol> {
     /// Connections over the limit that are being told so, of all workers: their descriptors must
     /// not grow with the number of cores.
     pub refusals: AtomicUsize,
+    /// Of the same connections, those that the log has not been told of.
+    pub untold: Untold,
     /// Why a worker could not listen again; taken by `ServerHandle::resume`.
     bind_error: Mutex<Option<io::Error>>,
     /// The event that registered connections are sent before they are closed: the node goes down.
     farewell: Mutex<Option<Arc<P::Event>>>,
+}
+
+/// Refused connections that the log has not been told of: clients that are over a limit connect
+/// again at once, and a line for each would rotate everything else out of the log.
+#[derive(Default)]
+pub(crate) struct Untold {
+    count: AtomicU64,
+    /// When a line was written last, in nanoseconds; 0: never.
+    told_at: AtomicU64,
+}
+
+impl Untold {
+    /// Counts a refused connection. Where a line may be written now, gives how many connections it
+    /// stands for.
+    pub fn add(&self, now: Instant) -> Option<u64> {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        let at = now.as_nanos().max(1);
+        let since = |last: u64| now.since(Instant::from_nanos(last));
+        let due = |last: u64| (last == 0 || since(last) >= REFUSALS_TOLD_EVERY).then_some(at);
+        self.told_at.fetch_update(Ordering::Relaxed, Ordering::Relaxed, due).ok()?;
+        Some(self.count.swap(0, Ordering::Relaxed))
+    }
 }
 
 /// A connection on its way to the worker that will serve it.
@@ -107,6 +131,7 @@ impl<P: Protocol> Shared<P> {
             inlets,
             listening: AtomicUsize::new(0),
             refusals: AtomicUsize::new(0),
+            untold: Untold::default(),
             bind_error: Mutex::default(),
             farewell: Mutex::default(),
         }
@@ -157,5 +182,20 @@ impl<P: Protocol> Shared<P> {
 
     pub fn set_bind_error(&self, error: io::Error) {
         *self.bind_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refused_connections_are_told_once_a_minute() {
+        let (untold, at) = (Untold::default(), |millis: u64| Instant::from_nanos(millis * 1_000_000));
+        let told: Vec<_> = (0..1000).filter_map(|millis| untold.add(at(millis))).collect();
+        assert_eq!(told, [1], "a line in a second");
+        let pause = u64::try_from(REFUSALS_TOLD_EVERY.as_millis()).expect("a short time");
+        assert_eq!(untold.add(at(pause + 1)), Some(1000));
+        assert_eq!(untold.add(at(pause + 2)), None);
     }
 }

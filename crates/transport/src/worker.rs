@@ -130,7 +130,10 @@ async fn listen_again<P: Protocol>(
 fn serve_here<V: Service>(core: &Rc<WorkerCore<V::Protocol>>, service: &Rc<V>, (detached, peer): Arrival) {
     let (entry, refusal) = core.enter(peer);
     if let Some(refusal) = &refusal {
-        tracing::warn!(%peer, "{refusal}");
+        match core.shared.untold.add(core.shared.env.now()) {
+            Some(refused) => tracing::warn!(%peer, refused, "{refusal}"),
+            None => tracing::debug!(%peer, "{refusal}"),
+        }
         if core.has_many_refusals() {
             return;
         }
