@@ -36,6 +36,10 @@ use super::shared::{Shared, Unknown};
 /// configuration may say zero, and every request would read all roles.
 const VALIDITY_MIN: Duration = Duration::from_secs(1);
 
+/// Users that are known before those whom nobody asks for are forgotten. Roles may be made for an
+/// hour each, by a vault, and nothing tells that one logs in no more.
+const USERS_MAX: usize = 1024;
+
 /// The permissions of a user, for as long as they hold ([`Auth::holds`]).
 #[derive(Clone)]
 pub struct Standing {
@@ -216,8 +220,7 @@ impl Auth {
     }
 
     fn user(&self, name: &Arc<str>) -> Arc<User> {
-        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(users.entry(Arc::clone(name)).or_default())
+        user_of(&mut self.users.lock().unwrap_or_else(PoisonError::into_inner), name)
     }
 
     async fn work_out(&self, name: &str) -> Standing {
@@ -346,6 +349,15 @@ impl Auth {
     }
 }
 
+/// The user of a name. What is forgotten of others is worked out again when they ask.
+fn user_of(users: &mut BTreeMap<Arc<str>, Arc<User>>, name: &Arc<str>) -> Arc<User> {
+    if users.len() >= USERS_MAX && !users.contains_key(name) {
+        // a request that waits for its turn holds the user
+        users.retain(|_, user| Arc::strong_count(user) > 1);
+    }
+    Arc::clone(users.entry(Arc::clone(name)).or_default())
+}
+
 fn stale(why: &str) -> CqlError {
     tracing::error!(why, "system_auth cannot be read again: the roles in force are those from before");
     CqlError::Server(format!("system_auth was written but could not be read again ({why})"))
@@ -378,4 +390,20 @@ fn open_alone(
         validity,
         reading: tokio::sync::Mutex::default(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_whom_nobody_asks_for_are_forgotten() {
+        let mut users = BTreeMap::new();
+        let first = user_of(&mut users, &Arc::from("first"));
+        for number in 0..3 * USERS_MAX {
+            user_of(&mut users, &Arc::from(format!("v-token-app-{number}")));
+            assert!(users.len() <= USERS_MAX, "{number}");
+        }
+        assert!(Arc::ptr_eq(&first, &user_of(&mut users, &Arc::from("first"))), "a request holds the first");
+    }
 }
