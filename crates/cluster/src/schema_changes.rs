@@ -2,16 +2,21 @@
 //! the other nodes of its ring.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rows::Mutation;
 use schema::{Schema, TableKind};
 use storage::StorageError;
+use storage::commitlog::LogPosition;
 use storage::schema_change::Changed;
 use storage::table::TableStore;
 use tokio::sync::OwnedMutexGuard;
 
 use crate::node::{Node, SchemaListener};
 use crate::replica::apply::WriteError;
+
+/// During a shortage of the commit log, pause before a change looks again whether it is durable.
+const SHORTAGE_PAUSE: Duration = Duration::from_secs(1);
 
 impl Node {
     /// Changes the schema by a function of what it is; stored and in force when it returns.
@@ -85,7 +90,7 @@ impl Node {
     async fn conclude(self: &Arc<Self>, changed: Changed, alone: OwnedMutexGuard<()>) -> Result<(), WriteError> {
         self.renew_ring();
         if let Some(position) = changed.position {
-            self.engine.log.wait_durable(position).await?;
+            self.until_durable(position).await?;
         }
         self.write_schema_version();
         let (indexes, tables): (Vec<_>, Vec<_>) =
@@ -95,6 +100,18 @@ impl Node {
         tables.iter().for_each(|store| self.engine.dropper.request(store, None));
         self.keep_building_views();
         Ok(())
+    }
+
+    /// Waits until the log is durable up to a position. The log keeps the change during a shortage,
+    /// as of a full disk, and writes it afterwards, so that a shortage does not end the wait:
+    /// otherwise the change would be in force, and neither the ring nor dropped tables would follow.
+    async fn until_durable(&self, position: LogPosition) -> Result<(), WriteError> {
+        loop {
+            match self.engine.log.wait_durable(position).await {
+                Err(error) if error.is_shortage() => self.env.sleep(SHORTAGE_PAUSE).await,
+                settled => return Ok(settled?),
+            }
+        }
     }
 
     /// Has the files of dropped indexes removed in the background. `alone` is held until that was

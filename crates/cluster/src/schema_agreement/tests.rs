@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use env::Random;
+use env::sim::{ENOSPC, Fault, Op};
 use schema::rows_form::{SchemaRow, rows_of};
 use schema::{KeyspaceMetadata, Schema, TableId, TableMetadata};
 
@@ -138,6 +139,30 @@ fn a_change_is_concluded_without_its_client() {
     ring.kill(0);
     ring.start(0);
     ring.converge();
+}
+
+/// The section of the log that has a DROP meets a full disk. When there is room again the ring
+/// follows the change, and so do the files of the table.
+#[test]
+fn a_change_is_concluded_after_a_shortage_of_the_log() {
+    let ring = SimRing::new(7, &["dc1", "dc1"]);
+    assert!(ring.change(0, create("ks".to_owned(), Some(1))));
+    ring.converge();
+    let store = ring.node(0).engine.table_by_name("ks", "t1").expect("open");
+    let full = Fault { times: u64::MAX, errno: ENOSPC, ..Fault::next(Op::Write, "CommitLog") };
+    ring.world.disk(0).inject(full);
+    let node = Arc::clone(ring.node(0));
+    let change = drop_table("ks".to_owned(), "t1".to_owned());
+    let asked = node.change_schema(move |schema: &Schema| change(schema).ok_or(()));
+    let given_up = ring.world.block_on(node.env.timeout(Duration::from_secs(5), asked));
+    assert!(given_up.is_err(), "it cannot be durable");
+    assert!(ring.node(0).schema().table("ks", "t1").is_none(), "it is in force");
+    ring.world.disk(0).heal();
+    ring.world.run_for(Duration::from_secs(20));
+    assert!(ring.node(1).schema().table("ks", "t1").is_none(), "it was told");
+    assert_eq!(ring.versions().len(), 1);
+    assert_eq!(ring.node(0).engine.dropper.pending(), 0);
+    assert!(store.dropped.load(std::sync::atomic::Ordering::Relaxed), "its memory and log are free");
 }
 
 /// The other node is up, but nothing reaches it any more: the wait ends, and names it.

@@ -85,7 +85,7 @@ impl LogError {
 
     /// Something that others use up is lacking. The log keeps what it has taken, takes no more, and
     /// tries again until it is there.
-    pub(super) fn is_shortage(&self) -> bool {
+    pub fn is_shortage(&self) -> bool {
         matches!(self, LogError::NoSpace { .. } | LogError::NoDescriptors { .. })
     }
 
