@@ -18,6 +18,7 @@ use types::{BatchKind, Consistency};
 
 use crate::auth::{Roles, RolesOf};
 use crate::error::CqlError;
+use crate::execute::{Following, change_followed};
 use crate::result::SchemaEvent;
 use crate::sources::Sources;
 
@@ -223,6 +224,21 @@ pub trait Coordinator {
     /// Changes the schema. When the future completes the change is durable and in force. None:
     /// there was nothing to change.
     fn change_schema(&self, change: SchemaChange) -> impl Future<Output = Result<Option<SchemaEvent>, CqlError>>;
+
+    /// As [`Coordinator::change_schema`]; permissions follow the change before the future completes,
+    /// and what that warns of is given with the event. A node on which the change is carried out
+    /// without its client must let permissions follow without the client, too: otherwise whoever
+    /// makes a table of a dropped table's name would grant what was granted on the dropped one.
+    fn change_schema_followed(
+        &self,
+        change: SchemaChange,
+        following: Following,
+    ) -> impl Future<Output = Result<Option<(SchemaEvent, Option<String>)>, CqlError>>
+    where
+        Self: Sized,
+    {
+        change_followed(self, change, following)
+    }
 
     /// Waits, for a limited time, until the nodes that are up have the schema of this node. What is
     /// given is told to the client as warnings: the nodes that do not have it.

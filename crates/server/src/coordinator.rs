@@ -14,9 +14,10 @@ use cluster::thresholds::Measure;
 use cluster::{Acknowledgement, FailedRead, ReadFigures, ReadOutcome, ReadRequest, RequestError};
 use cql::auth::{Roles, RolesOf};
 use cql::{
-    CasPartition, CasRequest, ClusterInfo, Coordinator, CqlError, Explain, ReadOptions, ReplicaFindings, SchemaChange,
-    SchemaEvent, WriteOptions,
+    CasPartition, CasRequest, ClusterInfo, Coordinator, CqlError, Explain, Following, ReadOptions, ReplicaFindings,
+    SchemaChange, SchemaEvent, WriteOptions,
 };
+use env::MakeLocal;
 use ring::State;
 use rows::command::TraceSink;
 use rows::report::ReadReport;
@@ -24,6 +25,7 @@ use rows::{Build, Mutation, PartitionRange, PartitionStream, PartitionUpdate, Re
 use schema::{Schema, TableId, TableMetadata};
 use stdx::Share;
 use storage::Observation;
+use tokio::sync::oneshot;
 use types::{BatchKind, Consistency, DecoratedKey};
 
 use crate::auth::{Auth, Changing};
@@ -59,6 +61,53 @@ pub struct RequestCoordinator {
 }
 
 impl RequestCoordinator {
+    /// The node for work that goes on without its request: nothing traces or observes it.
+    fn without_request(services: Arc<Services>) -> Self {
+        Self {
+            services,
+            trace: None,
+            of_range: AtomicBool::new(false),
+            conditional: AtomicBool::new(false),
+            serial: AtomicBool::new(false),
+            figures: ReadFigures::default(),
+            observation: OnceLock::new(),
+            sampled: OnceLock::new(),
+            leaves_wait: false,
+            unacknowledged: Mutex::default(),
+        }
+    }
+
+    /// Changes the schema; clients are told, and `follow` is called, when the change is durable,
+    /// also where the client is gone by then.
+    async fn change(
+        &self,
+        change: SchemaChange,
+        follow: impl FnOnce(&SchemaEvent) + Send + 'static,
+    ) -> Result<Option<SchemaEvent>, CqlError> {
+        let event: Arc<Mutex<Option<SchemaEvent>>> = Arc::default();
+        let (told, published, services) = (Arc::clone(&event), Arc::clone(&event), Arc::clone(&self.services));
+        let decide = move |schema: &Schema| match (change.apply)(schema) {
+            Ok(Some((after, event))) => {
+                *told.lock().expect("nothing panics inside") = Some(event);
+                Ok(after)
+            }
+            Ok(None) => Err(Refused::NothingToDo),
+            Err(error) => Err(Refused::Failed(error)),
+        };
+        let tell = move || {
+            if let Some(event) = &*published.lock().expect("nothing panics inside") {
+                services.events.publish(events::of_schema(event));
+                follow(event);
+            }
+        };
+        let changed = self.services.node.change_schema_telling(decide, tell).await;
+        match changed.map_err(errors::of_change)? {
+            Err(Refused::NothingToDo) => Ok(None),
+            Err(Refused::Failed(error)) => Err(error),
+            Ok(_) => Ok(event.lock().expect("nothing panics inside").take()),
+        }
+    }
+
     /// Says in the trace where mutations go.
     fn describe(&self, mutations: &[Mutation]) {
         if self.trace.is_none() {
@@ -380,27 +429,40 @@ impl Coordinator for RequestCoordinator {
     }
 
     async fn change_schema(&self, change: SchemaChange) -> Result<Option<SchemaEvent>, CqlError> {
-        let event: Arc<Mutex<Option<SchemaEvent>>> = Arc::default();
-        let (told, published, services) = (Arc::clone(&event), Arc::clone(&event), Arc::clone(&self.services));
-        let decide = move |schema: &Schema| match (change.apply)(schema) {
-            Ok(Some((after, event))) => {
-                *told.lock().expect("nothing panics inside") = Some(event);
-                Ok(after)
+        self.change(change, |_| ()).await
+    }
+
+    async fn change_schema_followed(
+        &self,
+        change: SchemaChange,
+        following: Following,
+    ) -> Result<Option<(SchemaEvent, Option<String>)>, CqlError> {
+        let (ended, end) = oneshot::channel();
+        let (services, followed) = (Arc::clone(&self.services), following.clone());
+        let follow = move |event: &SchemaEvent| {
+            let (event, env) = (event.clone(), services.node.env.clone());
+            let make: MakeLocal = Box::new(move || {
+                Box::pin(async move {
+                    let coordinator = Self::without_request(services);
+                    let unheard = ended.send(followed.follow(&event, &coordinator).await).err();
+                    match unheard {
+                        Some(Err(error)) => tracing::error!(%error, "permissions do not follow a change of the schema"),
+                        Some(Ok(Some(warning))) => tracing::error!("{warning}"),
+                        Some(Ok(None)) | None => {}
+                    }
+                })
+            });
+            if let Err(error) = env.tasks.try_spawn_local_worker("permissions", make) {
+                tracing::warn!(%error, "permissions follow a change of the schema only if its client waits for it");
             }
-            Ok(None) => Err(Refused::NothingToDo),
-            Err(error) => Err(Refused::Failed(error)),
         };
-        let tell = move || {
-            if let Some(event) = &*published.lock().expect("nothing panics inside") {
-                services.events.publish(events::of_schema(event));
-            }
+        let Some(event) = self.change(change, follow).await? else { return Ok(None) };
+        let followed = match end.await {
+            Ok(followed) => followed?,
+            // there was no thread for it
+            Err(_) => following.follow(&event, self).await?,
         };
-        let changed = self.services.node.change_schema_telling(decide, tell).await;
-        match changed.map_err(errors::of_change)? {
-            Err(Refused::NothingToDo) => Ok(None),
-            Err(Refused::Failed(error)) => Err(error),
-            Ok(_) => Ok(event.lock().expect("nothing panics inside").take()),
-        }
+        Ok(Some((event, followed)))
     }
 
     async fn schema_agreement(&self) -> Vec<String> {

@@ -9,7 +9,7 @@ use schema::{Schema, TableId};
 use super::authorize;
 use crate::ast::Statement;
 use crate::auth::{Access, Resource, RolesOf};
-use crate::coordinator::Coordinator;
+use crate::coordinator::{Coordinator, SchemaChange};
 use crate::ddl::{self, DdlContext};
 use crate::describe::describe;
 use crate::error::CqlError;
@@ -55,12 +55,15 @@ pub(super) async fn execute<C: Coordinator>(
         guardrails: options.guardrails.clone(),
     };
     let change = ddl::change(Arc::clone(&prepared.query), context.clone());
-    let event = coordinator.change_schema(change).await?;
-    let followed = match (&event, &client.access) {
-        (Some(event), Some(access)) if access.is_checked() => {
-            follow(event, access, options, coordinator, &before).await?
+    let (event, followed) = match client.access.as_ref().filter(|access| access.is_checked()) {
+        Some(access) => {
+            let (access, before) = (Arc::clone(access), Arc::clone(&before));
+            let following = Following { access, options: options.clone(), before };
+            // boxed: by value it would make the future of every request larger
+            let changed = Box::pin(coordinator.change_schema_followed(change, following)).await?;
+            changed.map_or((None, None), |(event, followed)| (Some(event), followed))
         }
-        _ => None,
+        None => (coordinator.change_schema(change).await?, None),
     };
     let disagreement = match event {
         Some(_) => coordinator.schema_agreement().await,
@@ -77,27 +80,51 @@ pub(super) async fn execute<C: Coordinator>(
     Ok(Answer { result: event.map_or(CqlResult::Void, CqlResult::SchemaChange), warnings })
 }
 
-/// Lets permissions follow the schema: the creator of a keyspace or table gets all permissions on
-/// it, and dropping it revokes every permission on it. Where the permissions cannot be revoked, as
-/// when too few nodes are up, the drop stands and a warning is returned.
+/// Lets permissions follow a change of the schema: the creator of a keyspace or table gets all
+/// permissions on it, and dropping it revokes every permission on it. Owns what it needs, because
+/// it outlives the request of a client that goes away.
 ///
 /// Agrees with `AlterSchemaStatement.createdResources` and `AuthSchemaChangeListener`.
-async fn follow<C: Coordinator>(
-    event: &SchemaEvent,
-    access: &Access,
-    options: &QueryOptions,
-    coordinator: &C,
-    before: &Schema,
-) -> Result<Option<String>, CqlError> {
-    let resources = resources_of(event, before);
-    match event.change {
-        SchemaChangeKind::Created => grant_all(&resources, access, options, coordinator).await.map(|()| None),
-        SchemaChangeKind::Dropped => {
-            let revoked = revoke_all(&resources, options, coordinator).await;
-            Ok(revoked.err().map(|error| format!("The permissions on what was dropped could not be revoked: {error}")))
+#[derive(Clone, Debug)]
+pub struct Following {
+    access: Arc<Access>,
+    options: QueryOptions,
+    /// The schema before the change.
+    before: Arc<Schema>,
+}
+
+impl Following {
+    /// Follows the change that an event tells of. Where the permissions cannot be revoked, as when
+    /// too few nodes are up, the drop stands and a warning is returned.
+    pub async fn follow<C: Coordinator>(
+        &self,
+        event: &SchemaEvent,
+        coordinator: &C,
+    ) -> Result<Option<String>, CqlError> {
+        let resources = resources_of(event, &self.before);
+        match event.change {
+            SchemaChangeKind::Created => {
+                grant_all(&resources, &self.access, &self.options, coordinator).await.map(|()| None)
+            }
+            SchemaChangeKind::Dropped => {
+                let revoked = revoke_all(&resources, &self.options, coordinator).await;
+                let warn = |error| format!("The permissions on what was dropped could not be revoked: {error}");
+                Ok(revoked.err().map(warn))
+            }
+            SchemaChangeKind::Updated => Ok(None),
         }
-        SchemaChangeKind::Updated => Ok(None),
     }
+}
+
+/// Changes the schema, and then lets permissions follow the change.
+pub(crate) async fn change_followed<C: Coordinator>(
+    coordinator: &C,
+    change: SchemaChange,
+    following: Following,
+) -> Result<Option<(SchemaEvent, Option<String>)>, CqlError> {
+    let Some(event) = coordinator.change_schema(change).await? else { return Ok(None) };
+    let followed = following.follow(&event, coordinator).await?;
+    Ok(Some((event, followed)))
 }
 
 /// Grants the creator of resources what can be granted on them.

@@ -1,5 +1,5 @@
-//! The text of a request that logs keep: no password is in it. Values by name. Changes of roles
-//! whose client goes away.
+//! The text of a request that logs keep: no password is in it. Values by name. Changes of roles and
+//! of the schema whose client goes away.
 
 use std::path::Path;
 use std::pin::pin;
@@ -59,6 +59,14 @@ impl Machine {
         let info = ConnectionInfo { peer: machine::address(), version: ProtocolVersion::CURRENT, user: None, stats };
         let client = handler.connect(info);
         Self { sim, services, handler, client }
+    }
+
+    /// The same machine with a client that has logged in.
+    fn logged_in(mut self, user: &str) -> Self {
+        let (peer, version) = (machine::address(), ProtocolVersion::CURRENT);
+        let stats = Arc::new(ConnectionStats::new(peer));
+        self.client = self.handler.connect(ConnectionInfo { peer, version, user: Some(Arc::from(user)), stats });
+        self
     }
 
     fn envelope(request: Request, tracing: bool) -> RequestEnvelope {
@@ -196,6 +204,33 @@ fn a_change_of_roles_is_in_force_when_its_client_goes_away() {
         assert_eq!(machine.knows(&role), is_made, "{role}");
     }
     assert!(made > 0, "no statement came to its end");
+}
+
+/// Whatever a client waits for when it goes away: who makes a table has all permissions on it, and
+/// nobody has any on a table that was dropped.
+#[test]
+fn permissions_follow_a_change_of_the_schema_whose_client_goes_away() {
+    const POLLS_MAX: usize = 6;
+    let machine = Machine::with_roles().logged_in("cassandra");
+    machine.query("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", false);
+    machine.query("CREATE ROLE mallory", false);
+    let give_up = |text: String, polls: usize| {
+        machine.give_up(&text, polls);
+        machine.sim.block_on(machine.sim.env().sleep(Duration::from_secs(1)));
+    };
+    let exists = |table: &str| machine.services.node.schema().table("ks", table).is_some();
+    let mut followed = 0;
+    for polls in 1..=POLLS_MAX {
+        let (table, resource) = (format!("t{polls}"), format!("data/ks/t{polls}"));
+        let has_permissions = || shows(&machine.bytes_of("system_auth.role_permissions"), &resource);
+        give_up(format!("CREATE TABLE ks.{table} (k int PRIMARY KEY)"), polls);
+        assert_eq!(has_permissions(), exists(&table), "{table} is made after {polls} polls");
+        machine.query(&format!("GRANT SELECT ON ks.{table} TO mallory"), false);
+        give_up(format!("DROP TABLE ks.{table}"), polls);
+        assert_eq!(has_permissions(), exists(&table), "{table} is dropped after {polls} polls");
+        followed += usize::from(!exists(&table));
+    }
+    assert!(followed > 0, "no table was dropped");
 }
 
 /// No request tells of a row that ends by its TTL.
