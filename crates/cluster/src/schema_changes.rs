@@ -17,6 +17,11 @@ use crate::replica::apply::WriteError;
 
 /// During a shortage of the commit log, pause before a change looks again whether it is durable.
 const SHORTAGE_PAUSE: Duration = Duration::from_secs(1);
+/// Pause before a merge looks again whether the files of a dropped table are gone.
+const FILES_PAUSE: Duration = Duration::from_millis(100);
+/// A merge looks again so often. Other schemas wait meanwhile, and files that take longer may be
+/// there for as long as the disk refuses a snapshot.
+const FILES_LOOKS_MAX: u32 = 20;
 
 impl Node {
     /// Changes the schema by a function of what it is; stored and in force when it returns.
@@ -56,17 +61,26 @@ impl Node {
     }
 
     /// Takes over rows of the schema tables that another node has written. False: they are here
-    /// already.
+    /// already. Files of a dropped table that a new one is to have the id of are waited for a
+    /// little: at the other node they are gone.
     pub(crate) async fn merge_schema(self: &Arc<Self>, received: Vec<Mutation>) -> Result<bool, WriteError> {
         let mut merged = false;
+        let mut looks = 0;
         loop {
             // in a second step: until the files of indexes that the first one dropped are gone
             let alone = Arc::clone(&self.schema_changes).lock_owned().await;
             let (engine, rows) = (Arc::clone(&self.engine), received.clone());
             let job = move || storage::schema_change::merge(&engine, rows);
-            let Some(changed) = self.env.blocking("schema", job).await.map_err(|_| too_busy())?? else {
-                return Ok(merged);
+            let changed = match self.env.blocking("schema", job).await.map_err(|_| too_busy())? {
+                Err(StorageError::FilesOfDropped { .. }) if looks < FILES_LOOKS_MAX => {
+                    looks += 1;
+                    drop(alone);
+                    self.env.sleep(FILES_PAUSE).await;
+                    continue;
+                }
+                changed => changed?,
             };
+            let Some(changed) = changed else { return Ok(merged) };
             merged = true;
             let continues = changed.continues;
             let (before, after) = (Arc::clone(&changed.before), Arc::clone(&changed.schema));

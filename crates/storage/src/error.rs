@@ -60,6 +60,13 @@ pub enum StorageError {
         /// Which.
         table: String,
     },
+    /// A table cannot be made yet: the files of a dropped table with its id are not gone.
+    FilesOfDropped {
+        /// The table that is to be made.
+        table: String,
+        /// The id, as hexadecimal digits.
+        id: String,
+    },
     /// Another process uses the directory.
     Locked {
         /// Which.
@@ -103,6 +110,10 @@ impl fmt::Display for StorageError {
             Self::WritesStopped { why } => write!(f, "writes are refused: {why}"),
             Self::ReadOnly => f.write_str("this node only reads (--read-only): nothing can be written or changed"),
             Self::UnknownTable { table } => write!(f, "there is no table {table}"),
+            Self::FilesOfDropped { table, id } => write!(
+                f,
+                "the files of a table with the id {id} that was dropped are not gone yet: {table} cannot be made now, try again"
+            ),
             Self::Locked { path } => {
                 write!(f, "{} is in use by another process; is Helenus already running on it?", path.display())
             }

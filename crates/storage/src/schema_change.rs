@@ -167,11 +167,8 @@ fn prepare(engine: &Engine, before: &Schema, after: &Schema) -> Result<Prepared,
             }
             // the new table would have the old one's SSTables, which are about to be removed
             (_, None) if engine.dropper.is_under_way(table.id) => {
-                let (keyspace, name, id) = (&table.keyspace, &table.name, table.id.to_hex());
-                let why = format!(
-                    "the files of a table with the id {id} that was dropped are not gone yet: {keyspace}.{name} cannot be made now, try again"
-                );
-                return Err(StorageError::Refused { why });
+                let (table, id) = (format!("{}.{}", table.keyspace, table.name), table.id.to_hex());
+                return Err(StorageError::FilesOfDropped { table, id });
             }
             (_, None) => {
                 let store = opening::open_table(env, options, caches, memory, table)?;

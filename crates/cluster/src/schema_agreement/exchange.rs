@@ -14,12 +14,14 @@ use internode::{Envelope, Header, Verb};
 use links::Peer;
 use membership::{Messenger, Request, Unanswered};
 use rows::Mutation;
+use storage::StorageError;
 use tokio::sync::mpsc;
 use types::FailureReason;
 
 use super::messages;
 use super::pulls::{Neighbour, Pulls, Version};
 use crate::node::Node;
+use crate::replica::apply::WriteError;
 use crate::schema_inbox::{Asked, SchemaInbox, WAITING_MAX};
 
 /// The largest payload that is taken. A schema of ten thousand tables has a tenth of it.
@@ -110,11 +112,18 @@ async fn run(node: Weak<Node>, waiting: mpsc::Sender<Asked>, mut asked: mpsc::Re
         let Some(node) = node.upgrade() else { return };
         match next {
             None => {}
-            Some(Asked::Take(from, payload)) => drop(take(&node, from.address, &payload).await),
+            Some(Asked::Take(from, payload)) => {
+                if take(&node, from.address, &payload).await == Taken::NotYet {
+                    pulls.hurry(now());
+                }
+            }
             Some(Asked::Give(via, from, header)) => give(&node, &via, &from, &header).await,
             Some(Asked::Pulled(from, version, answer)) => {
-                let merged = pulled(&node, from, version, answer).await;
-                pulls.ended(now(), version, merged);
+                let taken = pulled(&node, from, version, answer).await;
+                if taken == Taken::NotYet {
+                    pulls.hurry(now());
+                }
+                pulls.ended(now(), version, taken == Taken::Here);
             }
         }
         let Some(messenger) = node.members() else { continue };
@@ -133,16 +142,26 @@ async fn run(node: Weak<Node>, waiting: mpsc::Sender<Asked>, mut asked: mpsc::Re
     }
 }
 
-/// Whether the rows of another node are here now.
-async fn take(node: &Arc<Node>, from: SocketAddr, payload: &Bytes) -> bool {
+/// What has become of rows of another node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Taken {
+    /// They are here now.
+    Here,
+    /// They cannot be put in force yet, and can soon.
+    NotYet,
+    /// They are not here.
+    Not,
+}
+
+async fn take(node: &Arc<Node>, from: SocketAddr, payload: &Bytes) -> Taken {
     if is_on(Defect::DeafToSchema) {
-        return false;
+        return Taken::Not;
     }
     let mutations = match messages::decode(payload, &node.schema()) {
         Ok(mutations) => mutations,
         Err(error) => {
             tracing::error!(peer = %from, %error, "the schema of another node cannot be read");
-            return false;
+            return Taken::Not;
         }
     };
     match node.merge_schema(mutations).await {
@@ -150,11 +169,14 @@ async fn take(node: &Arc<Node>, from: SocketAddr, payload: &Bytes) -> bool {
             if changed {
                 tracing::info!(peer = %from, "the schema has changed by what another node sent");
             }
-            true
+            Taken::Here
         }
         Err(error) => {
             tracing::error!(peer = %from, %error, "the schema of another node cannot be put in force");
-            false
+            match error {
+                WriteError::Storage(StorageError::FilesOfDropped { .. }) => Taken::NotYet,
+                _ => Taken::Not,
+            }
         }
     }
 }
@@ -173,16 +195,16 @@ async fn give(node: &Arc<Node>, via: &Messenger, from: &Peer, header: &Header) {
     via.answer(from, header, answer);
 }
 
-async fn pulled(node: &Arc<Node>, from: SocketAddr, version: Version, answer: Result<Envelope, Unanswered>) -> bool {
+async fn pulled(node: &Arc<Node>, from: SocketAddr, version: Version, answer: Result<Envelope, Unanswered>) -> Taken {
     // a push has come in between
     if node.schema().version == version {
-        return true;
+        return Taken::Here;
     }
     match answer {
         Ok(answer) => take(node, from, &answer.payload).await,
         Err(error) => {
             tracing::warn!(peer = %from, %error, "another node does not give its schema; it is asked again later");
-            false
+            Taken::Not
         }
     }
 }

@@ -13,7 +13,8 @@ use std::time::Duration;
 /// For so long a push may be on its way before the schema is asked for, and for so long after a
 /// pull that failed nothing is asked.
 pub(super) const DELAY: Duration = Duration::from_secs(60);
-/// As [`DELAY`], for a node that has joined less than [`DELAY`] ago.
+/// As [`DELAY`], for a node that less than [`DELAY`] ago has joined, or could not yet take what
+/// another node sent.
 pub(super) const EARLY_DELAY: Duration = Duration::from_secs(1);
 
 /// The version of a schema.
@@ -33,8 +34,8 @@ pub(super) struct Neighbour {
 /// The versions that neighbours have.
 #[derive(Debug)]
 pub(super) struct Pulls {
-    /// When this node joined; all times are on the caller's monotonic clock.
-    joined: Duration,
+    /// When this node joined or was told to hurry; all times are on the caller's monotonic clock.
+    hurried: Duration,
     versions: BTreeMap<Version, Known>,
 }
 
@@ -51,11 +52,11 @@ struct Known {
 
 impl Pulls {
     pub fn new(now: Duration) -> Self {
-        Self { joined: now, versions: BTreeMap::new() }
+        Self { hurried: now, versions: BTreeMap::new() }
     }
 
     fn delay(&self, now: Duration, early: Duration) -> Duration {
-        if now < self.joined + DELAY { early } else { DELAY }
+        if now < self.hurried + DELAY { early } else { DELAY }
     }
 
     /// Looks at the neighbours as they are now, and gives those that are to be asked. Of each,
@@ -93,6 +94,14 @@ impl Pulls {
             known.asked = None;
             known.is_received |= merged;
             known.not_before = now + delay;
+        }
+    }
+
+    /// Nothing that is not here is on its way: this node could not take it yet, and can soon.
+    pub fn hurry(&mut self, now: Duration) {
+        self.hurried = now;
+        for known in self.versions.values_mut() {
+            known.not_before = known.not_before.min(now + EARLY_DELAY);
         }
     }
 
@@ -150,6 +159,22 @@ mod tests {
         assert!(pulls.look(at(300), [7; 16], &neighbours).is_empty());
         assert!(pulls.look(at(301), [8; 16], &neighbours).is_empty());
         assert!(pulls.look(at(400), [8; 16], &neighbours).is_empty());
+    }
+
+    #[test]
+    fn what_could_not_be_taken_yet_is_asked_for_soon() {
+        let mut pulls = Pulls::new(Duration::ZERO);
+        let at = |seconds: u64| Duration::from_secs(seconds);
+        let mut neighbours = vec![neighbour(2, 7)];
+        assert!(pulls.look(at(100), [1; 16], &neighbours).is_empty());
+        pulls.hurry(at(102));
+        assert!(pulls.look(at(102), [1; 16], &neighbours).is_empty());
+        assert_eq!(pulls.look(at(103), [1; 16], &neighbours).len(), 1);
+        pulls.ended(at(103), [7; 16], false);
+        assert_eq!(pulls.look(at(104), [1; 16], &neighbours).len(), 1);
+        // what the peer tells of only after its push was refused
+        neighbours.push(neighbour(3, 8));
+        assert_eq!(asked(&pulls.look(at(105), [1; 16], &neighbours)), [("127.0.0.3".to_owned(), 8)]);
     }
 
     #[test]

@@ -165,6 +165,26 @@ fn a_change_is_concluded_after_a_shortage_of_the_log() {
     assert!(store.dropped.load(std::sync::atomic::Ordering::Relaxed), "its memory and log are free");
 }
 
+/// A table is made again with its id while another node cannot remove the files of the dropped one:
+/// that node follows soon after it can, and not when it would ask for a push that was lost.
+#[test]
+fn a_table_made_again_waits_for_its_files_alone() {
+    let ring = SimRing::new(8, &["dc1", "dc1"]);
+    assert!(ring.change(0, create("ks".to_owned(), Some(1))));
+    ring.converge();
+    // a node that has just joined asks at once
+    ring.world.run_for(Duration::from_secs(70));
+    let refused = Fault { times: 2, ..Fault::next(Op::List, "t1-01010101") };
+    ring.world.disk(1).inject(refused);
+    assert!(ring.change(0, drop_table("ks".to_owned(), "t1".to_owned())));
+    ring.world.run_for(Duration::from_secs(1));
+    assert_eq!(ring.node(1).engine.dropper.pending(), 1, "the files are there");
+    assert!(ring.change(0, create("ks".to_owned(), Some(1))));
+    let has_it = || ring.node(1).schema().table("ks", "t1").is_some();
+    assert!(ring.world.run_until(Duration::from_secs(30), has_it));
+    assert_eq!(ring.versions().len(), 1);
+}
+
 /// The other node is up, but nothing reaches it any more: the wait ends, and names it.
 #[test]
 fn who_does_not_have_a_change_is_named() {

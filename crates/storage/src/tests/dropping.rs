@@ -254,7 +254,7 @@ fn a_table_that_is_made_again_with_its_id_is_empty() {
         schema_change::change(&node.engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace)))
     };
     let dropped = node.drop_from_schema().dropped;
-    assert!(matches!(make(&node), Err(StorageError::Refused { .. })), "the files are there");
+    assert!(matches!(make(&node), Err(StorageError::FilesOfDropped { .. })), "the files are there");
     dropped.iter().for_each(|store| node.engine.dropper.request(store, None));
     drop(dropped);
     node.pass(Duration::ZERO);
