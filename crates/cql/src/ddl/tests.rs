@@ -65,6 +65,32 @@ fn changed(schema: &Schema, statement: &str) -> Schema {
     after
 }
 
+/// Conditions on several columns that neither slices nor filters can apply, as Cassandra words it
+/// at each write of the base table.
+#[test]
+fn a_view_of_rows_that_cannot_be_chosen_is_refused() {
+    let schema = changed(
+        &system::schema(),
+        "CREATE KEYSPACE answers WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+    );
+    let schema = changed(&schema, "CREATE TABLE t (k int, a int, b int, c int, v int, PRIMARY KEY (k, a, b, c))");
+    let context = DdlContext { switches: Switches { views: true, ..Switches::default() }, ..context(10) };
+    for (condition, refused) in [
+        ("(b, c) > (1, 2)", Some("Multi-column slice restrictions cannot be used for filtering.")),
+        ("(b, c) IN ((1, 2), (3, 4))", Some("Multicolumn IN filters are not supported")),
+        ("(b, c) = (1, 2)", None),
+        ("b > 1 AND c IN (1, 2)", None),
+    ] {
+        let statement = format!(
+            "CREATE MATERIALIZED VIEW m AS SELECT * FROM t WHERE k IS NOT NULL AND a IS NOT NULL AND {condition} \
+             PRIMARY KEY (a, k, b, c)"
+        );
+        let parsed = crate::parse(&statement).expect("it is CQL");
+        let error = apply(&parsed.statement, &context, &schema).err().map(|error| error.to_string());
+        assert_eq!(error.as_deref(), refused, "{condition}");
+    }
+}
+
 #[test]
 fn the_script_of_describe_makes_its_schema() {
     let mut schema = system::schema();

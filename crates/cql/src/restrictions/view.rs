@@ -69,6 +69,10 @@ pub(crate) fn of_view(
     let mut preparing = Preparing::new(schema, &[]);
     preparing.enter(&table);
     let restrictions = prepare(&mut preparing, StatementKind::Select, &table, &tests, false, true)?;
+    // neither slices nor filters have such a condition: the view would have rows that it excludes
+    if let Some(why) = restrictions.refused {
+        return Err(CqlError::invalid(why));
+    }
     let bindings = Bindings { values: &[], sources: &NoSources, json: &JsonObjects::default() };
     let keys = match restrictions.names_keys() {
         true => Some(restrictions.keys(&table, &bindings)?),
