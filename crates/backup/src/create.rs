@@ -97,7 +97,9 @@ impl Held {
         let mut digests = BTreeMap::new();
         let end = format!("/{host_id}.json");
         for key in manifest::keys(store, None)?.iter().filter(|key| key.ends_with(&end)).rev().take(EARLIER_MAX) {
-            for entry in Manifest::read(store, key)?.tables.into_iter().flat_map(|table| table.files) {
+            // one that cannot be read costs its digests, and not this backup
+            let Ok(earlier) = Manifest::read(store, key) else { continue };
+            for entry in earlier.tables.into_iter().flat_map(|table| table.files) {
                 digests.insert((entry.key, entry.size), entry.sha256);
             }
         }

@@ -118,10 +118,13 @@ impl Manifest {
         format!("{MANIFESTS}/{tag}/{host_id}.json")
     }
 
-    /// Writes the manifest: with that the backup of the node is whole.
+    /// Writes the manifest: with that the backup of the node is whole. Refused is a manifest that
+    /// nobody could read afterwards.
     pub fn write(&self, store: &dyn Store) -> Result<()> {
+        let key = Self::key(&self.tag, &self.node.host_id);
         let bytes = serde_json::to_vec_pretty(self).map_err(|error| error.to_string())?;
-        bring_bytes(store, &Self::key(&self.tag, &self.node.host_id), &bytes)
+        Self::decode(&bytes).map_err(|why| format!("{key} is not written: {why}"))?;
+        bring_bytes(store, &key, &bytes)
     }
 
     /// Reads the manifest at a key.

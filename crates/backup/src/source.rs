@@ -3,9 +3,10 @@
 //! Only a whole snapshot is taken. Of each table that the node has there must be a manifest.json,
 //! which is written last and names the SSTables, all of these SSTables, and a schema.cql, which
 //! Cassandra writes for tables of users alone. Otherwise a snapshot that was interrupted, or a data
-//! directory that was not named, would give a backup without some of the rows.
+//! directory that was not named, would give a backup without some of the rows. Refused, too, are
+//! two files of one name in two data directories: a table has one directory in a backup.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use env::Env;
@@ -126,6 +127,15 @@ fn of_table(env: &Env, roots: &[PathBuf], tag: &str, table: NodeTable) -> Result
              named, clear the snapshot (nodetool clearsnapshot -t {tag}) and take it again"
         )
     };
+    if let Some((one, other)) = first_twice(&files) {
+        let (one, other) = (one.path.display(), other.path.display());
+        return Err(format!(
+            "{shown} has two files of one name, {one} and {other}, of which a backup can hold one: have all SSTables of \
+             the table written anew (nodetool upgradesstables -a {} {}), clear the snapshot (nodetool clearsnapshot -t \
+             {tag}) and take it again",
+            table.keyspace, table.name
+        ));
+    }
     if manifests.is_empty() {
         return Err(lacking(MANIFEST));
     }
@@ -143,6 +153,12 @@ fn of_table(env: &Env, roots: &[PathBuf], tag: &str, table: NodeTable) -> Result
         taken_at = taken_at.max(time.map(jiff::Timestamp::as_millisecond));
     }
     Ok(TableFiles { table, schema: schema.unwrap_or_default(), taken_at, files })
+}
+
+/// Two files of one name, if there are such.
+fn first_twice(files: &[File]) -> Option<(&File, &File)> {
+    let mut seen = BTreeMap::new();
+    files.iter().find_map(|file| seen.insert(file.name.as_str(), file).map(|earlier| (earlier, file)))
 }
 
 /// The first of the named files that was not found. A name without directory may be that of a file

@@ -226,6 +226,42 @@ fn a_table_in_two_data_directories_is_backed_up_from_both_or_not_at_all() {
 }
 
 #[test]
+fn two_files_of_one_name_are_refused_before_anything_is_brought() {
+    let bench = Bench::new();
+    bench.put("two", 2, b"rows");
+    let (first, second) = (bench.path("node"), bench.path("second"));
+    let there = second.join(TABLE).join("snapshots/two");
+    fs::create_dir_all(&there).unwrap();
+    for (name, content) in files(&bench.snapshot("two")).iter().filter(|(name, _)| name.starts_with("da-2-")) {
+        // another SSTable: none of its files has a key of the first one in the store
+        fs::write(there.join(name), [&content[..], b" more"].concat()).unwrap();
+    }
+    let refused = bench.create_of("two", &[first, second]).unwrap_err();
+    assert!(refused.contains("two files of one name") && refused.contains("da-2-bti-"), "{refused}");
+    assert!(bench.store().list("nodes").unwrap().is_empty());
+    assert!(bench.store().list("manifests").unwrap().is_empty());
+}
+
+#[test]
+fn a_manifest_that_cannot_be_read_is_not_written_and_does_not_stop_later_backups() {
+    let bench = Bench::new();
+    bench.put("one", 1, b"rows");
+    bench.create("one").unwrap();
+    let key = Manifest::key("one", HOST);
+    let mut manifest = Manifest::read(&*bench.store(), &key).unwrap();
+    let twice = manifest.tables[0].files[0].clone();
+    manifest.tables[0].files.push(twice);
+    manifest.tag = "bad".to_owned();
+    assert!(manifest.write(&*bench.store()).unwrap_err().contains("stands in it twice"));
+    assert_eq!(bench.store().list("manifests").unwrap().len(), 1);
+    // an earlier version has written one
+    fs::write(bench.path("store").join(&key), serde_json::to_vec(&manifest).unwrap()).unwrap();
+    bench.put("two", 1, b"rows");
+    assert_eq!(bench.create("two").unwrap().brought, (0, 0));
+    bench.restore("again", None).unwrap();
+}
+
+#[test]
 fn a_later_backup_changes_no_file_of_an_earlier_one() {
     let bench = Bench::new();
     let attached = |tag: &str| bench.snapshot(tag).join("da-1-bti-Attached+i+Terms.db");

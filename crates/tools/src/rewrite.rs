@@ -4,6 +4,7 @@
 //! transaction log in the directory that is written to. Until the log commits, the new SSTables do
 //! not count; a crash leaves the old state.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -127,9 +128,16 @@ pub struct Output<'a> {
 
 impl<'a> Output<'a> {
     /// Begins in a directory. New names have the form of the name of `like`: a number or a UUID.
-    pub fn new(env: &'a Env, directory: &Path, recipe: Recipe, like: SSTableId) -> Result<Self, Failure> {
+    /// `named`: the SSTables that the verb works on; see [`next_id`].
+    pub fn new(
+        env: &'a Env,
+        directory: &Path,
+        recipe: Recipe,
+        like: SSTableId,
+        named: &[Descriptor],
+    ) -> Result<Self, Failure> {
         env.disk.create_dir_durable(directory).map_err(|error| wrong(directory, &error))?;
-        let id = next_id(env, directory, like)?;
+        let id = next_id(env, directory, like, named)?;
         let uuid = new_uuid(env);
         let transaction = Transaction::begin(env, directory, Operation::Write, uuid, recipe.version)?;
         Ok(Self {
@@ -243,17 +251,26 @@ fn new_uuid(env: &Env) -> [u8; 16] {
     types::timeuuid::from_micros(env.clock.now_micros(), env.random.next_u64())
 }
 
-/// A name that no SSTable of the directory has.
-fn next_id(env: &Env, directory: &Path, like: SSTableId) -> Result<SSTableId, Failure> {
+/// A name that no SSTable of the directory has, nor one in the other directories of the same table
+/// that `named` lie in: a table with two SSTables of one name in two data directories cannot be
+/// backed up. Other data directories of a node are not known here.
+fn next_id(env: &Env, directory: &Path, like: SSTableId, named: &[Descriptor]) -> Result<SSTableId, Failure> {
     if let SSTableId::Uuid(_) = like {
         return Ok(SSTableId::Uuid(new_uuid(env)));
     }
-    let entries = env.disk.list_dir(directory).map_err(|error| wrong(directory, &error))?;
-    let ids = entries.iter().filter_map(|entry| match Descriptor::parse(directory, &entry.name)?.0.id {
-        SSTableId::Sequence(number) => Some(number),
-        SSTableId::Uuid(_) => None,
-    });
-    Ok(SSTableId::Sequence(ids.max().unwrap_or_default() + 1))
+    let others = named.iter().map(|descriptor| descriptor.directory.as_path());
+    let mut directories: BTreeSet<&Path> = others.filter(|other| other.file_name() == directory.file_name()).collect();
+    directories.insert(directory);
+    let mut greatest = 0;
+    for directory in directories {
+        let entries = env.disk.list_dir(directory).map_err(|error| wrong(directory, &error))?;
+        let ids = entries.iter().filter_map(|entry| match Descriptor::parse(directory, &entry.name)?.0.id {
+            SSTableId::Sequence(number) => Some(number),
+            SSTableId::Uuid(_) => None,
+        });
+        greatest = greatest.max(ids.max().unwrap_or_default());
+    }
+    Ok(SSTableId::Sequence(greatest + 1))
 }
 
 /// Links the files of an SSTable into a snapshot in its directory. Gives the snapshot's directory.

@@ -55,16 +55,17 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<u8, Failure> {
     let mut code = DONE;
     let name = format!("pre-salvage-{}", context.env.clock.now_micros() / 1000);
-    for descriptor in arguments.targets.sstables(context.env)? {
-        let table = schema_file::from_text(context.env, &descriptor, arguments.schema.as_ref())?;
-        let mut stream = SalvageStream::open(context.env, &descriptor, table.as_ref())?;
+    let named = arguments.targets.sstables(context.env)?;
+    for descriptor in &named {
+        let table = schema_file::from_text(context.env, descriptor, arguments.schema.as_ref())?;
+        let mut stream = SalvageStream::open(context.env, descriptor, table.as_ref())?;
         let finished = if arguments.dry_run {
             read_through(&mut stream);
             Vec::new()
         } else {
-            write(arguments, &descriptor, &mut stream, &name, context)?
+            write(arguments, (descriptor, &named), &mut stream, &name, context)?
         };
-        print(arguments, &descriptor, &stream, context)?;
+        print(arguments, descriptor, &stream, context)?;
         for new in finished {
             writeln!(context.out, "  written: {} with {} partitions", new.descriptor.prefix(), new.partitions)?;
         }
@@ -88,9 +89,10 @@ fn read_through(stream: &mut SalvageStream) {
     }
 }
 
+/// Writes an SSTable anew, one of those that are named.
 fn write(
     arguments: &Arguments,
-    descriptor: &Descriptor,
+    (descriptor, named): (&Descriptor, &[Descriptor]),
     stream: &mut SalvageStream,
     snapshot_name: &str,
     context: &mut Context<'_>,
@@ -101,7 +103,7 @@ fn write(
         let place = snapshot(context.env, descriptor, snapshot_name)?;
         writeln!(context.out, "{}: snapshot in {}", descriptor.prefix(), place.display())?;
     }
-    let mut output = Output::new(context.env, directory, recipe(stream, descriptor.version)?, descriptor.id)?;
+    let mut output = Output::new(context.env, directory, recipe(stream, descriptor.version)?, descriptor.id, named)?;
     let mut progress = Progress::new(&format!("salvage {}", descriptor.prefix()), stream.data().length());
     loop {
         let written = output.write_all(stream, u64::MAX, &mut progress).and_then(|()| output.finish_piece());

@@ -30,20 +30,21 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<u8, Failure> {
     let piece_max = arguments.size << 20;
     let name = format!("pre-split-{}", context.env.clock.now_micros() / 1000);
-    for descriptor in arguments.targets.sstables(context.env)? {
+    let named = arguments.targets.sstables(context.env)?;
+    for descriptor in &named {
         let _lock = guard::lock(context.env, &descriptor.directory)?;
-        let statistics = open::statistics(context.env, &descriptor)?;
-        let table = open::table_of_header(&descriptor, &statistics)?;
-        let sstable = open::open(context.env, &descriptor, &table)?;
+        let statistics = open::statistics(context.env, descriptor)?;
+        let table = open::table_of_header(descriptor, &statistics)?;
+        let sstable = open::open(context.env, descriptor, &table)?;
         if sstable.stored_length() <= piece_max {
             writeln!(context.out, "{}: at most {} MiB already", descriptor.prefix(), arguments.size)?;
             continue;
         }
         if !arguments.no_snapshot {
-            let place = snapshot(context.env, &descriptor, &name)?;
+            let place = snapshot(context.env, descriptor, &name)?;
             writeln!(context.out, "{}: snapshot in {}", descriptor.prefix(), place.display())?;
         }
-        split(&sstable, &descriptor, piece_max, context)?;
+        split(&sstable, descriptor, &named, piece_max, context)?;
     }
     Ok(DONE)
 }
@@ -57,6 +58,7 @@ fn writable(version: Version) -> Version {
 fn split(
     sstable: &sstable::SSTable,
     descriptor: &Descriptor,
+    named: &[Descriptor],
     piece_max: u64,
     context: &mut Context<'_>,
 ) -> Result<(), Failure> {
@@ -65,7 +67,7 @@ fn split(
     // pieces differ
     let pieces = sstable.stored_length().div_ceil(piece_max).max(1);
     recipe.options.estimated_keys = (recipe.options.estimated_keys / pieces * 5).div_ceil(4) + 1;
-    let mut output = Output::new(context.env, &descriptor.directory, recipe, descriptor.id)?;
+    let mut output = Output::new(context.env, &descriptor.directory, recipe, descriptor.id, named)?;
     let mut progress = Progress::new(&format!("split {}", descriptor.prefix()), sstable.data_length());
     let written = sstable
         .scan_all(&ReadContext::new(ReadMode::Background))

@@ -50,17 +50,23 @@ fn parse_version(text: &str) -> Result<Version, String> {
 
 /// Rewrites each SSTable, one transaction each.
 pub fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<u8, Failure> {
-    for descriptor in arguments.targets.sstables(context.env)? {
+    let named = arguments.targets.sstables(context.env)?;
+    for descriptor in &named {
         if descriptor.version == arguments.to && !arguments.all {
             writeln!(context.out, "{}: has version {} already", descriptor.prefix(), arguments.to.name())?;
             continue;
         }
-        upgrade(arguments, &descriptor, context)?;
+        upgrade(arguments, descriptor, &named, context)?;
     }
     Ok(DONE)
 }
 
-fn upgrade(arguments: &Arguments, descriptor: &Descriptor, context: &mut Context<'_>) -> Result<(), Failure> {
+fn upgrade(
+    arguments: &Arguments,
+    descriptor: &Descriptor,
+    named: &[Descriptor],
+    context: &mut Context<'_>,
+) -> Result<(), Failure> {
     let directory = arguments.output.as_ref().unwrap_or(&descriptor.directory);
     let _lock = guard::lock(context.env, directory)?;
     let statistics = open::statistics(context.env, descriptor)?;
@@ -70,7 +76,7 @@ fn upgrade(arguments: &Arguments, descriptor: &Descriptor, context: &mut Context
     if let Source::File(_) = source {
         recipe = recipe.by_schema()?;
     }
-    let mut output = Output::new(context.env, directory, recipe.in_version(arguments.to), descriptor.id)?;
+    let mut output = Output::new(context.env, directory, recipe.in_version(arguments.to), descriptor.id, named)?;
     let mut progress = Progress::new(&format!("upgrade {}", descriptor.prefix()), sstable.data_length());
     let written = sstable
         .scan_all(&ReadContext::new(ReadMode::Background))

@@ -190,6 +190,29 @@ fn a_split_gives_pieces_in_order() {
     assert_eq!(logs(directory.path()), 0);
 }
 
+/// A table in two data directories, whose SSTables are all named: no two get one name.
+#[test]
+fn new_names_are_unique_over_the_directories_that_are_named() {
+    let root = tempfile::tempdir().unwrap();
+    let (_keep, data) = copy(&fixture("dels"));
+    let table = "ks/t-00000000000000000000000000000001";
+    let places = ["d1", "d2"].map(|name| root.path().join(name).join(table));
+    for (place, number) in places.iter().zip(1..) {
+        std::fs::create_dir_all(place).unwrap();
+        for component in Component::ALL {
+            let path = data.parent().unwrap().join(format!("da-1-bti-{}", component.name()));
+            if path.exists() {
+                std::fs::copy(path, place.join(format!("da-{number}-bti-{}", component.name()))).unwrap();
+            }
+        }
+    }
+    let ran = run(&["upgrade", "-a", places[0].to_str().unwrap(), places[1].to_str().unwrap()]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let mut ids: Vec<_> = places.iter().flat_map(|place| sstables(place)).map(|descriptor| descriptor.id).collect();
+    ids.sort();
+    assert_eq!(ids, [SSTableId::Sequence(3), SSTableId::Sequence(4)]);
+}
+
 #[test]
 fn a_salvage_says_what_is_lost() {
     let (directory, data) = copy(&fixture("cmp_lz4_4k"));
