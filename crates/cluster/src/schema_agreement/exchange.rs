@@ -113,7 +113,8 @@ async fn run(node: Weak<Node>, waiting: mpsc::Sender<Asked>, mut asked: mpsc::Re
         match next {
             None => {}
             Some(Asked::Take(from, payload)) => {
-                if take(&node, from.address, &payload).await == Taken::NotYet {
+                let taken = take(&node, from.address, &payload).await;
+                if taken == Taken::NotYet {
                     pulls.hurry(now());
                 }
             }
