@@ -171,8 +171,9 @@ pub(crate) struct Restrictions {
     pub key_tokens: Option<TokenRange>,
     /// The restrictions on leading clustering columns, in the order of the columns.
     pub clustering: Vec<ClusteringRestriction>,
-    /// Conditions on leading clustering columns that Cassandra also filters rows by. They filter
-    /// nothing here; their values are refused where those of filters are.
+    /// Conditions on leading clustering columns that Cassandra also filters rows by. The slices
+    /// apply them; their values are refused where those of filters are, and replicas that search an
+    /// index are told them.
     pub also_filtered: Vec<Filter>,
     /// The filters: conditions on rows that were read.
     pub filters: Vec<Filter>,
@@ -399,21 +400,19 @@ impl Restrictions {
         Ok(Some(PartitionRange::Range { start, end }))
     }
 
-    /// The filters with their terms evaluated. A value that cannot be compared with is refused,
-    /// also where no row is asked for.
-    pub fn bound_filters(&self, bindings: &Bindings<'_>) -> Result<Vec<BoundFilter>, CqlError> {
+    /// The filters with their terms evaluated, and then `also_filtered`. A value that cannot be
+    /// compared with is refused, also where no row is asked for.
+    pub fn bound_filters(&self, bindings: &Bindings<'_>) -> Result<(Vec<BoundFilter>, Vec<BoundFilter>), CqlError> {
         // conditions on key columns come first, those on clustering columns next
         let is_of_key = |filter: &&Filter| matches!(filter.column, Column::PartitionKey { .. });
         let of_key = self.filters.iter().take_while(is_of_key).count();
         let (of_key, others) = self.filters.split_at(of_key);
         let mut bound = of_key.iter().map(|filter| filter.bind(bindings)).collect::<Result<Vec<_>, _>>()?;
-        for filter in &self.also_filtered {
-            filter.bind(bindings)?;
-        }
+        let of_slices = self.also_filtered.iter().map(|filter| filter.bind(bindings)).collect::<Result<Vec<_>, _>>()?;
         for filter in others {
             bound.push(filter.bind(bindings)?);
         }
-        Ok(bound)
+        Ok((bound, of_slices))
     }
 
     /// The searches for secondary indexes.

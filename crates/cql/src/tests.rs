@@ -10,6 +10,7 @@ mod memory;
 mod model;
 mod paging;
 mod prepared;
+mod sought;
 mod spell;
 
 use memory::Memory;

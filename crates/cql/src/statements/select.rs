@@ -164,6 +164,8 @@ struct Wanted {
     reads: bool,
     /// The conditions that rows are filtered by.
     filters: Vec<BoundFilter>,
+    /// Conditions that the slices apply and an index may answer.
+    slice_filters: Vec<BoundFilter>,
 }
 
 impl Wanted {
@@ -175,7 +177,7 @@ impl Wanted {
         if let Some(why) = plan.restrictions.refused {
             return Err(CqlError::invalid(why));
         }
-        let filters = plan.restrictions.bound_filters(bindings)?;
+        let (filters, slice_filters) = plan.restrictions.bound_filters(bindings)?;
         let is_static = |id: &ColumnId| plan.table.statics.iter().any(|column| column.id == *id);
         let reads_statics = !plan.restrictions.has_clustering_slice()
             && !plan.table.statics.is_empty()
@@ -211,7 +213,7 @@ impl Wanted {
         };
         let reads = !asks_for_none && (!slices.0.is_empty() || reads_statics);
         let page_size = options.page_size.filter(|size| *size > 0);
-        Ok(Self { partitions, slices, limit, page_size, reads, filters })
+        Ok(Self { partitions, slices, limit, page_size, reads, filters, slice_filters })
     }
 
     fn keys(&self) -> Option<&[DecoratedKey]> {
@@ -286,6 +288,7 @@ pub(crate) async fn execute<C: Coordinator>(
     let selection = plan.shown(unmasks || !options.limits.switches.masking);
     let filters = std::mem::take(&mut wanted.filters);
     let mut job = job(plan, selection, filters, &bindings, options, wanted.page_size, now)?;
+    job.slice_filters = std::mem::take(&mut wanted.slice_filters);
     if let Some(keys) = wanted.keys() {
         job.single_key = keys.len() == 1;
         job.last_key = keys.last().map(|key| key.key.clone());
@@ -450,6 +453,7 @@ fn job(
         json: plan.json,
         partition_filters,
         row_filters,
+        slice_filters: Vec::new(),
         group_by: plan.group_by.as_ref().map(|group_by| group_by.bind(bindings)).transpose()?,
         aggregates: plan.aggregates(),
         distinct: plan.distinct,

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 
 use rows::{
     ColumnFilter, DeletionTime, Mutation, PartitionHead, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand,
-    ReadError, Row, Unfiltered,
+    ReadError, Row, Sought, Unfiltered,
 };
 use schema::{KeyspaceMetadata, Replication, Schema, TableId, TableMetadata};
 use types::DecoratedKey;
@@ -35,6 +35,8 @@ pub(super) struct Memory {
     writes: RefCell<BTreeMap<TableId, BTreeMap<DecoratedKey, Vec<PartitionUpdate>>>>,
     /// Microseconds.
     pub clock: Cell<i64>,
+    /// The rows that the last read looked for among those of its commands.
+    pub sought: RefCell<Option<Arc<Sought>>>,
 }
 
 impl Memory {
@@ -58,6 +60,7 @@ impl Memory {
             schema: RefCell::new(Arc::new(Schema::default().with_keyspace(keyspace))),
             writes: RefCell::default(),
             clock: Cell::new(1_700_000_000_000_000),
+            sought: RefCell::default(),
         }
     }
 
@@ -229,11 +232,12 @@ impl Coordinator for Memory {
         self.mutate(vec![Mutation::of(update)], &WriteOptions::default()).await
     }
 
-    async fn read<T, F>(&self, commands: Vec<ReadCommand>, _options: &ReadOptions, build: F) -> Result<T, CqlError>
+    async fn read<T, F>(&self, commands: Vec<ReadCommand>, options: &ReadOptions, build: F) -> Result<T, CqlError>
     where
         T: Send + 'static,
         F: Fn(&mut dyn PartitionStream) -> Result<T, CqlError> + Send + Sync + 'static,
     {
+        self.sought.borrow_mut().clone_from(&options.sought);
         let partitions: Vec<_> = commands.iter().flat_map(|command| self.partitions(command)).collect();
         let ready = || Ready { partitions: partitions.clone().into_iter(), rows: Vec::new().into_iter() };
         // once as if it had to be given up, then from scratch

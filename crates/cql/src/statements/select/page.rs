@@ -31,6 +31,9 @@ pub(super) struct Job {
     pub json: bool,
     pub partition_filters: Vec<BoundFilter>,
     pub row_filters: Vec<BoundFilter>,
+    /// Conditions that the slices apply: rows are not checked again. Replicas are told them where
+    /// an index is searched, which may be that of one of them.
+    pub slice_filters: Vec<BoundFilter>,
     pub group_by: Option<GroupBy>,
     pub aggregates: bool,
     /// SELECT DISTINCT: aggregates are given only the first row of each partition.
@@ -85,13 +88,23 @@ impl Job {
     /// that is read is wanted.
     pub fn sought(&self) -> Option<Arc<Sought>> {
         let filters = || self.partition_filters.iter().chain(&self.row_filters);
+        // an order by nearness has the index for it searched
+        let is_search = !self.indexes.is_empty() && self.nearest.is_none();
+        let of_slices = if is_search { self.slice_filters.as_slice() } else { &[] };
+        let is_sought = filters().next().is_some() || !of_slices.is_empty() || self.nearest.is_some();
         // the rows of a static compact table are none to CQL
-        if (filters().next().is_none() && self.nearest.is_none()) || self.table.is_static_compact() {
+        if !is_sought || self.table.is_static_compact() {
             return None;
         }
         let mut expressions: Vec<Expression> = filters().filter_map(|filter| filter.expression(&self.table)).collect();
         let are_counted = !self.aggregates && self.post_order.is_empty() && expressions.len() == filters().count();
         let rows = if are_counted { self.row_limit() } else { u32::MAX };
+        for expression in of_slices.iter().filter_map(|filter| filter.expression(&self.table)) {
+            // a condition behind one that a slice has may be among the filters, too
+            if !expressions.contains(&expression) {
+                expressions.push(expression);
+            }
+        }
         expressions.extend(self.nearest.as_deref().and_then(BoundNearest::expression));
         Some(Arc::new(Sought { expressions, rows }))
     }
