@@ -680,10 +680,21 @@ fn unfiltered(restriction: &ClusteringRestriction) -> Option<&'static str> {
     match &restriction.test {
         // of no values at all there is nothing to filter by: no row meets it
         ClusteringTest::In(RowTerms::List(rows)) if restriction.multi && rows.is_empty() => None,
+        // `(c) IN ((1), (2))` is `c IN (1, 2)`, but for bound tuples, which are no values of c
+        ClusteringTest::In(RowTerms::List(rows))
+            if restriction.multi && restriction.width == 1 && rows.iter().all(is_of_values) =>
+        {
+            None
+        }
         ClusteringTest::In(_) if restriction.multi => Some(FILTERED_INS),
         ClusteringTest::Slice { .. } if restriction.multi => Some(FILTERED_TUPLES),
         _ => None,
     }
+}
+
+/// Whether a row has a term for each column.
+fn is_of_values(row: &RowTerm) -> bool {
+    matches!(row, RowTerm::Columns(_))
 }
 
 fn clustering_filters(

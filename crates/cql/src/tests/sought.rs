@@ -4,6 +4,7 @@ use super::memory::Memory;
 use super::{KEYSPACE, run};
 use crate::coordinator::Coordinator;
 use crate::options::QueryOptions;
+use crate::result::CqlResult;
 
 /// The columns of the conditions that replicas are told for a statement; None: no conditions.
 fn told(node: &Memory, text: &str) -> Option<String> {
@@ -13,6 +14,24 @@ fn told(node: &Memory, text: &str) -> Option<String> {
     let table = schema.table(KEYSPACE, "t").expect("it was made");
     let columns = sought.expressions.iter().filter_map(|expression| table.column(expression.column()?));
     Some(columns.map(|column| column.name.as_str()).collect::<Vec<_>>().join(" "))
+}
+
+/// An IN of one column in parentheses filters rows as one without them does.
+#[test]
+fn parentheses_around_one_column_change_nothing() {
+    let node = Memory::new();
+    let go = |text: &str| {
+        run(&node, text, &[], &QueryOptions::default()).unwrap_or_else(|error| panic!("{text}: {error}")).result
+    };
+    go("CREATE TABLE t (k int, c int, d int, PRIMARY KEY (k, c, d))");
+    for d in 1..=4 {
+        go(&format!("INSERT INTO t (k, c, d) VALUES (1, 0, {d})"));
+    }
+    for condition in ["d IN (1, 3)", "(d) IN ((1), (3))"] {
+        let found = go(&format!("SELECT d FROM t WHERE k = 1 AND {condition} ALLOW FILTERING"));
+        assert!(matches!(&found, CqlResult::Rows(rows) if rows.row_count == 2), "{condition}: {found:?}");
+        assert_eq!(node.sought.borrow().as_ref().map(|sought| sought.expressions.len()), Some(1), "{condition}");
+    }
 }
 
 /// Slices apply a condition on the first clustering columns, and replicas need it to know what to
