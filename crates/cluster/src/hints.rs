@@ -1,7 +1,8 @@
 //! Hints: mutations that a replica has not taken, kept until it takes them.
 //!
 //! A coordinator gives [`Node::hint`] every mutation that a replica of it could not be sent,
-//! refused or did not answer in time. The mutation goes into a file of its target ([`::hints`]).
+//! refused or did not answer in time, and `Node::hint_here` every mutation of which it is a
+//! replica and that it could not apply. The mutation goes into a file of its target ([`::hints`]).
 //! Every ten seconds the dispatcher ([`dispatch`]) looks who is up again and sends what waits, at a
 //! pace ([`sending::Pace`]). What other nodes send is taken by `crate::serve::hint`.
 //!
@@ -134,6 +135,25 @@ impl Node {
         kept
     }
 
+    /// Keeps a mutation that this node coordinates, is a replica of and has not applied: it was too
+    /// slow, or failed. Others may have acknowledged the mutation, and nobody else has a hint of
+    /// it. The hint is kept also where hinted handoff is off: Cassandra applies such a mutation
+    /// later whatever its settings are (`StorageProxy.LocalMutationRunnable`), from a queue that
+    /// ends with the process. `begun_millis`: when the request began. The hint is as old, so that
+    /// it brings back nothing of tables that were truncated since. False: there is no hint. Never
+    /// waits.
+    pub(crate) fn hint_here(&self, mutation: &Mutation, begun_millis: i64) -> bool {
+        if is_on(Defect::NoHealing) {
+            return false;
+        }
+        let host_id = self.identity.host_id;
+        let is_kept = self.has_room_for(&host_id) && self.keep(host_id, mutation, begun_millis) == Kept::Yes;
+        if !is_kept {
+            self.handoff.figures.refused.add(1);
+        }
+        is_kept
+    }
+
     /// The wait that consistency level ANY needs: the hints that [`Self::hint`] has kept so far are
     /// on the disk.
     pub fn hints_durable(&self) -> HintsDurable {
@@ -158,7 +178,6 @@ impl Node {
     /// Whether an endpoint gets hints (`StorageProxy.shouldHint`). A hint that came from another
     /// node is kept also for an endpoint whose window is over by its oldest hint.
     fn may_hint(&self, endpoint: &Endpoint, is_new: bool) -> bool {
-        let Some(store) = self.handoff.store.get() else { return false };
         let settings = self.handoff.settings.load();
         if !settings.is_enabled
             || endpoint.host_id == self.identity.host_id
@@ -170,7 +189,13 @@ impl Node {
             self.handoff.figures.past_window.add(1);
             return false;
         }
-        settings.size_per_host_max == 0 || store.size(&endpoint.host_id) <= settings.size_per_host_max
+        self.has_room_for(&endpoint.host_id)
+    }
+
+    /// Whether the hints of a host may become more.
+    fn has_room_for(&self, host_id: &HostId) -> bool {
+        let size_max = self.handoff.settings.load().size_per_host_max;
+        self.handoff.store.get().is_some_and(|store| size_max == 0 || store.size(host_id) <= size_max)
     }
 
     fn keep(&self, host_id: HostId, mutation: &Mutation, created_millis: i64) -> Kept {

@@ -146,6 +146,21 @@ impl Sent {
         }
     }
 
+    /// Keeps a hint for this node, which is a replica and has not applied the mutation: the request
+    /// may be acknowledged by what others answer. `begun_millis`: when the request began,
+    /// milliseconds since 1970.
+    pub fn hint_here(&self, begun_millis: i64) {
+        if !self.is_hinted || !self.is_here() {
+            return;
+        }
+        let Some(node) = self.node.upgrade() else { return };
+        if node.hint_here(self.mutation(), begun_millis) {
+            let mut state = self.state();
+            state.has_hint = true;
+            wake(state);
+        }
+    }
+
     /// From now on every replica that does not answer gets a hint in any case, as old as the batch
     /// of the mutation, which was written at `written_millis`. Called before anything is sent.
     pub fn must_reach_all(&self, written_millis: i64) {

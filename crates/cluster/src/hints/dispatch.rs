@@ -7,6 +7,9 @@
 //! ends the sending to this host, which goes on from that page at a later round: a hint may come
 //! twice, and applying it twice changes nothing. A file that was sent whole is removed.
 //!
+//! The hints of this node itself ([`Node::hint_here`]) are not sent but applied, as if they had
+//! come from another node, and at no pace.
+//!
 //! `org.apache.cassandra.hints.HintsDispatchTrigger`, `HintsDispatchExecutor`, `HintsDispatcher`.
 
 use std::cell::RefCell;
@@ -20,6 +23,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use env::MakeLocal;
+use futures_util::future::join_all;
 use gossip::{Peer, Status};
 use hints::{Hint, HintError, HintFile, HostId, Page, Reader};
 use internode::Verb;
@@ -31,6 +35,8 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::handoff::Dispatcher;
 use crate::node::Node;
+use crate::replica::apply::within;
+use crate::serve::take_own_hint;
 
 /// Between two looks at who is up (`HintsService.startDispatch`).
 pub(super) const PERIOD: Duration = Duration::from_secs(10);
@@ -141,7 +147,15 @@ impl Node {
 
     fn hosts_to_send_to(&self) -> Vec<HostId> {
         let Some(store) = self.handoff.store.get().filter(|_| !self.is_handoff_paused()) else { return Vec::new() };
-        store.hosts().into_iter().filter(|host_id| self.address_of_live(host_id).is_some()).collect()
+        store.hosts().into_iter().filter(|host_id| self.is_there(host_id)).collect()
+    }
+
+    /// Whether a host can take hints now: it is up, or it is this node, which has joined.
+    fn is_there(&self, host_id: &HostId) -> bool {
+        match *host_id == self.identity.host_id {
+            true => self.members().is_some(),
+            false => self.address_of_live(host_id).is_some(),
+        }
     }
 
     /// The address of a host that is up.
@@ -154,7 +168,7 @@ impl Node {
     async fn send_hints(&self, host_id: HostId) {
         let Some(store) = self.handoff.store.get() else { return };
         let mut pace = Pace::new(&self.env);
-        while !self.is_handoff_paused() && self.address_of_live(&host_id).is_some() {
+        while !self.is_handoff_paused() && self.is_there(&host_id) {
             let Some(file) = store.take_file(&host_id) else { return };
             if !self.send_whole(file, &host_id, &mut pace).await {
                 return;
@@ -213,6 +227,13 @@ impl Node {
     async fn send_page(&self, host_id: &HostId, to: &HostId, page: Page, pace: &mut Pace) -> Result<bool, HintError> {
         let figures = &self.handoff.figures;
         figures.damaged.add(page.damaged);
+        let own = &self.identity.host_id;
+        if to == own {
+            return Ok(self.take_page(&page).await);
+        }
+        // this node gives its own hints to another one only when it leaves, and nobody keeps hints
+        // for a node that has left: whoever gets them applies them, or keeps them for all replicas
+        let host_id = if host_id == own { to } else { host_id };
         let mut answers = Vec::with_capacity(page.hints.len());
         for hint in page.hints {
             let now_millis = self.env.clock.now_micros() / 1000;
@@ -244,6 +265,23 @@ impl Node {
             all_taken &= answer.is_ok();
         }
         Ok(all_taken)
+    }
+
+    /// Applies the hints of a page, which are for this node itself. False: not all were applied.
+    async fn take_page(&self, page: &Page) -> bool {
+        let figures = &self.handoff.figures;
+        let limit = self.timeouts().write;
+        let taking = page.hints.iter().map(|hint| within(&self.env, limit, take_own_hint(self, hint)));
+        let mut all_taken = true;
+        for taken in join_all(taking).await {
+            match taken {
+                Some(Ok(())) => figures.succeeded.add(1),
+                Some(Err(_)) => figures.failed.add(1),
+                None => figures.timed_out.add(1),
+            }
+            all_taken &= matches!(taken, Some(Ok(())));
+        }
+        all_taken
     }
 
     /// `hinted_handoff_throttle` is for all other nodes together: bytes a second to one of them.

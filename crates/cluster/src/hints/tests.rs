@@ -26,6 +26,9 @@ const DELIVERY_MAX: Duration = Duration::from_secs(120);
 /// As [`DELIVERY_MAX`], where the target asks for the schema before.
 const SCHEMA_MAX: Duration = Duration::from_secs(300);
 
+/// More bytes than all memtables may take: writes wait while they are counted.
+const FULL: usize = 1 << 30;
+
 fn ring_of(seed: u64, factor: &str) -> SimRing {
     let ring = SimRing::new(seed, &["dc1", "dc1", "dc1"]);
     ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", factor)]);
@@ -128,6 +131,56 @@ fn sending_goes_on_where_it_ended() {
     ring.start(2);
     assert!(ring.world.run_until(DELIVERY_MAX, || ring.stored(2, "ks", 1).len() == 300));
     assert!(ring.world.run_until(DELIVERY_MAX, || files_of(&ring, 0) == 0));
+}
+
+/// A coordinator that is a replica too and has no room for a write, which two others acknowledge:
+/// it has the write once there is room, whether hinted handoff is on or not, over the end of its
+/// process, and unless the table was truncated meanwhile.
+#[test]
+fn a_coordinator_that_was_too_slow_gets_its_own_write() {
+    let mut ring = ring_of(12, "3");
+    ring.node(0).change_handoff_settings(|settings| settings.is_enabled = false);
+    let write = |ring: &SimRing, k: i32| {
+        ring.node(0).engine.memory.take(FULL);
+        ring.write(0, vec![ring.row("ks", k, 1, 1, 1)], Consistency::Quorum).expect("two have it");
+        assert_eq!(ring.stored(0, "ks", k), []);
+    };
+    write(&ring, 1);
+    ring.world.run_for(Duration::from_secs(30));
+    assert_eq!((ring.stored(0, "ks", 1), files_of(&ring, 0)), (Vec::new(), 1), "tried in vain, and kept");
+    ring.node(0).engine.memory.release(FULL);
+    assert!(ring.world.run_until(DELIVERY_MAX, || ring.stored(0, "ks", 1) == [(1, 1)]));
+    assert!(ring.world.run_until(DELIVERY_MAX, || files_of(&ring, 0) == 0));
+    write(&ring, 2);
+    let node = Arc::clone(ring.node(0));
+    ring.world.block_on(async move { node.truncate("ks", "t").await }).expect("truncated");
+    // no try is under way any more that began before the truncation
+    ring.world.run_for(Duration::from_secs(5));
+    ring.node(0).engine.memory.release(FULL);
+    ring.world.run_for(Duration::from_secs(30));
+    assert_eq!((ring.stored(0, "ks", 2), files_of(&ring, 0)), (Vec::new(), 0), "not brought back");
+    write(&ring, 3);
+    ring.world.block_on(ring.node(0).hints_durable()).expect("durable");
+    ring.kill(0);
+    ring.start(0);
+    assert!(ring.world.run_until(DELIVERY_MAX, || ring.stored(0, "ks", 3) == [(1, 1)]));
+}
+
+/// A node that leaves gives away what it has kept for itself, too. Its id is worth nothing to
+/// others then, so the receiver keeps the hint for all replicas.
+#[test]
+fn hints_for_oneself_are_given_away_for_all_replicas() {
+    let ring = ring_of(13, "1");
+    let k = key_of(&ring, 0);
+    ring.node(0).engine.memory.take(FULL);
+    ring.write(0, vec![ring.row("ks", k, 1, 1, 1)], Consistency::Any).expect("a hint is an answer");
+    let node = Arc::clone(ring.node(0));
+    ring.world.block_on(async move { node.give_hints_away().await }).expect("taken");
+    assert_eq!((ring.stored(0, "ks", k), files_of(&ring, 0)), (Vec::new(), 0));
+    let received = |machine: usize| ring.node(machine).handoff_figures().received_for_others.get();
+    assert!(received(1) + received(2) > 0);
+    ring.node(0).engine.memory.release(FULL);
+    assert!(ring.world.run_until(DELIVERY_MAX, || ring.stored(0, "ks", k) == [(1, 1)]));
 }
 
 #[test]

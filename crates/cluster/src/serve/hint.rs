@@ -12,7 +12,8 @@
 //!    answered and forgotten.
 //!
 //! A hint is answered when the commit log has the mutation by its mode, or the disk has the hint:
-//! the sender forgets it then. Agrees with `org.apache.cassandra.hints.HintVerbHandler`.
+//! the sender forgets it then. The hints that a node has kept for itself are taken in the same way
+//! ([`take_own`]). Agrees with `org.apache.cassandra.hints.HintVerbHandler`.
 
 use std::net::SocketAddr;
 
@@ -44,6 +45,17 @@ async fn take(node: &Node, from: SocketAddr, payload: &Bytes) -> Result<(), Fail
         tracing::warn!(%error, "a hint of another node cannot be read");
         FailureReason::Unknown
     })?;
+    take_decoded(node, from, &message).await
+}
+
+/// Takes a hint that this node has kept for itself (`Node::hint_here`). `hint`: as it stands in a
+/// hint file.
+pub(crate) async fn take_own(node: &Node, hint: &Bytes) -> Result<(), FailureReason> {
+    let message = HintMessage { host_id: node.identity.host_id, hint: Bytes::clone(hint) };
+    take_decoded(node, node.identity.broadcast, &message).await
+}
+
+async fn take_decoded(node: &Node, from: SocketAddr, message: &HintMessage) -> Result<(), FailureReason> {
     let (Ok(hint), Some(entry)) = (Hint::decode(&message.hint), Entry::of_hint(&message.hint)) else { return Ok(()) };
     // read before the tables are looked up: a schema that comes in between counts as another one
     let schema_version = node.schema().version;

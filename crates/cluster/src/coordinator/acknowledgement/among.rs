@@ -82,8 +82,14 @@ impl Among {
         match (&of_wait.log, &of_wait.cause) {
             (Some(_), _) => {}
             (None, None) => of_wait.answer_here(Ok(())),
-            (None, Some(WriteError::TimedOut)) => of_wait.answer_here(Err(FailureReason::Timeout)),
-            (None, Some(_)) => of_wait.answer_here(Err(FailureReason::Unknown)),
+            (None, Some(cause)) => {
+                let elapsed = i64::try_from(env.elapsed(begun).as_micros()).unwrap_or(i64::MAX);
+                let begun_millis = env.clock.now_micros().saturating_sub(elapsed) / 1000;
+                // the hint first: at level ANY it is an answer, and without it all may have failed
+                of_wait.sent.iter().for_each(|sent| sent.hint_here(begun_millis));
+                let is_late = *cause == WriteError::TimedOut;
+                of_wait.answer_here(Err(if is_late { FailureReason::Timeout } else { FailureReason::Unknown }));
+            }
         }
         of_wait
     }
@@ -100,7 +106,8 @@ impl Among {
         self
     }
 
-    /// Does something when all answers that the level needs have come.
+    /// Does something when all answers that the level needs have come, unless this node has failed
+    /// at its own part: the record of a batch stays then, and its hosts bring this node its part.
     pub fn when_done(mut self, act: WhenDone) -> Self {
         self.when_done = Some(act);
         self
@@ -192,7 +199,7 @@ impl Among {
     }
 
     fn finish(&mut self) -> Result<(), RequestError> {
-        if let Some(act) = self.when_done.take() {
+        if let Some(act) = self.when_done.take().filter(|_| self.cause.is_none()) {
             act();
         }
         Ok(())

@@ -5,8 +5,8 @@
 //!    there is no second, by this node where it is the only one of the data centre. If they do not
 //!    all answer, nothing of the batch is written (write type BATCH_LOG).
 //! 3. The mutations are sent to their replicas (write type BATCH).
-//! 4. When all have their answers the record is removed. If they do not come, it stays, and its
-//!    hosts send the mutations again ([`crate::batchlog`]).
+//! 4. When all have their answers the record is removed. If they do not come, or this node has not
+//!    applied its own part, it stays, and its hosts send the mutations again ([`crate::batchlog`]).
 //!
 //! Agrees with `org.apache.cassandra.service.StorageProxy.mutateAtomically`.
 

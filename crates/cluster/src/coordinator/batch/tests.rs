@@ -93,6 +93,21 @@ fn peers_finish_the_batch_of_a_coordinator_that_died() {
     assert_eq!(records(&ring), [0, 0, 0]);
 }
 
+/// The coordinator has no room for its own part of a batch, which two others have: the record stays
+/// until it has its part, or a hint of it.
+#[test]
+fn a_record_stays_until_its_coordinator_has_its_part() {
+    const FULL: usize = 1 << 30;
+    let ring = three(5);
+    ring.node(0).engine.memory.take(FULL);
+    write(&ring, 7, Consistency::Quorum).expect("two have it");
+    ring.world.run_for(Duration::from_secs(1));
+    assert_eq!((ring.stored(0, "ks", 1), records(&ring)), (Vec::new(), vec![0, 1, 1]));
+    ring.node(0).engine.memory.release(FULL);
+    let has_all = || (0..4).all(|k| ring.stored(0, "ks", k) == [(1, 7)]) && records(&ring) == [0, 0, 0];
+    assert!(ring.world.run_until(Duration::from_secs(60), has_all));
+}
+
 /// A replica is down while the peers send what stands in the record, and hinted handoff is off: the
 /// replica gets its hints all the same, since the record goes.
 #[test]

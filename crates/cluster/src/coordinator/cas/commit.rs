@@ -1,16 +1,17 @@
 //! The last step: all replicas are told what was decided, and as many as the commit level asks for
 //! have it before the client is told.
 //!
-//! Replicas that are down, fail or do not answer get a hint with the change: it has the time of its
-//! ballot, so coming late or twice it changes nothing. In a statement of v2 at LOCAL_SERIAL
-//! replicas of other data centers get the change alone. So do those that were replicas until a
-//! moment ago (note 0021): the level waits for them, and nodes refuse commits of partitions that
-//! they have no copy of, while they take ordinary writes. Agrees with `StorageProxy.commitPaxos`
-//! and `service.paxos.PaxosCommit`.
+//! Replicas that are down, fail or do not answer get a hint with the change, and so does this node
+//! where it has not written it in time: it has the time of its ballot, so coming late or twice it
+//! changes nothing. In a statement of v2 at LOCAL_SERIAL replicas of other data centers get the
+//! change alone. So do those that were replicas until a moment ago (note 0021): the level waits for
+//! them, and nodes refuse commits of partitions that they have no copy of, while they take ordinary
+//! writes. Agrees with `StorageProxy.commitPaxos` and `service.paxos.PaxosCommit`.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -67,7 +68,13 @@ impl Agreement<'_> {
                 answered(&sent).await;
             }
         };
-        let done = within(&self.node.env, limit, self.commit_here_too(commit, &sent, answered)).await;
+        let is_applied = AtomicBool::new(false);
+        let committing = self.commit_here_too(commit, &sent, &is_applied, answered);
+        let done = within(&self.node.env, limit, committing).await;
+        if !is_applied.load(Ordering::Relaxed) {
+            // as old as the ballot: tables that were truncated since get nothing of it
+            sent.hint_here(commit.ballot.micros() / 1000);
+        }
         let answers = sent.answers();
         match answers.progress() {
             _ if level == Consistency::Any => Ok(()),
@@ -82,7 +89,14 @@ impl Agreement<'_> {
 
     /// Commits on this node, if it is a replica, while others answer. What this node has is
     /// complete when this returns; its log is waited for only where the others are not enough.
-    async fn commit_here_too(&self, commit: &Commit, sent: &Sent, answered: impl Future<Output = ()>) {
+    /// `is_applied` becomes true when this node has the commit.
+    async fn commit_here_too(
+        &self,
+        commit: &Commit,
+        sent: &Sent,
+        is_applied: &AtomicBool,
+        answered: impl Future<Output = ()>,
+    ) {
         if !sent.is_here() {
             return answered.await;
         }
@@ -95,15 +109,16 @@ impl Agreement<'_> {
         let mut answered = pin!(answered);
         self.trace(|| lines::committed(commit, self.node.replica.applies_paxos(commit)));
         let log = match self.node.replica.paxos_commit_applied(commit).await {
-            Ok(Some(log)) => log,
-            Ok(None) => {
-                tell(Ok(()));
-                return answered.await;
-            }
+            Ok(log) => log,
             Err(error) => {
                 tell(Err(error));
                 return answered.await;
             }
+        };
+        is_applied.store(true, Ordering::Relaxed);
+        let Some(log) = log else {
+            tell(Ok(()));
+            return answered.await;
         };
         if let Either::Left((logged, _)) = select(log, answered.as_mut()).await {
             tell(logged);

@@ -304,6 +304,20 @@ fn a_replica_that_was_down_gets_what_was_decided(ring: &mut SimRing, k: i32) {
     assert!(got_it, "the hint arrives");
 }
 
+/// A coordinator has no room for what the two other replicas have decided with it: its own hint
+/// brings the change once there is room.
+#[test]
+fn a_coordinator_that_was_too_slow_gets_what_was_decided() {
+    const FULL: usize = 1 << 30;
+    let ring = ring_of(12, &THREE);
+    ring.node(0).engine.memory.take(FULL);
+    statement(0, 1).set(&ring, 5).expect("two are a majority");
+    assert_eq!(ring.stored(0, "ks", 1), []);
+    ring.node(0).engine.memory.release(FULL);
+    let got_it = ring.world.run_until(Duration::from_secs(60), || ring.stored(0, "ks", 1) == [(1, 5)]);
+    assert!(got_it, "the hint arrives");
+}
+
 /// LOCAL_SERIAL asks the replicas of its data centre alone, SERIAL those of all.
 #[test]
 fn local_serial_is_of_one_data_center() {
