@@ -118,7 +118,8 @@ impl Node {
 
     /// Waits until the log is durable up to a position. The log keeps the change during a shortage,
     /// as of a full disk, and writes it afterwards, so that a shortage does not end the wait:
-    /// otherwise the change would be in force, and neither the ring nor dropped tables would follow.
+    /// otherwise the change would be in force, and neither the ring nor dropped tables would
+    /// follow.
     async fn until_durable(&self, position: LogPosition) -> Result<(), WriteError> {
         loop {
             match self.engine.log.wait_durable(position).await {

@@ -18,7 +18,6 @@ use types::{BatchKind, Consistency};
 
 use crate::auth::{Roles, RolesOf};
 use crate::error::CqlError;
-use crate::execute::{Following, change_followed};
 use crate::result::SchemaEvent;
 use crate::sources::Sources;
 
@@ -226,18 +225,23 @@ pub trait Coordinator {
     fn change_schema(&self, change: SchemaChange) -> impl Future<Output = Result<Option<SchemaEvent>, CqlError>>;
 
     /// As [`Coordinator::change_schema`]; permissions follow the change before the future completes,
-    /// and what that warns of is given with the event. A node on which the change is carried out
-    /// without its client must let permissions follow without the client, too: otherwise whoever
-    /// makes a table of a dropped table's name would grant what was granted on the dropped one.
-    fn change_schema_followed(
+    /// and a warning of that is given with the event. A node on which the change is carried out
+    /// without its client must let permissions follow without the client, too: otherwise the next
+    /// user who makes a table of a dropped table's name would grant what was granted on the dropped
+    /// one.
+    fn change_schema_followed<F: Follow>(
         &self,
         change: SchemaChange,
-        following: Following,
+        following: F,
     ) -> impl Future<Output = Result<Option<(SchemaEvent, Option<String>)>, CqlError>>
     where
         Self: Sized,
     {
-        change_followed(self, change, following)
+        async move {
+            let Some(event) = self.change_schema(change).await? else { return Ok(None) };
+            let followed = following.follow(&event, self).await?;
+            Ok(Some((event, followed)))
+        }
     }
 
     /// Waits, for a limited time, until the nodes that are up have the schema of this node. What is
@@ -248,6 +252,17 @@ pub trait Coordinator {
 
     /// Drops all data of a table.
     fn truncate(&self, table: &Arc<TableMetadata>) -> impl Future<Output = Result<(), CqlError>>;
+}
+
+/// The changes of permissions that follow a change of the schema. They own what they need, because
+/// they outlive the request of a client that goes away.
+pub trait Follow: Clone + Send + 'static {
+    /// Follows the change that an event tells of; gives a warning for the client, if there is one.
+    fn follow<C: Coordinator>(
+        &self,
+        event: &SchemaEvent,
+        coordinator: &C,
+    ) -> impl Future<Output = Result<Option<String>, CqlError>>;
 }
 
 impl<C: Coordinator> Sources for C {

@@ -22,9 +22,6 @@ use crate::result::{Answer, CqlResult};
 use crate::statements::{batch, modification, select};
 use crate::values::BoundValue;
 
-pub use other::Following;
-pub(crate) use other::change_followed;
-
 /// Executes a prepared statement.
 pub async fn execute<C: Explain>(
     prepared: &Prepared,

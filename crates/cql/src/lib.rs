@@ -38,10 +38,11 @@ mod values;
 
 pub use crate::functions::UserFunctionLimits;
 pub use coordinator::{
-    CasPartition, CasRequest, ClusterInfo, Coordinator, ReadOptions, ReplicaFindings, SchemaChange, WriteOptions,
+    CasPartition, CasRequest, ClusterInfo, Coordinator, Follow, ReadOptions, ReplicaFindings, SchemaChange,
+    WriteOptions,
 };
 pub use error::CqlError;
-pub use execute::{Following, bind_by_name, execute, execute_batch};
+pub use execute::{bind_by_name, execute, execute_batch};
 pub use explain::Explain;
 pub use obfuscate::{obfuscate, obfuscate_syntax_error};
 pub use options::{ClientState, Limits, QueryOptions};

@@ -116,8 +116,8 @@ impl Env {
         result_of(|job| self.tasks.run(name, job), job).await
     }
 
-    /// Runs `job` as `blocking` does, on threads for what operators ask for: for a job that may wait
-    /// for jobs of the blocking pool, or for hours.
+    /// Runs `job` as `blocking` does, on threads for what operators ask for: for a job that may
+    /// wait for jobs of the blocking pool, or for hours.
     pub async fn blocking_admin<T: Send + 'static>(
         &self,
         name: &str,

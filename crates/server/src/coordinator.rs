@@ -14,7 +14,7 @@ use cluster::thresholds::Measure;
 use cluster::{Acknowledgement, FailedRead, ReadFigures, ReadOutcome, ReadRequest, RequestError};
 use cql::auth::{Roles, RolesOf};
 use cql::{
-    CasPartition, CasRequest, ClusterInfo, Coordinator, CqlError, Explain, Following, ReadOptions, ReplicaFindings,
+    CasPartition, CasRequest, ClusterInfo, Coordinator, CqlError, Explain, Follow, ReadOptions, ReplicaFindings,
     SchemaChange, SchemaEvent, WriteOptions,
 };
 use env::MakeLocal;
@@ -432,10 +432,10 @@ impl Coordinator for RequestCoordinator {
         self.change(change, |_| ()).await
     }
 
-    async fn change_schema_followed(
+    async fn change_schema_followed<F: Follow>(
         &self,
         change: SchemaChange,
-        following: Following,
+        following: F,
     ) -> Result<Option<(SchemaEvent, Option<String>)>, CqlError> {
         let (ended, end) = oneshot::channel();
         let (services, followed) = (Arc::clone(&self.services), following.clone());

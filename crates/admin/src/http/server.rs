@@ -95,7 +95,8 @@ fn router(served: Served) -> Router {
         .layer(axum::middleware::from_fn_with_state(served, caller::know))
 }
 
-/// Checks a call and makes it on a thread for such calls, as verbs may take as long as a compaction.
+/// Checks a call and makes it on a thread for such calls, as verbs may take as long as a
+/// compaction.
 async fn verb(
     State(served): State<Served>,
     Extension(caller): Extension<Caller>,

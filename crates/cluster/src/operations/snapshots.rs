@@ -117,7 +117,7 @@ mod tests {
     use super::*;
     use crate::testing::{SimNode, poll};
 
-    /// Who takes or clears a snapshot is not kept waiting by the disk.
+    /// The caller that takes or clears a snapshot is not held up by the disk.
     #[test]
     fn the_disk_has_its_work_in_the_background() {
         let machine = SimNode::new(Duration::from_secs(2));

@@ -143,7 +143,7 @@ async fn run(node: Weak<Node>, waiting: mpsc::Sender<Asked>, mut asked: mpsc::Re
     }
 }
 
-/// What has become of rows of another node.
+/// The fate of rows that another node has sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Taken {
     /// They are here now.

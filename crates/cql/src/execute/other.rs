@@ -9,7 +9,7 @@ use schema::{Schema, TableId};
 use super::authorize;
 use crate::ast::Statement;
 use crate::auth::{Access, Resource, RolesOf};
-use crate::coordinator::{Coordinator, SchemaChange};
+use crate::coordinator::{Coordinator, Follow};
 use crate::ddl::{self, DdlContext};
 use crate::describe::describe;
 use crate::error::CqlError;
@@ -86,21 +86,17 @@ pub(super) async fn execute<C: Coordinator>(
 ///
 /// Agrees with `AlterSchemaStatement.createdResources` and `AuthSchemaChangeListener`.
 #[derive(Clone, Debug)]
-pub struct Following {
+struct Following {
     access: Arc<Access>,
     options: QueryOptions,
     /// The schema before the change.
     before: Arc<Schema>,
 }
 
-impl Following {
-    /// Follows the change that an event tells of. Where the permissions cannot be revoked, as when
-    /// too few nodes are up, the drop stands and a warning is returned.
-    pub async fn follow<C: Coordinator>(
-        &self,
-        event: &SchemaEvent,
-        coordinator: &C,
-    ) -> Result<Option<String>, CqlError> {
+impl Follow for Following {
+    /// Where the permissions cannot be revoked, as when too few nodes are up, the drop stands and a
+    /// warning is given.
+    async fn follow<C: Coordinator>(&self, event: &SchemaEvent, coordinator: &C) -> Result<Option<String>, CqlError> {
         let resources = resources_of(event, &self.before);
         match event.change {
             SchemaChangeKind::Created => {
@@ -114,17 +110,6 @@ impl Following {
             SchemaChangeKind::Updated => Ok(None),
         }
     }
-}
-
-/// Changes the schema, and then lets permissions follow the change.
-pub(crate) async fn change_followed<C: Coordinator>(
-    coordinator: &C,
-    change: SchemaChange,
-    following: Following,
-) -> Result<Option<(SchemaEvent, Option<String>)>, CqlError> {
-    let Some(event) = coordinator.change_schema(change).await? else { return Ok(None) };
-    let followed = following.follow(&event, coordinator).await?;
-    Ok(Some((event, followed)))
 }
 
 /// Grants the creator of resources what can be granted on them.

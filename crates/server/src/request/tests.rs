@@ -210,7 +210,7 @@ fn a_change_of_roles_is_in_force_when_its_client_goes_away() {
 /// nobody has any on a table that was dropped.
 #[test]
 fn permissions_follow_a_change_of_the_schema_whose_client_goes_away() {
-    const POLLS_MAX: usize = 6;
+    const POLLS_MAX: usize = 9;
     let machine = Machine::with_roles().logged_in("cassandra");
     machine.query("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", false);
     machine.query("CREATE ROLE mallory", false);
