@@ -97,6 +97,11 @@ fn writes_are_read_at_once_and_survive() {
 }
 
 #[test]
+fn a_flush_that_is_asked_for_ends() {
+    sound(flush, 12);
+}
+
+#[test]
 fn jobs_of_a_pool_run() {
     sound(pool, 200);
 }
@@ -109,7 +114,7 @@ fn each_defect_is_found() {
         (Defect::NoSecondLook, log),
         (Defect::AdvanceTooFar, log),
         (Defect::ForgetWake, log),
-        (Defect::WakeFirst, engine),
+        (Defect::WakeFirst, flush),
         (Defect::CutBeforeDoors, engine),
         (Defect::FreezeLate, engine),
         (Defect::ListenLate, engine),
@@ -250,10 +255,8 @@ fn is_there(engine: &Engine, k: i32) -> bool {
     live.next_partition().expect("a sound disk").is_some()
 }
 
-/// Writes of several threads, flushes beside them, and the power that goes at any moment.
-fn engine() {
-    let sim = Sim::new(random());
-    let options = EngineOptions {
+fn options() -> EngineOptions {
+    EngineOptions {
         commitlog: commitlog::Options {
             segment_size: 128 << 10,
             mutation_size_max: 64 << 10,
@@ -263,13 +266,35 @@ fn engine() {
         shards: 2,
         memtable_bytes: 40 << 10,
         ..EngineOptions::beneath(Path::new(DATA))
-    };
+    }
+}
+
+/// An engine with the table, whose schema is durable.
+fn opened(sim: &Sim) -> Arc<Engine> {
+    let (engine, _) = storage::open(&interleaved::env(sim), options()).expect("an empty directory");
+    let changed = schema_change::change(&engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace())));
+    let position = changed.expect("logged").expect("not refused").position.expect("rows");
+    block_on(engine.log.wait_durable(position)).expect("durable");
+    engine
+}
+
+/// A flush that is asked for ends, whatever the flusher does at that moment.
+fn flush() {
+    let sim = Sim::new(random());
+    let engine = opened(&sim);
+    engine.apply(&[mutation(1)]).expect("room");
+    let store = engine.table_by_name("model", "t").expect("made");
+    block_on(engine.flush(&store)).expect("a sound disk");
+    assert_eq!((store.view().memtable_size(), store.view().sstables.len()), (0, 1));
+    engine.stop();
+}
+
+/// Writes of several threads, flushes beside them, and the power that goes at any moment.
+fn engine() {
+    let sim = Sim::new(random());
     let acknowledged: Arc<Mutex<Vec<i32>>> = Arc::default();
     {
-        let (engine, _) = storage::open(&interleaved::env(&sim), options.clone()).expect("an empty directory");
-        let changed = schema_change::change(&engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace())));
-        let position = changed.expect("logged").expect("not refused").position.expect("rows");
-        block_on(engine.log.wait_durable(position)).expect("durable");
+        let engine = opened(&sim);
         let store = engine.table_by_name("model", "t").expect("made");
         let (switch, power) = tokio::sync::watch::channel(true);
         let write = |writer: i32| {
@@ -311,7 +336,7 @@ fn engine() {
         }
         engine.stop();
     }
-    let (engine, _) = storage::open(&sim.env(), options).expect("what a power cut leaves is opened");
+    let (engine, _) = storage::open(&sim.env(), options()).expect("what a power cut leaves is opened");
     for k in &*acknowledged.lock().expect("no panic") {
         assert!(is_there(&engine, *k), "{k} was acknowledged");
     }
