@@ -2,15 +2,18 @@
 //! none. The verbs are in [`crate::hints`].
 
 use std::collections::BTreeSet;
+use std::pin::Pin;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use env::Joinable;
 use hints::{HintStore, HostId};
 use metrics::Counter;
 use tokio::sync::oneshot;
+use types::FailureReason;
 
 /// The settings of hinted handoff, which operators change while the node runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -80,6 +83,13 @@ pub(crate) struct Dispatcher {
     pub thread: Box<dyn Joinable>,
 }
 
+/// A hint of this node itself, on its way into the node's tables.
+pub(crate) type Taking = Pin<Box<dyn Future<Output = Result<(), FailureReason>>>>;
+
+/// Applies a hint that this node has kept for itself, given as it stands in a hint file. Passed in,
+/// since hints that come to a node are taken where its requests are served, above the hints.
+pub(crate) type TakeOwn = Box<dyn Fn(Bytes) -> Taking + Send + Sync>;
+
 /// The state of hinted handoff. Without a store no hint is kept: the node is alone.
 #[derive(Default)]
 pub(crate) struct Handoff {
@@ -91,5 +101,7 @@ pub(crate) struct Handoff {
     /// the dispatcher, and when the window changes.
     pub past_window: ArcSwap<Vec<HostId>>,
     pub dispatcher: Mutex<Option<Dispatcher>>,
+    /// None: the node has not joined.
+    pub take_own: OnceLock<TakeOwn>,
     pub figures: HandoffFigures,
 }

@@ -172,6 +172,7 @@ impl Node {
         }
         let _ = self.joined.batch_hosts.set(settings.batch_hosts);
         let follower = Arc::new(Following(Arc::downgrade(self)));
+        let _ = self.handoff.take_own.set(serve::take_own_hints(Arc::downgrade(self)));
         // otherwise a node that dies now would come back as another, with its address taken
         if let Err(error) = self.engine.log.sync().await {
             tracing::error!(%error, "the host id of this node may be forgotten when it ends");

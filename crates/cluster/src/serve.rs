@@ -26,7 +26,7 @@ use links::Peer;
 use membership::Messenger;
 
 pub(crate) use call::Call;
-pub(crate) use hint::take_own as take_own_hint;
+pub(crate) use hint::take_own as take_own_hints;
 
 use crate::node::Node;
 use crate::range_movements::removal;

@@ -224,11 +224,11 @@ pub trait Coordinator {
     /// there was nothing to change.
     fn change_schema(&self, change: SchemaChange) -> impl Future<Output = Result<Option<SchemaEvent>, CqlError>>;
 
-    /// As [`Coordinator::change_schema`]; permissions follow the change before the future completes,
-    /// and a warning of that is given with the event. A node on which the change is carried out
-    /// without its client must let permissions follow without the client, too: otherwise the next
-    /// user who makes a table of a dropped table's name would grant what was granted on the dropped
-    /// one.
+    /// As [`Coordinator::change_schema`]; permissions follow the change before the future
+    /// completes, and a warning of that is given with the event. A node on which the change is
+    /// carried out without its client must let permissions follow without the client, too:
+    /// otherwise the next user who makes a table of a dropped table's name would grant what was
+    /// granted on the dropped one.
     fn change_schema_followed<F: Follow>(
         &self,
         change: SchemaChange,

@@ -36,7 +36,6 @@ use tokio::sync::{Semaphore, oneshot};
 use crate::handoff::Dispatcher;
 use crate::node::Node;
 use crate::replica::apply::within;
-use crate::serve::take_own_hint;
 
 /// Between two looks at who is up (`HintsService.startDispatch`).
 pub(super) const PERIOD: Duration = Duration::from_secs(10);
@@ -271,7 +270,8 @@ impl Node {
     async fn take_page(&self, page: &Page) -> bool {
         let figures = &self.handoff.figures;
         let limit = self.timeouts().write;
-        let taking = page.hints.iter().map(|hint| within(&self.env, limit, take_own_hint(self, hint)));
+        let Some(take) = self.handoff.take_own.get() else { return false };
+        let taking = page.hints.iter().map(|hint| within(&self.env, limit, take(Bytes::clone(hint))));
         let mut all_taken = true;
         for taken in join_all(taking).await {
             match taken {

@@ -16,6 +16,7 @@
 //! ([`take_own`]). Agrees with `org.apache.cassandra.hints.HintVerbHandler`.
 
 use std::net::SocketAddr;
+use std::sync::Weak;
 
 use bytes::Bytes;
 use hints::{Entry, Hint};
@@ -26,6 +27,7 @@ use types::FailureReason;
 
 use super::Call;
 use super::mutation::{self, Undecoded};
+use crate::handoff::TakeOwn;
 use crate::hints::least_gc_grace;
 use crate::node::Node;
 use crate::refusals::Asker;
@@ -48,11 +50,16 @@ async fn take(node: &Node, from: SocketAddr, payload: &Bytes) -> Result<(), Fail
     take_decoded(node, from, &message).await
 }
 
-/// Takes a hint that this node has kept for itself (`Node::hint_here`). `hint`: as it stands in a
-/// hint file.
-pub(crate) async fn take_own(node: &Node, hint: &Bytes) -> Result<(), FailureReason> {
-    let message = HintMessage { host_id: node.identity.host_id, hint: Bytes::clone(hint) };
-    take_decoded(node, node.identity.broadcast, &message).await
+/// Takes the hints that a node has kept for itself (`Node::hint_here`).
+pub(crate) fn take_own(node: Weak<Node>) -> TakeOwn {
+    Box::new(move |hint| {
+        let node = node.upgrade();
+        Box::pin(async move {
+            let Some(node) = node else { return Err(FailureReason::Unknown) };
+            let message = HintMessage { host_id: node.identity.host_id, hint };
+            take_decoded(&node, node.identity.broadcast, &message).await
+        })
+    })
 }
 
 async fn take_decoded(node: &Node, from: SocketAddr, message: &HintMessage) -> Result<(), FailureReason> {
