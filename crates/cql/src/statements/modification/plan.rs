@@ -14,7 +14,7 @@ use types::CqlType;
 use super::assign::{assign, field_index, set_value};
 use super::operation::TypedColumn;
 use super::{ModificationPlan, Operation};
-use crate::ast::{self, Deletion, InsertSource, JsonValue};
+use crate::ast::{self, Deletion, Ident, InsertSource, JsonValue};
 use crate::context::{Preparing, Receiver, find_column};
 use crate::error::CqlError;
 use crate::restrictions::{self, Restrictions, StatementKind};
@@ -23,6 +23,19 @@ use crate::terms::{self, JsonSource, Term};
 
 fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
     Err(CqlError::invalid(message))
+}
+
+/// Names that are compared with each other; more go into a set.
+const COMPARED_MAX: usize = 16;
+
+/// Whether a name stands twice. The names were not looked up yet, so a frame may hold millions of
+/// them; most statements have a few, for which a set costs more than it saves.
+fn has_duplicates(names: &[Ident<'_>]) -> bool {
+    if names.len() <= COMPARED_MAX {
+        return names.iter().enumerate().any(|(at, name)| names[..at].contains(name));
+    }
+    let mut seen = HashSet::with_capacity(names.len());
+    !names.iter().all(|name| seen.insert(name.as_str()))
 }
 
 fn check_table(table: &TableMetadata) -> Result<(), CqlError> {
@@ -126,9 +139,7 @@ pub(crate) fn prepare_insert(
     if columns.len() != values.len() {
         return invalid("Unmatched column names/values");
     }
-    // a set: the names were not looked up yet, so a frame may hold millions of them
-    let mut seen = HashSet::with_capacity(columns.len());
-    if !columns.iter().all(|name| seen.insert(name.as_str())) {
+    if has_duplicates(columns) {
         return invalid("The column names contains duplicates");
     }
     let mut operations = Operations::default();
