@@ -2,6 +2,7 @@
 //! acknowledged, whatever was killed on the way.
 
 mod deaths;
+mod replacements;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,9 +14,7 @@ use rows::PartitionRange;
 use types::Consistency;
 
 use super::{BootstrapState, Mode};
-use crate::allocation;
 use crate::coordinator::cas::{Cas, Round};
-use crate::identity::Saved;
 use crate::movements::MovementSettings;
 use crate::node::Node;
 use crate::operations::sstables::{self, ImportOptions, Outcome, VerifyOptions, Work};
@@ -747,184 +746,6 @@ fn a_node_moves_to_another_token() {
     assert_eq!(ring.node(2).ring().local().tokens, [types::Token(token)]);
     agree_on_members(&ring, &[0, 1, 2]);
     check_replicas(&ring, &[0, 1]);
-}
-
-/// A new node stands in the place of one that does not come back: with its tokens, and the data of
-/// its ranges.
-#[test]
-fn a_dead_node_is_replaced() {
-    let mut ring = SimRing::begun(6, &["dc1", "dc1", "dc1", "dc1"], 3);
-    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
-    write(&ring, 0, 0, Consistency::All);
-    let tokens = ring.node(2).ring().local().tokens.iter().map(|token| token.0).collect();
-    ring.tokens.insert(3, tokens);
-    let replaces = Some(ring.address(2));
-    ring.movements = MovementSettings { ring_delay: Duration::from_secs(10), replaces, ..MovementSettings::default() };
-    let why = ring.try_start(3).expect_err("it lives");
-    assert!(why.contains("Cannot replace a live node..."), "{why}");
-    ring.kill(2);
-    let is_down = |ring: &SimRing| ring.node(0).ring().endpoints().iter().any(|endpoint| !endpoint.is_up);
-    assert!(ring.world.run_until(PATIENCE, || is_down(&ring)));
-    ring.start(3);
-    agree_on_members(&ring, &[0, 1, 3]);
-    check_replicas(&ring, &[0]);
-    let forgotten = |machine: usize| {
-        ring.node(machine)
-            .members()
-            .expect("joined")
-            .with_gossip(|gossip| !gossip.peers().contains_key(&ring.address(2)))
-    };
-    assert!(ring.world.run_until(PATIENCE, || [0, 1, 3].into_iter().all(forgotten)), "it is forgotten");
-}
-
-/// The clock of the dead node was a day ahead when it was started last, so that it seems to have
-/// been started after the one that replaces it.
-#[test]
-fn a_dead_node_whose_clock_was_ahead_is_replaced() {
-    const DAY_MICROS: i64 = 24 * 3_600 * 1_000_000;
-    let mut ring = SimRing::begun(56, &["dc1", "dc1", "dc1", "dc1"], 3);
-    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
-    write(&ring, 0, 0, Consistency::All);
-    ring.kill(2);
-    ring.world.shift_wall_clock(2, DAY_MICROS);
-    ring.start(2);
-    ring.agree();
-    ring.tokens.insert(3, ring.node(2).ring().local().tokens.iter().map(|token| token.0).collect());
-    let (ring_delay, replaces) = (Duration::from_secs(10), Some(ring.address(2)));
-    ring.movements = MovementSettings { ring_delay, replaces, ..MovementSettings::default() };
-    ring.kill(2);
-    ring.agree();
-    ring.start(3);
-    agree_on_members(&ring, &[0, 1, 3]);
-    check_replicas(&ring, &[0]);
-    // its later starts come after this one, whoever answers them
-    let told = |ring: &SimRing| {
-        let members = ring.node(3).members().expect("joined");
-        members.with_gossip(|gossip| i64::from(gossip.local.state().generation))
-    };
-    let before = told(&ring);
-    assert!(before > i64::from(ring.node(3).identity.generation), "it was started after the dead node");
-    ring.kill(3);
-    ring.start(3);
-    assert!(i64::from(ring.node(3).identity.generation) > before);
-    agree_on_members(&ring, &[0, 1, 3]);
-}
-
-/// All others were restarted since a node died: they remember it, and nobody has heard of it.
-#[test]
-fn a_dead_node_is_replaced_after_a_restart_of_all_others() {
-    let mut ring = replaced(54);
-    ring.agree();
-    ring.world.run_until(Duration::from_secs(5), || false);
-    let settings = ring.movements;
-    ring.movements.replaces = None;
-    [0, 1].iter().for_each(|machine| ring.kill(*machine));
-    [0, 1].iter().for_each(|machine| ring.start(*machine));
-    ring.movements = settings;
-    let (env, (identity, settings)) = (ring.world.env(3), ring.options(3));
-    let found = ring.world.block_on(allocation::replaced(&env, &identity, None, settings)).expect("remembered");
-    assert_eq!((found.tokens, found.host_id), (identity.initial_tokens, None));
-    ring.start(3);
-    agree_on_members(&ring, &[0, 1, 3]);
-    check_replicas(&ring, &[0]);
-}
-
-/// A ring with two copies of its rows, whose third node is dead and is to be replaced by a fourth
-/// one with the same tokens.
-fn replaced(seed: u64) -> SimRing {
-    let mut ring = SimRing::begun(seed, &["dc1", "dc1", "dc1", "dc1"], 3);
-    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
-    write(&ring, 0, 0, Consistency::All);
-    ring.tokens.insert(3, ring.node(2).ring().local().tokens.iter().map(|token| token.0).collect());
-    let (ring_delay, replaces) = (Duration::from_secs(10), Some(ring.address(2)));
-    ring.movements = MovementSettings { ring_delay, replaces, ..MovementSettings::default() };
-    ring.kill(2);
-    ring
-}
-
-/// A node that has replaced another and dies before anybody hears of it is a member when it is
-/// started again, whether it is still told whom it replaces or not.
-#[test]
-fn a_replacement_that_dies_at_its_end_is_there_again() {
-    for is_told_again in [true, false] {
-        let mut ring = replaced(10);
-        ring.agree();
-        ring.spawn(3);
-        let is_member = |ring: &SimRing| {
-            ring.node(3).ring().local().state == State::Normal && saved(ring, 3) == Some(BootstrapState::Completed)
-        };
-        assert!(ring.world.run_until(PATIENCE, || is_member(&ring)), "it replaces the other");
-        ring.power_cut(3);
-        if !is_told_again {
-            ring.movements.replaces = None;
-        }
-        ring.start(3);
-        agree_on_members(&ring, &[0, 1, 3]);
-        check_replicas(&ring, &[0]);
-    }
-}
-
-/// A new node does not become a member without the data of a range whose other replica is down
-/// meanwhile. It fetches the rest when the replica is back and the operator asks.
-#[test]
-fn a_replacement_without_its_data_does_not_join() {
-    let mut ring = replaced(9);
-    ring.kill(1);
-    ring.agree();
-    ring.spawn(3);
-    let ends = |ring: &SimRing| {
-        ring.node(3).mode() == Mode::JoiningFailed || saved(ring, 3) == Some(BootstrapState::Completed)
-    };
-    assert!(ring.world.run_until(PATIENCE, || ends(&ring)), "it tries");
-    assert_eq!(ring.node(3).mode(), Mode::JoiningFailed, "a replica of its ranges is down");
-    ring.start(1);
-    let sees = |ring: &SimRing| ring.node(3).ring().endpoints().iter().filter(|endpoint| endpoint.is_up).count() == 3;
-    assert!(ring.world.run_until(PATIENCE, || sees(&ring)), "it is up again");
-    let node = Arc::clone(ring.node(3));
-    ring.world.block_on(async move { node.enter().await }).expect("the rest comes");
-    agree_on_members(&ring, &[0, 1, 3]);
-    check_replicas(&ring, &[0]);
-}
-
-/// A new node takes the place, the address and the host id of one whose disk is lost.
-#[test]
-fn a_dead_node_is_replaced_under_its_own_address() {
-    let mut ring = ring_of(8, 3);
-    let (own, host_id) = (ring.address(2), ring.node(2).identity.host_id);
-    ring.kill(2);
-    ring.wipe(2);
-    ring.agree();
-    // the operator forgets to say so at first: that start writes a host id and a token of its own
-    ring.tokens.insert(2, vec![12_345]);
-    let why = ring.try_start(2).expect_err("the address is that of another");
-    assert!(why.contains("is the address of the node with host id"), "{why}");
-    ring.tokens.remove(&2);
-    ring.movements.replaces = Some(own);
-    let (env, (identity, settings)) = (ring.world.env(2), ring.options(2));
-    let saved = Saved { tokens: vec![types::Token(12_345)], state: BootstrapState::NeedsBootstrap };
-    let replaced = ring.world.block_on(allocation::replaced(&env, &identity, Some(&saved), settings));
-    let replaced = replaced.expect("the ring knows it");
-    assert_eq!((replaced.tokens, replaced.host_id), (identity.initial_tokens, Some(host_id)));
-    ring.host_ids.insert(2, host_id);
-    write(&ring, 0, 1, Consistency::One);
-    ring.spawn(2);
-    ring.world.run_until(Duration::from_secs(5), || false);
-    let is_up = |ring: &SimRing| ring.node(0).ring().endpoints().iter().any(|one| one.address == own && one.is_up);
-    assert!(!is_up(&ring), "it hibernates");
-    assert_eq!(ring.node(2).identity.host_id, host_id);
-    // it is interrupted, and the operator forgets it again
-    ring.power_cut(2);
-    ring.movements.replaces = None;
-    let why = ring.try_start(2).expect_err("it would be a member without data");
-    assert!(why.contains("start with replace_address_first_boot=10.0.0.3 to go on with it"), "{why}");
-    ring.movements.replaces = Some(own);
-    ring.spawn(2);
-    write(&ring, 0, 2, Consistency::One);
-    assert!(ring.world.run_until(PATIENCE, || is_up(&ring)), "it is there");
-    agree_on_members(&ring, &[0, 1, 2]);
-    // hints of the writes meanwhile
-    ring.world.run_until(Duration::from_secs(30), || false);
-    check_replicas(&ring, &[0, 1, 2]);
 }
 
 /// A second change of the ring beside one that is under way, and a node that would need data from
