@@ -19,7 +19,7 @@ use std::net::SocketAddr;
 
 use ring::{Endpoint, State};
 
-/// So many nodes that have been replaced are known at most. Beyond it the generations decide again.
+/// The most replaced nodes that are remembered. Beyond this number the generations decide again.
 const REPLACED_MAX: usize = 1_000;
 
 /// The replacements of which this node has heard since it was started.

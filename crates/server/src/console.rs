@@ -5,14 +5,10 @@
 //! [`ROWS_MAX`] rows are shown.
 
 use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::OnceLock;
-use std::sync::atomic::AtomicBool;
 
 use admin::http::{Console, Table};
 use admin::{AdminError, Result};
 use bytes::Bytes;
-use cluster::ReadFigures;
 use cql::ast::Permission;
 use cql::{ClientState, CqlResult, QueryOptions, ResultSet};
 use types::{Consistency, CqlType};
@@ -72,18 +68,7 @@ impl NodeConsole {
             guardrails: is_ordinary.then(|| services.guardrails.of_users()),
             ..QueryOptions::default()
         };
-        let coordinator = RequestCoordinator {
-            services: Arc::clone(services),
-            trace: None,
-            of_range: AtomicBool::new(false),
-            conditional: AtomicBool::new(false),
-            serial: AtomicBool::new(false),
-            figures: ReadFigures::default(),
-            observation: OnceLock::new(),
-            sampled: OnceLock::new(),
-            leaves_wait: false,
-            unacknowledged: Mutex::default(),
-        };
+        let coordinator = RequestCoordinator::without_request(Arc::clone(services));
         let begun = services.node.env.now();
         let answer = cql::execute(&statement.prepared, &[], &options, &state, &coordinator).await.map_err(invalid)?;
         let micros = services.micros_since(begun);

@@ -61,8 +61,8 @@ pub struct RequestCoordinator {
 }
 
 impl RequestCoordinator {
-    /// The node for work that goes on without its request: nothing traces or observes it.
-    fn without_request(services: Arc<Services>) -> Self {
+    /// The node for work without a request of a client: nothing traces or observes the work.
+    pub fn without_request(services: Arc<Services>) -> Self {
         Self {
             services,
             trace: None,

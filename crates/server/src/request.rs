@@ -12,11 +12,10 @@ mod tests;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use cluster::ReadFigures;
 use cluster::sampling::Sampler;
 use cql::guardrails::Guardrails;
 use cql::{Answer, BoundValue, ClientState, CqlError, CqlResult};
@@ -166,16 +165,9 @@ impl RequestHandler for CqlHandler {
         let trace = self.trace(&envelope, received);
         let subject = last_wait::Subject::of(&envelope.request).filter(|_| trace.is_none());
         let coordinator = RequestCoordinator {
-            services: Arc::clone(services),
             trace: trace.clone(),
-            of_range: AtomicBool::new(false),
-            conditional: AtomicBool::new(false),
-            serial: AtomicBool::new(false),
-            figures: ReadFigures::default(),
-            observation: OnceLock::new(),
-            sampled: OnceLock::new(),
             leaves_wait: subject.is_some(),
-            unacknowledged: Mutex::default(),
+            ..RequestCoordinator::without_request(Arc::clone(services))
         };
         let version = envelope.version;
         let running = Running { services, client: &client, coordinator: &coordinator, version, received };

@@ -37,8 +37,8 @@ pub fn of_table(node: &Node, store: &TableStore) -> Result<Vec<Snapshot>> {
 /// has is refused before any is taken; where the snapshot of one of them fails, those of the others
 /// are removed again.
 ///
-/// What the disk does of it is done in the background: another node's request comes on the thread
-/// of the links, and a table may have thousands of files.
+/// The files are listed and linked by a job in the background: another node's request comes on the
+/// thread of the links, and a table may have thousands of files.
 pub async fn take(node: &Node, name: &str, stores: &[Arc<TableStore>], skip_flush: bool) -> Result<()> {
     let (of_tables, wanted) = (stores.to_vec(), name.to_owned());
     in_background(node, move |engine| of_tables.iter().try_for_each(|store| refuse_taken(engine, store, &wanted)))

@@ -61,7 +61,7 @@ impl Machine {
         Self { sim, services, handler, client }
     }
 
-    /// The same machine with a client that has logged in.
+    /// This machine, whose client has logged in.
     fn logged_in(mut self, user: &str) -> Self {
         let (peer, version) = (machine::address(), ProtocolVersion::CURRENT);
         let stats = Arc::new(ConnectionStats::new(peer));
