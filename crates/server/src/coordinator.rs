@@ -63,16 +63,23 @@ pub struct RequestCoordinator {
 impl RequestCoordinator {
     /// The node for work without a request of a client: nothing traces or observes the work.
     pub fn without_request(services: Arc<Services>) -> Self {
+        Self::new(services, None, false)
+    }
+
+    /// The node for a request. Inlined: a copy of the value costs each write some hundred
+    /// instructions.
+    #[inline]
+    pub fn new(services: Arc<Services>, trace: Option<Arc<TraceSession>>, leaves_wait: bool) -> Self {
         Self {
             services,
-            trace: None,
+            trace,
             of_range: AtomicBool::new(false),
             conditional: AtomicBool::new(false),
             serial: AtomicBool::new(false),
             figures: ReadFigures::default(),
             observation: OnceLock::new(),
             sampled: OnceLock::new(),
-            leaves_wait: false,
+            leaves_wait,
             unacknowledged: Mutex::default(),
         }
     }

@@ -164,11 +164,7 @@ impl RequestHandler for CqlHandler {
         let services = &self.services;
         let trace = self.trace(&envelope, received);
         let subject = last_wait::Subject::of(&envelope.request).filter(|_| trace.is_none());
-        let coordinator = RequestCoordinator {
-            trace: trace.clone(),
-            leaves_wait: subject.is_some(),
-            ..RequestCoordinator::without_request(Arc::clone(services))
-        };
+        let coordinator = RequestCoordinator::new(Arc::clone(services), trace.clone(), subject.is_some());
         let version = envelope.version;
         let running = Running { services, client: &client, coordinator: &coordinator, version, received };
         let result = running.answer(&envelope.request).await;
