@@ -67,9 +67,9 @@ events! {
     /// A compaction takes any two neighbours in age, instead of the strategy's choice
     /// (`storage::compaction::choice`).
     OddCompaction: 10,
-    /// An SSTable that is written ends before the next partition (`storage::strategy::output`; not
-    /// where its level forbids that, and once a compaction).
-    OutputEnds: 1,
+    /// The first SSTable that a compaction writes ends behind its first partition
+    /// (`storage::strategy::output`; not where its level forbids that).
+    OutputEnds: 30,
     /// A read that must not wait would have to (`env::sim::disk`).
     ReadWouldBlock: 50,
     /// A read is expected to be long (`cluster::replica::forecast`).

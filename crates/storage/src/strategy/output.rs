@@ -64,8 +64,8 @@ pub struct Splitter {
     part: usize,
     /// Shards: the boundaries that are still ahead, nearest last.
     ahead: Vec<Token>,
-    /// An SSTable has ended before its time (a rare event).
-    has_ended_early: bool,
+    /// The first SSTable ends behind its first partition (a rare event).
+    ends_early: bool,
 }
 
 impl Splitter {
@@ -77,7 +77,7 @@ impl Splitter {
             Output::Halves { .. } => (0, Vec::new()),
             Output::Shards { count } => (0, shards::boundaries(count).into_iter().rev().collect()),
         };
-        Self { output, level, in_level: 0, part: 0, ahead, has_ended_early: false }
+        Self { output, level, in_level: 0, part: 0, ahead, ends_early: happens(Rare::OutputEnds) }
     }
 
     /// The level of the SSTable that is written, or begun next.
@@ -126,14 +126,12 @@ impl Splitter {
         }
     }
 
-    /// Whether the rare event happens; once at most. A compaction takes two SSTables at least, so
-    /// that there are never more behind it than before; with an end a hundred partitions, a table
-    /// of some hundred partitions became as many SSTables as were taken, and was compacted for
-    /// ever.
+    /// Whether the rare event happens, which was drawn for the whole compaction: once at most, since a
+    /// compaction takes two SSTables at least, so that there are never more behind it than before. A
+    /// table that two SSTables are enough for (`system.batches`) is then compacted a few times more.
+    /// With a draw before each partition, one of some hundred partitions was compacted for ever.
     fn ends_early(&mut self, written: u64) -> bool {
-        let ends = written > 0 && !self.has_ended_early && happens(Rare::OutputEnds);
-        self.has_ended_early |= ends;
-        ends
+        written > 0 && std::mem::take(&mut self.ends_early)
     }
 
     fn end_of_sstable(&mut self, written: u64, size_max: u64, fanout: u64) -> bool {
