@@ -204,6 +204,12 @@ fn variant_of(seed: u64, machine: usize) -> &'static str {
     }
 }
 
+/// Bytes of the memtables of a node: so few that a run flushes them. With the least a memtable goes
+/// to disk with a row or two, and half of a run's CPU time is flushes and compactions.
+fn room_of_memtables(seed: u64) -> u64 {
+    (256 << 10) << (seed % 4)
+}
+
 fn try_start(world: &World, machine: usize, layout: Layout, more: &[String]) -> Result<RunningNode, StartError> {
     let settings = [settings_of(world, machine, layout), more.to_vec()].concat();
     open(world, machine, layout, &settings, &|joining| {
@@ -237,10 +243,9 @@ pub(super) fn open(
         log: Arc::default(),
         workers: Some(2),
         shards: Some(2),
-        // memtables so small that a run flushes them
         descriptors: None,
         first_password: server::running::FirstPassword::default(),
-        memory: MemoryBudget { memtables: 256 << 10, ..MemoryBudget::of(64 << 20) },
+        memory: MemoryBudget { memtables: room_of_memtables(world.seed()), ..MemoryBudget::of(64 << 20) },
     };
     server::running::start_driven(options, drive)
 }
