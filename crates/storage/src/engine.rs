@@ -32,8 +32,8 @@ use crate::requests::progress::Compactions;
 use crate::requests::saving::Keeper;
 use crate::shards::Shards;
 use crate::strategy::kind::Kind;
-use crate::table::TableStore;
 use crate::table::view::FlushSet;
+use crate::table::{Moment, TableStore};
 use crate::tables::Tables;
 
 /// The storage of a node.
@@ -75,6 +75,8 @@ pub struct Engine {
     /// The last timestamp of rows that the engine writes itself: schema, truncations, built
     /// indexes.
     last_timestamp: AtomicI64,
+    /// The number of the last cut that a truncation has begun to make, of any table.
+    last_cut: AtomicU64,
     pub(crate) draining: AtomicBool,
     pub(crate) stopped: AtomicBool,
     compaction_rate: AtomicU64,
@@ -124,6 +126,7 @@ impl Engine {
             tables: ArcSwap::from_pointee(Tables::new(tables)),
             schema_changes: Mutex::new(()),
             last_timestamp: AtomicI64::new(0),
+            last_cut: AtomicU64::new(0),
             draining: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             _locks: locks,
@@ -162,6 +165,16 @@ impl Engine {
     /// All tables, by id.
     pub fn tables(&self) -> Vec<Arc<TableStore>> {
         self.tables.load().in_order().values().cloned().collect()
+    }
+
+    /// This moment, by the truncations that have begun before it ([`TableStore::since`]).
+    pub fn moment(&self) -> Moment {
+        Moment(self.last_cut.load(Ordering::SeqCst))
+    }
+
+    /// The number of a cut that is about to be made.
+    pub(crate) fn next_cut(&self) -> u64 {
+        self.last_cut.fetch_add(1, Ordering::SeqCst) + 1
     }
 
     /// A timestamp for rows that the engine writes itself: the wall clock's, and where that stands

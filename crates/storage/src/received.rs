@@ -8,6 +8,13 @@
 //!    rows to the table's indexes (`crate::index::arriving`), and commits; from then on reads see
 //!    all of them, by the indexes too. A crash leaves all of that or no row.
 //!
+//! A TRUNCATE that begins on this node after the sender has told of its files removes their rows:
+//! the sender had read all of them before ([`IfTruncated`] says what becomes of the stream). Rows
+//! of a sender that told of its files after the TRUNCATE stay, because some may have been written
+//! since; the sender's own TRUNCATE has removed the others, if it came before the sender's look at
+//! its SSTables. Timestamps of cells decide nothing here: clients choose them. Cassandra adds
+//! everything that comes behind the TRUNCATE.
+//!
 //! Where rows have to pass the path of writes instead, [`Receiving::readers`] gives them, and
 //! [`Receiving::abandon`] removes the files behind it. A stream that is given up leaves the table
 //! as it was. SSTables that come whole keep their bytes; level and repair state, which are the
@@ -31,6 +38,7 @@ use crate::import;
 use crate::index;
 use crate::inherited::Inherited;
 use crate::table::TableStore;
+pub use crate::table::{Moment, Since};
 pub use whole::WholeSSTable;
 
 /// The properties of an SSTable at its sender that it keeps here.
@@ -44,11 +52,21 @@ pub struct Origin {
     pub pending_repair: Option<[u8; 16]>,
 }
 
+/// The answer to a TRUNCATE that removes the rows that come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IfTruncated {
+    /// The rows are dropped, and that is no failure: nothing of them is wanted any more.
+    Drop,
+    /// Nothing is added, with an error: whoever compared the rows is to compare anew.
+    Fail,
+}
+
 /// The SSTables of one table that come in one session.
 pub struct Receiving {
     store: Arc<TableStore>,
-    /// When the table was truncated last before this began, milliseconds since 1970.
-    truncated: Option<i64>,
+    /// When the sender told of the files.
+    announced: Moment,
+    if_truncated: IfTruncated,
     files: Mutex<Files>,
 }
 
@@ -83,11 +101,17 @@ impl ReceivedRows {
 const KEYS_MAX: usize = 1 << 26;
 
 impl Receiving {
-    /// Begins; nothing is written yet.
-    pub fn begin(engine: &Engine, store: &Arc<TableStore>) -> Result<Self, StorageError> {
+    /// Begins; nothing is written yet. `announced`: a moment of this engine
+    /// ([`Engine::moment`]) at which the sender had read all that comes.
+    pub fn begin(
+        engine: &Engine,
+        store: &Arc<TableStore>,
+        announced: Moment,
+        if_truncated: IfTruncated,
+    ) -> Result<Self, StorageError> {
         let transaction = files::begin(engine, store, Operation::Write)?;
         let files = Mutex::new(Files { transaction: Some(transaction), done: Vec::new() });
-        Ok(Self { store: Arc::clone(store), truncated: store.truncated_at_millis(), files })
+        Ok(Self { store: Arc::clone(store), announced, if_truncated, files })
     }
 
     fn files(&self) -> env::sync::MutexGuard<'_, Files> {
@@ -228,11 +252,12 @@ impl Receiving {
     }
 
     /// Adds all that has come to the table, behind its entries in the indexes; gives the number of
-    /// SSTables. After an error nothing of them is there.
+    /// SSTables, 0 where a TRUNCATE has removed their rows. After an error nothing of them is
+    /// there.
     pub async fn finish(self, engine: &Arc<Engine>) -> Result<usize, StorageError> {
         let store = Arc::clone(&self.store);
         let (of_job, this) = (Arc::clone(engine), self);
-        let opened = job(engine, move || (this.open(&of_job), this)).await?;
+        let opened = job(engine, move || (this.readers(&of_job), this)).await?;
         let this = opened.1;
         let filled = match opened.0 {
             Ok(sstables) => index::arriving::fill(engine, &store, &sstables).await.map(|filled| (sstables, filled)),
@@ -249,26 +274,24 @@ impl Receiving {
         .await?
     }
 
-    /// Readers of the SSTables that have come, which are not in the table.
-    pub fn readers(&self, engine: &Engine) -> Result<Vec<Arc<SSTable>>, StorageError> {
-        self.open(engine)
-    }
-
-    /// Refuses what has come where the table was dropped or truncated meanwhile: rows that come may
-    /// be older than the truncation.
-    pub fn check_table(&self) -> Result<(), StorageError> {
+    /// The effect of truncations of this node on the rows that come. Err: nothing of them may be
+    /// added, because the table was dropped, or truncated where that is a failure.
+    pub fn standing(&self) -> Result<Since, StorageError> {
         let store = &self.store;
-        let why = match (store.is_closed(), store.truncated_at_millis() == self.truncated) {
-            (false, true) => return Ok(()),
-            (true, _) => "dropped",
-            (false, false) => "truncated",
+        let why = match (store.is_closed(), store.since(self.announced), self.if_truncated) {
+            (true, _, _) => "dropped",
+            (false, Since::Begun | Since::Removed, IfTruncated::Fail) => "truncated",
+            (false, since, _) => return Ok(since),
         };
         Err(StorageError::Refused { why: format!("{} was {why} meanwhile", store.name()) })
     }
 
-    /// Opens what has come, compared with the schema.
-    fn open(&self, engine: &Engine) -> Result<Vec<Arc<SSTable>>, StorageError> {
-        self.check_table()?;
+    /// Readers of the SSTables that have come, which are not in the table; compared with the
+    /// schema. None where a TRUNCATE has removed the rows.
+    pub fn readers(&self, engine: &Engine) -> Result<Vec<Arc<SSTable>>, StorageError> {
+        if self.standing()? == Since::Removed {
+            return Ok(Vec::new());
+        }
         let store = &self.store;
         let cache: Arc<dyn sstable::FileCache> = Arc::clone(&engine.caches) as _;
         let open = |descriptor: &Descriptor| {
@@ -291,13 +314,60 @@ impl Receiving {
         let store = Arc::clone(&self.store);
         let Files { transaction, done } = std::mem::take(&mut *self.files());
         let mut transaction = transaction.expect("a change ends once");
-        assert_eq!(done.len(), sstables.len(), "every SSTable that came is added");
         let alone = store.importing.lock().expect("a panic in an import ends the process");
-        let added = self.check_table();
-        let added = added.and_then(|()| add_all(engine, &store, &mut transaction, sstables, filled));
+        let added = self.add_all(engine, &mut transaction, (sstables, done.len()), filled);
         files::settle(&store, transaction);
         drop(alone);
-        added.map(|()| done.len())
+        added
+    }
+
+    /// Adds the SSTables, of which there are `came` unless a TRUNCATE has removed their rows.
+    fn add_all(
+        &self,
+        engine: &Engine,
+        transaction: &mut Transaction,
+        (sstables, came): (Vec<Arc<SSTable>>, usize),
+        filled: &index::arriving::Filled,
+    ) -> Result<usize, StorageError> {
+        let store = &self.store;
+        self.standing()?;
+        for sstable in &sstables {
+            index::attached::components::complete(engine, store, sstable)?;
+        }
+        index::built::doubt(engine, store, &filled.lacking(store))?;
+        let added = self.add(transaction, sstables, came)?;
+        // indexes that were created since the entries were written are made again with the new rows
+        let lacking = filled.lacking(store);
+        if let Err(error) = index::built::doubt(engine, store, &lacking) {
+            tracing::warn!(table = store.name(), %error, "an index that is made again is noted to be complete");
+        }
+        lacking.iter().for_each(|index| engine.index_builder.request(store, index.name()));
+        Ok(added)
+    }
+
+    /// A truncation that removes SSTables waits for the lock that is held here. So either the look
+    /// finds that the rows are removed, or the truncation finds the SSTables in the view and
+    /// removes them.
+    fn add(
+        &self,
+        transaction: &mut Transaction,
+        sstables: Vec<Arc<SSTable>>,
+        came: usize,
+    ) -> Result<usize, StorageError> {
+        let store = &self.store;
+        let _alone = store.replacing.lock().expect("a panic while SSTables are replaced ends the process");
+        if self.standing()? == Since::Removed {
+            tracing::info!(
+                table = store.name(),
+                sstables = came,
+                "SSTables of another node are dropped: the table was truncated since the node told of them"
+            );
+            return Ok(0);
+        }
+        assert_eq!(sstables.len(), came, "every SSTable that came is added");
+        transaction.commit()?;
+        store.add_received(sstables, self.announced);
+        Ok(came)
     }
 
     /// Gives up all that has come.
@@ -341,28 +411,6 @@ fn check_columns(header: &Header, store: &TableStore) -> Result<(), StorageError
             Err(StorageError::Refused { why })
         }
     }
-}
-
-fn add_all(
-    engine: &Engine,
-    store: &Arc<TableStore>,
-    transaction: &mut Transaction,
-    sstables: Vec<Arc<SSTable>>,
-    filled: &index::arriving::Filled,
-) -> Result<(), StorageError> {
-    for sstable in &sstables {
-        index::attached::components::complete(engine, store, sstable)?;
-    }
-    index::built::doubt(engine, store, &filled.lacking(store))?;
-    transaction.commit()?;
-    store.replace_sstables(&[], sstables);
-    // indexes that were created since the entries were written are made again with the new rows
-    let lacking = filled.lacking(store);
-    if let Err(error) = index::built::doubt(engine, store, &lacking) {
-        tracing::warn!(table = store.name(), %error, "an index that is made again is noted to be complete");
-    }
-    lacking.iter().for_each(|index| engine.index_builder.request(store, index.name()));
-    Ok(())
 }
 
 /// Runs a job that waits for the disk.

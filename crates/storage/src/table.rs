@@ -21,6 +21,7 @@ use env::sync::{Mutex, MutexGuard};
 use schema::{TableId, TableMetadata};
 use sstable::txn_log::Transaction;
 use sstable::{Descriptor, SSTable};
+use tokio::sync::RwLock;
 
 use crate::caches::Caches;
 use crate::commitlog::LogPosition;
@@ -34,6 +35,8 @@ use cuts::Cuts;
 use indexes::IndexStore;
 use memtable::Memtable;
 use view::{FlushSet, View};
+
+pub use cuts::{Moment, Since};
 
 /// A table's state on this node.
 pub struct TableStore {
@@ -67,6 +70,12 @@ pub struct TableStore {
     pub(crate) importing: Mutex<()>,
     /// SSTables whose entries in indexes come before them.
     pub(crate) arrivals: Arrivals,
+    /// Passed by each write of a row of another node that comes in a stream, from the look whether
+    /// a truncation has removed the row ([`TableStore::since`]) to the end of the write. The caller
+    /// of a truncation closes the gate and hands it over until the cut is made; otherwise such a
+    /// row could look wanted and be written behind the cut. Passed, and closed, before the gate of
+    /// writes to tables with views.
+    pub streamed_writes: Arc<RwLock<()>>,
     /// Held by whoever writes memtables out: their order is that of the commit log.
     pub(crate) flushing: Mutex<()>,
     /// Up to where the commit log has nothing to say about it. Held while that is recorded: it only
@@ -184,6 +193,7 @@ impl TableStore {
             unsettled: Mutex::new(Vec::new()),
             replacing: Mutex::new(()),
             arrivals: Arrivals::default(),
+            streamed_writes: Arc::default(),
             importing: Mutex::new(()),
             flushing: Mutex::new(()),
             truncation: Mutex::new(None),
@@ -200,6 +210,18 @@ impl TableStore {
     pub fn truncated_at_millis(&self) -> Option<i64> {
         let truncation = *self.truncation.lock().expect("no panic inside");
         truncation.map(|truncation| truncation.at_millis).filter(|millis| *millis != NEVER)
+    }
+
+    /// The effect of truncations on rows from before a moment of the engine.
+    pub fn since(&self, moment: Moment) -> Since {
+        self.changes().cuts.since(moment)
+    }
+
+    /// The table at this moment. None: a truncation is under way, which removes a part of it or
+    /// fails.
+    pub fn view_beside_no_truncation(&self) -> Option<Arc<View>> {
+        let changes = self.changes();
+        changes.cuts.is_empty().then(|| self.view())
     }
 
     /// The log position of the last record that the memtables of a shard hold; None: nothing of it
@@ -393,6 +415,19 @@ impl TableStore {
     /// refused.
     pub fn replace_sstables(&self, old_ones: &[Arc<SSTable>], new_ones: Vec<Arc<SSTable>>) {
         let mut changes = self.changes();
+        changes.cuts.note_replaced(old_ones, &new_ones);
+        self.replace(&mut changes, old_ones, new_ones);
+    }
+
+    /// Adds SSTables of another node, which told of them at a moment. The caller holds
+    /// [`TableStore::replacing`] and has looked what truncations have done since that moment.
+    pub(crate) fn add_received(&self, new_ones: Vec<Arc<SSTable>>, announced: Moment) {
+        let mut changes = self.changes();
+        changes.cuts.note_received(&new_ones, announced);
+        self.replace(&mut changes, &[], new_ones);
+    }
+
+    fn replace(&self, changes: &mut Changes, old_ones: &[Arc<SSTable>], new_ones: Vec<Arc<SSTable>>) {
         let old = self.view();
         let gone = |sstable: &Arc<SSTable>| old_ones.iter().any(|other| other.descriptor() == sstable.descriptor());
         let mut sstables: Vec<_> = old.sstables.iter().filter(|sstable| !gone(sstable)).map(Arc::clone).collect();
@@ -401,13 +436,12 @@ impl TableStore {
             changes.suspect.remove(old.descriptor());
         }
         debug_assert!(keeps_components(&old, old_ones, &new_ones), "queries by an attached index go on");
-        changes.cuts.note_replaced(old_ones, &new_ones);
-        self.note_written(&mut changes, &new_ones);
+        self.note_written(changes, &new_ones);
         sstables.extend(new_ones.into_iter().map(|sstable| bound_to(&old.table, sstable)));
         let (table, active) = (Arc::clone(&old.table), old.active.clone());
         let (sstables, indexes) = (newest_first(sstables), Arc::clone(&old.indexes));
         let view = View { table, active, flushing: old.flushing.clone(), sstables, indexes };
-        self.publish(&changes, view);
+        self.publish(changes, view);
     }
 }
 

@@ -96,6 +96,9 @@ fn advance(
 /// 4. The commit log records that it has nothing to say about the table up to the cut.
 /// 5. The SSTables from before the cut go, and memtables that could not be flushed.
 ///
+/// SSTables of other nodes whose rows are from before the cut (`crate::received`) may come at any
+/// time: those that come before step 5 go with it, later ones are not added.
+///
 /// A truncation that fails or is cut off between two steps leaves all rows of the table, and a
 /// start finds them: after step 4 the SSTables have every row from before the cut. Where the flush
 /// was refused they do not: the log alone has the last rows and the last deletions, and step 4
@@ -150,8 +153,9 @@ pub async fn truncate_together(
 /// there no compaction of the table begins.
 struct Cut {
     engine: Arc<Engine>,
-    /// The tables of the indexes and then the table itself, each with the number of its cut.
-    stores: Vec<(Arc<TableStore>, u64)>,
+    number: u64,
+    /// The tables of the indexes and then the table itself.
+    stores: Vec<Arc<TableStore>>,
     /// The memtables that are to be flushed; None: all rows are in SSTables.
     frozen: Option<Arc<FlushSet>>,
     /// Up to here all that the log has of the table is from before the cut.
@@ -162,12 +166,15 @@ impl Cut {
     /// Waits for the flush of the table that is under way.
     fn make(engine: &Arc<Engine>, store: &Arc<TableStore>) -> Self {
         let _in_order = crate::flush::in_order(store);
+        // before the memtables are frozen: rows that were read before the number is taken are
+        // never taken for rows from behind the cut
+        let number = engine.next_cut();
         let before = engine.log.position();
         let frozen = crate::flush::freeze(engine, store);
         let position = frozen.as_ref().map_or(before, |set| set.up_to.max(before));
         let begin = |store: &Arc<TableStore>, last: Option<&Arc<FlushSet>>| {
-            let number = store.changes().cuts.begin(last.map(Arc::clone));
-            (Arc::clone(store), number)
+            store.changes().cuts.begin(number, last.map(Arc::clone));
+            Arc::clone(store)
         };
         let view = store.view();
         let of_index = |index: &Arc<IndexStore>| {
@@ -177,7 +184,7 @@ impl Cut {
         };
         let mut stores: Vec<_> = view.indexes.iter().map(of_index).collect();
         stores.push(begin(store, frozen.as_ref()));
-        Self { engine: Arc::clone(engine), stores, frozen, position }
+        Self { engine: Arc::clone(engine), number, stores, frozen, position }
     }
 
     /// Flushes the frozen memtables; gives whether the SSTables have all rows from before the cut.
@@ -235,8 +242,13 @@ impl Cut {
 
     /// Removes the SSTables from before the cut. The entries of indexes go before the rows.
     fn remove_sstables(&self, engine: &Engine) -> Result<(), StorageError> {
-        for (store, number) in &self.stores {
-            crate::files::remove(engine, store, |changes, sstable| changes.cuts.is_before(*number, sstable))?;
+        for store in &self.stores {
+            // first, so that what comes of another node meanwhile is among the SSTables that are
+            // removed below, or is not added
+            store.changes().cuts.decide(self.number);
+        }
+        for store in &self.stores {
+            crate::files::remove(engine, store, |changes, sstable| changes.cuts.is_before(self.number, sstable))?;
         }
         Ok(())
     }
@@ -244,8 +256,8 @@ impl Cut {
 
 impl Drop for Cut {
     fn drop(&mut self) {
-        for (store, number) in &self.stores {
-            store.changes().cuts.end(*number);
+        for store in &self.stores {
+            store.changes().cuts.end(self.number);
         }
         self.engine.compactor.wake();
     }

@@ -29,7 +29,7 @@ pub(crate) const TRUNCATIONS_MAX: usize = 8;
 
 impl Node {
     /// Drops all data of a table on all nodes.
-    pub async fn truncate(&self, keyspace: &str, table: &str) -> Result<(), RequestError> {
+    pub async fn truncate(self: &Arc<Self>, keyspace: &str, table: &str) -> Result<(), RequestError> {
         match self.others() {
             Some(others) => self.truncate_among(others, keyspace, table).await,
             None => {
@@ -40,7 +40,7 @@ impl Node {
     }
 
     /// Drops all data of a table that this node has.
-    pub(crate) async fn truncate_here(&self, keyspace: &str, table: &str) -> Result<(), WriteError> {
+    pub(crate) async fn truncate_here(self: &Arc<Self>, keyspace: &str, table: &str) -> Result<(), WriteError> {
         let begun = self.env.now();
         let turn = self.turn_to_truncate().await?;
         self.truncate_in_turn(turn, begun, keyspace, table).await
@@ -58,7 +58,7 @@ impl Node {
     /// of this one back to them; views would keep rows that their table lacks. It holds its turn
     /// until then.
     async fn truncate_in_turn(
-        &self,
+        self: &Arc<Self>,
         turn: OwnedSemaphorePermit,
         begun: Instant,
         keyspace: &str,
@@ -73,23 +73,33 @@ impl Node {
         let views = keyspace.flat_map(|keyspace| keyspace.views_of(store.id)).filter_map(|view| of_views(view));
         let stores: Vec<_> = std::iter::once(Arc::clone(&store)).chain(views).collect();
         let limit = self.timeouts().truncate.saturating_sub(self.env.elapsed(begun));
-        let (engine, closing) = (Arc::clone(&self.engine), self.replica.close_views());
+        let (node, closing) = (Arc::clone(self), self.replica.close_views());
         let truncation = async move {
             let _turn = turn;
-            match stores.len() {
-                1 => storage::truncate::truncate(&engine, &store).await?,
-                _ => {
-                    let closed = within(&engine.env, limit, closing).await.ok_or(WriteError::TimedOut)?;
-                    storage::truncate::truncate_together(&engine, &stores, closed).await?;
-                }
+            let env = &node.env;
+            // streamed writes pass their gate before that of views
+            let mut streamed = Vec::with_capacity(stores.len());
+            for store in &stores {
+                let closing = Arc::clone(&store.streamed_writes).write_owned();
+                streamed.push(within(env, limit, closing).await.ok_or(WriteError::TimedOut)?);
             }
+            let views = match stores.len() {
+                1 => None,
+                _ => Some(within(env, limit, closing).await.ok_or(WriteError::TimedOut)?),
+            };
+            storage::truncate::truncate_together(&node.engine, &stores, (streamed, views)).await?;
             Ok::<_, WriteError>(())
         };
         let truncation = self.env.to_its_end("truncate", truncation);
         within(&self.env, limit, truncation).await.unwrap_or(Err(WriteError::TimedOut))
     }
 
-    async fn truncate_among(&self, others: Others<'_>, keyspace: &str, table: &str) -> Result<(), RequestError> {
+    async fn truncate_among(
+        self: &Arc<Self>,
+        others: Others<'_>,
+        keyspace: &str,
+        table: &str,
+    ) -> Result<(), RequestError> {
         let level = Consistency::All;
         let endpoints = others.ring.endpoints();
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use storage::received::{IfTruncated, Since};
 use streaming::Summary;
 
 use super::collect::Wanted;
@@ -17,6 +18,9 @@ pub(super) async fn announced(node: &Arc<Node>, live: &Live, summaries: &[Summar
     for summary in summaries {
         let store = node.engine.table(summary.table);
         let store = store.ok_or_else(|| format!("there is no table with the id {} here", summary.table))?;
+        if live.if_truncated() == IfTruncated::Fail && store.since(live.begun_at) != Since::Nothing {
+            return Err(format!("{} was truncated meanwhile", store.name()));
+        }
         wanted.push((store, u64::try_from(summary.bytes).unwrap_or(0)));
     }
     let is_preview = live.init.preview != streaming::Preview::None;

@@ -1,13 +1,20 @@
 //! The files that this node sends in a session: its SSTables with something in the wanted ranges,
-//! after a flush. `org.apache.cassandra.db.streaming.CassandraStreamManager`.
+//! after a flush. A TRUNCATE of this node that is under way ends before its table is looked at, and
+//! a table that is truncated before the peer is told of the files is looked at again. Otherwise the
+//! peer could have its own TRUNCATE behind it, and would take the rows for later ones. A TRUNCATE
+//! that comes here behind that changes nothing of what is sent: the peer drops the rows that its
+//! own has removed. `org.apache.cassandra.db.streaming.CassandraStreamManager`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use schema::TableId;
 use sending::{Choice, Outgoing};
 use sstable::SSTable;
 use storage::TableStore;
+use storage::received::Since;
+use storage::view::View;
 use streaming::data::outgoing;
 use streaming::{Preview, Received, StreamInit, StreamRequest, TokenRange};
 
@@ -19,6 +26,13 @@ use crate::repairs::Repairs;
 /// beginning of the session on; further SSTables go in sections, for which the files suffice that
 /// are open anyway.
 const ENTIRE_MAX: usize = 512;
+
+/// How often tables are looked at, where each time one of them is truncated before all are. What
+/// the last look found is sent.
+const LOOKS_MAX: usize = 8;
+
+/// Time between two looks whether a truncation has ended.
+const TRUNCATION_PAUSE: Duration = Duration::from_millis(100);
 
 /// Ranges of which a side wants everything.
 pub(super) struct Wanted {
@@ -50,17 +64,43 @@ pub(super) async fn files(node: &Arc<Node>, init: &StreamInit, wanted: Vec<Wante
     for flush in flushes {
         flush.await.map_err(|error| error.to_string())?;
     }
+    let mut looks = 1;
+    loop {
+        let begun_at = node.engine.moment();
+        let all = look(node, init, &tables).await?;
+        let is_truncated = tables.values().any(|(store, _)| store.since(begun_at) != Since::Nothing);
+        if !is_truncated || looks == LOOKS_MAX {
+            return Ok(all);
+        }
+        looks += 1;
+    }
+}
+
+/// The files that tables have now.
+async fn look(node: &Arc<Node>, init: &StreamInit, tables: &Tables) -> Result<Vec<Outgoing>, String> {
     let mut all = Vec::new();
     let mut entire_left = if node.transfers.settings.load().entire { ENTIRE_MAX } else { 0 };
-    for (store, ranges) in tables.into_values() {
-        let (of_node, init) = (Arc::clone(node), init.clone());
-        let job = move || of_table(&of_node, &init, &store, &ranges, entire_left);
+    for (store, ranges) in tables.values() {
+        let view = settled(node, store).await;
+        let (of_node, init, store, ranges) = (Arc::clone(node), init.clone(), Arc::clone(store), ranges.clone());
+        let job = move || of_table(&of_node, &init, &store, &view, &ranges, entire_left);
         let found = node.env.blocking_long("stream", job).await.map_err(|full| full.to_string())?;
         let files = found?;
         entire_left -= files.iter().filter(|file| file.entire.is_some()).count();
         all.extend(files);
     }
     Ok(all)
+}
+
+/// A table beside no truncation. One that is under way would leave SSTables in the view that it is
+/// about to remove; it may also fail, so that they cannot just be left out.
+async fn settled(node: &Node, store: &TableStore) -> Arc<View> {
+    loop {
+        if let Some(view) = store.view_beside_no_truncation() {
+            return view;
+        }
+        node.env.sleep(TRUNCATION_PAUSE).await;
+    }
 }
 
 type Tables = BTreeMap<TableId, (Arc<TableStore>, Vec<TokenRange>)>;
@@ -89,12 +129,13 @@ fn of_table(
     node: &Node,
     init: &StreamInit,
     store: &TableStore,
+    view: &View,
     ranges: &[TokenRange],
     entire_max: usize,
 ) -> Result<Vec<Outgoing>, String> {
     let ranges = outgoing::normalized(ranges);
     let (mut files, mut entire_count) = (Vec::new(), 0);
-    for sstable in &store.view().sstables {
+    for sstable in &view.sstables {
         if !is_meant(&node.repairs, init, sstable)? {
             continue;
         }

@@ -68,7 +68,7 @@ pub(super) async fn initiate(node: &Arc<Node>, opening: Opening) -> SessionEnd {
     let files = collect::files(node, &init, transfers).await.map_err(failed)?;
     let offers = sending::offers(&files);
     let (session, effects) = Session::initiate(init.clone(), requests, offers, limits(node), now_ms(node));
-    let live = Arc::new(Live::new(key, init, session, &node.env, tell));
+    let live = Arc::new(Live::new(key, init, session, &node.engine, tell));
     files.into_iter().for_each(|file| live.keep(file));
     node.transfers.begin(Arc::clone(&live)).map_err(|why| failed(why.to_owned()))?;
     let opener = node.members().and_then(membership::Messenger::streams);
@@ -105,7 +105,7 @@ pub(super) async fn follow(
     let (tell, events) = mpsc::channel(EVENTS_MAX);
     let key = SessionKey { plan: init.plan, peer: init.from, index: init.session_index, follows: true };
     let session = Session::follow(&init, limits(node), now_ms(node));
-    let live = Arc::new(Live::new(key, init, session, &node.env, tell));
+    let live = Arc::new(Live::new(key, init, session, &node.engine, tell));
     let (read, mut write) = tokio::io::split(stream);
     if let Err(why) = node.transfers.begin(Arc::clone(&live)) {
         tracing::warn!(peer = %from.address, why, "a streaming session is refused");
@@ -285,6 +285,7 @@ impl Control {
             }
             _ => return Event::Message(message),
         };
+        self.live.announce(&self.node.engine);
         match checks::announced(&self.node, &self.live, &summaries).await {
             Ok(()) => {
                 self.live.progress.receiving().announced = summaries;

@@ -355,7 +355,9 @@ fn begin(node: &Arc<Node>, header: FileHeader) -> Result<File, Failure> {
     live.admit(&arrived).map_err(of_session)?;
     let store = node.engine.table(header.table);
     let store = store.ok_or_else(|| of_session(format!("the table {} was dropped", header.table)))?;
-    let incoming = live.incoming(header.table, || Receiving::begin(&node.engine, &store));
+    let announced = live.announced_at().ok_or_else(|| of_session("a file came before it was announced".to_owned()))?;
+    let begin = || Receiving::begin(&node.engine, &store, announced, live.if_truncated());
+    let incoming = live.incoming(header.table, begin);
     let incoming = incoming.map_err(|error| of_session(error.to_string()))?;
     let content = header.content;
     let origin =

@@ -1,12 +1,15 @@
 //! Two and three nodes of a simulated ring stream to each other; the rows that they have afterwards
 //! are compared one by one.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use storage::TableStore;
+
 use super::*;
 use crate::node::Node;
-use crate::testing::SimRing;
+use crate::testing::{SimRing, poll};
 
 const KEYS: i32 = 300;
 
@@ -381,19 +384,132 @@ fn a_receiver_that_loses_its_power_has_nothing_of_the_stream() {
     assert!((0..KEYS).all(|k| ring.stored(1, "ks", k) == expected(k)));
 }
 
-/// Rows that come may be older than the truncation: they must not come back.
+fn store(ring: &SimRing, machine: usize, keyspace: &str) -> Arc<TableStore> {
+    ring.node(machine).engine.table_by_name(keyspace, "t").expect("the table")
+}
+
+/// Truncates a table on one machine alone.
+fn truncate(ring: &SimRing, machine: usize, keyspace: &str) {
+    let (engine, store) = (&ring.node(machine).engine, store(ring, machine, keyspace));
+    ring.world.block_on(storage::truncate::truncate(engine, &store)).expect("truncated");
+}
+
+/// Carries a truncation on until its cut is made. It stays there as long as nobody polls it.
+fn carry_on_to_cut(ring: &SimRing, store: &TableStore, mut truncation: Pin<&mut impl Future>) {
+    while store.view_beside_no_truncation().is_some() {
+        assert!(poll(truncation.as_mut()).is_pending(), "the cut is made first");
+        ring.world.run_for(Duration::from_millis(1));
+    }
+}
+
+/// TRUNCATE on the receiver while files come: rows that the sender has read before must not come
+/// back. A stream that moves ranges goes on, also where its rows take the path of writes; a repair
+/// has to compare anew.
 #[test]
-fn a_truncation_fails_the_stream_of_its_table() {
-    let ring = ring_with_rows(8);
-    ring.apply_alone(1, &[ring.row("ks", 9_000, 1, 7, 1_000)]);
-    let running = Running::begin(&ring, ask(&ring, 0, vec![whole_ring()]));
-    let node = ring.node(1);
-    let store = node.engine.table_by_name("ks", "t").expect("the table");
-    ring.world.block_on(storage::truncate::truncate(&node.engine, &store)).expect("truncated");
+fn rows_from_before_a_truncation_are_dropped_or_fail_a_repair() {
+    for (operation, captures) in [(Operation::Rebuild, false), (Operation::Bootstrap, true), (Operation::Repair, false)]
+    {
+        let ring = ring_with_rows(8);
+        if captures {
+            change_table(ring.node(1), |table| table.params.cdc = Some(true));
+        }
+        ring.apply_alone(1, &[ring.row("ks", 9_000, 1, 7, 1_000)]);
+        let running = Running::begin(&ring, StreamPlan { operation, ..ask(&ring, 0, vec![whole_ring()]) });
+        truncate(&ring, 1, "ks");
+        let outcome = running.end(&ring);
+        match outcome.failures().next() {
+            Some(failure) => {
+                assert_eq!(operation, Operation::Repair, "{failure}");
+                assert!(failure.reason.contains("ks.t was truncated meanwhile"), "{failure}");
+            }
+            None => assert_ne!(operation, Operation::Repair),
+        }
+        assert_nothing_came(&ring, 1);
+    }
+}
+
+/// All files have come while TRUNCATE is under way on the receiver, whose rows take the path of
+/// writes: nobody knows yet whether the rows are wanted.
+#[test]
+fn rows_as_writes_await_the_end_of_a_truncation() {
+    for ends_well in [true, false] {
+        let ring = ring_with_rows(19);
+        change_table(ring.node(1), |table| table.params.cdc = Some(true));
+        let running = Running::begin(&ring, ask(&ring, 0, vec![whole_ring()]));
+        let store = store(&ring, 1, "ks");
+        let mut truncation = Box::pin(storage::truncate::truncate(&ring.node(1).engine, &store));
+        carry_on_to_cut(&ring, &store, truncation.as_mut());
+        ring.world.run_for(Duration::from_secs(180));
+        let session = ring.node(1).stream_progress().pop().expect("the session waits");
+        assert_eq!(session.received, session.to_receive);
+        assert!((0..KEYS).all(|k| ring.stored(1, "ks", k).is_empty()));
+        match ends_well {
+            true => ring.world.block_on(&mut truncation).expect("truncated"),
+            false => drop(truncation),
+        }
+        let outcome = running.end(&ring);
+        assert!(outcome.is_complete(), "{outcome:?}");
+        for k in 0..KEYS {
+            let wanted = if ends_well { Vec::new() } else { expected(k) };
+            assert_eq!(ring.stored(1, "ks", k), wanted, "key {k}, truncated: {ends_well}");
+        }
+    }
+}
+
+/// TRUNCATE on the receiver behind the news of the stream and before the first file of the table.
+#[test]
+fn a_truncation_before_the_first_file_of_its_table_drops_the_rows() {
+    const SSTABLES: i32 = 3;
+    let ring = ring_with_rows(16);
+    ring.create_keyspace("other", "SimpleStrategy", &[("replication_factor", "2")]);
+    let mut tables = ["ks", "other"].map(|keyspace| (store(&ring, 0, keyspace), keyspace));
+    for (store, keyspace) in &tables {
+        store.auto_compaction.set(false);
+        for c in 5..5 + SSTABLES {
+            let rows: Vec<_> = (0..KEYS).map(|k| ring.row(keyspace, k, c, k, 1_000)).collect();
+            ring.apply_alone(0, &rows);
+            ring.world.block_on(ring.node(0).engine.flush(store)).expect("flushed");
+        }
+    }
+    // as the files go
+    tables.sort_by_key(|(store, _)| store.id);
+    let [(_, first), (_, last)] = tables;
+    let mut plan = ask(&ring, 0, vec![whole_ring()]);
+    let other = RangeRequest { keyspace: "other".to_owned(), ..plan.peers[0].requests[0].clone() };
+    plan.peers[0].requests.push(other);
+    let running = Running::begin(&ring, plan);
+    let comes = || ring.node(1).stream_progress().pop().expect("one session").receiving;
+    assert!(ring.world.run_until(Duration::from_secs(60), || !comes().is_empty()));
+    assert!(comes().keys().all(|name| name.starts_with(&format!("{first}.t/"))), "{:?}", comes());
+    truncate(&ring, 1, last);
     let outcome = running.end(&ring);
-    let failure = outcome.failures().next().expect("the stream fails");
-    assert!(failure.reason.contains("truncated meanwhile"), "{failure}");
-    assert_nothing_came(&ring, 1);
+    assert!(outcome.is_complete(), "{outcome:?}");
+    for k in 0..KEYS {
+        assert!(ring.stored(1, first, k).len() >= SSTABLES as usize, "key {k}");
+        assert_eq!(ring.stored(1, last, k), [], "key {k}");
+    }
+}
+
+/// TRUNCATE on the sender is under way while its files are asked for: its rows from before the cut
+/// are about to go, and the receiver may have its own TRUNCATE behind it.
+#[test]
+fn a_sender_awaits_the_end_of_its_truncation() {
+    let ring = ring_with_rows(17);
+    let (sender, node) = (ring.node(0), Arc::clone(ring.node(1)));
+    let store = store(&ring, 0, "ks");
+    let mut truncation = Box::pin(storage::truncate::truncate(&sender.engine, &store));
+    carry_on_to_cut(&ring, &store, truncation.as_mut());
+    ring.apply_alone(0, &[ring.row("ks", 9_000, 1, 7, 1_000)]);
+    let plan = ask(&ring, 0, vec![whole_ring()]);
+    let later = async {
+        node.env.sleep(Duration::from_secs(5)).await;
+        truncation.await
+    };
+    let (outcome, truncated) = ring.world.block_on(async { tokio::join!(run(&node, plan), later) });
+    truncated.expect("truncated");
+    assert!(outcome.is_complete(), "{outcome:?}");
+    assert!((0..KEYS).all(|k| ring.stored(1, "ks", k).is_empty()), "rows from before the truncation have come");
+    assert_eq!(ring.stored(1, "ks", 9_000), [(1, 7)]);
 }
 
 /// `stream_throughput_outbound` for parts, and `entire_sstable_stream_throughput_outbound` for

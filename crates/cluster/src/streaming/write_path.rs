@@ -7,16 +7,18 @@
 //! Rows as writes are there one after the other, not all at once, and they do not count as
 //! repaired. They are on disk before the session hears of the end; the files that came go then. A
 //! crash in between leaves some of the rows, and the session fails, so that all of them come again.
+//! Each write first looks whether a TRUNCATE has removed its row since the sender told of it
+//! (`storage::received`), and waits for the end of one that is under way.
 //! `org.apache.cassandra.db.streaming.CassandraStreamReceiver`, `finished` and
 //! `sendThroughWritePath`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rows::{Mutation, PartitionUpdate, ReadContext, ReadMode, Updates};
 use schema::TableMetadata;
 use sstable::SSTable;
-use storage::StorageError;
-use storage::received::Receiving;
+use storage::received::{Receiving, Since};
 use streaming::Operation;
 
 use crate::node::Node;
@@ -24,6 +26,9 @@ use crate::stripes::Held;
 
 /// Updates that a job reads at once. Each has a bound of its own.
 const UPDATES_MAX: usize = 32;
+
+/// Time between two looks whether a truncation has ended.
+const TRUNCATION_PAUSE: Duration = Duration::from_millis(100);
 
 /// Adds all that has come. Err: a sentence; of rows that take the path of writes some may be there.
 pub(super) async fn add(node: &Arc<Node>, operation: Operation, receiving: Receiving) -> Result<(), String> {
@@ -39,7 +44,13 @@ pub(super) async fn add(node: &Arc<Node>, operation: Operation, receiving: Recei
         "received rows take the path of writes, for views or change data capture of the table"
     );
     for sstable in readers {
-        write(node, &receiving, &sstable).await?;
+        if !write(node, &receiving, &sstable).await? {
+            tracing::info!(
+                table = receiving.store().name(),
+                "the rest of received rows is dropped: the table was truncated since the sender told of them"
+            );
+            break;
+        }
     }
     node.engine.flush(receiving.store()).await.map_err(|error| error.to_string())?;
     job(node, move || receiving.abandon()).await
@@ -57,8 +68,8 @@ fn takes_write_path(node: &Node, operation: Operation, table: &TableMetadata) ->
     is_captured && node.transfers.settings.load().captures
 }
 
-/// Writes the rows of one SSTable.
-async fn write(node: &Arc<Node>, receiving: &Receiving, sstable: &SSTable) -> Result<(), String> {
+/// Writes the rows of one SSTable. False: a TRUNCATE has removed those that are left.
+async fn write(node: &Arc<Node>, receiving: &Receiving, sstable: &SSTable) -> Result<bool, String> {
     let stream = sstable.scan_all(&ReadContext::new(ReadMode::Background)).map_err(|error| error.to_string())?;
     let mut updates = Updates::new(receiving.store().table(), Box::new(stream));
     loop {
@@ -66,13 +77,32 @@ async fn write(node: &Arc<Node>, receiving: &Receiving, sstable: &SSTable) -> Re
         updates = read.1;
         let some = read.0.map_err(|error| error.to_string())?;
         if some.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
-        receiving.check_table().map_err(|error: StorageError| error.to_string())?;
         for update in some {
-            let applied = node.replica.apply(&[Mutation::of(update)], Held::new()).await;
-            applied.map_err(|error| error.to_string())?;
+            if !apply(node, receiving, update).await? {
+                return Ok(false);
+            }
         }
+    }
+}
+
+/// Writes an update. False: a TRUNCATE has removed its rows.
+async fn apply(node: &Arc<Node>, receiving: &Receiving, update: PartitionUpdate) -> Result<bool, String> {
+    loop {
+        // full memtables are waited for outside of the gate: a TRUNCATE that makes room closes it
+        node.engine.admit().await;
+        let open = receiving.store().streamed_writes.read().await;
+        match receiving.standing().map_err(|error| error.to_string())? {
+            Since::Removed => return Ok(false),
+            Since::Begun => {}
+            Since::Nothing => {
+                let applied = node.replica.apply(&[Mutation::of(update)], Held::new()).await;
+                return applied.map(|_| true).map_err(|error| error.to_string());
+            }
+        }
+        drop(open);
+        node.env.sleep(TRUNCATION_PAUSE).await;
     }
 }
 

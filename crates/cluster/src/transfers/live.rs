@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use env::{Env, Instant, Stream};
+use env::{Instant, Stream};
 use schema::TableId;
 use sending::Outgoing;
-use storage::received::Receiving;
-use streaming::{Arrived, Effect, Event, PlanId, Received, Session, StreamInit};
+use storage::Engine;
+use storage::received::{IfTruncated, Moment, Receiving};
+use streaming::{Arrived, Effect, Event, Operation, PlanId, Received, Session, StreamInit};
 use tokio::sync::{mpsc, watch};
 
 use super::attempts::Attempts;
@@ -36,6 +37,10 @@ pub(crate) struct Live {
     begun: Instant,
     /// The begin by the wall clock, milliseconds since 1970.
     begun_millis: i64,
+    /// The begin by the truncations of this node.
+    pub begun_at: Moment,
+    /// When the peer told of the files that it sends. Empty: it has not yet.
+    announced_at: OnceLock<Moment>,
     /// To the task that drives the session.
     pub events: mpsc::Sender<Event>,
     /// Files and bytes, for those who look.
@@ -84,12 +89,21 @@ fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Live {
-    pub fn new(key: SessionKey, init: StreamInit, session: Session, env: &Env, events: mpsc::Sender<Event>) -> Self {
+    pub fn new(
+        key: SessionKey,
+        init: StreamInit,
+        session: Session,
+        engine: &Engine,
+        events: mpsc::Sender<Event>,
+    ) -> Self {
+        let env = &engine.env;
         Self {
             key,
             init,
             begun: env.now(),
             begun_millis: env.clock.now_micros() / 1000,
+            begun_at: engine.moment(),
+            announced_at: OnceLock::new(),
             events,
             progress: Progress::default(),
             session: Mutex::new(session),
@@ -134,6 +148,27 @@ impl Live {
             self.acknowledged.send_replace(());
         }
         locked(&self.session).on(event, now_ms)
+    }
+
+    /// The peer has told of the files that it sends: it had read all that is in them before.
+    pub fn announce(&self, engine: &Engine) {
+        // a second announcement fails the session
+        let _ = self.announced_at.set(engine.moment());
+    }
+
+    /// When the peer told of the files that it sends. None: it has not yet.
+    pub fn announced_at(&self) -> Option<Moment> {
+        self.announced_at.get().copied()
+    }
+
+    /// The answer to a TRUNCATE that removes rows of the session. A repair fails, because its
+    /// replicas were compared before the TRUNCATE; otherwise nothing of the rows is wanted any
+    /// more, and the other tables go on.
+    pub fn if_truncated(&self) -> IfTruncated {
+        match self.init.operation {
+            Operation::Repair => IfTruncated::Fail,
+            _ => IfTruncated::Drop,
+        }
     }
 
     /// Whether a file that begins to come is awaited.

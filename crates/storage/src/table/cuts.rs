@@ -3,6 +3,9 @@
 //!
 //! While a cut is there no compaction of the table begins, otherwise rows from before and after the
 //! cut would meet in one SSTable. One that is under way has inputs from before the cut alone.
+//!
+//! Rows of another node come long after they were read there. A receiver remembers the [`Moment`]
+//! at which it was told of them, and asks what truncations have done since ([`Cuts::since`]).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,12 +14,30 @@ use sstable::{Descriptor, SSTable};
 
 use super::view::FlushSet;
 
+/// A moment in the life of an engine: the number of the last cut that was begun before it. The cuts
+/// of all tables are numbered together, ascending, since the start of the process.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct Moment(pub(crate) u64);
+
+/// The effect of the truncations that have begun after a moment on the rows of a table from before
+/// it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Since {
+    /// No truncation has begun that could still remove the rows, or has removed them.
+    Nothing,
+    /// A truncation is under way. It may fail, and leaves the rows then.
+    Begun,
+    /// A truncation removes the rows, or has removed them. This stays so.
+    Removed,
+}
+
 /// The cuts of a table; part of [`super::Changes`].
 #[derive(Default)]
 pub struct Cuts {
     cuts: Vec<Cut>,
-    /// The number of the last cut.
-    last_number: u64,
+    /// The greatest number of a cut of which SSTables were, or are about to be, removed; 0: there
+    /// is none.
+    decided: u64,
 }
 
 struct Cut {
@@ -28,12 +49,29 @@ struct Cut {
 }
 
 impl Cuts {
-    /// Makes a cut behind these memtables, which are frozen. Gives its number. The caller holds
-    /// `TableStore::flushing`, so no flush of later memtables has ended.
-    pub fn begin(&mut self, last: Option<Arc<FlushSet>>) -> u64 {
-        self.last_number += 1;
-        self.cuts.push(Cut { number: self.last_number, last, since: BTreeSet::new() });
-        self.last_number
+    /// Makes a cut behind these memtables, which are frozen. The caller holds
+    /// `TableStore::flushing`, so no flush of later memtables has ended, and has taken the number
+    /// under that lock.
+    pub fn begin(&mut self, number: u64, last: Option<Arc<FlushSet>>) {
+        assert!(self.cuts.iter().all(|cut| cut.number < number), "cuts of a table are numbered in their order");
+        self.cuts.push(Cut { number, last, since: BTreeSet::new() });
+    }
+
+    /// SSTables from before a cut are about to be removed. From now on no rows from before the cut
+    /// come into the view.
+    pub fn decide(&mut self, number: u64) {
+        self.decided = self.decided.max(number);
+    }
+
+    /// The effect of truncations on rows from before a moment.
+    pub fn since(&self, moment: Moment) -> Since {
+        if self.decided > moment.0 {
+            return Since::Removed;
+        }
+        match self.cuts.iter().any(|cut| cut.number > moment.0) {
+            true => Since::Begun,
+            false => Since::Nothing,
+        }
     }
 
     /// The truncation has ended.
@@ -65,7 +103,15 @@ impl Cuts {
         }
     }
 
-    /// Notes SSTables that take the place of others; of none: they come from elsewhere.
+    /// Notes SSTables of another node, whose rows are from before a moment: the truncations that
+    /// have begun since remove them too.
+    pub(super) fn note_received(&mut self, new: &[Arc<SSTable>], announced: Moment) {
+        for cut in self.cuts.iter_mut().filter(|cut| cut.number <= announced.0) {
+            cut.since.extend(descriptors(new).cloned());
+        }
+    }
+
+    /// Notes SSTables that take the place of others; of none: an operator has imported them now.
     pub(super) fn note_replaced(&mut self, old: &[Arc<SSTable>], new: &[Arc<SSTable>]) {
         for cut in &mut self.cuts {
             if descriptors(old).all(|old| cut.since.contains(old)) {
@@ -77,4 +123,30 @@ impl Cuts {
 
 fn descriptors(sstables: &[Arc<SSTable>]) -> impl Iterator<Item = &Descriptor> {
     sstables.iter().map(|sstable| sstable.descriptor())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Steps of truncations, and the effect on rows from before the moment 3 behind each.
+    #[test]
+    fn rows_from_before_a_moment_follow_the_truncations_behind_it() {
+        type Step = fn(&mut Cuts);
+        let steps: [(Step, Since); 7] = [
+            (|cuts| cuts.begin(2, None), Since::Nothing),
+            (|cuts| cuts.decide(2), Since::Nothing),
+            (|cuts| cuts.begin(5, None), Since::Begun),
+            (|cuts| cuts.end(5), Since::Nothing),
+            (|cuts| cuts.begin(6, None), Since::Begun),
+            (|cuts| cuts.decide(6), Since::Removed),
+            (|cuts| cuts.end(6), Since::Removed),
+        ];
+        let mut cuts = Cuts::default();
+        for (at, (step, expected)) in steps.into_iter().enumerate() {
+            step(&mut cuts);
+            assert_eq!(cuts.since(Moment(3)), expected, "step {at}");
+        }
+        assert_eq!(cuts.since(Moment(6)), Since::Nothing, "rows from behind the last truncation");
+    }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 
 use env::sim::{DATA, Sim};
 use rows::live::{LiveRows, TombstoneLimits};
@@ -15,8 +16,8 @@ use sstable::{Component, SSTable, Version};
 use types::{CqlType, DecoratedKey};
 
 use super::common::{self, int, number};
-use crate::received::{Origin, Receiving};
-use crate::{Engine, EngineOptions, StorageError, commitlog, index, schema_change};
+use crate::received::{IfTruncated, Moment, Origin, Receiving};
+use crate::{Engine, EngineOptions, StorageError, commitlog, index, schema_change, truncate};
 
 pub(super) const ID: TableId = TableId([8; 16]);
 const ORIGIN: Origin = Origin { level: 3, repaired_at: 1_700_000_000_000, pending_repair: None };
@@ -100,9 +101,19 @@ pub(super) fn read(engine: &Engine, value: Option<i32>) -> Vec<[i32; 3]> {
     found
 }
 
-/// Receives all SSTables of an engine; they are not added.
+/// Receives all SSTables of an engine, which are told of now; they are not added.
 fn receive(from: &Engine, to: &Arc<Engine>, entire: bool) -> Result<Receiving, StorageError> {
-    let receiving = Receiving::begin(to, &to.table(ID).expect("open"))?;
+    receive_announced(from, to, entire, to.moment())
+}
+
+/// As [`receive`], of SSTables that were told of at a moment.
+fn receive_announced(
+    from: &Engine,
+    to: &Arc<Engine>,
+    entire: bool,
+    announced: Moment,
+) -> Result<Receiving, StorageError> {
+    let receiving = Receiving::begin(to, &to.table(ID).expect("open"), announced, IfTruncated::Drop)?;
     for sstable in sstables(from) {
         if entire {
             let mut whole = receiving.whole(to, sstable.descriptor().version)?;
@@ -237,7 +248,8 @@ fn rows_with_an_unknown_column_are_refused() {
     let (_from_sim, from) = source(Version::DA);
     let sim = Sim::new(9);
     let to = open(&sim, Version::DA);
-    let receiving = Receiving::begin(&to, &to.table(ID).expect("open")).expect("a sound disk");
+    let store = to.table(ID).expect("open");
+    let receiving = Receiving::begin(&to, &store, to.moment(), IfTruncated::Drop).expect("a sound disk");
     let sstable = &sstables(&from)[0];
     let mut header = sstable.header().clone();
     header.regulars[0].id = None;
@@ -245,4 +257,59 @@ fn rows_with_an_unknown_column_are_refused() {
     let refused = receiving.write_rows(&to, &mut stream, &header, 40, ORIGIN);
     assert!(matches!(refused, Err(StorageError::Refused { why }) if why.contains("Unknown column v")));
     assert_eq!(sim.block_on(receiving.finish(&to)).expect("nothing is added"), 0);
+}
+
+/// TRUNCATE between the news of a stream and its first file, and between its last file and its end:
+/// no row comes behind it. Rows that are told of behind the TRUNCATE stay.
+#[test]
+fn rows_from_before_a_truncation_do_not_come_behind_it() {
+    for entire in [false, true] {
+        let (_from_sim, from) = source(Version::DA);
+        let sim = Sim::new(11);
+        let to = open(&sim, Version::DA);
+        let store = to.table(ID).expect("open");
+        let before = files(&to);
+        let empty = || sim.block_on(truncate::truncate(&to, &store)).expect("a sound disk truncates");
+        let announced = to.moment();
+        empty();
+        let begun_behind = receive_announced(&from, &to, entire, announced).expect("a sound disk");
+        let begun_before = receive(&from, &to, entire).expect("a sound disk");
+        assert_eq!(sim.block_on(begun_behind.finish(&to)).expect("no failure"), 0);
+        empty();
+        assert_eq!(sim.block_on(begun_before.finish(&to)).expect("no failure"), 0);
+        assert_eq!((read(&to, None), read(&to, Some(3))), (Vec::new(), Vec::new()));
+        assert_eq!(files(&to), before);
+        let later = receive(&from, &to, entire).expect("a sound disk");
+        assert_eq!(sim.block_on(later.finish(&to)).expect("a sound disk"), 2);
+        assert_eq!(read(&to, None), read(&from, None));
+    }
+}
+
+/// The SSTables are added between the cut and the end of a truncation: those that were told of
+/// before the cut go with it, unless it comes to nothing.
+#[test]
+fn rows_that_come_during_a_truncation_go_with_it() {
+    for (told_behind, ends_well, stays) in [(false, true, false), (false, false, true), (true, true, true)] {
+        let (_from_sim, from) = source(Version::DA);
+        let sim = Sim::new(12);
+        let to = open(&sim, Version::DA);
+        let store = to.table(ID).expect("open");
+        let announced = to.moment();
+        let mut truncation = Box::pin(truncate::truncate(&to, &store));
+        while store.view_beside_no_truncation().is_some() {
+            let polled = truncation.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            assert!(polled.is_pending(), "the cut is made first");
+            sim.step();
+        }
+        let announced = if told_behind { to.moment() } else { announced };
+        let receiving = receive_announced(&from, &to, true, announced).expect("a sound disk");
+        assert_eq!(sim.block_on(receiving.finish(&to)).expect("a sound disk"), 2);
+        assert_eq!(read(&to, None), read(&from, None));
+        match ends_well {
+            true => sim.block_on(&mut truncation).expect("a sound disk truncates"),
+            false => drop(truncation),
+        }
+        let expected = if stays { read(&from, None) } else { Vec::new() };
+        assert_eq!(read(&to, None), expected, "told of behind the cut: {told_behind}, truncated: {ends_well}");
+    }
 }
