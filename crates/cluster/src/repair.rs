@@ -11,6 +11,8 @@
 //!    by the coordinator itself or by one of the two replicas ([`streams`]).
 //! 5. CLEANUP: replicas forget the parent session.
 //!
+//! TRUNCATE of one of its tables ends a repair ([`truncated`]).
+//!
 //! In an incremental repair only data that was not repaired yet takes part: it is put apart before
 //! step 2 and counts as repaired after step 4 ([`consistent`]).
 //!
@@ -35,6 +37,7 @@ mod scheduled;
 pub mod sessions_admin;
 mod streams;
 mod trace;
+mod truncated;
 mod validation;
 mod worker;
 

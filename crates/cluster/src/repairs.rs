@@ -98,8 +98,9 @@ pub(crate) struct Participation {
     /// The tasks that were asked for: a request that comes twice is not carried out twice.
     /// At most [`TASKS_MAX`].
     pub tasks: Mutex<BTreeMap<TaskId, Progress>>,
-    /// The session has ended or failed: nothing more is done for it.
-    pub is_over: AtomicBool,
+    /// The reason why nothing more is done for the session, a sentence without its stop. Empty: the
+    /// session goes on. Never taken back.
+    pub over: OnceLock<String>,
 }
 
 /// The state that the parts of repair share.

@@ -27,7 +27,29 @@ pub use plan::{
     run, run_telling,
 };
 
+use ::streaming::Event;
+use schema::TableId;
+
+use crate::transfers::{Command, Live};
+
 impl crate::node::Node {
+    /// Ends the sessions of repairs in which files of one of these tables are sent or come.
+    pub(crate) fn end_streams_of_repairs(&self, tables: &[TableId], why: &str) {
+        let is_meant =
+            |live: &Live| live.init.operation == Operation::Repair && tables.iter().any(|table| live.is_about(*table));
+        for live in self.transfers.all().into_iter().filter(|live| is_meant(live)) {
+            let (peer, why) = (live.key.peer, why.to_owned());
+            let end = Command::Run(Box::new(move || {
+                Box::pin(async move {
+                    drop(live.events.send(Event::Broken(why)).await);
+                })
+            }));
+            if !self.transfers.command(end) {
+                tracing::warn!(%peer, "too much waits for the thread of streams: a stream of a repair goes on");
+            }
+        }
+    }
+
     /// How far the streaming sessions are that run.
     pub fn stream_progress(&self) -> Vec<SessionProgress> {
         self.transfers.progress(self.env.now())

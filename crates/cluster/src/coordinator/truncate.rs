@@ -1,4 +1,5 @@
-//! TRUNCATE: every node of the ring drops what it has of a table.
+//! TRUNCATE: every node of the ring drops what it has of a table, and ends the repairs of the table
+//! that it takes part in (`crate::repair`), before and behind that.
 //!
 //! All of them must be up, and all must have done it before it is answered. Agrees with
 //! `org.apache.cassandra.service.StorageProxy.truncateBlocking` and `TruncateResponseHandler`.
@@ -73,6 +74,7 @@ impl Node {
         let views = keyspace.flat_map(|keyspace| keyspace.views_of(store.id)).filter_map(|view| of_views(view));
         let stores: Vec<_> = std::iter::once(Arc::clone(&store)).chain(views).collect();
         let limit = self.timeouts().truncate.saturating_sub(self.env.elapsed(begun));
+        self.end_repairs_of(&stores);
         let (node, closing) = (Arc::clone(self), self.replica.close_views());
         let truncation = async move {
             let _turn = turn;
@@ -88,6 +90,8 @@ impl Node {
                 _ => Some(within(env, limit, closing).await.ok_or(WriteError::TimedOut)?),
             };
             storage::truncate::truncate_together(&node.engine, &stores, (streamed, views)).await?;
+            // repairs that have begun meanwhile may have looked at rows that are gone now
+            node.end_repairs_of(&stores);
             Ok::<_, WriteError>(())
         };
         let truncation = self.env.to_its_end("truncate", truncation);

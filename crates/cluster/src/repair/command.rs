@@ -217,7 +217,12 @@ impl Command {
                 self.skip(node, &why);
                 None
             }
-            Err(Ended::Failed(why)) => {
+            Err(Ended::Failed(step)) => {
+                // the reason why a command is to end says more than the step that noticed it
+                let why = self.cancelled().unwrap_or_else(|| step.clone());
+                if why != step {
+                    self.fail(node, &step);
+                }
                 self.mark_end(node, End::Failure(why.clone()));
                 self.fail(node, &why);
                 if let Some(history) = &history {

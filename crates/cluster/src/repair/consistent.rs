@@ -99,13 +99,17 @@ pub(super) fn cancel(node: &Arc<Node>, id: &SessionId) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A participant, or an operator of one, says that a session has failed.
-pub(crate) fn failed_by(node: &Arc<Node>, id: &SessionId) {
+/// A participant, or an operator of one, says that a session has failed, or that the participant
+/// has given a full repair up.
+pub(crate) fn failed_by(node: &Arc<Node>, from: SocketAddr, id: &SessionId) {
     fail(node, id);
     end_command(node, id);
+    for command in node.repairs.commands().values().filter(|command| command.id == *id) {
+        command.cancel(&format!("/{from} has given repair {} up: its log says why", uuid_text(id)));
+    }
 }
 
-/// The repair of a session ends, if this node coordinates it.
+/// The incremental repair of a session ends, if this node coordinates it.
 fn end_command(node: &Node, id: &SessionId) {
     let commands = node.repairs.commands();
     for command in commands.values().filter(|command| command.id == *id && command.options.is_incremental) {

@@ -5,8 +5,8 @@
 //! not done twice. Agrees with `org.apache.cassandra.repair.RepairMessageVerbHandler`.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use internode::Verb;
 use internode::payload::repair::{
@@ -48,7 +48,7 @@ pub(crate) fn prepare(node: &Node, coordinator: SocketAddr, prepare: Prepare) ->
         last_used: AtomicI64::new(begun_at),
         frozen: Default::default(),
         tasks: Default::default(),
-        is_over: AtomicBool::new(false),
+        over: OnceLock::new(),
     };
     participations.insert(id, Arc::new(participation));
     Ok(())
@@ -203,12 +203,16 @@ pub(crate) fn begin_sync(node: &Arc<Node>, from: SocketAddr, request: SyncReques
     node.repair_task(run).then_some(()).ok_or_else(|| "too many tasks of repair wait".to_owned())
 }
 
-/// Forgets a repair: it has ended.
+/// Forgets a repair: it has ended. Validations of it that run end with the reason.
 pub(crate) fn clean_up(node: &Node, parent: &SessionId, end: End) {
+    let why = match &end {
+        End::Failure(why) => why.clone(),
+        End::Success(_) | End::Skipped(_) => "the repair has ended".to_owned(),
+    };
     if let Some(record) = node.repairs.records.find(Subject::Participation, parent) {
         record.end(end, node.env.clock.now_micros() / 1000);
     }
     if let Some(participation) = node.repairs.participations().remove(parent) {
-        participation.is_over.store(true, Ordering::Relaxed);
+        let _ = participation.over.set(why);
     }
 }

@@ -147,16 +147,19 @@ async fn validate(
             let work = &mut *shared.lock().unwrap_or_else(PoisonError::into_inner);
             work.validator.advance(&mut work.stream, SLICE)
         });
-        match slice.await {
-            Ok(Ok(true)) => break,
-            Ok(Ok(false)) => {}
+        let is_done = match slice.await {
+            Ok(Ok(is_done)) => is_done,
             Ok(Err(error)) => return Err(failed(job, &error)),
             // the queue is full
-            Err(_) => node.env.sleep(PAUSE).await,
-        }
-        let is_over = participation.is_over.load(Ordering::Relaxed);
-        if is_over || under.running.stop.load(Ordering::Relaxed) || node.engine.is_draining() {
-            return Err(format!("Compaction interrupted: Validation@{}.{}", job.keyspace, job.table));
+            Err(_) => {
+                node.env.sleep(PAUSE).await;
+                false
+            }
+        };
+        // also behind the last slice: rows of a table that was truncated meanwhile are in the trees
+        check(node, participation, job, &under)?;
+        if is_done {
+            break;
         }
         let read = stats.bytes_read.load(Ordering::Relaxed);
         under.running.done.store(read, Ordering::Relaxed);
@@ -170,6 +173,16 @@ async fn validate(
     record.partitions.store(work.validator.partitions(), Ordering::Relaxed);
     tracing::debug!(partitions = work.validator.partitions(), keyspace = job.keyspace, table = job.table, "validated");
     Ok(work.validator.finish())
+}
+
+/// Err: the validation is to end before its end.
+fn check(node: &Node, participation: &Participation, job: &Job, under: &Under<'_>) -> Result<(), String> {
+    let interrupted = || format!("Compaction interrupted: Validation@{}.{}", job.keyspace, job.table);
+    match participation.over.get() {
+        Some(why) => Err(format!("{}: {why}", interrupted())),
+        None if under.running.stop.load(Ordering::Relaxed) || node.engine.is_draining() => Err(interrupted()),
+        None => Ok(()),
+    }
 }
 
 /// Whether a job is about a table.

@@ -107,9 +107,9 @@ impl Command {
         self.ended_at.load(Ordering::Acquire) != 0
     }
 
-    /// The command is to end.
+    /// The command is to end. The first reason counts.
     pub fn cancel(&self, why: &str) {
-        *self.cancelled.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.to_owned());
+        self.cancelled.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| why.to_owned());
     }
 
     /// Why the command is to end.

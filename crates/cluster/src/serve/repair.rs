@@ -68,7 +68,7 @@ async fn take(call: &Call) -> Result<(), Refusal> {
         Verb::FailedSessionMsg => {
             let session = decode_uuid(payload).map_err(unreadable)?;
             participant::clean_up(node, &session, End::Failure(format!("Failure message from /{from}")));
-            consistent::failed_by(node, &session);
+            consistent::failed_by(node, from, &session);
             Ok(())
         }
         Verb::PrepareConsistentReq => consistent::begin(node, PrepareConsistent::decode(payload).map_err(unreadable)?),

@@ -1,9 +1,11 @@
 //! The checks before bytes flow: whether this node has the tables and the room for the files that a
-//! peer announces, and whether a peer asks for ranges that this node has.
+//! peer announces, whether the repair that they are for goes on, and whether a peer asks for ranges
+//! that this node has.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use internode::payload::repair::consistent::SessionState;
 use storage::received::{IfTruncated, Since};
 use streaming::Summary;
 
@@ -22,6 +24,12 @@ pub(super) async fn announced(node: &Arc<Node>, live: &Live, summaries: &[Summar
             return Err(format!("{} was truncated meanwhile", store.name()));
         }
         wanted.push((store, u64::try_from(summary.bytes).unwrap_or(0)));
+    }
+    if !wanted.is_empty()
+        && let Some(id) = live.init.pending_repair
+        && node.repairs.sessions().get(&id).is_some_and(|session| session.state == SessionState::Failed)
+    {
+        return Err(format!("the incremental repair {} has failed here", uuid_text(&id)));
     }
     let is_preview = live.init.preview != streaming::Preview::None;
     if wanted.is_empty() || is_preview || node.transfers.settings.load().skips_space_check {

@@ -512,6 +512,21 @@ fn a_sender_awaits_the_end_of_its_truncation() {
     assert_eq!(ring.stored(1, "ks", 9_000), [(1, 7)]);
 }
 
+/// TRUNCATE of either side ends streams of repairs of the table.
+#[test]
+fn a_truncation_on_either_side_ends_a_stream_of_a_repair() {
+    for truncated in [0, 1] {
+        let ring = ring_with_rows(18);
+        let plan = StreamPlan { operation: Operation::Repair, ..ask(&ring, 0, vec![whole_ring()]) };
+        let running = Running::begin(&ring, plan);
+        let node = ring.node(truncated);
+        ring.world.block_on(node.truncate_here("ks", "t")).expect("truncated");
+        let outcome = running.end(&ring);
+        assert!(!outcome.is_complete(), "machine {truncated} is truncated");
+        assert_nothing_came(&ring, 1);
+    }
+}
+
 /// `stream_throughput_outbound` for parts, and `entire_sstable_stream_throughput_outbound` for
 /// whole SSTables: bytes take as long as they may, by the sender's clock. Each limit is its own.
 #[test]

@@ -171,6 +171,12 @@ impl Live {
         }
     }
 
+    /// Whether files of a table are sent or were announced.
+    pub fn is_about(&self, table: TableId) -> bool {
+        let comes = self.progress.receiving().announced.iter().any(|summary| summary.table == table);
+        comes || locked(&self.outgoing).keys().any(|id| id.table == table)
+    }
+
     /// Whether a file that begins to come is awaited.
     pub fn admit(&self, file: &Arrived) -> Result<(), String> {
         locked(&self.session).admit(file)

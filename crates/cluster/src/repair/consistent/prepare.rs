@@ -2,7 +2,6 @@
 //! `org.apache.cassandra.db.repair.PendingAntiCompaction`.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use internode::payload::repair::consistent::SessionState;
@@ -42,13 +41,16 @@ pub(super) async fn set_apart(node: &Node, participation: &Participation) -> Res
             let Err(error) = repair_sessions::set_apart(&node.engine, &store, &apart, is_finalized).await else {
                 break;
             };
+            if let Some(why) = participation.over.get() {
+                return Err(format!("{why} ({error})"));
+            }
             if node.env.elapsed(begun) >= ACQUIRE_MAX || node.engine.is_draining() {
                 return Err(error.to_string());
             }
             tracing::info!(%error, table = store.name(), "data of an incremental repair is not apart yet");
             node.env.sleep(ACQUIRE_PAUSE).await;
             let has_ended = node.repairs.sessions().get(&id).is_none_or(LocalSession::has_ended);
-            if has_ended || participation.is_over.load(Ordering::Relaxed) {
+            if has_ended || participation.over.get().is_some() {
                 return Err(error.to_string());
             }
         }

@@ -12,12 +12,12 @@ use crate::repairs::sessions::LocalSession;
 /// After so long everything that was written is durable.
 const SYNC_MAX: Duration = Duration::from_secs(11);
 
-fn incremental() -> RepairOptions {
+pub(super) fn incremental() -> RepairOptions {
     RepairOptions { is_incremental: true, ..full() }
 }
 
 /// SSTables of `ks.t` at a machine by their repair state: unrepaired, pending, repaired.
-fn states(ring: &SimRing, machine: usize) -> [usize; 3] {
+pub(super) fn states(ring: &SimRing, machine: usize) -> [usize; 3] {
     let store = ring.node(machine).engine.table_by_name("ks", "t").expect("the table is there");
     let state = |sstable: &SSTable| RepairState::of(&sstable.statistics().stats);
     let mut counts = [0; 3];
@@ -40,7 +40,7 @@ fn sessions(ring: &SimRing, machine: usize) -> Vec<SessionState> {
 }
 
 /// Waits until no session has data at the living machines any more.
-fn settle(ring: &SimRing) {
+pub(super) fn settle(ring: &SimRing) {
     let has_none = || ring.living().into_iter().all(|machine| states(ring, machine)[1] == 0);
     assert!(ring.world.run_until(REPAIR_MAX, has_none), "data of ended sessions is released");
 }
