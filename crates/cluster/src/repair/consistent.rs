@@ -164,8 +164,9 @@ fn run<F: Future<Output = ()> + 'static>(
     node.repair_task(make).then_some(()).ok_or_else(|| "too many tasks of repair wait".to_owned())
 }
 
-/// PREPARE_CONSISTENT_REQ: puts the data of the session apart, and tells the coordinator then. Err:
-/// nothing is begun.
+/// PREPARE_CONSISTENT_REQ: puts the data of the session apart, and tells the coordinator then. A
+/// request that comes again is answered again once the data is apart, since the first answer may
+/// have been lost. Err: nothing is begun.
 pub(crate) fn begin(node: &Arc<Node>, request: PrepareConsistent) -> Result<(), Refusal> {
     let PrepareConsistent { session: id, coordinator, participants } = request;
     let Some(participation) = node.repairs.participation(&id) else {
@@ -189,18 +190,29 @@ pub(crate) fn begin(node: &Arc<Node>, request: PrepareConsistent) -> Result<(), 
         last_update: now,
         state: SessionState::Preparing,
     };
-    {
-        let mut sessions = node.repairs.sessions();
-        if sessions.contains_key(&id) {
-            return Ok(());
-        }
-        if sessions.len() >= SESSIONS_MAX {
-            return Err(format!("this node knows {SESSIONS_MAX} repair sessions already"));
-        }
-        save(node, &session)?;
-        sessions.insert(id, session);
-    }
     let here = Arc::clone(node);
+    let known = {
+        let mut sessions = node.repairs.sessions();
+        let known = sessions.get(&id).map(|session| session.state);
+        if known.is_none() {
+            if sessions.len() >= SESSIONS_MAX {
+                return Err(format!("this node knows {SESSIONS_MAX} repair sessions already"));
+            }
+            save(node, &session)?;
+            sessions.insert(id, session);
+        }
+        known
+    };
+    match known {
+        None => {}
+        Some(SessionState::Preparing) => return Ok(()),
+        Some(state) => {
+            let is_yes = state != SessionState::Failed;
+            return run(node, move || async move {
+                vote(&here, coordinator, Verb::PrepareConsistentRsp, id, is_yes).await;
+            });
+        }
+    }
     run(node, move || async move {
         let prepared = prepare::set_apart(&here, &participation).await;
         let is_yes =
@@ -231,15 +243,20 @@ pub(crate) fn propose(node: &Arc<Node>, from: SocketAddr, id: SessionId) -> Resu
     let here = Arc::clone(node);
     run(node, move || async move {
         let stepped = step(&here, &id, Some(SessionState::Repairing), SessionState::FinalizePromised);
+        // proposed again: the first promise may have been lost on its way
+        let is_known = stepped == Ok(false) && may_still_end_well(&here, &id);
         // otherwise a crash could take the promise back after the coordinator has relied on it
         let promised = match stepped {
-            Ok(true) => here.engine.log.sync().await.map_err(|error| error.to_string()),
-            Ok(false) if may_still_end_well(&here, &id) => return,
-            Ok(false) => Err("the session has failed here, or nothing was repaired in it".to_owned()),
+            Ok(is_new) if is_new || is_known => here.engine.log.sync().await.map_err(|error| error.to_string()),
+            Ok(_) => Err("the session has failed here, or nothing was repaired in it".to_owned()),
             Err(why) => Err(why),
         };
         match promised {
             Ok(()) => vote(&here, from, Verb::FinalizePromiseMsg, id, true).await,
+            // the coordinator may have the first promise, and may have ended the session well
+            Err(why) if is_known => {
+                tracing::error!(why, session = uuid_text(&id), "a promise of a repair session cannot be told again");
+            }
             Err(why) => {
                 tracing::error!(why, session = uuid_text(&id), "a repair session cannot be promised");
                 fail(&here, &id);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures_util::future::try_join_all;
 use internode::Verb;
 use internode::payload::repair::{Job, Preview, SessionId, StreamSummary, SyncRequest, ValidationRequest};
@@ -12,6 +13,7 @@ use internode::payload::token_ranges::Tokens;
 use repair::MerkleTrees;
 use repair::plan::{self, Difference, Sync};
 
+use super::messages::Patience;
 use super::participant;
 use super::paxos::PaxosRepair;
 use super::ranges::CommonRange;
@@ -211,12 +213,14 @@ impl RepairJob<'_> {
         let awaited = Awaited::Trees(self.session, self.table.clone(), endpoint);
         let told = self.node.repairs.expect(awaited.clone());
         let request = ValidationRequest { job: job.clone(), now };
-        let payload = request.encode().map_err(|error| error.to_string())?;
-        if let Err(error) = self.node.tell_repair_of(Some(self.command), endpoint, Verb::ValidationReq, payload).await {
+        let payload = Bytes::from(request.encode().map_err(|error| error.to_string())?);
+        let verb = Verb::ValidationReq;
+        if let Err(error) = self.node.tell_repair_of(Some(self.command), endpoint, verb, payload.clone()).await {
             self.node.repairs.forget(&awaited);
             return Err(error.to_string());
         }
-        let told = self.node.await_repair(self.command, endpoint, &awaited, told).await?;
+        let patience = Patience::Asks(verb, payload);
+        let told = self.node.await_repair(self.command, endpoint, &awaited, told, patience).await?;
         let Told::Trees(Some(trees)) = told else { return Err("the replica says so".to_owned()) };
         let decoded = self.node.env.blocking_long("decode trees", move || MerkleTrees::decode(&trees)).await;
         let decoded = decoded.map_err(|_| "too much is to be done here".to_owned())?;
@@ -309,12 +313,14 @@ impl RepairJob<'_> {
                 request.ranges.len()
             )
         });
-        let payload = request.encode().map_err(|error| error.to_string())?;
-        if let Err(error) = self.node.tell_repair_of(Some(self.command), source, Verb::SyncReq, payload).await {
+        let payload = Bytes::from(request.encode().map_err(|error| error.to_string())?);
+        let verb = Verb::SyncReq;
+        if let Err(error) = self.node.tell_repair_of(Some(self.command), source, verb, payload.clone()).await {
             self.node.repairs.forget(&awaited);
             return Err(error.to_string());
         }
-        match self.node.await_repair(self.command, source, &awaited, told).await? {
+        let patience = Patience::Asks(verb, payload);
+        match self.node.await_repair(self.command, source, &awaited, told, patience).await? {
             Told::Synced(told) if told.is_success => Ok(told.summaries),
             _ => Err("the source says so".to_owned()),
         }

@@ -1,5 +1,10 @@
 //! Messages of repair: sent until they are acknowledged, and results that are waited for as long as
-//! the other node lives.
+//! the other node lives and knows the request.
+//!
+//! A result may take days, so its age says nothing. It may also have been lost, or the other node
+//! may have forgotten the repair while one of the two stood still, although both are up again. The
+//! request is therefore sent again every minute: a node that works at it, or has told its result,
+//! acknowledges it and does nothing twice; any other node refuses it.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -8,6 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use env::Instant;
 use internode::Verb;
+use internode::payload::gossip::ApplicationState;
 use membership::{Request, Unanswered};
 use tokio::sync::oneshot;
 
@@ -24,6 +30,15 @@ const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_secs(1);
 /// Time between two looks whether the other node lives while a result is waited for.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Time between two sends of a request whose result has not come.
+const ASK_EVERY: Duration = Duration::from_secs(60);
+/// A result is not waited for any longer when so many of these sends in a row were refused or not
+/// acknowledged. One refusal says little: the other node also refuses messages for which it has no
+/// room at the moment.
+const ASKS_MAX: u32 = 3;
+/// The first major version of Cassandra whose nodes do not carry out a request twice that comes
+/// twice. Helenus tells the same version of itself.
+const MAJOR_VERSION_MIN: u32 = 5;
 /// A node that was down for so long without a break counts as dead. Cassandra waits until phi is
 /// twice the threshold of conviction, which is about as long.
 const DEAD_AFTER: Duration = Duration::from_secs(20);
@@ -46,6 +61,14 @@ impl Liveness {
     }
 }
 
+/// How a result of another node is waited for, beside looking whether that node lives.
+pub(super) enum Patience {
+    /// This request asked for the result. It is sent again every [`ASK_EVERY`].
+    Asks(Verb, Bytes),
+    /// The result comes within this time or does not come.
+    For(Duration),
+}
+
 /// The generation of a node in gossip, which is that of its last start.
 pub(super) fn generation(node: &Node, address: SocketAddr) -> Option<i32> {
     node.members()?.with_gossip(|gossip| Some(gossip.state(address)?.generation))
@@ -56,6 +79,18 @@ pub(super) fn generation(node: &Node, address: SocketAddr) -> Option<i32> {
 pub(super) fn has_restarted(node: &Node, address: SocketAddr, since: Option<i32>) -> bool {
     let now = generation(node, address);
     since.is_some() && now.is_some() && now != since
+}
+
+/// Whether a node may be sent a request of repair that it has already. False also where gossip does
+/// not tell its version.
+fn takes_requests_again(node: &Node, address: SocketAddr) -> bool {
+    let major = |messenger: &membership::Messenger| {
+        messenger.with_gossip(|gossip| {
+            let release = gossip.state(address)?.value(ApplicationState::ReleaseVersion)?;
+            release.split('.').next()?.parse::<u32>().ok()
+        })
+    };
+    node.members().and_then(major).is_some_and(|major| major >= MAJOR_VERSION_MIN)
 }
 
 /// Whether requests may be sent to a node.
@@ -70,7 +105,12 @@ impl Node {
     }
 
     /// Sends a message of repair until it is acknowledged. Err: it was not.
-    pub(super) async fn tell_repair(&self, to: SocketAddr, verb: Verb, payload: Vec<u8>) -> Result<(), Unanswered> {
+    pub(super) async fn tell_repair(
+        &self,
+        to: SocketAddr,
+        verb: Verb,
+        payload: impl Into<Bytes>,
+    ) -> Result<(), Unanswered> {
         self.tell_repair_of(None, to, verb, payload).await
     }
 
@@ -80,10 +120,10 @@ impl Node {
         command: Option<&Command>,
         to: SocketAddr,
         verb: Verb,
-        payload: Vec<u8>,
+        payload: impl Into<Bytes>,
     ) -> Result<(), Unanswered> {
         let parameters = parameters_of_repair(command.and_then(Command::traced));
-        let payload = Bytes::from(payload);
+        let payload = payload.into();
         let life = if verb == Verb::ValidationRsp { TREES_LIFE } else { self.repair_request_timeout() };
         let mut attempt = 1;
         loop {
@@ -109,18 +149,59 @@ impl Node {
         command: &Command,
         from: SocketAddr,
         what: &Awaited,
-        mut told: oneshot::Receiver<Told>,
+        told: oneshot::Receiver<Told>,
+        patience: Patience,
     ) -> Result<Told, String> {
+        let why = tokio::select! {
+            biased;
+            came = told => return came.map_err(|_| "another request took its place".to_owned()),
+            why = self.await_death(command, from) => why,
+            why = self.lose_patience(command, from, patience) => why,
+        };
+        self.repairs.forget(what);
+        Err(why)
+    }
+
+    /// Looks at another node until that node is gone or the command is to end, and says which.
+    async fn await_death(&self, command: &Command, from: SocketAddr) -> String {
         let (mut liveness, begun) = (Liveness::default(), generation(self, from));
         loop {
-            if let Ok(came) = self.env.timeout(LOOK_EVERY, &mut told).await {
-                return came.map_err(|_| "another request took its place".to_owned());
+            self.env.sleep(LOOK_EVERY).await;
+            if liveness.is_dead(self, from) || has_restarted(self, from, begun) {
+                return format!("Endpoint {from} died");
             }
-            let is_gone = liveness.is_dead(self, from) || has_restarted(self, from, begun);
-            let dead = is_gone.then(|| format!("Endpoint {from} died"));
-            if let Some(why) = dead.or_else(|| command.cancelled()) {
-                self.repairs.forget(what);
-                return Err(why);
+            if let Some(why) = command.cancelled() {
+                return why;
+            }
+        }
+    }
+
+    /// Waits until a result is not to be expected any more, and says why.
+    async fn lose_patience(&self, command: &Command, from: SocketAddr, patience: Patience) -> String {
+        let (verb, payload) = match patience {
+            Patience::Asks(verb, payload) => (verb, payload),
+            Patience::For(time) => {
+                self.env.sleep(time).await;
+                return format!("Endpoint {from} has told no result for {} seconds", time.as_secs());
+            }
+        };
+        let mut in_vain = 0;
+        loop {
+            self.env.sleep(ASK_EVERY).await;
+            // this node's own part tells its end by a call, which cannot be lost
+            if from == self.identity.broadcast || !takes_requests_again(self, from) {
+                continue;
+            }
+            match self.tell_repair_of(Some(command), from, verb, payload.clone()).await {
+                Ok(()) => in_vain = 0,
+                Err(why) => {
+                    in_vain += 1;
+                    let verb = verb.name();
+                    tracing::info!(%why, in_vain, peer = %from, verb, "a repair's request is not acknowledged again");
+                    if in_vain >= ASKS_MAX {
+                        return format!("Endpoint {from} does not acknowledge {verb} any more: {why}");
+                    }
+                }
             }
         }
     }

@@ -2,7 +2,9 @@
 //!
 //! Every message is acknowledged at once; validations and streams go on, and their results are
 //! messages of their own. A message that comes again is acknowledged again, and what it asks for is
-//! not done twice. Agrees with `org.apache.cassandra.repair.RepairMessageVerbHandler`.
+//! not done twice; it is refused once the task has failed or its result cannot be told, so that the
+//! coordinator does not wait for a result that does not come. Agrees with
+//! `org.apache.cassandra.repair.RepairMessageVerbHandler`.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -118,6 +120,12 @@ fn end<T>(node: &Node, participation: &Participation, task: TaskId, result: &Res
     participation.tasks().insert(task, progress);
 }
 
+/// The coordinator has not acknowledged the result of a task: it is told that the task has failed
+/// when it asks for the result again.
+fn lose(participation: &Participation, task: TaskId) {
+    participation.tasks().insert(task, Progress::Failed);
+}
+
 /// Validates for another node, and tells it the trees. `traced`: the tracing session of the repair.
 /// Err: nothing is begun.
 pub(crate) fn begin_validation(
@@ -138,16 +146,25 @@ pub(crate) fn begin_validation(
             true => Err("Received repair outside of owned ranges".to_owned()),
             false => validation::recorded(&here, &participation, &request.job, request.now).await,
         };
-        end(&here, &participation, task, &validated);
+        end(&here, &participation, task.clone(), &validated);
         let (keyspace, table) = (&request.job.keyspace, &request.job.table);
         let line = format!("Sending completed merkle tree to /{from} for {keyspace}.{table}");
         trace::tell(&here, traced.filter(|_| validated.is_ok()), line).await;
-        tell_trees(&here, from, request.job, validated).await;
+        if let Err(why) = tell_trees(&here, from, request.job, validated).await {
+            tracing::warn!(why, peer = %from, "trees cannot be told");
+            lose(&participation, task);
+        }
     };
     node.repair_task(run).then_some(()).ok_or_else(|| "too many tasks of repair wait".to_owned())
 }
 
-async fn tell_trees(node: &Node, to: SocketAddr, job: Job, validated: Result<MerkleTrees, String>) {
+/// Tells the coordinator the trees, or that there are none. Err: the coordinator does not know.
+async fn tell_trees(
+    node: &Node,
+    to: SocketAddr,
+    job: Job,
+    validated: Result<MerkleTrees, String>,
+) -> Result<(), String> {
     if let Err(why) = &validated {
         tracing::warn!(why, keyspace = job.keyspace, table = job.table, "a validation for another node has failed");
     }
@@ -155,13 +172,9 @@ async fn tell_trees(node: &Node, to: SocketAddr, job: Job, validated: Result<Mer
         Ok(trees) => node.env.blocking_long("encode trees", move || trees.encode()).await.ok(),
         Err(_) => None,
     };
-    match (ValidationResponse { job, trees: trees.map(Into::into) }).encode() {
-        Ok(payload) => match node.tell_repair(to, Verb::ValidationRsp, payload).await {
-            Ok(()) => {}
-            Err(error) => tracing::warn!(%error, peer = %to, "trees cannot be told"),
-        },
-        Err(error) => tracing::warn!(%error, "trees cannot be told"),
-    }
+    let response = ValidationResponse { job, trees: trees.map(Into::into) };
+    let payload = response.encode().map_err(|error| error.to_string())?;
+    node.tell_repair(to, Verb::ValidationRsp, payload).await.map_err(|error| error.to_string())
 }
 
 /// Validates for this node.
@@ -186,18 +199,19 @@ pub(crate) fn begin_sync(node: &Arc<Node>, from: SocketAddr, request: SyncReques
         let exchange = streams::Exchange { job: &job, peer, ranges: &ranges, sends, preview, pending };
         let exchanged = streams::exchange(&here, exchange).await;
         RepairCounts::count(&exchanged, &here.repairs.counts.exchanges, &here.repairs.counts.exchanges_failed);
-        end(&here, &participation, task, &exchanged);
+        end(&here, &participation, task.clone(), &exchanged);
         if let Err(why) = &exchanged {
             tracing::warn!(why, peer = %destination, table = job.table, "streams of a repair have failed");
         }
         let (is_success, summaries) = (exchanged.is_ok(), exchanged.unwrap_or_default());
         let response = SyncResponse { job, source, destination, is_success, summaries };
-        match response.encode() {
-            Ok(payload) => match here.tell_repair(from, Verb::SyncRsp, payload).await {
-                Ok(()) => {}
-                Err(error) => tracing::warn!(%error, peer = %from, "the end of streams cannot be told"),
-            },
-            Err(error) => tracing::warn!(%error, "the end of streams cannot be told"),
+        let told = match response.encode() {
+            Ok(payload) => here.tell_repair(from, Verb::SyncRsp, payload).await.map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(why) = told {
+            tracing::warn!(why, peer = %from, "the end of streams cannot be told");
+            lose(&participation, task);
         }
     };
     node.repair_task(run).then_some(()).ok_or_else(|| "too many tasks of repair wait".to_owned())

@@ -24,6 +24,7 @@ use membership::Request;
 use schema::TableMetadata;
 
 use super::complete;
+use super::messages::Patience;
 use crate::node::Node;
 use crate::repairs::command::Command;
 use crate::repairs::{Awaited, Told};
@@ -31,6 +32,11 @@ use crate::replica::paxos::merged_histories;
 
 /// How long a step of the preparation may take.
 const STEP_MAX: Duration = Duration::from_secs(10);
+
+/// How long the cleanup of one replica may take. Its outcome is one message that nobody
+/// acknowledges, and a second request would begin a second cleanup
+/// (`cassandra.paxos_cleanup_session_timeout_seconds`).
+const CLEANUP_MAX: Duration = Duration::from_secs(2 * 60 * 60);
 
 /// The repair of one table's ranges on their replicas, this node among them.
 pub(super) struct PaxosRepair<'a> {
@@ -120,7 +126,8 @@ impl PaxosRepair<'_> {
             self.node.repairs.forget(&awaited);
             return Err(why);
         }
-        match self.node.await_repair(self.command, replica, &awaited, told).await? {
+        let patience = Patience::For(CLEANUP_MAX);
+        match self.node.await_repair(self.command, replica, &awaited, told, patience).await? {
             Told::Paxos(None) => Ok(()),
             Told::Paxos(Some(why)) => Err(why),
             _ => Err("another result came".to_owned()),

@@ -1,6 +1,7 @@
 //! Repairs in simulated rings of several whole nodes.
 
 mod incremental;
+mod silent;
 mod truncating;
 
 use std::sync::atomic::Ordering;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures_util::future::{join_all, try_join_all};
 use internode::Verb;
 use internode::payload::repair::SessionId;
@@ -12,6 +13,7 @@ use internode::payload::repair::consistent::PrepareConsistent;
 
 use crate::clock::uuid_text;
 use crate::node::Node;
+use crate::repair::messages::Patience;
 use crate::repairs::command::Command;
 use crate::repairs::{Awaited, Told};
 
@@ -42,16 +44,17 @@ impl<'a> Coordinated<'a> {
     pub async fn prepare(&self) -> Result<(), String> {
         let (session, coordinator) = (self.id(), self.local());
         let request = PrepareConsistent { session, coordinator, participants: self.participants.clone() };
+        let (verb, payload) = (Verb::PrepareConsistentReq, Bytes::from(request.encode()));
         let prepare = |participant: &SocketAddr| {
-            let (participant, request) = (*participant, request.clone());
+            let (participant, request, payload) = (*participant, request.clone(), payload.clone());
             async move {
                 let awaited = Awaited::Prepared(session, participant);
                 let told = self.node.repairs.expect(awaited.clone());
                 let asked = match participant == coordinator {
                     true => super::begin(self.node, request),
-                    false => self.ask(participant, Verb::PrepareConsistentReq, request.encode()).await,
+                    false => self.ask(participant, verb, payload.clone()).await,
                 };
-                self.answer(participant, awaited, asked, told).await
+                self.answer(participant, awaited, asked, told, Patience::Asks(verb, payload)).await
             }
         };
         try_join_all(self.participants.iter().map(prepare)).await.map(drop)
@@ -60,16 +63,17 @@ impl<'a> Coordinated<'a> {
     /// All participants promise to end the session well, and are told to do so.
     pub async fn finalize(&self) -> Result<(), String> {
         let (session, local) = (self.id(), self.local());
+        let (verb, payload) = (Verb::FinalizeProposeMsg, Bytes::from(session.to_vec()));
         let propose = |participant: &SocketAddr| {
-            let participant = *participant;
+            let (participant, payload) = (*participant, payload.clone());
             async move {
                 let awaited = Awaited::Promised(session, participant);
                 let told = self.node.repairs.expect(awaited.clone());
                 let asked = match participant == local {
                     true => super::propose(self.node, local, session),
-                    false => self.ask(participant, Verb::FinalizeProposeMsg, session.to_vec()).await,
+                    false => self.ask(participant, verb, payload.clone()).await,
                 };
-                self.answer(participant, awaited, asked, told).await
+                self.answer(participant, awaited, asked, told, Patience::Asks(verb, payload)).await
             }
         };
         try_join_all(self.participants.iter().map(propose)).await?;
@@ -87,7 +91,7 @@ impl<'a> Coordinated<'a> {
         format!("Incremental repair session {} has failed", uuid_text(&self.id()))
     }
 
-    async fn ask(&self, participant: SocketAddr, verb: Verb, payload: Vec<u8>) -> Result<(), String> {
+    async fn ask(&self, participant: SocketAddr, verb: Verb, payload: Bytes) -> Result<(), String> {
         let told = self.node.tell_repair(participant, verb, payload).await;
         told.map_err(|error| format!("{} at /{participant}: {error}", verb.name()))
     }
@@ -99,13 +103,14 @@ impl<'a> Coordinated<'a> {
         awaited: Awaited,
         asked: Result<(), String>,
         told: tokio::sync::oneshot::Receiver<Told>,
+        patience: Patience,
     ) -> Result<(), String> {
         if let Err(why) = asked {
             self.node.repairs.forget(&awaited);
             tracing::warn!(why, peer = %participant, "a participant of an incremental repair refuses");
             return Err(self.failed());
         }
-        match self.node.await_repair(self.command, participant, &awaited, told).await? {
+        match self.node.await_repair(self.command, participant, &awaited, told, patience).await? {
             Told::Vote(true) => Ok(()),
             _ => {
                 tracing::warn!(peer = %participant, "a participant of an incremental repair has failed");

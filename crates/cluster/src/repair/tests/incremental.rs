@@ -1,13 +1,14 @@
 //! Incremental repairs: what was repaired once is not looked at again, and participants agree on it
 //! whatever happens to one of them. `HELENUS_SEEDS=4` kills at further steps.
 
-use internode::payload::repair::consistent::SessionState;
+use internode::payload::repair::consistent::{PrepareConsistent, SessionState};
 use sstable::SSTable;
 use storage::inherited::RepairState;
 
 use super::*;
 use crate::repair::sessions_admin::TableChoice;
 use crate::repairs::sessions::LocalSession;
+use crate::repairs::{Awaited, Told};
 
 /// After so long everything that was written is durable.
 const SYNC_MAX: Duration = Duration::from_secs(11);
@@ -261,6 +262,48 @@ fn a_proposal_of_a_failed_session_is_answered() {
         state == Some(SessionState::Failed)
     };
     assert!(ring.world.run_until(Duration::from_secs(30), has_failed), "the coordinator is told");
+}
+
+/// The vote of machine 1 that machine 0 waits for under a name, when machine 1 has been `asked`.
+fn vote_of(ring: &SimRing, what: Awaited, asked: impl FnOnce()) -> Option<bool> {
+    let mut told = ring.node(0).repairs.expect(what);
+    asked();
+    let mut vote = None;
+    ring.world.run_until(Duration::from_secs(30), || {
+        vote = vote.take().or_else(|| told.try_recv().ok());
+        vote.is_some()
+    });
+    vote.map(|vote| matches!(vote, Told::Vote(true)))
+}
+
+/// The first answer may have been lost: the coordinator asks again.
+#[test]
+fn a_participant_that_is_asked_again_answers_again() {
+    let ring = drifted(26);
+    let (node, coordinator, participant) = (ring.node(1), ring.address(0), ring.address(1));
+    for (id, state, is_yes) in
+        [(1, SessionState::Prepared, true), (2, SessionState::Repairing, true), (3, SessionState::Failed, false)]
+    {
+        let LocalSession { id: session, tables, ranges, participants, .. } = session_at(&ring, 1, id, state);
+        let prepare = Prepare {
+            tables,
+            parent: session,
+            ranges,
+            is_incremental: true,
+            repaired_at: 0,
+            is_global: true,
+            preview: Preview::None,
+        };
+        participant::prepare(node, coordinator, prepare).expect("taken");
+        let request = PrepareConsistent { session, coordinator, participants };
+        let ask = || consistent::begin(node, request).expect("acknowledged");
+        assert_eq!(vote_of(&ring, Awaited::Prepared(session, participant), ask), Some(is_yes), "{state:?}");
+    }
+    for (id, state) in [(4, SessionState::FinalizePromised), (5, SessionState::Finalized)] {
+        let session = session_at(&ring, 1, id, state).id;
+        let ask = || consistent::propose(node, coordinator, session).expect("acknowledged");
+        assert_eq!(vote_of(&ring, Awaited::Promised(session, participant), ask), Some(true), "{state:?}");
+    }
 }
 
 /// An ended session tells since when ranges are repaired, until all ranges that the node still
