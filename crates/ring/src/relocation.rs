@@ -318,5 +318,16 @@ pub fn contains((start, end): (Token, Token), token: Token) -> bool {
     }
 }
 
+/// Whether a range has all tokens of another one. Agrees with `org.apache.cassandra.dht.Range`.
+pub fn encloses((start, end): (Token, Token), (from, to): (Token, Token)) -> bool {
+    match (start < end, from < to) {
+        _ if start == end => true,
+        (true, true) | (false, false) => start <= from && to <= end,
+        (false, true) => start <= from || to <= end,
+        // only the second one goes around the end of the ring
+        (true, false) => false,
+    }
+}
+
 #[cfg(test)]
 mod tests;

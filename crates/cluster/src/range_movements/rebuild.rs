@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ring::primary::Ranges;
-use ring::relocation::{Choice, contains};
+use ring::relocation::{Choice, encloses};
 use ring::{Endpoint, Ring};
 use types::Token;
 
@@ -120,12 +120,7 @@ fn check(node: &Node, ring: &Ring, options: &RebuildOptions) -> Result<()> {
         .map(|(start, end, _)| (start, end))
         .collect();
     for (start, end) in &options.ranges {
-        let is_inside = |range: &(Token, Token)| {
-            contains(*range, *end)
-                && (*start == range.0 || contains(*range, *start))
-                && (start < end) == (range.0 < range.1)
-        };
-        if !own.iter().any(is_inside) {
+        if !own.iter().any(|range| encloses(*range, (*start, *end))) {
             return invalid(format!(
                 "The specified range ({},{}] is not a range that is owned by this node. Please ensure that all token ranges \
                  specified to be rebuilt belong to this node.",

@@ -239,6 +239,20 @@ fn a_rebuild_fetches_what_a_node_has_from_the_others() {
     }
 }
 
+#[test]
+fn a_range_encloses_another_if_it_has_all_of_its_tokens() {
+    // the tokens between are those of every other place on the ring
+    let tokens: Vec<Token> = [i64::MIN, i64::MAX].into_iter().chain(-1..6).map(Token).collect();
+    let bounds: Vec<Token> = [i64::MIN, i64::MAX].into_iter().chain(0..5).map(Token).collect();
+    let pairs = || bounds.iter().flat_map(|start| bounds.iter().map(|end| (*start, *end)));
+    for range in pairs() {
+        for other in pairs() {
+            let expected = tokens.iter().all(|token| contains(range, *token) || !contains(other, *token));
+            assert_eq!(encloses(range, other), expected, "{range:?} and {other:?}");
+        }
+    }
+}
+
 /// A range without others has the tokens that only it has, whichever of them go around the end.
 #[test]
 fn ranges_without_others() {
