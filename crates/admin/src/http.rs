@@ -9,6 +9,7 @@
 mod access;
 mod caller;
 mod client;
+mod connections;
 mod console;
 mod management;
 mod secured;

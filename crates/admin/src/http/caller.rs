@@ -9,11 +9,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, header};
+use axum::body::{Body, Bytes};
+use axum::extract::{Json, Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 
 use super::access::check_host;
 use super::server::{Served, refuse};
@@ -60,6 +60,8 @@ const FOR_EVERYBODY: [&str; 10] = [
     "/api/v0/probes/readiness",
 ];
 
+/// Longest body of a request, in bytes.
+const BODY_SIZE_MAX: usize = 2 << 20;
 /// Longest body of a refused request that is read and dropped, in bytes.
 const REFUSED_BODY_SIZE_MAX: usize = 64 << 10;
 /// The time in which such a body must arrive.
@@ -76,9 +78,19 @@ async fn refuse_whole(served: &Served, body: Body, error: &AdminError) -> Respon
     refuse(error)
 }
 
-/// Finds out who has sent a request, puts the [`Caller`] beside the request, and refuses callers
-/// who are not what they say, or whom the port does not answer.
-pub(super) async fn know(State(served): State<Served>, mut request: Request, next: Next) -> Response {
+/// The whole body of a request. Err: the reason why it is not taken, and the status that says so.
+async fn whole(served: &Served, body: Body) -> std::result::Result<Bytes, (StatusCode, &'static str)> {
+    let read = axum::body::to_bytes(body, BODY_SIZE_MAX);
+    match served.env.timeout(served.limits.body, read).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(_)) => Err((StatusCode::PAYLOAD_TOO_LARGE, "the body is longer than two mebibytes")),
+        Err(_) => Err((StatusCode::REQUEST_TIMEOUT, "the body has not come in time")),
+    }
+}
+
+/// Reads a request, finds out who has sent it, puts the [`Caller`] beside the request, and refuses
+/// callers who are not what they say, or whom the port does not answer.
+pub(super) async fn know(State(served): State<Served>, request: Request, next: Next) -> Response {
     let for_everybody = FOR_EVERYBODY.contains(&request.uri().path());
     let caller = match caller(&served, request.headers()).await {
         Ok(caller) => caller,
@@ -90,6 +102,12 @@ pub(super) async fn know(State(served): State<Served>, mut request: Request, nex
         let why = "log in first: nodetool -u USER -pw PASSWORD, or Authorization: Basic";
         return refuse_whole(&served, request.into_body(), &AdminError::Unauthorized(why.to_owned())).await;
     }
+    let (parts, body) = request.into_parts();
+    let body = match whole(&served, body).await {
+        Ok(body) => body,
+        Err((status, why)) => return (status, Json(AdminError::Invalid(why.to_owned()))).into_response(),
+    };
+    let mut request = Request::from_parts(parts, Body::from(body));
     request.extensions_mut().insert(caller);
     // a browser that speaks TLS has compared the name with the certificate
     match served.is_encrypted {

@@ -16,6 +16,7 @@ use tls::Tls;
 
 use super::access::Access;
 use super::caller::{self, Caller, Reach};
+use super::connections::{self, Limits};
 use super::console::{self, Console};
 use super::management::{self, Jobs};
 use super::secured::Accept;
@@ -39,6 +40,8 @@ pub(super) struct Served {
     pub jobs: Arc<Jobs>,
     /// The threads that calls are made on.
     pub turns: Arc<Turns>,
+    /// The bounds of connections.
+    pub limits: Limits,
 }
 
 impl Served {
@@ -61,13 +64,26 @@ pub async fn serve(
     access: Access,
     border: Border,
 ) -> io::Result<()> {
+    serve_within(env, listener, api, console, access, border, Limits::default()).await
+}
+
+/// As [`serve`], with bounds of connections that a test chooses.
+pub(super) async fn serve_within(
+    env: Env,
+    listener: Box<dyn Listener>,
+    api: Arc<dyn ServedApi>,
+    console: Arc<dyn Console>,
+    access: Access,
+    border: Border,
+    limits: Limits,
+) -> io::Result<()> {
     let Border { tls, reach } = border;
     let is_encrypted = tls.as_ref().is_some_and(|tls| !tls.is_optional());
     let sessions = Arc::new(Sessions::new(listener.local_address()?.port(), is_encrypted));
     let (access, jobs, turns) = (Arc::new(access), Arc::default(), Arc::default());
     let accept = Accept::new(env.clone(), listener, tls);
-    let served = Served { env, api, console, access, reach, is_encrypted, sessions, jobs, turns };
-    axum::serve(accept, router(served)).await
+    let served = Served { env, api, console, access, reach, is_encrypted, sessions, jobs, turns, limits };
+    connections::serve(accept, router(served), limits).await
 }
 
 /// How callers reach the port.

@@ -13,6 +13,7 @@ use env::{Env, Listener};
 
 use super::access::check_host;
 use super::caller::Reach;
+use super::connections::{self, Limits};
 use super::secured::Accept;
 use super::server::Border;
 use crate::prometheus;
@@ -24,7 +25,8 @@ pub type AskReplay = Arc<dyn Fn() -> ReplayMetrics + Send + Sync>;
 
 /// Serves until the future is dropped. Call it within the runtime of the ops thread.
 pub async fn serve_starting(env: Env, listener: Box<dyn Listener>, ask: AskReplay, border: Border) -> io::Result<()> {
-    axum::serve(Accept::new(env, listener, border.tls), router(ask, border.reach)).await
+    let accept = Accept::new(env, listener, border.tls);
+    connections::serve(accept, router(ask, border.reach), Limits::default()).await
 }
 
 /// Nobody can log in yet, so that other machines get no figures.

@@ -4,6 +4,11 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use env::Stream;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::connections::Limits;
+use super::server::serve_within;
 use super::turns::LASTING_MAX;
 use super::*;
 use crate::fake::{FakeNode, fake, functions};
@@ -83,6 +88,15 @@ impl Served {
     }
 
     fn start_as(console: FakeConsole, border: Border) -> Self {
+        Self::start_within(console, border, Limits::default())
+    }
+
+    /// A node with other bounds of connections, where nobody logs in.
+    fn start_limited(limits: Limits) -> Self {
+        Self::start_within(FakeConsole { needs_login: false, is_open: false }, Border::OF_MACHINE, limits)
+    }
+
+    fn start_within(console: FakeConsole, border: Border, limits: Limits) -> Self {
         let (env, node) = (env::real::env(), fake());
         let directory = tempfile::tempdir().expect("a directory");
         let token = TokenFile::new(&env, directory.path());
@@ -97,7 +111,8 @@ impl Served {
                     let address = "127.0.0.1:0".parse().expect("an address");
                     let listener = ops.network.bind(address, false).expect("a listener");
                     sender.send(listener.local_address().expect("bound").port()).expect("the test waits");
-                    serve(ops, listener, api, Arc::new(console), access, border).await.expect("serves");
+                    let console = Arc::new(console);
+                    serve_within(ops, listener, api, console, access, border, limits).await.expect("serves");
                 });
             }),
         );
@@ -335,7 +350,6 @@ fn a_login_of_nodetool_is_checked() {
 /// A caller who is refused reads why, also when its body comes later than the answer could.
 #[test]
 fn a_refused_caller_may_send_its_body_late() {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let served = Served::start_with(true);
     let env = env::real::env();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -360,7 +374,6 @@ fn a_refused_caller_may_send_its_body_late() {
 /// ends operations.
 #[test]
 fn calls_that_last_leave_threads_to_others() {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let served = Served::start_with(true);
     let gate = Arc::new(Mutex::new(()));
     served.node.node().0.lock().expect("no panic inside").gate = Some(Arc::clone(&gate));
@@ -401,6 +414,89 @@ fn calls_that_last_leave_threads_to_others() {
     assert!(stopped.starts_with("HTTP/1.1 200 "), "{stopped}");
     assert_eq!(served.calls().len(), LASTING_MAX + 1, "{:?}", served.calls());
     drop(closed);
+}
+
+/// A caller that speaks HTTP by hand.
+struct Caller {
+    stream: Box<dyn Stream>,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Caller {
+    /// Connects, and sends a text.
+    fn send(served: &Served, text: &str) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let address = std::net::SocketAddr::from(([127, 0, 0, 1], served.port));
+        let stream = runtime.block_on(async {
+            let mut stream = env::real::env().network.connect(address).await.expect("connected");
+            stream.write_all(text.as_bytes()).await.expect("sent");
+            stream
+        });
+        Self { stream, runtime }
+    }
+
+    /// Everything that comes until the node closes the connection; None: it is still open.
+    fn rest(&mut self, limit: Duration) -> Option<String> {
+        let mut answer = String::new();
+        let read = self.runtime.block_on(env::real::env().timeout(limit, self.stream.read_to_string(&mut answer)));
+        read.ok().map(|read| {
+            read.expect("an end without an error");
+            answer
+        })
+    }
+}
+
+/// The longest time that an answer or an end is waited for.
+const ANSWER_MAX: Duration = Duration::from_secs(60);
+/// The time after which something counts as not happening.
+const NOTHING: Duration = Duration::from_millis(200);
+const HEALTH: &str = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n";
+
+/// A caller that begins a request and does not finish it is let go, and so is an idle one; a call
+/// that lasts longer than all those times is answered.
+#[test]
+fn callers_that_say_nothing_are_let_go() {
+    let short = Duration::from_millis(500);
+    let served = Served::start_limited(Limits { head: short, body: short, ..Limits::default() });
+    let gate = Arc::new(Mutex::new(()));
+    served.node.node().0.lock().expect("no panic inside").gate = Some(Arc::clone(&gate));
+    let closed = gate.lock().expect("no panic inside");
+    let compact = CompactRequest { tables: TableSelection::default(), what: Compact::All { split: false } };
+    let compact = serde_json::to_string(&compact).expect("JSON");
+    let post = |length: usize, body: &str| {
+        let (token, close) = (&served.token.token, "Connection: close");
+        format!(
+            "POST /api/compact HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n{close}\r\n\
+             Content-Length: {length}\r\n\r\n{body}"
+        )
+    };
+    let mut lasting = Caller::send(&served, &post(compact.len(), &compact));
+    for (text, answer) in [
+        (String::new(), ""),
+        (HEALTH.to_owned(), ""),
+        (format!("{HEALTH}\r\n"), "HTTP/1.1 200 "),
+        (post(compact.len(), &compact[1..]), "HTTP/1.1 408 "),
+    ] {
+        let mut caller = Caller::send(&served, &text);
+        let all = caller.rest(ANSWER_MAX).expect("the node closes the connection");
+        assert!(all.starts_with(answer) && all.is_empty() == answer.is_empty(), "{text}: {all}");
+    }
+    drop(closed);
+    let answer = lasting.rest(ANSWER_MAX).expect("an answer and an end");
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    assert_eq!(served.calls().len(), 1, "{:?}", served.calls());
+}
+
+/// One connection more than there may be waits until another one ends.
+#[test]
+fn connections_beyond_the_bound_wait() {
+    let served = Served::start_limited(Limits { connections: 1, ..Limits::default() });
+    let first = Caller::send(&served, "");
+    let mut second = Caller::send(&served, &format!("{HEALTH}Connection: close\r\n\r\n"));
+    assert_eq!(second.rest(NOTHING), None);
+    drop(first);
+    let answer = second.rest(ANSWER_MAX).expect("an answer and an end");
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
 }
 
 fn pem(name: &str) -> std::path::PathBuf {
