@@ -13,7 +13,7 @@
 //! forgets a partition with each write to it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use env::sync::Mutex;
@@ -86,8 +86,9 @@ impl Weighter<Key, Arc<CachedPartition>> for PartitionWeight {
 /// The row cache. Shared by all workers.
 pub struct RowCache {
     partitions: Counted<Key, Arc<CachedPartition>, PartitionWeight>,
-    /// By table.
-    forms: Mutex<BTreeMap<TableId, Arc<Form>>>,
+    /// The forms by table, each for as long as an entry has it: a table that is dropped, or whose
+    /// rows are cached no more, leaves none behind.
+    forms: Mutex<BTreeMap<TableId, Weak<Form>>>,
 }
 
 /// How many rows of a partition a table wants kept; None: it wants no such thing.
@@ -139,13 +140,15 @@ impl RowCache {
     /// The serial form of a table's rows, under this schema.
     pub(crate) fn form(&self, table: &Arc<TableMetadata>) -> Arc<Form> {
         let mut forms = self.forms.lock().expect("nothing panics inside");
-        if let Some(form) = forms.get(&table.id).filter(|form| Arc::ptr_eq(&form.table, table)) {
-            return Arc::clone(form);
+        let known = forms.get(&table.id).and_then(Weak::upgrade);
+        if let Some(form) = known.filter(|form| Arc::ptr_eq(&form.table, table)) {
+            return form;
         }
         let stats =
             EncodingStats { min_timestamp: TIMESTAMP_EPOCH, min_local_deletion_time: DELETION_TIME_EPOCH, min_ttl: 0 };
         let form = Arc::new(Form { table: Arc::clone(table), header: Header::for_table(table, stats) });
-        forms.insert(table.id, Arc::clone(&form));
+        forms.retain(|_, form| form.strong_count() > 0);
+        forms.insert(table.id, Arc::downgrade(&form));
         form
     }
 
@@ -166,5 +169,26 @@ impl RowCache {
     /// A read could, or could not, be answered.
     pub(crate) fn count(&self, hit: bool) {
         self.partitions.count(hit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_form_lasts_as_long_as_an_entry_has_it() {
+        let (cache, schema) = (RowCache::new(1 << 20), schema::system::schema());
+        let table = |name: &str| schema.table("system", name).expect("a built-in table");
+        let known = || -> Vec<TableId> { cache.forms.lock().expect("nothing panics inside").keys().copied().collect() };
+        let (local, peers) = (table("local"), table("peers_v2"));
+        let first = cache.form(local);
+        assert!(Arc::ptr_eq(&first, &cache.form(local)), "one form for all entries");
+        let second = cache.form(peers);
+        assert_eq!(known().len(), 2);
+        // the last entry of the first table is gone
+        drop(first);
+        drop((second, cache.form(table("repairs"))));
+        assert!(!known().contains(&local.id), "{:?}", known());
     }
 }
