@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use metrics::Counter;
+use schema::Schema;
 
 use crate::seldom::Seldom;
 
@@ -47,7 +48,8 @@ pub(crate) struct Foreign {
     pub refuses: AtomicBool,
     /// All requests that were foreign, those for ranges among them.
     pub total: Counter,
-    /// By keyspace. Only keyspaces that are there get an entry, so their number is the bound.
+    /// By keyspace. Only keyspaces that are there get an entry, and those of dropped ones go, so
+    /// their number is the bound.
     counts: Mutex<BTreeMap<String, ForeignCounts>>,
     /// The last line of each kind of [`Asked`], of hints, and of streamed partitions.
     pub told: [Seldom; 5],
@@ -62,6 +64,11 @@ impl Foreign {
     /// Under their lock, which is held for bounded work only.
     pub fn counts(&self) -> MutexGuard<'_, BTreeMap<String, ForeignCounts>> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets the counts of keyspaces that are not there any more.
+    pub fn follow(&self, schema: &Schema) {
+        self.counts().retain(|name, _| schema.keyspace(name).is_some());
     }
 
     /// Whether foreign requests are told in the log.

@@ -61,8 +61,9 @@ impl Node {
         self.foreign.total.get()
     }
 
-    /// Of these, the requests for single tokens, by keyspace.
+    /// Of these, the requests for single tokens, by keyspace that there is.
     pub fn foreign_counts(&self) -> BTreeMap<String, ForeignCounts> {
+        self.foreign.follow(&self.schema());
         self.foreign.counts().clone()
     }
 
@@ -86,12 +87,11 @@ impl Node {
     fn note_foreign(&self, asked: Asked, asker: &Asker<'_>, token: Token) -> bool {
         let foreign = &self.foreign;
         foreign.total.add(1);
-        let mut counts = foreign.counts();
-        match counts.get_mut(asker.keyspace) {
-            Some(of_keyspace) => of_keyspace[asked.place()] += 1,
-            None => counts.entry(asker.keyspace.to_owned()).or_default()[asked.place()] += 1,
+        let is_new = !foreign.counts().contains_key(asker.keyspace);
+        if is_new {
+            foreign.follow(&self.schema());
         }
-        drop(counts);
+        foreign.counts().entry(asker.keyspace.to_owned()).or_default()[asked.place()] += 1;
         if foreign.logs() && foreign.told[asked.place()].is_due_after(self.env.now(), LINE_PAUSE) {
             let (Asker { from, keyspace, table }, words, token) = (asker, asked.words(), token.0);
             // Cassandra names no table of a mutation, which may have several

@@ -88,6 +88,20 @@ fn requests_for_tokens_of_others_are_counted_and_refused_where_asked() {
     assert_eq!((node.foreign_counts()["ks"], node.foreign_total()), ([2, 4, 2], 8));
 }
 
+/// Keyspaces that come and go leave nothing behind.
+#[test]
+fn counts_go_with_their_keyspace() {
+    let (ring, [of_first, _]) = ring(92);
+    let node = ring.node(1);
+    let [write, ..] = answers(&ring, of_first);
+    assert_eq!(write, Ok(()));
+    assert!(node.foreign_counts().contains_key("ks"));
+    let dropped = node.change_schema(|schema| Ok::<_, ()>(schema.without_keyspace("ks")));
+    ring.world.block_on(dropped).expect("stored").expect("not refused");
+    assert_eq!(node.foreign_counts().len(), 0);
+    assert!(node.foreign_total() > 0, "the sum is of all keyspaces that there were");
+}
+
 #[test]
 fn ranges_are_shown_as_cassandra_writes_them() {
     let range = |start, end| (Token(start), Token(end));
