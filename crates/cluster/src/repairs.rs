@@ -192,9 +192,12 @@ impl Repairs {
     }
 
     /// Waits for a result. One that was waited for by the same name is not waited for any more.
+    /// Names of results that nobody waits for go: a repair that fails drops its waits at once.
     pub fn expect(&self, what: Awaited) -> oneshot::Receiver<Told> {
         let (tell, told) = oneshot::channel();
-        lock(&self.awaited).insert(what, tell);
+        let mut awaited = lock(&self.awaited);
+        awaited.retain(|_, tell| !tell.is_closed());
+        awaited.insert(what, tell);
         told
     }
 
@@ -230,6 +233,18 @@ mod tests {
     use internode::payload::repair::consistent::SessionState;
 
     use super::*;
+
+    #[test]
+    fn what_nobody_waits_for_any_more_is_forgotten() {
+        let repairs = Repairs::default();
+        let node = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let mut told: Vec<_> = (1..=3).map(|port| repairs.expect(Awaited::Prepared([1; 16], node(port)))).collect();
+        told.truncate(1);
+        told.push(repairs.expect(Awaited::Prepared([2; 16], node(1))));
+        assert_eq!(lock(&repairs.awaited).len(), 2);
+        repairs.tell(&Awaited::Prepared([1; 16], node(1)), Told::Vote(true));
+        assert!(matches!(told[0].try_recv(), Ok(Told::Vote(true))), "the others are still waited for");
+    }
 
     /// As `PreviewKind.PreviewRepairedSSTablePredicate`.
     #[test]
