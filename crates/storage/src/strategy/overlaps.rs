@@ -1,8 +1,12 @@
 //! Which SSTables overlap one another, and which of those belong together.
 //!
-//! [`sections`] are the sets of SSTables that have a token in common: no two that do not overlap
-//! are in one, none is in two that are not neighbours, and every set of SSTables that overlap at
-//! some token is in one of them. Agrees with `org.apache.cassandra.utils.Overlaps`.
+//! [`Sections`] are the sets of SSTables that have a token in common: no two that do not overlap
+//! are in one, none is in two without being in all between them, and every set of SSTables that
+//! overlap at some token is in one of them. Agrees with `org.apache.cassandra.utils.Overlaps`.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
 
 use super::Candidate;
 
@@ -17,23 +21,104 @@ pub enum Inclusion {
     Transitive,
 }
 
-/// Sets of overlapping SSTables, in the order of tokens.
-pub fn sections(candidates: &[Candidate]) -> Vec<Vec<Candidate>> {
-    let mut sorted = candidates.to_vec();
-    sorted.sort_by_key(|candidate| (candidate.first, candidate.last, candidate.index));
-    let mut sections = Vec::new();
-    let mut active: Vec<Candidate> = Vec::new();
-    for candidate in sorted {
-        if active.iter().any(|other| other.last < candidate.first) {
-            sections.push(active.clone());
-            active.retain(|other| other.last >= candidate.first);
+/// The sets of overlapping SSTables of a list, numbered in the order of tokens.
+///
+/// Each SSTable is in a run of sets without gaps, and the runs are all that is kept: the sets may
+/// have as many members together as the square of the number of SSTables, which can be thousands.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Sections {
+    /// The run of sections that each SSTable is in, at least one, in the order of the list.
+    pub runs: Vec<Range<usize>>,
+    /// How many SSTables each section has.
+    pub sizes: Vec<usize>,
+}
+
+impl Sections {
+    /// The sections of a list.
+    pub fn of(candidates: &[Candidate]) -> Self {
+        let mut sorted: Vec<usize> = (0..candidates.len()).collect();
+        sorted.sort_by_key(|place| (candidates[*place].first, candidates[*place].last, candidates[*place].index));
+        let (mut runs, mut sizes) = (vec![Range::default(); candidates.len()], Vec::new());
+        // the SSTables of the present section by their last tokens, the first one on top
+        let mut active = BinaryHeap::new();
+        for place in sorted {
+            let Candidate { first, last, .. } = candidates[place];
+            if active.peek().is_some_and(|Reverse((end, _))| *end < first) {
+                sizes.push(active.len());
+            }
+            while let Some(Reverse((end, gone))) = active.peek().copied()
+                && end < first
+            {
+                runs[gone].end = sizes.len();
+                active.pop();
+            }
+            runs[place].start = sizes.len();
+            active.push(Reverse((last, place)));
         }
-        active.push(candidate);
+        if !active.is_empty() {
+            sizes.push(active.len());
+        }
+        for Reverse((_, place)) in active {
+            runs[place].end = sizes.len();
+        }
+        debug_assert!(runs.iter().all(|run| !run.is_empty()), "every SSTable is in a section");
+        Self { runs, sizes }
     }
-    if !active.is_empty() {
-        sections.push(active);
+
+    /// How many SSTables the largest of some sections has.
+    pub fn overlap(&self, numbers: Range<usize>) -> usize {
+        self.sizes[numbers].iter().copied().max().unwrap_or(0)
     }
-    sections
+
+    /// Runs of sections, each with one of at least `threshold` SSTables and those that are included
+    /// with it.
+    pub fn buckets(&self, threshold: usize, inclusion: Inclusion) -> Vec<Range<usize>> {
+        let included = self.included(inclusion);
+        let (mut buckets, mut free_from) = (Vec::new(), 0);
+        for (number, size) in self.sizes.iter().enumerate() {
+            if *size >= threshold && number >= free_from {
+                let Range { start, end } = included[number];
+                buckets.push(start.max(free_from)..end);
+                free_from = end;
+            }
+        }
+        buckets
+    }
+
+    /// The run of sections that are included with each one.
+    fn included(&self, inclusion: Inclusion) -> Vec<Range<usize>> {
+        let count = self.sizes.len();
+        let mut included: Vec<Range<usize>> = (0..count).map(|number| number..number + 1).collect();
+        if inclusion == Inclusion::None {
+            return included;
+        }
+        // the groups that share an SSTable with a group are those that its SSTables reach
+        for run in &self.runs {
+            let (first, last) = (run.start, run.end - 1);
+            included[first].end = included[first].end.max(run.end);
+            included[last].start = included[last].start.min(run.start);
+        }
+        for number in 1..count {
+            included[number].end = included[number].end.max(included[number - 1].end);
+        }
+        for number in (1..count).rev() {
+            included[number - 1].start = included[number - 1].start.min(included[number].start);
+        }
+        if inclusion == Inclusion::Transitive {
+            // on to where no SSTable is in both of two neighbours
+            for number in (1..count).rev() {
+                if included[number - 1].end > number {
+                    included[number - 1].end = included[number].end;
+                }
+            }
+            for number in 1..count {
+                if included[number].start < number {
+                    included[number].start = included[number - 1].start;
+                }
+            }
+        }
+        included
+    }
 }
 
 /// SSTables that are connected by overlaps, however far: two of different groups never overlap.
@@ -50,43 +135,4 @@ pub fn connected(candidates: &[Candidate]) -> Vec<Vec<Candidate>> {
         end = end.max(Some(candidate.last));
     }
     groups
-}
-
-/// Runs of sections, each with one of at least `threshold` SSTables and those that are included
-/// with it.
-pub fn buckets(sections: &[Vec<Candidate>], threshold: usize, inclusion: Inclusion) -> Vec<&[Vec<Candidate>]> {
-    let mut buckets = Vec::new();
-    let mut free_from = 0;
-    let mut index = 0;
-    while index < sections.len() {
-        if sections[index].len() < threshold {
-            index += 1;
-            continue;
-        }
-        let (mut start, mut end) = (index, index + 1);
-        if inclusion != Inclusion::None {
-            let mut target = sections[index].clone();
-            while start > free_from && meets(&sections[start - 1], &target) {
-                start -= 1;
-                include(&mut target, &sections[start], inclusion);
-            }
-            while end < sections.len() && meets(&sections[end], &target) {
-                include(&mut target, &sections[end], inclusion);
-                end += 1;
-            }
-        }
-        buckets.push(&sections[start..end]);
-        (free_from, index) = (end, end);
-    }
-    buckets
-}
-
-fn include(target: &mut Vec<Candidate>, section: &[Candidate], inclusion: Inclusion) {
-    if inclusion == Inclusion::Transitive {
-        target.extend_from_slice(section);
-    }
-}
-
-fn meets(section: &[Candidate], target: &[Candidate]) -> bool {
-    section.iter().any(|one| target.iter().any(|other| other.index == one.index))
 }

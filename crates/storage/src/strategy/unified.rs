@@ -18,10 +18,11 @@
 //! `org.apache.cassandra.db.compaction.UnifiedCompactionStrategy` and `unified.Controller`.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::expired::now_and_then;
 use super::options::{read, read_bytes, read_share};
-use super::overlaps::{Inclusion, buckets, sections};
+use super::overlaps::{Inclusion, Sections};
 use super::shards::{self, Sharding};
 use super::{Candidate, Choice, Memory, State};
 use crate::strategy::output::Output;
@@ -128,13 +129,13 @@ pub struct Level {
     /// Its SSTables.
     pub sstables: Vec<Candidate>,
     /// Sets of those that overlap.
-    pub sections: Vec<Vec<Candidate>>,
+    pub sections: Sections,
 }
 
 impl Level {
     /// How many overlap at most.
     pub fn overlap(&self) -> usize {
-        self.sections.iter().map(Vec::len).max().unwrap_or(0)
+        self.sections.overlap(0..self.sections.sizes.len())
     }
 }
 
@@ -151,7 +152,7 @@ pub fn levels(sstables: &[Candidate], options: &UnifiedOptions, flush_size: u64)
         }
         levels.entry(index).or_default().push(*candidate);
     }
-    levels.into_iter().map(|(index, sstables)| Level { index, sections: sections(&sstables), sstables }).collect()
+    levels.into_iter().map(|(index, sstables)| Level { index, sections: Sections::of(&sstables), sstables }).collect()
 }
 
 /// The SSTables to compact next.
@@ -180,45 +181,41 @@ pub fn output(inputs: &[Candidate], options: &UnifiedOptions) -> Output {
 
 fn of_level(level: &Level, options: &UnifiedOptions, dice: u64) -> Vec<Candidate> {
     let most = level.overlap();
-    let overlap = |bucket: &&[Vec<Candidate>]| bucket.iter().map(Vec::len).max().unwrap_or(0);
-    let mut buckets = buckets(&level.sections, options.threshold(level.index), options.inclusion);
-    buckets.retain(|bucket| overlap(bucket) == most);
+    let mut buckets = level.sections.buckets(options.threshold(level.index), options.inclusion);
+    buckets.retain(|bucket| level.sections.overlap(bucket.clone()) == most);
     let Some(place) = dice.checked_rem(buckets.len() as u64) else { return Vec::new() };
-    buckets.get(place as usize).map(|bucket| of_bucket(bucket, level.index, options)).unwrap_or_default()
+    buckets.get(place as usize).map(|bucket| of_bucket(level, bucket, options)).unwrap_or_default()
 }
 
-/// All of a bucket, or the oldest of it if too many overlap.
-fn of_bucket(sections: &[Vec<Candidate>], level: usize, options: &UnifiedOptions) -> Vec<Candidate> {
-    let mut all: Vec<Candidate> = sections.iter().flatten().copied().collect();
-    all.sort_by_key(|candidate| (candidate.max_timestamp, candidate.index));
-    all.dedup_by_key(|candidate| candidate.index);
-    let overlap = sections.iter().map(Vec::len).max().unwrap_or(0);
+/// All of a bucket or, if too many overlap, the oldest of it: until a section would have more than
+/// the limit.
+fn of_bucket(level: &Level, bucket: &Range<usize>, options: &UnifiedOptions) -> Vec<Candidate> {
+    let part = |run: &Range<usize>| run.start.max(bucket.start)..run.end.min(bucket.end);
+    let runs = level.sections.runs.iter().map(part);
+    let mut all: Vec<(Candidate, Range<usize>)> = level.sstables.iter().copied().zip(runs).collect();
+    all.retain(|(_, run)| !run.is_empty());
+    all.sort_by_key(|(candidate, _)| (candidate.max_timestamp, candidate.index));
+    let limit = limit(level.sections.overlap(bucket.clone()), level.index, options);
+    let mut counts = vec![0; bucket.len()];
+    let fits = |(_, run): &(Candidate, Range<usize>)| {
+        let counts = &mut counts[run.start - bucket.start..run.end - bucket.start];
+        counts.iter_mut().for_each(|count| *count += 1);
+        counts.iter().all(|count| *count <= limit)
+    };
+    all.into_iter().take_while(fits).map(|(candidate, _)| candidate).collect()
+}
+
+/// How many SSTables of a section may be compacted at once, where at most so many overlap.
+fn limit(overlap: usize, level: usize, options: &UnifiedOptions) -> usize {
     let fanout = options.fanout(level);
     let most = options.sstables_max.max(fanout);
-    let limit = if overlap <= fanout {
-        return all;
+    if overlap <= fanout {
+        overlap
     } else if overlap <= fanout.saturating_mul(options.fanout(level + 1)) || most == fanout {
         most
     } else {
         limit_of_steps(overlap.min(most), level, options)
-    };
-    if overlap <= limit {
-        return all;
     }
-    // oldest first, until a set would have more than the limit
-    let mut counts = vec![0; sections.len()];
-    let fits = |candidate: &&Candidate| {
-        let with = sections
-            .iter()
-            .zip(&mut counts)
-            .filter(|(section, _)| section.iter().any(|one| one.index == candidate.index));
-        let with: Vec<&mut usize> = with.map(|(_, count)| count).collect();
-        with.into_iter().all(|count| {
-            *count += 1;
-            *count <= limit
-        })
-    };
-    all.iter().take_while(fits).copied().collect()
 }
 
 /// The most SSTables that, compacted at once, make one of a level above without leaving some over:
@@ -242,8 +239,11 @@ pub fn pending(state: &State<'_>, options: &UnifiedOptions, memory: &Memory) -> 
     let levels = levels(&state.free(), options, flush_size);
     let of_level = |level: &Level| -> usize {
         let threshold = options.threshold(level.index);
-        let buckets = buckets(&level.sections, threshold, options.inclusion);
-        buckets.iter().map(|bucket| bucket.iter().map(Vec::len).max().unwrap_or(0) / threshold).sum()
+        let buckets = level.sections.buckets(threshold, options.inclusion);
+        buckets.into_iter().map(|bucket| level.sections.overlap(bucket) / threshold).sum()
     };
     levels.iter().map(of_level).sum()
 }
+
+#[cfg(test)]
+mod tests;
