@@ -8,6 +8,7 @@
 //! - [`relocation`]: a node with one token moves to another
 //! - [`rebuild`]: a member fetches its ranges anew
 //! - [`cleanup`]: a member removes what it has of ranges of others
+//! - [`movers`]: one node changes the ring at a time
 //!
 //! Each is the same four steps: the others are told (gossip), until they know and writes that they
 //! planned before have ended ([`announce`]); data flows ([`flows`]); the outcome is written to disk
@@ -19,6 +20,7 @@ pub(crate) mod bootstrap;
 pub mod cleanup;
 pub mod decommission;
 pub(crate) mod flows;
+mod movers;
 pub(crate) mod progress;
 pub mod rebuild;
 pub mod relocation;

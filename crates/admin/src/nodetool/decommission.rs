@@ -7,7 +7,7 @@ use crate::verbs::{GetNode, RangeMovement};
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Force decommission of this node even when it reduces the number of replicas to below
-    /// configured RF
+    /// configured RF, and while another node joins, leaves or moves
     #[arg(short = 'f', long)]
     force: bool,
 }

@@ -81,6 +81,7 @@ mod tests {
         ),
         ("compact", "`--user-defined` with a file that is no SSTable is refused by name"),
         ("compactionstats", "`-V` is refused: SELECT * FROM system_views.sstable_tasks has its columns"),
+        ("decommission", "refused while another node joins, leaves or moves, unless `--force` is given"),
         ("disablebinary", "clients that registered are told that the node is down"),
         ("garbagecollect", "drops range tombstones only where the partition's deletion covers them"),
         ("getautorepairconfig", "the settings that `auto_repair` has here"),
@@ -93,10 +94,14 @@ mod tests {
         ),
         ("info", "no heap; capacities of the caches that there are, without latencies of misses"),
         ("invalidatecountercache", "there is no counter cache"),
+        ("move", "refused while another node joins, leaves or moves"),
         ("profileload", "up to eight side by side; queries as they were sent"),
         ("proxyhistograms", "of all requests since the start"),
         ("reloadssl", "names the files that cannot be used, and fails"),
-        ("removenode", "waits for a source of copies that is down, until `force`"),
+        (
+            "removenode",
+            "waits for a source of copies that is down, until `force`; refused while another node joins, leaves or moves",
+        ),
         ("repair_admin", "`summarize-pending -v` shows in each column what it names"),
         ("scrub", "prints what is lost; `-r` is refused"),
         (

@@ -19,23 +19,20 @@
 //! `dht.BootStrapper`.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ring::Ring;
 use ring::primary::Ranges;
 use ring::relocation::{Choice, NoSource, subtract};
-use ring::{Ring, State};
 use schema::system::is_system_keyspace;
 
 use super::flows::{ATTEMPTS_MAX, Exchange, PAUSE, refuse_missing};
+use super::movers::{LOOK, Movers};
 use crate::movements::{BootstrapState, Mode, MovementSettings};
 use crate::node::Node;
 use crate::streaming::{Operation, SessionEnd};
-
-/// Between two looks at whether others still change the ring.
-const TURN_LOOK: Duration = Duration::from_millis(500);
 
 /// A new node waits so long for others that came at the same time.
 const NEWCOMERS_MAX: Duration = Duration::from_secs(5);
@@ -172,7 +169,7 @@ impl Node {
         while self.env.elapsed(begun) < NEWCOMERS_MAX
             && messenger.with_gossip(|gossip| gossip.peers().iter().any(is_ahead))
         {
-            self.env.sleep(TURN_LOOK).await;
+            self.env.sleep(LOOK).await;
         }
     }
 
@@ -188,14 +185,14 @@ impl Node {
         }
         let mut has_told = false;
         while let Some(movers) = Movers::of(&self.ring(), &is_ahead) {
-            if movers.is_one_down {
+            if movers.is_one_down() {
                 return Err(movers.to_string());
             }
             if !has_told {
                 tracing::warn!("{movers} This node waits for its turn.");
                 has_told = true;
             }
-            self.env.sleep(TURN_LOOK).await;
+            self.env.sleep(LOOK).await;
         }
         Ok(())
     }
@@ -245,46 +242,6 @@ impl Node {
             }
             Err(failure) => tracing::warn!(%peer, reason = failure.reason, "the data of a node has not come"),
         }
-    }
-}
-
-/// The other nodes that change the ring, by how they do, for the operator.
-struct Movers {
-    joining: String,
-    leaving: String,
-    moving: String,
-    is_one_down: bool,
-}
-
-impl Movers {
-    /// None: nobody that is ahead changes the ring.
-    fn of(ring: &Ring, is_ahead: impl Fn(&ring::Endpoint) -> bool) -> Option<Self> {
-        let local = ring.local_id();
-        let others = ring.endpoints().iter().enumerate().filter(|(index, _)| *index != local.index());
-        let ahead: Vec<_> =
-            others.map(|(_, other)| other).filter(|other| other.state != State::Normal && is_ahead(other)).collect();
-        let in_state = |is_state: fn(State) -> bool| {
-            let found = ahead.iter().filter(|endpoint| is_state(endpoint.state));
-            found.map(|endpoint| endpoint.address.to_string()).collect::<Vec<_>>().join(",")
-        };
-        let movers = Self {
-            joining: in_state(State::is_joining),
-            leaving: in_state(|state| state == State::Leaving),
-            moving: in_state(|state| matches!(state, State::Moving(_))),
-            is_one_down: ahead.iter().any(|endpoint| !endpoint.is_up),
-        };
-        (!ahead.is_empty()).then_some(movers)
-    }
-}
-
-impl fmt::Display for Movers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { joining, leaving, moving, .. } = self;
-        write!(
-            f,
-            "Other bootstrapping/leaving/moving nodes detected, cannot bootstrap while consistent_rangemovement is \
-             true. Nodes detected, bootstrapping: {joining}; leaving: {leaving}; moving: {moving};"
-        )
     }
 }
 

@@ -9,6 +9,8 @@
 //!    whose reads it refuses from then on ([`crate::refusals`]).
 //!
 //! A node that is killed on the way is a member again when it starts: it still has all its data.
+//! While another node changes the ring a decommission is refused ([`super::movers`]), unless it is
+//! forced.
 //! `org.apache.cassandra.service.StorageService.{decommission,unbootstrap,leaveRing}`.
 
 use std::collections::BTreeMap;
@@ -17,11 +19,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use internode::payload::gossip::ApplicationState;
+use membership::Introduction;
 use ring::primary::Ranges;
 use ring::relocation::{Flows, subtract};
 use ring::{EndpointId, Replication, Ring, State};
 
 use super::flows::{ATTEMPTS_MAX, Exchange, PAUSE};
+use super::movers::Asked;
 use crate::movements::{BootstrapState, Mode};
 use crate::node::Node;
 use crate::operations::{OperationError, Result};
@@ -38,7 +42,8 @@ const BATCHES_LOOK: Duration = Duration::from_millis(500);
 type Gone = BTreeMap<(SocketAddr, String), Ranges>;
 
 /// Hands everything on and leaves. `is_forced`: even where the others are fewer then than a
-/// keyspace has copies. The caller closes the doors for clients afterwards.
+/// keyspace has copies, and beside another node that changes the ring. The caller closes the doors
+/// for clients afterwards.
 pub async fn decommission(node: &Arc<Node>, is_forced: bool) -> Result<()> {
     let movements = &node.joined.movements;
     let mode = movements.state().mode;
@@ -48,9 +53,9 @@ pub async fn decommission(node: &Arc<Node>, is_forced: bool) -> Result<()> {
     let Some(introduction) = node.joined.introduction.get().filter(|_| node.membership().is_some()) else {
         return refused("no other normal nodes in the ring; decommission would be pointless");
     };
-    let is_again = mode == Mode::DecommissionFailed;
-    if !is_again {
-        check(node, mode, is_forced)?;
+    match mode == Mode::DecommissionFailed {
+        true => refuse_beside_others(node, is_forced)?,
+        false => check(node, mode, is_forced)?,
     }
     let _running = movements.begin("decommissioning").map_err(OperationError::Failed)?;
     movements.set_mode(Mode::Leaving);
@@ -64,6 +69,10 @@ pub async fn decommission(node: &Arc<Node>, is_forced: bool) -> Result<()> {
         introduction.set_status(local, &format!("LEAVING,{first}"));
     });
     node.wait_until_known().await;
+    if !is_forced && let Err(why) = node.go_first(&asked()).await {
+        stay(node, introduction, severity);
+        return refused(why);
+    }
     if let Err(why) = unbootstrap(node).await {
         movements.set_mode(Mode::DecommissionFailed);
         return Err(OperationError::Failed(format!("Error while decommissioning node: {why}")));
@@ -75,6 +84,34 @@ pub async fn decommission(node: &Arc<Node>, is_forced: bool) -> Result<()> {
     movements.set_mode(Mode::Decommissioned);
     node.leave().await;
     Ok(())
+}
+
+/// The node says again that it is a member, with the tokens that it has: it may have moved since it
+/// introduced itself.
+fn stay(node: &Node, introduction: &Introduction, severity: f64) {
+    let tokens = node.ring().local().tokens.iter().map(|token| token.0).collect();
+    let introduction = Introduction { tokens, ..introduction.clone() };
+    node.announce(|local| {
+        if severity > 0.0 {
+            local.set(ApplicationState::Severity, "0.0");
+        }
+        introduction.set_normal(local);
+    });
+    node.joined.movements.set_mode(Mode::Normal);
+}
+
+fn asked() -> Asked {
+    Asked {
+        what: "decommission this node".to_owned(),
+        otherwise: "`nodetool decommission --force` leaves all the same; repair the others then, copies may be missing",
+    }
+}
+
+fn refuse_beside_others(node: &Node, is_forced: bool) -> Result<()> {
+    match is_forced {
+        true => Ok(()),
+        false => node.refuse_beside(&asked(), |_| true).map_err(OperationError::Failed),
+    }
 }
 
 fn refused<T>(why: impl Into<String>) -> Result<T> {
@@ -92,6 +129,7 @@ fn check(node: &Node, mode: Mode, is_forced: bool) -> Result<()> {
     if members.len() < 2 {
         return refused("no other normal nodes in the ring; decommission would be pointless");
     }
+    refuse_beside_others(node, is_forced)?;
     for (keyspace, placement) in node.shared_keyspaces(&ring).map_err(OperationError::Failed)? {
         let center = ring.local_data_center();
         let (copies, nodes) = match &placement.replication {

@@ -3,7 +3,8 @@
 //! The node says MOVING with its new token: each replica that gains a range by that, the node
 //! itself among them, takes the range's writes from then on. The node fetches the ranges that it
 //! gains and hands on those that it loses. Then it writes the new token to its disk and says
-//! NORMAL. A node that is killed on the way has its old token when it starts again.
+//! NORMAL. A node that is killed on the way has its old token when it starts again. While another
+//! node changes the ring a move is refused ([`super::movers`]).
 //! `org.apache.cassandra.service.StorageService.move`, `RangeRelocator`.
 
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use types::Token;
 
 use super::bootstrap::describe;
 use super::flows::{Exchange, refuse_missing};
+use super::movers::Asked;
 use crate::movements::Mode;
 use crate::node::Node;
 use crate::operations::{OperationError, Result};
@@ -40,6 +42,12 @@ pub async fn relocate(node: &Arc<Node>, token: &str) -> Result<()> {
     if ring.local().tokens.len() > 1 {
         return Err(failed("This node has more than one token and cannot be moved thusly.".to_owned()));
     }
+    let asked = Asked {
+        what: "move this node".to_owned(),
+        otherwise: "A node that is started with consistent_rangemovement=false moves all the same; repair it then, \
+                    copies may be missing",
+    };
+    node.refuse_beside(&asked, |_| true).map_err(failed)?;
     let local = ring.local_id();
     let keyspaces = node.shared_keyspaces(&ring).map_err(failed)?;
     let is_gaining = keyspaces
@@ -53,17 +61,23 @@ pub async fn relocate(node: &Arc<Node>, token: &str) -> Result<()> {
     movements.set_mode(Mode::Moving);
     node.announce(|local| introduction.set_status(local, &format!("MOVING,{}", to.0)));
     node.wait_until_known().await;
+    let settle = |at: i64| {
+        let introduction = membership::Introduction { tokens: vec![at], ..introduction.clone() };
+        node.announce(|local| introduction.set_normal(local));
+        movements.set_mode(Mode::Normal);
+    };
+    if let Err(why) = node.go_first(&asked).await {
+        settle(from);
+        return Err(failed(why));
+    }
     let moved = match node.repair_paxos_ahead("move").await {
         Ok(()) => exchange(node, to).await,
         Err(why) => Err(why),
     };
-    let stays_at = if moved.is_ok() { to } else { Token(from) };
     if moved.is_ok() {
         node.keep_tokens(&[to]).await.map_err(failed)?;
     }
-    let introduction = membership::Introduction { tokens: vec![stays_at.0], ..introduction.clone() };
-    node.announce(|local| introduction.set_normal(local));
-    movements.set_mode(Mode::Normal);
+    settle(if moved.is_ok() { to.0 } else { from });
     moved.map_err(|why| failed(format!("Interrupted while waiting for stream/fetch ranges to finish: {why}")))
 }
 

@@ -5,7 +5,8 @@
 //! id as REMOVAL_COORDINATOR. Whoever gains ranges by that fetches them, and tells the coordinator
 //! (REPLICATION_DONE_REQ). When all have done so the coordinator tells `removed`, and the node is
 //! forgotten. A coordinator that is killed on the way leaves the node `removing`; the removal is
-//! asked for again, from any node.
+//! asked for again, from any node. While another node changes the ring a removal is refused
+//! ([`super::movers`]).
 //! `org.apache.cassandra.service.StorageService.{removeNode,restoreReplicaCount,
 //! forceRemoveCompletion,getRemovalStatus}`.
 
@@ -21,10 +22,11 @@ use internode::payload::gossip::ApplicationState;
 use membership::Request;
 use ring::primary::Ranges;
 use ring::relocation::subtract;
-use ring::{Endpoint, EndpointId, Ring};
+use ring::{Endpoint, EndpointId, Ring, State};
 
 use super::flows::{ATTEMPTS_MAX, Exchange, PAUSE, refuse_missing};
-use crate::movements::Removal;
+use super::movers::Asked;
+use crate::movements::{Mode, Removal};
 use crate::node::Node;
 use crate::operations::{OperationError, Result};
 use crate::streaming::{Operation, SessionEnd};
@@ -79,6 +81,7 @@ pub async fn remove(node: &Arc<Node>, host_id: &str) -> Result<()> {
             endpoint.address
         ));
     }
+    refuse_beside_others(node, &endpoint)?;
     let waiting = gaining(node, &ring, removed)?;
     {
         let mut state = node.joined.movements.state();
@@ -98,6 +101,11 @@ pub async fn remove(node: &Arc<Node>, host_id: &str) -> Result<()> {
     if !is_under_way(node, endpoint.address) {
         return failed("The removal was ended by 'removenode force' before it had begun");
     }
+    // another change may have begun meanwhile
+    if let Err(error) = refuse_beside_others(node, &endpoint) {
+        forget(node, endpoint.address);
+        return Err(error);
+    }
     let (coordinator, host_id) =
         (types::literal::print_uuid(&node.identity.host_id), types::literal::print_uuid(&endpoint.host_id));
     let now = now(node);
@@ -113,6 +121,31 @@ pub async fn remove(node: &Arc<Node>, host_id: &str) -> Result<()> {
         node.env.sleep(LOOK).await;
     }
     end(node, &endpoint)
+}
+
+/// Refuses a removal beside another change of the ring. A node that joins, leaves or moves would
+/// own ranges afterwards that it has not fetched: which ranges flow is computed without the change
+/// of the other one. Beside a node that joins and is down nothing is refused: it fetches everything
+/// anew when it comes again. A node that died while it left or moved, or whose removal was
+/// interrupted, is removed whatever others do: there is no other end of that, and two such nodes
+/// would wait for each other.
+fn refuse_beside_others(node: &Node, removed: &Endpoint) -> Result<()> {
+    if removed.state != State::Normal || !node.joined.movements.settings().is_consistent {
+        return Ok(());
+    }
+    let mode = node.mode();
+    if !matches!(mode, Mode::Normal | Mode::Starting) {
+        return failed(format!(
+            "This node changes the ring itself ({mode}): ask another one when it has come to its end"
+        ));
+    }
+    let asked = Asked {
+        what: format!("remove {}", removed.address),
+        otherwise: "A node that cannot come to its end without the one that is to be removed is stopped first, if it \
+                    joins, and started again, if it leaves or moves",
+    };
+    let counts = |other: &Endpoint| other.address != removed.address && (other.is_up || !other.state.is_joining());
+    node.refuse_beside(&asked, counts).map_err(OperationError::Failed)
 }
 
 /// The end of a removal that this node coordinates: the others are told, unless the removed node
@@ -169,7 +202,7 @@ pub fn force(node: &Node) {
 }
 
 /// The nodes that somebody removes.
-fn removing(node: &Node) -> Vec<SocketAddr> {
+pub(super) fn removing(node: &Node) -> Vec<SocketAddr> {
     let Some(messenger) = node.members() else { return Vec::new() };
     messenger.with_gossip(|gossip| {
         let is_removing = |status: Option<Status>| status == Some(Status::Removing);

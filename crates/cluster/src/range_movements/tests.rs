@@ -2,6 +2,7 @@
 //! acknowledged, whatever was killed on the way.
 
 mod deaths;
+mod movers;
 mod replacements;
 
 use std::sync::{Arc, Mutex};
