@@ -49,6 +49,10 @@ pub fn functions() -> Functions<FakeNode> {
         .add(|node: &FakeNode, change: &TransportChange| node.called(format!("transport {change:?}")))
         .add(|node: &FakeNode, _: &GetGossip| node.gossip())
         .add(|node: &FakeNode, movement: &RangeMovement| node.called(format!("movement {movement:?}")))
+        .add(|node: &FakeNode, _: &ResumeBootstrap| {
+            node.called("resume bootstrap".to_owned())?;
+            Ok(Some("nothing was heard of 10.0.0.2:7000 for 400 s".to_owned()))
+        })
         .add(|_: &FakeNode, _: &GetRemovalStatus| Ok("No token removals in process.".to_owned()))
         .add(|node: &FakeNode, request: &CleanupRequest| {
             node.called(format!("cleanup {:?} {:?} {}", request.tables.keyspaces, request.tables.tables, request.jobs))

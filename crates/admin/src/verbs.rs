@@ -47,7 +47,7 @@ pub use monitoring::{
     CasCounts, CasKindCounts, ClientLatencies, CommitLogMetrics, ForeignRequests, GetClientLatencies, GetMetrics,
     GetPools, GetTables, NodeMetrics, PoolStats, RepairFigures, ReplayMetrics, StreamCounts, TableStats,
 };
-pub use movements::{CleanupRequest, GetRemovalStatus, RangeMovement, RebuildRequest};
+pub use movements::{CleanupRequest, GetRemovalStatus, RangeMovement, RebuildRequest, ResumeBootstrap};
 pub use node::{Drain, GetKeyspaces, GetNode, GetTokenFile, KeyspaceInfo, NodeInfo, TransportChange};
 pub use profile::{GetProfile, Profile, ThreadUse};
 pub use repair::{
@@ -116,6 +116,8 @@ verbs! {
     GetMessageCounts => Vec<MessageCounts>, "message_counts", Reads;
 
     RangeMovement => (), "move_ranges", Changes;
+    // the reason for which all data was fetched again; None: the rest was
+    ResumeBootstrap => Option<String>, "resume_bootstrap", Changes;
     GetRemovalStatus => String, "removal_status", Reads;
     CleanupRequest => (), "cleanup", Changes;
 

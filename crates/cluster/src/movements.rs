@@ -92,6 +92,9 @@ pub(crate) struct MovementState {
     pub(crate) mode: Mode,
     /// The node fetches its data before it becomes a member.
     pub(crate) fetches: bool,
+    /// The reason why a bootstrap that had begun has fetched all ranges again, as a sentence
+    /// without a full stop; None: it has not. Of the bootstrap that runs, or of the last one.
+    pub(crate) anew: Option<String>,
     /// A decommission, a move or a rebuild runs: its name. No other begins.
     pub(crate) running: Option<&'static str>,
     /// The removal that this node coordinates; None: there is none.

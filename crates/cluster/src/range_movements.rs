@@ -34,6 +34,11 @@ impl Node {
     pub fn mode(&self) -> Mode {
         self.joined.movements.state().mode
     }
+
+    /// The reason why a bootstrap that had begun has fetched all ranges again; None: it has not.
+    pub fn reason_to_join_anew(&self) -> Option<String> {
+        self.joined.movements.state().anew.clone()
+    }
 }
 
 #[cfg(test)]

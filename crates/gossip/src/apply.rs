@@ -69,6 +69,9 @@ impl Gossip {
                     peer.arrivals.report(now.monotonic);
                 }
                 if state.max_version() > known {
+                    if let Some(watch) = &mut self.watch {
+                        watch.hear(endpoint, peer, now.monotonic);
+                    }
                     peer.updated = now.monotonic;
                     self.take_over(endpoint, state);
                 }

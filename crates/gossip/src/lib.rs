@@ -22,6 +22,7 @@
 //! - [`removal`]: the removal of an endpoint whose data others fetch
 //! - [`round`]: what happens every second
 //! - [`shadow`]: the look at the ring before this node shows itself
+//! - [`presence`]: whether others may have forgotten a node that joins
 //!
 //! Must agree with `org.apache.cassandra.gms.Gossiper` and `FailureDetector` of Cassandra 5.0.8.
 
@@ -33,6 +34,7 @@ pub mod local;
 pub mod machine;
 pub mod options;
 pub mod peer;
+pub mod presence;
 pub mod removal;
 pub mod round;
 pub mod shadow;
@@ -43,6 +45,7 @@ pub use local::Local;
 pub use machine::{Event, Gossip, Message, Now, Output};
 pub use options::Options;
 pub use peer::Peer;
+pub use presence::Absence;
 pub use status::Status;
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use internode::payload::gossip::{Ack, Ack2, ApplicationState, EndpointState, Sta
 use crate::local::Local;
 use crate::options::Options;
 use crate::peer::Peer;
+use crate::presence::{Absence, Watch};
 
 /// The time at which something happens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -90,6 +91,8 @@ pub struct Gossip {
     /// Nobody is convicted before.
     pub(crate) lenient_until: Duration,
     pub(crate) shadow: Option<Shadow>,
+    /// The watch over silences of members; None: none has begun.
+    pub(crate) watch: Option<Watch>,
     pub(crate) outputs: Vec<Output>,
 }
 
@@ -110,6 +113,7 @@ impl Gossip {
             checked: None,
             lenient_until: Duration::ZERO,
             shadow: None,
+            watch: None,
             outputs: Vec::new(),
         }
     }
@@ -145,6 +149,18 @@ impl Gossip {
             let remembered = || Peer { is_remembered: true, ..Peer::new(state, now.monotonic) };
             self.peers.entry(endpoint).or_insert_with(remembered);
         }
+    }
+
+    /// This node tells that it joins: from now on silences of members count, in which they may
+    /// forget it.
+    pub fn watch_presence(&mut self, now: Now) {
+        self.watch = Some(Watch::new(now.monotonic));
+    }
+
+    /// A silence in which a member may have forgotten that this node joins, since the watch began.
+    /// None: there was none, or no watch has begun.
+    pub fn absence(&self, now: Now) -> Option<Absence> {
+        self.watch?.absence(self.peers.iter(), now.monotonic)
     }
 
     pub(crate) fn send(&mut self, to: SocketAddr, message: Message) {

@@ -354,3 +354,69 @@ fn an_endpoint_that_does_not_come_back_is_removed_everywhere() {
         assert!(!peer.is_member() && matches!(peer.status(), Some(Status::Left(Some(_)))), "node {number}");
     }
 }
+
+/// A ring of three members and a node that joins and watches how long they are silent.
+fn with_a_watch() -> World {
+    let mut world = World::new(4, 13);
+    let joining = world.nodes[3].as_mut().expect("it is there");
+    joining.local.set(ApplicationState::StatusWithPort, "BOOT,1");
+    world.run(40);
+    let now = world.now();
+    world.nodes[3].as_mut().expect("it is there").watch_presence(now);
+    world.run(200);
+    world
+}
+
+/// The silence that the node which joins has seen.
+fn absence(world: &World) -> Option<Absence> {
+    world.nodes[3].as_ref().expect("it is there").absence(world.now())
+}
+
+fn knows(world: &World, number: usize) -> bool {
+    world.nodes[number].as_ref().expect("it is there").peers().contains_key(&address(3))
+}
+
+#[test]
+fn a_node_that_joins_sees_that_it_may_be_forgotten() {
+    for (seconds, is_forgotten) in [(100, false), (320, true)] {
+        let mut world = with_a_watch();
+        assert_eq!(absence(&world), None, "nobody is silent");
+        world.cut = (0..3).flat_map(|number| [(number, 3), (3, number)]).collect();
+        world.run(seconds);
+        assert!((0..3).all(|number| knows(&world, number) != is_forgotten), "{seconds} s");
+        assert_eq!(absence(&world).is_some(), is_forgotten, "{seconds} s: it is cut off still");
+        world.cut.clear();
+        world.run(30);
+        assert_eq!(absence(&world).is_some(), is_forgotten, "{seconds} s: it hears of the others again");
+        // a new watch looks at what comes
+        let now = world.now();
+        world.nodes[3].as_mut().expect("it is there").watch_presence(now);
+        world.run(200);
+        assert_eq!(absence(&world), None, "{seconds} s");
+    }
+}
+
+/// One member of three that is silent may be dead. When it goes on as the same process it was cut
+/// off, and has forgotten who joins; a process that is started anew asks who does.
+#[test]
+fn a_silent_member_counts_when_it_goes_on() {
+    for is_started_again in [true, false] {
+        let mut world = with_a_watch();
+        match is_started_again {
+            true => world.nodes[1] = None,
+            false => world.cut = [0, 2, 3].into_iter().flat_map(|number| [(number, 1), (1, number)]).collect(),
+        }
+        world.run(320);
+        assert_eq!(absence(&world), None, "the other two are heard");
+        match is_started_again {
+            true => world.nodes[1] = Some(node(1, 2000)),
+            false => {
+                assert!(!knows(&world, 1), "it has forgotten who joins");
+                world.cut.clear();
+            }
+        }
+        world.run(30);
+        let member = absence(&world).map(|absence| absence.member);
+        assert_eq!(member, (!is_started_again).then_some(address(1)));
+    }
+}

@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use crate::verb::{AdminError, Result, Verb};
 use crate::verbs::{
     CleanupRequest, CompactRequest, Flush, GetProfile, GetRepair, ImportRequest, RangeMovement, RebuildIndexes,
-    Refresh, RingSnapshotRequest, SSTableRequest, SampleRequest, SnapshotRequest,
+    Refresh, ResumeBootstrap, RingSnapshotRequest, SSTableRequest, SampleRequest, SnapshotRequest,
 };
 
 /// Logins, and looks at what a login may do, that have a thread.
@@ -23,7 +23,7 @@ pub(super) const LASTING_MAX: usize = 32;
 const _: () = assert!(LOGINS_MAX + LASTING_MAX < ADMIN_THREADS_MAX, "short calls find a thread");
 
 /// The verbs that may last as long as the work that they ask for, or wait for something to happen.
-const LASTING: [&str; 13] = [
+const LASTING: [&str; 14] = [
     CleanupRequest::NAME,
     CompactRequest::NAME,
     Flush::NAME,
@@ -33,6 +33,7 @@ const LASTING: [&str; 13] = [
     RangeMovement::NAME,
     RebuildIndexes::NAME,
     Refresh::NAME,
+    ResumeBootstrap::NAME,
     RingSnapshotRequest::NAME,
     SSTableRequest::NAME,
     SampleRequest::NAME,

@@ -3,7 +3,7 @@
 
 use crate::nodetool::{Context, Outcome, VerbError};
 use crate::verb::AdminError;
-use crate::verbs::{GetNode, RangeMovement};
+use crate::verbs::{GetNode, RangeMovement, ResumeBootstrap};
 
 #[derive(clap::Args)]
 pub(crate) struct Bootstrap {
@@ -34,7 +34,9 @@ impl Bootstrap {
             return Ok(writeln!(context.out, "Node is already bootstrapped.")?);
         }
         writeln!(context.out, "Resuming bootstrap")?;
-        context.api.ask(&RangeMovement::ResumeBootstrap)?;
+        if let Some(reason) = context.api.ask(&ResumeBootstrap {})? {
+            writeln!(context.out, "All data was fetched again, not the rest alone: {reason}.")?;
+        }
         Ok(writeln!(context.out, "Resume bootstrap complete")?)
     }
 }

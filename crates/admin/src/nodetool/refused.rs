@@ -75,6 +75,7 @@ mod tests {
 
     /// Verbs that work and differ, each with the difference. docs/compatibility.md has the reasons.
     const DIFFERS: &[(&str, &str)] = &[
+        ("bootstrap", "`resume` fetches all data again where others may have forgotten that the node joins"),
         (
             "cleanup",
             "for `ring_delay` after another node has taken ranges over it waits first: writes of them still come",

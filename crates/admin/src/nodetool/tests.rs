@@ -349,6 +349,10 @@ fn range_movements_reach_the_node() {
         assert!(code != 0 && told.starts_with(why), "{line}: {told}");
     }
     assert_eq!(run_on(&node, "bootstrap resume -f"), (0, "Node is already bootstrapped.\n".to_owned()));
+    node.node().0.lock().expect("no panic inside").mode = Some("JOINING_FAILED");
+    let resumed = "Resuming bootstrap\nAll data was fetched again, not the rest alone: nothing was heard of \
+                   10.0.0.2:7000 for 400 s.\nResume bootstrap complete\n";
+    assert_eq!(run_on(&node, "bootstrap resume -f"), (0, resumed.to_owned()));
 }
 
 #[test]

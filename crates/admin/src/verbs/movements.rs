@@ -20,10 +20,12 @@ pub enum RangeMovement {
     Rebuild(RebuildRequest),
     /// The node, which was started with `join_ring: false`, becomes a member.
     Join,
-    /// The node fetches the rest of its data after a bootstrap that has failed, and becomes a
-    /// member.
-    ResumeBootstrap,
 }
+
+/// Has a node fetch the rest of its data after a bootstrap that has failed, and become a member.
+/// Answered when it is one; with the reason where it has fetched all of its data again.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct ResumeBootstrap {}
 
 /// From whom the node fetches what.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

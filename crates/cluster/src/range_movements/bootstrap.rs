@@ -8,9 +8,11 @@
 //!    have said BOOT at the same time the one with the lowest address is first.
 //! 3. What Paxos has begun in its ranges is completed (`paxos_variant: v2`), and it fetches them.
 //!    The ranges that have come are recorded, so that `nodetool bootstrap resume` fetches the rest.
-//!    A node that is killed says BOOT again at its next start, before anything else, and fetches
-//!    everything anew: the others forget a node that joins when it has been silent for some
-//!    minutes, each by its own clock, and whoever had forgotten it has written to others only.
+//!    The others forget a node that joins when it has been silent for some minutes, each by its own
+//!    clock, and a member that had forgotten it has written to others only. A node that was cut off
+//!    for so long that this may have happened (`gossip::presence`) tells again that it joins, waits
+//!    until the others know it, and fetches everything anew. So does a node that was killed: it
+//!    says BOOT at its next start before anything else.
 //! 4. It is a member: COMPLETED on its disk, NORMAL for the others.
 //!
 //! A ring in which users have no keyspaces yet has nothing to lose: its nodes may come all at once.
@@ -23,6 +25,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gossip::Absence;
+use membership::Introduction;
 use ring::Ring;
 use ring::primary::Ranges;
 use ring::relocation::{Choice, NoSource, subtract};
@@ -30,6 +34,7 @@ use schema::system::is_system_keyspace;
 
 use super::flows::{ATTEMPTS_MAX, Exchange, PAUSE, refuse_missing};
 use super::movers::{LOOK, Movers};
+use super::removal::now;
 use crate::movements::{BootstrapState, Mode, MovementSettings};
 use crate::node::Node;
 use crate::streaming::{Operation, SessionEnd};
@@ -54,6 +59,14 @@ pub(crate) fn joining_status(settings: MovementSettings, own: SocketAddr, first_
     }
 }
 
+/// A node on its way in.
+struct Joining<'a> {
+    introduction: &'a Introduction,
+    /// The status that it tells.
+    status: String,
+    settings: MovementSettings,
+}
+
 impl Node {
     /// Whether this node fetches its data before it becomes a member.
     pub(crate) fn needs_bootstrap(&self, seeds: &[SocketAddr]) -> bool {
@@ -62,14 +75,14 @@ impl Node {
     }
 
     /// Fetches the data of the ranges that this node is about to own. It is not a member yet when
-    /// this returns. `is_resumed`: this process has told the others so since an earlier attempt
-    /// without a break, so that what had come then is complete.
+    /// this returns. `is_resumed`: this process has told the others so since an earlier attempt.
     pub(crate) async fn bootstrap(
         self: &Arc<Self>,
-        introduction: &membership::Introduction,
+        introduction: &Introduction,
         is_resumed: bool,
     ) -> Result<(), String> {
         let settings = self.joined.movements.settings();
+        self.joined.movements.state().anew = None;
         if !self.ring().endpoints().iter().any(ring::Endpoint::owns_tokens) {
             // nobody else is there
             return Ok(());
@@ -109,28 +122,33 @@ impl Node {
         }
         self.joined.movements.set_mode(Mode::Joining);
         self.keep_bootstrap_state(BootstrapState::InProgress).await?;
-        if !is_resumed {
-            self.shared_keyspaces(&self.ring())?.iter().try_for_each(|(name, _)| self.forget_available(name))?;
-        }
-        self.announce(|local| introduction.set_joining(local, &status));
-        let fetched = self.fetch_as_joining(settings).await;
+        let fetched = self.fetch_as_joining(&Joining { introduction, status, settings }, is_resumed).await;
         if fetched.is_err() {
             self.joined.movements.set_mode(Mode::JoiningFailed);
         }
         fetched
     }
 
-    /// Fetches the data of a node that has said that it joins.
-    async fn fetch_as_joining(self: &Arc<Self>, settings: MovementSettings) -> Result<(), String> {
-        self.wait_until_known().await;
-        // others may have begun at the same time: writes of this node's ranges reach it while it
-        // waits, and it fetches from the ring as they leave it
-        let own = self.identity.broadcast;
-        let is_ahead = |endpoint: &ring::Endpoint| !endpoint.state.is_joining() || endpoint.address < own;
-        self.wait_for_turn(settings, is_ahead).await?;
-        self.repair_paxos_ahead("bootstrap").await?;
-        let mut attempt = 1;
-        while let Err(why) = self.fetch_own_ranges(settings).await {
+    /// Tells the others that this node joins, and fetches its data.
+    async fn fetch_as_joining(self: &Arc<Self>, joining: &Joining<'_>, is_resumed: bool) -> Result<(), String> {
+        let absence = if is_resumed { self.absence() } else { None };
+        match (is_resumed, absence) {
+            // what has come is complete: nobody can have forgotten this node since
+            (true, None) => self.announce(|local| joining.introduction.set_joining(local, &joining.status)),
+            (true, Some(absence)) => self.join_again(joining, &absence).await?,
+            (false, _) => self.join_anew(joining)?,
+        }
+        let (mut attempt, mut is_known) = (1, false);
+        loop {
+            if !is_known {
+                self.wait_until_counted_on(joining.settings).await?;
+                is_known = true;
+            }
+            let why = match (self.fetch_own_ranges(joining.settings).await, self.absence()) {
+                (Ok(()), None) => return Ok(()),
+                (Ok(()), Some(absence)) => absence.to_string(),
+                (Err(why), _) => why,
+            };
             tracing::warn!(attempt, why, "not all data has come");
             if attempt == ATTEMPTS_MAX {
                 return Err(format!(
@@ -139,8 +157,64 @@ impl Node {
             }
             attempt += 1;
             self.env.sleep(PAUSE).await;
+            if let Some(absence) = self.absence() {
+                self.join_again(joining, &absence).await?;
+                is_known = false;
+            }
+        }
+    }
+
+    /// Tells the others that this node joins. Whatever has come before is fetched again: they may
+    /// have written to others only.
+    fn join_anew(&self, joining: &Joining<'_>) -> Result<(), String> {
+        self.shared_keyspaces(&self.ring())?.iter().try_for_each(|(name, _)| self.forget_available(name))?;
+        self.announce(|local| joining.introduction.set_joining(local, &joining.status));
+        if let Some(messenger) = self.members() {
+            messenger.with_gossip(|gossip| gossip.watch_presence(now(self)));
         }
         Ok(())
+    }
+
+    /// Tells the others again that this node joins, since they may have forgotten it.
+    async fn join_again(&self, joining: &Joining<'_>, absence: &Absence) -> Result<(), String> {
+        let why = format!(
+            "{absence}: others may have forgotten that this node joins, and have written without it meanwhile. It joins \
+             anew, and fetches all of its ranges again"
+        );
+        tracing::warn!("{why}");
+        self.joined.movements.state().anew = Some(why);
+        self.join_anew(joining)?;
+        self.wait_for_members().await;
+        Ok(())
+    }
+
+    /// Waits, for `ring_delay` at most, until all members are up. After a cut it takes some seconds
+    /// until a member is seen to be up, and [`Node::wait_until_known`] waits for those alone.
+    async fn wait_for_members(&self) {
+        let (begun, limit) = (self.env.now(), self.joined.movements.settings().ring_delay);
+        let is_one_down = || self.ring().peers().any(|peer| peer.owns_tokens() && !peer.is_up);
+        while self.env.elapsed(begun) < limit && is_one_down() {
+            self.env.sleep(LOOK).await;
+        }
+    }
+
+    /// Waits until the others count on a node that has said that it joins, and until it has its
+    /// turn. What Paxos has begun in its ranges is completed then.
+    async fn wait_until_counted_on(self: &Arc<Self>, settings: MovementSettings) -> Result<(), String> {
+        self.wait_until_known().await;
+        // others may have begun at the same time: writes of this node's ranges reach it while it
+        // waits, and it fetches from the ring as they leave it
+        let own = self.identity.broadcast;
+        let is_ahead = |endpoint: &ring::Endpoint| !endpoint.state.is_joining() || endpoint.address < own;
+        self.wait_for_turn(settings, is_ahead).await?;
+        self.repair_paxos_ahead("bootstrap").await
+    }
+
+    /// A silence in which others may have forgotten that this node joins. A node that hibernates is
+    /// a member for the others, which do not forget it and do not write to it either.
+    fn absence(&self) -> Option<Absence> {
+        let messenger = self.members().filter(|_| !self.hibernates())?;
+        messenger.with_gossip(|gossip| gossip.absence(now(self)))
     }
 
     /// Whether this node replaces one under that one's address.

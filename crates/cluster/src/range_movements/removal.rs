@@ -225,7 +225,8 @@ fn finish(node: &Node, address: SocketAddr) {
     forget(node, address);
 }
 
-fn now(node: &Node) -> Now {
+/// The time as gossip counts it.
+pub(super) fn now(node: &Node) -> Now {
     Now {
         monotonic: Duration::from_nanos(node.env.clock.monotonic_nanos()),
         wall_millis: node.env.clock.now_micros() / 1000,

@@ -339,6 +339,48 @@ fn a_bootstrap_that_has_failed_is_resumed() {
     check_replicas(&ring, &[0, 1]);
 }
 
+/// A node whose bootstrap has failed is cut off. Once the others have forgotten that it joins they
+/// write without it, and what had come before is fetched again when the operator resumes it. After
+/// a short cut the rest is fetched alone.
+#[test]
+fn a_resumed_bootstrap_does_not_trust_what_came_before_it_was_forgotten() {
+    for (seconds, is_forgotten) in [(60, false), (400, true)] {
+        let mut ring = ring_of(25, 2);
+        ring.spawn(2);
+        ring.world.run_until(Duration::from_secs(3), || false);
+        ring.kill(0);
+        let has_failed = ring.world.run_until(PATIENCE, || ring.node(2).mode() == Mode::JoiningFailed);
+        assert!(has_failed, "a source is down");
+        ring.start(0);
+        let sees = |ring: &SimRing| ring.node(2).ring().endpoints().iter().all(|endpoint| endpoint.is_up);
+        assert!(ring.world.run_until(PATIENCE, || sees(&ring)), "it is up again");
+        // as if everything of it had come by the first attempt
+        let whole_ring = vec![(types::Token(i64::MIN), types::Token(i64::MIN))];
+        ring.node(2).record_available("ks", &whole_ring).expect("recorded");
+        ring.world.network().partition(&[2]);
+        ring.world.run_until(Duration::from_secs(seconds), || false);
+        let address = ring.address(2);
+        let knows = |machine: usize| {
+            let snapshot = ring.node(machine).ring();
+            snapshot.endpoints().iter().any(|endpoint| endpoint.address == address)
+        };
+        assert_eq!([0, 1].map(knows), [!is_forgotten; 2], "{seconds} s");
+        if is_forgotten {
+            write(&ring, 0, 1, Consistency::All);
+        }
+        ring.world.network().heal();
+        assert!(ring.world.run_until(PATIENCE, || sees(&ring)), "the cut is over");
+        let node = Arc::clone(ring.node(2));
+        ring.world.block_on(async move { node.enter().await }).expect("the rest comes");
+        agree_on_members(&ring, &[0, 1, 2]);
+        assert_eq!(ring.node(2).reason_to_join_anew().is_some(), is_forgotten, "{seconds} s");
+        match is_forgotten {
+            true => check_replicas(&ring, &[0, 1]),
+            false => assert!((0..KEYS).all(|k| ring.stored(2, "ks", k).is_empty()), "it had come, as it is recorded"),
+        }
+    }
+}
+
 /// With `join_ring: false` a node coordinates and has no data, until it is told to join.
 #[test]
 fn a_node_that_stays_out_joins_when_it_is_told_to() {

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use admin::verbs::{CleanupRequest, GetRemovalStatus, RangeMovement, RebuildRequest};
+use admin::verbs::{CleanupRequest, GetRemovalStatus, RangeMovement, RebuildRequest, ResumeBootstrap};
 use admin::{Functions, Result};
 use cluster::operations::tables::Selection;
 use cluster::range_movements::rebuild::RebuildOptions;
@@ -12,7 +12,7 @@ use super::{NodeAdmin, failed, invalid, of_operation, runtime, wait};
 use crate::joining;
 
 pub(super) fn add_to(functions: &mut Functions<NodeAdmin>) {
-    functions.add(movement).add(removal_status).add(clean_up);
+    functions.add(movement).add(resume_bootstrap).add(removal_status).add(clean_up);
 }
 
 fn movement(admin: &NodeAdmin, movement: &RangeMovement) -> Result<()> {
@@ -31,8 +31,13 @@ fn movement(admin: &NodeAdmin, movement: &RangeMovement) -> Result<()> {
         }
         RangeMovement::Move(token) => wait(relocation::relocate(node, token)),
         RangeMovement::Rebuild(request) => wait(rebuild::rebuild(node, options(request)?)),
-        RangeMovement::Join | RangeMovement::ResumeBootstrap => enter(admin),
+        RangeMovement::Join => enter(admin),
     }
+}
+
+fn resume_bootstrap(admin: &NodeAdmin, _: &ResumeBootstrap) -> Result<Option<String>> {
+    enter(admin)?;
+    Ok(admin.services.node.reason_to_join_anew())
 }
 
 /// The node becomes a member, and serves clients. One that is a member stays as it is.
