@@ -152,3 +152,41 @@ def test_a_value_that_is_too_long_is_refused(session, table):
     assert len(list(session.execute(f"SELECT k FROM {name} WHERE v = %s", ["x" * 65534]))) == 1
     with pytest.raises(Exception, match="may not be larger than 64K"):
         session.execute(f"SELECT k FROM {name} WHERE v = %s", ["x" * 65536])
+
+
+def test_an_empty_number_is_not_found_whatever_is_flushed(node):
+    """It has no entry in a storage-attached index. An entry of the value that it has replaced is in memory until a flush, and in
+    another SSTable until a compaction."""
+    with connected(node) as cluster:
+        session = cluster.connect()
+        session.execute("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        session.execute("CREATE TABLE ks.t (k int, c int, i int, b bigint, d double, PRIMARY KEY (k, c))")
+        columns = {"i": "int", "b": "bigint", "d": "double"}
+        for column in columns:
+            session.execute(f"CREATE INDEX ON ks.t ({column}) USING 'sai'")
+
+        def found():
+            return {
+                (column, operator): sorted(row.c for row in session.execute(f"SELECT c FROM ks.t WHERE {column} {operator}"))
+                for column in columns
+                for operator in ["< 30", "<= 5", "> -10", "= 5"]
+            }
+
+        def write(c, value):
+            for column, kind in columns.items():
+                session.execute(f"UPDATE ks.t SET {column} = {value or f'blob_as_{kind}(0x)'} WHERE k = 1 AND c = {c}")
+
+        expected = {(column, operator): [3] for column in columns for operator in ["< 30", "<= 5", "> -10", "= 5"]}
+        write(1, None)
+        for c in [2, 3, 4]:
+            write(c, "5")
+        write(2, None)
+        assert found() == {key: [3, 4] for key in expected}, "in memory"
+        assert node.nodetool("flush").returncode == 0
+        assert found() == {key: [3, 4] for key in expected}, "in an SSTable"
+        write(4, None)
+        assert found() == expected, "beside an SSTable"
+        assert node.nodetool("flush").returncode == 0
+        assert found() == expected, "in two SSTables"
+        assert node.nodetool("compact", "ks", "t").returncode == 0
+        assert found() == expected, "after a compaction"

@@ -4,7 +4,7 @@
 //! included.
 
 use schema::index::attached::TextForm;
-use schema::index::definition::{Answering, IndexOperator, text_form};
+use schema::index::definition::{Answering, IndexOperator, excludes_empty, text_form};
 use schema::{ColumnKind, ColumnMetadata, TableMetadata};
 
 use super::filter::FilterTest;
@@ -672,7 +672,15 @@ fn filter_of(table: &TableMetadata, column: &ColumnMetadata, test: FilterTest, a
         FilterTest::Compare(..) | FilterTest::In(_) | FilterTest::NotIn(_) | FilterTest::Entry(..) => None,
     };
     let form = operator.and_then(|operator| text_form(table, column, operator, answering)).unwrap_or(TextForm::PLAIN);
-    Filter { name: column.name.clone(), column: Column::of(column), test, form }
+    let compared = match &test {
+        FilterTest::Compare(Operator::Eq, _) => Some(IndexOperator::Eq),
+        FilterTest::Compare(Operator::Lt | Operator::Lte | Operator::Gt | Operator::Gte, _) => {
+            Some(IndexOperator::Range)
+        }
+        _ => None,
+    };
+    let excludes_empty = compared.is_some_and(|operator| excludes_empty(table, column, operator));
+    Filter { name: column.name.clone(), column: Column::of(column), test, form, excludes_empty }
 }
 
 /// Why a restriction cannot be a filter; None: it can.

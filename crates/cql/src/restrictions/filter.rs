@@ -2,6 +2,8 @@
 //!
 //! Agrees with `org.apache.cassandra.db.filter.RowFilter` and `cql3.Operator.isSatisfiedBy`.
 
+use std::cmp::Ordering;
+
 use bytes::Bytes;
 use rows::Expression;
 use rows::filter::Operator as Number;
@@ -33,6 +35,9 @@ pub(crate) struct Filter {
     pub test: FilterTest,
     /// The form in which text is compared: that of a storage-attached index on the column.
     pub form: TextForm,
+    /// No row meets the filter by an empty value: a storage-attached index answers it, which has no
+    /// entries of such values.
+    pub excludes_empty: bool,
 }
 
 /// The comparison of a filter.
@@ -60,6 +65,7 @@ pub(crate) struct BoundFilter {
     column: Column,
     test: BoundTest,
     form: TextForm,
+    excludes_empty: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -116,7 +122,7 @@ impl Filter {
             }
             FilterTest::Entry(key, term) => BoundTest::Entry(entry(key, "key")?, entry(term, "value")?),
         };
-        Ok(BoundFilter { column: self.column.clone(), test, form: self.form })
+        Ok(BoundFilter { column: self.column.clone(), test, form: self.form, excludes_empty: self.excludes_empty })
     }
 }
 
@@ -151,6 +157,16 @@ impl BoundFilter {
         matches!(self.column, Column::PartitionKey { .. } | Column::Clustering { .. })
     }
 
+    /// Whether an empty value compares as the filter says, and no row is to meet the filter by it.
+    pub fn leaves_out_empty(&self) -> bool {
+        match &self.test {
+            BoundTest::Compare(operator, value) => {
+                self.excludes_empty && is_met(*operator, types::compare(self.column.ty(), &[], value))
+            }
+            _ => false,
+        }
+    }
+
     /// The filter as other nodes are told of it. None: a message has no form for it.
     pub fn expression(&self, table: &TableMetadata) -> Option<Expression> {
         let column = match &self.column {
@@ -180,23 +196,15 @@ impl BoundFilter {
     /// Whether the filter holds for a row. It does not for a row without a value in the column.
     pub fn holds(&self, row: &RowView<'_>) -> bool {
         let Some(found) = row.value(&self.column) else { return false };
+        if self.excludes_empty && found.is_empty() {
+            return false;
+        }
         let ty = self.column.ty();
         if !self.form.is_plain() {
             return self.holds_folded(&found);
         }
         match &self.test {
-            BoundTest::Compare(operator, value) => {
-                let order = types::compare(ty, &found, value);
-                match operator {
-                    Operator::Eq => order.is_eq(),
-                    Operator::Lt => order.is_lt(),
-                    Operator::Lte => order.is_le(),
-                    Operator::Gt => order.is_gt(),
-                    Operator::Gte => order.is_ge(),
-                    Operator::Neq => order.is_ne(),
-                    Operator::Like | Operator::Contains | Operator::ContainsKey => false,
-                }
-            }
+            BoundTest::Compare(operator, value) => is_met(*operator, types::compare(ty, &found, value)),
             BoundTest::In(values) => values.iter().any(|value| types::compare(ty, &found, value).is_eq()),
             BoundTest::NotIn(values) => values.iter().all(|value| types::compare(ty, &found, value).is_ne()),
             BoundTest::Contains(value) => contains(ty, &found, value),
@@ -228,16 +236,7 @@ impl BoundFilter {
         let entries = || values::split_map(found).unwrap_or_default();
         match (&self.test, self.column.ty()) {
             (BoundTest::Compare(operator, value), CqlType::Text | CqlType::Ascii) => {
-                let order = fold(found).cmp(&fold(value));
-                match operator {
-                    Operator::Eq => order.is_eq(),
-                    Operator::Lt => order.is_lt(),
-                    Operator::Lte => order.is_le(),
-                    Operator::Gt => order.is_gt(),
-                    Operator::Gte => order.is_ge(),
-                    Operator::Neq => order.is_ne(),
-                    Operator::Like | Operator::Contains | Operator::ContainsKey => false,
-                }
+                is_met(*operator, fold(found).cmp(&fold(value)))
             }
             (BoundTest::In(values), ty) => values.iter().any(|value| equals(ty, found, value)),
             (BoundTest::Like(kind, text), _) => kind.holds(&fold(found), &fold(text)),
@@ -258,6 +257,19 @@ impl BoundFilter {
             (BoundTest::Compare(Operator::Eq, value), ty) => equals(ty, found, value),
             _ => false,
         }
+    }
+}
+
+/// Whether a value that compares so with a given one meets a comparison.
+fn is_met(operator: Operator, order: Ordering) -> bool {
+    match operator {
+        Operator::Eq => order.is_eq(),
+        Operator::Lt => order.is_lt(),
+        Operator::Lte => order.is_le(),
+        Operator::Gt => order.is_gt(),
+        Operator::Gte => order.is_ge(),
+        Operator::Neq => order.is_ne(),
+        Operator::Like | Operator::Contains | Operator::ContainsKey => false,
     }
 }
 

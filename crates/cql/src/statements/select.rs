@@ -289,6 +289,7 @@ pub(crate) async fn execute<C: Coordinator>(
     let filters = std::mem::take(&mut wanted.filters);
     let mut job = job(plan, selection, filters, &bindings, options, wanted.page_size, now)?;
     job.slice_filters = std::mem::take(&mut wanted.slice_filters);
+    job.leave_out_empty();
     if let Some(keys) = wanted.keys() {
         job.single_key = keys.len() == 1;
         job.last_key = keys.last().map(|key| key.key.clone());

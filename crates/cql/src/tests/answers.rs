@@ -115,6 +115,15 @@ fn schema() {
     );
 }
 
+/// The rows of a read may be more than those that an index finds, as those of a scan: here they are
+/// all rows. Empty numbers, which have no entries in storage-attached indexes, are left out.
+#[test]
+fn empty_values_beside_indexes() {
+    let recorded = include_str!("../../../../tests/answers/nulls_beside_indexes.txt");
+    let begin = recorded.find("> CREATE TABLE empties").expect("the last part of it");
+    check("nulls_beside_indexes", &recorded[begin..], &[]);
+}
+
 #[test]
 fn sasi() {
     // the tables of the schema need a server

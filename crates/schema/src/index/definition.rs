@@ -163,7 +163,7 @@ impl IndexDefinition {
     }
 
     /// Whether a value has an entry. As in Cassandra, an empty number, address or UUID has none in
-    /// a storage-attached index.
+    /// a storage-attached index, and is left out of what a read gives beside ([`excludes_empty`]).
     pub fn takes(&self, value: &[u8]) -> bool {
         if !value.is_empty() || self.answering() != Answering::Attached {
             return true;
@@ -174,7 +174,7 @@ impl IndexDefinition {
             IndexPart::Values => &values,
             _ => &self.column.ty,
         };
-        matches!(ty, CqlType::Text | CqlType::Ascii | CqlType::Boolean | CqlType::Tuple(_) | CqlType::Udt(..))
+        has_empty_terms(ty)
     }
 
     /// Whether the index can answer a restriction of its column with this operator.
@@ -195,16 +195,10 @@ impl IndexDefinition {
             (part @ (IndexPart::Keys | IndexPart::Values), operator) => answers(part, &self.column.ty, operator),
             (IndexPart::Entries | IndexPart::StaticCompact, IndexOperator::Range) => false,
             (_, IndexOperator::Range) => {
-                self.is_attached() && (has_ranges(&self.column.ty) || self.is_of_falling_uuid())
+                self.is_attached() && (has_ranges(&self.column.ty) || is_falling_uuid(&self.column))
             }
             (_, operator) => operator == IndexOperator::Eq,
         }
-    }
-
-    /// Whether the index is on a descending clustering column of UUIDs: only there does an attached
-    /// index answer ranges of them, as in Cassandra.
-    fn is_of_falling_uuid(&self) -> bool {
-        self.column.reversed && self.column.ty == CqlType::Uuid
     }
 
     /// Whether the index is on a key column, so that every row has an entry.
@@ -281,6 +275,36 @@ pub fn text_form(
         }
     });
     forms.into_iter().find(|form| !form.is_plain())
+}
+
+/// Whether no row meets a comparison by an empty value of a column: storage-attached indexes answer
+/// the comparison, and have no entries of such values. The rows that a read gives may have them all
+/// the same, because an entry of a value that was replaced names the row, or because the read is a
+/// scan. An index of another class on the column has such entries.
+pub fn excludes_empty(table: &TableMetadata, column: &ColumnMetadata, operator: IndexOperator) -> bool {
+    let is_answered = match operator {
+        IndexOperator::Eq => true,
+        IndexOperator::Range => has_ranges(&column.ty) || is_falling_uuid(column),
+        _ => false,
+    };
+    let has_no_entry = is_answered && is_supported(&column.ty) && !has_empty_terms(&column.ty);
+    if column.ty.is_multi_cell() || !has_no_entry {
+        return false;
+    }
+    let target = |index: &IndexMetadata| index.options.get("target").map(|target| parse_target(target).1);
+    let mut on_column = table.indexes.values().filter(|index| target(index).as_ref() == Some(&column.name)).peekable();
+    on_column.peek().is_some() && on_column.all(is_attached)
+}
+
+/// Whether a column is a descending clustering column of UUIDs: only there does an attached index
+/// answer ranges of them, as in Cassandra.
+fn is_falling_uuid(column: &ColumnMetadata) -> bool {
+    column.reversed && column.ty == CqlType::Uuid
+}
+
+/// Whether a storage-attached index has entries of empty values of a type.
+fn has_empty_terms(ty: &CqlType) -> bool {
+    matches!(ty, CqlType::Text | CqlType::Ascii | CqlType::Boolean | CqlType::Tuple(_) | CqlType::Udt(..))
 }
 
 /// Whether an index on this part of a column is about what a condition compares.
@@ -475,6 +499,22 @@ mod tests {
             table.indexes.insert(name.clone(), IndexMetadata { name, kind: *kind, options });
         }
         table
+    }
+
+    #[test]
+    fn comparisons_of_numbers_exclude_empty_values_where_attached_indexes_alone_answer() {
+        use IndexOperator::{Contains, Eq, Range};
+        let excludes = |indexes: &[(&str, IndexKind, &str, bool)], name: &str| {
+            let table = table(indexes);
+            let column = table.column_by_name(name).expect("a column");
+            [Eq, Range, Contains].map(|operator| excludes_empty(&table, column, operator))
+        };
+        let attached = ("attached", IndexKind::Custom, "k", false);
+        assert_eq!(excludes(&[attached], "k"), [true, true, false]);
+        assert_eq!(excludes(&[], "k"), [false; 3]);
+        assert_eq!(excludes(&[attached, ("legacy", IndexKind::Composites, "k", false)], "k"), [false; 3]);
+        assert_eq!(excludes(&[("text", IndexKind::Custom, "t", false)], "t"), [false; 3]);
+        assert_eq!(excludes(&[("keys", IndexKind::Custom, "keys(m)", false)], "m"), [false; 3]);
     }
 
     #[test]

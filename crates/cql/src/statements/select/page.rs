@@ -31,8 +31,9 @@ pub(super) struct Job {
     pub json: bool,
     pub partition_filters: Vec<BoundFilter>,
     pub row_filters: Vec<BoundFilter>,
-    /// Conditions that the slices apply: rows are not checked again. Replicas are told them where
-    /// an index is searched, which may be that of one of them.
+    /// Conditions that the slices apply: rows are not checked again, but for empty values
+    /// ([`Self::leave_out_empty`]). Replicas are told them where an index is searched, which may be
+    /// that of one of them.
     pub slice_filters: Vec<BoundFilter>,
     pub group_by: Option<GroupBy>,
     pub aggregates: bool,
@@ -72,6 +73,15 @@ impl Job {
     /// a page that is built again tells of each once.
     pub fn put_slow_calls(&self, calls: Vec<String>) -> Vec<String> {
         std::mem::replace(&mut *self.slow_calls.lock().unwrap_or_else(PoisonError::into_inner), calls)
+    }
+
+    /// Where an index is searched, rows are checked again for conditions that slices apply and that
+    /// an index answers which has no entries of empty values: slices give rows with such values.
+    pub fn leave_out_empty(&mut self) {
+        if !self.indexes.is_empty() && self.nearest.is_none() {
+            let again = self.slice_filters.iter().filter(|filter| filter.leaves_out_empty()).cloned();
+            self.row_filters.extend(again);
+        }
     }
 
     /// The most rows that the page can have.
