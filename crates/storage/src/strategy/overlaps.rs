@@ -8,6 +8,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
+use types::Token;
+
 use super::Candidate;
 
 /// Which sections are compacted together with one that has enough SSTables.
@@ -40,7 +42,7 @@ impl Sections {
         sorted.sort_by_key(|place| (candidates[*place].first, candidates[*place].last, candidates[*place].index));
         let (mut runs, mut sizes) = (vec![Range::default(); candidates.len()], Vec::new());
         // the SSTables of the present section by their last tokens, the first one on top
-        let mut active = BinaryHeap::new();
+        let mut active: BinaryHeap<Reverse<(Token, usize)>> = BinaryHeap::new();
         for place in sorted {
             let Candidate { first, last, .. } = candidates[place];
             if active.peek().is_some_and(|Reverse((end, _))| *end < first) {
