@@ -21,7 +21,7 @@ use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::files;
 use crate::inherited::Inherited;
-use crate::outputs::Outputs;
+use crate::outputs::{Inputs, Outputs};
 use crate::strategy::Strategy;
 use crate::table::TableStore;
 use crate::table::indexes::IndexStore;
@@ -156,10 +156,8 @@ fn write_set(engine: &Engine, store: &Arc<TableStore>, set: &Arc<FlushSet>) -> R
         return Ok(Vec::new());
     }
     let mut stats = EncodingStatsCollector::default();
-    let mut partitions = 0;
     for memtable in &set.memtables {
         stats.merge(&memtable.stats());
-        partitions += memtable.counts().0;
     }
     let table = set.memtables.first().map_or_else(|| store.table(), |memtable| Arc::clone(&memtable.table));
     let operation = files::Operation::Flush;
@@ -169,9 +167,10 @@ fn write_set(engine: &Engine, store: &Arc<TableStore>, set: &Arc<FlushSet>) -> R
     let with_dropped = set.memtables.iter().filter(|memtable| memtable.has_dropped());
     let dropped = DroppedColumns::of(&table, with_dropped.map(|memtable| &memtable.header));
     let log_range = set.log_range();
-    let new = NewSSTable { operation, table, stats, keys: partitions, log_range, inherited, dropped };
-    let size: usize = set.memtables.iter().map(|memtable| memtable.size()).sum();
-    let mut outputs = Outputs::begin(engine, store, new, output, size as u64)?;
+    let inputs = Inputs::of_memtables(&set.memtables);
+    let keys = inputs.keys() as usize;
+    let new = NewSSTable { operation, table, stats, keys, log_range, inherited, dropped };
+    let mut outputs = Outputs::begin(engine, store, new, output, inputs)?;
     let written = outputs.write_all(engine, stream.as_mut());
     outputs.finish(engine, written, &[])
 }

@@ -21,6 +21,7 @@ use types::Token;
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::table::TableStore;
+use crate::token_ranges::share_within;
 
 /// A range of tokens, from a token (excluded) to a token (included). A start that is not before the
 /// end: over the end of the ring.
@@ -103,14 +104,8 @@ impl Frozen {
 /// Partitions of an SSTable in the range `(start, end]`, as if they were spread evenly between its
 /// first and its last token. The least token as an end is behind all tokens.
 pub fn partitions_between(sstable: &SSTable, start: Token, end: Token) -> f64 {
-    let start = i128::from(start.0);
-    let end = if end.0 == i64::MIN { i128::from(i64::MAX) } else { i128::from(end.0) };
-    let (first, last) = (i128::from(sstable.first_key().token.0), i128::from(sstable.last_key().token.0));
-    let common = last.min(end) - first.max(start + 1) + 1;
-    if common <= 0 {
-        return 0.0;
-    }
-    sstable.partition_count() as f64 * common as f64 / (last - first + 1) as f64
+    let span = (sstable.first_key().token, sstable.last_key().token);
+    sstable.partition_count() as f64 * share_within(span, (start, end))
 }
 
 /// A range cut at the end of the ring, in the order of tokens. The least token as an end is behind

@@ -9,6 +9,8 @@
 //! each other: its partitions and the rest. The SSTables of a side ascend; those of two sides may
 //! overlap.
 
+mod inputs;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -22,16 +24,16 @@ use crate::files::{self, NewSSTable, PendingPartition, Transaction};
 use crate::index::attached::components;
 use crate::inherited::Inherited;
 use crate::requests::operations::Apart;
-use crate::strategy::output::{Output, Splitter};
+use crate::strategy::output::{Output, Share, Splitter};
 use crate::table::TableStore;
 use crate::token_ranges::TokenRanges;
+pub use inputs::Inputs;
 
 /// SSTables under way.
 pub struct Outputs {
     store: Arc<TableStore>,
     transaction: Transaction,
-    /// Bytes that go in.
-    total: u64,
+    inputs: Inputs,
     /// The SSTables of partitions that nobody takes.
     rest: Side,
     /// The ranges of a repair session, and its SSTables.
@@ -62,6 +64,15 @@ impl Side {
         self.done.is_empty() && self.writer.is_none()
     }
 
+    /// About how many partitions the SSTable will have that is begun now.
+    fn keys(&self, inputs: &mut Inputs) -> Result<usize, StorageError> {
+        let keys = match self.splitter.share(inputs.bytes()) {
+            Share::OfAll(share) => inputs.keys() * share,
+            Share::OfRing { after, end } => inputs.keys_between(after, end)?,
+        };
+        Ok((keys.ceil() as usize).max(1))
+    }
+
     fn end_sstable(&mut self) -> Result<(), StorageError> {
         let Some(mut writer) = self.writer.take() else { return Ok(()) };
         if self.splitter.notes_coverage() {
@@ -74,17 +85,17 @@ impl Side {
 }
 
 impl Outputs {
-    /// Begins the change; `total` bytes go in, and `new.keys` partitions.
+    /// Begins the change. The number of partitions of each output follows from `inputs`.
     pub fn begin(
         engine: &Engine,
         store: &Arc<TableStore>,
         new: NewSSTable,
         output: Output,
-        total: u64,
+        inputs: Inputs,
     ) -> Result<Self, StorageError> {
         let transaction = files::begin(engine, store, new.operation)?;
         let (store, rest) = (Arc::clone(store), Side::new(new, output));
-        Ok(Self { store, transaction, total, rest, apart: None, is_apart: false })
+        Ok(Self { store, transaction, inputs, rest, apart: None, is_apart: false })
     }
 
     /// The partitions of a repair session go into SSTables of their own.
@@ -114,7 +125,7 @@ impl Outputs {
         }
         if side.writer.is_none() {
             let mut new = side.new.clone();
-            new.keys = ((new.keys as f64 * side.splitter.share(self.total)).ceil() as usize).max(1);
+            new.keys = side.keys(&mut self.inputs)?;
             new.inherited.level = side.splitter.level();
             side.writer = Some(files::writer(engine, &self.store, &mut self.transaction, &new)?);
         }

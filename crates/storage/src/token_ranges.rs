@@ -84,6 +84,16 @@ impl TokenRanges {
     }
 }
 
+/// The share of the tokens from `first` to `last`, both included, that is in the range from `start`
+/// (excluded) to `end` (included), 0 to 1. The least token as an end is behind all tokens.
+pub fn share_within((first, last): (Token, Token), (start, end): (Token, Token)) -> f64 {
+    let start = i128::from(start.0);
+    let end = if end == Token::MIN { i128::from(i64::MAX) } else { i128::from(end.0) };
+    let (first, last) = (i128::from(first.0), i128::from(last.0));
+    let common = last.min(end) - first.max(start + 1) + 1;
+    if common <= 0 { 0.0 } else { common as f64 / (last - first + 1) as f64 }
+}
+
 /// A partition that is in none of the ranges of its node, as a sentence for the operator.
 pub struct OfOthers<'a>(pub &'a DecoratedKey);
 

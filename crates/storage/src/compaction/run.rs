@@ -33,7 +33,7 @@ use crate::files::{self, DroppedColumns, NewSSTable, PendingPartition};
 use crate::index::compacted::ShadowedEntries;
 use crate::inherited::Inherited;
 use crate::log_intervals;
-use crate::outputs::{OutputPartition, Outputs};
+use crate::outputs::{Inputs, OutputPartition, Outputs};
 use crate::requests::operations::{Item, Work};
 use crate::strategy::options::read_bool;
 use crate::strategy::output::Output;
@@ -87,11 +87,12 @@ impl Merge {
             );
         }
         let table = store.table();
+        let inputs = Inputs::of_sstables(&read);
         let new = NewSSTable {
             operation: files::Operation::Compaction,
             table: Arc::clone(&table),
             stats: stats_of(&read),
-            keys: read.iter().map(|sstable| sstable.partition_count() as usize).sum(),
+            keys: inputs.keys() as usize,
             log_range: None,
             inherited: Inherited::of(&item.sstables, engine.host_id()),
             dropped: DroppedColumns::of(&table, read.iter().map(|sstable| sstable.scan_header())),
@@ -119,9 +120,8 @@ impl Merge {
         // what has expired hides nothing that stays, but is there until all of this counts
         let stream = PurgeStream::new(merge, now, gc_before, max_purgeable(store, &item.sstables)).of_table(&table);
         let stream = if purges { stream.without_grace(Arc::clone(&item.graceless)) } else { stream };
-        let total = read.iter().map(|sstable| sstable.stored_length()).sum();
         let apart = item.apart.as_deref();
-        let outputs = Outputs::begin(engine, store, new, output, total)?.setting_apart(apart, output);
+        let outputs = Outputs::begin(engine, store, new, output, inputs)?.setting_apart(apart, output);
         let (engine, store, replaced) = (Arc::clone(engine), Arc::clone(store), item.sstables.clone());
         Ok(Self { engine, store, replaced, stream: Box::new(stream), outputs, merged, partition: None })
     }

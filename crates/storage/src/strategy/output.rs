@@ -52,6 +52,20 @@ pub enum Output {
     },
 }
 
+/// The partitions that go into the SSTable that is begun next.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Share {
+    /// About this share of all partitions that go in, 0 to 1.
+    OfAll(f64),
+    /// The partitions in a part of the ring.
+    OfRing {
+        /// The part begins behind this token.
+        after: Token,
+        /// The last token of the part. The least token: the part ends where the ring ends.
+        end: Token,
+    },
+}
+
 /// Says when the next SSTable begins.
 #[derive(Clone, Debug)]
 pub struct Splitter {
@@ -62,6 +76,8 @@ pub struct Splitter {
     in_level: u64,
     /// Halves: the part that is written, 0 the first.
     part: usize,
+    /// Shards: the boundary that was passed last; the least token before the first one.
+    passed: Token,
     /// Shards: the boundaries that are still ahead, nearest last.
     ahead: Vec<Token>,
     /// The first SSTable ends behind its first partition (a rare event).
@@ -77,7 +93,8 @@ impl Splitter {
             Output::Halves { .. } => (0, Vec::new()),
             Output::Shards { count } => (0, shards::boundaries(count).into_iter().rev().collect()),
         };
-        Self { output, level, in_level: 0, part: 0, ahead, ends_early: happens(Rare::OutputEnds) }
+        let (passed, ends_early) = (Token::MIN, happens(Rare::OutputEnds));
+        Self { output, level, in_level: 0, part: 0, passed, ahead, ends_early }
     }
 
     /// The level of the SSTable that is written, or begun next.
@@ -90,15 +107,20 @@ impl Splitter {
         matches!(self.output, Output::Shards { .. })
     }
 
-    /// About the share of all partitions that the next SSTable will have, when `total` bytes go in.
-    pub fn share(&self, total: u64) -> f64 {
+    /// The partitions that the SSTable will have that is begun now, when `total` bytes go in.
+    pub fn share(&self, total: u64) -> Share {
         match self.output {
-            Output::One { .. } | Output::LevelOnly { .. } => 1.0,
+            Output::One { .. } | Output::LevelOnly { .. } => Share::OfAll(1.0),
             Output::Sized { size_max, .. } | Output::Levels { size_max, .. } => {
-                1.0 / (total / size_max.max(1)).max(1) as f64
+                Share::OfAll(1.0 / (total / size_max.max(1)).max(1) as f64)
             }
-            Output::Halves { .. } => 0.5f64.powi(self.part as i32 + 1),
-            Output::Shards { count } => 1.0 / f64::from(count.max(1)),
+            // the last part has as much as the one before it
+            Output::Halves { total } => {
+                Share::OfAll(0.5f64.powi(self.part as i32 + i32::from(is_halved(total, self.part))))
+            }
+            Output::Shards { .. } => {
+                Share::OfRing { after: self.passed, end: self.ahead.last().copied().unwrap_or(Token::MIN) }
+            }
         }
     }
 
@@ -111,15 +133,14 @@ impl Splitter {
             Output::Sized { size_max, .. } => written > size_max || self.ends_early(written),
             Output::Levels { size_max, fanout } => written > size_max && self.end_of_sstable(written, size_max, fanout),
             Output::Halves { total } => {
-                let ends = written > part_size(total, self.part) && part_size(total, self.part) >= HALF_MIN;
-                let ends = ends && self.part + 1 < HALVINGS_MAX;
+                let ends = written > part_size(total, self.part) && is_halved(total, self.part);
                 self.part += usize::from(ends);
                 ends
             }
             Output::Shards { .. } => {
                 let before = self.ahead.len();
-                while self.ahead.last().is_some_and(|end| *end < token) {
-                    self.ahead.pop();
+                while let Some(end) = self.ahead.pop_if(|end| *end < token) {
+                    self.passed = end;
                 }
                 self.ahead.len() < before
             }
@@ -147,6 +168,11 @@ impl Splitter {
 /// Bytes of a part: a half, a quarter …
 fn part_size(total: u64, part: usize) -> u64 {
     total >> (part + 1).min(63)
+}
+
+/// Whether others come behind a part: what is left is halved once more.
+fn is_halved(total: u64, part: usize) -> bool {
+    part_size(total, part) >= HALF_MIN && part + 1 < HALVINGS_MAX
 }
 
 #[cfg(test)]
@@ -181,6 +207,28 @@ mod tests {
         assert_eq!(written(Output::Halves { total: 200 * MIB }, 200), [(0, 101), (0, 51), (0, 48)]);
         assert_eq!(written(Output::Shards { count: 4 }, 100), [(0, 26), (0, 25), (0, 25), (0, 24)]);
     }
+
+    #[test]
+    fn shares_are_those_of_the_sstable_that_is_begun() {
+        let mut halves = Splitter::new(Output::Halves { total: 200 * MIB });
+        let shares = [0, 101 * MIB, 51 * MIB].map(|written| {
+            halves.splits_before(Token(0), written);
+            halves.share(200 * MIB)
+        });
+        assert_eq!(shares, [0.5, 0.25, 0.25].map(Share::OfAll), "the last part is all that is left");
+        let small = Splitter::new(Output::Halves { total: MIB });
+        assert_eq!(small.share(MIB), Share::OfAll(1.0), "it is not halved");
+
+        let mut shards = Splitter::new(Output::Shards { count: 4 });
+        let parts = [i64::MIN + 1, -1, 0, 1, i64::MAX].map(|token| {
+            shards.splits_before(Token(token), 0);
+            shards.share(0)
+        });
+        let part = |after: i64, end: i64| Share::OfRing { after: Token(after), end: Token(end) };
+        let (quarter, second) = (part(i64::MIN, -(1 << 62)), part(-(1 << 62), 0));
+        assert_eq!(parts, [quarter, second, second, part(0, 1 << 62), part(1 << 62, i64::MIN)]);
+    }
+
     #[test]
     fn an_sstable_ends_early_once_a_compaction() {
         let _switched = env::rare::begin(1, env::rare::Wanted::All);

@@ -26,7 +26,7 @@ use env::sync::{Mutex, MutexGuard};
 use rows::codec::{EncodingStats, EncodingStatsCollector, Header};
 use rows::{PartitionUpdate, Row};
 use schema::TableMetadata;
-use types::DecoratedKey;
+use types::{DecoratedKey, Token};
 
 use crate::commitlog::{Appended, LogPosition};
 use crate::table::entries::{self, Change, Entry};
@@ -258,6 +258,13 @@ impl Memtable {
     pub fn counts(&self) -> (usize, usize) {
         let contents = self.enter();
         (contents.partitions.len(), contents.rows)
+    }
+
+    /// Tokens of the first and of the last partition; None: there is none.
+    pub fn span(&self) -> Option<(Token, Token)> {
+        let contents = self.enter();
+        let (first, last) = (contents.partitions.first_key_value()?.0, contents.partitions.last_key_value()?.0);
+        Some((first.token, last.token))
     }
 
     /// Smallest timestamp, deletion time and TTL written.

@@ -23,14 +23,15 @@ const ID: TableId = TableId([8; 16]);
 /// Seconds.
 const GC_GRACE: u64 = 100;
 
-struct Node {
-    sim: Sim,
-    engine: Arc<Engine>,
-    store: Arc<TableStore>,
+pub struct Node {
+    pub sim: Sim,
+    pub engine: Arc<Engine>,
+    pub store: Arc<TableStore>,
 }
 
 impl Node {
-    fn new(options: &[(&str, &str)]) -> Self {
+    /// A node with a table of these compaction options; without a class, tiered by size.
+    pub fn new(options: &[(&str, &str)]) -> Self {
         let sim = Sim::new(1);
         let (engine, _) = crate::open(&sim.env(), EngineOptions::beneath(Path::new(DATA))).expect("a sound disk opens");
         let class = "org.apache.cassandra.db.compaction.SizeTieredCompactionStrategy".to_owned();
@@ -50,13 +51,13 @@ impl Node {
     }
 
     /// Writes a change of the partition `k` at the timestamp `at`, by the clock of now.
-    fn write(&self, k: i32, at: i64, change: impl FnOnce(&mut PartitionUpdate, DeletionTime)) {
+    pub fn write(&self, k: i32, at: i64, change: impl FnOnce(&mut PartitionUpdate, DeletionTime)) {
         let mut update = PartitionUpdate::new(self.store.table(), DecoratedKey::new(int(k)));
         change(&mut update, DeletionTime::new(at, self.sim.env().clock.now_seconds()));
         self.engine.apply(&[Mutation::of(update)]).expect("a sound disk takes writes");
     }
 
-    fn insert(&self, k: i32, c: i32, at: i64) {
+    pub fn insert(&self, k: i32, c: i32, at: i64) {
         self.write(k, at, |update, _| {
             let mut row = Row::new([Some(int(c))].into_iter().collect());
             row.liveness = Liveness::new(at);
@@ -64,20 +65,20 @@ impl Node {
         });
     }
 
-    fn delete(&self, k: i32, c: i32, at: i64) {
+    pub fn delete(&self, k: i32, c: i32, at: i64) {
         self.write(k, at, |update, deletion| delete_row(update, [Some(int(c))].into_iter().collect(), deletion));
     }
 
-    fn flush(&self) {
+    pub fn flush(&self) {
         self.sim.block_on(self.engine.flush(&self.store)).expect("a sound disk flushes");
     }
 
-    fn compact(&self) {
+    pub fn compact(&self) {
         let operation = Operation::new(Kind::MajorCompaction, Work::Major { split: false }, 1);
         self.sim.block_on(self.engine.operate(&self.store, operation)).expect("a sound disk compacts");
     }
 
-    fn gc_grace_ends(&self) {
+    pub fn gc_grace_ends(&self) {
         self.sim.advance(Duration::from_secs(GC_GRACE + 2));
     }
 
