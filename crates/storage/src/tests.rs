@@ -8,6 +8,7 @@ mod clustering_orders;
 mod common;
 mod dropped_columns;
 mod dropping;
+mod expiring;
 mod filters;
 mod index_cases;
 mod indexes;

@@ -4,7 +4,9 @@
 //!
 //! A compaction that nobody named the SSTables of is begun with fewer where that helps: without the
 //! largest, again and again; of a leveled one into L1 or below only SSTables of L0 can be left out.
-//! Agrees with `CompactionTask.buildCompactionCandidatesForAvailableDiskSpace` and
+//! SSTables that have expired are not read and need no room: where there is room for nothing else,
+//! they go alone, or a full disk would never get free of them. Agrees with
+//! `CompactionTask.buildCompactionCandidatesForAvailableDiskSpace` and
 //! `reduceScopeForLimitedSpace`.
 
 use std::sync::Arc;
@@ -28,13 +30,15 @@ pub fn check(engine: &Engine, store: &TableStore, total: u64) -> Result<(), Stor
     Ok(())
 }
 
-/// Takes SSTables out until there is room for the rest; gives them.
+/// Takes SSTables out until there is room for the rest; gives them. `others_go`: the compaction
+/// also has SSTables that go unread, so that all of the inputs can be taken out, if a strategy
+/// chose them.
 pub fn fit(
     engine: &Engine,
     store: &TableStore,
     inputs: &mut Vec<Arc<SSTable>>,
-    output: Output,
-    work: Work,
+    (output, work): (Output, Work),
+    others_go: bool,
 ) -> Result<Vec<Arc<SSTable>>, StorageError> {
     let available = available(engine, store)?;
     let mut removed = Vec::new();
@@ -44,6 +48,16 @@ pub fn fit(
             return Ok(removed);
         }
         let Some(largest) = dispensable(inputs, output, work) else {
+            if others_go && work == Work::Chosen {
+                tracing::warn!(
+                    table = store.name(),
+                    bytes = total,
+                    available,
+                    "not enough disk to compact what was chosen: only SSTables that have expired as a whole go"
+                );
+                removed.append(inputs);
+                return Ok(removed);
+            }
             return check(engine, store, total).map(|()| removed);
         };
         let sstable = inputs.swap_remove(largest);

@@ -4,7 +4,8 @@
 //! 1. Of the inputs those that have expired as a whole are not read: they go with the same step as
 //!    the others.
 //! 2. There must be room for all that is left; a compaction that nobody named SSTables for is begun
-//!    with fewer, largest first, if that helps.
+//!    with fewer, without the largest first, if that helps. One that a strategy chose is begun with
+//!    what has expired alone, if that is all there is room for.
 //! 3. SSTables that do not overlap are read one after the other, as one source of the merge.
 
 use std::collections::VecDeque;
@@ -72,7 +73,7 @@ impl Merge {
         let is_expired = |sstable: &Arc<SSTable>| expired.iter().any(|other| Arc::ptr_eq(other, sstable));
         let mut read: Vec<_> = item.sstables.iter().filter(|sstable| !is_expired(sstable)).cloned().collect();
         let output = item.output.unwrap_or_else(|| output_alone(&read));
-        let removed = room::fit(engine, store, &mut read, output, work)?;
+        let removed = room::fit(engine, store, &mut read, (output, work), !expired.is_empty())?;
         if !removed.is_empty() {
             unmark(store, &removed);
             item.sstables.retain(|sstable| !removed.iter().any(|other| Arc::ptr_eq(other, sstable)));

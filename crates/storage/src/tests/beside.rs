@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::dropping::Node;
-use crate::TableStore;
 use crate::compaction::choice::{take_free, unmark};
 use crate::requests::operations::{Operation, Status, Work};
 use crate::requests::progress::Running;
 use crate::strategy::kind::Kind;
+use crate::{Engine, TableStore};
 
 /// A node with two SSTables of the table `u`.
 fn with_two_sstables() -> (Node, Arc<TableStore>) {
@@ -24,9 +24,9 @@ fn with_two_sstables() -> (Node, Arc<TableStore>) {
 }
 
 /// An operation that has more to read than any disk holds, and that nobody chose.
-fn begin(node: &Node, store: &TableStore, kind: Kind) {
+pub fn begin(engine: &Engine, store: &TableStore, kind: Kind) {
     let table = store.table();
-    node.engine.compactions.begin(Running {
+    engine.compactions.begin(Running {
         id: [1; 16],
         table_id: store.id,
         keyspace: table.keyspace.clone(),
@@ -45,7 +45,7 @@ fn begin(node: &Node, store: &TableStore, kind: Kind) {
 fn operations_that_only_read_take_no_room() {
     for kind in [Kind::Validation, Kind::Verify, Kind::IndexBuild, Kind::ViewBuild, Kind::Cleanup] {
         let (node, store) = with_two_sstables();
-        begin(&node, &store, kind);
+        begin(&node.engine, &store, kind);
         let compacted = node.sim.block_on(node.engine.compact(&store));
         assert_eq!(compacted.is_ok(), kind != Kind::Cleanup, "{kind:?}: {compacted:?}");
         let left = if kind == Kind::Cleanup { 2 } else { 1 };
@@ -61,7 +61,7 @@ fn operations_that_only_read_are_in_nobodys_way() {
         let (node, store) = with_two_sstables();
         let (taken, busy) = take_free(&store, |_| true);
         assert_eq!((taken.len(), busy.len()), (2, 0));
-        begin(&node, &store, kind);
+        begin(&node.engine, &store, kind);
         let major = Operation::new(Kind::MajorCompaction, Work::Major { split: false }, 0);
         let mut compacted = pin!(node.engine.operate(&store, major));
         let env = node.sim.env();
