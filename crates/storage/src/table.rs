@@ -139,6 +139,15 @@ pub struct Remembered {
     pub memories: BTreeMap<RepairState, Memory>,
 }
 
+/// The compactions of an SSTable that failed, though not because that SSTable cannot be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Failures {
+    /// How many there were, one after the other.
+    pub times: u32,
+    /// No strategy chooses the SSTable before this time, nanoseconds of the monotonic clock.
+    pub until: u64,
+}
+
 /// State that only changes together with the view.
 #[derive(Default)]
 pub struct Changes {
@@ -146,6 +155,8 @@ pub struct Changes {
     pub compacting: BTreeSet<Descriptor>,
     /// SSTables that a compaction found damaged: strategies leave them alone.
     pub suspect: BTreeSet<Descriptor>,
+    /// SSTables in the view of which compactions failed that a strategy had chosen.
+    pub failed: BTreeMap<Descriptor, Failures>,
     /// When this process wrote SSTables that are in the view, milliseconds.
     pub written: BTreeMap<Descriptor, u64>,
     /// The memory of the table's strategy.
@@ -434,6 +445,7 @@ impl TableStore {
         for old in old_ones {
             changes.written.remove(old.descriptor());
             changes.suspect.remove(old.descriptor());
+            changes.failed.remove(old.descriptor());
         }
         debug_assert!(keeps_components(&old, old_ones, &new_ones), "queries by an attached index go on");
         self.note_written(changes, &new_ones);

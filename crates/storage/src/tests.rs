@@ -9,6 +9,7 @@ mod common;
 mod dropped_columns;
 mod dropping;
 mod expiring;
+mod failing;
 mod filters;
 mod index_cases;
 mod indexes;

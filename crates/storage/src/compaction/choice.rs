@@ -1,7 +1,9 @@
 //! From a table's state to the SSTables to compact next. A chosen SSTable is marked, so that no
 //! other compaction takes it.
 
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use env::rare::{Rare, happens};
 use sstable::{Component, Descriptor, SSTable};
@@ -20,6 +22,16 @@ use crate::table::{Changes, TableStore};
 
 /// More SSTables in level 0 than these are shown as too many, as in Cassandra's `tablestats`.
 const L0_MAX: u64 = 4;
+
+/// SSTables of a compaction that failed are not chosen again for so long; after the next failure
+/// twice as long, and so on.
+const FAILED_PAUSE_MIN: Duration = Duration::from_secs(5);
+/// Longer they are never left alone.
+const FAILED_PAUSE_MAX: Duration = Duration::from_secs(60 * 60);
+/// Doublings after which the longest pause is surely reached.
+const FAILED_DOUBLINGS_MAX: u32 = 16;
+
+const _: () = assert!(FAILED_PAUSE_MIN.as_secs() << FAILED_DOUBLINGS_MAX > FAILED_PAUSE_MAX.as_secs());
 
 /// A table as strategies see it: SSTables of one repair state after the other.
 struct Seen {
@@ -70,6 +82,21 @@ impl Seen {
             flush_size: store.flush_size.mean(),
             dice: store.env.random.next_u64(),
         }
+    }
+
+    /// SSTables whose compaction failed a short time ago are seen and not chosen, as if they were
+    /// being compacted.
+    fn without_failed(mut self, store: &TableStore, changes: &Changes) -> Self {
+        let now = store.env.clock.monotonic_nanos();
+        let waits = |sstable: &Arc<SSTable>| {
+            changes.failed.get(sstable.descriptor()).is_some_and(|failures| failures.until > now)
+        };
+        for group in &mut self.groups {
+            for (candidate, sstable) in group.candidates.iter_mut().zip(&group.sstables) {
+                candidate.compacting |= waits(sstable);
+            }
+        }
+        self
     }
 
     fn state<'a>(&self, group: &'a Group) -> State<'a> {
@@ -181,7 +208,7 @@ pub fn choose_and_mark(store: &Arc<TableStore>) -> Option<Start> {
         changes.remembered.memories.clear();
         changes.remembered.options.clone_from(options);
     }
-    let seen = Seen::new(store, &changes, &view);
+    let seen = Seen::new(store, &changes, &view).without_failed(store, &changes);
     let mut groups: Vec<(usize, &Group)> = Vec::new();
     for group in &seen.groups {
         let memory: &mut Memory = changes.remembered.memories.entry(group.repair_state).or_default();
@@ -312,15 +339,39 @@ pub fn unmark(store: &TableStore, inputs: &[Arc<SSTable>]) {
     }
 }
 
-/// Notes that an SSTable cannot be read: no strategy chooses it again. Scrub and restart take the
-/// note away.
-pub(crate) fn suspect(store: &TableStore, inputs: &[Arc<SSTable>], damaged: &std::path::Path) {
+/// Notes that an SSTable of the table cannot be read, whose file is `damaged`: no strategy chooses
+/// it again. Scrub and restart take the note away. False: no SSTable of the table has the file.
+pub(crate) fn suspect(store: &TableStore, damaged: &Path) -> bool {
     let named = damaged.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let is_damaged = |descriptor: &&Descriptor| {
         damaged.parent() == Some(descriptor.directory.as_path())
             && named.starts_with(&format!("{}-", descriptor.prefix()))
     };
-    let descriptors = inputs.iter().map(|sstable| sstable.descriptor());
-    let found: Vec<_> = descriptors.filter(is_damaged).cloned().collect();
-    store.changes().suspect.extend(found);
+    let mut changes = store.changes();
+    let view = store.view();
+    let Some(found) = view.sstables.iter().map(|sstable| sstable.descriptor()).find(is_damaged) else { return false };
+    if changes.suspect.insert(found.clone()) {
+        tracing::warn!(
+            table = store.name(),
+            sstable = found.prefix(),
+            "no compaction chooses an SSTable that cannot be read, until it is scrubbed or the node starts again"
+        );
+    }
+    true
+}
+
+/// Notes that a compaction of SSTables that a strategy chose has failed, and not because one of
+/// them cannot be read: other SSTables of the table have their turn before they are chosen again.
+pub(crate) fn note_failure(store: &TableStore, inputs: &[Arc<SSTable>]) {
+    let now = store.env.clock.monotonic_nanos();
+    let mut changes = store.changes();
+    let view = store.view();
+    let is_there = |input: &&Arc<SSTable>| view.sstables.iter().any(|other| other.descriptor() == input.descriptor());
+    for input in inputs.iter().filter(is_there) {
+        let failures = changes.failed.entry(input.descriptor().clone()).or_default();
+        let pause = FAILED_PAUSE_MIN * (1u32 << failures.times.min(FAILED_DOUBLINGS_MAX));
+        let nanos = u64::try_from(pause.min(FAILED_PAUSE_MAX).as_nanos()).unwrap_or(u64::MAX);
+        failures.times = failures.times.saturating_add(1);
+        failures.until = now.saturating_add(nanos);
+    }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
 use crate::commitlog::{LogPosition, WaitDurable};
-use crate::compaction::choice::{suspect, unmark};
+use crate::compaction::choice::{note_failure, suspect, unmark};
 use crate::compaction::restate::{Restate, Restatement};
 use crate::compaction::run::Merge;
 use crate::compaction::task::{Start, Task};
@@ -71,7 +71,7 @@ impl Active {
             Work::Scrub(options) => Scrub::open(engine, &store, &item, options).map(|task| Box::new(task) as _),
         };
         let task = opened.inspect_err(|error| {
-            note_damage(&store, &item, error);
+            note_damage(&store, error);
             unmark(&store, &item.sstables);
         })?;
         let id = types::timeuuid::from_micros(engine.env.clock.now_micros(), engine.env.random.next_u64());
@@ -172,8 +172,13 @@ impl Active {
 
     /// Makes what was done count; gives what is worth telling the operator.
     pub fn finish(self, engine: &Arc<Engine>) -> Result<Vec<String>, StorageError> {
-        let Self { store, item, progress, task, .. } = self;
+        let Self { store, operation, item, progress, task, .. } = self;
         let result = task.finish(engine);
+        if let Err(error) = &result
+            && operation.is_none()
+        {
+            note(&store, &item, error);
+        }
         unmark(&store, &item.sstables);
         match result {
             Ok(outcome) => {
@@ -202,7 +207,11 @@ impl Active {
 
     /// Leaves everything as it was, after an error.
     pub fn abandon(self, engine: &Engine, error: &StorageError) {
-        note_damage(&self.store, &self.item, error);
+        if self.operation.is_some() || self.is_stopped() || engine.is_stopped() {
+            note_damage(&self.store, error);
+        } else {
+            note(&self.store, &self.item, error);
+        }
         self.task.abandon();
         unmark(&self.store, &self.item.sstables);
         engine.compactions.aborted(&self.progress);
@@ -226,8 +235,20 @@ fn restated(item: &Item) -> Option<Restatement> {
     single.descriptor().version.has_repair_sessions_and_checksums().then_some(change)
 }
 
-fn note_damage(store: &TableStore, item: &Item, error: &StorageError) {
-    if let StorageError::Corrupt(corruption) = error {
-        suspect(store, &item.sstables, &corruption.path);
+/// Notes what kept a compaction from its end that a strategy chose: otherwise the strategy would
+/// choose the same SSTables at once, and for ever.
+fn note(store: &TableStore, item: &Item, error: &StorageError) {
+    if !note_damage(store, error) {
+        note_failure(store, &item.sstables);
+    }
+}
+
+/// Notes the SSTable that an error says cannot be read: its bytes are corrupt, or the device fails.
+/// False: the error is of no SSTable of the table.
+fn note_damage(store: &TableStore, error: &StorageError) -> bool {
+    match error {
+        StorageError::Corrupt(corruption) => suspect(store, &corruption.path),
+        StorageError::Io { path, .. } => suspect(store, path),
+        _ => false,
     }
 }

@@ -1,0 +1,86 @@
+//! Compactions that a strategy chose and that fail: the same SSTables are not compacted in vain for
+//! ever, and the table's other ones are compacted.
+
+use std::time::Duration;
+
+use env::sim::{EIO, Fault, Op};
+use env::sync::atomic::Ordering;
+use sstable::Component;
+
+use super::tombstones::Node;
+
+/// A node with so many SSTables, none of which was compacted.
+fn with_sstables(options: &[(&str, &str)], count: usize) -> Node {
+    let node = Node::new(options);
+    node.store.auto_compaction.set(false);
+    write(&node, count);
+    node
+}
+
+/// So many SSTables more, each with rows of the same partitions.
+fn write(node: &Node, count: usize) {
+    for _ in 0..count {
+        (0..50).for_each(|k| node.insert(k, 1, 10));
+        node.flush();
+    }
+}
+
+fn sstables(node: &Node) -> usize {
+    node.store.view().sstables.len()
+}
+
+fn ended(node: &Node) -> [u64; 2] {
+    let compactions = &node.engine.compactions;
+    [&compactions.aborted, &compactions.completed].map(|count| count.load(Ordering::Relaxed))
+}
+
+/// Some time in which the strategy is asked again and again.
+fn pass(node: &Node, time: Duration) {
+    let step = Duration::from_secs(1);
+    for _ in 0..time.as_secs() {
+        node.engine.compactor.wake();
+        node.sim.run_until_idle();
+        node.sim.advance(step);
+    }
+    node.sim.run_until_idle();
+}
+
+/// The data of one of the table's SSTables cannot be read any more; gives its place in the view.
+fn break_one(node: &Node) -> std::path::PathBuf {
+    let path = node.store.view().sstables[0].descriptor().path(Component::Data);
+    let name = path.to_string_lossy().into_owned();
+    node.sim.disk().inject(Fault { times: u64::MAX, errno: EIO, ..Fault::next(Op::Read, &name) });
+    path
+}
+
+#[test]
+fn an_sstable_that_the_device_cannot_read_is_left_alone() {
+    let node = with_sstables(&[], 5);
+    let broken = break_one(&node);
+    node.store.auto_compaction.set(true);
+    pass(&node, Duration::from_secs(600));
+    assert_eq!(ended(&node), [1, 1], "one fails, and the other SSTables are compacted");
+    assert_eq!(sstables(&node), 2);
+    let view = node.store.view();
+    let is_there = view.sstables.iter().any(|sstable| sstable.descriptor().path(Component::Data) == broken);
+    assert!(is_there, "its rows are not given up");
+}
+
+/// An error that names no SSTable of the table: the pauses become longer, and other SSTables have
+/// their turn meanwhile.
+#[test]
+fn a_compaction_that_keeps_failing_is_tried_less_often() {
+    let node = with_sstables(&[], 4);
+    node.sim.disk().inject(Fault { times: u64::MAX, errno: EIO, ..Fault::next(Op::Create, "-Data.db") });
+    node.store.auto_compaction.set(true);
+    pass(&node, Duration::from_secs(3_000));
+    let [aborted, completed] = ended(&node);
+    assert!((5..12).contains(&aborted), "{aborted} compactions failed");
+    assert_eq!((completed, sstables(&node)), (0, 4));
+    node.sim.disk().heal();
+    write(&node, 4);
+    pass(&node, Duration::from_secs(10));
+    assert_eq!((ended(&node), sstables(&node)), ([aborted, 1], 5), "the new ones do not wait");
+    pass(&node, Duration::from_secs(3_600));
+    assert_eq!((ended(&node), sstables(&node)), ([aborted, 2], 1), "and the others are compacted in the end");
+}
