@@ -2,7 +2,7 @@
 //! collection.
 //!
 //! As long as a compaction runs its inputs are in the view, and what others delete in them cannot
-//! be purged there. Agrees with
+//! be purged there. SSTables that cannot be read are passed over. Agrees with
 //! `org.apache.cassandra.db.compaction.CompactionController.shadowSources`.
 
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use crate::table::TableStore;
 /// `cells`: also what may replace a cell.
 pub fn beside(store: &Arc<TableStore>, inputs: &[Arc<SSTable>], cells: bool) -> Beside {
     let (store, inputs) = (Arc::clone(store), inputs.to_vec());
+    let suspect = store.changes().suspect.clone();
     let oldest = inputs.iter().map(|input| input.statistics().stats.min_timestamp).min().unwrap_or(i64::MIN);
     Box::new(move |key| {
         let hash = KeyHash::of(&key.key);
@@ -29,7 +30,8 @@ pub fn beside(store: &Arc<TableStore>, inputs: &[Arc<SSTable>], cells: bool) -> 
         let mut streams: Vec<Box<dyn PartitionStream>> = Vec::new();
         let view = store.view();
         for sstable in &view.sstables {
-            if !is_input(sstable) && may_delete(sstable) && sstable.may_contain(key, hash) {
+            let is_read = !is_input(sstable) && may_delete(sstable) && !suspect.contains(sstable.descriptor());
+            if is_read && sstable.may_contain(key, hash) {
                 let command = ReadCommand::whole(sstable.table(), PartitionRange::Key(key.clone()));
                 streams.push(Box::new(sstable.read(&command, &ReadContext::new(ReadMode::Background))?));
             }

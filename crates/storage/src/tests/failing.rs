@@ -8,6 +8,7 @@ use env::sync::atomic::Ordering;
 use sstable::Component;
 
 use super::tombstones::Node;
+use crate::compaction::choice::take_free;
 
 /// A node with so many SSTables, none of which was compacted.
 fn with_sstables(options: &[(&str, &str)], count: usize) -> Node {
@@ -83,4 +84,21 @@ fn a_compaction_that_keeps_failing_is_tried_less_often() {
     assert_eq!((ended(&node), sstables(&node)), ([aborted, 1], 5), "the new ones do not wait");
     pass(&node, Duration::from_secs(3_600));
     assert_eq!((ended(&node), sstables(&node)), ([aborted, 2], 1), "and the others are compacted in the end");
+}
+
+/// Where compactions look for deletions in the SSTables beside them, one of these that cannot be
+/// read keeps them from their end once.
+#[test]
+fn garbage_is_collected_beside_an_sstable_that_cannot_be_read() {
+    let node = with_sstables(&[("provide_overlapping_tombstones", "ROW")], 0);
+    (0..50).for_each(|k| node.delete(k, 1, 20));
+    node.flush();
+    break_one(&node);
+    // the strategy chooses the others
+    let (taken, _) = take_free(&node.store, |_| true);
+    assert_eq!(taken.len(), 1);
+    write(&node, 4);
+    node.store.auto_compaction.set(true);
+    pass(&node, Duration::from_secs(600));
+    assert_eq!((ended(&node), sstables(&node)), ([1, 1], 2));
 }
