@@ -8,6 +8,7 @@
 
 pub mod choice;
 mod kept;
+mod meter;
 pub mod purge;
 pub(crate) mod restate;
 pub(crate) mod room;

@@ -32,6 +32,9 @@ const AFTER_FAILURE: Duration = Duration::from_secs(5);
 const CONCURRENCY_MAX: usize = 64;
 /// A shorter pause is not made: it is added to the next.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
+/// A slice of work adds at most so much to the pauses. One that passes over a huge deleted
+/// partition at once would keep all compactions waiting for long after it.
+const PAUSE_OF_SLICE_MAX: Duration = Duration::from_secs(60);
 
 impl UnderWay {
     fn has_room(&self) -> bool {
@@ -126,7 +129,8 @@ impl Compactor {
     fn pace(&self, engine: &Engine, bytes: u64) -> Duration {
         let nanos = u128::from(bytes) * 1_000_000_000;
         let Some(nanos) = nanos.checked_div(u128::from(engine.compaction_rate())) else { return Duration::ZERO };
-        let (now, nanos) = (engine.env.clock.monotonic_nanos(), u64::try_from(nanos).unwrap_or(u64::MAX));
+        let nanos = u64::try_from(nanos.min(PAUSE_OF_SLICE_MAX.as_nanos())).unwrap_or(u64::MAX);
+        let now = engine.env.clock.monotonic_nanos();
         let until = |paced: u64| paced.max(now).saturating_add(nanos);
         let paced = self.paced_until.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |paced| Some(until(paced)));
         Duration::from_nanos(until(paced.unwrap_or(now)).saturating_sub(now))

@@ -16,6 +16,7 @@ mod indexes;
 mod merging;
 mod model;
 mod outside;
+mod pacing;
 mod passing;
 mod purged_log;
 mod purging;

@@ -23,6 +23,7 @@ use sstable::{SSTable, SSTableStream};
 
 use super::choice::unmark;
 use super::kept::KeptStream;
+use super::meter::{Meter, Place};
 use super::purge::{fully_expired, gc_before, is_whole, max_purgeable, may_purge};
 use super::room;
 use super::shadow;
@@ -40,9 +41,9 @@ use crate::strategy::options::read_bool;
 use crate::strategy::output::Output;
 use crate::table::TableStore;
 
-/// Bytes written in one slice of work.
+/// Bytes read or written in one slice of work.
 const SLICE_BYTES: u64 = 1 << 20;
-/// Rows and markers in one slice, where little of what is read is written.
+/// Rows and markers in one slice, however small they are.
 const SLICE_UNFILTEREDS: usize = 16 * 1024;
 
 /// A compaction under way.
@@ -54,6 +55,9 @@ pub struct Merge {
     stream: Box<dyn PartitionStream>,
     outputs: Outputs,
     merged: Arc<MergeCounts>,
+    meter: Arc<Meter>,
+    /// Bytes of the SSTables that have expired, which are not read.
+    expired_bytes: u64,
     partition: Option<OutputPartition>,
 }
 
@@ -98,7 +102,8 @@ impl Merge {
             inherited: Inherited::of(&item.sstables, engine.host_id()),
             dropped: DroppedColumns::of(&table, read.iter().map(|sstable| sstable.scan_header())),
         };
-        let streams = sources(&read, &new.header())?;
+        let meter = Arc::new(Meter::default());
+        let streams = sources(&read, &new.header(), &meter)?;
         let merged = MergeCounts::new(streams.len());
         let merge = MergeStream::new(Arc::clone(&table), streams, false).passing().counting(Arc::clone(&merged));
         let merge = merge.observed(ShadowedEntries::observer(store));
@@ -124,14 +129,16 @@ impl Merge {
         let apart = item.apart.as_deref();
         let outputs = Outputs::begin(engine, store, new, output, inputs)?.setting_apart(apart, output);
         let (engine, store, replaced) = (Arc::clone(engine), Arc::clone(store), item.sstables.clone());
-        Ok(Self { engine, store, replaced, stream: Box::new(stream), outputs, merged, partition: None })
+        let expired_bytes = expired.iter().map(|sstable| sstable.stored_length()).sum();
+        let (stream, partition) = (Box::new(stream), None);
+        Ok(Self { engine, store, replaced, stream, outputs, merged, meter, expired_bytes, partition })
     }
 }
 
 impl Task for Merge {
     fn advance(&mut self) -> Result<Option<u64>, StorageError> {
-        let (engine, outputs) = (&self.engine, &mut self.outputs);
-        let start = outputs.bytes();
+        let (engine, outputs, meter) = (&self.engine, &mut self.outputs, &self.meter);
+        let (written, read) = (outputs.bytes(), meter.read());
         for _ in 0..SLICE_UNFILTEREDS {
             match self.partition.take() {
                 Some(mut partition) => match self.stream.next_maybe_encoded()? {
@@ -150,11 +157,16 @@ impl Task for Merge {
                     None => return Ok(None),
                 },
             }
-            if outputs.bytes() - start >= SLICE_BYTES {
+            if outputs.bytes() - written >= SLICE_BYTES || meter.read() - read >= SLICE_BYTES {
                 break;
             }
         }
-        Ok(Some(outputs.bytes() - start))
+        // reading what has been deleted or has expired keeps the disk as busy as anything else
+        Ok(Some((outputs.bytes() - written).max(meter.read() - read)))
+    }
+
+    fn passed(&self) -> Option<u64> {
+        Some(self.expired_bytes + self.meter.passed())
     }
 
     fn purged_log(&self) -> Option<LogPosition> {
@@ -224,7 +236,11 @@ fn stats_of(inputs: &[Arc<SSTable>]) -> EncodingStats {
 
 /// The streams of a merge: SSTables that do not overlap are one. Rows come as they are encoded
 /// where `target` can hold them.
-fn sources(inputs: &[Arc<SSTable>], target: &Header) -> Result<Vec<Box<dyn PartitionStream>>, StorageError> {
+fn sources(
+    inputs: &[Arc<SSTable>],
+    target: &Header,
+    meter: &Arc<Meter>,
+) -> Result<Vec<Box<dyn PartitionStream>>, StorageError> {
     let mut sorted: Vec<&Arc<SSTable>> = inputs.iter().collect();
     sorted.sort_by(|a, b| a.first_key().cmp(b.first_key()));
     let mut chains: Vec<VecDeque<Arc<SSTable>>> = Vec::new();
@@ -238,54 +254,72 @@ fn sources(inputs: &[Arc<SSTable>], target: &Header) -> Result<Vec<Box<dyn Parti
         }
     }
     let target = Arc::new(target.clone());
-    chains.into_iter().map(|chain| Ok(Box::new(Chain::open(chain, Arc::clone(&target))?) as _)).collect()
+    let open = |chain| Chain::open(chain, Arc::clone(&target), Arc::clone(meter));
+    chains.into_iter().map(|chain| Ok(Box::new(open(chain)?) as _)).collect()
 }
 
 /// SSTables that do not overlap, one after the other; each is opened when its turn comes.
 struct Chain {
     waiting: VecDeque<Arc<SSTable>>,
-    current: Option<SSTableStream>,
+    current: Option<(SSTableStream, Place)>,
+    /// No partition is begun, or the last one was read to its end.
+    is_between: bool,
     target: Arc<Header>,
+    meter: Arc<Meter>,
 }
 
 impl Chain {
-    fn open(waiting: VecDeque<Arc<SSTable>>, target: Arc<Header>) -> Result<Self, ReadError> {
-        let mut chain = Self { waiting, current: None, target };
+    fn open(waiting: VecDeque<Arc<SSTable>>, target: Arc<Header>, meter: Arc<Meter>) -> Result<Self, ReadError> {
+        let mut chain = Self { waiting, current: None, is_between: true, target, meter };
         chain.open_next()?;
         Ok(chain)
     }
 
     fn open_next(&mut self) -> Result<(), ReadError> {
-        self.current = None;
+        (self.current, self.is_between) = (None, true);
         if let Some(sstable) = self.waiting.pop_front() {
-            self.current = Some(sstable.scan_encoded(&ReadContext::new(ReadMode::Background), &self.target)?);
+            let stream = sstable.scan_encoded(&ReadContext::new(ReadMode::Background), &self.target)?;
+            self.current = Some((stream, Place::new(&self.meter, &sstable)));
         }
         Ok(())
+    }
+
+    /// Counts what an item took of the partition; None: the partition has ended.
+    fn count<T>(&mut self, next: Option<T>) -> Option<T> {
+        self.is_between = next.is_none();
+        if let Some((stream, place)) = &mut self.current {
+            place.read_to(stream.position());
+        }
+        next
     }
 }
 
 impl PartitionStream for Chain {
     fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
-        while let Some(current) = &mut self.current {
-            if let Some(head) = current.next_partition()? {
+        while let Some((stream, place)) = &mut self.current {
+            if let Some(head) = stream.next_partition()? {
+                match self.is_between {
+                    true => place.read_to(stream.position()),
+                    false => place.skip_to(stream.position()),
+                }
+                self.is_between = false;
                 return Ok(Some(head));
             }
+            place.end();
             self.open_next()?;
         }
         Ok(None)
     }
 
     fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
-        match &mut self.current {
-            Some(current) => current.next_unfiltered(),
-            None => Ok(None),
-        }
+        let Some((stream, _)) = &mut self.current else { return Ok(None) };
+        let next = stream.next_unfiltered()?;
+        Ok(self.count(next))
     }
 
     fn next_maybe_encoded(&mut self) -> Result<Option<MaybeEncoded>, ReadError> {
-        match &mut self.current {
-            Some(current) => current.next_maybe_encoded(),
-            None => Ok(None),
-        }
+        let Some((stream, _)) = &mut self.current else { return Ok(None) };
+        let next = stream.next_maybe_encoded()?;
+        Ok(self.count(next))
     }
 }

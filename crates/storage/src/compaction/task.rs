@@ -16,6 +16,12 @@ pub trait Task: Send {
     /// end.
     fn advance(&mut self) -> Result<Option<u64>, StorageError>;
 
+    /// Bytes of its SSTables that lie behind it, for progress; None: the bytes that counted against
+    /// the throughput.
+    fn passed(&self) -> Option<u64> {
+        None
+    }
+
     /// Up to where SSTables that it replaces, and of which nothing is left, had the commit log;
     /// asked when nothing is left to advance.
     fn purged_log(&self) -> Option<LogPosition> {

@@ -110,7 +110,10 @@ impl Active {
                 return Ok(Advanced::Waits);
             }
             if let Some(bytes) = self.task.advance()? {
-                self.progress.done.fetch_add(bytes, Ordering::Relaxed);
+                match self.task.passed() {
+                    Some(passed) => self.progress.done.store(passed, Ordering::Relaxed),
+                    None => _ = self.progress.done.fetch_add(bytes, Ordering::Relaxed),
+                }
                 return Ok(Advanced::Worked(bytes));
             }
             // the hidden table of an index has nothing in the log

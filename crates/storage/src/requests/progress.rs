@@ -30,7 +30,7 @@ pub struct Running {
     pub sstables: usize,
     /// Bytes that go in.
     pub total: u64,
-    /// Bytes read so far.
+    /// Bytes of these that lie behind it so far.
     pub done: AtomicU64,
     /// Somebody wants it to end.
     pub stop: AtomicBool,

@@ -40,7 +40,8 @@ impl Node {
         let params = TableParams { compaction, gc_grace_seconds: GC_GRACE as i32, ..TableParams::default() };
         let spec =
             |name: &str, kind| ColumnSpec { name: name.into(), kind, position: 0, ty: CqlType::Int, reversed: false };
-        let specs = vec![spec("k", ColumnKind::PartitionKey), spec("c", ColumnKind::Clustering)];
+        let value = ColumnSpec { ty: CqlType::Blob, ..spec("v", ColumnKind::Regular) };
+        let specs = vec![spec("k", ColumnKind::PartitionKey), spec("c", ColumnKind::Clustering), value];
         let (kind, flags) = (TableKind::Regular, TableFlags::COMPOUND);
         let table = TableMetadata::new(ID, "tombs", "t", kind, flags, params, specs, BTreeMap::new(), None);
         let keyspace = common::keyspace("tombs", Some(Arc::new(table)));
