@@ -21,6 +21,7 @@ use crate::error::CqlError;
 use crate::result::SchemaEvent;
 use crate::sources::Sources;
 
+pub use crate::sources::{EXPIRATION_MAX, EXPIRATION_MAX_CASSANDRA_4};
 pub use cas::CasPartition;
 
 /// `default_secondary_index` of Cassandra 5.0: an index without USING is of this kind.
@@ -136,6 +137,12 @@ pub trait Coordinator {
     /// The clock for expiry and deletion times, in seconds since 1970.
     fn now_seconds(&self) -> u32 {
         u32::try_from(self.now_micros() / 1_000_000).unwrap_or(0)
+    }
+
+    /// The latest second since 1970 at which data with a TTL may end, so that all nodes understand
+    /// it.
+    fn latest_expiration(&self) -> u32 {
+        EXPIRATION_MAX
     }
 
     /// A new time UUID of the present time; no two calls return the same.
@@ -274,5 +281,8 @@ impl<C: Coordinator> Sources for C {
     }
     fn uuid(&self) -> [u8; 16] {
         self.random_uuid()
+    }
+    fn expiration_max(&self) -> u32 {
+        self.latest_expiration()
     }
 }

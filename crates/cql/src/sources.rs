@@ -5,6 +5,11 @@
 
 use std::cell::Cell;
 
+/// The latest second since 1970 at which data with a TTL may end: 2106-02-07T06:28:13Z.
+pub const EXPIRATION_MAX: u32 = u32::MAX - 2;
+/// The latest one that nodes of Cassandra 4 understand: 2038-01-19T03:14:06Z.
+pub const EXPIRATION_MAX_CASSANDRA_4: u32 = i32::MAX as u32 - 1;
+
 /// Clocks and ids for functions like `now()`.
 pub(crate) trait Sources {
     /// The present time, in microseconds since 1970.
@@ -17,6 +22,10 @@ pub(crate) trait Sources {
     /// none, and a new time UUID is the place.
     fn element_place(&self) -> Option<ElementPlace> {
         None
+    }
+    /// The latest second since 1970 at which data with a TTL may end.
+    fn expiration_max(&self) -> u32 {
+        EXPIRATION_MAX
     }
 }
 
@@ -60,6 +69,9 @@ impl Sources for InTransaction<'_> {
         let nth = self.given.get();
         self.given.set(nth.saturating_add(1));
         Some(ElementPlace { micros: self.micros, nth })
+    }
+    fn expiration_max(&self) -> u32 {
+        self.sources.expiration_max()
     }
 }
 

@@ -12,7 +12,9 @@ use cluster::replica::read::Open;
 use cluster::schema_agreement::AGREEMENT_WAIT;
 use cluster::thresholds::Measure;
 use cluster::{Acknowledgement, FailedRead, ReadFigures, ReadOutcome, ReadRequest, RequestError};
+use config::Compatibility;
 use cql::auth::{Roles, RolesOf};
+use cql::coordinator::{EXPIRATION_MAX, EXPIRATION_MAX_CASSANDRA_4};
 use cql::{
     CasPartition, CasRequest, ClusterInfo, Coordinator, CqlError, Explain, Follow, ReadOptions, ReplicaFindings,
     SchemaChange, SchemaEvent, WriteOptions,
@@ -259,6 +261,13 @@ impl Coordinator for RequestCoordinator {
 
     fn now_seconds(&self) -> u32 {
         self.services.node.env.clock.now_seconds()
+    }
+
+    fn latest_expiration(&self) -> u32 {
+        match self.services.config.ring.compatibility {
+            Compatibility::Cassandra4 => EXPIRATION_MAX_CASSANDRA_4,
+            Compatibility::Upgrading | Compatibility::None => EXPIRATION_MAX,
+        }
     }
 
     fn next_timeuuid(&self) -> [u8; 16] {

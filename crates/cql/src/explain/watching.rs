@@ -98,6 +98,10 @@ impl<C: Explain> Coordinator for Watching<'_, C> {
         self.node.now_seconds()
     }
 
+    fn latest_expiration(&self) -> u32 {
+        self.node.latest_expiration()
+    }
+
     fn next_timeuuid(&self) -> [u8; 16] {
         self.node.next_timeuuid()
     }

@@ -31,7 +31,7 @@ pub(crate) use operation::Operation;
 pub(crate) use plan::{prepare_delete, prepare_insert, prepare_update};
 
 use crate::context::{Bindings, JsonObjects};
-use crate::coordinator::{Coordinator, WriteOptions};
+use crate::coordinator::{Coordinator, EXPIRATION_MAX_CASSANDRA_4, WriteOptions};
 use crate::error::CqlError;
 use crate::guardrails::{QueryGuards, Write};
 use crate::keys;
@@ -45,9 +45,6 @@ use crate::values::BoundValue;
 
 /// The longest TTL, in seconds: 20 years.
 pub(crate) const MAX_TTL: i32 = 20 * 365 * 24 * 60 * 60;
-/// The latest local deletion time that is written, in seconds since 1970. Cells that would expire
-/// later expire then.
-const MAX_DELETION_TIME: i64 = u32::MAX as i64 - 1;
 
 /// A prepared INSERT, UPDATE or DELETE.
 #[derive(Debug)]
@@ -88,6 +85,9 @@ pub(crate) struct WriteTime {
     pub ttl: u32,
     /// The present time, in seconds since 1970.
     pub now: u32,
+    /// The latest second since 1970 at which a cell may expire. Cells that would expire later
+    /// expire then.
+    pub expiration_max: u32,
 }
 
 impl WriteTime {
@@ -96,8 +96,7 @@ impl WriteTime {
         if self.ttl == NO_TTL {
             return NO_DELETION_TIME;
         }
-        let end = (i64::from(self.now) + i64::from(self.ttl)).min(MAX_DELETION_TIME);
-        u32::try_from(end).expect("it was capped")
+        self.now.saturating_add(self.ttl).min(self.expiration_max)
     }
 
     /// A deletion at the timestamp of the statement.
@@ -195,7 +194,8 @@ impl ModificationPlan {
 
     /// The TTL to write with, beside a timestamp that is known.
     fn write_time_at(&self, bindings: &Bindings<'_>, timestamp: i64, now: u32) -> Result<WriteTime, CqlError> {
-        Ok(WriteTime { timestamp, ttl: self.time_to_live(bindings)?, now })
+        let expiration_max = bindings.sources.expiration_max();
+        Ok(WriteTime { timestamp, ttl: self.time_to_live(bindings, now, expiration_max)?, now, expiration_max })
     }
 
     /// The timestamp to write with.
@@ -220,25 +220,53 @@ impl ModificationPlan {
         Ok(timestamp)
     }
 
-    fn time_to_live(&self, bindings: &Bindings<'_>) -> Result<u32, CqlError> {
-        let default = self.table.params.default_time_to_live;
-        let Some(term) = &self.ttl else { return Ok(u32::try_from(default).unwrap_or(NO_TTL)) };
+    /// The TTL to write with, at the present time and with the latest end that is possible, both in
+    /// seconds since 1970.
+    fn time_to_live(&self, bindings: &Bindings<'_>, now: u32, expiration_max: u32) -> Result<u32, CqlError> {
+        let default = u32::try_from(self.table.params.default_time_to_live).unwrap_or(NO_TTL);
+        let is_too_late = |ttl: u32| ttl != NO_TTL && now.saturating_add(ttl) > expiration_max;
+        let Some(term) = &self.ttl else {
+            // a deletion writes nothing that expires
+            if is_too_late(default) && self.kind != StatementKind::Delete {
+                return Err(self.expires_too_late(default, "default ", expiration_max));
+            }
+            return Ok(default);
+        };
         let value = match term.eval(bindings)? {
-            // as in Cassandra: null and no bytes mean no TTL, unset means the default of the table
+            // as in Cassandra: null and no bytes mean no TTL, unset means the default of the table,
+            // which is not refused: cells expire as late as is possible
             BoundValue::Bytes(bytes) if bytes.is_empty() => 0,
             BoundValue::Bytes(bytes) => <[u8; 4]>::try_from(bytes.as_ref())
                 .map(i32::from_be_bytes)
                 .map_err(|_| CqlError::invalid("Invalid TTL value"))?,
             BoundValue::Null => 0,
-            BoundValue::Unset => default,
+            BoundValue::Unset => return Ok(default),
         };
-        if value < 0 {
-            return Err(CqlError::invalid(format!("A TTL must be greater or equal to 0, but was {value}")));
-        }
         if value > MAX_TTL {
             return Err(CqlError::invalid(format!("ttl is too large. requested ({value}) maximum ({MAX_TTL})")));
         }
-        Ok(u32::try_from(value).expect("it is not negative"))
+        let Ok(ttl) = u32::try_from(value) else {
+            return Err(CqlError::invalid(format!("A TTL must be greater or equal to 0, but was {value}")));
+        };
+        if is_too_late(ttl) {
+            return Err(self.expires_too_late(ttl, "", expiration_max));
+        }
+        Ok(ttl)
+    }
+
+    /// Refuses a TTL that ends later than some node can say. Agrees with
+    /// `ExpirationDateOverflowHandling`, whose policy is REJECT.
+    fn expires_too_late(&self, ttl: u32, of: &str, expiration_max: u32) -> CqlError {
+        let date = match expiration_max {
+            EXPIRATION_MAX_CASSANDRA_4 => "2038-01-19T03:14:06+00:00",
+            _ => "2106-02-07T06:28:13+00:00",
+        };
+        let (keyspace, name) = (&self.table.keyspace, &self.table.name);
+        CqlError::invalid(format!(
+            "Request on table {keyspace}.{name} with {of}ttl of {ttl} seconds exceeds maximum supported expiration date of \
+             {date}. In order to avoid this use a lower TTL, change the expiration date overflow policy or upgrade to a \
+             version where this limitation is fixed. See CASSANDRA-14092 and CASSANDRA-14227 for more details."
+        ))
     }
 
     /// The updates that the statement makes, one for each partition. `default` is the request's

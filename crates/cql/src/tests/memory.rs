@@ -16,7 +16,7 @@ use schema::{KeyspaceMetadata, Replication, Schema, TableId, TableMetadata};
 use types::DecoratedKey;
 
 use crate::coordinator::CasPartition;
-use crate::coordinator::{CasRequest, Coordinator, ReadOptions, SchemaChange, WriteOptions};
+use crate::coordinator::{CasRequest, Coordinator, EXPIRATION_MAX, ReadOptions, SchemaChange, WriteOptions};
 use crate::error::CqlError;
 use crate::result::SchemaEvent;
 
@@ -35,6 +35,8 @@ pub(super) struct Memory {
     writes: RefCell<BTreeMap<TableId, BTreeMap<DecoratedKey, Vec<PartitionUpdate>>>>,
     /// Microseconds.
     pub clock: Cell<i64>,
+    /// The latest second at which data with a TTL may end.
+    pub latest_expiration: Cell<u32>,
     /// The rows that the last read looked for among those of its commands.
     pub sought: RefCell<Option<Arc<Sought>>>,
 }
@@ -60,6 +62,7 @@ impl Memory {
             schema: RefCell::new(Arc::new(Schema::default().with_keyspace(keyspace))),
             writes: RefCell::default(),
             clock: Cell::new(1_700_000_000_000_000),
+            latest_expiration: Cell::new(EXPIRATION_MAX),
             sought: RefCell::default(),
         }
     }
@@ -186,6 +189,10 @@ impl Coordinator for Memory {
 
     fn now_micros(&self) -> i64 {
         self.tick()
+    }
+
+    fn latest_expiration(&self) -> u32 {
+        self.latest_expiration.get()
     }
 
     fn next_timeuuid(&self) -> [u8; 16] {

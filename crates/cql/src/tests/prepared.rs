@@ -6,7 +6,7 @@ use types::BatchKind;
 
 use super::memory::{Memory, block_on};
 use super::{KEYSPACE, rows_of, run, spell};
-use crate::coordinator::Coordinator;
+use crate::coordinator::{Coordinator, EXPIRATION_MAX_CASSANDRA_4};
 use crate::options::{ClientState, Limits, QueryOptions};
 use crate::result::{Answer, CqlResult};
 use crate::values::BoundValue;
@@ -242,6 +242,42 @@ fn ttl_and_timestamps_are_bound() {
     assert_eq!(
         shown(&node, write, &[int(630_720_001), timestamp]),
         "error 2200 ttl is too large. requested (630720001) maximum (630720000)"
+    );
+}
+
+/// Where nodes of Cassandra 4 have to understand what is written, nothing may expire after January
+/// 2038.
+#[test]
+fn what_would_expire_too_late_is_refused() {
+    let node = node();
+    let refused = |of: &str, ttl: i32| {
+        format!(
+            "error 2200 Request on table {KEYSPACE}.t with {of}ttl of {ttl} seconds exceeds maximum supported expiration date of \
+             2038-01-19T03:14:06+00:00. In order to avoid this use a lower TTL, change the expiration date overflow policy or \
+             upgrade to a version where this limitation is fixed. See CASSANDRA-14092 and CASSANDRA-14227 for more details."
+        )
+    };
+    let plain = "INSERT INTO t (a, b, c, d, v) VALUES (1, 'x', 1, 1, 1)";
+    let (bound, conditional) = (format!("{plain} USING TTL ?"), format!("{plain} IF NOT EXISTS USING TTL ?"));
+    // it is November 2023
+    let (most, longest) = (630_720_000, 447_483_646);
+    assert_eq!(shown(&node, &bound, &[int(most)]), "done", "it may end in 2043");
+    node.latest_expiration.set(EXPIRATION_MAX_CASSANDRA_4);
+    assert_eq!(shown(&node, &bound, &[int(most)]), refused("", most));
+    assert_eq!(shown(&node, &bound, &[int(longest + 1)]), refused("", longest + 1));
+    assert_eq!(shown(&node, &bound, &[int(longest)]), "done");
+    let batch = format!("BEGIN BATCH {bound} APPLY BATCH");
+    assert_eq!(shown(&node, &batch, &[int(most)]), refused("", most));
+
+    go(&node, "ALTER TABLE t WITH default_time_to_live = 630720000", &[]).expect("the table may have it");
+    assert_eq!(shown(&node, plain, &[]), refused("default ", most));
+    assert_eq!(shown(&node, "DELETE FROM t WHERE a = 1 AND b = 'x'", &[]), "done");
+    assert_eq!(shown(&node, &conditional, &[int(most)]), refused("", most));
+    assert_eq!(shown(&node, &bound, &[BoundValue::Unset]), "done");
+    assert_eq!(
+        shown(&node, "SELECT ttl(v) FROM t", &[]),
+        format!("ttl(v) int\n{longest}"),
+        "it ends as late as it may"
     );
 }
 

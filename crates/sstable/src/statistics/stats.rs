@@ -118,6 +118,13 @@ fn put_local_deletion_time(out: &mut Vec<u8>, seconds: u32, version: Version) {
     }
 }
 
+/// Writes the greatest local deletion time. Rows keep a time that is later than a version before
+/// `oa` can say here: "none" is written then, or the SSTable would count as expired in 2038.
+fn put_greatest_deletion_time(out: &mut Vec<u8>, seconds: u32, version: Version) {
+    let is_beyond = version.deletion_times() == DeletionTimeForm::Signed && seconds >= i32::MAX.cast_unsigned();
+    put_local_deletion_time(out, if is_beyond { NO_DELETION_TIME } else { seconds }, version);
+}
+
 impl Stats {
     pub(super) fn read(body: &Bytes, version: Version) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(body);
@@ -190,7 +197,7 @@ impl Stats {
         put_i64(out_ref, self.min_timestamp);
         put_i64(out_ref, self.max_timestamp);
         put_local_deletion_time(out_ref, self.min_local_deletion_time, version);
-        put_local_deletion_time(out_ref, self.max_local_deletion_time, version);
+        put_greatest_deletion_time(out_ref, self.max_local_deletion_time, version);
         put_u32(out_ref, self.min_ttl);
         put_u32(out_ref, self.max_ttl);
         put_f64(out_ref, self.compression_ratio);
@@ -312,4 +319,35 @@ fn covered_values(cursor: &mut Cursor<'_>) -> Result<Slice, Malformed> {
     };
     let (start, end) = (values()?, values()?);
     Ok(Slice { start: ClusteringPrefix::start(start, true), end: ClusteringPrefix::end(end, true) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use schema::table::ColumnSpec;
+    use schema::{ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+
+    use super::*;
+    use crate::statistics::StatsCollector;
+
+    #[test]
+    fn an_end_that_a_version_cannot_say_is_never() {
+        let (name, kind) = ("k".into(), ColumnKind::PartitionKey);
+        let specs = vec![ColumnSpec { name, kind, position: 0, ty: CqlType::Int, reversed: false }];
+        let (kind, flags, params) = (TableKind::Regular, TableFlags::COMPOUND, TableParams::default());
+        let table = TableMetadata::new(TableId([1; 16]), "ks", "t", kind, flags, params, specs, BTreeMap::new(), None);
+        let (mut stats, _) = StatsCollector::new(&table, 0).finish();
+        let latest = i32::MAX as u32 - 1;
+        for (version, end, expected) in [
+            (Version::NB, latest, latest),
+            (Version::NB, latest + 1, NO_DELETION_TIME),
+            (Version::NB, 2_300_000_000, NO_DELETION_TIME),
+            (Version::DA, 2_300_000_000, 2_300_000_000),
+        ] {
+            stats.max_local_deletion_time = end;
+            let read = Stats::read(&stats.write(version).into(), version).expect("it was just written");
+            assert_eq!(read.max_local_deletion_time, expected, "{end} in {version:?}");
+        }
+    }
 }
