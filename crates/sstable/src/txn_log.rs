@@ -265,6 +265,11 @@ impl Transaction {
         self.records.last().is_some_and(|record| record.kind == Kind::Commit)
     }
 
+    /// Whether [`Transaction::settle`] removes files of SSTables that the change has replaced.
+    pub fn takes_files(&self) -> bool {
+        self.is_committed() && self.records.iter().any(|record| record.kind == Kind::Remove)
+    }
+
     /// Makes sure that a directory has its replica of the log.
     fn reach(&mut self, directory: &Path) -> Result<(), Error> {
         if self.replicas.iter().any(|replica| replica.directory == directory) {

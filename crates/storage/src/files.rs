@@ -6,6 +6,7 @@
 //! (the kernel keeps them for whoever has them open).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -140,18 +141,47 @@ fn new_id(engine: &Engine, store: &TableStore) -> SSTableId {
 
 fn settle_pending(store: &TableStore) -> Result<(), StorageError> {
     let mut unsettled = store.unsettled.lock().expect("no panic inside");
-    while let Some(transaction) = unsettled.last_mut() {
+    while let Some(transaction) = unsettled.failed.last_mut() {
         transaction.settle()?;
-        unsettled.pop();
+        unsettled.failed.pop();
     }
     Ok(())
 }
 
-/// Ends a change; if that is not possible now, before the next one.
-pub fn settle(store: &TableStore, mut transaction: Transaction) {
+/// Ends a change; if that is not possible now, before the next one. The view has the change: where
+/// a snapshot of the table is being taken, replaced files stay until that ends.
+pub fn settle(store: &TableStore, transaction: Transaction) {
+    let to_settle = store.unsettled.lock().expect("no panic inside").keep(transaction);
+    let Some(mut transaction) = to_settle else { return };
     if let Err(error) = transaction.settle() {
         tracing::warn!(table = store.name(), %error, "a change of SSTables cannot be settled yet");
-        store.unsettled.lock().expect("no panic inside").push(transaction);
+        store.unsettled.lock().expect("no panic inside").failed.push(transaction);
+    }
+}
+
+/// Keeps the files of the SSTables that a table has, for a snapshot. While this is there, flushes
+/// and compactions of the table go on and end; the files of SSTables that they replace go when the
+/// last guard does. The caller loads the view after it has the guard.
+pub(crate) struct KeptFiles(Arc<TableStore>);
+
+impl KeptFiles {
+    /// Begins to keep the files.
+    pub(crate) fn of(store: &Arc<TableStore>) -> Self {
+        store.unsettled.lock().expect("no panic inside").begin_snapshot();
+        Self(Arc::clone(store))
+    }
+}
+
+impl Drop for KeptFiles {
+    fn drop(&mut self) {
+        let store = &self.0;
+        let ended = store.unsettled.lock().expect("no panic inside").end_snapshot();
+        if ended.is_empty() {
+            return;
+        }
+        // `refresh` would take files that lie there without a log for new SSTables
+        let _alone = store.replacing.lock().expect("a panic while SSTables are replaced ends the process");
+        ended.into_iter().for_each(|transaction| settle(store, transaction));
     }
 }
 
@@ -346,20 +376,18 @@ pub fn remove(
     Ok(committed?)
 }
 
-/// Names of the files of an SSTable that are there.
-pub fn file_names(env: &Env, sstable: &SSTable) -> Vec<String> {
+/// Names of the files of an SSTable, among the names in its directory.
+pub(crate) fn file_names<'a>(in_directory: &'a BTreeSet<String>, sstable: &SSTable) -> Vec<&'a str> {
     let descriptor = sstable.descriptor();
-    let there = Component::ALL.into_iter().filter(|component| env.disk.exists(&descriptor.path(*component)));
-    let mut names: Vec<String> = there.map(|component| descriptor.file_name(component)).collect();
-    if sstable.attached().keys().is_none() {
-        return names;
-    }
     let prefix = format!("{}-", descriptor.prefix());
-    let entries = env.disk.list_dir(&descriptor.directory).unwrap_or_default();
-    let of_indexes = entries.into_iter().map(|entry| entry.name);
-    let is_own = |name: &String| name.starts_with(&prefix) && is_attached_component(name);
-    names.extend(of_indexes.filter(is_own));
-    names
+    let has_attached = sstable.attached().keys().is_some();
+    let components: Vec<String> = Component::ALL.iter().map(|component| descriptor.file_name(*component)).collect();
+    let begun = in_directory.range::<str, _>((Bound::Included(prefix.as_str()), Bound::Unbounded));
+    let names = begun.map(String::as_str).take_while(|name| name.starts_with(&prefix));
+    let is_own = |name: &&str| {
+        components.iter().any(|component| component == name) || (has_attached && is_attached_component(name))
+    };
+    names.filter(is_own).collect()
 }
 
 /// Everything in an SSTable, every row that was written included.

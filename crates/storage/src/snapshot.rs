@@ -1,16 +1,20 @@
 //! Snapshots: hard links to the files that a table consists of at a moment, with a manifest and its
 //! schema, as Cassandra makes them.
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use env::Disk;
 use schema::{TableId, TableMetadata, describe};
+use sstable::attached::is_component as is_attached_component;
 use sstable::{Component, SSTable};
 
 use crate::engine::Engine;
 use crate::error::StorageError;
+use crate::files::KeptFiles;
 use crate::table::TableStore;
 use crate::{files, layout};
 
@@ -56,6 +60,9 @@ pub(crate) fn take_automatic(engine: &Engine, store: &Arc<TableStore>, why: &str
 
 /// Links the files of a table into a snapshot, in each of its directories. What is in memtables is
 /// not part of it: flush first. The manifest is written last: a snapshot without one is not whole.
+///
+/// Flushes and compactions of the table go on meanwhile. Files that a compaction replaces stay
+/// until the links are made.
 pub fn take(engine: &Engine, store: &Arc<TableStore>, tag: &str) -> Result<PathBuf, StorageError> {
     let disk = &engine.env.disk;
     if tag.is_empty() || tag.contains(['/', '\\']) || tag == "." || tag == ".." {
@@ -64,21 +71,23 @@ pub fn take(engine: &Engine, store: &Arc<TableStore>, tag: &str) -> Result<PathB
     crate::directories::make_directories(engine, store)?;
     let target = make_directory(engine, &store.directory, tag)?;
     let io = |error: std::io::Error| StorageError::io(&target, &error);
-    // while the links are made no compaction may take the files away
-    let _no_change = store.changes();
+    let _kept = KeptFiles::of(store);
     let view = store.view();
+    let mut links = Links { engine, tag, places: BTreeMap::new() };
     let mut data_files = Vec::new();
     for sstable in &view.sstables {
-        link(engine, sstable, tag)?;
+        links.link(sstable)?;
         data_files.push(sstable.descriptor().file_name(Component::Data));
     }
     for index in view.indexes.iter() {
-        let _no_change = index.store.changes();
+        let _kept = KeptFiles::of(&index.store);
         for sstable in &index.store.view().sstables {
-            link(engine, sstable, tag)?;
+            links.link(sstable)?;
             data_files.push(name_in_table(&index.store.directory, sstable));
         }
     }
+    // what the manifest names is there after a power cut
+    links.sync()?;
     let text = create_statements(engine, &view.table);
     disk.replace_file(&target.join("schema.cql"), text.as_bytes()).map_err(io)?;
     let created = engine.env.clock.now_micros();
@@ -89,13 +98,58 @@ pub fn take(engine: &Engine, store: &Arc<TableStore>, tag: &str) -> Result<PathB
         "ephemeral": false,
     });
     disk.replace_file(&target.join("manifest.json"), manifest.to_string().as_bytes()).map_err(io)?;
-    for directory in &store.directories {
-        let target = layout::snapshot_directory(directory, tag);
-        if disk.exists(&target) {
-            disk.sync_dir(&target).map_err(io)?;
-        }
-    }
     Ok(target)
+}
+
+/// The links of a snapshot. Each directory is listed, made and synced once, whatever the number of
+/// SSTables: a sync of a directory makes all names in it durable.
+struct Links<'a> {
+    engine: &'a Engine,
+    tag: &'a str,
+    /// By directory of SSTables.
+    places: BTreeMap<PathBuf, Place>,
+}
+
+/// A directory of SSTables, and its part of a snapshot.
+struct Place {
+    /// Names of the files in the directory.
+    files: BTreeSet<String>,
+    /// The directory of the links.
+    target: PathBuf,
+}
+
+impl Links<'_> {
+    /// Links the files of an SSTable, which the caller keeps from going.
+    fn link(&mut self, sstable: &SSTable) -> Result<(), StorageError> {
+        let directory = &sstable.descriptor().directory;
+        let place = match self.places.entry(directory.clone()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(Place::open(self.engine, directory, self.tag)?),
+        };
+        for name in files::file_names(&place.files, sstable) {
+            match self.engine.env.disk.hard_link(&directory.join(name), &place.target.join(name)) {
+                // the index of this component has been dropped meanwhile
+                Err(error) if error.kind() == ErrorKind::NotFound && is_attached_component(name) => {}
+                linked => linked.map_err(|error| StorageError::io(&place.target, &error))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<(), StorageError> {
+        self.places.values().try_for_each(|Place { target, .. }| {
+            self.engine.env.disk.sync_dir(target).map_err(|error| StorageError::io(target, &error))
+        })
+    }
+}
+
+impl Place {
+    fn open(engine: &Engine, directory: &Path, tag: &str) -> Result<Self, StorageError> {
+        let target = make_directory(engine, directory, tag)?;
+        let entries = engine.env.disk.list_dir(directory).map_err(|error| StorageError::io(directory, &error))?;
+        let files = entries.into_iter().filter(|entry| !entry.is_dir).map(|entry| entry.name).collect();
+        Ok(Self { files, target })
+    }
 }
 
 /// The Data.db of an index's SSTable, with the index's directory in front, as in Cassandra's
@@ -116,17 +170,6 @@ pub(crate) fn make_directory(engine: &Engine, directory: &Path, tag: &str) -> Re
     let of_table = if target.starts_with(directory) { Some(directory) } else { directory.parent() };
     let made = engine.env.disk.create_dir_below(of_table.unwrap_or(directory), &target);
     made.map(|()| target.clone()).map_err(|error| StorageError::io(&target, &error))
-}
-
-fn link(engine: &Engine, sstable: &SSTable, tag: &str) -> Result<(), StorageError> {
-    let disk = &engine.env.disk;
-    let directory = &sstable.descriptor().directory;
-    let target = make_directory(engine, directory, tag)?;
-    let io = |error: std::io::Error| StorageError::io(&target, &error);
-    for name in files::file_names(&engine.env, sstable) {
-        disk.hard_link(&directory.join(&name), &target.join(&name)).map_err(io)?;
-    }
-    disk.sync_dir(&target).map_err(io)
 }
 
 /// The statements that make the table again: the types of its keyspace, the table or view, its

@@ -7,6 +7,7 @@ mod cuts;
 pub mod entries;
 pub mod indexes;
 pub mod memtable;
+pub(crate) mod settling;
 pub mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +20,6 @@ use env::defects::{Defect, is_on};
 use env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use env::sync::{Mutex, MutexGuard};
 use schema::{TableId, TableMetadata};
-use sstable::txn_log::Transaction;
 use sstable::{Descriptor, SSTable};
 use tokio::sync::RwLock;
 
@@ -34,6 +34,7 @@ use arrivals::Arrivals;
 use cuts::Cuts;
 use indexes::IndexStore;
 use memtable::Memtable;
+use settling::Unsettled;
 use view::{FlushSet, View};
 
 pub use cuts::{Moment, Since};
@@ -62,8 +63,8 @@ pub struct TableStore {
     changes: Mutex<Changes>,
     /// The greatest sequence number an SSTable has had.
     last_sequence: AtomicU64,
-    /// Changes of the set of SSTables that could not be settled yet.
-    pub(crate) unsettled: Mutex<Vec<Transaction>>,
+    /// Changes of the set of SSTables that are not settled yet.
+    pub(crate) unsettled: Mutex<Unsettled>,
     /// Held by whoever takes SSTables away: no other may meanwhile.
     pub(crate) replacing: Mutex<()>,
     /// Held by whoever brings SSTables in.
@@ -201,7 +202,7 @@ impl TableStore {
             view: ArcSwap::from_pointee(view),
             changes: Mutex::new(Changes::default()),
             last_sequence: AtomicU64::new(last_sequence),
-            unsettled: Mutex::new(Vec::new()),
+            unsettled: Mutex::new(Unsettled::default()),
             replacing: Mutex::new(()),
             arrivals: Arrivals::default(),
             streamed_writes: Arc::default(),

@@ -25,6 +25,7 @@ mod restart;
 mod seeds;
 mod shortages;
 mod skipping;
+mod snapshots;
 mod static_form;
 mod tombstones;
 mod truncating;
