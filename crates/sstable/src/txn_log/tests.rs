@@ -1,0 +1,193 @@
+//! Transactions that end, that are cut off, and logs that are damaged.
+
+#![allow(clippy::disallowed_methods)]
+
+use super::*;
+use crate::descriptor::SSTableId;
+
+#[test]
+fn records_are_those_of_cassandra() {
+    let record = Record { kind: Kind::Commit, prefix: String::new(), modified: 0, files: 0 };
+    // as Cassandra writes it
+    assert_eq!(record.print(), "COMMIT:[,0,0][2613697770]");
+    let record = Record { kind: Kind::Remove, prefix: "/a,b/da-1-bti-".to_owned(), modified: 1 << 40, files: 8 };
+    assert_eq!(Record::parse(&record.print()), Some(record.clone()));
+    let line = record.print();
+    for end in 0..line.len() {
+        assert_eq!(Record::parse(&line[..end]), None);
+    }
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+fn make(directory: &Path, id: u64) -> Descriptor {
+    let descriptor = Descriptor::new(directory, Version::DA, SSTableId::Sequence(id));
+    for component in [Component::Data, Component::Statistics, Component::Toc] {
+        std::fs::write(descriptor.path(component), b"x").unwrap();
+    }
+    descriptor
+}
+
+#[test]
+fn unfinished_is_undone_and_committed_is_completed() {
+    let env = env::real::env();
+    for committed in [false, true] {
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path();
+        let old = make(directory, 1);
+        make(directory, 11);
+        let mut transaction = Transaction::begin(&env, directory, Operation::Compaction, [1; 16], Version::DA).unwrap();
+        transaction.add(&Descriptor::new(directory, Version::DA, SSTableId::Sequence(2))).unwrap();
+        make(directory, 2);
+        transaction.remove(&old).unwrap();
+        assert_eq!(hidden(&env, &[directory.to_owned()]).unwrap().len(), 3);
+        if committed {
+            transaction.commit().unwrap();
+        }
+        drop(transaction);
+        let found = recover(&env, &[directory.to_owned()]).unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].committed, committed);
+        let kept = if committed { "da-2-" } else { "da-1-" };
+        let names = names(directory);
+        assert_eq!(names.len(), 6, "{names:?}");
+        assert!(names.iter().all(|name| name.starts_with(kept) || name.starts_with("da-11-")), "{names:?}");
+        assert_eq!(recover(&env, &[directory.to_owned()]).unwrap(), []);
+    }
+}
+
+#[test]
+fn a_torn_last_record_is_tolerated_and_other_damage_is_not() {
+    let env = env::real::env();
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let old = make(directory, 1);
+    let mut transaction = Transaction::begin(&env, directory, Operation::Flush, [1; 16], Version::DA).unwrap();
+    transaction.add(&Descriptor::new(directory, Version::DA, SSTableId::Sequence(2))).unwrap();
+    transaction.remove(&old).unwrap();
+    let log = transaction.replicas[0].path.clone();
+    transaction.commit().unwrap();
+    drop(transaction);
+    let whole = std::fs::read_to_string(&log).unwrap();
+    std::fs::write(&log, whole.replacen("ADD", "ADE", 1)).unwrap();
+    assert!(matches!(recover(&env, &[directory.to_owned()]), Err(Error::Corrupt(_))));
+    assert_eq!(names(directory).len(), 4);
+    std::fs::write(&log, &whole[..whole.len() - 4]).unwrap();
+    assert!(!recover(&env, &[directory.to_owned()]).unwrap()[0].committed);
+    assert_eq!(names(directory).len(), 3);
+}
+
+/// Cassandra wrote down the time of Statistics.db once.
+#[test]
+fn a_record_may_have_the_time_of_the_statistics() {
+    let env = env::real::env();
+    for is_sound in [true, false] {
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path();
+        let old = make(directory, 1);
+        let [data, statistics] = [Component::Data, Component::Statistics].map(|component| old.path(component));
+        let content = std::fs::read(&statistics).unwrap();
+        let time = |path: &Path| modified(&*env.disk, path);
+        // records are compared by seconds
+        while time(&statistics) / 1000 == time(&data) / 1000 {
+            std::fs::write(&statistics, &content).unwrap();
+        }
+        let mut transaction = Transaction::begin(&env, directory, Operation::Compaction, [1; 16], Version::DA).unwrap();
+        let modified = time(&statistics) + if is_sound { 0 } else { 2_000 };
+        transaction.append(Record { kind: Kind::Remove, prefix: prefix_of(&old), modified, files: 3 }).unwrap();
+        transaction.commit().unwrap();
+        drop(transaction);
+        assert_eq!(recover(&env, &[directory.to_owned()]).is_ok(), is_sound);
+        assert_eq!(names(directory).is_empty(), is_sound);
+    }
+}
+
+#[test]
+fn settled_leaves_no_log() {
+    let env = env::real::env();
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let mut transaction = Transaction::begin(&env, directory, Operation::Flush, [1; 16], Version::DA).unwrap();
+    let one = Descriptor::new(directory, Version::DA, SSTableId::Sequence(1));
+    transaction.add(&one).unwrap();
+    make(directory, 1);
+    transaction.settle().unwrap();
+    assert_eq!(names(directory), [""; 0]);
+    make(directory, 1);
+    let mut transaction = Transaction::begin(&env, directory, Operation::Compaction, [1; 16], Version::DA).unwrap();
+    transaction.add(&Descriptor::new(directory, Version::DA, SSTableId::Sequence(2))).unwrap();
+    make(directory, 2);
+    transaction.remove(&one).unwrap();
+    transaction.commit().unwrap();
+    transaction.settle().unwrap();
+    assert!(names(directory).iter().all(|name| name.starts_with("da-2-")));
+}
+
+#[test]
+fn replicas_in_several_directories_are_one_log() {
+    let env = env::real::env();
+    for (version, begins) in [(Version::NB, "nb_txn_compaction_"), (Version::DA, "bti-da_txn_compaction_")] {
+        for torn in [0, 1, 4] {
+            let roots = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+            let directories: Vec<PathBuf> = roots.iter().map(|root| root.path().to_owned()).collect();
+            let olds = [make(&directories[0], 1), make(&directories[1], 2)];
+            let operation = Operation::Compaction;
+            let mut transaction = Transaction::begin(&env, &directories[0], operation, [1; 16], version).unwrap();
+            transaction.add(&Descriptor::new(&directories[0], Version::DA, SSTableId::Sequence(3))).unwrap();
+            make(&directories[0], 3);
+            olds.iter().for_each(|old| transaction.remove(old).unwrap());
+            transaction.commit().unwrap();
+            let log = transaction.replicas[1].path.clone();
+            drop(transaction);
+            assert!(log.file_name().unwrap().to_string_lossy().starts_with(begins), "{log:?}");
+            // the second replica lacks some of its end: the first has it all
+            let whole = std::fs::read_to_string(&log).unwrap();
+            std::fs::write(&log, &whole[..whole.len() - torn]).unwrap();
+            let found = recover(&env, &directories).unwrap();
+            assert_eq!((found.len(), found[0].committed), (1, true));
+            assert_eq!(names(&directories[0]).len(), 3);
+            assert_eq!(names(&directories[1]), [""; 0]);
+        }
+    }
+}
+
+#[test]
+fn replicas_that_differ_are_refused() {
+    let env = env::real::env();
+    let roots = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let directories: Vec<PathBuf> = roots.iter().map(|root| root.path().to_owned()).collect();
+    let olds = [make(&directories[0], 1), make(&directories[1], 2)];
+    let operation = Operation::Compaction;
+    let mut transaction = Transaction::begin(&env, &directories[0], operation, [1; 16], Version::OA).unwrap();
+    olds.iter().for_each(|old| transaction.remove(old).unwrap());
+    transaction.commit().unwrap();
+    let log = transaction.replicas[1].path.clone();
+    drop(transaction);
+    let whole = std::fs::read_to_string(&log).unwrap();
+    std::fs::write(&log, whole.replacen("da-1-", "da-7-", 1)).unwrap();
+    assert!(matches!(recover(&env, &directories), Err(Error::Corrupt(_))));
+    assert_eq!(names(&directories[0]).len(), 4);
+}
+
+#[test]
+fn a_directory_that_was_moved_is_recovered() {
+    let env = env::real::env();
+    let root = tempfile::tempdir().unwrap();
+    let (before, after) = (root.path().join("a"), root.path().join("b"));
+    std::fs::create_dir(&before).unwrap();
+    make(&before, 1);
+    let mut transaction = Transaction::begin(&env, &before, Operation::Flush, [1; 16], Version::DA).unwrap();
+    transaction.add(&Descriptor::new(&before, Version::DA, SSTableId::Sequence(2))).unwrap();
+    make(&before, 2);
+    drop(transaction);
+    std::fs::rename(&before, &after).unwrap();
+    let directories = [after.clone()];
+    assert_eq!(hidden(&env, &directories).unwrap().len(), 3);
+    assert!(!recover(&env, &directories).unwrap()[0].committed);
+    assert!(names(&after).iter().all(|name| name.starts_with("da-1-")));
+}
