@@ -4,7 +4,8 @@
 //! COMMIT record makes the new SSTables count and the old ones not. At start, [`recover`] removes
 //! what an unfinished transaction added, or what a committed one replaced, and then the log.
 //!
-//! The log lies in the table's directory, a record a line, synced one by one. Its name is
+//! The log lies in the table's directory, a record a line, synced one by one; only REMOVE records
+//! are written together and synced once. Its name is
 //! `<version>_txn_<operation>_<time-uuid>.log` for the big format, `bti-<version>_txn_…` for BTI;
 //! older ones begin with `txn_`.
 //! ```text
@@ -20,7 +21,10 @@
 //! of a directory that was moved since are looked for beside the replicas. Agrees with
 //! `org.apache.cassandra.db.lifecycle.{LogFile,LogRecord,LogReplicaSet,LogTransaction}`.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -139,17 +143,32 @@ fn prefix_of(descriptor: &Descriptor) -> String {
     descriptor.directory.join(format!("{}-", descriptor.prefix())).to_string_lossy().into_owned()
 }
 
-/// Files of a prefix that exist: all but those in folders.
-fn existing_files(disk: &dyn Disk, prefix: &str) -> Result<Vec<PathBuf>, Error> {
-    let path = Path::new(prefix);
-    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { return Ok(Vec::new()) };
-    let name = name.to_string_lossy();
-    if name.is_empty() || !disk.exists(directory) {
-        return Ok(Vec::new());
+/// The names of files in directories; each directory is listed once, when it is first asked for. A
+/// table may have thousands of SSTables, so that a listing for each of them takes minutes.
+#[derive(Default)]
+struct Listing {
+    /// By directory; folders are left out.
+    names: BTreeMap<PathBuf, BTreeSet<String>>,
+}
+
+impl Listing {
+    /// Files of a prefix that exist: all but those in folders.
+    fn files(&mut self, disk: &dyn Disk, prefix: &str) -> Result<Vec<PathBuf>, Error> {
+        let path = Path::new(prefix);
+        let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { return Ok(Vec::new()) };
+        let name = name.to_string_lossy();
+        let names = match self.names.entry(directory.to_owned()) {
+            Entry::Occupied(listed) => listed.into_mut(),
+            Entry::Vacant(new) => {
+                let entries = disk.list_dir_if_there(directory).map_err(|error| Error::io(directory, error))?;
+                let files = entries.into_iter().flatten().filter(|entry| !entry.is_dir).map(|entry| entry.name);
+                new.insert(files.collect())
+            }
+        };
+        let begun = names.range::<str, _>((Bound::Included(&*name), Bound::Unbounded));
+        let ours = begun.take_while(|found| found.starts_with(&*name));
+        Ok(ours.map(|found| directory.join(found)).collect())
     }
-    let entries = disk.list_dir(directory).map_err(|error| Error::io(directory, error))?;
-    let ours = entries.into_iter().filter(|entry| !entry.is_dir && entry.name.starts_with(&*name));
-    Ok(ours.map(|entry| directory.join(entry.name)).collect())
 }
 
 fn modified(disk: &dyn Disk, path: &Path) -> u64 {
@@ -170,11 +189,14 @@ fn last_modified_of<'a>(disk: &dyn Disk, files: impl Iterator<Item = &'a PathBuf
 }
 
 /// Removes files, oldest first: so the latest modification of what is left stays what the log says.
-fn remove_files(disk: &dyn Disk, prefix: &str) -> Result<(), Error> {
-    let mut files = existing_files(disk, prefix)?;
-    files.sort_by_key(|path| modified(disk, path));
+fn remove_files(disk: &dyn Disk, mut files: Vec<PathBuf>) -> Result<(), Error> {
+    files.sort_by_cached_key(|path| modified(disk, path));
     for path in files {
-        disk.remove_file(&path).map_err(|error| Error::io(&path, error))?;
+        match disk.remove_file(&path) {
+            // two records name the SSTable
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            removed => removed.map_err(|error| Error::io(&path, error))?,
+        }
     }
     Ok(())
 }
@@ -200,10 +222,11 @@ impl Replica {
         Ok(Self { directory: directory.to_owned(), path, file, length: 0 })
     }
 
-    fn append(&mut self, line: &str) -> Result<(), Error> {
-        let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
+    /// Appends a line, or several, and syncs.
+    fn append(&mut self, lines: &str) -> Result<(), Error> {
+        let written = self.file.write_all(lines.as_bytes()).and_then(|()| self.file.sync_data());
         written.map_err(|error| Error::io(&self.path, error))?;
-        self.length += line.len() as u64;
+        self.length += lines.len() as u64;
         Ok(())
     }
 
@@ -252,12 +275,18 @@ impl Transaction {
     }
 
     fn append(&mut self, record: Record) -> Result<(), Error> {
+        self.append_all(vec![record])
+    }
+
+    /// Writes records and syncs once. Several at a time are REMOVE records: a power cut may leave
+    /// any part of them, and none is needed before the COMMIT.
+    fn append_all(&mut self, records: Vec<Record>) -> Result<(), Error> {
         assert!(!self.is_committed(), "a transaction takes nothing more after its commit");
-        let line = record.print() + "\n";
-        let written = self.replicas.iter_mut().try_for_each(|replica| replica.append(&line));
+        let lines: String = records.iter().flat_map(|record| [record.print(), "\n".to_owned()]).collect();
+        let written = self.replicas.iter_mut().try_for_each(|replica| replica.append(&lines));
         self.suspect |= written.is_err();
         written?;
-        self.records.push(record);
+        self.records.extend(records);
         Ok(())
     }
 
@@ -288,13 +317,17 @@ impl Transaction {
         self.append(Record { kind: Kind::Add, prefix: prefix_of(descriptor), modified: 0, files })
     }
 
-    /// An SSTable is to go when this commits.
-    pub fn remove(&mut self, descriptor: &Descriptor) -> Result<(), Error> {
-        self.reach(&descriptor.directory)?;
-        let prefix = prefix_of(descriptor);
-        let files = existing_files(&*self.disk, &prefix)?;
-        let modified = last_modified(&*self.disk, &files);
-        self.append(Record { kind: Kind::Remove, prefix, modified, files: files.len() as u32 })
+    /// SSTables are to go when this commits.
+    pub fn remove_all<'a>(&mut self, descriptors: impl IntoIterator<Item = &'a Descriptor>) -> Result<(), Error> {
+        let (mut listing, mut records) = (Listing::default(), Vec::new());
+        for descriptor in descriptors {
+            self.reach(&descriptor.directory)?;
+            let prefix = prefix_of(descriptor);
+            let files = listing.files(&*self.disk, &prefix)?;
+            let modified = last_modified(&*self.disk, &files);
+            records.push(Record { kind: Kind::Remove, prefix, modified, files: files.len() as u32 });
+        }
+        if records.is_empty() { Ok(()) } else { self.append_all(records) }
     }
 
     /// From now on the new SSTables count and the old ones do not. After an error they may, should
@@ -327,8 +360,9 @@ fn clean(
     name: &str,
     prefixes: impl Iterator<Item = String>,
 ) -> Result<(), Error> {
+    let mut listing = Listing::default();
     for prefix in prefixes {
-        remove_files(disk, &prefix)?;
+        remove_files(disk, listing.files(disk, &prefix)?)?;
     }
     // the files are gone for good before the log is
     directories.iter().try_for_each(|directory| sync_dir(disk, directory))?;
@@ -397,8 +431,9 @@ fn find(disk: &dyn Disk, directories: &[PathBuf]) -> Result<Vec<Found>, Error> {
             logs.entry(entry.name).or_default().push(directory.clone());
         }
     }
+    let mut listing = Listing::default();
     let read = |(name, replicas): (String, Vec<PathBuf>)| {
-        let records = read(disk, directories, &replicas, &name)?;
+        let records = read(disk, &mut listing, directories, &replicas, &name)?;
         Ok(Found { name, directories: replicas, records })
     };
     logs.into_iter().map(read).collect()
@@ -422,10 +457,10 @@ pub fn recover(env: &Env, directories: &[PathBuf]) -> Result<Vec<Recovered>, Err
 /// change them.
 pub fn hidden(env: &Env, directories: &[PathBuf]) -> Result<BTreeSet<PathBuf>, Error> {
     let disk = &*env.disk;
-    let mut hidden = BTreeSet::new();
+    let (mut hidden, mut listing) = (BTreeSet::new(), Listing::default());
     for found in find(disk, directories)? {
         for prefix in found.obsolete(directories) {
-            hidden.extend(existing_files(disk, &prefix)?);
+            hidden.extend(listing.files(disk, &prefix)?);
         }
     }
     Ok(hidden)
@@ -448,13 +483,13 @@ pub struct Unsettled {
 pub fn unsettled(env: &Env, directory: &Path) -> Result<Vec<Unsettled>, Error> {
     let disk = &*env.disk;
     let directories = [directory.to_owned()];
-    let mut unsettled = Vec::new();
+    let (mut unsettled, mut listing) = (Vec::new(), Listing::default());
     for found in find(disk, &directories)? {
-        let files = |kind: Kind| -> Result<Vec<PathBuf>, Error> {
+        let mut files = |kind: Kind| -> Result<Vec<PathBuf>, Error> {
             let mut files = Vec::new();
             for record in found.records.iter().filter(|record| record.kind == kind) {
                 for place in places(record, &directories) {
-                    files.extend(existing_files(disk, &place)?);
+                    files.extend(listing.files(disk, &place)?);
                 }
             }
             Ok(files)
@@ -465,6 +500,23 @@ pub fn unsettled(env: &Env, directory: &Path) -> Result<Vec<Unsettled>, Error> {
     Ok(unsettled)
 }
 
+/// The lines of a replica. REMOVE records are written together, so a power cut may leave zeros in
+/// the middle of them. The line with the first zero is cut there, and is the last that counts:
+/// records behind the zeros were never synced, and a COMMIT would have been written after that.
+fn lines_of_replica<'a>(path: &Path, text: &'a str) -> Result<Vec<&'a str>, Error> {
+    let (before, behind) = text.split_once('\0').unwrap_or((text, ""));
+    let mut others: Vec<&str> = behind.lines().skip(1).collect();
+    if !text.ends_with('\n') {
+        others.pop();
+    }
+    let is_removal = |line: &&str| Record::parse(line).is_some_and(|record| record.kind == Kind::Remove);
+    let is_of_batch = |line: &&str| line.is_empty() || line.contains('\0') || is_removal(line);
+    if let Some(line) = others.into_iter().find(|line| !is_of_batch(line)) {
+        return Err(Error::corrupt(path, 0, format!("behind a hole in the log: {line}")));
+    }
+    Ok(before.lines().filter(|line| !line.is_empty()).collect())
+}
+
 /// The lines of all replicas together: the longest of each, where the others have it too or only a
 /// part of it at their end.
 fn lines_of(disk: &dyn Disk, replicas: &[PathBuf], name: &str) -> Result<Vec<String>, Error> {
@@ -473,24 +525,16 @@ fn lines_of(disk: &dyn Disk, replicas: &[PathBuf], name: &str) -> Result<Vec<Str
         let path = directory.join(name);
         let bytes = disk.read_all(&path, LOG_LENGTH_MAX).map_err(|error| Error::io(&path, error))?;
         let text = String::from_utf8_lossy(&bytes);
-        let own: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
-        let last = own.len().max(lines.len());
+        let own = lines_of_replica(&path, &text)?;
+        let known_count = lines.len();
         for (index, line) in own.iter().enumerate() {
+            // only the last line of a replica may be torn
+            let (is_last_known, is_last_own) = (index + 1 == known_count, index + 1 == own.len());
             match lines.get_mut(index) {
                 None => lines.push((*line).to_owned()),
                 Some(known) if known == line => {}
-                // only the last line of a replica may be torn
-                Some(known) if index + 1 == last || index + 1 == own.len() => {
-                    if line.starts_with(known.as_str()) {
-                        *known = (*line).to_owned();
-                    } else if !known.starts_with(line) {
-                        return Err(Error::corrupt(
-                            &path,
-                            0,
-                            format!("record {}: not that of other replicas", index + 1),
-                        ));
-                    }
-                }
+                Some(known) if is_last_known && line.starts_with(known.as_str()) => *known = (*line).to_owned(),
+                Some(known) if is_last_own && known.starts_with(line) => {}
                 Some(_) => {
                     return Err(Error::corrupt(&path, 0, format!("record {}: not that of other replicas", index + 1)));
                 }
@@ -502,7 +546,13 @@ fn lines_of(disk: &dyn Disk, replicas: &[PathBuf], name: &str) -> Result<Vec<Str
 
 /// The records of a log. A last line that is not whole is left out, if all files of the REMOVE
 /// records before are there.
-fn read(disk: &dyn Disk, directories: &[PathBuf], replicas: &[PathBuf], name: &str) -> Result<Vec<Record>, Error> {
+fn read(
+    disk: &dyn Disk,
+    listing: &mut Listing,
+    directories: &[PathBuf],
+    replicas: &[PathBuf],
+    name: &str,
+) -> Result<Vec<Record>, Error> {
     let lines = lines_of(disk, replicas, name)?;
     let path = replicas.first().map(|directory| directory.join(name)).unwrap_or_default();
     let mut records = Vec::with_capacity(lines.len());
@@ -517,7 +567,7 @@ fn read(disk: &dyn Disk, directories: &[PathBuf], replicas: &[PathBuf], name: &s
     for record in records.iter().filter(|record| record.kind == Kind::Remove) {
         let mut files = Vec::new();
         for place in places(record, directories) {
-            files.extend(existing_files(disk, &place)?);
+            files.extend(listing.files(disk, &place)?);
         }
         check_removed(disk, &path, record, &files, torn)?;
     }

@@ -365,8 +365,7 @@ pub fn remove(
     }
     let mut transaction = begin(engine, store, Operation::Write)?;
     let all = sstables.iter().map(|sstable| sstable.descriptor());
-    let mut all = all.chain(left_out.iter().map(|left_out| &left_out.descriptor));
-    let marked = all.try_for_each(|descriptor| transaction.remove(descriptor));
+    let marked = transaction.remove_all(all.chain(left_out.iter().map(|left_out| &left_out.descriptor)));
     let committed = marked.and_then(|()| transaction.commit());
     if committed.is_ok() {
         store.replace_sstables(&sstables, Vec::new());

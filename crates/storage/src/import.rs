@@ -275,7 +275,7 @@ pub fn refresh(engine: &Engine, store: &Arc<TableStore>) -> Result<usize, Storag
     let reset = Reset { level: true, repaired: false, log_of: engine.host_id() };
     let brought = add_all(engine, store, &mut transaction, &sources, reset);
     let committed = brought.and_then(|sstables| {
-        sources.iter().try_for_each(|source| transaction.remove(source))?;
+        transaction.remove_all(&sources)?;
         transaction.commit()?;
         Ok(sstables)
     });

@@ -211,9 +211,7 @@ impl Outputs {
         }
         check_within(&self.store, &opened, replaced)?;
         assert_are_others(&opened, replaced);
-        for old in replaced {
-            self.transaction.remove(old.descriptor())?;
-        }
+        self.transaction.remove_all(replaced.iter().map(|old| old.descriptor()))?;
         self.transaction.commit()?;
         Ok(opened)
     }

@@ -246,7 +246,7 @@ impl Scrub {
             components::complete(engine, store, &sstable)?;
             opened.push(sstable);
         }
-        self.transaction.remove(&self.descriptor)?;
+        self.transaction.remove_all([&self.descriptor])?;
         self.transaction.commit()?;
         store.replace_sstables(self.input.as_slice(), opened.clone());
         store.forget_left_out(&self.descriptor);

@@ -232,6 +232,10 @@ impl Cut {
     /// Removes the SSTables from before the cut, and then the memtables that are not flushed: a
     /// reader never finds rows without what deletes them.
     fn remove(&self, engine: &Engine, store: &Arc<TableStore>) -> Result<(), StorageError> {
+        if self.frozen.as_ref().is_none_or(|frozen| !is_waiting(store, frozen)) {
+            // flushes of later memtables go on meanwhile: their SSTables stay
+            return self.remove_sstables(engine);
+        }
         let in_order = crate::flush::in_order(store);
         self.remove_sstables(engine)?;
         if let Some(frozen) = &self.frozen {
@@ -252,6 +256,11 @@ impl Cut {
         }
         Ok(())
     }
+}
+
+/// Whether frozen memtables are not in SSTables yet.
+fn is_waiting(store: &TableStore, frozen: &Arc<FlushSet>) -> bool {
+    store.view().flushing.iter().any(|set| Arc::ptr_eq(set, frozen))
 }
 
 impl Drop for Cut {

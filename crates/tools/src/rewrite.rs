@@ -223,7 +223,7 @@ impl<'a> Output<'a> {
     /// Commits: from now on the new SSTables count, and the replaced ones are removed.
     pub fn commit(mut self, replaced: &[Descriptor]) -> Result<(Vec<FinishedSSTable>, u64), Failure> {
         let done = self.finish_piece().and_then(|()| {
-            replaced.iter().try_for_each(|descriptor| self.transaction.remove(descriptor))?;
+            self.transaction.remove_all(replaced)?;
             Ok(self.transaction.commit()?)
         });
         if let Err(failure) = done {

@@ -94,8 +94,12 @@ impl Disk for FileSystem {
         for entry in fs::read_dir(path)? {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            // A link to a directory counts as one: data directories are linked to other disks.
-            let is_dir = fs::metadata(entry.path()).is_ok_and(|metadata| metadata.is_dir());
+            let is_dir = match entry.file_type() {
+                // the directory says so itself: thousands of files are not asked one by one
+                Ok(kind) if !kind.is_symlink() => kind.is_dir(),
+                // A link to a directory counts as one: data directories are linked to other disks.
+                _ => fs::metadata(entry.path()).is_ok_and(|metadata| metadata.is_dir()),
+            };
             entries.push(DirEntry { name, is_dir });
         }
         entries.sort();

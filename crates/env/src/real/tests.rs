@@ -39,6 +39,21 @@ fn files_are_written_and_read() {
     assert_ne!(of(dir.path()), of(std::path::Path::new("/dev")));
 }
 
+/// Data directories are linked to other disks.
+#[test]
+fn a_link_to_a_directory_is_listed_as_a_directory() {
+    let (env, dir) = (env(), tempfile::tempdir().expect("a scratch directory"));
+    let path = |name: &str| dir.path().join(name);
+    env.disk.create_dir_all(&path("disk")).expect("created");
+    drop(env.disk.create(&path("file")).expect("created"));
+    for (to, link) in [("disk", "to a disk"), ("file", "to a file"), ("nothing", "to nothing")] {
+        std::os::unix::fs::symlink(path(to), path(link)).expect("linked");
+    }
+    let listed = env.disk.list_dir(dir.path()).expect("listed");
+    let directories: Vec<_> = listed.iter().filter(|entry| entry.is_dir).map(|entry| entry.name.as_str()).collect();
+    assert_eq!((listed.len(), directories), (5, vec!["disk", "to a disk"]));
+}
+
 #[test]
 fn others_may_not_read_what_is_created() {
     use std::os::unix::fs::PermissionsExt;

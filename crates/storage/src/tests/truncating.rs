@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use env::sim::DATA;
+use env::sim::{DATA, Op};
 use rows::live::{LiveRows, TombstoneLimits};
 use schema::{IndexKind, IndexMetadata, KeyspaceMetadata, TableMetadata};
 
@@ -76,6 +76,26 @@ fn rows_that_are_flushed_after_the_cut_stay() {
     assert_eq!(keys(&node, &store), [3, 4]);
     // the next truncation takes these away
     node.sim.block_on(truncate::truncate(&node.engine, &store)).expect("a sound disk truncates");
+    assert!(keys(&node, &store).is_empty());
+}
+
+/// A truncation lists directories and syncs its transaction log a few times, however many SSTables
+/// there are: done for each of them, that would keep flushes of the table waiting for minutes.
+#[test]
+fn listings_and_syncs_of_a_truncation_do_not_grow_with_the_sstables() {
+    let node = Node::open(17, false);
+    let store = node.store("t");
+    store.auto_compaction.set(false);
+    for k in 0..40 {
+        write(&node, k);
+        flush(&node, &store);
+    }
+    assert_eq!(store.view().sstables.len(), 40);
+    let operations = || [Op::List, Op::Sync].map(|op| node.sim.disk().count(op));
+    let before = operations();
+    node.sim.block_on(truncate::truncate(&node.engine, &store)).expect("a sound disk truncates");
+    let made: Vec<u64> = operations().into_iter().zip(before).map(|(after, before)| after - before).collect();
+    assert!(made.iter().all(|made| *made < 20), "listings and syncs: {made:?}");
     assert!(keys(&node, &store).is_empty());
 }
 
