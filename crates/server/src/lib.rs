@@ -34,6 +34,7 @@ mod slow_log;
 mod start_error;
 mod topology_file;
 pub mod trace;
+mod traffic;
 pub mod virtual_tables;
 
 pub use request::CqlHandler;

@@ -7,7 +7,7 @@ use config::{CommitFailurePolicy, CommitLogSync, Config};
 use env::Env;
 use storage::Engine;
 use storage::commitlog::{
-    self, ArchiveOptions, CaptureOptions, DirtyKey, FailurePolicy, LogError, LogPosition, ReplayBudget, ReplayPolicy,
+    self, ArchiveOptions, CaptureOptions, DirtyKey, FailurePolicy, LogPosition, ReplayBudget, ReplayPolicy,
     RestorePoint, SyncMode,
 };
 
@@ -66,7 +66,8 @@ pub(crate) fn of(
         // the caller sets it, because it knows the admin port
         on_replay: Arc::new(|_| {}),
         on_pressure: Arc::new(move |keys| flush_for_room(&for_pressure, keys)),
-        on_failure: Arc::new(log_failed),
+        // the caller sets it, because it knows the ports that are to be closed
+        on_failure: Arc::new(|_, _| {}),
         compression: compression.map_err(|why| format!("commitlog_compression: {why}"))?,
         archive: log.archiving.as_ref().map(archive),
         restore_point: log.archiving.as_ref().map_or_else(RestorePoint::default, restore_point),
@@ -125,12 +126,5 @@ fn flush_for_room(engine: &OnceLock<Weak<Engine>>, keys: &[DirtyKey]) {
     tables.dedup();
     for store in tables.into_iter().filter_map(|table| engine.table(table)) {
         engine.flusher.request(&store, None);
-    }
-}
-
-/// Ends the process where the policy says so. The log itself has written why.
-fn log_failed(policy: FailurePolicy, _: &LogError) {
-    if policy == FailurePolicy::Die {
-        std::process::exit(1);
     }
 }

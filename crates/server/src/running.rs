@@ -50,6 +50,7 @@ use crate::resurrection;
 use crate::services::Services;
 pub use crate::start_error::{Drive, StartError};
 use crate::topology_file;
+use crate::traffic::Traffic;
 use native::{EventHub, Server, ServerLimits, ServerOptions};
 
 /// How often compactions are looked for that no flush announces: expired SSTables, and tombstones
@@ -157,6 +158,8 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
         EngineOptions { read_only, ..engine_options(&env, &config, found, &memory, shards, cores, &engine_slot)? };
     let (border, of_border) = border(&env, &config, admin)?;
     engine_options.commitlog.on_replay = replay_watch.teller(&env, admin, border.clone());
+    let traffic = Arc::<Traffic>::default();
+    engine_options.commitlog.on_failure = traffic.on_failure();
     let (engine, recovered) = storage::open(&env, engine_options)?;
     replay_watch.end();
     if !config.compaction.on_startup {
@@ -238,6 +241,7 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     // drivers know this node by its broadcast address
     let down = SocketAddr::new(services.config.broadcast_rpc_address, server.address().port());
     server.handle().set_farewell(Event::Status(StatusChange::Down, down.ip(), down.port()));
+    traffic.begin(&services, server.handle());
     // nodetool is told the path, and may be started in another directory
     let data_dir = std::path::absolute(&options.data_dir).unwrap_or_else(|_| options.data_dir.clone());
     let token = (!read_only).then(|| TokenFile::new(&env, &data_dir));
@@ -271,7 +275,10 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     operations::caches::load_saved(&services.node);
     match joining::serve_at_start(&services, running.server.handle(), drive) {
         Err(StartError::Stopped) => Err(running.stop_early(drive)),
-        served => served.map(|()| running),
+        served => {
+            traffic.end_if_over();
+            served.map(|()| running)
+        }
     }
 }
 

@@ -18,6 +18,8 @@ mod client;
 mod inspection;
 pub mod schedule;
 mod stage;
+#[cfg(test)]
+mod tests;
 pub mod topology;
 mod wire;
 mod workload;

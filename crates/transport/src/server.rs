@@ -221,10 +221,14 @@ impl<P: Protocol> ServerHandle<P> {
         self.leave(Phase::Closed { force }).await;
     }
 
-    /// Changes the phase of a serving server and waits until nobody listens and no connection is
-    /// left; so long as a drain may take. A server that does not serve stays as it is, but one that
-    /// is closed may end.
-    async fn leave(&self, next: Phase) {
+    /// Begins what [`ServerHandle::pause`] does without `force`, and waits for nothing.
+    pub fn begin_pause(&self) {
+        self.begin_leaving(Phase::Closed { force: false });
+    }
+
+    /// Changes the phase of a serving server. A server that does not serve stays as it is, but one
+    /// that is closed may end.
+    fn begin_leaving(&self, next: Phase) {
         self.phase.send_if_modified(|phase| {
             let changes = *phase == Phase::Serving || (next == Phase::Ended && *phase != Phase::Ended);
             if changes {
@@ -232,6 +236,12 @@ impl<P: Protocol> ServerHandle<P> {
             }
             changes
         });
+    }
+
+    /// Changes the phase of a serving server and waits until nobody listens and no connection is
+    /// left; so long as a drain may take.
+    async fn leave(&self, next: Phase) {
+        self.begin_leaving(next);
         let begun = self.shared.env.now();
         let is_left = || self.shared.listening.load(Ordering::Acquire) == 0 && self.shared.registry.is_empty();
         while !is_left() && self.shared.env.elapsed(begun) < self.shared.limits.drain_timeout {
