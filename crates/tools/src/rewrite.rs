@@ -20,6 +20,7 @@ use sstable::{
 };
 
 use crate::failure::Failure;
+use crate::open;
 use crate::progress::Progress;
 
 /// The latest deletion time that versions before `oa` can express; seconds since 1970.
@@ -216,6 +217,20 @@ impl<'a> Output<'a> {
     pub fn finish_piece(&mut self) -> Result<(), Failure> {
         if let Some(writer) = self.writer.take() {
             self.finished.push(writer.finish()?);
+        }
+        Ok(())
+    }
+
+    /// Has the SSTables that are complete count as not repaired: rows are lost, and a repair passes
+    /// over what counts as repaired, so that other replicas would never send these rows again.
+    pub fn forget_repair(&self) -> Result<(), Failure> {
+        for done in &self.finished {
+            let mut statistics = open::statistics(self.env, &done.descriptor)?;
+            let stats = &mut statistics.stats;
+            (stats.repaired_at, stats.pending_repair, stats.is_transient) = (0, None, false);
+            let path = done.descriptor.path(Component::Statistics);
+            let written = self.env.disk.replace_file(&path, &statistics.write(done.descriptor.version));
+            written.map_err(|error| wrong(&path, &error))?;
         }
         Ok(())
     }

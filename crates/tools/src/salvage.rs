@@ -1,5 +1,6 @@
 //! `helenus sstable salvage`: writes the readable part of a damaged SSTable into a new one, and
 //! says what is lost: byte ranges, partitions, rows, and why. `sstable::salvage` does the reading.
+//! Where something is lost the new SSTable does not count as repaired.
 //!
 //! Exit code 1 when something is lost. Agrees in purpose with
 //! `org.apache.cassandra.tools.StandaloneScrubber`.
@@ -114,6 +115,12 @@ fn write(
         if !stream.next_pass() {
             break;
         }
+    }
+    if !stream.report().is_whole()
+        && let Err(failure) = output.forget_repair()
+    {
+        output.abandon();
+        return Err(failure);
     }
     let replaced = if arguments.replace { std::slice::from_ref(descriptor) } else { &[] };
     Ok(output.commit(replaced)?.0)

@@ -241,6 +241,33 @@ fn a_salvage_says_what_is_lost() {
     assert_eq!(std::fs::read_dir(directory.path().join("snapshots")).unwrap().count(), 1);
 }
 
+/// A repair passes over what counts as repaired: rows that are lost would never come back.
+#[test]
+fn a_salvage_that_loses_rows_counts_as_not_repaired() {
+    for is_damaged in [true, false] {
+        let fixture = fixture("cmp_lz4_4k");
+        let (directory, data) = copy(&fixture);
+        let statistics = directory.path().join(fixture.descriptor.file_name(Component::Statistics));
+        let bytes = std::fs::read(&statistics).unwrap();
+        let mut read = Statistics::read(&bytes.into(), fixture.descriptor.version).unwrap();
+        read.stats.repaired_at = 1_700_000_000_000;
+        std::fs::write(&statistics, read.write(fixture.descriptor.version)).unwrap();
+        if is_damaged {
+            let mut bytes = std::fs::read(&data).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            std::fs::write(&data, bytes).unwrap();
+        }
+        let ran = run(&["salvage", "--replace", data.to_str().unwrap()]);
+        assert_eq!(ran.code, u8::from(is_damaged), "{}{}", ran.out, ran.err);
+        let [new] = &sstables(directory.path())[..] else { panic!("one SSTable") };
+        let bytes = std::fs::read(new.path(Component::Statistics)).unwrap();
+        let repaired_at = Statistics::read(&bytes.into(), new.version).unwrap().stats.repaired_at;
+        assert_eq!(repaired_at, if is_damaged { 0 } else { 1_700_000_000_000 });
+        assert_eq!(run(&["verify", "-e", new.path(Component::Data).to_str().unwrap()]).code, 0);
+    }
+}
+
 /// Without Statistics.db the schema gives the columns; without that it is refused.
 #[test]
 fn a_salvage_without_statistics_needs_the_schema() {
