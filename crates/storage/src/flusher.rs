@@ -1,6 +1,7 @@
 //! The flusher: one background task that writes memtables out, one table at a time. A flush that
 //! failed is tried again after a while; meanwhile other tables have their turn, whose directories
-//! may be on another disk.
+//! may be on another disk. A flush comes when memory or the log asks for it, or an operator, or the
+//! age of the memtables.
 //!
 //! Memtables are written when the commit log has what they hold, and not before: a mutation of
 //! several tables, a schema change above all, would otherwise survive a death in the one table that
@@ -16,6 +17,7 @@ use std::task::Context;
 use std::time::Duration;
 
 use env::Next;
+use env::sync::atomic::Ordering;
 
 use crate::commitlog::LogError;
 use crate::engine::{self, Engine};
@@ -57,10 +59,36 @@ impl Flusher {
         Err(earliest.map_or(Next::Idle, |at| Next::After(at.since(now))))
     }
 
+    /// Asks for flushes of tables whose memtables are as old as the table lets them become
+    /// (`memtable_flush_period_in_ms`). Gives when to look again; None: no table has such a period.
+    /// Empty memtables are looked at again after a period, as in Cassandra.
+    fn request_aged(&self, engine: &Engine) -> Option<Duration> {
+        if engine.options.read_only {
+            return None;
+        }
+        let now = engine.env.clock.monotonic_nanos();
+        let mut earliest = None;
+        for store in engine.tables() {
+            let Some(period) = store.flush_period_nanos() else { continue };
+            let age = now.saturating_sub(store.active_since.load(Ordering::Relaxed));
+            let left = period.saturating_sub(age);
+            if left == 0 && store.view().active_size() > 0 {
+                // a flush that is not made, for instance because the log has failed, is asked for
+                // again after a period, and not at once
+                store.active_since.store(now, Ordering::Relaxed);
+                self.request(&store, None);
+            }
+            let wait = if left == 0 { period } else { left };
+            earliest = Some(earliest.map_or(wait, |other: u64| other.min(wait)));
+        }
+        earliest.map(Duration::from_nanos)
+    }
+
     fn step(&self, engine: &Arc<Engine>) -> Next {
+        let look_again = self.request_aged(engine);
         let mut request = match self.next(engine) {
             Ok(request) => request,
-            Err(next) => return next,
+            Err(next) => return sooner(next, look_again),
         };
         let is_asked_for = !request.done.is_empty() && request.store.table().keyspace != schema_tables::KEYSPACE;
         if engine.log.is_stopped() && !is_asked_for {
@@ -115,6 +143,15 @@ impl Flusher {
         if !queue.iter().any(|request| request.set.as_ref().is_some_and(is_same)) {
             queue.push_back(failed);
         }
+    }
+}
+
+/// The next step of a task that has nothing to do, where it is to look again after a while.
+fn sooner(next: Next, look_again: Option<Duration>) -> Next {
+    match (next, look_again) {
+        (Next::Idle, Some(wait)) => Next::After(wait),
+        (Next::After(other), Some(wait)) => Next::After(other.min(wait)),
+        (next, _) => next,
     }
 }
 

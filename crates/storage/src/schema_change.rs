@@ -132,6 +132,10 @@ fn bring_about(
     engine.schema.store(Arc::clone(&schema));
     engine.note_views(&schema);
     index::built::begin_new(engine, &before);
+    if engine.tables().iter().any(|store| store.flush_period_nanos().is_some()) {
+        // memtables may be too old by the new schema earlier than the flusher wakes up
+        engine.flusher.wake();
+    }
     Ok(Changed { before, schema, written, position, dropped, continues: false })
 }
 

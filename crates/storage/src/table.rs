@@ -19,6 +19,7 @@ use env::Env;
 use env::defects::{Defect, is_on};
 use env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use env::sync::{Mutex, MutexGuard};
+use schema::system::is_local_keyspace;
 use schema::{TableId, TableMetadata};
 use sstable::{Descriptor, SSTable};
 use tokio::sync::RwLock;
@@ -59,6 +60,9 @@ pub struct TableStore {
     /// Counters.
     pub metrics: TableMetrics,
     view: ArcSwap<View>,
+    /// When the memtables that take writes were made, or the flusher was asked for a flush of them
+    /// because of their age: monotonic time, nanoseconds.
+    pub(crate) active_since: AtomicU64,
     /// Held while the view is replaced; guards what is only changed then.
     changes: Mutex<Changes>,
     /// The greatest sequence number an SSTable has had.
@@ -189,6 +193,7 @@ impl TableStore {
         let id = table.id;
         let placed = directories.iter().map(|directory| AtomicBool::new(env.disk.exists(directory))).collect();
         let sstables = newest_first(sstables);
+        let active_since = AtomicU64::new(env.clock.monotonic_nanos());
         let view = View { table, active, flushing: Vec::new(), sstables, indexes: indexes.into() };
         Self {
             env,
@@ -200,6 +205,7 @@ impl TableStore {
             caches,
             metrics: TableMetrics::default(),
             view: ArcSwap::from_pointee(view),
+            active_since,
             changes: Mutex::new(Changes::default()),
             last_sequence: AtomicU64::new(last_sequence),
             unsettled: Mutex::new(Unsettled::default()),
@@ -260,6 +266,15 @@ impl TableStore {
     pub fn name(&self) -> String {
         let view = self.view.load();
         format!("{}.{}", view.table.keyspace, view.table.name)
+    }
+
+    /// The age in nanoseconds at which memtables are flushed (`memtable_flush_period_in_ms`); None:
+    /// at none. Tables of the node itself have none whatever their schema says: the log has their
+    /// rows, and a small SSTable of each of them in each hour would be of no use.
+    pub(crate) fn flush_period_nanos(&self) -> Option<u64> {
+        let view = self.view.load();
+        let millis = u64::try_from(view.table.params.memtable_flush_period_in_ms).ok().filter(|millis| *millis > 0)?;
+        (!is_local_keyspace(&view.table.keyspace)).then(|| millis * 1_000_000)
     }
 
     /// A number for a new SSTable.
@@ -354,6 +369,7 @@ impl TableStore {
             set
         });
         drop(of_indexes);
+        self.active_since.store(self.env.clock.monotonic_nanos(), Ordering::Relaxed);
         assert!(after.is_none_or(|after| after <= set.up_to), "memtables are frozen in the order of the log");
         changes.log_frozen_at = Some(set.up_to);
         drop(changes);

@@ -11,6 +11,7 @@ mod dropping;
 mod expiring;
 mod failing;
 mod filters;
+mod flush_periods;
 mod index_cases;
 mod indexes;
 mod merging;
