@@ -55,8 +55,8 @@ pub struct RequestCoordinator {
     pub observation: OnceLock<Observation>,
     /// The table that was read, while somebody samples.
     pub sampled: OnceLock<Arc<TableMetadata>>,
-    /// True: the caller waits for the commit log in the place of this request, where a write has
-    /// to.
+    /// True: the caller waits for the commit log in the place of this request, where a write has to
+    /// wait for nothing else.
     pub leaves_wait: bool,
     /// The write that it has left to wait for.
     pub unacknowledged: Mutex<Option<Acknowledgement>>,
@@ -142,9 +142,11 @@ impl RequestCoordinator {
         histogram.record(mutations.len() as u64);
     }
 
-    /// The end of a write: its wait is left to whoever made this, or waited for here.
+    /// The end of a write: its wait is left to whoever made this, or waited for here. Only waits for
+    /// the log are left: a connection polls the first of them alone, so one that waits for a slow
+    /// replica would hold up the answers of all writes behind it.
     async fn acknowledge(&self, wait: Acknowledgement, is_left: bool) -> Result<(), RequestError> {
-        if !is_left {
+        if !is_left || !wait.is_of_log() {
             return wait.await;
         }
         let former = self.unacknowledged.lock().expect("no panic inside").replace(wait);

@@ -51,6 +51,12 @@ impl Acknowledgement {
         Self(Wait::Alone(Alone { log, local, answers, rest, timer: None }))
     }
 
+    /// Whether nothing but the commit log of this node is waited for. Such waits end in the order in
+    /// which they began; waits for other nodes end in any order.
+    pub fn is_of_log(&self) -> bool {
+        matches!(self.0, Wait::Alone(_))
+    }
+
     /// Of a write among several nodes.
     pub(crate) fn among(among: Among) -> Self {
         Self(Wait::Among(Box::new(among)))
