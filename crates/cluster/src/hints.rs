@@ -25,11 +25,11 @@ use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use bytes::Bytes;
 use env::defects::{Defect, is_on};
 use hints::{Entry, HintError, HintStore, HostId, StoreOptions};
 use ring::{Endpoint, Ring};
 use rows::Mutation;
-use rows::codec::encode_mutation;
 use types::FailureReason;
 
 pub use operations::HostHints;
@@ -60,6 +60,27 @@ impl Future for HintsDurable {
             None => Poll::Ready(Err(FailureReason::Unknown)),
             Some(durable) => Poll::Ready(ready!(Pin::new(durable).poll(context)).map_err(|_| FailureReason::Unknown)),
         }
+    }
+}
+
+/// A mutation that may become a hint: its bytes, and nothing else of it.
+#[derive(Clone, Debug)]
+pub struct Hintable {
+    /// The mutation, encoded.
+    payload: Bytes,
+    /// The least gc_grace of its tables, seconds.
+    gc_grace: u32,
+}
+
+impl Hintable {
+    /// A mutation with its encoded form.
+    pub fn new(mutation: &Mutation, payload: Bytes) -> Self {
+        Self { payload, gc_grace: least_gc_grace(mutation) }
+    }
+
+    /// Bytes of the mutation.
+    pub fn size(&self) -> usize {
+        self.payload.len()
     }
 }
 
@@ -106,7 +127,7 @@ impl Node {
     /// when the endpoint is up. False: there is no hint, because hinted handoff is off, the
     /// endpoint has been down for too long, or there is no room; the endpoint gets the mutation by
     /// read repair or repair. Never waits.
-    pub fn hint(&self, endpoint: &Endpoint, mutation: &Mutation) -> bool {
+    pub fn hint(&self, endpoint: &Endpoint, mutation: &Hintable) -> bool {
         if is_on(Defect::NoHealing) {
             return false;
         }
@@ -124,7 +145,7 @@ impl Node {
     /// later than its gc_grace, deletions that it must not undo may be purged. Agrees with
     /// `BatchlogManager.ReplayingBatch`, which writes its hints without `StorageProxy.shouldHint`.
     /// Never waits.
-    pub(crate) fn hint_in_any_case(&self, endpoint: &Endpoint, mutation: &Mutation, written_millis: i64) -> Kept {
+    pub(crate) fn hint_in_any_case(&self, endpoint: &Endpoint, mutation: &Hintable, written_millis: i64) -> Kept {
         if is_on(Defect::NoHealing) {
             return Kept::No;
         }
@@ -142,7 +163,7 @@ impl Node {
     /// ends with the process. `begun_millis`: when the request began. The hint is as old, so that
     /// it brings back nothing of tables that were truncated since. False: there is no hint. Never
     /// waits.
-    pub(crate) fn hint_here(&self, mutation: &Mutation, begun_millis: i64) -> bool {
+    pub(crate) fn hint_here(&self, mutation: &Hintable, begun_millis: i64) -> bool {
         if is_on(Defect::NoHealing) {
             return false;
         }
@@ -198,10 +219,10 @@ impl Node {
         self.handoff.store.get().is_some_and(|store| size_max == 0 || store.size(host_id) <= size_max)
     }
 
-    fn keep(&self, host_id: HostId, mutation: &Mutation, created_millis: i64) -> Kept {
+    fn keep(&self, host_id: HostId, mutation: &Hintable, created_millis: i64) -> Kept {
         let Some(store) = self.handoff.store.get() else { return Kept::No };
-        // encoded before the store is entered: its lock is held for a copy only
-        let entry = Entry::new(created_millis, least_gc_grace(mutation), |out| encode_mutation(out, mutation));
+        // made before the store is entered: its lock is held for a copy only
+        let entry = Entry::new(created_millis, mutation.gc_grace, |out| out.extend_from_slice(&mutation.payload));
         match entry.filter(HintStore::may_hold) {
             None => Kept::No,
             Some(entry) if store.add(host_id, &entry) => Kept::Yes,

@@ -54,6 +54,9 @@ pub(crate) struct Joined {
     pub(crate) dynamic_snitch: OnceLock<DynamicSnitch>,
     /// Which nodes keep the records of logged batches.
     pub(crate) batch_hosts: OnceLock<BatchHosts>,
+    /// Bytes that writes may keep until their replicas have answered, beyond which a replica gets a
+    /// hint at once; not set: membership has its own limit. Set before the node joins.
+    pub(crate) unanswered_max: OnceLock<usize>,
     /// Changes of the ring that this node takes part in.
     pub(crate) movements: Movements,
     /// Endpoints that have come to tokens lately.

@@ -247,6 +247,12 @@ impl Node {
         }
     }
 
+    /// Sets the bytes that writes may keep until all of their replicas have answered. Called once,
+    /// before the node joins.
+    pub fn set_unanswered_max(&self, bytes: usize) {
+        let _ = self.joined.unanswered_max.set(bytes);
+    }
+
     /// How this node coordinates conditional statements among several nodes.
     pub(crate) fn paxos(&self) -> Arc<PaxosOptions> {
         self.paxos.load_full()

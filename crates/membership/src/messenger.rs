@@ -31,7 +31,7 @@ impl Messenger {
         request: Request,
     ) -> Vec<(SocketAddr, Pending)> {
         let mut sent = Vec::with_capacity(1 + others.len());
-        let refused = self.send_asked(to, others, request, |peer| {
+        let refused = self.send_asked(to, others, request, 0, |peer| {
             let (tell, told) = oneshot::channel();
             sent.push((peer, Pending::sent(told)));
             Asked::Answer(tell)
@@ -47,19 +47,26 @@ impl Messenger {
     /// Asks a node, which passes the request on to `others`. `asker` hears once of each of them;
     /// before this returns where the request cannot be sent.
     pub fn ask(&self, to: SocketAddr, others: &[SocketAddr], request: Request, asker: &Arc<dyn Asker>) {
-        for peer in self.send_asked(to, others, request, |_| Asked::Asker(Arc::clone(asker))) {
+        for peer in self.send_asked(to, others, request, asker.kept(), |_| Asked::Asker(Arc::clone(asker))) {
             asker.hear(peer, Err(Unanswered::Refused));
         }
     }
 
+    /// From now on askers keep at most about so many bytes for requests that wait.
+    pub fn set_kept_max(&self, bytes: usize) {
+        self.0.state().callbacks.set_bytes_max(bytes);
+    }
+
     /// Registers who waits for the answers, and sends. Gives the peers that the request is not sent
     /// to, for which nobody waits: those for which too many requests wait already, and all where it
-    /// cannot be sent. If `to` is one of them the next one passes the request on.
+    /// cannot be sent. If `to` is one of them the next one passes the request on. `kept`: bytes that
+    /// the asker keeps for each peer.
     fn send_asked(
         &self,
         to: SocketAddr,
         others: &[SocketAddr],
         request: Request,
+        kept: usize,
         mut who: impl FnMut(SocketAddr) -> Asked,
     ) -> Vec<SocketAddr> {
         let now = self.0.now();
@@ -67,7 +74,7 @@ impl Messenger {
         let (verb, sent) = (request.verb, now.monotonic);
         let mut refused = Vec::new();
         let mut add = |state: &mut State, id, peer| {
-            let is_added = state.callbacks.add(id, peer, until, || Waiting { verb, sent, asked: who(peer) });
+            let is_added = state.callbacks.add(id, peer, until, kept, || Waiting { verb, sent, asked: who(peer) });
             if !is_added {
                 refused.push(peer);
             }

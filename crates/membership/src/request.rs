@@ -82,6 +82,12 @@ impl fmt::Display for Unanswered {
 /// own when the request cannot be sent. It must not wait, and no lock of membership is held. Not
 /// called any more once this node has left the ring.
 pub trait Asker: Send + Sync {
+    /// Bytes that the asker keeps of the request for each node that it has not heard of. Where too
+    /// many are kept a request is refused.
+    fn kept(&self) -> usize {
+        0
+    }
+
     /// A node has answered, or will not.
     fn hear(&self, peer: SocketAddr, answer: Result<Envelope, Unanswered>);
 }

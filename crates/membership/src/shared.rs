@@ -269,7 +269,7 @@ fn envelope(state: &mut State, to: SocketAddr, message: Message, now: Now) -> Op
         Message::Ack2(ack2) => (Verb::GossipDigestAck2, GOSSIP_LIFE, ack2.encode()),
         Message::Echo => {
             let waiting = Waiting { verb: Verb::EchoReq, sent: now.monotonic, asked: Asked::Echo };
-            if !state.callbacks.add(id, to, now.monotonic + ECHO_LIFE, || waiting) {
+            if !state.callbacks.add(id, to, now.monotonic + ECHO_LIFE, 0, || waiting) {
                 return None;
             }
             (Verb::EchoReq, ECHO_LIFE, Ok(Vec::new()))

@@ -1,7 +1,8 @@
 //! The memory budget: how much memory the node may use, and how it is shared.
 //!
-//! Of the whole, memtables have 25 %, caches 35 %, requests in flight 10 % and large results 10 %;
-//! the rest is for compaction and the kernel's page cache.
+//! Of the whole, memtables have 25 %, caches 35 %, requests in flight 10 %, large results 10 % and,
+//! among several nodes, writes whose replicas have not all answered 10 %; the rest is for compaction
+//! and the kernel's page cache.
 
 use std::path::Path;
 
@@ -46,6 +47,8 @@ pub struct MemoryBudget {
     pub in_flight: u64,
     /// Large results until they are sent.
     pub results: u64,
+    /// Writes until all of their replicas have answered, once for each replica that has not.
+    pub unanswered: u64,
     /// Prepared statements.
     pub prepared: u64,
 }
@@ -60,6 +63,7 @@ impl MemoryBudget {
             caches: total / 100 * 35,
             in_flight: total / 10,
             results: total / 10,
+            unanswered: total / 10,
             prepared: (total / 256).max(PREPARED_MIN.min(total / 16)),
         }
     }

@@ -182,6 +182,7 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     let [warn, fail] = config.thresholds.protected_rows;
     node.set_protection(ProtectionLimits { warn, fail });
     node.set_tracks_thresholds(config.read_thresholds);
+    node.set_unanswered_max(usize::try_from(memory.unanswered).unwrap_or(usize::MAX));
     node.set_read_sizes(read_sizes(&config));
     node.set_foreign(config.ring.logs_foreign, config.ring.refuses_foreign);
     node.set_paxos(paxos(&config.ring.paxos).map_err(StartError::Join)?);

@@ -93,11 +93,8 @@ impl Node {
             tracing::error!(?error, "a batch in system.batches cannot be sent to its replicas, and is dropped");
             Vec::new()
         });
-        let here: Vec<Mutation> = planned
-            .iter()
-            .filter(|planned| planned.sent.is_here())
-            .map(|planned| planned.sent.mutation().clone())
-            .collect();
+        let here: Vec<Mutation> =
+            planned.iter().filter(|planned| planned.sent.is_here()).map(|planned| planned.mutation().clone()).collect();
         self.replica.apply_now(&here).map_err(node_error)?;
         let written_millis = record.written_micros().unwrap_or_else(|| self.env.clock.now_micros()) / 1000;
         for planned in &planned {

@@ -13,11 +13,10 @@ use internode::payload::simple::Truncated;
 use internode::{Envelope, Verb};
 use membership::{Asker, Unanswered};
 use ring::{EndpointId, Ring};
-use rows::Mutation;
 use types::{Consistency, FailureReason, ReplicaFailure};
 
 use super::answers::{Answers, Counted, Progress};
-use crate::hints::Kept;
+use crate::hints::{Hintable, Kept};
 use crate::node::Node;
 
 /// A mutation on its way to its replicas.
@@ -27,11 +26,9 @@ pub(crate) struct Sent {
     ring: Arc<Ring>,
     /// Live replicas, and where the answer of each counts.
     replicas: Vec<(EndpointId, Counted)>,
-    /// The mutations of the request, and the position of this one.
-    mutations: Arc<[Mutation]>,
-    position: usize,
-    /// Whether a replica that does not take the mutation gets a hint.
-    is_hinted: bool,
+    /// The mutation for a replica that does not take it. Nothing else of it is kept: its rows would
+    /// keep the whole message of the client alive. None: the request leaves no hints.
+    hintable: Option<Hintable>,
     state: Mutex<State>,
 }
 
@@ -54,13 +51,12 @@ struct State {
 }
 
 impl Sent {
-    /// The mutation at a position among those of a request, before anything is sent. `replicas`:
-    /// the live ones, this node among them or not.
+    /// A mutation before it is sent. `replicas`: the live ones, this node among them or not.
     pub fn new(
         node: Weak<Node>,
         ring: Arc<Ring>,
         replicas: Vec<(EndpointId, Counted)>,
-        (mutations, position): (Arc<[Mutation]>, usize),
+        hintable: Option<Hintable>,
         answers: Answers,
     ) -> Self {
         let unheard = replicas.iter().filter(|(id, _)| *id != ring.local_id()).count();
@@ -70,22 +66,16 @@ impl Sent {
         let is_counted = vec![false; replicas.len()];
         let (has_hint, written_millis, lacks_hint) = (false, None, false);
         let state = State { answers, is_counted, unheard, has_hint, written_millis, lacks_hint, waker: None };
-        Self { node, ring, replicas, mutations, position, is_hinted: true, state: Mutex::new(state) }
+        Self { node, ring, replicas, hintable, state: Mutex::new(state) }
     }
 
     /// Of a request that leaves no hints: what is sent is no mutation, or not for good.
     pub fn without_hints(ring: Arc<Ring>, replicas: Vec<(EndpointId, Counted)>, answers: Answers) -> Self {
-        let sent = Self::new(Weak::new(), ring, replicas, (Arc::new([]), 0), answers);
-        Self { is_hinted: false, ..sent }
+        Self::new(Weak::new(), ring, replicas, None, answers)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The mutation.
-    pub fn mutation(&self) -> &Mutation {
-        &self.mutations[self.position]
     }
 
     /// Whether this node is one of the replicas.
@@ -124,15 +114,15 @@ impl Sent {
 
     /// Keeps a hint for a replica that is down or has failed.
     pub fn hint(&self, replica: EndpointId) {
-        if !self.is_hinted || replica == self.ring.local_id() {
+        if replica == self.ring.local_id() {
             return;
         }
-        let Some(node) = self.node.upgrade() else { return };
+        let (Some(hintable), Some(node)) = (&self.hintable, self.node.upgrade()) else { return };
         let endpoint = self.ring.endpoint(replica);
         let written_millis = self.state().written_millis;
         let kept = match written_millis {
-            Some(written_millis) => node.hint_in_any_case(endpoint, self.mutation(), written_millis),
-            None if node.hint(endpoint, self.mutation()) => Kept::Yes,
+            Some(written_millis) => node.hint_in_any_case(endpoint, hintable, written_millis),
+            None if node.hint(endpoint, hintable) => Kept::Yes,
             None => Kept::No,
         };
         let mut state = self.state();
@@ -150,11 +140,11 @@ impl Sent {
     /// may be acknowledged by what others answer. `begun_millis`: when the request began,
     /// milliseconds since 1970.
     pub fn hint_here(&self, begun_millis: i64) {
-        if !self.is_hinted || !self.is_here() {
+        if !self.is_here() {
             return;
         }
-        let Some(node) = self.node.upgrade() else { return };
-        if node.hint_here(self.mutation(), begun_millis) {
+        let (Some(hintable), Some(node)) = (&self.hintable, self.node.upgrade()) else { return };
+        if node.hint_here(hintable, begun_millis) {
             let mut state = self.state();
             state.has_hint = true;
             wake(state);
@@ -243,6 +233,10 @@ fn wake(mut state: MutexGuard<'_, State>) {
 }
 
 impl Asker for Sent {
+    fn kept(&self) -> usize {
+        self.hintable.as_ref().map_or(0, Hintable::size)
+    }
+
     fn hear(&self, peer: SocketAddr, answer: Result<Envelope, Unanswered>) {
         let Some(from) = self.peers().find(|id| self.ring.endpoint(*id).address == peer) else { return };
         match answer {

@@ -12,11 +12,13 @@ use internode::Verb;
 use internode::payload::gossip::ApplicationState;
 use internode::payload::hint::HintMessage;
 use membership::Request;
+use rows::Mutation;
 use rows::codec::encode_mutation;
 use schema::table::ColumnSpec;
 use schema::{ColumnKind, Schema, TableId, TableMetadata};
 use types::{Consistency, CqlType};
 
+use super::Hintable;
 use crate::system_rows::{self, SystemRow};
 use crate::testing::SimRing;
 
@@ -45,6 +47,12 @@ fn key_of(ring: &SimRing, machine: usize) -> i32 {
         replicas.iter().any(|id| snapshot.endpoint(*id).address == of)
     };
     (0..1000).find(is_there).expect("every node owns something")
+}
+
+fn hintable(mutation: &Mutation) -> Hintable {
+    let mut payload = Vec::new();
+    encode_mutation(&mut payload, mutation);
+    Hintable::new(mutation, payload.into())
 }
 
 fn files_of(ring: &SimRing, machine: usize) -> usize {
@@ -120,7 +128,7 @@ fn sending_goes_on_where_it_ended() {
     let snapshot = ring.node(0).ring();
     let target = snapshot.endpoints().iter().find(|endpoint| endpoint.address == ring.address(2)).expect("known");
     for c in 0..300 {
-        assert!(ring.node(0).hint(target, &ring.row("ks", 1, c, c, 5)));
+        assert!(ring.node(0).hint(target, &hintable(&ring.row("ks", 1, c, c, 5))));
     }
     ring.start(2);
     ring.agree();
@@ -191,7 +199,7 @@ fn hosts_that_get_no_hints() {
     let node = ring.node(0);
     let snapshot = node.ring();
     let gone = snapshot.endpoints().iter().find(|endpoint| endpoint.address == ring.address(2)).expect("known");
-    let row = ring.row("ks", 1, 1, 1, 1);
+    let row = hintable(&ring.row("ks", 1, 1, 1, 1));
     assert!(node.hint(gone, &row));
     assert!(!node.hint(snapshot.local(), &row), "this node");
     node.change_handoff_settings(|settings| settings.is_enabled = false);
@@ -290,8 +298,8 @@ fn a_hint_that_is_too_large_for_its_target_does_not_stop_others() {
     }
     let snapshot = ring.node(0).ring();
     let target = snapshot.endpoints().iter().find(|endpoint| endpoint.address == ring.address(2)).expect("known");
-    assert!(ring.node(0).hint(target, &large));
-    assert!(ring.node(0).hint(target, &ring.row("ks", 2, 1, 7, 5)));
+    assert!(ring.node(0).hint(target, &hintable(&large)));
+    assert!(ring.node(0).hint(target, &hintable(&ring.row("ks", 2, 1, 7, 5))));
     ring.start(2);
     assert!(ring.world.run_until(DELIVERY_MAX, || ring.stored(2, "ks", 2) == [(1, 7)]));
     assert!(ring.world.run_until(DELIVERY_MAX, || files_of(&ring, 0) == 0), "both were answered");
@@ -371,7 +379,7 @@ fn hints_of_a_node_that_has_left_are_removed() {
     ring.node(0).pause_handoff();
     let snapshot = ring.node(0).ring();
     let leaver = snapshot.endpoints().iter().find(|endpoint| endpoint.address == ring.address(2)).expect("known");
-    assert!(ring.node(0).hint(leaver, &ring.row("ks", 1, 1, 1, 1)));
+    assert!(ring.node(0).hint(leaver, &hintable(&ring.row("ks", 1, 1, 1, 1))));
     ring.world.block_on(ring.node(0).hints_durable()).expect("durable");
     let far = ring.node(2).env.clock.now_micros() / 1000 + 86_400_000;
     ring.node(2).members().expect("joined").with_gossip(|gossip| {
@@ -384,4 +392,26 @@ fn hints_of_a_node_that_has_left_are_removed() {
     assert!(!is_empty());
     assert!(ring.world.run_until(DELIVERY_MAX, is_empty));
     ring.kill(2);
+}
+
+/// Writes that wait for a silent replica keep few bytes: one that finds no room is a hint at once,
+/// the others are hints when the replica's time is over.
+#[test]
+fn writes_to_a_silent_replica_keep_few_bytes() {
+    let ring = ring_of(13, "3");
+    // the others do not know yet that nobody hears it
+    ring.world.network().partition(&[2]);
+    let hinted = || ring.node(0).handoff.store.get().expect("hints are kept").figures().added.get();
+    let write = |c: i32| {
+        ring.write(0, vec![ring.row("ks", 1, c, c, 5)], Consistency::Quorum).expect("the others answer");
+        hinted()
+    };
+    let messenger = ring.node(0).members().expect("joined");
+    let hinted_at_once = (1..=5).map(write).collect::<Vec<_>>();
+    assert_eq!(hinted_at_once, [0; 5], "there is room for all of them");
+    let size = hintable(&ring.row("ks", 1, 1, 1, 5)).size();
+    messenger.set_kept_max(size * 9);
+    assert_eq!([write(6), write(7)], [1, 2], "there is none for another");
+    ring.world.run_for(Duration::from_secs(4));
+    assert_eq!(hinted(), 7, "the first five had no answer in time");
 }

@@ -52,8 +52,8 @@ fn outcome(
     let env = machine.sim.env();
     let begun = env.now();
     let replicas = (0..3).map(|id| (EndpointId(id), Counted::All)).collect();
-    let mutations: Arc<[_]> = [machine.role(1, 1)].into();
-    let sent = Arc::new(Sent::new(Weak::new(), ring(), replicas, (Arc::clone(&mutations), 0), answers.clone()));
+    let mutations = [machine.role(1, 1)];
+    let sent = Arc::new(Sent::new(Weak::new(), ring(), replicas, None, answers.clone()));
     let written = machine.sim.block_on(async {
         let position = node.replica.apply(&mutations, Held::new()).await.expect("applied");
         let log = node.replica.logged(position.expect("it is logged")).expect("a sound log");

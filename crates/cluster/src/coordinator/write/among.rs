@@ -31,6 +31,7 @@ use crate::coordinator::answers::Answers;
 use crate::coordinator::error::RequestError;
 use crate::coordinator::plan::placement;
 use crate::coordinator::sent::Sent;
+use crate::hints::Hintable;
 use crate::node::Node;
 use crate::replica::apply::{Logged, WriteError, more_time, within};
 use crate::stripes::Held;
@@ -54,6 +55,16 @@ pub(crate) struct Planned {
     pub down: Vec<EndpointId>,
     /// The mutation as it is sent.
     pub payload: Bytes,
+    /// The mutations of the request, and the position of this one.
+    of: (Arc<[Mutation]>, usize),
+}
+
+impl Planned {
+    /// The mutation.
+    pub fn mutation(&self) -> &Mutation {
+        let (mutations, position) = &self.of;
+        &mutations[*position]
+    }
 }
 
 impl Others<'_> {
@@ -137,9 +148,9 @@ impl Node {
         let (answers, counted) = Answers::among(ring, &quorums(level, &placement.replication), &plan, kind);
         let payload = self.encode(mutation).map_err(|cause| RequestError::of_write(cause, answers.clone()))?;
         let replicas = plan.live.iter().copied().zip(counted).collect();
-        let of = (Arc::clone(mutations), position);
-        let sent = Sent::new(self.weak(), Arc::clone(ring), replicas, of, answers);
-        Ok(Planned { sent: Arc::new(sent), down: plan.down.to_vec(), payload })
+        let hintable = Some(Hintable::new(mutation, payload.clone()));
+        let sent = Arc::new(Sent::new(self.weak(), Arc::clone(ring), replicas, hintable, answers));
+        Ok(Planned { sent, down: plan.down.to_vec(), payload, of: (Arc::clone(mutations), position) })
     }
 
     /// A mutation as it is sent. Refused if no node would take it.
@@ -168,11 +179,11 @@ impl Node {
         let applied = match here[..] {
             [] => Ok(None),
             [one] => {
-                let (mutation, encoded) = (one.sent.mutation(), &one.payload);
+                let (mutation, encoded) = (one.mutation(), &one.payload);
                 self.apply_here(slice::from_ref(mutation), slice::from_ref(encoded), timeout).await
             }
             _ => {
-                let mutations: Vec<Mutation> = here.iter().map(|one| one.sent.mutation().clone()).collect();
+                let mutations: Vec<Mutation> = here.iter().map(|one| one.mutation().clone()).collect();
                 let encoded: Vec<Bytes> = here.iter().map(|one| one.payload.clone()).collect();
                 self.apply_here(&mutations, &encoded, timeout).await
             }
@@ -198,7 +209,7 @@ impl Node {
 
     /// Sends a mutation to its live peers, and keeps hints for replicas that are down.
     pub(crate) fn send_to_peers(&self, others: &Others<'_>, planned: &Planned, timeout: Duration) {
-        let Planned { sent, down, payload } = planned;
+        let Planned { sent, down, payload, .. } = planned;
         down.iter().for_each(|replica| sent.hint(*replica));
         let request = others.request_to(sent.peers(), Verb::MutationReq, payload.clone(), timeout);
         let asker: Arc<dyn Asker> = Arc::clone(sent) as Arc<dyn Asker>;
