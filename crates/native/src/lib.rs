@@ -12,6 +12,7 @@ pub mod handler;
 mod limits;
 pub mod server;
 mod session;
+mod weight;
 
 pub use authenticator::{AllowAll, AuthOutcome, Authenticator, PASSWORD_AUTHENTICATOR};
 pub use details::{Client, ClientDetails, Native, Stage};

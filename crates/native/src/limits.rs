@@ -1,12 +1,20 @@
 //! The native protocol's own bounds. All others are `transport::limits`.
 
 /// A statement that is not prepared counts with this multiple of its text, for the tree that it is
-/// parsed to, up to [`PARSED_MAX`]. A longer text is taken for a long value rather than for many
-/// short ones.
+/// parsed to. In a text of [`transport::limits::LARGE_BODY`] or more the terms are counted instead:
+/// it may be one long value or many short ones.
 pub(crate) const PARSED_TIMES: usize = 16;
 
-/// See [`PARSED_TIMES`].
-pub(crate) const PARSED_MAX: usize = 1 << 20;
+/// A large text counts with this at least, as the longest one does whose terms are not counted.
+pub(crate) const PARSED_MIN: usize = 1 << 20;
+
+/// Bytes that a large text counts with for each of its terms: for nodes of the tree, and for a
+/// part of the plan of its statement.
+pub(crate) const TERM_SIZE: usize = 128;
+
+/// Bytes that a statement of a BATCH that is not prepared counts with besides its tree: its plan is
+/// kept until the batch is done.
+pub(crate) const PLAN_SIZE: usize = 1536;
 
 /// A long value is held so many times on its way: as it came, as the log's record, and as the
 /// memtable's row (docs/notes/0011).

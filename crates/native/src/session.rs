@@ -21,14 +21,15 @@ use protocol::response::Event;
 use protocol::{
     Compression, DecodeError, ErrorMessage, ProtocolVersion, Request, RequestEnvelope, Response, ResponseEnvelope,
 };
-use transport::limits::{LARGE_BODY, OUT_LARGE};
+use transport::limits::OUT_LARGE;
 use transport::{Found, Opened, Output, Received, Refusal, ServerLimits, Service, Session};
 
 use crate::authenticator::Authenticator;
 use crate::details::Native;
 use crate::framing::{Framing, Sizes, Unusable};
 use crate::handler::{Handled, RequestHandler};
-use crate::limits::{COMPRESSED_APART, PARSED_MAX, PARSED_TIMES, UNKNOWN_FRAME_SIZE_MAX, VALUE_TIMES};
+use crate::limits::{COMPRESSED_APART, UNKNOWN_FRAME_SIZE_MAX};
+use crate::weight;
 
 mod handshake;
 
@@ -256,11 +257,7 @@ where
 
     #[inline]
     fn weight(&self, request: &RequestEnvelope, size: usize) -> usize {
-        let parsed = match request.request {
-            Request::Query(_) | Request::Prepare(_) => (size * PARSED_TIMES).min(PARSED_MAX),
-            _ => 0,
-        };
-        if size >= LARGE_BODY { size * VALUE_TIMES + parsed } else { size + parsed }
+        weight::of(&request.request, size)
     }
 
     #[inline]

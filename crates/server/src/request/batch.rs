@@ -1,7 +1,11 @@
 //! BATCH: its statements planned or found, then executed as one.
 //!
+//! Texts are planned a few at a time, so that other connections of the worker have their turn: a
+//! message may have 65,535 of them, which are half a second of work. Equal texts share a plan.
+//!
 //! Agrees with `org.apache.cassandra.transport.messages.BatchMessage`.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use cql::{BoundValue, Prepared};
@@ -11,22 +15,29 @@ use protocol::request::{Batch, BatchStatement};
 use super::{Failure, Reply, Running, options};
 use crate::prepared::Statement;
 
+/// Statements of a batch with texts that are planned before others have their turn.
+const PLANNED_AT_ONCE: usize = 100;
+
+/// A statement, and the values that are bound to it.
+type Planned = (Arc<Statement>, Vec<BoundValue>);
+
 impl Running<'_> {
     pub(super) async fn batch(&self, batch: &Batch) -> Result<Reply, Failure> {
         let state = self.state(batch.parameters.keyspace.as_deref()).await;
         self.trace(|| format!("Planning a batch of {} statements", batch.statements.len()));
-        let mut statements: Vec<(Arc<Statement>, Vec<BoundValue>)> = Vec::with_capacity(batch.statements.len());
-        for statement in &batch.statements {
-            let planned = match statement {
-                BatchStatement::Prepared { id, .. } => self.prepared(id)?,
-                BatchStatement::Query { query, .. } => {
-                    let schema = self.services.node.schema();
-                    Arc::new(Statement::plan(query, state.keyspace.as_deref(), schema)?)
+        let has_texts = batch.statements.iter().any(|statement| matches!(statement, BatchStatement::Query { .. }));
+        let keyspace = state.keyspace.as_deref();
+        let statements = match has_texts {
+            // boxed: by value it would make the future of every request larger
+            true => Box::pin(self.planned_in_turns(batch, keyspace)).await?,
+            false => {
+                let (mut statements, mut texts) = (Vec::with_capacity(batch.statements.len()), HashMap::new());
+                for statement in &batch.statements {
+                    statements.push(self.planned(statement, keyspace, &mut texts)?);
                 }
-            };
-            let values = options::by_position(statement.values(), &planned.prepared)?;
-            statements.push((planned, values));
-        }
+                statements
+            }
+        };
         let borrowed: Vec<(&Prepared, &[BoundValue])> =
             statements.iter().map(|(statement, values)| (&statement.prepared, values.as_slice())).collect();
         let guardrails = self.guardrails(&state);
@@ -36,5 +47,41 @@ impl Running<'_> {
             Some((first, _)) => Ok(self.reply(answer, first, false, false)),
             None => Ok(Reply { response: Response::Void, warnings: answer.warnings }),
         }
+    }
+
+    /// As `planned`, for all statements of a batch; others have their turn in between.
+    async fn planned_in_turns(&self, batch: &Batch, keyspace: Option<&str>) -> Result<Vec<Planned>, Failure> {
+        let (mut statements, mut texts) = (Vec::with_capacity(batch.statements.len()), HashMap::new());
+        for some in batch.statements.chunks(PLANNED_AT_ONCE) {
+            if !statements.is_empty() {
+                tokio::task::yield_now().await;
+            }
+            for statement in some {
+                statements.push(self.planned(statement, keyspace, &mut texts)?);
+            }
+        }
+        Ok(statements)
+    }
+
+    /// A statement with its values: found, or planned. `texts`: the plans of the texts so far.
+    fn planned<'b>(
+        &self,
+        statement: &'b BatchStatement,
+        keyspace: Option<&str>,
+        texts: &mut HashMap<&'b str, Arc<Statement>>,
+    ) -> Result<Planned, Failure> {
+        let planned = match statement {
+            BatchStatement::Prepared { id, .. } => self.prepared(id)?,
+            BatchStatement::Query { query, .. } => match texts.get(&**query) {
+                Some(known) => Arc::clone(known),
+                None => {
+                    let planned = Arc::new(Statement::plan(query, keyspace, self.services.node.schema())?);
+                    texts.insert(query, Arc::clone(&planned));
+                    planned
+                }
+            },
+        };
+        let values = options::by_position(statement.values(), &planned.prepared)?;
+        Ok((planned, values))
     }
 }

@@ -13,9 +13,9 @@ use env::sim::{DATA, Sim};
 use native::ConnectionStats;
 use protocol::Opcode;
 use protocol::frame::Header;
-use protocol::request::QueryParameters;
+use protocol::request::{Batch, QueryParameters, Values};
 use storage::EngineOptions;
-use types::Consistency;
+use types::{BatchKind, Consistency};
 
 use super::*;
 use crate::auth::FirstPassword;
@@ -241,4 +241,35 @@ fn a_role_with_a_ttl_ends() {
     assert!(machine.knows("guest"));
     machine.sim.block_on(machine.sim.env().sleep(Duration::from_secs(20)));
     assert!(!machine.knows("guest"));
+}
+
+/// Other requests of the worker go on while a long batch of texts is planned.
+#[test]
+fn a_batch_of_texts_gives_others_their_turn() {
+    const COUNT: usize = 1_000;
+    let machine = Machine::new();
+    machine.query("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", false);
+    machine.query("CREATE TABLE ks.t (k int PRIMARY KEY)", false);
+    let statement = |number| BatchStatement::Query {
+        query: format!("DELETE FROM ks.t WHERE k = 1 /* {number} */").into(),
+        values: Values::default(),
+    };
+    let statements = (0..COUNT).map(statement).collect();
+    let parameters = QueryParameters::new(Consistency::One);
+    let batch = Request::Batch(Batch { kind: BatchKind::Unlogged, statements, parameters });
+    let received = machine.sim.env().now();
+    let future =
+        Rc::clone(&machine.handler).handle(Rc::clone(&machine.client), Machine::envelope(batch, false), received);
+    let mut turns = 0;
+    let handled = machine.sim.block_on(async {
+        let mut future = pin!(future);
+        std::future::poll_fn(|context| {
+            turns += 1;
+            future.as_mut().poll(context)
+        })
+        .await
+    });
+    let Handled::Answered(answer) = handled else { panic!("a batch of texts leaves no wait") };
+    assert!(matches!(answer.response, Response::Void), "{:?}", answer.response);
+    assert!(turns >= COUNT / 100, "{turns} turns");
 }
