@@ -54,7 +54,7 @@ impl NodeConsole {
         let services = &self.0;
         let invalid = |error: cql::CqlError| AdminError::Invalid(error.to_string());
         let state = self.state(user).await?;
-        let statement = Statement::plan(query, None, services.node.schema()).map_err(invalid)?;
+        let statement = Statement::plan(query, None, &services.node.schema()).map_err(invalid)?;
         if !statement.prepared.only_reads() {
             let why = "the console takes SELECT, DESCRIBE, EXPLAIN, and EXPLAIN ANALYZE of a SELECT";
             return Err(AdminError::Invalid(why.to_owned()));

@@ -11,7 +11,7 @@
 //! planned again, and clients do not notice.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use cql::{CqlError, Prepared};
 use protocol::response;
@@ -48,21 +48,34 @@ pub struct Statement {
     /// A statement of the same id had other columns before, and clients below protocol version 5
     /// may still know those: see `request::old_columns`.
     pub columns_changed: bool,
-    /// The schema that the statement was planned against.
-    schema: Arc<Schema>,
+    /// Of a prepared statement: the schema against which it was planned. Weak, since a statement
+    /// that nobody executes any more would otherwise keep the lists of all tables of its time. The
+    /// address is compared, which no other schema has as long as this is here.
+    schema: Weak<Schema>,
 }
 
 impl Statement {
     /// Plans a statement. What is executed once costs no more than its plan: ids and encoded
     /// metadata are made when they are asked for.
-    pub fn plan(query: &str, keyspace: Option<&str>, schema: Arc<Schema>) -> Result<Self, CqlError> {
-        let prepared = cql::prepare(query, keyspace, &schema)?;
+    pub fn plan(query: &str, keyspace: Option<&str>, schema: &Arc<Schema>) -> Result<Self, CqlError> {
+        let prepared = cql::prepare(query, keyspace, schema)?;
         let markers = prepared.bind_variables.iter().map(column).collect();
         let result = match prepared.result_metadata.columns.as_slice() {
             [] => no_columns(),
             _ => Arc::new(result_metadata(&prepared.result_metadata)),
         };
-        Ok(Self { prepared, markers, result, columns_changed: false, schema })
+        Ok(Self { prepared, markers, result, columns_changed: false, schema: Weak::new() })
+    }
+
+    /// A statement that is to be executed more than once.
+    fn plan_to_keep(query: &str, keyspace: Option<&str>, schema: &Arc<Schema>) -> Result<Self, CqlError> {
+        let planned = Self::plan(query, keyspace, schema)?;
+        Ok(Self { schema: Arc::downgrade(schema), ..planned })
+    }
+
+    /// Whether the statement was planned against this schema.
+    fn is_of(&self, schema: &Arc<Schema>) -> bool {
+        std::ptr::eq(self.schema.as_ptr(), Arc::as_ptr(schema))
     }
 }
 
@@ -135,11 +148,11 @@ impl PreparedStatements {
         keyspace: Option<&str>,
         schema: Arc<Schema>,
     ) -> Result<(Arc<Statement>, bool), CqlError> {
-        let mut statement = Statement::plan(query, keyspace, schema)?;
+        let mut statement = Statement::plan_to_keep(query, keyspace, &schema)?;
         let id = statement.prepared.id();
         let known = self.cache.get(&id);
         if let Some(known) = &known {
-            if Arc::ptr_eq(&known.schema, &statement.schema) {
+            if known.is_of(&schema) {
                 return Ok((Arc::clone(known), false));
             }
             statement.columns_changed = known.columns_changed || known.result.id() != statement.result.id();
@@ -171,7 +184,7 @@ impl PreparedStatements {
     pub fn get(&self, id: &[u8], schema: &Arc<Schema>) -> Option<Arc<Statement>> {
         let id = StatementId::try_from(id).ok()?;
         let known = self.cache.get(&id)?;
-        if Arc::ptr_eq(&known.schema, schema) {
+        if known.is_of(schema) {
             return Some(known);
         }
         if known.prepared.is_outdated(schema) { None } else { self.plan_again(id, &known, schema) }
@@ -188,7 +201,7 @@ impl PreparedStatements {
     /// it prepares the statement again.
     fn plan_again(&self, id: StatementId, known: &Statement, schema: &Arc<Schema>) -> Option<Arc<Statement>> {
         let old = &known.prepared;
-        let mut again = Statement::plan(&old.query, old.keyspace.as_deref(), Arc::clone(schema)).ok()?;
+        let mut again = Statement::plan_to_keep(&old.query, old.keyspace.as_deref(), schema).ok()?;
         if again.result.id() != known.result.id() {
             return None;
         }
@@ -252,5 +265,21 @@ mod tests {
             }
             assert!(prepared.usage().0 <= CAPACITY, "{shown}");
         }
+    }
+
+    /// A statement that nobody executes does not keep the schema against which it was planned.
+    #[test]
+    fn a_statement_keeps_no_schema() {
+        let schema = Arc::new(schema::system::schema());
+        let prepared = PreparedStatements::new(CAPACITY);
+        let id = {
+            let (statement, _) = prepared.prepare(&padded(1), None, Arc::clone(&schema)).expect("a statement");
+            statement.prepared.id()
+        };
+        let (next, former) = (Arc::new(Schema::clone(&schema)), Arc::downgrade(&schema));
+        drop(schema);
+        assert!(former.upgrade().is_none());
+        let again = prepared.get(&id, &next).expect("the table is as it was");
+        assert!(again.is_of(&next), "it is planned again");
     }
 }

@@ -274,7 +274,7 @@ impl Running<'_> {
         self.trace(|| "Preparing statement".to_owned());
         // boxed: a plan in the future of each request would make all of them larger
         let statement =
-            Box::new(Statement::plan(&query.query, state.keyspace.as_deref(), self.services.node.schema())?);
+            Box::new(Statement::plan(&query.query, state.keyspace.as_deref(), &self.services.node.schema())?);
         let values = &query.parameters.values;
         // values by name may be more, or fewer where one stands for several markers
         if values.names().is_empty() && statement.markers.len() != values.len() {

@@ -75,7 +75,7 @@ impl Running<'_> {
             BatchStatement::Query { query, .. } => match texts.get(&**query) {
                 Some(known) => Arc::clone(known),
                 None => {
-                    let planned = Arc::new(Statement::plan(query, keyspace, self.services.node.schema())?);
+                    let planned = Arc::new(Statement::plan(query, keyspace, &self.services.node.schema())?);
                     texts.insert(query, Arc::clone(&planned));
                     planned
                 }
