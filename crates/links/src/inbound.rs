@@ -114,7 +114,10 @@ async fn serve_link(doors: &Doors, stream: Box<dyn Stream>) -> io::Result<()> {
     let versions = |link| options.versions_of(link);
     let shaking = async {
         let (mut stream, is_encrypted) = match &options.encryption {
-            Some(encryption) => encryption.accept.accept_and_tell(stream).await?,
+            Some(encryption) => {
+                let (stream, encrypted) = encryption.accept.accept_and_tell(stream).await?;
+                (stream, encrypted.is_some())
+            }
             None => (stream, false),
         };
         let (initiate, version) = accept(&mut *stream, &mut input, versions, |initiate| {

@@ -23,7 +23,10 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion, version};
+use rustls::{
+    ProtocolVersion, RootCertStore, ServerConfig, ServerConnection, SupportedCipherSuite, SupportedProtocolVersion,
+    version,
+};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio_rustls::TlsAcceptor;
 
@@ -31,6 +34,9 @@ pub use connector::Connector;
 
 /// From the connection to the end of the handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+/// The names that Java has for the versions.
+const TLS_12: &str = "TLSv1.2";
+const TLS_13: &str = "TLSv1.3";
 /// The content type of a handshake record.
 const HANDSHAKE_RECORD: u8 = 0x16;
 
@@ -59,6 +65,28 @@ pub struct Tls {
     /// Protocol, keys and certificates of the next handshake. [`Tls::take_over`] replaces them.
     config: Arc<ArcSwap<ServerConfig>>,
     optional: bool,
+}
+
+/// How an accepted connection is encrypted. Names are those that Java has for them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Encrypted {
+    /// `TLSv1.2` or `TLSv1.3`.
+    pub protocol: &'static str,
+    /// The cipher suite, such as `TLS_AES_256_GCM_SHA384`.
+    pub cipher_suite: String,
+}
+
+impl Encrypted {
+    /// Of a connection whose handshake is done.
+    fn of(connection: &ServerConnection) -> Self {
+        // no other version is served
+        let is_13 = connection.protocol_version() == Some(ProtocolVersion::TLSv1_3);
+        let suite = connection.negotiated_cipher_suite();
+        Self {
+            protocol: if is_13 { TLS_13 } else { TLS_12 },
+            cipher_suite: suite.as_ref().map(name_of).unwrap_or_default(),
+        }
+    }
 }
 
 impl Tls {
@@ -98,23 +126,25 @@ impl Tls {
         Ok(self.accept_and_tell(stream).await?.0)
     }
 
-    /// As `Acceptor::accept`, and tells whether the connection is encrypted.
-    pub async fn accept_and_tell(&self, stream: Box<dyn Stream>) -> io::Result<(Box<dyn Stream>, bool)> {
+    /// As [`Tls::accept`], and tells how the connection is encrypted; None: it is not.
+    pub async fn accept_and_tell(&self, stream: Box<dyn Stream>) -> io::Result<(Box<dyn Stream>, Option<Encrypted>)> {
         match self.env.timeout(HANDSHAKE_MAX, self.hand_shake(stream)).await {
             Ok(accepted) => accepted,
             Err(_) => Err(io::ErrorKind::TimedOut.into()),
         }
     }
 
-    async fn hand_shake(&self, mut stream: Box<dyn Stream>) -> io::Result<(Box<dyn Stream>, bool)> {
+    async fn hand_shake(&self, mut stream: Box<dyn Stream>) -> io::Result<(Box<dyn Stream>, Option<Encrypted>)> {
         let first = stream.read_u8().await?;
         let whole = Sniffed { first: Some(first), stream };
         match first {
             HANDSHAKE_RECORD => {
                 let acceptor = TlsAcceptor::from(self.config.load_full());
-                Ok((Box::new(acceptor.accept(whole).await?), true))
+                let accepted = acceptor.accept(whole).await?;
+                let encrypted = Encrypted::of(accepted.get_ref().1);
+                Ok((Box::new(accepted), Some(encrypted)))
             }
-            _ if self.optional => Ok((Box::new(whole), false)),
+            _ if self.optional => Ok((Box::new(whole), None)),
             _ => Err(io::Error::new(io::ErrorKind::InvalidData, "the peer does not encrypt, which is required here")),
         }
     }
@@ -165,7 +195,7 @@ fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
 
 fn versions(options: &TlsOptions) -> Vec<&'static SupportedProtocolVersion> {
     let is_asked = |name: &str| options.protocols.is_empty() || options.protocols.iter().any(|asked| asked == name);
-    let both = [("TLSv1.2", &version::TLS12), ("TLSv1.3", &version::TLS13)];
+    let both = [(TLS_12, &version::TLS12), (TLS_13, &version::TLS13)];
     both.into_iter().filter_map(|(name, version)| is_asked(name).then_some(version)).collect()
 }
 
@@ -175,14 +205,18 @@ fn suites(options: &TlsOptions) -> Result<Vec<SupportedCipherSuite>, String> {
     if options.cipher_suites.is_empty() {
         return Ok(all.to_vec());
     }
-    let name = |suite: &SupportedCipherSuite| suite.suite().as_str().unwrap_or_default().replace("TLS13_", "TLS_");
     let find = |asked: &String| {
-        all.iter().find(|suite| name(suite) == *asked).copied().ok_or_else(|| {
-            let known: Vec<String> = all.iter().map(name).collect();
+        all.iter().find(|suite| name_of(suite) == *asked).copied().ok_or_else(|| {
+            let known: Vec<String> = all.iter().map(name_of).collect();
             format!("cipher suite {asked} is not there; these are: {}", known.join(", "))
         })
     };
     options.cipher_suites.iter().map(find).collect()
+}
+
+/// The name that Java has for a suite.
+fn name_of(suite: &SupportedCipherSuite) -> String {
+    suite.suite().as_str().unwrap_or_default().replace("TLS13_", "TLS_")
 }
 
 /// A stream of which the first byte has been looked at.

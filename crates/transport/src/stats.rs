@@ -9,7 +9,9 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use tls::Encrypted;
 
 use crate::limits::ServerLimits;
 
@@ -41,13 +43,16 @@ pub struct ConnectionStats<D> {
     pub peer: SocketAddr,
     /// Requests read.
     pub requests: Counter,
+    /// How the connection is encrypted. Set once, when the TLS handshake is done; not set: it is
+    /// not encrypted.
+    pub encrypted: OnceLock<Encrypted>,
     details: D,
 }
 
 impl<D: Default> ConnectionStats<D> {
     /// A connection just accepted.
     pub fn new(peer: SocketAddr) -> Self {
-        Self { peer, requests: Counter::default(), details: D::default() }
+        Self { peer, requests: Counter::default(), encrypted: OnceLock::new(), details: D::default() }
     }
 }
 

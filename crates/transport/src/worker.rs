@@ -146,8 +146,13 @@ fn serve_here<V: Service>(core: &Rc<WorkerCore<V::Protocol>>, service: &Rc<V>, (
     tokio::task::spawn_local(async move {
         let stream = match &entry.core.shared.tls {
             None => stream,
-            Some(tls) => match tls.accept(stream).await {
-                Ok(stream) => stream,
+            Some(tls) => match tls.accept_and_tell(stream).await {
+                Ok((stream, encrypted)) => {
+                    if let Some(encrypted) = encrypted {
+                        let _ = entry.stats.encrypted.set(encrypted);
+                    }
+                    stream
+                }
                 Err(error) => return tracing::debug!(%peer, %error, "no connection: the TLS handshake failed"),
             },
         };

@@ -1,6 +1,8 @@
 //! OPTIONS, STARTUP, authentication, versions, compression.
 
 use native::{ServerOptions, Stage};
+use tls::{Connector, Tls, TlsOptions};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::client::*;
 use crate::handler::{eventually, options, password, start};
@@ -148,4 +150,40 @@ fn clients_are_listed() {
     assert!(details.options.contains(&("CLIENT_ID".to_owned(), "7".to_owned())));
     drop(client);
     eventually(|| server.connections().is_empty());
+}
+
+/// On an optional port some clients encrypt and others do not.
+#[test]
+fn it_is_known_which_connections_are_encrypted() {
+    let env = env::real::env();
+    let identity = include_str!("../../../links/testdata/tls/node.pem").to_owned();
+    let of_server = TlsOptions { identity, optional: true, ..TlsOptions::default() };
+    let (server, _) = start(ServerOptions { tls: Some(Tls::open(&env, &of_server).unwrap()), ..options() });
+    let address = server.address();
+    let _plain = Client::ready(address, 4);
+    let trusted = Some(include_str!("../../../links/testdata/tls/authority.pem").to_owned());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let connect = |protocol: &str| {
+        let protocols = vec![protocol.to_owned()];
+        let of_client = TlsOptions { trusted: trusted.clone(), protocols, ..TlsOptions::default() };
+        let connector = Connector::open(&of_client).unwrap();
+        runtime.block_on(async {
+            let stream = env.network.connect(address).await.unwrap();
+            let mut stream = connector.connect(address.ip(), stream).await.unwrap();
+            stream.write_all(&envelope(4, 0, 0, OPTIONS, &[])).await.unwrap();
+            stream.flush().await.unwrap();
+            let mut header = [0; 9];
+            stream.read_exact(&mut header).await.unwrap();
+            assert_eq!(header[4], SUPPORTED);
+            stream
+        })
+    };
+    let _encrypted = ["TLSv1.2", "TLSv1.3"].map(connect);
+    let connections = server.connections().list();
+    let told: Vec<_> = connections.iter().map(|connection| connection.encrypted.get()).collect();
+    assert_eq!(
+        told.iter().map(|told| told.map(|told| told.protocol)).collect::<Vec<_>>(),
+        [None, Some("TLSv1.2"), Some("TLSv1.3")]
+    );
+    assert!(told.iter().flatten().all(|told| told.cipher_suite.starts_with("TLS_")), "{told:?}");
 }

@@ -20,6 +20,7 @@ fn row(connection: &ConnectionStats) -> VirtualRow {
     let entries: Vec<(&[u8], &[u8])> =
         details.options.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
     let address = connection.peer.ip();
+    let encrypted = connection.encrypted.get();
     let row = VirtualRow::default()
         .inet("address", address)
         .int("port", i32::from(connection.peer.port()))
@@ -31,9 +32,34 @@ fn row(connection: &ConnectionStats) -> VirtualRow {
         .maybe_text("driver_version", details.driver_version.as_deref())
         .maybe_text("keyspace_name", details.keyspace.as_deref())
         .count("request_count", connection.requests.get())
-        .boolean("ssl_enabled", false);
+        .boolean("ssl_enabled", encrypted.is_some())
+        .maybe_text("ssl_protocol", encrypted.map(|encrypted| encrypted.protocol))
+        .maybe_text("ssl_cipher_suite", encrypted.map(|encrypted| encrypted.cipher_suite.as_str()));
     match details.version {
         Some(version) => row.int("protocol_version", version as i32),
         None => row,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tls::Encrypted;
+
+    use super::*;
+    use crate::machine;
+
+    #[test]
+    fn connections_tell_how_they_are_encrypted() {
+        let connection = ConnectionStats::new(machine::address());
+        let shown = |column: &str| row(&connection).get(column).map(|value| value.to_vec());
+        assert_eq!(
+            [shown("ssl_enabled"), shown("ssl_protocol"), shown("ssl_cipher_suite")],
+            [Some(vec![0]), None, None]
+        );
+        let cipher_suite = "TLS_AES_256_GCM_SHA384".to_owned();
+        connection.encrypted.set(Encrypted { protocol: "TLSv1.3", cipher_suite }).expect("set once");
+        assert_eq!(shown("ssl_enabled"), Some(vec![1]));
+        assert_eq!(shown("ssl_protocol"), Some(b"TLSv1.3".to_vec()));
+        assert_eq!(shown("ssl_cipher_suite"), Some(b"TLS_AES_256_GCM_SHA384".to_vec()));
     }
 }
