@@ -39,8 +39,8 @@ pub struct Auth {
 pub struct AuthCache {
     /// NAME_validity: an entry is used no longer than this; zero: nothing is kept
     pub validity: Duration,
-    /// NAME_update_interval: the first use after this time reads the entry again; NAME_validity
-    /// where the key is not set
+    /// NAME_update_interval: the first use after this time has the entry read again, which nobody
+    /// waits for; NAME_validity where the key is not set
     pub update_interval: Duration,
     /// NAME_cache_max_entries
     pub entries_max: usize,

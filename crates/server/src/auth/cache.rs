@@ -1,15 +1,20 @@
 //! A cache of rows of `system_auth`, by role.
 //!
-//! An entry is used until its validity ends. The first use behind the update interval reads it
-//! again, and the entry stands in where that fails. An entry whose read began before the cache was
-//! emptied is not kept. When the cache is full the entry that was read first goes.
+//! An entry is used until its validity ends. The first use behind the update interval has it read
+//! again, beside the requests that use it meanwhile, and as often as that fails. An entry whose read
+//! began before the cache was emptied is not kept. When the cache is full the entry that was read
+//! first goes.
 //! Agrees with `org.apache.cassandra.auth.AuthCache`, without active updates.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use config::AuthCache;
 use env::Instant;
+
+/// An entry that is read again meanwhile is used for so long before it is looked up again.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Values by role, and the settings that say how long each of them may be used.
 pub(super) struct Cache<V> {
@@ -19,6 +24,8 @@ pub(super) struct Cache<V> {
 struct State<V> {
     settings: AuthCache,
     entries: BTreeMap<String, Entry<V>>,
+    /// The keys whose entries are being read again beside requests.
+    renewing: BTreeSet<String>,
     /// How often the cache was emptied, whole or in part.
     emptied: u64,
 }
@@ -42,41 +49,56 @@ pub(super) type Timed<V> = (V, Instant);
 /// The answer of a cache to a key.
 pub(super) enum Kept<V> {
     /// Nothing that may be used.
-    Nothing(Before),
+    Nothing,
     /// A value that may be used.
     Fresh(Timed<V>),
-    /// A value to be read again; it may be used to the end of its validity where that fails.
-    Due(Before, Timed<V>),
+    /// A value that may be used, and that the caller has read again beside its request. Others get
+    /// the value as [`Kept::Fresh`] until that is done ([`Cache::put`], [`Cache::end_renewal`]).
+    Due(Timed<V>),
 }
 
 impl<V: Clone> Cache<V> {
     /// An empty cache.
     pub fn new(settings: AuthCache) -> Self {
-        Self { state: Mutex::new(State { settings, entries: BTreeMap::new(), emptied: 0 }) }
+        let (entries, renewing) = (BTreeMap::new(), BTreeSet::new());
+        Self { state: Mutex::new(State { settings, entries, renewing, emptied: 0 }) }
     }
 
     /// Looks a key up.
     pub fn get(&self, key: &str, now: Instant) -> Kept<V> {
         self.with(|state| {
-            let before = Before { emptied: state.emptied, now };
             let AuthCache { validity, update_interval, .. } = state.settings;
-            let Some(entry) = state.entries.get(key) else { return Kept::Nothing(before) };
+            let Some(entry) = state.entries.get(key) else { return Kept::Nothing };
             let age = now.since(entry.read);
             if age >= validity {
-                return Kept::Nothing(before);
+                return Kept::Nothing;
             }
-            let until = |age| entry.read.plus(age);
-            match age < update_interval {
-                true => Kept::Fresh((entry.value.clone(), until(validity.min(update_interval)))),
-                false => Kept::Due(before, (entry.value.clone(), until(validity))),
+            if age < update_interval {
+                return Kept::Fresh((entry.value.clone(), entry.read.plus(validity.min(update_interval))));
+            }
+            let timed = (entry.value.clone(), entry.read.plus(validity).min(now.plus(LOOK_AGAIN)));
+            match state.renewing.insert(key.to_owned()) {
+                true => Kept::Due(timed),
+                false => Kept::Fresh(timed),
             }
         })
+    }
+
+    /// The state before a read that begins now.
+    pub fn before(&self, now: Instant) -> Before {
+        self.with(|state| Before { emptied: state.emptied, now })
+    }
+
+    /// The read of an entry that was due has ended, or did not begin: the next use may begin another.
+    pub fn end_renewal(&self, key: &str) {
+        self.with(|state| state.renewing.remove(key));
     }
 
     /// Keeps what was read, and says until when it may be used.
     pub fn put(&self, key: &str, value: V, before: Before) -> Instant {
         self.with(|state| {
             let AuthCache { validity, update_interval, entries_max, .. } = state.settings;
+            state.renewing.remove(key);
             if validity.is_zero() || entries_max == 0 || state.emptied != before.emptied {
                 return before.now;
             }
@@ -149,17 +171,14 @@ mod tests {
     }
 
     fn put(cache: &Cache<u32>, key: &str, value: u32, now: u64) -> Instant {
-        match cache.get(key, at(now)) {
-            Kept::Nothing(before) | Kept::Due(before, _) => cache.put(key, value, before),
-            Kept::Fresh(_) => panic!("{key} is there"),
-        }
+        cache.put(key, value, cache.before(at(now)))
     }
 
     fn shown(cache: &Cache<u32>, key: &str, now: u64) -> String {
         match cache.get(key, at(now)) {
-            Kept::Nothing(_) => "nothing".to_owned(),
+            Kept::Nothing => "nothing".to_owned(),
             Kept::Fresh((value, until)) => format!("{value} until {}", until.as_nanos() / 1_000_000_000),
-            Kept::Due(_, (value, until)) => format!("{value}, due, until {}", until.as_nanos() / 1_000_000_000),
+            Kept::Due((value, until)) => format!("{value}, due, until {}", until.as_nanos() / 1_000_000_000),
         }
     }
 
@@ -168,10 +187,17 @@ mod tests {
         let cache = cache(10, 4, 100);
         assert_eq!(put(&cache, "a", 1, 100), at(104));
         assert_eq!(shown(&cache, "a", 103), "1 until 104");
-        assert_eq!(shown(&cache, "a", 104), "1, due, until 110");
+        // one reads it again, and everybody uses it meanwhile
+        assert_eq!(shown(&cache, "a", 104), "1, due, until 105");
+        assert_eq!(shown(&cache, "a", 105), "1 until 106");
+        cache.end_renewal("a");
+        assert_eq!(shown(&cache, "a", 106), "1, due, until 107");
+        cache.end_renewal("a");
+        assert_eq!(shown(&cache, "a", 109), "1, due, until 110");
         assert_eq!(shown(&cache, "a", 110), "nothing");
         put(&cache, "a", 2, 109);
         assert_eq!(shown(&cache, "a", 110), "2 until 113");
+        assert_eq!(shown(&cache, "a", 113), "2, due, until 114", "the read before has ended");
         assert_eq!((cache.keys(at(118)), cache.keys(at(119))), (vec!["a".to_owned()], Vec::new()));
     }
 
@@ -194,7 +220,7 @@ mod tests {
     #[test]
     fn what_was_read_before_the_cache_was_emptied_is_not_kept() {
         let cache = cache(10, 10, 100);
-        let Kept::Nothing(before) = cache.get("a", at(100)) else { panic!("an empty cache") };
+        let before = cache.before(at(100));
         cache.forget(None);
         assert_eq!(cache.put("a", 1, before), at(100));
         assert_eq!(shown(&cache, "a", 100), "nothing");

@@ -66,7 +66,7 @@ enum Source {
     /// On this node, which is alone.
     Alone(Alone),
     /// On some nodes of the ring.
-    Ring(Box<Shared>),
+    Ring(Arc<Shared>),
 }
 
 struct Alone {
@@ -158,7 +158,7 @@ impl Auth {
         };
         let passwords = Passwords::new(&node.env, config.threads);
         let source = match node.identity.joins {
-            true => Source::Ring(Box::new(Shared::new(Arc::clone(&node), settings.clone(), config))),
+            true => Source::Ring(Shared::start(Arc::clone(&node), settings.clone(), config)),
             false => Source::Alone(open_alone(&node, &settings, config, &passwords, &first_password)?),
         };
         Ok(Arc::new(Self {

@@ -7,22 +7,29 @@
 //! `PasswordAuthenticator.CredentialsCache`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
 use std::sync::Arc;
 
 use cluster::Node;
 use cluster::system_rows::partition_key;
 use cql::CqlError;
 use cql::auth::{AuthSettings, PermissionSet, Role, Roles, RolesOf};
+use futures_util::future::join_all;
 use schema::TableMetadata;
+use tokio::sync::mpsc;
 use types::Consistency;
 
 use super::cache::{Cache, Kept, Timed};
 use super::load::{self, Found, KEYSPACE, TABLES};
+use super::renewal::{self, Of, Renewal};
 use crate::errors;
 
 /// Rows of a table of `system_auth` that one statement may need at once. LIST ROLES, LIST USERS and
 /// DROP ROLE need all of some tables; a role that is named needs its own.
 const ROWS_MAX: u32 = 1 << 17;
+
+/// Partitions that are read at one time for one user: those of the roles that he inherits.
+const READS_AT_ONCE: usize = 16;
 
 /// Permissions by role and name of the resource.
 type Permissions = BTreeMap<String, BTreeMap<String, PermissionSet>>;
@@ -39,21 +46,28 @@ pub(super) struct Shared {
     pub permissions: Cache<Arc<Permissions>>,
     /// By role: the datacenters that it may use; empty: all.
     pub datacenters: Cache<Arc<BTreeSet<String>>>,
+    /// The way to the thread that reads entries again that are due.
+    renewals: mpsc::Sender<Renewal>,
 }
 
 /// The reason why the permissions of a user are not known, in Cassandra's words.
 pub(super) struct Unknown(pub String);
 
 impl Shared {
-    pub fn new(node: Arc<Node>, settings: AuthSettings, config: &config::Auth) -> Self {
-        Self {
+    /// Empty caches, and the thread that renews their entries.
+    pub fn start(node: Arc<Node>, settings: AuthSettings, config: &config::Auth) -> Arc<Self> {
+        let (renewals, due) = mpsc::channel(renewal::WAITING_MAX);
+        let shared = Arc::new(Self {
             node,
             settings,
             roles: Cache::new(config.roles),
             credentials: Cache::new(config.credentials),
             permissions: Cache::new(config.permissions),
             datacenters: Cache::new(config.roles),
-        }
+            renewals,
+        });
+        renewal::start(&shared.node.env, Arc::downgrade(&shared), due);
+        shared
     }
 
     /// Empties all caches.
@@ -88,23 +102,25 @@ impl Shared {
 
     /// The hash of a role's password; None: it has none, or there is no such role.
     pub async fn credentials_of(&self, role: &str) -> Result<Option<String>, CqlError> {
-        let load = async || self.role(role).await.map(|role| role.and_then(|role| role.salted_hash));
-        let (before, kept) = match self.credentials.get(role, self.node.env.now()) {
-            Kept::Fresh((hash, _)) => return Ok(Some(hash)),
-            Kept::Due(before, (hash, _)) => (before, Some(hash)),
-            Kept::Nothing(before) => (before, None),
-        };
-        match load().await {
-            Ok(Some(hash)) => {
-                self.credentials.put(role, hash.clone(), before);
+        match self.credentials.get(role, self.node.env.now()) {
+            Kept::Nothing => self.load_credentials(role).await,
+            Kept::Fresh((hash, _)) => Ok(Some(hash)),
+            Kept::Due((hash, _)) => {
+                self.renew_beside(Of::Credentials, role);
                 Ok(Some(hash))
             }
-            Ok(None) => {
-                self.credentials.forget(Some(role));
-                Ok(None)
-            }
-            Err(error) => kept.map_or(Err(error), |hash| Ok(Some(hash))),
         }
+    }
+
+    async fn load_credentials(&self, role: &str) -> Result<Option<String>, CqlError> {
+        let before = self.credentials.before(self.node.env.now());
+        let hash = self.role(role).await?.and_then(|role| role.salted_hash);
+        if let Some(hash) = &hash {
+            self.credentials.put(role, hash.clone(), before);
+        } else {
+            self.credentials.forget(Some(role));
+        }
+        Ok(hash)
     }
 
     /// Whether a role may log in.
@@ -144,12 +160,13 @@ impl Shared {
     }
 
     async fn inherited(&self, role: &str) -> Result<Timed<Arc<BTreeMap<String, Role>>>, CqlError> {
-        let load = async || {
-            let mut roles = Roles::default();
-            self.add_inherited(&mut roles, role).await?;
-            Ok(Arc::new(roles.roles))
-        };
-        self.cached(&self.roles, role, load).await
+        self.cached(&self.roles, Of::Roles, role, self.load_inherited(role)).await
+    }
+
+    async fn load_inherited(&self, role: &str) -> Result<Arc<BTreeMap<String, Role>>, CqlError> {
+        let mut roles = Roles::default();
+        self.add_inherited(&mut roles, role).await?;
+        Ok(Arc::new(roles.roles))
     }
 
     async fn permissions_of(
@@ -157,41 +174,98 @@ impl Shared {
         user: &str,
         roles: &BTreeMap<String, Role>,
     ) -> Result<Timed<Arc<Permissions>>, CqlError> {
-        let load = async || {
-            let mut found = Roles::default();
-            for role in roles.keys() {
-                self.add(&mut found, "role_permissions", Some(role), self.settings.read_level).await?;
+        self.cached(&self.permissions, Of::Permissions, user, self.load_permissions(roles)).await
+    }
+
+    async fn load_permissions(&self, roles: &BTreeMap<String, Role>) -> Result<Arc<Permissions>, CqlError> {
+        let mut found = Roles::default();
+        let schema = self.node.schema();
+        let Some(table) = schema.table(KEYSPACE, "role_permissions") else { return Ok(Arc::default()) };
+        let names: Vec<&String> = roles.keys().collect();
+        for some in names.chunks(READS_AT_ONCE) {
+            let reads = some.iter().map(|name| rows(&self.node, table, Some(name.as_str()), self.settings.read_level));
+            for of_role in join_all(reads).await {
+                load::add(&mut found, table, &of_role?);
             }
-            Ok(Arc::new(found.permissions))
-        };
-        self.cached(&self.permissions, user, load).await
+        }
+        Ok(Arc::new(found.permissions))
     }
 
     async fn datacenters_of(&self, role: &str) -> Result<Timed<Arc<BTreeSet<String>>>, CqlError> {
-        let load = async || {
-            let mut found = Roles::default();
-            let key = format!("roles/{role}");
-            self.add(&mut found, "network_permissions", Some(&key), self.settings.read_level).await?;
-            Ok(Arc::new(found.datacenters.remove(role).unwrap_or_default()))
-        };
-        self.cached(&self.datacenters, role, load).await
+        self.cached(&self.datacenters, Of::Datacenters, role, self.load_datacenters(role)).await
     }
 
+    async fn load_datacenters(&self, role: &str) -> Result<Arc<BTreeSet<String>>, CqlError> {
+        let mut found = Roles::default();
+        let key = format!("roles/{role}");
+        self.add(&mut found, "network_permissions", Some(&key), self.settings.read_level).await?;
+        Ok(Arc::new(found.datacenters.remove(role).unwrap_or_default()))
+    }
+
+    /// What a cache has, or else what `load` gives. Nobody waits for an entry that is only due.
     async fn cached<V: Clone>(
         &self,
         cache: &Cache<V>,
+        of: Of,
         key: &str,
-        load: impl AsyncFnOnce() -> Result<V, CqlError>,
+        load: impl Future<Output = Result<V, CqlError>>,
     ) -> Result<Timed<V>, CqlError> {
-        let (before, kept) = match cache.get(key, self.node.env.now()) {
-            Kept::Fresh(timed) => return Ok(timed),
-            Kept::Due(before, timed) => (before, Some(timed)),
-            Kept::Nothing(before) => (before, None),
-        };
-        match load().await {
-            Ok(value) => Ok((value.clone(), cache.put(key, value, before))),
-            Err(error) => kept.ok_or(error),
+        match cache.get(key, self.node.env.now()) {
+            Kept::Nothing => self.load_into(cache, key, load).await,
+            Kept::Fresh(timed) => Ok(timed),
+            Kept::Due(timed) => {
+                self.renew_beside(of, key);
+                Ok(timed)
+            }
         }
+    }
+
+    /// Keeps what `load` gives.
+    async fn load_into<V: Clone>(
+        &self,
+        cache: &Cache<V>,
+        key: &str,
+        load: impl Future<Output = Result<V, CqlError>>,
+    ) -> Result<Timed<V>, CqlError> {
+        let before = cache.before(self.node.env.now());
+        let value = load.await?;
+        Ok((value.clone(), cache.put(key, value, before)))
+    }
+
+    /// Has an entry read again, while this request goes on with what it has.
+    fn renew_beside(&self, of: Of, key: &str) {
+        if self.renewals.try_send(Renewal { of, key: key.to_owned() }).is_err() {
+            self.end_renewal(of, key);
+        }
+    }
+
+    fn end_renewal(&self, of: Of, key: &str) {
+        match of {
+            Of::Roles => self.roles.end_renewal(key),
+            Of::Credentials => self.credentials.end_renewal(key),
+            Of::Permissions => self.permissions.end_renewal(key),
+            Of::Datacenters => self.datacenters.end_renewal(key),
+        }
+    }
+
+    /// Reads an entry again that is due. Where that fails the entry is used to its end.
+    pub async fn renew(&self, renewal: &Renewal) {
+        let Renewal { of, key } = renewal;
+        let renewed = match of {
+            Of::Roles => self.load_into(&self.roles, key, self.load_inherited(key)).await.map(drop),
+            Of::Credentials => self.load_credentials(key).await.map(drop),
+            Of::Permissions => self.renew_permissions(key).await,
+            Of::Datacenters => self.load_into(&self.datacenters, key, self.load_datacenters(key)).await.map(drop),
+        };
+        if let Err(error) = renewed {
+            tracing::debug!(role = key, ?of, %error, "an entry of the caches of system_auth could not be read again");
+        }
+        self.end_renewal(*of, key);
+    }
+
+    async fn renew_permissions(&self, user: &str) -> Result<(), CqlError> {
+        let (roles, _) = self.inherited(user).await?;
+        self.load_into(&self.permissions, user, self.load_permissions(&roles)).await.map(drop)
     }
 
     /// One role by itself.
@@ -201,19 +275,24 @@ impl Shared {
         Ok(roles.roles.remove(name))
     }
 
-    /// Adds a role and those that it inherits.
+    /// Adds a role and those that it inherits, level by level: those of a level are read at once.
     async fn add_inherited(&self, roles: &mut Roles, name: &str) -> Result<(), CqlError> {
-        let mut next = vec![name.to_owned()];
-        while let Some(name) = next.pop() {
-            if roles.exists(&name) {
-                continue;
+        let mut next = BTreeSet::from([name.to_owned()]);
+        loop {
+            let level: Vec<String> = std::mem::take(&mut next).into_iter().filter(|name| !roles.exists(name)).collect();
+            if level.is_empty() {
+                return Ok(());
             }
-            if let Some(role) = self.role(&name).await? {
-                next.extend(role.member_of.iter().cloned());
-                roles.roles.insert(name, role);
+            for some in level.chunks(READS_AT_ONCE) {
+                let found = join_all(some.iter().map(|name| self.role(name))).await;
+                for (name, role) in some.iter().zip(found) {
+                    if let Some(role) = role? {
+                        next.extend(role.member_of.iter().cloned());
+                        roles.roles.insert(name.clone(), role);
+                    }
+                }
             }
         }
-        Ok(())
     }
 
     async fn add(&self, roles: &mut Roles, table: &str, key: Option<&str>, level: Consistency) -> Result<(), CqlError> {

@@ -5,12 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use config::Config;
 use env::Stream;
 use env::sim::{DATA, World};
 use server::memory::MemoryBudget;
 use server::running::{FirstPassword, RunningNode, StartOptions, start_driven};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use types::DecoratedKey;
 
 /// Machines with nodes; the one behind them has the client.
 const NODES: usize = 3;
@@ -19,14 +21,21 @@ const PORT: u16 = 9042;
 /// The longest time that nodes take to see each other up.
 const AGREEMENT_MAX: Duration = Duration::from_secs(120);
 
+/// Attempts, one a second, at what takes a while: the default superuser is made when the nodes know
+/// each other.
+const ATTEMPTS_MAX: u32 = 60;
+
 /// Opcodes of the protocol.
 const ERROR: u8 = 0;
 const STARTUP: u8 = 1;
 const READY: u8 = 2;
+const AUTHENTICATE: u8 = 3;
 const QUERY: u8 = 7;
 const RESULT: u8 = 8;
 const PREPARE: u8 = 9;
 const EXECUTE: u8 = 10;
+const AUTH_RESPONSE: u8 = 15;
+const AUTH_SUCCESS: u8 = 16;
 
 /// Consistency levels.
 const ONE: u16 = 1;
@@ -41,8 +50,13 @@ struct Ring {
 
 impl Ring {
     fn new(seed: u64) -> Self {
+        Self::with(seed, &[])
+    }
+
+    /// A ring whose nodes have these keys besides their own.
+    fn with(seed: u64, keys: &[&str]) -> Self {
         let world = World::new(seed, NODES + 1);
-        let nodes = (0..NODES).map(|machine| start(&world, machine)).collect();
+        let nodes = (0..NODES).map(|machine| start(&world, machine, keys)).collect();
         let ring = Self { nodes, world };
         let sees_all = |node: &RunningNode| {
             node.services.node.ring().endpoints().iter().filter(|endpoint| endpoint.is_up).count() == NODES
@@ -51,22 +65,55 @@ impl Ring {
         ring
     }
 
-    /// A connection of the client to the first node.
-    fn connect(&self) -> Client<'_> {
-        let address = SocketAddr::new(self.world.address(0), PORT);
+    /// A connection of the client to a node, with the answer to STARTUP.
+    fn open(&self, machine: usize) -> (Client<'_>, u8) {
+        let address = SocketAddr::new(self.world.address(machine), PORT);
         let env = self.world.env(NODES);
         let stream = self.world.block_on(async { env.network.connect(address).await }).unwrap();
         let mut client = Client { world: &self.world, stream };
         let options = [&1_u16.to_be_bytes()[..], &short_text("CQL_VERSION"), &short_text("3.0.0")].concat();
-        assert_eq!(client.ask(STARTUP, options).1, READY);
+        let (_, answer, _) = client.ask(STARTUP, options);
+        (client, answer)
+    }
+
+    /// A connection to the first node, where nobody logs in.
+    fn connect(&self) -> Client<'_> {
+        let (client, answer) = self.open(0);
+        assert_eq!(answer, READY);
         client
+    }
+
+    /// A connection of a user whose password is his name, once the ring knows him.
+    fn log_in(&self, machine: usize, user: &str) -> Client<'_> {
+        for _ in 0..ATTEMPTS_MAX {
+            let (mut client, answer) = self.open(machine);
+            assert_eq!(answer, AUTHENTICATE);
+            let (_, answer, _) = client.ask(AUTH_RESPONSE, long_text(&format!("\0{user}\0{user}")));
+            if answer == AUTH_SUCCESS {
+                return client;
+            }
+            self.world.run_for(Duration::from_secs(1));
+        }
+        panic!("{user} cannot log in")
+    }
+
+    /// A name whose rows in `system_auth` are on a machine alone.
+    fn role_of(&self, machine: usize) -> String {
+        let ring = self.nodes[0].services.node.ring();
+        let placement = ring.placement("system_auth").unwrap();
+        let is_there = |name: &String| {
+            let token = DecoratedKey::new(Bytes::copy_from_slice(name.as_bytes())).token;
+            let address = self.world.address(machine);
+            placement.natural(token).iter().all(|id| ring.endpoint(*id).address.ip() == address)
+        };
+        (0..1000).map(|number| format!("app_{number}")).find(is_there).unwrap()
     }
 }
 
-fn start(world: &World, machine: usize) -> RunningNode {
+fn start(world: &World, machine: usize, keys: &[&str]) -> RunningNode {
     let address = world.address(machine);
     let seeds = format!("{},{}", world.address(0), world.address(1));
-    let settings = [
+    let mut settings = vec![
         format!("seed_provider={{class_name: SimpleSeedProvider, parameters: {{seeds: '{seeds}'}}}}"),
         format!("listen_address={address}"),
         format!("rpc_address={address}"),
@@ -76,6 +123,7 @@ fn start(world: &World, machine: usize) -> RunningNode {
         "commitlog_sync=group".to_owned(),
         "commitlog_sync_group_window=10ms".to_owned(),
     ];
+    settings.extend(keys.iter().map(|key| (*key).to_owned()));
     let options = StartOptions {
         env: world.env(machine),
         data_dir: Path::new(DATA).join("helenus"),
@@ -139,9 +187,15 @@ impl Client<'_> {
     }
 
     fn query(&mut self, text: &str) {
+        let (opcode, answer) = self.try_query(text);
+        assert_eq!(opcode, RESULT, "{text}: {}", String::from_utf8_lossy(&answer));
+    }
+
+    /// The opcode and the body of an answer.
+    fn try_query(&mut self, text: &str) -> (u8, Vec<u8>) {
         let body = [&long_text(text)[..], &ONE.to_be_bytes(), &[0_u8]].concat();
         let (_, opcode, answer) = self.ask(QUERY, body);
-        assert_eq!(opcode, RESULT, "{text}: {}", String::from_utf8_lossy(&answer));
+        (opcode, answer)
     }
 
     /// The id of a statement, as EXECUTE has it.
@@ -184,4 +238,48 @@ fn a_slow_replica_holds_up_no_other_write() {
     let (stream, opcode, body) = client.receive();
     assert_eq!((stream, opcode), (1, ERROR));
     assert_eq!(body[..4], 0x1100_i32.to_be_bytes(), "the write at ALL has timed out");
+}
+
+/// Requests of a user do not wait while what is known of him is read again behind
+/// `roles_update_interval`; what was read is in force soon after.
+#[test]
+fn nobody_waits_for_roles_that_are_only_due() {
+    const FAR: usize = NODES - 1;
+    const SYSTEM: &str = "SELECT key FROM system.local";
+    let keys = [
+        "authenticator=PasswordAuthenticator",
+        "authorizer=CassandraAuthorizer",
+        "roles_validity=600s",
+        "roles_update_interval=1s",
+        "permissions_validity=600s",
+        "permissions_update_interval=1s",
+    ];
+    let ring = Ring::with(2, &keys);
+    let mut operator = ring.log_in(1, "cassandra");
+    operator.query("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 3}");
+    operator.query("CREATE TABLE k.t (id int PRIMARY KEY)");
+    let user = ring.role_of(FAR);
+    operator.query(&format!("CREATE ROLE {user} WITH PASSWORD = '{user}' AND LOGIN = true"));
+    let mut client = ring.log_in(0, &user);
+    client.query(SYSTEM);
+    ring.world.run_for(Duration::from_secs(3));
+    // the node that has his rows is not known to be down yet
+    ring.world.network().partition(&[FAR]);
+    let begun = ring.world.elapsed();
+    client.query(SYSTEM);
+    let took = ring.world.elapsed() - begun;
+    assert!(took < Duration::from_millis(500), "{took:?}");
+    ring.world.network().heal();
+    let select = "SELECT * FROM k.t";
+    assert_eq!(client.try_query(select).0, ERROR, "he may not read the table");
+    // links may need a moment until they are as they were
+    let soon = |client: &mut Client<'_>, text: &str| {
+        let is_done = (0..ATTEMPTS_MAX).any(|_| {
+            ring.world.run_for(Duration::from_secs(1));
+            client.try_query(text).0 == RESULT
+        });
+        assert!(is_done, "{text}");
+    };
+    soon(&mut operator, &format!("GRANT SELECT ON KEYSPACE k TO {user}"));
+    soon(&mut client, select);
 }

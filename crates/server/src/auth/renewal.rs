@@ -1,0 +1,53 @@
+//! Entries of the caches of `system_auth` that are due, read again beside the requests that use
+//! them meanwhile.
+//!
+//! One thread, where clients log in to a node of a ring. An entry is asked for once until its read
+//! has ended ([`super::cache`]). Agrees in role with the executor of
+//! `org.apache.cassandra.auth.AuthCache`.
+
+use std::sync::{Arc, Weak};
+
+use env::{Env, MakeLocal};
+use tokio::sync::{Semaphore, mpsc};
+
+use super::shared::Shared;
+
+/// Entries that wait for their read. One more is asked for again at a later use.
+pub(super) const WAITING_MAX: usize = 1024;
+
+/// Entries that are read at one time. Replicas that do not answer hold each of them until the read
+/// times out.
+const AT_ONCE_MAX: usize = 16;
+
+/// The cache of an entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Of {
+    Roles,
+    Credentials,
+    Permissions,
+    Datacenters,
+}
+
+/// An entry that is due.
+pub(super) struct Renewal {
+    pub of: Of,
+    pub key: String,
+}
+
+/// Starts the thread. It ends when the sender of `due` is gone, which is a part of what is shared.
+pub(super) fn start(env: &Env, shared: Weak<Shared>, due: mpsc::Receiver<Renewal>) {
+    let make: MakeLocal = Box::new(move || Box::pin(renew_all(shared, due)));
+    drop(env.tasks.spawn_local_worker("auth", make));
+}
+
+async fn renew_all(shared: Weak<Shared>, mut due: mpsc::Receiver<Renewal>) {
+    let room = Arc::new(Semaphore::new(AT_ONCE_MAX));
+    while let Some(renewal) = due.recv().await {
+        let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
+        let Some(shared) = shared.upgrade() else { return };
+        tokio::task::spawn_local(async move {
+            shared.renew(&renewal).await;
+            drop(permit);
+        });
+    }
+}
