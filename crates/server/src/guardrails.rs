@@ -10,7 +10,7 @@ use cluster::operations::state;
 use config::Config;
 use cql::guardrails::{Guardrails, QueryGuards, SchemaGuards, Threshold, Values, WriteGuards};
 use rows::command::IndexLimits;
-use storage::guardrails::PartitionGuards;
+use storage::guardrails::{CollectionGuards, PartitionGuards};
 
 /// The guardrails of a configuration.
 pub fn of(config: &Config) -> Guardrails {
@@ -19,7 +19,11 @@ pub fn of(config: &Config) -> Guardrails {
 
 /// The guardrails that the storage checks.
 pub fn of_storage(config: &Config) -> storage::guardrails::InForce {
-    storage::guardrails::InForce { searches: of_searches(config), partitions: of_partitions(config) }
+    storage::guardrails::InForce {
+        searches: of_searches(config),
+        partitions: of_partitions(config),
+        collections: of_collections(config),
+    }
 }
 
 /// The guardrails in force: those of the configuration, as operators have changed them since.
@@ -61,12 +65,24 @@ impl InForce {
 
 /// The thresholds for partitions in SSTables, which the storage checks when it writes them.
 pub fn of_partitions(config: &Config) -> PartitionGuards {
-    let threshold = |guard: &str| {
-        let (warn, fail) = config.threshold(guard);
-        let number = |threshold: Option<i64>| threshold.and_then(|threshold| u64::try_from(threshold).ok());
-        storage::guardrails::Threshold { warn: number(warn), fail: number(fail) }
-    };
-    PartitionGuards { size: threshold("partition_size"), tombstones: threshold("partition_tombstones") }
+    PartitionGuards {
+        size: of_sstables(config, "partition_size"),
+        tombstones: of_sstables(config, "partition_tombstones"),
+    }
+}
+
+/// The thresholds for collections in SSTables, which the storage checks when it encodes rows.
+pub fn of_collections(config: &Config) -> CollectionGuards {
+    CollectionGuards {
+        size: of_sstables(config, "collection_size"),
+        items: of_sstables(config, "items_per_collection"),
+    }
+}
+
+fn of_sstables(config: &Config, guard: &str) -> storage::guardrails::Threshold {
+    let (warn, fail) = config.threshold(guard);
+    let number = |threshold: Option<i64>| threshold.and_then(|threshold| u64::try_from(threshold).ok());
+    storage::guardrails::Threshold { warn: number(warn), fail: number(fail) }
 }
 
 /// The thresholds for the SSTables that one condition of a search looks into, which replicas check.
@@ -166,6 +182,8 @@ mod tests {
             "group_by_enabled=false",
             "partition_size_warn_threshold=1MiB",
             "partition_tombstones_fail_threshold=7",
+            "items_per_collection_warn_threshold=8",
+            "collection_size_fail_threshold=1KiB",
             "table_properties_disallowed=comment,cdc",
         ]
         .map(str::to_owned);
@@ -187,6 +205,10 @@ mod tests {
         assert_eq!((partitions.size.warn, partitions.size.fail), (Some(1 << 20), None));
         assert_eq!((partitions.tombstones.warn, partitions.tombstones.fail), (None, Some(7)));
         assert_eq!(of_partitions(&Config::default()), PartitionGuards::default());
+        let collections = of_collections(&config);
+        assert_eq!((collections.items.warn, collections.items.fail), (Some(8), None));
+        assert_eq!((collections.size.warn, collections.size.fail), (None, Some(1024)));
+        assert_eq!(of_collections(&Config::default()), CollectionGuards::default());
         let contradiction = ["tables_warn_threshold=5", "tables_fail_threshold=3"].map(str::to_owned);
         let error = Config::load(None, &contradiction, false).expect_err("refused").to_string();
         assert!(

@@ -50,4 +50,4 @@ pub use statistics::{
     StatsCollector, TombstoneHistogram,
 };
 pub use version::{Format, Version};
-pub use writer::{FinishedSSTable, KEY_LENGTH_MAX, SSTableWriter, WriterOptions, WrittenPartition};
+pub use writer::{FinishedSSTable, KEY_LENGTH_MAX, RowWatch, SSTableWriter, WriterOptions, WrittenPartition};

@@ -111,6 +111,10 @@ pub struct WrittenPartition {
     pub tombstones: u64,
 }
 
+/// Looks at each row of the open partition that a writer encodes, static rows included. Rows that
+/// are copied as they are encoded are not shown.
+pub type RowWatch = Box<dyn Fn(&TableMetadata, &DecoratedKey, &Row) + Send + Sync>;
+
 /// Where in the open partition the writer is.
 struct OpenPartition {
     key: DecoratedKey,
@@ -150,6 +154,8 @@ pub struct SSTableWriter {
     partition: Option<OpenPartition>,
     last_key: Option<DecoratedKey>,
     count: u64,
+    /// None: nobody looks at the rows.
+    watch: Option<RowWatch>,
 }
 
 impl SSTableWriter {
@@ -189,7 +195,19 @@ impl SSTableWriter {
             partition: None,
             last_key: None,
             count: 0,
+            watch: None,
         })
+    }
+
+    /// Shows the rows that are encoded from now on.
+    pub fn watch_rows(&mut self, watch: RowWatch) {
+        self.watch = Some(watch);
+    }
+
+    fn show(&self, row: &Row) {
+        if let (Some(watch), Some(partition)) = (&self.watch, &self.partition) {
+            watch(&self.table, &partition.key, row);
+        }
     }
 
     /// The SSTable being written.
@@ -245,6 +263,7 @@ impl SSTableWriter {
         encode_row(&mut self.data.buffer, row, true, &self.header, Framing::Disk { previous_size: 0 });
         if !row.is_empty() {
             self.stats.row(row);
+            self.show(row);
         }
     }
 
@@ -256,6 +275,7 @@ impl SSTableWriter {
             Unfiltered::Row(row) => {
                 encode_row(&mut self.data.buffer, row, false, &self.header, framing);
                 self.stats.row(row);
+                self.show(row);
             }
             Unfiltered::Marker(marker) => {
                 encode_marker(&mut self.data.buffer, marker, &self.header, framing);

@@ -279,7 +279,12 @@ pub(crate) fn writer(
     options.commit_log_intervals = crate::log_intervals::union(intervals);
     let descriptor = new_descriptor(engine, store, version(engine));
     transaction.add(&descriptor)?;
-    Ok(SSTableWriter::new(&engine.env, descriptor, Arc::clone(table), options, new.header())?)
+    let mut writer = SSTableWriter::new(&engine.env, descriptor, Arc::clone(table), options, new.header())?;
+    let collections = engine.options.guards.in_force().collections;
+    if let Some(watch) = collections.watch(table, engine.env.clock.now_seconds()) {
+        writer.watch_rows(watch);
+    }
+    Ok(writer)
 }
 
 /// Flushes may not wait for a slow compressor. Agrees with `DataComponent.buildCompressionParams`.

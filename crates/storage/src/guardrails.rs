@@ -1,16 +1,24 @@
-//! Guardrails of partitions as SSTables have them: size and tombstones. What is found is told in
-//! the log, and nothing is refused: what is flushed or compacted was taken long ago. Beside them
-//! the limits on searches, which reads check (`crate::index::attached::guard`).
+//! Guardrails of partitions and collections as SSTables have them: size and tombstones, size and
+//! elements. What is found is told in the log, and nothing is refused: what is flushed or compacted
+//! was taken long ago. A statement that adds to a collection is checked with what it adds alone
+//! (`cql::guardrails`), so only here a collection is seen whole. Beside them the limits on searches,
+//! which reads check (`crate::index::attached::guard`).
 //!
-//! Must agree with: `Guardrails.partitionSize` and `partitionTombstones`, and
-//! `SortedTableWriter.endPartition`, which asks them.
+//! Must agree with: `Guardrails.partitionSize`, `partitionTombstones`, `collectionSize` and
+//! `itemsPerCollection`, and `SortedTableWriter` (`endPartition`, `guardCollectionSize`), which asks
+//! them. Cassandra looks at every row of a compaction; here rows that are copied as they are encoded
+//! are left out: this node has looked at them when it encoded them.
 
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use rows::command::IndexLimits;
+use rows::{Cell, ColumnData, Row};
 use schema::TableMetadata;
-use sstable::{Component, SSTableWriter, WrittenPartition};
+use schema::system::is_system_keyspace;
+use sstable::{Component, RowWatch, SSTableWriter, WrittenPartition};
+use types::DecoratedKey;
+use types::ident::qualified;
 
 /// A number to warn of and one that is an error. None: never.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -30,6 +38,15 @@ pub struct PartitionGuards {
     pub tombstones: Threshold,
 }
 
+/// The limits of a collection in a row of an SSTable. Frozen ones are values.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CollectionGuards {
+    /// collection_size: bytes of what is live
+    pub size: Threshold,
+    /// items_per_collection: live elements
+    pub items: Threshold,
+}
+
 /// The guardrails that the storage checks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InForce {
@@ -37,6 +54,8 @@ pub struct InForce {
     pub searches: IndexLimits,
     /// `partition_size_` and `partition_tombstones_` (`warn_threshold`, `fail_threshold`).
     pub partitions: PartitionGuards,
+    /// `collection_size_` and `items_per_collection_` (`warn_threshold`, `fail_threshold`).
+    pub collections: CollectionGuards,
 }
 
 /// The guardrails in force, which an operator changes while the node runs.
@@ -51,7 +70,8 @@ impl From<InForce> for Guards {
 
 impl Default for Guards {
     fn default() -> Self {
-        InForce { searches: IndexLimits::NONE, partitions: PartitionGuards::default() }.into()
+        let (partitions, collections) = (PartitionGuards::default(), CollectionGuards::default());
+        InForce { searches: IndexLimits::NONE, partitions, collections }.into()
     }
 }
 
@@ -95,6 +115,67 @@ impl PartitionGuards {
     }
 }
 
+/// Bytes that a deletion counts with, the one that a collection has too.
+const DELETION_SIZE: u64 = 8 + 4;
+/// Bytes that a cell counts with besides its value and its path: timestamp, TTL, deletion time.
+const CELL_SIZE: u64 = 8 + 4 + 8;
+
+impl CollectionGuards {
+    /// Looks at the rows of a new SSTable of a table, at this time in seconds. None: there is
+    /// nothing to look for.
+    pub(crate) fn watch(self, table: &TableMetadata, now: u32) -> Option<RowWatch> {
+        let mut columns = table.statics.iter().chain(&table.regulars);
+        let has_collections = columns.any(|column| column.ty.is_collection() && column.is_complex());
+        let is_wanted = self != Self::default() && has_collections && !is_system_keyspace(&table.keyspace);
+        is_wanted.then(|| {
+            Box::new(move |table: &TableMetadata, key: &DecoratedKey, row: &Row| {
+                self.check(table, &key.key, row, now);
+            }) as RowWatch
+        })
+    }
+
+    fn check(&self, table: &TableMetadata, key: &[u8], row: &Row, now: u32) {
+        for data in &row.columns {
+            let ColumnData::Complex(complex) = data else { continue };
+            let Some(column) = table.column(complex.column).filter(|column| column.ty.is_collection()) else {
+                continue;
+            };
+            let live = || complex.cells.iter().filter(move |cell| cell.is_live(now));
+            let (items, size) = (live().count() as u64, DELETION_SIZE + live().map(cell_size).sum::<u64>());
+            if items == 0 {
+                continue;
+            }
+            let what = || {
+                let (row, table) = (row_text(table, key, row), qualified(&table.keyspace, &table.name));
+                format!("{} in row {row} in table {table}", column.name)
+            };
+            if let Some(violation) = self.size.violation(size) {
+                tell(violation, &collection_size_text(violation, &what(), size));
+            }
+            if let Some(violation) = self.items.violation(items) {
+                tell(violation, &items_text(violation, &what(), items));
+            }
+        }
+    }
+}
+
+fn cell_size(cell: &Cell) -> u64 {
+    (cell.value.len() + cell.path.as_ref().map_or(0, |path| path.len())) as u64 + CELL_SIZE
+}
+
+/// The primary key of a row as CQL has it.
+fn row_text(table: &TableMetadata, key: &[u8], row: &Row) -> String {
+    let of_key = types::composite::decompose(key, table.partition_key.len()).unwrap_or_default();
+    let of_row = row.clustering.iter().map(|value| value.as_deref().unwrap_or_default());
+    let columns = table.partition_key.iter().chain(&table.clustering);
+    let values = columns.zip(of_key.into_iter().chain(of_row));
+    let literals: Vec<String> = values.map(|(column, value)| types::to_text(&column.ty, value)).collect();
+    match literals.as_slice() {
+        [one] => one.clone(),
+        several => format!("({})", several.join(", ")),
+    }
+}
+
 fn tell(violation: Violation, text: &str) {
     match violation {
         Violation::Warning { .. } => tracing::warn!("{text}"),
@@ -118,6 +199,20 @@ fn tombstones_text(violation: Violation, partition: &str, tombstones: u64) -> St
     format!(
         "Guardrail partition_tombstones violated: Partition {partition} has {tombstones} tombstones, this exceeds {}. Partitions with too \
          many tombstones can cause performance problems.",
+        threshold_text(violation)
+    )
+}
+
+fn collection_size_text(violation: Violation, collection: &str, size: u64) -> String {
+    format!(
+        "Guardrail collection_size violated: Detected collection {collection} of size {size}, this exceeds {}.",
+        threshold_text(violation)
+    )
+}
+
+fn items_text(violation: Violation, collection: &str, items: u64) -> String {
+    format!(
+        "Guardrail items_per_collection violated: Detected collection {collection} with {items} items, this exceeds {}.",
         threshold_text(violation)
     )
 }

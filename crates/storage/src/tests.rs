@@ -12,6 +12,7 @@ mod expiring;
 mod failing;
 mod filters;
 mod flush_periods;
+mod guarded;
 mod index_cases;
 mod indexes;
 mod merging;
