@@ -153,12 +153,16 @@ impl Capture {
         }
     }
 
-    /// A segment is about to go: without captured writes its link goes too.
+    /// A segment is about to go: without captured writes its link goes too. The index of others is
+    /// completed, unless their consumer has removed both files already: an index without its
+    /// segment would tell of a segment that nobody can open, and nobody would remove it.
     pub(super) fn release(&self, disk: &dyn Disk, segment: &Segment, id: u64) -> Result<(), LogError> {
         match segment.captured {
-            Captured::Contains => self.write_index(disk, id, segment.durable_end, true),
+            Captured::Contains if disk.exists(&self.link_path(id)) => {
+                self.write_index(disk, id, segment.durable_end, true);
+            }
             Captured::Permitted => self.remove(disk, id)?,
-            Captured::Forbidden => {}
+            Captured::Contains | Captured::Forbidden => {}
         }
         self.wants_count.store(true, Ordering::Relaxed);
         Ok(())

@@ -67,6 +67,24 @@ fn the_index_says_what_is_durable_and_then_that_it_is_all() {
     assert_eq!(consumed(&sim)[..2], [record(1, 100), record(2, 100)]);
 }
 
+/// A consumer removes a segment that is complete long before the tables are flushed and the log is
+/// done with the segment.
+#[test]
+fn an_index_does_not_come_back_behind_its_consumer() {
+    let sim = Sim::new(1);
+    let (log, _) = open(&sim, capturing(1 << 20, true));
+    let at = write(&sim, &log, 1, 100, true).expect("room");
+    while write(&sim, &log, 2, 1000, false).expect("room").segment == at.segment {}
+    assert!(index(&sim, at.segment).ends_with("\nCOMPLETED"));
+    for name in [format::file_name(at.segment), format::captured_index_name(at.segment)] {
+        sim.env().disk.remove_file(&raw().join(name)).expect("consumed");
+    }
+    log.mark_flushed(key(1).0, key(1).1, log.position());
+    sim.run_until_idle();
+    log.end().expect("ended");
+    assert_eq!(names(&sim), [""; 0]);
+}
+
 #[test]
 fn writes_are_refused_until_what_is_captured_is_consumed() {
     let sim = Sim::new(1);
