@@ -56,6 +56,10 @@ pub(crate) fn of(
             CommitLogSync::Group(window) => SyncMode::Group(window),
             CommitLogSync::Periodic { period, .. } => SyncMode::Periodic(period),
         },
+        sync_lag_block: match log.sync {
+            CommitLogSync::Periodic { lag_block, .. } => Some(lag_block),
+            CommitLogSync::Batch | CommitLogSync::Group(_) => None,
+        },
         failure_policy: match log.failure_policy {
             CommitFailurePolicy::Stop => FailurePolicy::Stop,
             CommitFailurePolicy::StopCommit => FailurePolicy::StopCommit,

@@ -530,13 +530,14 @@ impl Shared {
         Segment::new(self.directory.join(format::file_name(id)), size.into())
     }
 
-    /// Whether syncs are late by more than half a period.
+    /// Whether a record is older than writers may leave it unsynced.
     fn lags(&self, period: Duration) -> bool {
         let Some(oldest) = self.lock().pending.oldest_unsynced() else {
             return false;
         };
         let waited = self.env.clock.monotonic_nanos().saturating_sub(oldest);
-        u128::from(waited) * 2 > period.as_nanos() * 3
+        let block = self.options.sync_lag_block.unwrap_or_else(|| period.saturating_add(period / 2));
+        u128::from(waited) > block.as_nanos()
     }
 }
 

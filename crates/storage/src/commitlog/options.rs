@@ -101,6 +101,9 @@ pub struct Options {
     pub replay_budget: Option<ReplayBudget>,
     /// `commitlog_sync` and its period or window.
     pub sync: SyncMode,
+    /// `periodic_commitlog_sync_lag_block`: with [`SyncMode::Periodic`], writers wait for the next
+    /// sync while a record is older than this and not synced. None: one and a half periods.
+    pub sync_lag_block: Option<Duration>,
     /// `commitlog_compression`; None: sections are stored as they are.
     pub compression: Option<Compression>,
     /// Change data capture (`cdc_enabled`); None: there is none.
@@ -129,6 +132,7 @@ impl Default for Options {
             total_space: 8 << 30,
             replay_budget: None,
             sync: SyncMode::Batch,
+            sync_lag_block: None,
             compression: None,
             capture: None,
             archive: None,

@@ -136,6 +136,21 @@ fn periodic_mode_waits_when_syncs_lag() {
     assert_eq!(log.stats().syncs, 1);
 }
 
+/// `periodic_commitlog_sync_lag_block` may be shorter than the period: a write waits then while a
+/// record is as old as that.
+#[test]
+fn writes_wait_as_soon_as_syncs_lag_by_what_is_configured() {
+    let sim = Sim::new(1);
+    let sync_lag_block = Some(Duration::from_secs(1));
+    let (log, _) = open(&sim, Options { sync: SyncMode::Periodic(Duration::from_secs(10)), sync_lag_block, ..small() });
+    for (millis, syncs) in [(0, 0), (900, 0), (200, 1)] {
+        sim.advance(Duration::from_millis(millis));
+        let position = log.append(&record(1, 20), &[]).expect("room");
+        sim.block_on(log.wait_durable(position)).expect("durable");
+        assert_eq!(log.stats().syncs, syncs);
+    }
+}
+
 #[test]
 fn sizes_are_limited() {
     let sim = Sim::new(1);
