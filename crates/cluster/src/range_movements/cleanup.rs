@@ -1,7 +1,8 @@
 //! `nodetool cleanup`: partitions that belong to other nodes are removed: what a node had before
 //! others joined, or before it moved.
 //!
-//! SSTables are written again without these partitions; those that have none are left alone.
+//! SSTables are written again without these partitions; those that have none are left alone. Then
+//! the tables of legacy indexes are written again without the entries of these partitions.
 //! Refused while this node is about to get ranges (what has come for them would go), and while it
 //! is no member, leaves or moves (its ranges are none, or other ones in a moment). For a while
 //! after another node has taken ranges over, writes of them still come here ([`ring::Former`]); a
@@ -9,10 +10,12 @@
 //! `org.apache.cassandra.service.StorageService.forceKeyspaceCleanup`,
 //! `db.compaction.CompactionManager.performCleanup`.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ring::{Placement, Replication};
+use schema::TableKind;
 use sstable::SSTable;
 use storage::compaction::kind::Kind;
 use storage::compaction::operation::{Operation, Status, Work};
@@ -34,31 +37,53 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// later, with data of ranges that this node gets then, are not among these.
 pub async fn cleanup(node: &Node, selection: Selection<'_>, jobs: usize) -> Result<()> {
     for store in selected(node, selection)? {
-        while !clean_up(node, &store, jobs).await? {
-            tracing::info!(table = store.name(), "the ring has changed while a cleanup waited for the table");
+        if clean_up(node, &store, jobs).await? {
+            // the rows first: an entry without its row is passed over, and a row without its entry
+            // would be missed if its range came back to this node now
+            let indexes = Arc::clone(&store.view().indexes);
+            for index in indexes.iter() {
+                clean_up(node, &index.store, jobs).await?;
+            }
         }
     }
     Ok(())
 }
 
-/// Cleans a table up. False: other ranges than before belonged to this node when the SSTables were
-/// about to be chosen, so nothing was done.
+/// Cleans a table up, or that of an index; again where the ring has changed before the SSTables
+/// were chosen. Gives whether there was something to do.
 async fn clean_up(node: &Node, store: &Arc<TableStore>, jobs: usize) -> Result<bool> {
+    loop {
+        if let Some(has_chosen) = try_to_clean_up(node, store, jobs).await? {
+            return Ok(has_chosen);
+        }
+        tracing::info!(table = store.name(), "the ring has changed while a cleanup waited for the table");
+    }
+}
+
+/// Gives whether SSTables were written again. None: other ranges than before belonged to this node
+/// when the SSTables were about to be chosen, so nothing was done.
+async fn try_to_clean_up(node: &Node, store: &Arc<TableStore>, jobs: usize) -> Result<Option<bool>> {
     wait_for_former_ranges(node).await;
     let failed = |why: String| OperationError::Failed(why);
     let table = store.table();
-    let Some(ranges) = kept(node, &table.keyspace).map_err(failed)? else { return Ok(true) };
+    let Some(ranges) = kept(node, &table.keyspace).map_err(failed)? else { return Ok(Some(false)) };
     let ranges = Arc::new(ranges);
-    let is_current: Arc<OnceLock<bool>> = Arc::default();
-    let (of_select, chosen) = (Arc::clone(&ranges), Arc::clone(&is_current));
+    let (is_current, has_chosen): (Arc<OnceLock<bool>>, Arc<AtomicBool>) = Default::default();
+    let (of_select, chosen, chooses) = (Arc::clone(&ranges), Arc::clone(&is_current), Arc::clone(&has_chosen));
     let (weak, keyspace) = (node.weak(), table.keyspace.clone());
+    // partitions of an index are values: entries of any row may be in each of its SSTables
+    let is_index = table.kind == TableKind::Index;
     // an operation that waits for another one has its SSTables chosen when that one has ended
     let select = move |sstable: &SSTable| {
         let look = || {
             let now = weak.upgrade().map(|node| kept(&node, &keyspace));
             now.is_none_or(|now| now.is_ok_and(|now| now.as_ref() == Some(&*of_select)))
         };
-        *chosen.get_or_init(look) && !of_select.contain_all(sstable.first_key().token, sstable.last_key().token)
+        let is_whole =
+            |sstable: &SSTable| !is_index && of_select.contain_all(sstable.first_key().token, sstable.last_key().token);
+        let is_chosen = *chosen.get_or_init(look) && !is_whole(sstable);
+        chooses.fetch_or(is_chosen, Ordering::Relaxed);
+        is_chosen
     };
     let operation = Operation {
         select: Box::new(select),
@@ -69,7 +94,7 @@ async fn clean_up(node: &Node, store: &Arc<TableStore>, jobs: usize) -> Result<b
     if ended.status != Status::Successful {
         return Err(failed(format!("Cleanup of {}.{} was stopped before its end", table.keyspace, table.name)));
     }
-    Ok(is_current.get() != Some(&false))
+    Ok((is_current.get() != Some(&false)).then(|| has_chosen.load(Ordering::Relaxed)))
 }
 
 /// Waits until no ranges are left that this node held a moment ago.

@@ -113,7 +113,7 @@ impl Merge {
         let gc_before = if purges { gc_before(&table, now) } else { 0 };
         let mut merge: Box<dyn PartitionStream> = Box::new(merge);
         if let Some(kept) = &item.kept {
-            merge = Box::new(KeptStream::new(merge, Arc::clone(kept)));
+            merge = Box::new(KeptStream::new(merge, Arc::clone(kept), &table));
         }
         let is_paxos = (table.keyspace.as_str(), table.name.as_str()) == ("system", "paxos");
         if let Some(oldest) = engine.paxos_oldest.get().filter(|_| purges && is_paxos) {

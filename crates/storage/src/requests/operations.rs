@@ -32,8 +32,8 @@ pub struct Operation {
     pub select: Select,
     /// Partitions whose tombstones may go before gc_grace has ended.
     pub graceless: Arc<BTreeSet<DecoratedKey>>,
-    /// Partitions outside of these ranges are left out, and are an error of [`Work::Verify`]; None:
-    /// all stay.
+    /// Partitions outside of these ranges are left out, and are an error of [`Work::Verify`]; of an
+    /// index's table entries of such partitions are left out. None: all stay.
     pub kept: Option<Arc<TokenRanges>>,
     /// The repair session that [`Work::SetApart`] is for; None with other work.
     pub apart: Option<Arc<Apart>>,
