@@ -1,9 +1,9 @@
 //! Reads cassandra.yaml and `--set key=value` into checked values by name.
 //!
 //! The order is defaults, file, `--set` in their order; of a key that is there twice the last one
-//! counts, as in Cassandra. Three things are refused by name: a key
-//! that Cassandra does not know, a key that is not honoured at another value than ours, a value of
-//! the wrong form. `lenient` turns the first two into notes.
+//! counts, as in Cassandra; `--set key.sub=value` changes one sub-key and keeps the others. Three
+//! things are refused by name: a key that Cassandra does not know, a key that is not honoured at
+//! another value than ours, a value of the wrong form. `lenient` turns the first two into notes.
 
 use std::collections::BTreeMap;
 
@@ -78,7 +78,9 @@ struct Loader {
 }
 
 impl Loader {
-    /// Takes `key=value`; `key.sub=value` sets one sub-key.
+    /// Takes `key=value`; `key.sub=value` sets one sub-key. The other sub-keys keep the values that
+    /// the file or an earlier `--set` gave them, otherwise a change of one sub-key of
+    /// `client_encryption_options` would switch encryption off.
     fn take_set(&mut self, set: &str) {
         let Some((name, text)) = set.split_once('=') else {
             self.problems.push(format!("--set {set}: must be key=value"));
@@ -87,7 +89,20 @@ impl Loader {
         let json = serde_saphyr::from_str::<Json>(text).unwrap_or_else(|_| Json::String(text.to_owned()));
         match name.split_once('.') {
             None => self.take(name.trim(), &json),
-            Some((outer, inner)) => self.take(outer.trim(), &Json::Object(Map::from_iter([(inner.to_owned(), json)]))),
+            Some((outer, inner)) => {
+                let mut sub_keys = self.sub_keys(outer.trim());
+                set_at(&mut sub_keys, inner, json);
+                self.take(outer.trim(), &Json::Object(sub_keys));
+            }
+        }
+    }
+
+    /// The sub-keys that a key has so far. Empty: the key is not set, or its value has no sub-keys.
+    fn sub_keys(&self, name: &str) -> Map<String, Json> {
+        let value = catalogue::find(name).and_then(|(key, _)| self.values.by_name.get(key.name));
+        match value.map(|value| &value.what) {
+            Some(What::Json(Json::Object(sub_keys))) => sub_keys.clone(),
+            _ => Map::new(),
         }
     }
 
@@ -143,6 +158,22 @@ impl Loader {
         } else {
             self.problems.push(problem);
         }
+    }
+}
+
+/// Sets the value at a path of sub-keys (`a.b.c`). A value on the way that has no sub-keys gives way
+/// to a map.
+fn set_at(map: &mut Map<String, Json>, path: &str, json: Json) {
+    let Some((first, rest)) = path.split_once('.') else {
+        map.insert(path.trim().to_owned(), json);
+        return;
+    };
+    let inner = map.entry(first.trim()).or_insert(Json::Null);
+    if !inner.is_object() {
+        *inner = Json::Object(Map::new());
+    }
+    if let Json::Object(inner) = inner {
+        set_at(inner, rest, json);
     }
 }
 

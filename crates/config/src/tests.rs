@@ -66,6 +66,40 @@ fn settings_of_the_command_line_come_last() {
     assert!(config.is_set("num_tokens") && !config.is_set("initial_token"));
 }
 
+/// A dotted setting changes one sub-key, at any depth; those of the file and of other settings stay.
+#[test]
+fn a_setting_of_one_sub_key_keeps_the_others() {
+    let yaml = "client_encryption_options:
+  enabled: true
+  keystore: k.pem
+  truststore: t.pem
+  ssl_context_factory: {class_name: PEMBasedSslContextFactory}
+";
+    let load = |yaml: Option<&str>, sets: &[&str]| {
+        let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+        Config::load(yaml, &sets, false).expect("valid")
+    };
+    let stricter = load(Some(yaml), &["client_encryption_options.require_client_auth=true"]);
+    let stricter = stricter.client_encryption.expect("still encrypted");
+    assert!(stricter.require_client_auth && !stricter.optional);
+    assert_eq!(stricter.identity, Pem::File("k.pem".to_owned()));
+    let deep = load(Some(yaml), &["client_encryption_options.ssl_context_factory.parameters.private_key=KEY"]);
+    assert_eq!(deep.client_encryption.expect("still encrypted").identity, Pem::Text("KEY".to_owned()));
+    let both = load(
+        None,
+        &[
+            "server_encryption_options.ssl_context_factory.class_name=PEMBasedSslContextFactory",
+            "server_encryption_options.keystore=k.pem",
+            "server_encryption_options.truststore=t.pem",
+            "server_encryption_options.internode_encryption=all",
+        ],
+    );
+    assert_eq!(both.ring.encryption.map(|links| links.internode), Some(InternodeEncryption::All));
+    let sets = ["client_encryption_options={enabled: false}".to_owned()];
+    let whole = Config::load(Some(yaml), &sets, false).expect("valid");
+    assert_eq!(whole.client_encryption, None, "a setting of the key itself replaces all of it");
+}
+
 #[test]
 fn the_version_of_new_sstables() {
     for (yaml, format) in [
