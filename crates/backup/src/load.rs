@@ -5,11 +5,17 @@
 //! SSTables of all replicas are loaded, since no replica is known to have everything: the ring gets
 //! each row as often as it was replicated, and compaction merges them. A load that failed is
 //! repeated as it was.
+//!
+//! Batches become live one after the other. So that no compaction of the ring forgets a deletion of
+//! one batch before the next one brings the rows that are deleted, tables that the load makes have a
+//! raised gc_grace_seconds until all is loaded ([`bulk::RAISE`]). A table that the ring had before
+//! keeps its own, and the load is refused where that is too short, unless [`Grace`] says otherwise.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bulk::{Options, WantedKeyspace, WantedTable, Watch};
+use bulk::{GraceChange, Graces, Options, TableName, WantedKeyspace, WantedTable, Watch};
 use env::Env;
 use sstable::{Component, Descriptor};
 
@@ -23,6 +29,20 @@ use crate::{Result, copy};
 const BATCH_SSTABLES_MAX: usize = 256;
 /// Bytes of a batch, about: a larger SSTable is a batch alone.
 const BATCH_SIZE: u64 = 4 << 30;
+/// Tables that a refusal names at most.
+const NAMED_MAX: usize = 10;
+
+/// The way in which a load treats gc_grace_seconds of the tables that the ring had before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Grace {
+    /// Nothing is loaded if a table may forget a deletion before all of its rows are there.
+    #[default]
+    Check,
+    /// Their gc_grace_seconds is raised until all is loaded.
+    Raise,
+    /// Their gc_grace_seconds stays, and nothing is checked.
+    Keep,
+}
 
 /// A backup, and the ring that it is loaded into.
 #[derive(Clone)]
@@ -37,6 +57,8 @@ pub struct Request {
     pub options: Options,
     /// No keyspace and no table is made. Without it those that are there stay as they are.
     pub skips_schema: bool,
+    /// The treatment of tables that the ring had before.
+    pub grace: Grace,
 }
 
 /// The amount that was loaded.
@@ -59,21 +81,119 @@ pub fn load(env: &Env, store: &dyn Store, request: &Request, watch: &Arc<dyn Wat
     if let Some(unknown) = request.keyspaces.iter().find(|wanted| !is_there(wanted)) {
         return Err(format!("backup {} has no keyspace {unknown}", request.tag));
     }
+    let wanted = wanted(&manifests, &is_wanted, &request.scratch);
+    let parts = parts(&wanted);
+    let access = &request.options.access;
+    if request.grace == Grace::Check {
+        let graces = bulk::learn_graces(env, access)?;
+        check_graces(&parts, &graces, env.clock.now_micros() / 1000)?;
+    }
     if !request.skips_schema {
         let (keyspaces, tables) = schema(&manifests, &is_wanted);
-        bulk::complete_schema(env, &request.options.access, keyspaces, tables)?;
+        bulk::complete_schema(env, access, keyspaces, tables)?;
+    }
+    let names: BTreeSet<TableName> = parts.into_keys().collect();
+    if request.grace == Grace::Raise {
+        bulk::change_graces(env, access, names.clone(), GraceChange::Raise)?;
     }
     let mut done = Done::default();
-    for manifest in &manifests {
+    for wanted in wanted {
+        done.sstables += of_table(env, store, request, wanted, watch)?;
+        done.tables += 1;
+    }
+    let set_back = bulk::change_graces(env, access, names, GraceChange::SetBack);
+    set_back.map_err(|why| format!("everything is loaded, but gc_grace_seconds of a table is still raised: {why}"))?;
+    Ok(done)
+}
+
+/// A table of one node of the backup.
+struct Wanted<'a> {
+    table: &'a Table,
+    /// When the node took its snapshot, milliseconds since 1970.
+    taken_at: i64,
+    /// The directory into which batches are fetched.
+    directory: PathBuf,
+    batches: Vec<Batch<'a>>,
+}
+
+/// SSTables that are fetched, streamed and become live together: the files of each.
+type Batch<'a> = Vec<Vec<&'a Entry>>;
+
+/// The tables of all nodes in the order in which they are loaded.
+fn wanted<'a>(manifests: &'a [Manifest], is_wanted: &dyn Fn(&str) -> bool, scratch: &Path) -> Vec<Wanted<'a>> {
+    let mut wanted = Vec::new();
+    for manifest in manifests {
         // rows of a view come from the rows of its base
         let is_table =
             |table: &&Table| is_wanted(&table.keyspace) && !table.schema.contains("CREATE MATERIALIZED VIEW");
-        for table in manifest.tables.iter().filter(is_table) {
-            done.sstables += of_table(env, store, request, table, watch)?;
-            done.tables += 1;
-        }
+        wanted.extend(manifest.tables.iter().filter(is_table).map(|table| {
+            let directory = scratch.join(&table.keyspace).join(&table.name);
+            let taken_at = manifest.taken_at.unwrap_or(manifest.created_at);
+            Wanted { table, taken_at, batches: batches(table, &directory), directory }
+        }));
     }
-    Ok(done)
+    wanted
+}
+
+/// The batches of one table, which become live one after the other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Parts {
+    /// Batches of all nodes.
+    of_ring: usize,
+    /// Batches of the node that has most.
+    of_node: usize,
+    /// When the first of the nodes took its snapshot, milliseconds since 1970.
+    taken_at: i64,
+}
+
+fn parts(wanted: &[Wanted<'_>]) -> BTreeMap<TableName, Parts> {
+    let mut found = BTreeMap::new();
+    for Wanted { table, taken_at, batches, .. } in wanted {
+        let name = (table.keyspace.clone(), table.name.clone());
+        let parts = found.entry(name).or_insert(Parts { of_ring: 0, of_node: 0, taken_at: *taken_at });
+        parts.of_ring += batches.len();
+        parts.of_node = parts.of_node.max(batches.len());
+        parts.taken_at = parts.taken_at.min(*taken_at);
+    }
+    found
+}
+
+impl Parts {
+    /// Whether a compaction could forget a deletion of an early batch that a later batch needs,
+    /// where the table forgets deletions after `grace` seconds.
+    ///
+    /// 1. Batches of one node: a deletion that was old already when the snapshot was taken may
+    ///    stand in another batch than the rows that it deletes.
+    /// 2. Batches of several nodes: repairs bring each deletion to all replicas before it may be
+    ///    forgotten, but the last deletions before the snapshot had not come to all of them yet.
+    ///    They can be forgotten now if the snapshot itself is older than `grace`.
+    fn may_forget(&self, grace: i32, now_millis: i64) -> bool {
+        let is_old = now_millis.saturating_sub(self.taken_at) > i64::from(grace).saturating_mul(1000);
+        grace < bulk::RAISE && (self.of_node > 1 || self.of_ring > 1 && is_old)
+    }
+}
+
+/// Refuses tables of the ring that may forget a deletion before all of their rows are there.
+fn check_graces(parts: &BTreeMap<TableName, Parts>, graces: &Graces, now_millis: i64) -> Result<()> {
+    let forgets = |(name, parts): &(&TableName, &Parts)| {
+        graces.get(*name).is_some_and(|grace| parts.may_forget(*grace, now_millis))
+    };
+    let forgetful: Vec<&TableName> = parts.iter().filter(forgets).map(|(name, _)| name).collect();
+    if forgetful.is_empty() {
+        return Ok(());
+    }
+    let mut named: Vec<String> =
+        forgetful.iter().take(NAMED_MAX).map(|(keyspace, name)| format!("{keyspace}.{name}")).collect();
+    if forgetful.len() > NAMED_MAX {
+        named.push(format!("{} more", forgetful.len() - NAMED_MAX));
+    }
+    Err(format!(
+        "{}: the ring has this already, and rows come in several parts: with its gc_grace_seconds a compaction may \
+         forget a deletion of one part before the next part brings the rows that were deleted, which would be alive \
+         again. With --gc-grace raise its gc_grace_seconds is raised until all is loaded; with --gc-grace keep it is \
+         loaded nevertheless",
+        named.join(", ")
+    ))
 }
 
 fn has_keyspace(manifest: &Manifest, name: &str) -> bool {
@@ -115,22 +235,38 @@ fn create_keyspace(keyspace: &Keyspace) -> String {
     )
 }
 
-/// Loads the SSTables of a table; gives how many there are.
-fn of_table(env: &Env, store: &dyn Store, request: &Request, table: &Table, watch: &Arc<dyn Watch>) -> Result<usize> {
-    let directory = request.scratch.join(&table.keyspace).join(&table.name);
+/// Loads the SSTables of a table of one node; gives how many there are.
+fn of_table(
+    env: &Env,
+    store: &dyn Store,
+    request: &Request,
+    wanted: Wanted<'_>,
+    watch: &Arc<dyn Watch>,
+) -> Result<usize> {
+    let Wanted { table, directory, batches, .. } = wanted;
     let options = Options { keyspace: table.keyspace.clone(), table: table.name.clone(), ..request.options.clone() };
-    let (mut batch, mut size, mut count) = (Vec::new(), 0, 0);
-    for sstable in sstables(table, &directory) {
-        let bytes: u64 = sstable.iter().map(|entry| entry.size).sum();
-        if !batch.is_empty() && (size + bytes > BATCH_SIZE || batch.len() == BATCH_SSTABLES_MAX) {
-            count += load_batch(env, store, &options, &directory, std::mem::take(&mut batch), watch)?;
-            size = 0;
-        }
-        size += bytes;
-        batch.push(sstable);
+    let mut count = 0;
+    for batch in batches {
+        count += load_batch(env, store, &options, &directory, batch, watch)?;
     }
-    count += load_batch(env, store, &options, &directory, batch, watch)?;
     Ok(count)
+}
+
+/// The SSTables of a table in batches, none of which is empty.
+fn batches<'a>(table: &'a Table, directory: &Path) -> Vec<Batch<'a>> {
+    let (mut batches, mut size) = (Vec::<Batch<'_>>::new(), 0_u64);
+    for sstable in sstables(table, directory) {
+        let bytes = sstable.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.size));
+        size = size.saturating_add(bytes);
+        match batches.last_mut() {
+            Some(batch) if size <= BATCH_SIZE && batch.len() < BATCH_SSTABLES_MAX => batch.push(sstable),
+            _ => {
+                size = bytes;
+                batches.push(vec![sstable]);
+            }
+        }
+    }
+    batches
 }
 
 /// The files of a table by SSTable; those of indexes are left out, which the ring builds.
@@ -154,12 +290,9 @@ fn load_batch(
     store: &dyn Store,
     options: &Options,
     directory: &Path,
-    batch: Vec<Vec<&Entry>>,
+    batch: Batch<'_>,
     watch: &Arc<dyn Watch>,
 ) -> Result<usize> {
-    if batch.is_empty() {
-        return Ok(0);
-    }
     let wrong = |error: std::io::Error| format!("{}: {error}", directory.display());
     env.disk.create_dir_durable(directory).map_err(wrong)?;
     let mut descriptors = Vec::new();
@@ -177,4 +310,94 @@ fn load_batch(
     }
     env.disk.remove_dir_all(directory).map_err(wrong)?;
     Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NodeIdentity;
+
+    const DAY: i64 = 24 * 60 * 60 * 1000;
+    /// gc_grace_seconds of a table that says nothing: ten days.
+    const TEN_DAYS: i32 = 864_000;
+
+    /// A node's backup of the tables `few` and `many` of a keyspace, with so many SSTables.
+    fn manifest(host: &str, taken_at: i64, few: usize, many: usize) -> Manifest {
+        let text = |text: &str| text.to_owned();
+        let file = |id: usize| Entry {
+            name: format!("da-{id}-bti-Data.db"),
+            key: format!("nodes/{host}/{id}"),
+            size: 1,
+            sha256: String::new(),
+        };
+        let table = |name: &str, count: usize| Table {
+            keyspace: text("ks"),
+            name: text(name),
+            id: text("00000000000000000000000000000001"),
+            schema: format!("CREATE TABLE ks.{name} (k int PRIMARY KEY);"),
+            files: (1..=count).map(file).collect(),
+        };
+        Manifest {
+            format: manifest::FORMAT,
+            tag: text("monday"),
+            node: NodeIdentity {
+                cluster: text("test"),
+                host_id: text(host),
+                address: text("127.0.0.1"),
+                data_center: text("dc1"),
+                rack: text("rack1"),
+                tokens: vec![0],
+                version: text("0.1.0"),
+            },
+            created_at: taken_at + DAY,
+            taken_at: Some(taken_at),
+            ring: Vec::new(),
+            keyspaces: Vec::new(),
+            tables: vec![table("few", few), table("many", many)],
+        }
+    }
+
+    fn of(name: &str) -> TableName {
+        ("ks".to_owned(), name.to_owned())
+    }
+
+    #[test]
+    fn every_sstable_is_in_one_batch() {
+        let mut second = manifest("b", 0, 0, 2);
+        second.tables[1].files[0].size = BATCH_SIZE;
+        let manifests = [manifest("a", 0, 1, 2 * BATCH_SSTABLES_MAX + 1), second];
+        let wanted = wanted(&manifests, &|_| true, Path::new("scratch"));
+        let sizes: Vec<Vec<usize>> =
+            wanted.iter().map(|wanted| wanted.batches.iter().map(Vec::len).collect()).collect();
+        let full = BATCH_SSTABLES_MAX;
+        assert_eq!(sizes, [vec![1], vec![full, full, 1], vec![], vec![1, 1]]);
+    }
+
+    /// A table that the ring has is refused where its deletions could be forgotten between two
+    /// batches; a table that the load makes, or that a load before this one has made, is not.
+    #[test]
+    fn a_table_that_may_forget_a_deletion_meanwhile_is_refused() {
+        let manifests = [manifest("a", 0, 1, 300), manifest("b", DAY, 1, 1)];
+        let parts = parts(&wanted(&manifests, &|_| true, Path::new("scratch")));
+        assert_eq!(parts[&of("few")], Parts { of_ring: 2, of_node: 1, taken_at: 0 });
+        let refused = |days: i64, graces: &[(&str, i32)]| {
+            let graces: Graces = graces.iter().map(|(name, grace)| (of(name), *grace)).collect();
+            check_graces(&parts, &graces, days * DAY).err().unwrap_or_default()
+        };
+        let raised = TEN_DAYS + bulk::RAISE;
+        for (days, graces, named) in [
+            (9, vec![("few", TEN_DAYS)], ""),
+            (11, vec![("few", TEN_DAYS)], "ks.few:"),
+            (11, vec![("few", raised)], ""),
+            (9, vec![("few", TEN_DAYS), ("many", TEN_DAYS)], "ks.many:"),
+            (11, vec![("few", TEN_DAYS), ("many", TEN_DAYS)], "ks.few, ks.many:"),
+            (9, vec![("many", raised)], ""),
+            (11, vec![("many", i32::MAX)], ""),
+            (11, vec![("other", TEN_DAYS)], ""),
+            (11, vec![], ""),
+        ] {
+            let why = refused(days, &graces);
+            assert!(why.starts_with(named) && why.is_empty() == named.is_empty(), "{days} {graces:?}: {why}");
+        }
+    }
 }

@@ -8,7 +8,7 @@
 //! 4. The parts go over sessions of streams ([`session`], [`sender`]), all replicas at once.
 //!
 //! Before step 1, [`making`] can make the keyspaces, types, tables, indexes and views that the ring
-//! lacks.
+//! lacks. Tables that are loaded in several parts forget no deletions meanwhile ([`grace`]).
 //!
 //! Rows keep their timestamps, so that a load which failed half-way is repeated as it was. Memory
 //! does not grow with the SSTables. Agrees with `org.apache.cassandra.tools.BulkLoader`,
@@ -20,6 +20,7 @@ mod columns;
 mod door;
 #[doc(hidden)]
 pub mod fuzzing;
+mod grace;
 mod making;
 mod native;
 mod options;
@@ -30,6 +31,7 @@ mod session;
 mod target;
 mod watch;
 
+pub use grace::{GraceChange, Graces, RAISE, TableName, change_graces, graces, learn_graces, set_graces};
 pub use making::{WantedKeyspace, WantedTable, complete_schema, make_schema};
 pub use native::{Access, Answer, Asker};
 pub use options::{Options, Throttle};

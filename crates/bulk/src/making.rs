@@ -3,13 +3,15 @@
 //!
 //! A keyspace, type, table, index or view that the ring has already stays as it is, even if its
 //! definition differs from the wanted one: a load can be repeated, and can be given to a ring that
-//! has a part of the schema.
+//! has a part of the schema. gc_grace_seconds of a table that is made here is raised
+//! ([`crate::grace`]): the loader sets it back when the table has all of its rows.
 
 use std::collections::BTreeSet;
 
 use cql::ddl::restore::{Object, Piece, pieces};
 use env::Env;
 
+use crate::grace::{self, GraceChange};
 use crate::native::{Access, Asker};
 use crate::run::on_thread;
 
@@ -44,8 +46,8 @@ pub fn complete_schema(
     on_thread(env, move || Box::pin(async move { make_schema(&of_thread, &access, &keyspaces, &tables).await }))
 }
 
-/// Makes what the ring lacks, through one of its nodes; gives the number of statements that were
-/// executed. Err: the first refusal.
+/// Makes what the ring lacks, through one of its nodes; gives the number of statements that this
+/// took, without those that raise gc_grace_seconds of the new tables. Err: the first refusal.
 pub async fn make_schema(
     env: &Env,
     access: &Access,
@@ -54,11 +56,14 @@ pub async fn make_schema(
 ) -> Result<usize, String> {
     let mut asker = access.open(env).await?;
     let has = existing(&mut asker).await?;
-    let statements = missing(&has, keyspaces, tables)?;
-    for statement in &statements {
-        asker.execute(statement).await.map_err(|why| format!("{why}: {statement}"))?;
+    let missing = missing(&has, keyspaces, tables)?;
+    for Piece { text, object, is_alteration } in &missing {
+        asker.execute(text).await.map_err(|why| format!("{why}: {text}"))?;
+        if let (Object::Table(keyspace, name), false) = (object, is_alteration) {
+            grace::change_one(&mut asker, keyspace, name, GraceChange::Raise).await?;
+        }
     }
-    Ok(statements.len())
+    Ok(missing.len())
 }
 
 /// Makes an [`Object`] from the name of its keyspace and its own name.
@@ -87,11 +92,7 @@ async fn existing(asker: &mut Asker) -> Result<BTreeSet<Object>, String> {
 
 /// The statements that make what is lacking. Err: the ring lacks a table that no statement of its
 /// text makes.
-fn missing(
-    has: &BTreeSet<Object>,
-    keyspaces: &[WantedKeyspace],
-    tables: &[WantedTable],
-) -> Result<Vec<String>, String> {
+fn missing(has: &BTreeSet<Object>, keyspaces: &[WantedKeyspace], tables: &[WantedTable]) -> Result<Vec<Piece>, String> {
     let (mut made, mut chosen) = (BTreeSet::new(), Vec::<Piece>::new());
     for WantedTable { keyspace, name, text } in tables {
         let of_table = |error: cql::error::CqlError| format!("the schema.cql of {keyspace}.{name}: {error}");
@@ -116,10 +117,14 @@ fn missing(
         }
     }
     let lacks = |keyspace: &&WantedKeyspace| !has.contains(&Object::Keyspace(keyspace.name.clone()));
-    let creates = keyspaces.iter().filter(lacks).map(|keyspace| keyspace.create.clone());
+    let creates = keyspaces.iter().filter(lacks).map(|keyspace| Piece {
+        text: keyspace.create.clone(),
+        object: Object::Keyspace(keyspace.name.clone()),
+        is_alteration: false,
+    });
     // the order of statements of one kind stays
     chosen.sort_by_key(|piece| rank(&piece.object));
-    Ok(creates.chain(chosen.into_iter().map(|piece| piece.text)).collect())
+    Ok(creates.chain(chosen).collect())
 }
 
 /// The place of a kind of things in the order in which they can be made.
@@ -171,6 +176,7 @@ mod tests {
         ] {
             let has: BTreeSet<Object> = has.into_iter().cloned().collect();
             let made = missing(&has, std::slice::from_ref(&keyspace), &tables).expect("all can be made");
+            let made: Vec<String> = made.into_iter().map(|piece| piece.text).collect();
             assert_eq!(made, expected, "{has:?}");
         }
     }

@@ -1,12 +1,13 @@
 //! A ring of three simulated nodes, and a fourth machine that loads SSTables of Cassandra into it.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)] // the fixtures are read as any program does
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bulk::{Access, Loaded, Options, Planned, Throttle, WantedKeyspace, WantedTable, Watch};
+use bulk::{Access, GraceChange, Loaded, Options, Planned, TableName, Throttle, WantedKeyspace, WantedTable, Watch};
 use config::Config;
 use env::sim::{DATA, World};
 use env::{Env, LocalFuture, MakeLocal};
@@ -196,6 +197,31 @@ fn what_a_ring_lacks_of_a_schema_is_made_once() {
             Box::pin(async move { bulk::make_schema(&env, &access, &[keyspace], &tables).await })
         });
         assert_eq!(made, Ok(expected));
+    }
+    // deletions of a new table stay until its loader says that all is there, whoever made the table
+    let of_made = ("fx".to_owned(), "made".to_owned());
+    let grace = |of: &TableName| {
+        let access = bench.access();
+        let graces = bench.on_loader(move |env| Box::pin(async move { bulk::graces(&env, &access).await }));
+        graces.unwrap().get(of).copied()
+    };
+    let change = |change: GraceChange| {
+        let (access, tables) = (bench.access(), BTreeSet::from([of_made.clone()]));
+        bench
+            .on_loader(move |env| Box::pin(async move { bulk::set_graces(&env, &access, &tables, change).await }))
+            .unwrap();
+    };
+    assert_eq!(grace(&of_made), Some(864_000 + bulk::RAISE));
+    let of_old = ("fx".to_owned(), TABLE.to_owned());
+    assert_eq!(grace(&of_old), Some(864_000), "a table that was there stays as it was");
+    for (asked, expected) in [
+        (GraceChange::Raise, 864_000 + bulk::RAISE),
+        (GraceChange::SetBack, 864_000),
+        (GraceChange::SetBack, 864_000),
+        (GraceChange::Raise, 864_000 + bulk::RAISE),
+    ] {
+        change(asked);
+        assert_eq!(grace(&of_made), Some(expected), "{asked:?}");
     }
 }
 

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use backup::load::{Done, Request};
+use backup::load::{Done, Grace, Request};
 use bulk::{Access, Options, Throttle, Watch};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use env::Env;
 
 use super::say;
@@ -40,11 +40,25 @@ pub struct Load {
     /// Make no keyspaces and no tables. Without this, those that the ring lacks are made.
     #[arg(long)]
     no_schema: bool,
+    /// For tables that the ring had before, where a compaction could forget a deletion before all is
+    /// loaded: raise their gc_grace_seconds until then, or keep it. Without this, nothing is loaded
+    /// then.
+    #[arg(long, value_enum)]
+    gc_grace: Option<GcGrace>,
     /// Mebibytes a second to all nodes; 0: without a limit.
     #[arg(long, default_value_t = 0, value_name = "MIB")]
     throttle_mib: u64,
     /// Keyspaces [default: all of users].
     keyspaces: Vec<String>,
+}
+
+/// The treatment of gc_grace_seconds of tables that the ring had before.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum GcGrace {
+    /// It is raised until all is loaded.
+    Raise,
+    /// It stays.
+    Keep,
 }
 
 impl Load {
@@ -69,6 +83,11 @@ impl Load {
             scratch: self.scratch.clone(),
             options,
             skips_schema: self.no_schema,
+            grace: match self.gc_grace {
+                None => Grace::Check,
+                Some(GcGrace::Raise) => Grace::Raise,
+                Some(GcGrace::Keep) => Grace::Keep,
+            },
         };
         let watch: Arc<dyn Watch> = Arc::new(Nobody);
         let Done { tables, sstables } = backup::load::load(env, &*store, &request, &watch)?;

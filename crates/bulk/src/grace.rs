@@ -1,0 +1,137 @@
+//! gc_grace_seconds of tables that are loaded in several parts, one after the other.
+//!
+//! A part is live in the ring, and is compacted there, while the next one still comes. A compaction
+//! forgets deletions that are older than gc_grace_seconds once nothing in the ring is left for them
+//! to delete. Rows of a later part that such a deletion had covered would then be alive again. So
+//! gc_grace_seconds is raised until all parts are there.
+//!
+//! The raised value is the value before plus [`RAISE`]. The table itself says with it that a load
+//! is under way, and what the value was: a load that was interrupted leaves the raised value, and
+//! the load that is repeated sets it back at its end.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use env::Env;
+use stdx::Cursor;
+use types::ident::{qualified, quote_text};
+
+use crate::native::{Access, Answer, Asker};
+use crate::run::on_thread;
+
+/// Keyspace and name of a table.
+pub type TableName = (String, String);
+
+/// gc_grace_seconds by table.
+pub type Graces = BTreeMap<TableName, i32>;
+
+/// Seconds (66 years) that are added to gc_grace_seconds while a table is loaded. No deletion is as
+/// old as that.
+pub const RAISE: i32 = 2_100_000_000;
+
+/// A change of gc_grace_seconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GraceChange {
+    /// [`RAISE`] is added.
+    Raise,
+    /// [`RAISE`] is taken off again.
+    SetBack,
+}
+
+impl GraceChange {
+    /// The value after the change; None: the value stays. A value of more than a year and a half
+    /// has no raised form, and is not raised.
+    fn of(self, seconds: i32) -> Option<i32> {
+        let (changed, step) = match self {
+            Self::Raise => (0..i32::MAX - RAISE, RAISE),
+            Self::SetBack => (RAISE..i32::MAX, -RAISE),
+        };
+        changed.contains(&seconds).then_some(seconds.saturating_add(step))
+    }
+}
+
+/// As [`graces`], on a thread of its own; waits for the end.
+pub fn learn_graces(env: &Env, access: &Access) -> Result<Graces, String> {
+    let (of_thread, access) = (env.clone(), access.clone());
+    on_thread(env, move || Box::pin(async move { graces(&of_thread, &access).await }))
+}
+
+/// As [`set_graces`], on a thread of its own; waits for the end.
+pub fn change_graces(
+    env: &Env,
+    access: &Access,
+    tables: BTreeSet<TableName>,
+    change: GraceChange,
+) -> Result<(), String> {
+    let (of_thread, access) = (env.clone(), access.clone());
+    on_thread(env, move || Box::pin(async move { set_graces(&of_thread, &access, &tables, change).await }))
+}
+
+/// gc_grace_seconds of all tables that the ring has.
+pub async fn graces(env: &Env, access: &Access) -> Result<Graces, String> {
+    let mut asker = access.open(env).await?;
+    let question = "SELECT keyspace_name, table_name, gc_grace_seconds FROM system_schema.tables";
+    let answer = asker.ask(question).await?;
+    let mut found = Graces::new();
+    for row in 0..answer.rows.len() {
+        let text = |column: &str| answer.text(row, column).unwrap_or_default();
+        found.insert((text("keyspace_name"), text("table_name")), seconds(&answer, row)?);
+    }
+    Ok(found)
+}
+
+/// Changes gc_grace_seconds of tables; a table that the ring lacks is passed over.
+pub async fn set_graces(
+    env: &Env,
+    access: &Access,
+    tables: &BTreeSet<TableName>,
+    change: GraceChange,
+) -> Result<(), String> {
+    let mut asker = access.open(env).await?;
+    for (keyspace, name) in tables {
+        change_one(&mut asker, keyspace, name, change).await?;
+    }
+    Ok(())
+}
+
+/// Changes gc_grace_seconds of one table.
+pub(crate) async fn change_one(
+    asker: &mut Asker,
+    keyspace: &str,
+    name: &str,
+    change: GraceChange,
+) -> Result<(), String> {
+    let question = format!(
+        "SELECT gc_grace_seconds FROM system_schema.tables WHERE keyspace_name = {} AND table_name = {}",
+        quote_text(keyspace),
+        quote_text(name)
+    );
+    let answer = asker.ask(&question).await?;
+    if answer.rows.is_empty() {
+        return Ok(());
+    }
+    let Some(changed) = change.of(seconds(&answer, 0)?) else { return Ok(()) };
+    let statement = format!("ALTER TABLE {} WITH gc_grace_seconds = {changed}", qualified(keyspace, name));
+    asker.execute(&statement).await.map_err(|why| format!("{why}: {statement}"))
+}
+
+fn seconds(answer: &Answer, row: usize) -> Result<i32, String> {
+    let value = answer.value(row, "gc_grace_seconds").and_then(|bytes| Cursor::new(bytes).i32().ok());
+    value.ok_or_else(|| "gc_grace_seconds of a table of the ring cannot be read".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_raised_value_has_the_one_before_in_it() {
+        for seconds in [0, 1, 864_000, i32::MAX - RAISE - 1] {
+            let raised = GraceChange::Raise.of(seconds).expect("it has a raised form");
+            assert_eq!(GraceChange::SetBack.of(raised), Some(seconds));
+            assert_eq!(GraceChange::Raise.of(raised), None, "a repeated load raises nothing twice");
+        }
+        for stays in [i32::MAX - RAISE, RAISE - 1, i32::MAX] {
+            assert_eq!((GraceChange::Raise.of(stays), GraceChange::SetBack.of(stays)), (None, None), "{stays}");
+        }
+    }
+}
