@@ -4,6 +4,7 @@
 //! manifests/TAG/HOST-ID.json                            written last: the node's part is whole
 //! nodes/HOST-ID/sstables/KEYSPACE/TABLE-ID/FILE@STAMP   a file of an SSTable
 //! nodes/HOST-ID/commitlog/SEGMENT                       an archived segment of the commit log
+//! nodes/HOST-ID/commitlog-restores/POINT-SEGMENT        a restore, after which the node ran on
 //! ```
 //!
 //! - [`create`]: brings the files of a snapshot that the store does not hold, then the manifest

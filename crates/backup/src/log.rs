@@ -1,22 +1,50 @@
 //! Segments of the commit log, brought by the command that the node runs for each full one
 //! (`archive_command`), and fetched for a restore to a point in time.
+//!
+//! A node that was restored to a point in time runs on with its host id, so that the store holds
+//! segments of two histories: the writes that the restore undid, and the writes after it. The node
+//! notes the restore beside its segments, and the note is brought with them, as a key whose last
+//! name is `POINT-SEGMENT` ([`Restored`]). A later restore leaves out the writes that were undone.
 
 use std::path::Path;
 
 use env::Env;
 
 use crate::manifest::check_name;
-use crate::store::{Object, Store};
+use crate::store::{Object, Store, bring_bytes};
 use crate::{Result, copy};
+
+/// The file beside the segments by which a node notes that a point in time was restored: the two
+/// numbers of [`Restored`] with a blank between them (`storage::restore_point` writes the file).
+const NOTE_FILE: &str = "restored_to_point_in_time";
+/// Most bytes of the note.
+const NOTE_SIZE_MAX: u64 = 100;
+/// Most restores of a node in its history.
+const RESTORES_MAX: usize = 1000;
+
+/// A restore to a point in time, after which the node ran on and archived segments.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Restored {
+    /// The first segment that was written after the restore. Ids of segments are times,
+    /// milliseconds since 1970, so this is also when the node started.
+    pub first_segment: u64,
+    /// The point, microseconds since 1970.
+    pub micros: i64,
+}
 
 fn prefix(host_id: &str) -> Result<String> {
     check_name(host_id)?;
     Ok(format!("nodes/{host_id}/commitlog"))
 }
 
-/// Brings a segment. One that the store holds in its whole length stays as it is, so that the
-/// command can be repeated.
+fn prefix_of_restores(host_id: &str) -> Result<String> {
+    Ok(format!("{}-restores", prefix(host_id)?))
+}
+
+/// Brings a segment, and before it the note of a restore that lies beside it. A segment that the
+/// store holds in its whole length stays as it is, so that the command can be repeated.
 pub fn bring(env: &Env, store: &dyn Store, host_id: &str, segment: &Path) -> Result<()> {
+    bring_note(env, store, host_id, &segment.with_file_name(NOTE_FILE))?;
     let name = segment.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     check_name(name)?;
     let size = env.disk.file_len(segment).map_err(|error| format!("{}: {error}", segment.display()))?;
@@ -30,6 +58,59 @@ pub fn bring(env: &Env, store: &dyn Store, host_id: &str, segment: &Path) -> Res
 /// The segments of a node that the store holds.
 pub fn segments(store: &dyn Store, host_id: &str) -> Result<Vec<Object>> {
     store.list(&prefix(host_id)?)
+}
+
+fn bring_note(env: &Env, store: &dyn Store, host_id: &str, note: &Path) -> Result<()> {
+    let wrong = |error: std::io::Error| format!("{}: {error}", note.display());
+    let text = match env.disk.read_all(note, NOTE_SIZE_MAX) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(wrong(error)),
+    };
+    let Restored { first_segment, micros } =
+        parse(text.trim(), ' ').ok_or_else(|| format!("{}: it is no point in time and a segment", note.display()))?;
+    let key = format!("{}/{micros}-{first_segment}", prefix_of_restores(host_id)?);
+    match store.size(&key)? {
+        Some(_) => Ok(()),
+        None => bring_bytes(store, &key, text.as_bytes()),
+    }
+}
+
+/// The point and the first segment, with a letter between them.
+fn parse(text: &str, between: char) -> Option<Restored> {
+    let (micros, first_segment) = text.rsplit_once(between)?;
+    Some(Restored { first_segment: first_segment.parse().ok()?, micros: micros.parse().ok()? })
+}
+
+/// The restores that are part of the node's history up to a point in time, microseconds since 1970:
+/// what each of them undid is not.
+pub fn restores_before(store: &dyn Store, host_id: &str, micros: i64) -> Result<Vec<Restored>> {
+    let objects = store.list(&prefix_of_restores(host_id)?)?;
+    let read = |object: &Object| {
+        let name = object.key.rsplit('/').next().unwrap_or_default();
+        parse(name, '-').ok_or_else(|| format!("{} is no name of a restore", object.key))
+    };
+    let restores = objects.iter().map(read).collect::<Result<Vec<_>>>()?;
+    let history = history(restores, micros);
+    match history.len() <= RESTORES_MAX {
+        true => Ok(history),
+        false => Err(format!("{host_id} was restored {} times, the limit is {RESTORES_MAX}", history.len())),
+    }
+}
+
+/// The history up to a point has the last restore before it. What came before that restore is the
+/// history up to the restore's own point, and so on: a restore in between is no part of it.
+fn history(mut restores: Vec<Restored>, micros: i64) -> Vec<Restored> {
+    restores.sort_unstable();
+    let (mut until, mut found) = (micros, Vec::new());
+    for restored in restores.into_iter().rev() {
+        let at = i64::try_from(restored.first_segment).unwrap_or(i64::MAX).saturating_mul(1000);
+        if at <= until {
+            until = restored.micros;
+            found.push(restored);
+        }
+    }
+    found
 }
 
 /// Fetches all segments of a node into a directory; gives how many there are.
@@ -55,4 +136,24 @@ pub fn fetch(env: &Env, store: &dyn Store, host_id: &str, directory: &Path) -> R
         file.sync_data().map_err(wrong)?;
     }
     Ok(segments.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Times in milliseconds: the start of a node after a restore, and the point of the restore.
+    #[test]
+    fn the_history_up_to_a_point_has_the_restores_that_led_there() {
+        let restored = |at: u64, point: i64| Restored { first_segment: at, micros: point * 1000 };
+        // the second one gave up the history of the first
+        let restores = [restored(100, 50), restored(200, 80), restored(300, 250)];
+        let at = |point: i64| {
+            let history = history(restores.to_vec(), point * 1000);
+            history.iter().map(|restored| restored.first_segment).collect::<Vec<_>>()
+        };
+        assert_eq!((at(99), at(100), at(199)), (vec![], vec![100], vec![100]));
+        assert_eq!((at(200), at(299)), (vec![200], vec![200]));
+        assert_eq!((at(300), at(1000)), (vec![300, 200], vec![300, 200]));
+    }
 }

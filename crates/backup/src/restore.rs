@@ -213,8 +213,16 @@ fn restore_log(env: &Env, store: &dyn Store, request: &Request, time: &PointInTi
     if count == 0 {
         return Err(format!("the store has no segment of the commit log of {}", request.host_id));
     }
+    let undone: Vec<String> = log::restores_before(store, &request.host_id, time.micros)?
+        .iter()
+        .map(|restored| format!("{},{}", restored.micros, restored.first_segment))
+        .collect();
+    let undone = match undone.is_empty() {
+        true => String::new(),
+        false => format!("restore_undone={}\n", undone.join(";")),
+    };
     let text = format!(
-        "restore_command=/bin/cp -f %from %to\nrestore_directories={}\nrestore_point_in_time={}\n",
+        "restore_command=/bin/cp -f %from %to\nrestore_directories={}\n{undone}restore_point_in_time={}\n",
         directory.display(),
         time.text
     );

@@ -331,6 +331,37 @@ fn segments_are_brought_once_and_restored_up_to_a_time() {
     );
 }
 
+/// The restored node runs on with its host id. A later restore, to a time after the first one, is
+/// told what the first one undid; a restore to a time before it knows nothing of it.
+#[test]
+fn the_writes_that_a_restore_undid_are_told_to_the_next_restore() {
+    let bench = Bench::new();
+    bench.put("two", 1, b"rows");
+    bench.create("two").unwrap();
+    let bring = |directory: &str, segment: i64| {
+        let path = bench.path(directory).join(format!("CommitLog-8-{segment}.log"));
+        fs::create_dir_all(bench.path(directory)).unwrap();
+        fs::write(&path, b"records").unwrap();
+        log::bring(&bench.env, &*bench.store(), HOST, &path).unwrap();
+    };
+    bring("log", TAKEN_AT);
+    let (point, started) = ((TAKEN_AT + 10) * 1000, TAKEN_AT + 30);
+    fs::create_dir_all(bench.path("log-restored")).unwrap();
+    fs::write(bench.path("log-restored/restored_to_point_in_time"), format!("{point} {started}\n")).unwrap();
+    bring("log-restored", started);
+    bring("log-restored", started + 1);
+    for (after, told) in [(20, String::new()), (40, format!("restore_undone={point},{started}\n"))] {
+        let (count, properties) = bench.restore(&format!("again-{after}"), Some(after)).unwrap().log.unwrap();
+        assert_eq!(count, 3);
+        let text = fs::read_to_string(properties).unwrap();
+        let rest = text.split_once("restore_directories=").and_then(|(_, rest)| rest.split_once('\n'));
+        assert_eq!(rest.unwrap().1, format!("{told}restore_point_in_time=TIME\n"));
+    }
+    fs::write(bench.path("log-restored/restored_to_point_in_time"), "yesterday").unwrap();
+    let segment = bench.path("log-restored").join(format!("CommitLog-8-{started}.log"));
+    assert!(log::bring(&bench.env, &*bench.store(), HOST, &segment).unwrap_err().contains("no point in time"));
+}
+
 #[test]
 fn a_manifest_is_not_trusted() {
     let bench = Bench::new();

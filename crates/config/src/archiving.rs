@@ -2,8 +2,9 @@
 //! start restores.
 //!
 //! The file stands beside cassandra.yaml; the caller reads it. Agrees with `CommitLogArchiver`,
-//! with one exception: a command is split into words before names are inserted, so that a path may
-//! have spaces.
+//! with two exceptions: a command is split into words before names are inserted, so that a path may
+//! have spaces; and `restore_undone`, which Cassandra does not know, is written by `helenus backup
+//! restore`.
 
 use crate::properties::properties;
 
@@ -25,7 +26,14 @@ pub struct Archiving {
     pub precision_micros: i64,
     /// snapshot_commitlog_position, segment and offset: nothing is replayed up to there
     pub snapshot_position: Option<(u64, u32)>,
+    /// restore_undone, for each earlier restore of the node to a point in time: the point,
+    /// microseconds since 1970, and the first segment that was written after the restore. Later
+    /// writes in earlier segments were undone, and are not replayed.
+    pub undone: Vec<(i64, u64)>,
 }
+
+/// Most restores that restore_undone names.
+const UNDONE_MAX: usize = 1000;
 
 const MICROS_A_SECOND: i64 = 1_000_000;
 
@@ -44,6 +52,7 @@ impl Archiving {
             point_in_time: value("restore_point_in_time").map(point_in_time).transpose()?,
             precision_micros: precision(value("precision").unwrap_or("MICROSECONDS"))?,
             snapshot_position: value("snapshot_commitlog_position").map(position).transpose()?,
+            undone: value("restore_undone").map(undone).transpose()?.unwrap_or_default(),
         };
         if !read.restore_directories.is_empty() && read.restore_command.is_empty() {
             return Err("restore_directories: there is no restore_command".to_owned());
@@ -71,6 +80,17 @@ fn position(text: &str) -> Result<(u64, u32), String> {
         Some((segment.trim().parse().ok()?, u32::try_from(offset).ok()?))
     });
     parts.ok_or_else(|| format!("snapshot_commitlog_position: '{text}' is not <segment>,<position>"))
+}
+
+/// Reads `micros,segment` with semicolons between them.
+fn undone(text: &str) -> Result<Vec<(i64, u64)>, String> {
+    let pairs = text.split(';').map(|pair| {
+        let (micros, segment) = pair.split_once(',')?;
+        Some((micros.trim().parse().ok()?, segment.trim().parse().ok()?))
+    });
+    let pairs: Option<Vec<(i64, u64)>> = pairs.collect();
+    let pairs = pairs.filter(|pairs| pairs.len() <= UNDONE_MAX);
+    pairs.ok_or_else(|| format!("restore_undone: '{text}' is not <microseconds>,<segment>[;…], {UNDONE_MAX} at most"))
 }
 
 /// Microseconds since 1970 of `yyyy:MM:dd HH:mm:ss`, with milliseconds or microseconds behind a
@@ -134,13 +154,14 @@ mod tests {
     fn commands_directories_and_points_are_read() {
         let text = "archive_command = /bin/cp %path \\\n    /backup/%name\n! comment\nrestore_command:cp -f %from %to\n\
                     restore_directories=/a b,/c\\u0064\nrestore_point_in_time=2024:02:29 23:59:58.007\nprecision=SECONDS\n\
-                    snapshot_commitlog_position=1795336068065, 4711";
+                    snapshot_commitlog_position=1795336068065, 4711\nrestore_undone=5,17;-1, 9";
         let read = Archiving::parse(text).unwrap();
         assert_eq!(read.archive_command, ["/bin/cp", "%path", "/backup/%name"]);
         assert_eq!(read.restore_command, ["cp", "-f", "%from", "%to"]);
         assert_eq!(read.restore_directories, ["/a b", "/cd"]);
         assert_eq!(read.point_in_time, Some(1_709_251_198_007_000));
         assert_eq!((read.precision_micros, read.snapshot_position), (1_000_000, Some((1_795_336_068_065, 4711))));
+        assert_eq!(read.undone, [(5, 17), (-1, 9)]);
         let at = |text: &str| point_in_time(text).unwrap();
         assert_eq!((at("1970:01:01 00:00:00"), at("2000:12:31 00:00:01.000002")), (0, 978_220_801_000_002));
     }
@@ -156,6 +177,7 @@ mod tests {
             ("precision=micros", "precision: micros"),
             ("snapshot_commitlog_position=12", "snapshot_commitlog_position: '12'"),
             ("snapshot_commitlog_position=12,-1", "snapshot_commitlog_position"),
+            ("restore_undone=5,17;6", "restore_undone: '5,17;6'"),
             ("restore_directories=/a", "restore_directories"),
         ] {
             let why = Archiving::parse(text).unwrap_err();

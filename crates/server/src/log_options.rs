@@ -8,7 +8,7 @@ use env::Env;
 use storage::Engine;
 use storage::commitlog::{
     self, ArchiveOptions, CaptureOptions, DirtyKey, FailurePolicy, LogPosition, ReplayBudget, ReplayPolicy,
-    RestorePoint, SyncMode,
+    RestorePoint, SyncMode, Undone,
 };
 
 /// Bytes of log for each core where `commitlog_total_space` is not set: a disk of 300 MB a second
@@ -105,6 +105,7 @@ fn restore_point(archiving: &config::Archiving) -> RestorePoint {
         micros: archiving.point_in_time,
         precision_micros: archiving.precision_micros,
         snapshot: archiving.snapshot_position.map(|(segment, offset)| LogPosition { segment, offset }),
+        undone: archiving.undone.iter().map(|&(micros, before_segment)| Undone { micros, before_segment }).collect(),
     }
 }
 

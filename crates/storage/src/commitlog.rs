@@ -64,7 +64,7 @@ pub use entries::Entries;
 pub use error::LogError;
 pub use form::Compression;
 pub use options::{
-    FailurePolicy, OnFailure, OnPressure, OnReplay, Options, ReplayBudget, ReplayPolicy, RestorePoint, SyncMode,
+    FailurePolicy, OnFailure, OnPressure, OnReplay, Options, ReplayBudget, ReplayPolicy, RestorePoint, SyncMode, Undone,
 };
 pub use position::{Appended, DirtyKey, LogPosition};
 pub use progress::ReplayProgress;

@@ -1,6 +1,7 @@
 //! Restoring to a point in time: which records of the log a start leaves out.
 //!
-//! A mutation with a timestamp after the point is left out as a whole. Truncations after it are
+//! A mutation with a timestamp after the point is left out as a whole. So is a mutation that an
+//! earlier restore of the node left out, where archived segments still have it. Truncations after it are
 //! forgotten, and so are those of which only the replayed log tells: they, and records of what was
 //! purged, say that rows need no replay because SSTables had them or had lost them, and the
 //! SSTables that are restored are older ones. With `snapshot_commitlog_position` what lies up to
@@ -37,7 +38,7 @@ pub(crate) struct Filter {
 impl Filter {
     /// As the options say, and the note of an earlier start.
     pub(crate) fn of(env: &Env, options: &EngineOptions) -> Self {
-        let point = options.commitlog.restore_point;
+        let point = options.commitlog.restore_point.clone();
         let noted = note(env, options).filter(|(micros, _)| Some(*micros) == point.micros);
         let later = noted.map_or(u64::MAX, |(_, later)| later);
         if let Some(micros) = point.micros {
@@ -52,14 +53,17 @@ impl Filter {
 
     /// Something is left out, or replayed, that would not be otherwise.
     pub(crate) fn is_set(&self) -> bool {
-        self.point.micros.is_some() || self.point.snapshot.is_some()
+        self.point.micros.is_some() || self.point.snapshot.is_some() || !self.point.undone.is_empty()
     }
 
-    /// The mutation is from after the point.
+    /// The mutation is from after the point, or an earlier restore undid it.
     pub(crate) fn excludes(&self, position: LogPosition, mutation: &Mutation) -> bool {
-        let Some(point) = self.point.micros.filter(|_| position.segment < self.later) else { return false };
         let unit = self.point.precision_micros.max(1);
-        mutation.updates.iter().any(|update| update.max_timestamp().saturating_mul(unit) > point)
+        let is_after =
+            |point: i64| mutation.updates.iter().any(|update| update.max_timestamp().saturating_mul(unit) > point);
+        let mut undone = self.point.undone.iter();
+        self.point.micros.is_some_and(|point| position.segment < self.later && is_after(point))
+            || undone.any(|undone| position.segment < undone.before_segment && is_after(undone.micros))
     }
 
     /// Whether a record is there already by `snapshot_commitlog_position`; None: SSTables and

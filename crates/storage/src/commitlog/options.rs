@@ -78,7 +78,7 @@ pub type OnFailure = Arc<dyn Fn(FailurePolicy, &LogError) + Send + Sync>;
 
 /// The records that a replay leaves out (`restore_point_in_time`, `snapshot_commitlog_position`).
 /// The log itself does not look at it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RestorePoint {
     /// Microseconds since 1970: mutations with a later timestamp are left out.
     pub micros: Option<i64>,
@@ -86,6 +86,18 @@ pub struct RestorePoint {
     pub precision_micros: i64,
     /// Records up to here are left out, and later ones are replayed whatever SSTables say.
     pub snapshot: Option<LogPosition>,
+    /// Writes that earlier restores of the node undid, and that archived segments still have.
+    pub undone: Vec<Undone>,
+}
+
+/// Writes that a restore to a point in time undid.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Undone {
+    /// The point, microseconds since 1970: writes with a later timestamp were undone.
+    pub micros: i64,
+    /// The first segment that was written after the restore: this one and later ones have no write
+    /// that it undid.
+    pub before_segment: u64,
 }
 
 /// Settings of a log.

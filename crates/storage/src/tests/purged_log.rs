@@ -19,7 +19,7 @@ use sstable::Component;
 use types::{CqlType, DecoratedKey};
 
 use super::common::{int, keyspace, number};
-use crate::commitlog::RestorePoint;
+use crate::commitlog::{RestorePoint, Undone};
 use crate::compaction::operation::{Operation, Work};
 use crate::strategy::kind::Kind;
 use crate::{DiskFailurePolicy, Engine, EngineOptions, commitlog, schema_change, truncate};
@@ -441,4 +441,30 @@ fn a_restore_replays_what_was_not_purged_when_it_was_backed_up() {
     assert_eq!(node.keys("t"), [1]);
     let node = node.restart(true);
     assert_eq!(node.keys("t"), [1]);
+}
+
+/// Archived segments hold the writes that an earlier restore undid, beside those that the node took
+/// before its point and after the restore.
+#[test]
+fn a_restore_leaves_out_what_an_earlier_restore_has_undone() {
+    for (is_told, expected) in [(false, vec![1, 2, 3]), (true, vec![1, 3])] {
+        let node = Node::open(Sim::new(11));
+        // the schema is older than the point
+        node.sim.advance(Duration::from_secs(1));
+        node.insert("u", 1, 10);
+        let micros = node.sim.env().clock.now_micros();
+        node.sim.advance(Duration::from_secs(1));
+        node.insert("u", 2, 10);
+        let node = node.restart(false);
+        let before_segment = node.engine.log.first_own();
+        node.insert("u", 3, 10);
+        node.sim.advance(Duration::from_secs(1));
+        let now = node.sim.env().clock.now_micros();
+        let Node { sim, engine } = node;
+        drop(engine);
+        sim.kill();
+        let undone = if is_told { vec![Undone { micros, before_segment }] } else { Vec::new() };
+        let node = Node::restoring(sim, RestorePoint { micros: Some(now), undone, ..RestorePoint::default() });
+        assert_eq!(node.keys("u"), expected);
+    }
 }
