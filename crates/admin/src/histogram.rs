@@ -40,6 +40,22 @@ impl HistogramData {
         metrics::offsets(self.buckets.len().saturating_sub(1))
     }
 
+    /// One of every `step` offsets with the number of values up to it; empty without values. The
+    /// offsets are the same however great the values are.
+    pub fn cumulative(&self, step: usize) -> Vec<(u64, u64)> {
+        if self.count() == 0 {
+            return Vec::new();
+        }
+        let (mut seen, mut found) = (0, Vec::new());
+        for (place, (offset, count)) in (1_usize..).zip(self.offsets().into_iter().zip(&self.buckets)) {
+            seen += count;
+            if place.is_multiple_of(step) {
+                found.push((offset, seen));
+            }
+        }
+        found
+    }
+
     /// The offset below which this share (0 to 1) of the values lies; 0 without values.
     pub fn percentile(&self, share: f64) -> u64 {
         let wanted = (self.count() as f64 * share).ceil() as u64;

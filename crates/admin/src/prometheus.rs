@@ -3,7 +3,10 @@
 //! ([`protobuf`]).
 //!
 //! `Table.ReadLatency` becomes `cassandra_table_read_latency_seconds` with labels `keyspace` and
-//! `table`; counters end in `_total`. Histograms have Cassandra's buckets up to the last used one.
+//! `table`; counters end in `_total`. Bounds of histograms are Cassandra's offsets: all of them, or
+//! every second one for tables. A histogram with values has all of its bounds, on every node and at
+//! every time. Otherwise a sum over nodes would lack the values of those that never were slow
+//! behind their last bound, and quantiles of the sum would be far too great.
 
 mod exporters;
 mod protobuf;
@@ -21,6 +24,11 @@ use crate::verbs::{
 use exporters::Figures;
 pub use exporters::Names;
 use protobuf::MetricFamily;
+
+/// Offsets between two bounds of a histogram of the whole node.
+const EVERY_OFFSET: usize = 1;
+/// As [`EVERY_OFFSET`], of histograms of tables, of which there are many.
+const EVERY_SECOND_OFFSET: usize = 2;
 
 /// The form in which figures are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -152,7 +160,7 @@ fn node(api: &dyn AdminApi, out: &mut Exposition) -> Result<()> {
     out.one("cassandra_commitlog_syncs_total", "counter", "Syncs of the commit log.", log.syncs as f64);
     out.one("cassandra_commitlog_pending_tasks", "gauge", "Records that wait for a sync.", log.pending as f64);
     out.family("cassandra_commitlog_waiting_on_commit_seconds", "histogram", "How long writes waited for a sync.")
-        .latency(&[], &log.waiting_on_commit);
+        .latency(&[], &log.waiting_on_commit, EVERY_OFFSET);
     out.one("cassandra_client_connected_native_clients", "gauge", "Connected clients.", metrics.connections as f64);
     out.one(
         "cassandra_client_connections_total",
@@ -281,7 +289,7 @@ fn clients(api: &dyn AdminApi, out: &mut Exposition) -> Result<()> {
         ("cas_write", &latencies.cas_write),
         ("view_write", &latencies.view_write),
     ] {
-        family.latency(&[("request", request)], histogram);
+        family.latency(&[("request", request)], histogram, EVERY_OFFSET);
     }
     drop(family);
     conditional(&latencies.cas, out);
@@ -383,11 +391,11 @@ fn tables(tables: &[TableStats], out: &mut Exposition) {
     }
     for (name, help, histogram) in TABLE_LATENCIES {
         let mut family = out.family(&format!("cassandra_table_{name}"), "histogram", help);
-        tables.iter().for_each(|table| family.latency(&labels(table), histogram(table)));
+        tables.iter().for_each(|table| family.latency(&labels(table), histogram(table), EVERY_SECOND_OFFSET));
     }
     for (name, help, histogram) in TABLE_COUNTS {
         let mut family = out.family(&format!("cassandra_table_{name}"), "histogram", help);
-        tables.iter().for_each(|table| family.histogram(&labels(table), histogram(table), 1.0));
+        tables.iter().for_each(|table| family.histogram(&labels(table), histogram(table), 1.0, EVERY_SECOND_OFFSET));
     }
 }
 
@@ -468,19 +476,18 @@ impl Family<'_> {
     }
 
     /// Microseconds as seconds.
-    fn latency(&mut self, labels: &[(&str, &str)], histogram: &HistogramData) {
-        self.histogram(labels, histogram, 1e6);
+    fn latency(&mut self, labels: &[(&str, &str)], histogram: &HistogramData, step: usize) {
+        self.histogram(labels, histogram, 1e6, step);
     }
 
-    fn histogram(&mut self, labels: &[(&str, &str)], histogram: &HistogramData, units: f64) {
+    /// A histogram whose values are `units` times the unit that is shown. One of every `step`
+    /// offsets is a bound.
+    fn histogram(&mut self, labels: &[(&str, &str)], histogram: &HistogramData, units: f64, step: usize) {
         if let Self::Protobuf { message, .. } = self {
-            return message.add_histogram(labels, histogram, units);
+            return message.add_histogram(labels, histogram, units, step);
         }
-        let last = histogram.buckets.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
-        let mut seen = 0;
-        for (offset, count) in histogram.offsets().iter().zip(&histogram.buckets).take(last) {
-            seen += count;
-            self.bucket(labels, &(*offset as f64 / units).to_string(), seen);
+        for (offset, count) in histogram.cumulative(step) {
+            self.bucket(labels, &(offset as f64 / units).to_string(), count);
         }
         self.bucket(labels, "+Inf", histogram.count());
         self.sample("_sum", labels, histogram.sum as f64 / units);
@@ -502,6 +509,7 @@ fn escape(value: &str) -> String {
 mod tests {
     use super::*;
     use crate::fake::fake;
+    use crate::histogram::tests::of;
 
     #[test]
     fn figures_are_written_once_a_name() {
@@ -528,6 +536,24 @@ mod tests {
         }
     }
 
+    /// Sums over nodes and over kinds of requests compare the same bounds.
+    #[test]
+    fn the_bounds_of_a_histogram_do_not_depend_on_its_values() {
+        let bounds = |data: &HistogramData, step: usize| {
+            let mut out = Exposition::new(Form::Text);
+            out.family("a", "histogram", "b").latency(&[], data, step);
+            let text = String::from_utf8(out.into_bytes()).expect("UTF-8");
+            let bound = |line: &str| Some(line.strip_prefix("a_bucket{le=\"")?.split_once('"')?.0.to_owned());
+            text.lines().filter_map(bound).collect::<Vec<String>>()
+        };
+        let (fast, slow) = (of(&[(149, 10)]), of(&[(149, 1), (535, 1)]));
+        for (step, count) in [(EVERY_OFFSET, 91), (EVERY_SECOND_OFFSET, 46)] {
+            assert_eq!(bounds(&fast, step), bounds(&slow, step));
+            assert_eq!(bounds(&slow, step).len(), count);
+            assert_eq!(bounds(&HistogramData::default(), step), ["+Inf"]);
+        }
+    }
+
     #[test]
     fn labels_are_escaped() {
         let mut text = Exposition::new(Form::Text);
@@ -543,10 +569,10 @@ mod tests {
     fn the_protobuf_form_is_for_those_who_ask() {
         let protobuf = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited";
         let open = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
-        let of = |accept: &str| Form::of_accept(accept);
-        assert_eq!(of(&format!("{protobuf};q=0.6,{open}")), Form::Protobuf);
-        assert_eq!(of(&format!("{};q=0.6, {open}", protobuf.replace(';', "; "))), Form::Protobuf);
-        assert_eq!(of(protobuf), Form::Protobuf);
+        let asked = |accept: &str| Form::of_accept(accept);
+        assert_eq!(asked(&format!("{protobuf};q=0.6,{open}")), Form::Protobuf);
+        assert_eq!(asked(&format!("{};q=0.6, {open}", protobuf.replace(';', "; "))), Form::Protobuf);
+        assert_eq!(asked(protobuf), Form::Protobuf);
         for text in [
             "",
             "*/*",
@@ -555,7 +581,7 @@ mod tests {
             &format!("{protobuf};q=0"),
             "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=text",
         ] {
-            assert_eq!(of(text), Form::Text, "{text}");
+            assert_eq!(asked(text), Form::Text, "{text}");
         }
     }
 }

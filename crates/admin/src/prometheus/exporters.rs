@@ -14,7 +14,7 @@
 
 mod management_api;
 
-use super::{Exposition, labels};
+use super::{EVERY_OFFSET, EVERY_SECOND_OFFSET, Exposition, labels};
 use crate::histogram::HistogramData;
 use crate::verb::{AdminApi, Result};
 use crate::verbs::{
@@ -357,10 +357,11 @@ pub(super) fn mcac(figures: &Figures, out: &mut Exposition) {
         &place,
         &metrics.commitlog.waiting_on_commit,
         1.0,
+        EVERY_OFFSET,
     );
     let mut latencies = out.family("mcac_client_request_latency", "histogram", HELP);
     for ([_, _, name], data) in figures.requests() {
-        latencies.histogram(&with(&[("request_type", name)]), data, 1.0);
+        latencies.histogram(&with(&[("request_type", name)]), data, 1.0, EVERY_OFFSET);
     }
     drop(latencies);
     let of_table = |table| {
@@ -374,7 +375,9 @@ pub(super) fn mcac(figures: &Figures, out: &mut Exposition) {
     }
     for (_, _, name, histogram) in LATENCIES.iter().chain(COUNTS) {
         let mut family = out.family(&format!("mcac_table_{name}"), "histogram", HELP);
-        figures.tables.iter().for_each(|table| family.histogram(&of_table(table), histogram(table), 1.0));
+        for table in &figures.tables {
+            family.histogram(&of_table(table), histogram(table), 1.0, EVERY_SECOND_OFFSET);
+        }
     }
 }
 

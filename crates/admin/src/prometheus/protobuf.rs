@@ -53,9 +53,10 @@ impl MetricFamily {
         self.add_metric(labels, field, Message::default().double(1, value));
     }
 
-    /// Adds a histogram whose offsets are `units` times the unit that is shown.
-    pub fn add_histogram(&mut self, labels: &[(&str, &str)], histogram: &HistogramData, units: f64) {
-        self.add_metric(labels, 7, native(histogram, units).message());
+    /// Adds a histogram whose offsets are `units` times the unit that is shown. One of every `step`
+    /// offsets is a bound of a classic bucket.
+    pub fn add_histogram(&mut self, labels: &[(&str, &str)], histogram: &HistogramData, units: f64, step: usize) {
+        self.add_metric(labels, 7, native(histogram, units, step).message());
     }
 
     /// `Metric`: labels, and its value in the field of its type.
@@ -162,27 +163,19 @@ fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
-fn native(data: &HistogramData, units: f64) -> Histogram {
-    let last = data.buckets.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
+fn native(data: &HistogramData, units: f64, step: usize) -> Histogram {
     let offsets = data.offsets();
-    let mut buckets = Vec::with_capacity(last);
+    let classic = data.cumulative(step).into_iter().map(|(offset, count)| (count, offset as f64 / units));
+    let buckets = classic.chain([(data.count(), f64::INFINITY)]).collect();
     let mut counts: BTreeMap<i32, u64> = BTreeMap::new();
-    let mut seen = 0;
-    for (place, count) in data.buckets.iter().enumerate().take(last) {
-        seen += count;
+    for (place, count) in data.buckets.iter().enumerate().filter(|(_, count)| **count > 0) {
         // values above all offsets have the bucket behind the last offset's
         let (bound, above) = match offsets.get(place) {
             Some(offset) => (*offset as f64 / units, 0),
             None => (offsets.last().copied().unwrap_or(1) as f64 / units, 1),
         };
-        if above == 0 {
-            buckets.push((seen, bound));
-        }
-        if *count > 0 {
-            *counts.entry(index_of(bound) + above).or_default() += count;
-        }
+        *counts.entry(index_of(bound) + above).or_default() += count;
     }
-    buckets.push((data.count(), f64::INFINITY));
     let (spans, deltas) = spans(&counts);
     Histogram { count: data.count(), sum: data.sum as f64 / units, buckets, spans, deltas }
 }

@@ -6,7 +6,7 @@
 //! its decimal point.
 
 use super::{COUNTS, Figures, LATENCIES, TABLES, labels};
-use crate::prometheus::{Exposition, Form};
+use crate::prometheus::{EVERY_OFFSET, EVERY_SECOND_OFFSET, Exposition, Form};
 use crate::verbs::PoolStats;
 
 const HELP: &str = "As the management API names it.";
@@ -65,7 +65,7 @@ fn write(figures: &Figures, out: &mut Exposition) {
     let mut latencies = out.family(&named("client_request_latency"), "histogram", HELP);
     for ([scope, ..], data) in figures.requests() {
         let labels: Vec<_> = place.into_iter().chain([("request_type", scope)]).collect();
-        latencies.histogram(&labels, data, 1.0);
+        latencies.histogram(&labels, data, 1.0, EVERY_OFFSET);
     }
     drop(latencies);
     let of_table = |table| place.into_iter().chain(labels(table)).collect::<Vec<(&str, &str)>>();
@@ -75,7 +75,9 @@ fn write(figures: &Figures, out: &mut Exposition) {
     }
     for (_, _, name, histogram) in LATENCIES.iter().chain(COUNTS) {
         let mut family = out.family(&named(&format!("table_{name}")), "histogram", HELP);
-        figures.tables.iter().for_each(|table| family.histogram(&of_table(table), histogram(table), 1.0));
+        for table in &figures.tables {
+            family.histogram(&of_table(table), histogram(table), 1.0, EVERY_SECOND_OFFSET);
+        }
     }
 }
 

@@ -201,18 +201,18 @@ fn messages_say_what_the_text_says() {
     for histogram in histograms {
         let native = native_buckets(histogram);
         assert_eq!(native.iter().map(|(_, count)| count).sum::<u64>(), histogram.count);
-        // each classic bucket with values has a native one of its own, in whose bounds its own lies
+        // the values between two classic bounds are in native buckets there
         let bound = |index: i32| 2f64.powf(f64::from(index) / f64::from(1 << SCHEMA));
-        let mut before = 0;
+        let (mut seen, mut lower) = (0, 0.0);
         let mut native = native.into_iter();
         for (cumulative, upper) in &histogram.buckets {
-            let count = cumulative - before;
-            before = *cumulative;
-            if count > 0 {
-                let (index, of_index) = native.next().expect("a native bucket");
-                assert_eq!(of_index, count);
-                assert!(bound(index - 1) < *upper && *upper <= bound(index), "{upper} is in bucket {index}");
+            while seen < *cumulative {
+                let (index, count) = native.next().expect("a native bucket");
+                seen += count;
+                assert!(bound(index - 1) < *upper && lower < bound(index), "{lower} to {upper}: bucket {index}");
             }
+            assert_eq!(seen, *cumulative);
+            lower = *upper;
         }
         assert_eq!(native.next(), None);
     }
@@ -224,7 +224,7 @@ fn each_offset_has_a_native_bucket_of_its_own() {
     for units in [1.0, 1e6] {
         let data = HistogramData { buckets: (1..=166).collect(), sum: 1 };
         let mut family = MetricFamily::new("a", "histogram", "b");
-        family.add_histogram(&[], &data, units);
+        family.add_histogram(&[], &data, units, 1);
         let mut body = Vec::new();
         family.write_to(&mut body);
         let mut families = decode(&body);
