@@ -26,6 +26,9 @@ pub struct TableMetrics {
     pub coordinator_read_latency: Histogram,
     /// Reads of partitions by key that this node coordinated whose replicas gave different digests.
     pub digest_mismatches: Counter,
+    /// Reads of partitions by key that this node coordinated and for which it asked one more
+    /// replica, because those that it had asked took longer than `speculative_retry` lets them.
+    pub speculative_retries: Counter,
     /// SSTables read for a read of one partition.
     pub sstables_per_read: Histogram,
     /// Tombstones passed by a read.

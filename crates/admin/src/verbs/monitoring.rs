@@ -84,6 +84,10 @@ pub struct TableStats {
     pub tombstone_failures: u64,
     /// Reads that this node coordinated whose replicas gave different digests.
     pub digest_mismatches: u64,
+    /// Reads that this node coordinated and for which it asked one more replica, because those that
+    /// it had asked were slow.
+    #[serde(default)]
+    pub speculative_retries: u64,
     /// Sizes of the partitions in SSTables.
     pub partition_size: HistogramData,
     /// Numbers of cells of the partitions in SSTables.

@@ -441,6 +441,9 @@ impl Among<'_> {
             match within(&self.node.env, wait, waiting.next()).await {
                 None if patience.take().is_some() && !self.rest().is_zero() => {
                     let other = spare.next().expect("patience ends where another one can be asked");
+                    if let Some(store) = self.node.engine.table(asked.part.command.table.id) {
+                        store.metrics.speculative_retries.add(1);
+                    }
                     waiting.push(self.ask(*other, question, wanted(!has_data)));
                 }
                 None => return Err(failed(failures, true)),

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use ring::Replication;
-use sstable::{Component, CompressionParams, SSTable};
+use sstable::{Component, CompressionParams, SSTable, Version};
 use storage::compaction::kind::Kind;
 use storage::compaction::operation::{Operation, Status};
 use storage::compaction::strategy::only_purges_repaired;
@@ -62,6 +62,11 @@ pub struct Outcome {
     pub status: u8,
     /// Lines that are worth telling the operator.
     pub lines: Vec<String>,
+}
+
+/// The version of new SSTables. Those of other versions are what [`Work::Upgrade`] writes again.
+pub fn version(node: &Node) -> Version {
+    files::version(&node.engine)
 }
 
 /// Brings SSTables of other directories into a table. Gives the directories that failed;
@@ -150,7 +155,7 @@ fn operation(node: &Node, store: &Arc<TableStore>, jobs: usize, work: Work) -> R
     use storage::compaction::operation::Work as Inner;
     Ok(Some(match work {
         Work::Upgrade { include_all, max_timestamp } => {
-            let version = files::version(&node.engine);
+            let version = version(node);
             let disk = Arc::clone(&node.env.disk);
             let select = move |sstable: &SSTable| {
                 let descriptor = sstable.descriptor();

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use admin::histogram::HistogramData;
 use admin::verbs::TableStats;
 use cluster::Node;
-use cluster::operations::{snapshots, tables};
-use sstable::{Cardinality, Histogram, SSTable};
+use cluster::operations::{snapshots, sstables, tables};
+use sstable::{Cardinality, Histogram, SSTable, Version};
 use storage::TableStore;
 use storage::compaction::choice;
+use storage::inherited::RepairState;
 use storage::view::View;
 
 /// The figures of all stored tables, in the order of their names.
@@ -70,13 +71,14 @@ fn stats(node: &Node, store: &Arc<TableStore>) -> TableStats {
         tombstone_warnings: metrics.tombstone_warnings.get(),
         tombstone_failures: metrics.tombstone_failures.get(),
         digest_mismatches: metrics.digest_mismatches.get(),
+        speculative_retries: metrics.speculative_retries.get(),
         tombstones_per_read: metrics.tombstones_per_read.snapshot().into(),
         bloom_filter_false_positives: false_positives,
         bloom_filter_false_ratio: if passed == 0 { 0.0 } else { false_positives as f64 / passed as f64 },
         droppable_tombstone_ratio: choice::droppable_share(store, now),
         bytes_flushed: metrics.bytes_flushed.get(),
         bytes_compacted: metrics.bytes_compacted.get(),
-        ..of_sstables(&view.sstables)
+        ..of_sstables(&view.sstables, sstables::version(node))
     }
 }
 
@@ -96,22 +98,31 @@ fn time_window(view: &View) -> Option<(Option<String>, Option<String>, u64)> {
     Some((option("compaction_window_size"), option("compaction_window_unit"), longest / 1000))
 }
 
-/// The figures that come from the statistics of SSTables.
-fn of_sstables(sstables: &[Arc<SSTable>]) -> TableStats {
+/// The figures that come from the statistics of SSTables. `version`: that of new SSTables; others
+/// are old ones.
+fn of_sstables(sstables: &[Arc<SSTable>], version: Version) -> TableStats {
     let filters: u64 = sstables.iter().map(|sstable| sstable.filter_size() as u64).sum();
     let sizes = merged(sstables, |sstable| &sstable.statistics().stats.partition_sizes);
-    let length = |repaired: bool| {
-        sstables.iter().filter(|sstable| is_repaired(sstable) == repaired).map(|sstable| sstable.data_length()).sum()
-    };
+    let (mut repaired, mut pending, mut unrepaired) = (0, 0, 0);
+    for sstable in sstables {
+        let bytes = match RepairState::of(&sstable.statistics().stats) {
+            RepairState::Repaired => &mut repaired,
+            RepairState::Pending { .. } => &mut pending,
+            RepairState::Unrepaired => &mut unrepaired,
+        };
+        *bytes += sstable.data_length();
+    }
     TableStats {
         sstable_count: sstables.len() as u64,
+        old_sstable_count: sstables.iter().filter(|sstable| sstable.descriptor().version != version).count() as u64,
         max_sstable_size: sstables.iter().map(|sstable| sstable.disk_size()).max().unwrap_or(0),
         compression_ratio: compression_ratio(sstables),
         bloom_filter_space_used: filters,
         bloom_filter_memory: filters,
         percent_repaired: percent_repaired(sstables.iter().cloned()),
-        bytes_repaired: length(true),
-        bytes_unrepaired: length(false),
+        bytes_repaired: repaired,
+        bytes_pending_repair: pending,
+        bytes_unrepaired: unrepaired,
         min_partition_size: sizes.min(),
         max_partition_size: sizes.max(),
         mean_partition_size: sizes.mean().unwrap_or(0.0) as u64,
@@ -167,4 +178,47 @@ fn merged(sstables: &[Arc<SSTable>], histogram: impl Fn(&SSTable) -> &Histogram)
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use env::sim::{DATA, Sim};
+    use schema::KeyspaceMetadata;
+    use storage::EngineOptions;
+    use storage::repair_sessions::set_apart;
+    use storage::requests::operations::Apart;
+    use storage::token_ranges::TokenRanges;
+    use types::Token;
+
+    use super::*;
+
+    /// SSTables of another version than that of new ones are counted, and data that a repair
+    /// session has is neither repaired nor unrepaired.
+    #[test]
+    fn old_versions_and_pending_repairs_are_told() {
+        let sim = Sim::new(3);
+        let engine = storage::open(&sim.env(), EngineOptions::beneath(Path::new(DATA))).expect("a disk").0;
+        // rows for system_schema.keyspaces
+        let add = |present: &schema::Schema| -> Result<schema::Schema, ()> {
+            let like = KeyspaceMetadata::clone(&present.keyspaces["system_traces"]);
+            let made = KeyspaceMetadata { name: "made".to_owned(), tables: Default::default(), ..like };
+            Ok(present.with_keyspace(made))
+        };
+        storage::schema_change::change(&engine, add).expect("stored").expect("not refused");
+        let store = engine.table_by_name("system_schema", "keyspaces").expect("every node has it");
+        sim.block_on(engine.flush(&store)).expect("a sound disk flushes");
+        let told = |version: Version| of_sstables(&store.view().sstables, version);
+        let before = told(Version::DA);
+        assert!(before.bytes_unrepaired > 0 && before.sstable_count > 0);
+        assert_eq!((before.bytes_pending_repair, before.bytes_repaired, before.old_sstable_count), (0, 0, 0));
+        assert_eq!(told(Version::OA).old_sstable_count, before.sstable_count);
+        let ranges = TokenRanges::new(&[(Token::MIN, Token::MIN)]);
+        let apart = Arc::new(Apart { session: [7; 16], ranges });
+        sim.block_on(set_apart(&engine, &store, &apart, |_| false)).expect("nothing else has the data");
+        let after = told(Version::DA);
+        assert_eq!((after.bytes_unrepaired, after.bytes_repaired), (0, 0));
+        assert!(after.bytes_pending_repair > 0);
+    }
 }

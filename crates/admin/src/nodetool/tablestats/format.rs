@@ -182,7 +182,7 @@ pub(crate) fn table_json(table: &TableStats, human: bool) -> Value {
         "memtable_data_size": size(table.memtable_data_size, human),
         "memtable_off_heap_memory_used": size(0, human),
         "memtable_switch_count": table.memtable_switch_count,
-        "speculative_retries": 0,
+        "speculative_retries": table.speculative_retries,
         "local_read_count": reads,
         "local_read_latency_ms": millis(table.read_latency.mean()),
         "local_write_count": writes,

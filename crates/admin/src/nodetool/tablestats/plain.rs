@@ -93,7 +93,7 @@ fn request_lines(table: &TableStats) -> Lines {
     let millis = |mean: Option<f64>| format!("{} ms", decimals(mean.map(|micros| micros / 1000.0), 3));
     let (reads, writes) = (table.read_latency.count(), table.write_latency.count());
     vec![
-        ("Speculative retries", "0".to_owned()),
+        ("Speculative retries", table.speculative_retries.to_string()),
         ("Local read count", reads.to_string()),
         ("Local read latency", millis(table.read_latency.mean())),
         ("Local write count", writes.to_string()),
