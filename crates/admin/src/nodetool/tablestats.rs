@@ -65,7 +65,7 @@ impl Args {
         let all = context.api.ask(&GetTables {})?;
         self.check_names(&all)?;
         if !self.sort.is_empty() {
-            return self.print_sorted(&all, context);
+            return self.print_sorted(&all, format, context);
         }
         let keyspaces = self.keyspaces(&all);
         if format == Format::Plain {
@@ -151,8 +151,29 @@ impl Args {
         })
     }
 
-    fn print_sorted(&self, all: &[TableStats], context: &mut Context<'_>) -> Outcome {
+    fn print_sorted(&self, all: &[TableStats], format: Format, context: &mut Context<'_>) -> Outcome {
+        let tables = self.sorted(all)?;
+        if format == Format::Plain {
+            return Ok(plain::print_sorted(&tables, &self.sort, self.top, self.human_readable, context.out)?);
+        }
+        let shown = if self.top == 0 { tables.len() } else { self.top };
+        let mut root: Map<String, Value> = tables
+            .iter()
+            .take(shown)
+            .map(|table| {
+                (format!("{}.{}", table.keyspace, table.table), format::table_json(table, self.human_readable))
+            })
+            .collect();
+        root.insert("total_number_of_tables".to_owned(), json!(tables.len()));
+        Ok(format.print(&Value::Object(root), context.out)?)
+    }
+
+    /// The tables that are shown, those with the greatest figure first. Tables with equal figures
+    /// are in the order of their names. A figure that is no number, as the mean latency of a table
+    /// without reads, counts as zero.
+    fn sorted<'a>(&self, all: &'a [TableStats]) -> Result<Vec<&'a TableStats>, VerbError> {
         let mut tables: Vec<&TableStats> = all.iter().filter(|table| self.is_shown(table)).collect();
+        tables.sort_by(|a, b| (&a.keyspace, &a.table).cmp(&(&b.keyspace, &b.table)));
         let key = match self.sort.as_str() {
             "reads" => "local_read_count",
             "writes" => "local_write_count",
@@ -160,16 +181,22 @@ impl Args {
             "write_latency" => "local_write_latency_ms",
             other => other,
         };
-        if matches!(key, "full_name" | "table_name") {
-            tables.sort_by(|a, b| (&a.keyspace, &a.table).cmp(&(&b.keyspace, &b.table)));
-        } else {
-            let figure = |table: &TableStats| format::table_json(table, false).get(key).map(format::number);
-            if tables.first().is_some_and(|table| figure(table).is_none()) {
-                return usage(format!("argument for sort must be one of the keys of the json format, not {key}"));
+        match key {
+            "full_name" => tables.reverse(),
+            "table_name" => tables.sort_by_key(|table| std::cmp::Reverse(table.table.as_str())),
+            // a table without time windows has no duration
+            "twcs_max_duration" => tables
+                .sort_by_key(|table| std::cmp::Reverse(table.time_window.as_ref().map(|(_, _, longest)| *longest))),
+            _ => {
+                let figure = |table: &TableStats| format::table_json(table, false).get(key).map(format::number);
+                if tables.first().is_some_and(|table| figure(table).is_none()) {
+                    return usage(format!("argument for sort must be one of the keys of the json format, not {key}"));
+                }
+                let number = |table: &TableStats| figure(table).filter(|figure| !figure.is_nan()).unwrap_or(0.0);
+                tables.sort_by(|a, b| number(b).total_cmp(&number(a)));
             }
-            tables.sort_by(|a, b| figure(b).unwrap_or(f64::NAN).total_cmp(&figure(a).unwrap_or(f64::NAN)));
         }
-        Ok(plain::print_sorted(&tables, &self.sort, self.top, self.human_readable, context.out)?)
+        Ok(tables)
     }
 }
 

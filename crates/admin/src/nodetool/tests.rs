@@ -392,6 +392,21 @@ fn tables_can_be_sorted() {
     assert!(printed.starts_with(
         "Total number of tables: 2 (showing top 1 by space_used_live)\n----------------\n\tTable: shop.orders\n"
     ));
+    let first = |key: &str| {
+        let printed = run_line(&format!("tablestats -s {key} -t 1")).1;
+        let name = printed.lines().find_map(|line| line.strip_prefix("\tTable: ")).map(str::to_owned);
+        name.expect("a table")
+    };
+    // shop.items was never read: its latency is no number
+    assert_eq!(first("read_latency"), "shop.orders");
+    assert_eq!(first("average_live_cells_per_slice_last_five_minutes"), "shop.orders");
+    assert_eq!((first("full_name"), first("table_name")), ("shop.orders".to_owned(), "shop.orders".to_owned()));
+    let json = run_line("tablestats -s reads -t 1 -F json").1;
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let keys: Vec<&String> = json.as_object().expect("a map").keys().collect();
+    assert_eq!(keys, ["shop.orders", "total_number_of_tables"]);
+    assert_eq!(json["total_number_of_tables"], 2);
+    assert_eq!(json["shop.orders"]["local_read_count"], 100);
     assert_eq!(run_line("tablestats -t 1").0, EXIT_USAGE);
     assert_eq!(run_line("tablestats -s colour").0, EXIT_USAGE);
 }
