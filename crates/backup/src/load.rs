@@ -81,7 +81,7 @@ pub fn load(env: &Env, store: &dyn Store, request: &Request, watch: &Arc<dyn Wat
     if let Some(unknown) = request.keyspaces.iter().find(|wanted| !is_there(wanted)) {
         return Err(format!("backup {} has no keyspace {unknown}", request.tag));
     }
-    let wanted = wanted(&manifests, &is_wanted, &request.scratch);
+    let wanted = wanted(&manifests, &is_wanted, &request.scratch)?;
     let parts = parts(&wanted);
     let access = &request.options.access;
     if request.grace == Grace::Check {
@@ -120,19 +120,20 @@ struct Wanted<'a> {
 type Batch<'a> = Vec<Vec<&'a Entry>>;
 
 /// The tables of all nodes in the order in which they are loaded.
-fn wanted<'a>(manifests: &'a [Manifest], is_wanted: &dyn Fn(&str) -> bool, scratch: &Path) -> Vec<Wanted<'a>> {
+fn wanted<'a>(manifests: &'a [Manifest], is_wanted: &dyn Fn(&str) -> bool, scratch: &Path) -> Result<Vec<Wanted<'a>>> {
     let mut wanted = Vec::new();
     for manifest in manifests {
-        // rows of a view come from the rows of its base
-        let is_table =
-            |table: &&Table| is_wanted(&table.keyspace) && !table.schema.contains("CREATE MATERIALIZED VIEW");
-        wanted.extend(manifest.tables.iter().filter(is_table).map(|table| {
+        for table in manifest.tables.iter().filter(|table| is_wanted(&table.keyspace)) {
+            // rows of a view come from the rows of its base
+            if bulk::makes_view(&table.schema, &table.keyspace, &table.name)? {
+                continue;
+            }
             let directory = scratch.join(&table.keyspace).join(&table.name);
             let taken_at = manifest.taken_at.unwrap_or(manifest.created_at);
-            Wanted { table, taken_at, batches: batches(table, &directory), directory }
-        }));
+            wanted.push(Wanted { table, taken_at, batches: batches(table, &directory), directory });
+        }
     }
-    wanted
+    Ok(wanted)
 }
 
 /// The batches of one table, which become live one after the other.
@@ -366,11 +367,25 @@ mod tests {
         let mut second = manifest("b", 0, 0, 2);
         second.tables[1].files[0].size = BATCH_SIZE;
         let manifests = [manifest("a", 0, 1, 2 * BATCH_SSTABLES_MAX + 1), second];
-        let wanted = wanted(&manifests, &|_| true, Path::new("scratch"));
+        let wanted = wanted(&manifests, &|_| true, Path::new("scratch")).expect("the schemas are sound");
         let sizes: Vec<Vec<usize>> =
             wanted.iter().map(|wanted| wanted.batches.iter().map(Vec::len).collect()).collect();
         let full = BATCH_SSTABLES_MAX;
         assert_eq!(sizes, [vec![1], vec![full, full, 1], vec![], vec![1, 1]]);
+    }
+
+    #[test]
+    fn a_table_whose_comment_speaks_of_a_view_is_loaded_and_a_view_is_not() {
+        let mut manifest = manifest("a", 0, 1, 1);
+        let [few, many] = &mut manifest.tables[..] else { panic!("two tables") };
+        few.schema =
+            "CREATE TABLE ks.few (k int PRIMARY KEY) WITH comment = 'CREATE MATERIALIZED VIEW many';".to_owned();
+        many.schema =
+            "CREATE MATERIALIZED VIEW ks.many AS SELECT * FROM ks.few WHERE k IS NOT NULL PRIMARY KEY (k);".to_owned();
+        let manifests = [manifest];
+        let wanted = wanted(&manifests, &|_| true, Path::new("scratch")).expect("the schemas are sound");
+        let names: Vec<&str> = wanted.iter().map(|wanted| wanted.table.name.as_str()).collect();
+        assert_eq!(names, ["few"]);
     }
 
     /// A table that the ring has is refused where its deletions could be forgotten between two
@@ -378,7 +393,8 @@ mod tests {
     #[test]
     fn a_table_that_may_forget_a_deletion_meanwhile_is_refused() {
         let manifests = [manifest("a", 0, 1, 300), manifest("b", DAY, 1, 1)];
-        let parts = parts(&wanted(&manifests, &|_| true, Path::new("scratch")));
+        let wanted = wanted(&manifests, &|_| true, Path::new("scratch")).expect("the schemas are sound");
+        let parts = parts(&wanted);
         assert_eq!(parts[&of("few")], Parts { of_ring: 2, of_node: 1, taken_at: 0 });
         let refused = |days: i64, graces: &[(&str, i32)]| {
             let graces: Graces = graces.iter().map(|(name, grace)| (of(name), *grace)).collect();

@@ -32,7 +32,7 @@ mod target;
 mod watch;
 
 pub use grace::{GraceChange, Graces, RAISE, TableName, change_graces, graces, learn_graces, set_graces};
-pub use making::{WantedKeyspace, WantedTable, complete_schema, make_schema};
+pub use making::{WantedKeyspace, WantedTable, complete_schema, make_schema, makes_view};
 pub use native::{Access, Answer, Asker};
 pub use options::{Options, Throttle};
 pub use run::{Loaded, PeerEnd, load, run};

@@ -35,6 +35,17 @@ pub struct WantedTable {
     pub text: String,
 }
 
+/// Whether the statements of a schema.cql make a materialized view of this name. The words may
+/// stand in the comment of a table, too.
+pub fn makes_view(text: &str, keyspace: &str, name: &str) -> Result<bool, String> {
+    if !text.contains("MATERIALIZED VIEW") {
+        return Ok(false);
+    }
+    let view = Object::View(keyspace.to_owned(), name.to_owned());
+    let pieces = pieces(text, keyspace).map_err(|error| format!("the schema.cql of {keyspace}.{name}: {error}"))?;
+    Ok(pieces.iter().any(|piece| piece.object == view))
+}
+
 /// As [`make_schema`], on a thread of its own; waits for the end.
 pub fn complete_schema(
     env: &Env,
