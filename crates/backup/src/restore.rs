@@ -20,6 +20,10 @@ use crate::{Result, copy, log};
 const AT_ONCE: usize = 4;
 /// The directory of data in that of a node.
 const DATA: &str = "data";
+/// What a node has beside its data, each by default in a directory of its node's directory: writes
+/// of the time that a restore undoes. Hints would be delivered after the start, and captured
+/// changes and saved keys tell of rows that are not there any more.
+const BESIDE: [&str; 4] = ["commitlog", "hints", "cdc_raw", "saved_caches"];
 /// The directory of fetched files until all of them are there.
 const FETCHED: &str = "restoring";
 /// Digits of a table's id in the name of its directory.
@@ -85,8 +89,9 @@ pub fn restore(env: &Env, store: &dyn Store, request: &Request, told: &(dyn Fn(u
             request.directory.display()
         ));
     }
-    for taken in [&data, &request.directory.join("commitlog")] {
-        if env.disk.list_dir(taken).is_ok_and(|entries| !entries.is_empty()) {
+    let beside = BESIDE.iter().map(|name| request.directory.join(name));
+    for taken in std::iter::once(data.clone()).chain(beside) {
+        if env.disk.list_dir(&taken).is_ok_and(|entries| !entries.is_empty()) {
             return Err(format!("{} is not empty: a node is restored into a new directory", taken.display()));
         }
     }

@@ -190,6 +190,23 @@ fn a_data_directory_is_not_the_directory_of_a_new_node() {
     assert!(refused.contains("it holds the keyspace ks"), "{refused}");
 }
 
+/// The hints of a node in its old place hold writes that the restore undoes.
+#[test]
+fn a_directory_with_hints_is_not_the_directory_of_a_new_node() {
+    let bench = Bench::new();
+    bench.put("two", 1, b"rows");
+    bench.create("two").unwrap();
+    for name in ["hints", "commitlog", "cdc_raw", "saved_caches"] {
+        let directory = bench.path("again").join(name);
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("of-tuesday"), b"writes").unwrap();
+        let refused = bench.restore("again", None).unwrap_err();
+        assert!(refused.contains(&format!("again/{name} is not empty")), "{refused}");
+        fs::remove_file(directory.join("of-tuesday")).unwrap();
+    }
+    bench.restore("again", None).unwrap();
+}
+
 #[test]
 fn a_snapshot_that_is_not_whole_is_refused() {
     type Change = fn(&Path);
