@@ -2,6 +2,7 @@
 //! asks for, neither time nor a job of the background.
 
 mod ring;
+pub(crate) mod views;
 
 pub(crate) use ring::{SNITCH_RESET, SimRing, table};
 

@@ -284,6 +284,14 @@ impl Replica {
         Some(Locked { _held: held, _open: open })
     }
 
+    /// Waits for the lock of a partition of a base table, of a build, behind those that wait
+    /// already.
+    pub(crate) async fn lock_base(&self, base: schema::TableId, key: &[u8]) -> Locked {
+        let open = Arc::clone(&self.views.gate).read_owned().await;
+        let held = self.views.locks.lock(vec![Stripes::of((base, key))]).await;
+        Locked { _held: held, _open: open }
+    }
+
     /// Divides changes of views into those that are applied here and those of other nodes.
     fn divide(&self, changes: Vec<ViewChange>) -> Divided {
         divide(self.views.routes.get(), changes)

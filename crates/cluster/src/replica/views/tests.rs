@@ -1,82 +1,19 @@
 //! Writes to a table with a view, on one machine.
 
-use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rows::views::ViewFilter;
-use rows::{DeletionTime, Mutation, PartitionUpdate, Row};
-use schema::table::ColumnSpec;
-use schema::{
-    ColumnKind, KeyspaceMetadata, Replication, Schema, TableFlags, TableId, TableKind, TableMetadata, TableParams,
-    ViewDefinition,
-};
-use types::{CqlType, DecoratedKey};
+use rows::{DeletionTime, Mutation, PartitionUpdate};
 
 use crate::stripes::Held;
 use crate::system_rows::{self, SystemRow};
+use crate::testing::views::{keyspace_with_view, with_keyspace};
 use crate::testing::{SimNode, poll, table};
 
-/// The WHERE of a view that has every row.
-struct Everything;
-
-impl ViewFilter for Everything {
-    fn selects(&self, _: &DecoratedKey, _: &[Option<bytes::Bytes>]) -> bool {
-        true
-    }
-
-    fn matches(&self, _: &DecoratedKey, _: &Row, _: u32) -> bool {
-        true
-    }
-}
-
-/// The keyspace `ks` with the table `t` (k, c, v) and its view `by_v` (v, k, c).
-fn keyspace() -> KeyspaceMetadata {
-    let base = table("ks", "t");
-    let spec = |(name, kind, position): (&str, ColumnKind, usize)| ColumnSpec {
-        name: name.to_owned(),
-        kind,
-        position,
-        ty: CqlType::Int,
-        reversed: false,
-    };
-    let columns =
-        [("v", ColumnKind::PartitionKey, 0), ("k", ColumnKind::Clustering, 0), ("c", ColumnKind::Clustering, 1)];
-    let (id, flags, params) = (TableId([9; 16]), TableFlags::COMPOUND, TableParams::default());
-    let specs = columns.map(spec).into();
-    let mut view = TableMetadata::new(id, "ks", "by_v", TableKind::View, flags, params, specs, BTreeMap::new(), None);
-    view.view = Some(ViewDefinition {
-        base_id: base.id,
-        base_name: "t".to_owned(),
-        include_all_columns: true,
-        where_clause: String::new(),
-        has_base_column_in_key: view.has_column_in_key_beyond(&base),
-    });
-    let options = [("replication_factor".to_owned(), "1".to_owned())].into();
-    KeyspaceMetadata {
-        name: "ks".to_owned(),
-        durable_writes: true,
-        replication: Replication { class: "org.apache.cassandra.locator.SimpleStrategy".to_owned(), options },
-        tables: [base, Arc::new(view)].map(|table| (table.name.clone(), table)).into(),
-        user_types: BTreeMap::new(),
-        kept: Vec::new(),
-        functions: Default::default(),
-        aggregates: Default::default(),
-        is_virtual: false,
-    }
-}
-
-/// A node with that keyspace.
+/// A node with the table `t` (k, c, v) and its view `by_v` (v, k, c).
 fn with_view() -> SimNode {
-    let machine = SimNode::new(Duration::from_secs(2));
-    let engine = &machine.node.engine;
-    let filter =
-        |_: &Arc<Schema>, _: &Arc<TableMetadata>, _: &TableMetadata| Ok(Arc::new(Everything) as Arc<dyn ViewFilter>);
-    engine.set_view_filters(Box::new(filter));
-    let changed = storage::schema_change::change(engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace())));
-    assert!(changed.expect("stored").is_ok(), "not refused");
-    machine
+    with_keyspace(keyspace_with_view("1"))
 }
 
 /// A row of the partition 1 of `t`.

@@ -1,0 +1,153 @@
+//! The build of one view: the ranges of which this node holds copies, job by job.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rows::views::View;
+use storage::Engine;
+use storage::materialized::built::{self, BuiltRange};
+use storage::requests::progress::Running;
+use storage::strategy::kind::Kind;
+use types::Token;
+
+use super::Ended;
+use super::job::{Pause, Place, build_some};
+use crate::node::Node;
+
+/// Partitions between two notes of how far a range is (`ViewBuilderTask.ROWS_BETWEEN_CHECKPOINTS`).
+const KEYS_BETWEEN_NOTES: i64 = 1000;
+/// Pause where a job was refused, before it is tried again.
+const OVERLOADED: Duration = Duration::from_secs(1);
+/// The whole of a build, as progress counts it.
+const WHOLE: u64 = 1000;
+
+pub(super) async fn build(node: &Arc<Node>, view: &Arc<View>) -> Result<(), Ended> {
+    let (keyspace, name) = (view.table.keyspace.as_str(), view.table.name.as_str());
+    let base = node.engine.table(view.base.id).ok_or(Ended::Stopped)?;
+    tracing::info!(view = name, keyspace, "a materialized view is being built");
+    node.engine.flush(&base).await?;
+    let mut ranges = built::ranges(&node.engine, keyspace, name)?;
+    let wanted = ranges_here(node, keyspace);
+    for (start, end) in wanted {
+        if !ranges.iter().any(|range| range.start <= start && end <= range.end) {
+            ranges.push(BuiltRange { start, end, last: None, keys: 0 });
+        }
+    }
+    let progress = node.engine.compactions.begin(Running {
+        id: node.uuids.next(),
+        table_id: view.base.id,
+        keyspace: keyspace.to_owned(),
+        table: view.base.name.clone(),
+        kind: Kind::ViewBuild,
+        automatic: false,
+        sstables: 0,
+        total: WHOLE,
+        done: Default::default(),
+        stop: Default::default(),
+    });
+    let result = pass(node, view, ranges, &progress).await;
+    match &result {
+        Ok(()) => node.engine.compactions.ended(&progress, None),
+        Err(_) => node.engine.compactions.aborted(&progress),
+    }
+    result
+}
+
+async fn pass(
+    node: &Arc<Node>,
+    view: &Arc<View>,
+    ranges: Vec<BuiltRange>,
+    progress: &Arc<Running>,
+) -> Result<(), Ended> {
+    let count = ranges.len().max(1) as u64;
+    for (position, range) in ranges.into_iter().enumerate() {
+        let tell = |range: &BuiltRange| {
+            progress.done.store((position as u64 * WHOLE + share(range)) / count, Ordering::Relaxed);
+        };
+        pass_range(node, view, range, progress, tell).await?;
+    }
+    Ok(())
+}
+
+/// Builds the entries of a range. `tell` is called with each state of the range.
+async fn pass_range(
+    node: &Arc<Node>,
+    view: &Arc<View>,
+    range: BuiltRange,
+    progress: &Running,
+    tell: impl Fn(&BuiltRange),
+) -> Result<(), Ended> {
+    let (keyspace, name) = (view.table.keyspace.as_str(), view.table.name.as_str());
+    let mut noted = range.keys;
+    let (mut place, mut pause) = (Place { range, next: None }, Pause::Share);
+    while !place.range.is_done() {
+        if progress.stop.load(Ordering::Relaxed) || node.engine.is_draining() || !is_there(&node.engine, view) {
+            return Err(Ended::Stopped);
+        }
+        // a build waits where writes wait, and leaves half of the log's buffer to writes
+        node.engine.admit().await;
+        node.engine.log.ready().await;
+        let locked = match (pause, &place.next) {
+            // in the queue of those that wait: where it only looked whether the lock is free, a
+            // partition that is written all the time would never be built
+            (Pause::Locked, Some(next)) => Some(node.replica.lock_base(view.base.id, &next.key.key).await),
+            _ => None,
+        };
+        let (of_job, view_of_job, from) = (Arc::clone(node), Arc::clone(view), place.clone());
+        let job = move || build_some(&of_job, &view_of_job, from, locked);
+        let Ok(passed) = node.env.blocking("view-build", job).await else {
+            // too much background work waits
+            node.env.sleep(OVERLOADED).await;
+            continue;
+        };
+        (place, pause) = passed?;
+        if place.range.is_done() || place.range.keys - noted >= KEYS_BETWEEN_NOTES {
+            noted = place.range.keys;
+            built::note(&node.engine, keyspace, name, &place.range)?;
+        }
+        tell(&place.range);
+    }
+    Ok(())
+}
+
+/// How much of a range was passed, of [`WHOLE`].
+fn share(range: &BuiltRange) -> u64 {
+    let Some(last) = range.last else { return 0 };
+    let length = (i128::from(range.end.0) - i128::from(range.start.0)).max(1);
+    let passed = (i128::from(last.0) - i128::from(range.start.0)).clamp(0, length);
+    u64::try_from(passed * i128::from(WHOLE) / length).unwrap_or(WHOLE)
+}
+
+fn is_there(engine: &Engine, view: &View) -> bool {
+    engine.table(view.table.id).is_some() && engine.table(view.base.id).is_some()
+}
+
+/// The ranges of which this node holds copies, none of which wraps around the end of the ring.
+fn ranges_here(node: &Node, keyspace: &str) -> Vec<(Token, Token)> {
+    let ring = node.ring();
+    let local = ring.local_id();
+    let whole = vec![(Token::MIN, Token(i64::MAX))];
+    let Some(placement) = ring.placement(keyspace).filter(|_| ring.endpoints().len() > 1) else { return whole };
+    let mut ranges = Vec::new();
+    for (start, end, natural) in placement.ranges() {
+        if !natural.contains(&local) {
+            continue;
+        }
+        match start < end {
+            true => ranges.push((start, end)),
+            false => ranges.extend([(start, Token(i64::MAX)), (Token::MIN, end)]),
+        }
+    }
+    ranges.retain(|(start, end)| start < end);
+    ranges.sort_unstable();
+    // neighbours are one range
+    ranges.dedup_by(|next, former| {
+        let joins = former.1 == next.0;
+        if joins {
+            former.1 = next.1;
+        }
+        joins
+    });
+    ranges
+}

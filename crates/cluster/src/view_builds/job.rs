@@ -1,0 +1,196 @@
+//! A job of a build: it passes some rows of the base and gives the place behind them, at which the
+//! next job goes on.
+//!
+//! Rows are passed in slices: each is read, and its entries are applied, under the lock of its
+//! partition. A job never waits for a lock, for the commit log or for memory. Where it would have
+//! to, it ends, and whoever runs the jobs waits. A partition that is wide or busy takes many jobs,
+//! and none of them begins it anew.
+
+use std::sync::Arc;
+
+use rows::command::RingBound;
+use rows::views::{Changes, View};
+use rows::{
+    Bound, ClusteringValues, ColumnFilter, DataLimits, PartitionRange, PartitionStream, ReadCommand, ReadContext,
+    ReadMode, Slice, Slices, Unfiltered,
+};
+use storage::StorageError;
+use storage::materialized::ViewChange;
+use storage::materialized::built::BuiltRange;
+use types::{DecoratedKey, Token};
+
+use super::Ended;
+use crate::node::Node;
+use crate::replica::apply::WriteError;
+use crate::replica::views::Locked;
+
+/// Rows of a slice, which are applied as one step.
+const SLICE_ROWS: usize = 256;
+/// Partitions of one job.
+const JOB_KEYS: usize = 64;
+/// Rows of one job: between two jobs a build waits where writes wait.
+const JOB_ROWS: usize = 16 * SLICE_ROWS;
+
+/// How far the build of a range is.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    /// The range, with the last token of which every partition was passed.
+    pub range: BuiltRange,
+    /// The partition that comes next; None: the first one behind `range.last`.
+    pub next: Option<Position>,
+}
+
+/// A place in a partition of the base.
+#[derive(Clone, Debug)]
+pub(super) struct Position {
+    /// The partition.
+    pub key: DecoratedKey,
+    /// The last of its rows that were passed; None: none yet.
+    pub after: Option<ClusteringValues>,
+}
+
+/// Why a job ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Pause {
+    /// The job has done its share, or the range is done.
+    Share,
+    /// Somebody else holds the lock of the partition that comes next.
+    Locked,
+    /// The commit log takes nothing at the moment.
+    LogIsFull,
+}
+
+/// Passes the next rows of a range. `locked`: the lock of the partition that comes next, where the
+/// caller has waited for it.
+pub(super) fn build_some(
+    node: &Node,
+    view: &Arc<View>,
+    mut place: Place,
+    locked: Option<Locked>,
+) -> Result<(Place, Pause), Ended> {
+    let start = RingBound::Token { token: place.range.last.unwrap_or(place.range.start), inclusive: false };
+    let end = RingBound::Token { token: place.range.end, inclusive: true };
+    // rows are passed over: only the keys are wanted
+    let command = command(view, PartitionRange::Range { start, end }, Slices::all(), node.env.clock.now_seconds());
+    let mut stream = node.engine.read(&command, &ReadContext::new(ReadMode::Background))?;
+    let mut job = Job { node, view, locked, keys: 0, rows: 0 };
+    let mut passed: Option<Token> = None;
+    while let Some(head) = stream.next_partition()? {
+        // all partitions of a token are passed before the token is
+        if let Some(before) = passed.replace(head.key.token).filter(|before| *before != head.key.token) {
+            place.range.last = Some(before);
+        }
+        let position = match place.next.take() {
+            Some(next) if head.key < next.key => {
+                // another partition of the same token, which was passed
+                place.next = Some(next);
+                continue;
+            }
+            Some(next) if head.key == next.key => next,
+            _ => {
+                job.locked = None;
+                Position { key: head.key, after: None }
+            }
+        };
+        if let Some((position, pause)) = job.pass(position)? {
+            place.next = Some(position);
+            return Ok((place, pause));
+        }
+        place.range.keys += 1;
+    }
+    place.range.last = Some(place.range.end);
+    place.next = None;
+    Ok((place, Pause::Share))
+}
+
+fn command(view: &View, range: PartitionRange, slices: Slices, now: u32) -> ReadCommand {
+    ReadCommand {
+        table: Arc::clone(&view.base),
+        range,
+        slices,
+        reversed: false,
+        columns: ColumnFilter::All,
+        now,
+        limits: DataLimits::NONE,
+        indexes: Vec::new(),
+    }
+}
+
+/// A job that runs, and what it has passed.
+struct Job<'a> {
+    node: &'a Node,
+    view: &'a Arc<View>,
+    /// The lock of the partition with which the job begins, until its first slice takes it.
+    locked: Option<Locked>,
+    /// Partitions that were passed.
+    keys: usize,
+    /// Rows that were passed.
+    rows: usize,
+}
+
+impl Job<'_> {
+    fn is_over(&self) -> bool {
+        self.keys >= JOB_KEYS || self.rows >= JOB_ROWS
+    }
+
+    /// Passes the rows of a partition behind a position. Some: the job ends at this position of the
+    /// partition.
+    fn pass(&mut self, mut position: Position) -> Result<Option<(Position, Pause)>, Ended> {
+        let replica = &self.node.replica;
+        loop {
+            if self.is_over() {
+                return Ok(Some((position, Pause::Share)));
+            }
+            let given = self.locked.take();
+            let locked = given.or_else(|| replica.try_lock_base(self.view.base.id, &position.key.key));
+            let Some(_locked) = locked else { return Ok(Some((position, Pause::Locked))) };
+            let views = self.node.engine.views();
+            let Some(view) = views.by_id(self.view.table.id) else { return Err(Ended::Stopped) };
+            let now = self.node.env.clock.now_seconds();
+            let (change, rows, last) = self.slice(view, &position, now)?;
+            match replica.apply_built(change, &views, now) {
+                Ok(_) => self.rows += rows,
+                // the slice is computed again, for the views that there are now
+                Err(WriteError::Storage(StorageError::ViewsChanged)) => continue,
+                Err(WriteError::Storage(StorageError::Busy)) => return Ok(Some((position, Pause::LogIsFull))),
+                Err(error) => return Err(Ended::Failed(error.to_string())),
+            }
+            if last.is_none() {
+                self.keys += 1;
+                return Ok(None);
+            }
+            position.after = last;
+        }
+    }
+
+    /// The entries of the next rows of a partition, the number of these rows, and the last of them;
+    /// None: the partition ends behind them.
+    fn slice(
+        &self,
+        view: &Arc<View>,
+        position: &Position,
+        now: u32,
+    ) -> Result<(ViewChange, usize, Option<ClusteringValues>), Ended> {
+        let key = &position.key;
+        let slices = match position.after.clone() {
+            None => Slices::all(),
+            Some(last) => vec![Slice { start: Bound::start(last, false), end: Bound::top() }].into(),
+        };
+        let command = command(view, PartitionRange::Key(key.clone()), slices, now);
+        let mut stream = self.node.engine.read(&command, &ReadContext::new(ReadMode::Background))?;
+        let mut changes = Changes::new(view, key, now);
+        let (mut rows, mut last) = (0, None);
+        if stream.next_partition()?.is_some() {
+            while let Some(unfiltered) = stream.next_unfiltered()? {
+                let Unfiltered::Row(row) = unfiltered else { continue };
+                changes.existing(&row);
+                rows += 1;
+                if rows >= SLICE_ROWS {
+                    last = Some(row.clustering);
+                    break;
+                }
+            }
+        }
+        Ok((ViewChange { base: key.clone(), view: Arc::clone(view), entries: changes.finish() }, rows, last))
+    }
+}
