@@ -1,8 +1,8 @@
 //! Building materialized views of what their base tables hold already, in the background, one view
 //! after the other.
 //!
-//! 1. The base table is flushed: whatever was written before its writers knew of the view is on
-//!    disk then, since memtables that are frozen take no such write any more
+//! 1. The base table is flushed, once for each view: whatever was written before its writers knew
+//!    of the view is on disk then, since memtables that are frozen take no such write any more
 //!    (`storage::base_views`).
 //! 2. The ranges of tokens of which this node holds copies are passed ([`build`]). Each partition
 //!    is read again under its lock, a slice of rows at a time, and the entries of the rows are
@@ -25,7 +25,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use env::LocalFuture;
+use env::{Instant, LocalFuture};
 use rows::views::View;
 use rows::{DeletionTime, Mutation, PartitionUpdate};
 use schema::TableId;
@@ -38,8 +38,10 @@ use crate::system_rows::{SystemRow, partition_key};
 
 /// Time between two looks at views that are not complete, where nothing wakes the task.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
-/// Pause before a build that failed is tried again.
-const RETRY: Duration = Duration::from_secs(5);
+/// Pause before a build that failed is tried again. It is twice as long after each further failure.
+const RETRY_MIN: Duration = Duration::from_secs(5);
+/// The longest such pause: the one of `ViewBuilder`.
+const RETRY_MAX: Duration = Duration::from_secs(5 * 60);
 
 const STATUS_TABLE: &str = "view_build_status";
 
@@ -104,9 +106,30 @@ impl Node {
     }
 }
 
+/// A view at the last look.
+struct Known {
+    keyspace: String,
+    name: String,
+    /// Whether the view is complete and the ring was told so.
+    is_told: bool,
+    /// Whether this process has flushed the base since it knows the view.
+    is_flushed: bool,
+    /// The view is tried again then, or when the schema changes.
+    due: Instant,
+    /// The pause behind the next failure.
+    pause: Duration,
+}
+
+impl Known {
+    fn of(view: &View, now: Instant) -> Self {
+        let (keyspace, name) = (view.table.keyspace.clone(), view.table.name.clone());
+        Self { keyspace, name, is_told: false, is_flushed: false, due: now, pause: RETRY_MIN }
+    }
+}
+
 async fn run(node: Weak<Node>) {
-    // the views that were there at the last look, and whether they are complete and told of
-    let mut known: BTreeMap<TableId, (String, String, bool)> = BTreeMap::new();
+    let mut known: BTreeMap<TableId, Known> = BTreeMap::new();
+    let mut is_woken = true;
     loop {
         let (env, changed) = {
             let Some(node) = node.upgrade().filter(|node| !node.engine.is_draining() && !node.engine.is_stopped())
@@ -115,45 +138,47 @@ async fn run(node: Weak<Node>) {
             };
             // which ranges are of this node is known once it is in touch with its ring
             if !node.identity.joins || node.members().is_some() {
-                look(&node, &mut known).await;
+                look(&node, &mut known, is_woken).await;
             }
             (node.env.clone(), Arc::clone(&node.view_tasks.changed))
         };
-        let is_done = known.values().all(|(_, _, is_told)| *is_told);
-        // woken or not, the next look is the same
-        let _ = env.timeout(if is_done { LOOK_EVERY } else { RETRY }, changed.notified()).await;
+        let now = env.now();
+        let dues = known.values().filter(|known| !known.is_told).map(|known| known.due.since(now));
+        let pause = dues.min().unwrap_or(LOOK_EVERY).min(LOOK_EVERY);
+        is_woken = env.timeout(pause, changed.notified()).await.is_ok();
     }
 }
 
-async fn look(node: &Arc<Node>, known: &mut BTreeMap<TableId, (String, String, bool)>) {
+/// `is_woken`: the schema may have changed, which may end a failure.
+async fn look(node: &Arc<Node>, known: &mut BTreeMap<TableId, Known>, is_woken: bool) {
     let views: Vec<Arc<View>> = node.engine.views().all().cloned().collect();
     let gone: Vec<TableId> =
         known.keys().filter(|id| !views.iter().any(|view| view.table.id == **id)).copied().collect();
     for id in gone {
-        let Some((keyspace, name, _)) = known.remove(&id) else { continue };
+        let Some(Known { keyspace, name, .. }) = known.remove(&id) else { continue };
         if let Err(error) = node.tell_build(&keyspace, &name, None).await {
             tracing::warn!(view = name, error, "the status of the build of a dropped view stays");
         }
     }
     for view in views {
-        let (keyspace, name) = (view.table.keyspace.clone(), view.table.name.clone());
-        if known.get(&view.table.id).is_some_and(|(_, _, is_told)| *is_told) {
+        let known = known.entry(view.table.id).or_insert_with(|| Known::of(&view, node.env.now()));
+        if known.is_told || (!is_woken && node.env.now() < known.due) {
             continue;
         }
-        let is_told = match complete(node, &view).await {
-            Ok(is_told) => is_told,
-            Err(Ended::Stopped) => false,
+        match complete(node, &view, &mut known.is_flushed).await {
+            Ok(is_told) => known.is_told = is_told,
+            Err(Ended::Stopped) => {}
             Err(Ended::Failed(error)) => {
-                tracing::warn!(view = name, error, "a view cannot be built now; it is tried again");
-                false
+                tracing::warn!(view = known.name, error, "a view cannot be built now; it is tried again");
             }
-        };
-        known.insert(view.table.id, (keyspace, name, is_told));
+        }
+        known.due = node.env.now().plus(known.pause);
+        known.pause = (known.pause * 2).min(RETRY_MAX);
     }
 }
 
 /// Builds a view unless it is complete. Gives whether the others were told of that.
-async fn complete(node: &Arc<Node>, view: &Arc<View>) -> Result<bool, Ended> {
+async fn complete(node: &Arc<Node>, view: &Arc<View>, is_flushed: &mut bool) -> Result<bool, Ended> {
     let (keyspace, name) = (view.table.keyspace.as_str(), view.table.name.as_str());
     let (is_built, is_told) = built::state(&node.engine, keyspace, name)?;
     if is_built && is_told {
@@ -163,7 +188,7 @@ async fn complete(node: &Arc<Node>, view: &Arc<View>) -> Result<bool, Ended> {
         if let Err(error) = node.tell_build(keyspace, name, Some("STARTED")).await {
             tracing::warn!(view = name, error, "the ring is not told that a view is being built");
         }
-        build::build(node, view).await?;
+        build::build(node, view, is_flushed).await?;
         built::finish(&node.engine, keyspace, name, false)?;
         tracing::info!(view = name, keyspace, "a materialized view is complete");
     }

@@ -44,6 +44,29 @@ pub(crate) fn keyspace_with_view(factor: &str) -> KeyspaceMetadata {
     keyspace_of(factor, vec![base, view])
 }
 
+/// A table `notes` (k, c, v, b) with a blob.
+pub(crate) fn notes() -> Arc<TableMetadata> {
+    let specs = vec![
+        spec("k", ColumnKind::PartitionKey, 0, CqlType::Int),
+        spec("c", ColumnKind::Clustering, 0, CqlType::Int),
+        spec("v", ColumnKind::Regular, 0, CqlType::Int),
+        spec("b", ColumnKind::Regular, 0, CqlType::Blob),
+    ];
+    let (id, flags, params) = (TableId([8; 16]), TableFlags::COMPOUND, TableParams::default());
+    let kind = TableKind::Regular;
+    Arc::new(TableMetadata::new(id, "ks", "notes", kind, flags, params, specs, BTreeMap::new(), None))
+}
+
+/// A keyspace with the table `notes` and views (v, k, c, b) of it with these names.
+pub(crate) fn keyspace_of_notes(factor: &str, views: &[&str]) -> KeyspaceMetadata {
+    let base = notes();
+    let ids = (20..).map(|number: u8| TableId([number; 16]));
+    let views = views.iter().zip(ids).map(|(name, id)| view_by_v(&base, name, id, &[("b", CqlType::Blob)]));
+    let mut tables: Vec<_> = views.collect();
+    tables.push(base);
+    keyspace_of(factor, tables)
+}
+
 /// The keyspace `ks` with these tables.
 pub(crate) fn keyspace_of(factor: &str, tables: Vec<Arc<TableMetadata>>) -> KeyspaceMetadata {
     let options = [("replication_factor".to_owned(), factor.to_owned())].into();

@@ -22,11 +22,15 @@ const OVERLOADED: Duration = Duration::from_secs(1);
 /// The whole of a build, as progress counts it.
 const WHOLE: u64 = 1000;
 
-pub(super) async fn build(node: &Arc<Node>, view: &Arc<View>) -> Result<(), Ended> {
+/// Builds a view. `is_flushed`: whether this process has flushed its base since it knows the view.
+pub(super) async fn build(node: &Arc<Node>, view: &Arc<View>, is_flushed: &mut bool) -> Result<(), Ended> {
     let (keyspace, name) = (view.table.keyspace.as_str(), view.table.name.as_str());
     let base = node.engine.table(view.base.id).ok_or(Ended::Stopped)?;
     tracing::info!(view = name, keyspace, "a materialized view is being built");
-    node.engine.flush(&base).await?;
+    if !*is_flushed {
+        node.engine.flush(&base).await?;
+        *is_flushed = true;
+    }
     let mut ranges = built::ranges(&node.engine, keyspace, name)?;
     let wanted = ranges_here(node, keyspace);
     for (start, end) in wanted {

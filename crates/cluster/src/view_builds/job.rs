@@ -26,9 +26,13 @@ use crate::replica::views::Locked;
 
 /// Rows of a slice, which are applied as one step.
 const SLICE_ROWS: usize = 256;
+/// The bytes of a slice are one of so many parts of the largest mutation: the entries of its rows,
+/// which may all be of one partition of the view, are no more than the commit log takes.
+const SLICES_PER_MUTATION: usize = 4;
 /// Partitions of one job.
 const JOB_KEYS: usize = 64;
-/// Rows of one job: between two jobs a build waits where writes wait.
+/// Rows of one job, which has no more bytes than the largest mutation besides: between two jobs a
+/// build waits where writes wait.
 const JOB_ROWS: usize = 16 * SLICE_ROWS;
 
 /// How far the build of a range is.
@@ -73,7 +77,8 @@ pub(super) fn build_some(
     // rows are passed over: only the keys are wanted
     let command = command(view, PartitionRange::Range { start, end }, Slices::all(), node.env.clock.now_seconds());
     let mut stream = node.engine.read(&command, &ReadContext::new(ReadMode::Background))?;
-    let mut job = Job { node, view, locked, keys: 0, rows: 0 };
+    let bytes_max = node.engine.options.commitlog.largest_mutation();
+    let mut job = Job { node, view, locked, bytes_max, slice_rows: SLICE_ROWS, keys: 0, rows: 0, bytes: 0 };
     let mut passed: Option<Token> = None;
     while let Some(head) = stream.next_partition()? {
         // all partitions of a token are passed before the token is
@@ -122,15 +127,33 @@ struct Job<'a> {
     view: &'a Arc<View>,
     /// The lock of the partition with which the job begins, until its first slice takes it.
     locked: Option<Locked>,
+    /// Bytes of rows after which the job ends.
+    bytes_max: usize,
+    /// Rows of the next slice at most: fewer than [`SLICE_ROWS`] behind one that was too large.
+    slice_rows: usize,
     /// Partitions that were passed.
     keys: usize,
     /// Rows that were passed.
     rows: usize,
+    /// Their bytes.
+    bytes: usize,
+}
+
+/// Some rows of a partition.
+struct Part {
+    /// The entries that follow from the rows.
+    change: ViewChange,
+    /// The number of the rows.
+    rows: usize,
+    /// Their bytes.
+    bytes: usize,
+    /// The last of the rows; None: the partition ends behind them.
+    last: Option<ClusteringValues>,
 }
 
 impl Job<'_> {
     fn is_over(&self) -> bool {
-        self.keys >= JOB_KEYS || self.rows >= JOB_ROWS
+        self.keys >= JOB_KEYS || self.rows >= JOB_ROWS || self.bytes >= self.bytes_max
     }
 
     /// Passes the rows of a partition behind a position. Some: the job ends at this position of the
@@ -147,30 +170,36 @@ impl Job<'_> {
             let views = self.node.engine.views();
             let Some(view) = views.by_id(self.view.table.id) else { return Err(Ended::Stopped) };
             let now = self.node.env.clock.now_seconds();
-            let (change, rows, last) = self.slice(view, &position, now)?;
-            match replica.apply_built(change, &views, now) {
-                Ok(_) => self.rows += rows,
+            let part = self.part(view, &position, now)?;
+            match replica.apply_built(part.change, &views, now) {
+                Ok(_) => self.slice_rows = (self.slice_rows * 2).min(SLICE_ROWS),
                 // the slice is computed again, for the views that there are now
                 Err(WriteError::Storage(StorageError::ViewsChanged)) => continue,
                 Err(WriteError::Storage(StorageError::Busy)) => return Ok(Some((position, Pause::LogIsFull))),
+                // entries take more than their rows, here and in the batch log
+                Err(WriteError::Storage(StorageError::MutationTooLarge { .. })) if part.rows > 1 => {
+                    self.slice_rows = part.rows / 2;
+                    continue;
+                }
+                Err(WriteError::Storage(error @ StorageError::MutationTooLarge { .. })) => {
+                    // no write could make this entry either
+                    let (view, key) = (view.table.name.as_str(), &position.key.key[..]);
+                    tracing::warn!(view, %error, "the build of a view leaves a row of partition {key:02x?} out");
+                }
                 Err(error) => return Err(Ended::Failed(error.to_string())),
             }
-            if last.is_none() {
+            self.rows += part.rows;
+            self.bytes += part.bytes;
+            if part.last.is_none() {
                 self.keys += 1;
                 return Ok(None);
             }
-            position.after = last;
+            position.after = part.last;
         }
     }
 
-    /// The entries of the next rows of a partition, the number of these rows, and the last of them;
-    /// None: the partition ends behind them.
-    fn slice(
-        &self,
-        view: &Arc<View>,
-        position: &Position,
-        now: u32,
-    ) -> Result<(ViewChange, usize, Option<ClusteringValues>), Ended> {
+    /// The next rows of a partition.
+    fn part(&self, view: &Arc<View>, position: &Position, now: u32) -> Result<Part, Ended> {
         let key = &position.key;
         let slices = match position.after.clone() {
             None => Slices::all(),
@@ -179,18 +208,20 @@ impl Job<'_> {
         let command = command(view, PartitionRange::Key(key.clone()), slices, now);
         let mut stream = self.node.engine.read(&command, &ReadContext::new(ReadMode::Background))?;
         let mut changes = Changes::new(view, key, now);
-        let (mut rows, mut last) = (0, None);
+        let (mut rows, mut bytes, mut last) = (0, 0, None);
         if stream.next_partition()?.is_some() {
             while let Some(unfiltered) = stream.next_unfiltered()? {
                 let Unfiltered::Row(row) = unfiltered else { continue };
                 changes.existing(&row);
                 rows += 1;
-                if rows >= SLICE_ROWS {
+                bytes += row.data_size();
+                if rows >= self.slice_rows || bytes >= self.bytes_max / SLICES_PER_MUTATION {
                     last = Some(row.clustering);
                     break;
                 }
             }
         }
-        Ok((ViewChange { base: key.clone(), view: Arc::clone(view), entries: changes.finish() }, rows, last))
+        let change = ViewChange { base: key.clone(), view: Arc::clone(view), entries: changes.finish() };
+        Ok(Part { change, rows, bytes, last })
     }
 }

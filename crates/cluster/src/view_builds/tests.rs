@@ -1,13 +1,16 @@
 //! Builds of views, on one machine.
 
+use std::time::Duration;
+
+use env::sim::{Fault, Op};
 use rows::Mutation;
-use storage::materialized::built::BuiltRange;
+use storage::materialized::built::{self, BuiltRange};
 use types::Token;
 
 use super::job::{Pause, Place, build_some};
 use crate::system_rows::SystemRow;
-use crate::testing::table;
-use crate::testing::views::{keyspace_with_view, with_keyspace};
+use crate::testing::views::{keyspace_of_notes, keyspace_with_view, notes, show_everything, with_keyspace};
+use crate::testing::{SimNode, table};
 
 /// Rows of the partition 1 of `t`.
 fn written(count: i32) -> Vec<Mutation> {
@@ -47,4 +50,84 @@ fn a_build_goes_on_where_it_was_held_up() {
     let entries = node.engine.table(view.table.id).expect("the view").metrics.writes.get();
     assert_eq!((entries, place.range.keys), (ROWS as u64, 1));
     assert_eq!(machine.count("ks", "by_v"), ROWS as usize);
+}
+
+/// A row of the partition 1 of `notes`, all of which are of one partition of its view.
+fn note(c: i32, bytes: usize) -> Mutation {
+    let row = SystemRow::new(&notes(), &[&1_i32.to_be_bytes()], &[&c.to_be_bytes()], 10, None);
+    row.set("v", 7_i32.to_be_bytes().to_vec()).set("b", vec![b'x'; bytes]).finish()
+}
+
+/// Has views built, and runs until one of them is complete.
+fn build(machine: &SimNode, view: &str) {
+    let is_built = || built::state(&machine.node.engine, "ks", view).expect("readable").0;
+    machine.node.keep_building_views();
+    for _ in 0..600 {
+        if is_built() {
+            return;
+        }
+        machine.sim.block_on(machine.node.env.sleep(Duration::from_secs(1)));
+    }
+    panic!("{view} is not complete");
+}
+
+/// Everything that was written so far becomes durable.
+fn sync(machine: &SimNode) {
+    machine.sim.block_on(async { machine.node.engine.log.sync().await }).expect("synced");
+}
+
+/// Of large rows a step of a build has few: 256 of them would be more than a mutation may have.
+#[test]
+fn a_view_of_large_rows_is_built() {
+    const ROWS: i32 = 300;
+    let machine = with_keyspace(keyspace_of_notes("1", &["shown"]));
+    for c in 0..ROWS {
+        machine.node.engine.apply(&[note(c, 80 << 10)]).expect("applied");
+    }
+    build(&machine, "shown");
+    assert_eq!(machine.count("ks", "shown"), ROWS as usize);
+}
+
+/// Where an entry is more than the commit log takes, as since the limit was lowered, the view is
+/// complete without that entry: it has all others.
+#[test]
+fn a_view_is_built_without_rows_that_the_log_does_not_take() {
+    let machine = with_keyspace(keyspace_of_notes("1", &["shown"]));
+    let sizes = [10, 80 << 10, 10, 80 << 10, 80 << 10, 10];
+    for (c, bytes) in (0..).zip(sizes) {
+        machine.node.engine.apply(&[note(c, bytes)]).expect("applied");
+    }
+    sync(&machine);
+    let machine = machine.after_power_cut_with(64 << 10);
+    show_everything(&machine.node.engine);
+    build(&machine, "shown");
+    assert_eq!((machine.count("ks", "notes"), machine.count("ks", "shown")), (6, 3));
+}
+
+/// A build that fails again and again does not flush its base each time, and ends once nothing
+/// fails any more.
+#[test]
+fn a_build_that_fails_is_tried_again_without_another_flush() {
+    let machine = with_keyspace(keyspace_with_view("1"));
+    machine.node.engine.apply(&written(10)).expect("applied");
+    let base = |machine: &SimNode| machine.node.engine.table(table("ks", "t").id).expect("the base");
+    machine.sim.block_on(machine.node.engine.flush(&base(&machine))).expect("flushed");
+    sync(&machine);
+    let machine = machine.after_power_cut();
+    show_everything(&machine.node.engine);
+    let node = &machine.node;
+    machine.sim.disk().inject(Fault { times: u64::MAX, ..Fault::next(Op::Read, "/ks/t-") });
+    node.keep_building_views();
+    machine.sim.block_on(node.env.sleep(Duration::from_secs(1)));
+    let flushed = base(&machine).view().sstables.len();
+    for _ in 0..20 {
+        machine.sim.block_on(node.env.sleep(Duration::from_secs(60)));
+        // written without its entry: a write would have to read the row
+        node.engine.apply(&written(20)).expect("applied");
+    }
+    assert!(!built::state(&node.engine, "ks", "by_v").expect("readable").0, "its base cannot be read");
+    assert_eq!(base(&machine).view().sstables.len(), flushed);
+    machine.sim.disk().heal();
+    build(&machine, "by_v");
+    assert_eq!(machine.count("ks", "by_v"), 20);
 }

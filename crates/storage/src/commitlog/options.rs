@@ -136,6 +136,13 @@ pub struct Options {
     pub on_replay: OnReplay,
 }
 
+impl Options {
+    /// The size of the largest mutation that a log with these settings takes, bytes.
+    pub fn largest_mutation(&self) -> usize {
+        self.mutation_size_max.min(self.segment_size / 2) as usize
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Options {

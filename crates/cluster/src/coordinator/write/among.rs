@@ -166,8 +166,7 @@ impl Node {
 
     /// The size of the largest mutation that nodes with the options of this one take, bytes.
     pub(in crate::coordinator) fn mutation_size_max(&self) -> usize {
-        let options = &self.engine.options.commitlog;
-        options.mutation_size_max.min(options.segment_size / 2) as usize
+        self.engine.options.commitlog.largest_mutation()
     }
 
     /// Sends mutations to their peers, applies those that are of this node, and gives the wait.
