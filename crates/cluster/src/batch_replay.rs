@@ -1,13 +1,16 @@
 //! The state of replaying the batch log ([`crate::batchlog`]).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::Waker;
 
 use env::Wake;
 use types::DecoratedKey;
 
 /// `batchlog_replay_throttle` of a stock configuration, bytes a second.
 const THROTTLE_DEFAULT: u64 = 1 << 20;
+/// Records that wait for hints. At the limit a record is sent again as any other.
+const HINTED_MAX: usize = 1 << 16;
 
 /// The state of the replay of this node's batch log.
 pub(crate) struct BatchReplay {
@@ -18,6 +21,9 @@ pub(crate) struct BatchReplay {
     /// The last record of the page before. The next page begins behind it, so that records which
     /// cannot be applied do not stop those behind them. None: it begins at the first record.
     pub behind: Mutex<Option<DecoratedKey>>,
+    /// Ids of records whose mutations have reached everybody, some by a hint. They go when the
+    /// hints are durable.
+    hinted: Mutex<Vec<[u8; 16]>>,
     /// `batchlog_replay_throttle` in bytes a second; 0: replay does not pause.
     pub throttle: AtomicU64,
     /// The node was one of several when it ended. Its records may be of partitions that others
@@ -38,9 +44,37 @@ impl BatchReplay {
         self.may_hold_records.swap(false, Ordering::AcqRel);
     }
 
+    /// The record of this id goes with the next look, once the hints that were kept so far are
+    /// durable.
+    pub fn wait_for_hints(&self, id: [u8; 16]) {
+        let mut hinted = self.hinted.lock().unwrap_or_else(PoisonError::into_inner);
+        if hinted.len() < HINTED_MAX {
+            hinted.push(id);
+        }
+    }
+
+    /// Takes the ids of the records that wait for hints.
+    pub fn take_hinted(&self) -> Vec<[u8; 16]> {
+        std::mem::take(&mut *self.hinted.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Wakes the background task; None: it has not begun.
+    pub fn waker(&self) -> Option<Waker> {
+        self.task.get().map(|task| Waker::from(Arc::new(Waking(task.clone()))))
+    }
+
     /// There may be a record for the next look.
     pub fn expect_records(&self) {
         self.may_hold_records.store(true, Ordering::Release);
+    }
+}
+
+/// A waker of the background task.
+struct Waking(Wake);
+
+impl std::task::Wake for Waking {
+    fn wake(self: Arc<Self>) {
+        self.0.wake();
     }
 }
 
@@ -49,6 +83,7 @@ impl Default for BatchReplay {
         let throttle = AtomicU64::new(THROTTLE_DEFAULT);
         let task = OnceLock::new();
         let (may_hold_records, waits_for_others) = (AtomicBool::new(true), AtomicBool::new(false));
-        Self { may_hold_records, behind: Mutex::new(None), throttle, waits_for_others, task }
+        let (behind, hinted) = (Mutex::new(None), Mutex::default());
+        Self { may_hold_records, behind, hinted, throttle, waits_for_others, task }
     }
 }

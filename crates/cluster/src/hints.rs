@@ -139,17 +139,17 @@ impl Node {
         is_kept
     }
 
-    /// Keeps a mutation from the record of a batch for an endpoint that has not taken it, also
-    /// where hinted handoff is off and where the endpoint has been down for too long: the record
-    /// goes, so nobody else has it. The hint is as old as the batch, written at `written_millis`:
+    /// Keeps a mutation from the record of a batch for a host that has not taken it, also where
+    /// hinted handoff is off and where the host has been down for too long: the record goes, so
+    /// nobody else has it. The hint is as old as the batch, written at `written_millis`:
     /// later than its gc_grace, deletions that it must not undo may be purged. Agrees with
     /// `BatchlogManager.ReplayingBatch`, which writes its hints without `StorageProxy.shouldHint`.
     /// Never waits.
-    pub(crate) fn hint_in_any_case(&self, endpoint: &Endpoint, mutation: &Hintable, written_millis: i64) -> Kept {
+    pub(crate) fn hint_in_any_case(&self, host_id: HostId, mutation: &Hintable, written_millis: i64) -> Kept {
         if is_on(Defect::NoHealing) {
             return Kept::No;
         }
-        let kept = self.keep(endpoint.host_id, mutation, written_millis);
+        let kept = self.keep(host_id, mutation, written_millis);
         if kept != Kept::Yes {
             self.handoff.figures.refused.add(1);
         }

@@ -29,3 +29,6 @@ impl Routes for AmongOthers {
 pub(crate) fn begin(node: &Arc<Node>) {
     node.replica.views.route(Arc::new(AmongOthers(Arc::downgrade(node))));
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,11 +14,12 @@ use std::time::Duration;
 
 use env::Next;
 use rows::codec::decode_mutation;
-use rows::{Mutation, Row};
+use rows::command::RingBound;
+use rows::{Mutation, PartitionRange, ReadCommand, ReadContext, ReadMode, Row};
 use storage::StorageError;
 use types::DecoratedKey;
 
-use super::resend::Resent;
+use super::resend::Resending;
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::replica::apply::WriteError;
@@ -28,8 +29,9 @@ use crate::system_rows;
 pub(super) const PERIOD: Duration = Duration::from_secs(10);
 
 /// A page holds at most this many records, and ends behind the record that reaches this many bytes.
-const PAGE_RECORDS_MAX: usize = 128;
-const PAGE_BYTES_MAX: usize = 4 << 20;
+pub(super) const PAGE_RECORDS_MAX: usize = 128;
+/// See [`PAGE_RECORDS_MAX`].
+pub(super) const PAGE_BYTES_MAX: usize = 4 << 20;
 
 /// Messaging versions of which the mutations of a record can be read: that of 4.0, which 5.0 writes
 /// in its compatible mode, has the form of 5.0.
@@ -84,9 +86,9 @@ impl Node {
             return;
         }
         let node: Weak<Self> = Arc::downgrade(self);
-        let mut resent = Vec::new();
+        let mut resending = Resending::default();
         let step = move || match node.upgrade() {
-            Some(node) if !node.engine.is_draining() => Next::After(node.replay_due_batches(&mut resent)),
+            Some(node) if !node.engine.is_draining() => Next::After(node.replay_due_batches(&mut resending)),
             _ => Next::Done,
         };
         let wake = self.env.tasks.background("batchlog", Box::new(step));
@@ -95,12 +97,12 @@ impl Node {
     }
 
     /// A look while the node runs. Gives the time until the next one.
-    fn replay_due_batches(&self, resent: &mut Vec<Resent>) -> Duration {
-        if !self.batch_replay.may_find_records() {
+    fn replay_due_batches(&self, resending: &mut Resending) -> Duration {
+        if !self.batch_replay.may_find_records() && resending.is_idle() {
             return PERIOD;
         }
         if let Some(others) = self.others() {
-            return self.resend_due_batches(&others, resent);
+            return self.resend_due_batches(&others, resending);
         }
         if self.batch_replay.waits_for_others.load(Ordering::Relaxed) {
             return PERIOD;
@@ -171,15 +173,17 @@ impl Node {
     fn find_due_records(&self, age: Duration) -> Result<(Vec<Record>, Page, bool), NodeError> {
         let table = self.batches_table();
         let youngest = self.env.clock.now_micros() - i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
-        let (mut due, mut bytes, mut is_full, mut are_left) = (Vec::<Record>::new(), 0, false, false);
         let mut behind = self.batch_replay.behind.lock().unwrap_or_else(PoisonError::into_inner);
         let start = behind.take();
-        system_rows::each(&self.engine, &table, None, |key, row| {
-            if start.as_ref().is_some_and(|start| key <= start) {
-                // it was looked at, and if it has failed it is looked at again after the last page
-                are_left = true;
-                return true;
-            }
+        // records before the page were looked at, and those that have failed are looked at again
+        // after the last page
+        let mut are_left = start.is_some();
+        let (mut due, mut bytes, mut is_full) = (Vec::<Record>::new(), 0, false);
+        let start = start.map_or(RingBound::Open, |key| RingBound::Key { key, inclusive: false });
+        let range = PartitionRange::Range { start, end: RingBound::Open };
+        let command = ReadCommand { range, ..system_rows::command(&table, None, self.env.clock.now_seconds()) };
+        let mut stream = self.engine.read(&command, &ReadContext::new(ReadMode::Background))?;
+        system_rows::each_of(stream.as_mut(), &table, command.now, &mut |key: &DecoratedKey, row: Row| {
             let record = Record { key: key.clone(), row };
             if !self.is_readable(&record) {
                 return true;
@@ -188,7 +192,7 @@ impl Node {
                 are_left = true;
                 return true;
             }
-            bytes += record.row.data_size();
+            bytes += record.bytes();
             due.push(record);
             is_full = due.len() >= PAGE_RECORDS_MAX || bytes >= PAGE_BYTES_MAX;
             !is_full
@@ -295,6 +299,11 @@ pub(super) fn node_error(error: WriteError) -> NodeError {
 }
 
 impl Record {
+    /// Bytes of its row.
+    pub(super) fn bytes(&self) -> usize {
+        self.row.data_size()
+    }
+
     /// When the batch was written, microseconds since 1970; None: its id does not say it.
     pub(super) fn written_micros(&self) -> Option<i64> {
         let id: [u8; 16] = self.key.key.as_ref().try_into().ok()?;

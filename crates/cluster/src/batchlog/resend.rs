@@ -1,38 +1,82 @@
 //! Sending again what stands in the batch log without its removal, among several nodes.
 //!
 //! 1. A page of due records is read, and the mutations of each are sent to their replicas: applied
-//!    here where this node is one, a hint kept for those that are down.
+//!    here where this node is one, a hint kept for those that are down. The next page is read as
+//!    soon as the throttle allows it, while not too many batches are on their way. A pass over the
+//!    batch log begins only when all batches of the pass before are settled: it would find them
+//!    again.
 //! 2. A record goes when every replica has answered or has its hint, and the hints are durable.
-//!    Until then no further page is read. Hints are kept whatever the settings of hinted handoff
-//!    are, and are as old as the batch; where there is no room for one the record stands, and is
-//!    sent again.
+//!    Hints are kept whatever the settings of hinted handoff are, and are as old as the batch;
+//!    where there is no room for one the record stands, and is sent again.
+//! 3. Records of changes of views that have reached everybody, some by a hint, go when the hints
+//!    are durable (`crate::view_replicas`).
 //!
 //! If the node ends in between, the records stand and are sent again. Agrees with
 //! `org.apache.cassandra.batchlog.BatchlogManager` (`ReplayingBatch`).
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use env::Instant;
 use rows::Mutation;
 use types::{Consistency, WriteKind};
 
-use super::replay::{PERIOD, Record, node_error, of_each};
+use super::replay::{PAGE_BYTES_MAX, PAGE_RECORDS_MAX, PERIOD, Record, node_error, of_each};
 use crate::coordinator::sent::Sent;
 use crate::coordinator::write::among::Others;
 use crate::error::NodeError;
 use crate::hints::HintsDurable;
 use crate::node::Node;
+use crate::system_rows;
 
-/// Time between two looks at what was sent.
+/// Time between two looks at batches that were sent, where nothing wakes the task.
 const SETTLE: Duration = Duration::from_secs(1);
+/// Batches that are on their way. No page is read that could make them more, nor their bytes.
+const WINDOW_RECORDS_MAX: usize = 1024;
+/// See [`WINDOW_RECORDS_MAX`].
+const WINDOW_BYTES_MAX: usize = 4 * PAGE_BYTES_MAX;
+/// Records that are removed in one step.
+const REMOVALS_MAX: usize = 128;
+
+const _: () = assert!(WINDOW_RECORDS_MAX >= PAGE_RECORDS_MAX, "a page finds room");
+
+/// The batches and records that the task has under way.
+#[derive(Default)]
+pub(super) struct Resending {
+    /// Batches that were sent and are not settled, oldest first.
+    sent: Vec<Resent>,
+    /// Records that wait for hints, and the wait.
+    hinted: Option<(Vec<[u8; 16]>, HintsDurable)>,
+    /// No page is read before. None: none was read yet.
+    due: Option<Instant>,
+}
+
+impl Resending {
+    /// Whether nothing is under way.
+    pub fn is_idle(&self) -> bool {
+        self.sent.is_empty() && self.hinted.is_none()
+    }
+
+    /// How long no page is read.
+    fn rest(&self, now: Instant) -> Duration {
+        self.due.map_or(Duration::ZERO, |due| due.since(now))
+    }
+
+    /// Whether there is room for another page.
+    fn has_room(&self) -> bool {
+        let bytes: usize = self.sent.iter().map(|batch| batch.bytes).sum();
+        self.sent.len() + PAGE_RECORDS_MAX <= WINDOW_RECORDS_MAX && bytes + PAGE_BYTES_MAX <= WINDOW_BYTES_MAX
+    }
+}
 
 /// A batch whose mutations were sent again.
-pub(super) struct Resent {
+struct Resent {
     record: Record,
+    bytes: usize,
     sent: Vec<Arc<Sent>>,
     /// The wait for hints, once no replica is waited for.
     hints: Option<HintsDurable>,
@@ -51,37 +95,45 @@ enum Came {
 
 impl Node {
     /// A look while the node is one of several. Gives the time until the next one.
-    /// `resent` are the batches of former looks that are waited for.
-    pub(super) fn resend_due_batches(&self, others: &Others<'_>, resent: &mut Vec<Resent>) -> Duration {
-        self.finish_resent(resent);
-        if !resent.is_empty() {
+    pub(super) fn resend_due_batches(&self, others: &Others<'_>, resending: &mut Resending) -> Duration {
+        let waker = self.batch_replay.waker().unwrap_or_else(|| Waker::noop().clone());
+        self.finish_resent(&mut resending.sent, &waker);
+        if !self.finish_hinted(&mut resending.hinted, &waker) {
+            // a page could have these records
             return SETTLE;
         }
-        let count = others.ring.endpoints().len() as u64;
-        let throttle = self.batch_replay.throttle.load(Ordering::Relaxed);
-        match self.resend_page(others, resent) {
-            // the limit is that of all nodes together
-            Ok((0, pause)) => pause(throttle / count),
-            Ok((_, pause)) => pause(throttle / count).max(SETTLE),
+        if resending.rest(self.env.now()).is_zero() {
+            if !resending.has_room() || !(resending.sent.is_empty() || self.is_within_pass()) {
+                // the oldest batch wakes the task when it is settled
+                return SETTLE;
+            }
+            self.resend_page(others, resending);
+        }
+        let rest = resending.rest(self.env.now());
+        if resending.sent.is_empty() { rest } else { rest.min(SETTLE) }
+    }
+
+    /// Whether the next page is not the first one of a pass.
+    fn is_within_pass(&self) -> bool {
+        self.batch_replay.behind.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Sends the mutations of a page of records, and notes when the next page may be read.
+    fn resend_page(&self, others: &Others<'_>, resending: &mut Resending) {
+        // the limit is that of all nodes together
+        let throttle = self.batch_replay.throttle.load(Ordering::Relaxed) / others.ring.endpoints().len() as u64;
+        let pause = match self.due_records(self.timeouts().write * 2) {
+            Ok((due, page)) => {
+                let (sent, failed) = of_each(due, |record| self.resend(others, record));
+                resending.sent.extend(sent);
+                page.without(failed).pause(throttle)
+            }
             Err(error) => {
                 tracing::warn!(%error, "the batch log cannot be sent again now; it is tried again");
                 PERIOD
             }
-        }
-    }
-
-    /// Sends the mutations of a page of records. Gives how many batches are waited for, and how
-    /// long to rest.
-    fn resend_page(
-        &self,
-        others: &Others<'_>,
-        resent: &mut Vec<Resent>,
-    ) -> Result<(usize, impl Fn(u64) -> Duration + use<>), NodeError> {
-        let (due, page) = self.due_records(self.timeouts().write * 2)?;
-        let (sent, failed) = of_each(due, |record| self.resend(others, record));
-        let (count, page) = (sent.len(), page.without(failed));
-        resent.extend(sent);
-        Ok((count, move |throttle| page.pause(throttle)))
+        };
+        resending.due = Some(self.env.now().plus(pause));
     }
 
     fn resend(&self, others: &Others<'_>, record: Record) -> Result<Resent, NodeError> {
@@ -102,25 +154,63 @@ impl Node {
             self.send_to_peers(others, planned, timeout);
         }
         let sent = planned.into_iter().map(|planned| planned.sent).collect();
-        Ok(Resent { record, sent, hints: None })
+        Ok(Resent { bytes: record.bytes(), record, sent, hints: None })
     }
 
-    /// Removes the records of batches that are settled.
-    fn finish_resent(&self, resent: &mut Vec<Resent>) {
-        resent.retain_mut(|batch| match self.came_of(batch) {
-            Came::Nothing => true,
-            Came::Lost => false,
-            Came::Done => {
-                if let Err(error) = self.engine.apply(&[self.removal_of_record(&batch.record)]) {
-                    tracing::warn!(%error, "the record of a batch stays, and its mutations will be sent again");
+    /// Removes the records of batches that are settled. The oldest batch that is not wakes `waker`
+    /// when it is.
+    fn finish_resent(&self, sent: &mut Vec<Resent>, waker: &Waker) {
+        let mut is_oldest = true;
+        sent.retain_mut(|batch| {
+            let waker = if is_oldest { waker } else { Waker::noop() };
+            match self.came_of(batch, &mut Context::from_waker(waker)) {
+                Came::Nothing => {
+                    is_oldest = false;
+                    true
                 }
-                false
+                Came::Lost => false,
+                Came::Done => {
+                    if let Err(error) = self.engine.apply(&[self.removal_of_record(&batch.record)]) {
+                        tracing::warn!(%error, "the record of a batch stays, and its mutations will be sent again");
+                    }
+                    false
+                }
             }
         });
     }
 
-    fn came_of(&self, batch: &mut Resent) -> Came {
-        if !batch.sent.iter().all(|sent| sent.is_settled()) {
+    /// Removes the records that have waited for hints. False: the hints are not durable yet.
+    fn finish_hinted(&self, hinted: &mut Option<(Vec<[u8; 16]>, HintsDurable)>, waker: &Waker) -> bool {
+        if hinted.is_none() {
+            let ids = self.batch_replay.take_hinted();
+            *hinted = (!ids.is_empty()).then(|| (ids, self.hints_durable()));
+        }
+        let Some((ids, durable)) = hinted.as_mut() else { return true };
+        match Pin::new(durable).poll(&mut Context::from_waker(waker)) {
+            Poll::Pending => return false,
+            Poll::Ready(Ok(())) => self.remove_records(ids),
+            // the records stand, and are sent again
+            Poll::Ready(Err(_)) => {}
+        }
+        *hinted = None;
+        true
+    }
+
+    fn remove_records(&self, ids: &[[u8; 16]]) {
+        let table = self.batches_table();
+        let removal =
+            |id: &[u8; 16]| self.removal(&table, system_rows::partition_key(&table, &[id]), self.clock.next_micros());
+        for ids in ids.chunks(REMOVALS_MAX) {
+            let removals: Vec<Mutation> = ids.iter().map(removal).collect();
+            if let Err(error) = self.engine.apply(&removals) {
+                tracing::warn!(%error, "records of batches stay, and their mutations will be sent again");
+                return;
+            }
+        }
+    }
+
+    fn came_of(&self, batch: &mut Resent, context: &mut Context<'_>) -> Came {
+        if !batch.sent.iter().all(|sent| sent.is_settled(context)) {
             return Came::Nothing;
         }
         if batch.sent.iter().any(|sent| sent.lacks_hint()) {
@@ -130,7 +220,7 @@ impl Node {
             return Came::Done;
         }
         let hints = batch.hints.get_or_insert_with(|| self.hints_durable());
-        match Pin::new(hints).poll(&mut Context::from_waker(Waker::noop())) {
+        match Pin::new(hints).poll(context) {
             Poll::Pending => Came::Nothing,
             Poll::Ready(Ok(())) => Came::Done,
             Poll::Ready(Err(_)) => Came::Lost,

@@ -48,6 +48,8 @@ struct State {
     lacks_hint: bool,
     /// The task that waits for the answers; None: no task waits yet.
     waker: Option<Waker>,
+    /// The task that waits until no peer is left; None: no task waits for that.
+    on_settled: Option<Waker>,
 }
 
 impl Sent {
@@ -65,7 +67,8 @@ impl Sent {
         assert!(!replicas.iter().enumerate().any(is_repeated), "a replica is sent a mutation once");
         let is_counted = vec![false; replicas.len()];
         let (has_hint, written_millis, lacks_hint) = (false, None, false);
-        let state = State { answers, is_counted, unheard, has_hint, written_millis, lacks_hint, waker: None };
+        let (waker, on_settled) = (None, None);
+        let state = State { answers, is_counted, unheard, has_hint, written_millis, lacks_hint, waker, on_settled };
         Self { node, ring, replicas, hintable, state: Mutex::new(state) }
     }
 
@@ -121,7 +124,7 @@ impl Sent {
         let endpoint = self.ring.endpoint(replica);
         let written_millis = self.state().written_millis;
         let kept = match written_millis {
-            Some(written_millis) => node.hint_in_any_case(endpoint, hintable, written_millis),
+            Some(written_millis) => node.hint_in_any_case(endpoint.host_id, hintable, written_millis),
             None if node.hint(endpoint, hintable) => Kept::Yes,
             None => Kept::No,
         };
@@ -196,9 +199,14 @@ impl Sent {
         state.answers.level == Consistency::Any && state.has_hint
     }
 
-    /// Whether every peer has answered, or has a hint where that is possible.
-    pub fn is_settled(&self) -> bool {
-        self.state().unheard == 0
+    /// Whether every peer has answered, or has a hint where that is possible. Where not, `context`
+    /// is woken when it is so.
+    pub fn is_settled(&self, context: &Context<'_>) -> bool {
+        let mut state = self.state();
+        if state.unheard > 0 {
+            state.on_settled = Some(context.waker().clone());
+        }
+        state.unheard == 0
     }
 
     /// Whether a hint was kept.
@@ -255,5 +263,10 @@ impl Asker for Sent {
         let mut state = self.state();
         assert!(state.unheard > 0, "membership tells of a peer once");
         state.unheard -= 1;
+        let settled = if state.unheard == 0 { state.on_settled.take() } else { None };
+        drop(state);
+        if let Some(waker) = settled {
+            waker.wake();
+        }
     }
 }

@@ -15,7 +15,7 @@ use schema::{
 use storage::Engine;
 use types::{CqlType, DecoratedKey};
 
-use super::{SimNode, table};
+use super::{SimNode, SimRing, table};
 
 /// The WHERE of a view that has every row.
 struct Everything;
@@ -120,4 +120,28 @@ pub(crate) fn with_keyspace(keyspace: KeyspaceMetadata) -> SimNode {
     let changed = storage::schema_change::change(engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace)));
     assert!(changed.expect("stored").is_ok(), "not refused");
     machine
+}
+
+/// Creates a keyspace whose tables have views on every node of a ring.
+pub(crate) fn create_on(ring: &SimRing, keyspace: &KeyspaceMetadata) {
+    let living = ring.living();
+    living.iter().for_each(|machine| show_everything(&ring.node(*machine).engine));
+    for machine in living {
+        let keyspace = keyspace.clone();
+        let decide = move |schema: &Schema| Ok::<_, ()>(schema.with_keyspace(keyspace));
+        let changed = ring.world.block_on(ring.node(machine).change_schema(decide));
+        assert!(changed.expect("stored").is_ok(), "not refused");
+    }
+}
+
+/// Numbers which are keys of partitions of `t`, and values of partitions of its views, of which a
+/// machine is the first replica.
+pub(crate) fn owned_by(ring: &SimRing, machine: usize, count: usize) -> Vec<i32> {
+    let (snapshot, of) = (ring.node(0).ring(), ring.address(machine));
+    let is_there = |k: &i32| {
+        let token = ring.row("ks", *k, 0, 0, 1).key.token;
+        let replicas = snapshot.placement("ks").expect("a keyspace").natural(token);
+        replicas.first().is_some_and(|id| snapshot.endpoint(*id).address == of)
+    };
+    (0..).filter(is_there).take(count).collect()
 }

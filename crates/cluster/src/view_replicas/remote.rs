@@ -1,17 +1,19 @@
 //! Changes of views that belong to other nodes: in this node's batch log until they have them.
 //!
 //! The record is applied with the base, in one group. Once that is done each change is sent to its
-//! replica, and to those that are about to be one; when all have answered the record is removed. A
-//! record that stays is sent again by the batch log, to all replicas of the view.
+//! replica, and to those that are about to be one; one that is down gets a hint. When all have
+//! answered, and the hints are durable, the record is removed. A record that stays is sent again by
+//! the batch log, to all replicas of the view.
 //!
 //! Agrees with `StorageProxy.mutateMV`, `BatchlogCleanup` and `BatchlogManager.store` of a local
-//! batch.
+//! batch. Cassandra keeps the record of a change of which a replica is down beside the hint.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
+use hints::HostId;
 use internode::payload::batch::StoredBatch;
 use internode::{Envelope, Verb};
 use membership::{Asker, Request, Unanswered};
@@ -21,13 +23,20 @@ use rows::codec::encode_mutation;
 use rows::views::{Entry, View, updates};
 
 use crate::coordinator::sent::result_of;
+use crate::hints::{Hintable, Kept};
 use crate::node::Node;
 use crate::replica::views::Owed;
 
 /// A change of one row of a view, and who gets it.
 struct Change {
+    /// The mutation for a replica that is down.
+    hintable: Hintable,
+    /// The mutation as it is sent.
     payload: Bytes,
+    /// The replicas that are up.
     to: Vec<SocketAddr>,
+    /// The others.
+    down: Vec<HostId>,
 }
 
 /// The changes of one write that belong to others.
@@ -36,7 +45,7 @@ pub(super) struct Remote {
     id: [u8; 16],
     created_micros: i64,
     changes: Vec<Change>,
-    /// Whether a change has nobody to go to now, or its replica is down: the record stays then.
+    /// Whether it is not known to whom a change goes: the record stays then.
     is_left: bool,
 }
 
@@ -49,13 +58,30 @@ impl Remote {
     /// Adds a change. `is_paired`: the replica to which it belongs is known.
     pub fn add(&mut self, view: &Arc<View>, entry: Entry, is_paired: bool, to: &[EndpointId], ring: &Ring) {
         for update in updates(view, vec![entry]) {
-            let mut payload = Vec::new();
-            encode_mutation(&mut payload, &Mutation::of(update));
-            let up = to.iter().map(|id| ring.endpoint(*id)).filter(|endpoint| endpoint.is_up);
-            let addresses: Vec<SocketAddr> = up.map(|endpoint| endpoint.address).collect();
-            self.is_left |= !is_paired || addresses.len() < to.len();
-            self.changes.push(Change { payload: payload.into(), to: addresses });
+            let (mutation, mut payload) = (Mutation::of(update), Vec::new());
+            encode_mutation(&mut payload, &mutation);
+            let payload = Bytes::from(payload);
+            let hintable = Hintable::new(&mutation, payload.clone());
+            let endpoints = || to.iter().map(|id| ring.endpoint(*id));
+            let up = endpoints().filter(|endpoint| endpoint.is_up).map(|endpoint| endpoint.address).collect();
+            let down = endpoints().filter(|endpoint| !endpoint.is_up).map(|endpoint| endpoint.host_id).collect();
+            self.is_left |= !is_paired;
+            self.changes.push(Change { hintable, payload, to: up, down });
         }
+    }
+
+    /// Keeps hints for the replicas that are down. Gives whether there are such, and whether one of
+    /// them has no hint.
+    fn hint(&self) -> (bool, bool) {
+        let (mut are_down, mut lacks_hint) = (false, false);
+        for change in &self.changes {
+            for host_id in &change.down {
+                let kept = self.node.hint_in_any_case(*host_id, &change.hintable, self.created_micros / 1000);
+                are_down = true;
+                lacks_hint |= kept != Kept::Yes;
+            }
+        }
+        (are_down, lacks_hint)
     }
 
     pub fn unless_empty(self) -> Option<Box<dyn Owed>> {
@@ -73,13 +99,20 @@ impl Owed for Remote {
         // the record is applied
         self.node.batch_replay.expect_records();
         let Some(others) = self.node.others() else { return };
-        let asked = self.changes.iter().map(|change| change.to.len()).sum();
+        // a record that stays in any case leaves its hints when it is sent again
+        let (is_hinted, lacks_hint) = if self.is_left { (false, false) } else { self.hint() };
+        let asked: usize = self.changes.iter().map(|change| change.to.len()).sum();
         let waiting = Waiting {
             node: Arc::downgrade(&self.node),
             id: self.id,
             left: AtomicUsize::new(asked),
-            is_left: AtomicBool::new(self.is_left),
+            is_hinted,
+            is_left: AtomicBool::new(self.is_left || lacks_hint),
         };
+        if asked == 0 {
+            waiting.settle();
+            return;
+        }
         let asker: Arc<dyn Asker> = Arc::new(waiting);
         let timeout = self.node.timeouts().write;
         for change in self.changes {
@@ -97,8 +130,21 @@ struct Waiting {
     id: [u8; 16],
     /// Answers that have not come.
     left: AtomicUsize,
+    /// Somebody has a hint of its change.
+    is_hinted: bool,
     /// The record stays: somebody does not have its change.
     is_left: AtomicBool,
+}
+
+impl Waiting {
+    /// Nobody is waited for any more.
+    fn settle(&self) {
+        let Some(node) = self.node.upgrade().filter(|_| !self.is_left.load(Ordering::Relaxed)) else { return };
+        match self.is_hinted {
+            true => node.batch_replay.wait_for_hints(self.id),
+            false => node.remove_record(&self.id),
+        }
+    }
 }
 
 impl Asker for Waiting {
@@ -108,11 +154,8 @@ impl Asker for Waiting {
         }
         let was = self.left.fetch_sub(1, Ordering::AcqRel);
         assert!(was > 0, "membership tells of a peer once");
-        if was == 1
-            && !self.is_left.load(Ordering::Relaxed)
-            && let Some(node) = self.node.upgrade()
-        {
-            node.remove_record(&self.id);
+        if was == 1 {
+            self.settle();
         }
     }
 }

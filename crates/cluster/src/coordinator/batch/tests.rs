@@ -157,3 +157,37 @@ fn a_hint_from_a_record_is_as_old_as_the_batch() {
     assert_eq!(dates, [created_micros / 1000]);
     store.put_back(file);
 }
+
+/// Many records are sent again as fast as the throttle allows: the next page does not wait for the
+/// one before it.
+#[test]
+fn many_records_are_sent_again_within_seconds() {
+    const RECORDS: i64 = 1500;
+    let ring = three(6);
+    let node = Arc::clone(ring.node(0));
+    let first = node.env.clock.now_micros() - 3_600_000_000;
+    let record = |number: i64| {
+        let mut bytes = Vec::new();
+        let row = i32::try_from(number).expect("few");
+        encode_mutation(&mut bytes, &ring.row("ks", row % 7, row, 9, 9));
+        let created_micros = first + number;
+        let id = types::timeuuid::from_micros(created_micros, 7);
+        node.record_of(&StoredBatch { id, created_micros, mutations: vec![bytes.into()] })
+    };
+    let records: Vec<_> = (0..RECORDS).map(record).collect();
+    node.engine.apply(&records).expect("applied");
+    node.batch_replay.expect_records();
+    let left = || i64::try_from(ring.count(0, "system", "batches")).expect("few");
+    let mut looks = 0..200;
+    while left() == RECORDS {
+        assert!(looks.next().is_some(), "the first page is sent");
+        ring.world.run_for(Duration::from_millis(100));
+    }
+    // at a third of 1 MiB a second they take half a second
+    ring.world.run_for(Duration::from_secs(5));
+    assert_eq!(left(), 0);
+    for machine in 0..3 {
+        let rows: usize = (0..7).map(|k| ring.stored(machine, "ks", k).len()).sum();
+        assert_eq!(rows as i64, RECORDS, "machine {machine}");
+    }
+}
