@@ -20,7 +20,6 @@ use super::ranges::CommonRange;
 use super::streams::{self, Exchange};
 use crate::clock::uuid_text;
 use crate::node::Node;
-use crate::paxos::PaxosVariant;
 use crate::repairs::command::Command;
 use crate::repairs::options::Parallelism;
 use crate::repairs::records::{Facts, Record, RepairCounts, Step, Subject};
@@ -75,7 +74,7 @@ impl RepairJob<'_> {
     async fn steps(&self, job: &Job, record: &Record) -> Result<Vec<SyncStat>, String> {
         let (options, parallelism) = (&self.command.options, self.command.options.parallelism);
         // of Paxos v1 only where an operator wants nothing else, as in Cassandra
-        let is_v2 = self.node.paxos().variant == PaxosVariant::V2;
+        let is_v2 = self.node.paxos().variant.is_v2;
         let repairs_paxos = options.is_paxos_only || is_v2 && options.repairs_paxos;
         if repairs_paxos && self.node.repairs.turns.load().settings.repairs_paxos {
             self.repair_paxos().await?;

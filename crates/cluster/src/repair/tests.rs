@@ -8,12 +8,14 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use internode::payload::paxos::{Ballot, BallotFlag, Commit};
 use internode::payload::repair::Prepare;
 use storage::compaction::kind::Kind;
 use storage::compaction::operation::{Operation, Status, Work};
 
 use super::command::{Event, EventKind};
 use super::*;
+use crate::paxos::{PaxosOptions, PaxosVariant};
 use crate::repairs::Progress;
 use crate::repairs::command::Command;
 use crate::repairs::options::{Parallelism, RepairOptions};
@@ -301,4 +303,33 @@ fn a_validation_survives_a_compaction() {
     assert_equal(&ring);
     let status = ended.lock().expect("no panic inside").take().expect("it has ended").expect("a sound disk");
     assert_eq!(status, Status::Successful);
+}
+
+/// With each variant of Paxos v2 a repair completes what replicas have accepted, and they refuse
+/// from then on what is older.
+#[test]
+fn a_repair_completes_paxos_with_each_variant_of_v2() {
+    let ring = drifted(13);
+    let variants = ["v2", "v2_without_linearizable_reads", "v2_without_linearizable_reads_or_rejected_writes"];
+    for (k, name) in (100..).zip(variants) {
+        let variant = PaxosVariant::parse(name).expect("a variant");
+        ring.node(0).set_paxos(PaxosOptions { variant, ..PaxosOptions::default() });
+        let micros = ring.world.env(0).clock.now_micros() - 1000;
+        let ballot = Ballot::new(micros, BallotFlag::Global, 7);
+        let proposal = Commit { ballot, update: ring.row("ks", k, 1, 5, micros).updates.remove(0) };
+        let (table, key) = (&proposal.update.table, &proposal.update.key);
+        for machine in [0, 1] {
+            let replica = &ring.node(machine).replica;
+            let promised = ring.world.block_on(replica.paxos_prepare(table, key, ballot)).expect("prepared");
+            assert!(promised.promised, "{name}");
+            assert_eq!(ring.world.block_on(replica.paxos_propose(&proposal)).expect("proposed"), None, "{name}");
+        }
+        let events = repair(&ring, 0, RepairOptions { repairs_paxos: true, ..full() });
+        assert!(!has_failed(&events), "{name}: {events:?}");
+        for machine in 0..3 {
+            assert_eq!(ring.stored(machine, "ks", k), [(1, 5)], "{name}, machine {machine}");
+            let bound = ring.node(machine).replica.paxos_bound_of(table, key.token);
+            assert!(bound.is_after(&ballot), "{name}, machine {machine}: {bound}");
+        }
+    }
 }
