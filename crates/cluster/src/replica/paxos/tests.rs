@@ -348,3 +348,33 @@ fn what_is_not_completed_is_found_in_pages() {
     let around = [&expected[10..], &expected[..=2]].concat();
     assert_eq!(found(&[Tokens { start: last, end: first }]), around);
 }
+
+/// Agreements whose gc_grace has passed count for a repair while their states are stored: they are
+/// as complete as before.
+#[test]
+fn agreements_older_than_gc_grace_are_completed() {
+    const DAY: i64 = 86_400_000_000;
+    for purging in [PaxosPurging::Legacy, PaxosPurging::GcGrace] {
+        let ring = ring(1);
+        let node = ring.node(0);
+        node.set_paxos(PaxosOptions { purging, ..PaxosOptions::default() });
+        let ballot = Ballot::new(ring.world.env(0).clock.now_micros() - 11 * DAY, BallotFlag::Global, 1);
+        for k in [1, 2] {
+            let commit = Commit { ballot, update: update(&ring, k, ballot, 7) };
+            let (table, key) = (&commit.update.table, &commit.update.key);
+            let prepared = ring.world.block_on(node.replica.paxos_prepare(table, key, ballot)).expect("answered");
+            assert!(prepared.promised);
+            if k == 1 {
+                ring.world.block_on(node.replica.paxos_commit(&commit)).expect("answered");
+            } else {
+                let nothing = Commit::empty(ballot, Arc::clone(table), key.clone());
+                assert_eq!(ring.world.block_on(node.replica.paxos_propose(&nothing)).expect("answered"), None);
+            }
+        }
+        let table = update(&ring, 1, ballot, 7).table;
+        for (start, end) in uncommitted_bounds(&Tokens { start: Token::MIN, end: Token::MIN }) {
+            let page = ring.world.block_on(node.replica.paxos_uncommitted(&table, start, end)).expect("readable");
+            assert_eq!(page.found, [], "{purging:?}");
+        }
+    }
+}

@@ -7,8 +7,8 @@
 
 use std::sync::Arc;
 
+use internode::payload::paxos::Ballot;
 use internode::payload::paxos::cleanup::Tokens;
-use internode::payload::paxos::{Ballot, BallotFlag};
 use rows::command::RingBound;
 use rows::{PartitionRange, PartitionStream, ReadCommand, ReadError};
 use schema::TableMetadata;
@@ -55,9 +55,10 @@ impl Replica {
             range: PartitionRange::Range { start, end },
             ..stored::command(&paxos, &table, &table.decorate(bytes::Bytes::new()))
         };
-        let now = Ballot::new(self.env.clock.now_micros(), BallotFlag::None, 0);
-        // what a repair looks for is what no repair has completed
-        let at = Moment { ballot: now, purging: **self.paxos_purging.load(), oldest: i64::MIN };
+        // the stored state decides, whatever its age, as in Cassandra: a commit that has expired
+        // beside a promise that is stored would be completed again by each repair, and its state
+        // would never go. Nothing has expired at the time of this ballot.
+        let at = Moment { ballot: Ballot::NONE, purging: **self.paxos_purging.load(), oldest: i64::MIN };
         let build = move |stream: &mut dyn PartitionStream| -> Result<Page, ReadError> {
             let mut page = Page { found: Vec::new(), next: None };
             let mut passed = 0;
