@@ -1,9 +1,8 @@
 //! The place of a node among the others, as state. The verbs are in [`crate::membership`].
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use arc_swap::ArcSwap;
@@ -66,8 +65,9 @@ pub(crate) struct Joined {
     /// The removal of another node that this node follows, or has followed last: its address and
     /// the generation in which that was told.
     pub(crate) followed_removals: Mutex<Option<(SocketAddr, i32)>>,
-    /// Every schema that a neighbour has told of is here.
-    pub(crate) is_schema_settled: AtomicBool,
+    /// Versions of schemas that members tell and that are here: this node has had each of them, or
+    /// has taken it over from a neighbour.
+    pub(crate) received_schemas: ArcSwap<BTreeSet<[u8; 16]>>,
 }
 
 /// The news of another node that drivers are told, by the address at which they reach it.

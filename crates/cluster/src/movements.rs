@@ -64,6 +64,13 @@ pub enum Mode {
     Moving,
 }
 
+impl Mode {
+    /// Whether the node is no member yet.
+    pub(crate) fn is_outside(self) -> bool {
+        matches!(self, Self::Starting | Self::Joining | Self::JoiningFailed)
+    }
+}
+
 impl fmt::Display for Mode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -46,6 +46,10 @@ const NEWCOMERS_MAX: Duration = Duration::from_secs(5);
 /// asked for it may have died, and another one is asked when the question has expired.
 const SCHEMA_WAIT: Duration = Duration::from_secs(90);
 
+/// An attempt asks again so often for keyspaces that were made meanwhile. The rows of further ones
+/// have come by writes: the others have known for long that this node joins.
+const ROUNDS_MAX: usize = 10;
+
 /// The status of a node that has tokens and is no replica for the others.
 pub(crate) const HIBERNATE: &str = "hibernate,true";
 
@@ -271,14 +275,44 @@ impl Node {
         Ok(())
     }
 
-    /// One attempt: asks for all that has not come yet.
+    /// Waits until this node has the schemas of all members that are up: otherwise it would leave
+    /// out keyspaces and tables that it does not know. Err: the schema of a member does not come.
+    async fn take_schemas_of_members(&self) -> Result<(), String> {
+        let lacking = self.wait_for_schemas_of_members(SCHEMA_WAIT).await;
+        if lacking.is_empty() {
+            return Ok(());
+        }
+        let names = lacking.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        Err(format!("the schema of {names} has not come: what this node has to fetch is not known"))
+    }
+
+    /// One attempt: asks for all that has not come yet, in the schema that the members have. Where
+    /// that has more keyspaces in the end they are asked for too: a member that was cut off may
+    /// have written to them and not have known that this node joins.
     async fn fetch_own_ranges(self: &Arc<Self>, settings: MovementSettings) -> Result<(), String> {
+        self.take_schemas_of_members().await?;
+        for _ in 0..ROUNDS_MAX {
+            let asked = self.fetch_known_keyspaces(settings).await?;
+            if let Err(why) = self.take_schemas_of_members().await {
+                tracing::warn!(why, "this node joins without another look at that schema");
+            }
+            let known = self.shared_keyspaces(&self.ring())?;
+            if known.iter().all(|(keyspace, _)| asked.contains(keyspace)) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for all that has not come yet of the keyspaces that this node knows, and gives their
+    /// names.
+    async fn fetch_known_keyspaces(self: &Arc<Self>, settings: MovementSettings) -> Result<Vec<String>, String> {
         let ring = self.ring();
         let strict = settings.is_consistent && settings.replaces.is_none();
         let replaced = settings.replaces;
         let may_give = |endpoint: &ring::Endpoint| Some(endpoint.address) != replaced;
         let choice = Choice { strict, may_give: &may_give };
-        let mut exchange = Exchange::default();
+        let (mut exchange, mut asked) = (Exchange::default(), Vec::new());
         for (keyspace, placement) in self.shared_keyspaces(&ring)? {
             // for its own ring, too, a node that hibernates has its tokens already
             let fetches = match self.hibernates() {
@@ -293,10 +327,12 @@ impl Node {
             }
             fetches.from.retain(|_, ranges| !ranges.is_empty());
             exchange.fetch(&ring, &keyspace, &fetches.from);
+            asked.push(keyspace);
         }
         let requests = exchange.requests.clone();
         let on_end = |peer: SocketAddr, end: &SessionEnd| self.record_fetched(&requests, peer, end);
-        exchange.run(self, Operation::Bootstrap, on_end).await
+        exchange.run(self, Operation::Bootstrap, on_end).await?;
+        Ok(asked)
     }
 
     /// The streams from a peer have ended: what has come need not come again.

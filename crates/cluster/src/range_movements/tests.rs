@@ -4,6 +4,7 @@
 mod deaths;
 mod movers;
 mod replacements;
+mod schema_changes;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -3,7 +3,6 @@
 
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -32,12 +31,13 @@ const LIFE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_secs(1);
 
 impl Node {
-    /// Pushes rows of a change to the members that are up. Nobody answers: who does not get them
-    /// pulls them later.
+    /// Pushes rows of a change to the nodes that are up, also to those that are no members yet: a
+    /// node that joins gets writes of its ranges, and fetches data by the schema that it has.
+    /// Nobody answers: a node that does not get the rows pulls them later.
     pub(crate) fn push_schema(&self, written: &[Mutation]) {
         let Some(messenger) = self.members().filter(|_| !written.is_empty()) else { return };
         let payload = Bytes::from(messages::encode(written));
-        for neighbour in self.schema_neighbours().iter().filter(|neighbour| neighbour.exchanges) {
+        for neighbour in self.schema_followers().iter().filter(|neighbour| neighbour.exchanges) {
             let push = Request::new(Verb::SchemaPushReq, payload.clone(), LIFE).silent();
             if !messenger.tell(neighbour.address, push) {
                 tracing::warn!(peer = %neighbour.address, "a schema change is not sent: too much waits for this node");
@@ -78,19 +78,37 @@ impl Node {
         neighbours.is_empty() || neighbours.iter().any(|neighbour| neighbour.exchanges && neighbour.version != own)
     }
 
+    /// Whether this node has all of the schema of a version: it is the one in force, or it came from
+    /// a neighbour that tells of it.
+    pub(super) fn has_schema(&self, version: &[u8]) -> bool {
+        version == self.schema().version || self.joined.received_schemas.load().iter().any(|here| version == here)
+    }
+
     /// Members of the ring that are alive, with their schemas.
     pub(super) fn schema_neighbours(&self) -> Vec<Neighbour> {
+        self.live_with_schema(|peer, _| peer.is_member())
+    }
+
+    /// Nodes that are alive and follow the changes of this one, with their schemas: members, and
+    /// nodes that exchange schemas and own no tokens yet.
+    pub(super) fn schema_followers(&self) -> Vec<Neighbour> {
+        self.live_with_schema(|peer, exchanges| peer.is_member() || exchanges)
+    }
+
+    /// The other nodes that are alive and count, with their schemas. `counts` is told of a peer and
+    /// whether it exchanges schemas with this node.
+    fn live_with_schema(&self, counts: impl Fn(&gossip::Peer, bool) -> bool) -> Vec<Neighbour> {
         let Some(messenger) = self.members() else { return Vec::new() };
         messenger.with_gossip(|gossip| {
             let own = gossip.local.state().value(ApplicationState::NetVersion).map(str::to_owned);
-            let alive = gossip.peers().iter().filter(|(_, peer)| peer.is_alive && peer.is_member());
+            let alive = gossip.peers().iter().filter(|(_, peer)| peer.is_alive && !peer.is_dead_state());
             let neighbour = |(address, peer): (&SocketAddr, &gossip::Peer)| {
                 let value = |of| peer.state.value(of);
                 let version = types::literal::parse_uuid(value(ApplicationState::Schema)?)?;
                 let release = value(ApplicationState::ReleaseVersion);
                 let exchanges = release.is_some_and(|release| release.starts_with(MAJOR_VERSION))
                     && value(ApplicationState::NetVersion) == own.as_deref();
-                Some(Neighbour { address: *address, version, exchanges })
+                counts(peer, exchanges).then_some(Neighbour { address: *address, version, exchanges })
             };
             alive.filter_map(neighbour).collect()
         })
@@ -129,6 +147,7 @@ async fn run(node: Weak<Node>, waiting: mpsc::Sender<Asked>, mut asked: mpsc::Re
         }
         let Some(messenger) = node.members() else { continue };
         let neighbours = node.schema_neighbours();
+        pulls.is_outside = node.joined.movements.state().mode.is_outside();
         for (peer, version) in pulls.look(now(), node.schema().version, &neighbours) {
             tracing::info!(%peer, "this node asks another one for its schema");
             let answer = messenger.request(peer, Request::new(Verb::SchemaPullReq, Bytes::new(), LIFE).silent());
@@ -138,8 +157,10 @@ async fn run(node: Weak<Node>, waiting: mpsc::Sender<Asked>, mut asked: mpsc::Re
                 let _ = waiting.send(Asked::Pulled(peer, version, answer)).await;
             });
         }
-        let is_settled = !neighbours.is_empty() && pulls.is_settled();
-        node.joined.is_schema_settled.store(is_settled, Ordering::Release);
+        let received = pulls.received();
+        if **node.joined.received_schemas.load() != received {
+            node.joined.received_schemas.store(Arc::new(received));
+        }
     }
 }
 

@@ -4,9 +4,10 @@
 //! Each version that a neighbour tells of and that differs from ours is fetched once, from one of
 //! those who have it. A change is pushed to everybody at once, so what is told by gossip is usually
 //! on its way already: only what has not come after [`DELAY`] is asked for. A node that has just
-//! joined asks at once.
+//! joined asks at once. A node that is no member yet asks after [`EARLY_DELAY`]: it fetches data by
+//! the schema that it has.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -14,13 +15,13 @@ use std::time::Duration;
 /// pull that failed nothing is asked.
 pub(super) const DELAY: Duration = Duration::from_secs(60);
 /// As [`DELAY`], for a node that less than [`DELAY`] ago has joined, or could not yet take what
-/// another node sent.
+/// another node sent; and for a version that a node which is no member yet hears of.
 pub(super) const EARLY_DELAY: Duration = Duration::from_secs(1);
 
 /// The version of a schema.
 pub(super) type Version = [u8; 16];
 
-/// A neighbour that is alive and a member of the ring.
+/// Another node that is alive, with its schema.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Neighbour {
     pub address: SocketAddr,
@@ -36,6 +37,8 @@ pub(super) struct Neighbour {
 pub(super) struct Pulls {
     /// When this node joined or was told to hurry; all times are on the caller's monotonic clock.
     hurried: Duration,
+    /// This node is no member yet. Set before each look.
+    pub is_outside: bool,
     versions: BTreeMap<Version, Known>,
 }
 
@@ -52,7 +55,7 @@ struct Known {
 
 impl Pulls {
     pub fn new(now: Duration) -> Self {
-        Self { hurried: now, versions: BTreeMap::new() }
+        Self { hurried: now, is_outside: false, versions: BTreeMap::new() }
     }
 
     fn delay(&self, now: Duration, early: Duration) -> Duration {
@@ -65,7 +68,8 @@ impl Pulls {
         self.versions.retain(|version, known| {
             known.asked.is_some() || neighbours.iter().any(|neighbour| neighbour.version == *version)
         });
-        let first = now + self.delay(now, Duration::ZERO);
+        let push_max = if self.is_outside { EARLY_DELAY } else { DELAY };
+        let first = now + self.delay(now, Duration::ZERO).min(push_max);
         for neighbour in neighbours {
             let new = || Known { not_before: first, is_received: false, asked: None, last: None };
             let known = self.versions.entry(neighbour.version).or_insert_with(new);
@@ -105,9 +109,9 @@ impl Pulls {
         }
     }
 
-    /// Whether every version that neighbours have told of is here.
-    pub fn is_settled(&self) -> bool {
-        self.versions.values().all(|known| known.is_received)
+    /// The versions that neighbours tell of and that are here.
+    pub fn received(&self) -> BTreeSet<Version> {
+        self.versions.iter().filter(|(_, known)| known.is_received).map(|(version, _)| *version).collect()
     }
 }
 
@@ -131,7 +135,7 @@ mod tests {
         let neighbours = [neighbour(2, 7), neighbour(3, 7), neighbour(4, 1)];
         assert_eq!(asked(&pulls.look(SECOND, [1; 16], &neighbours)), [("127.0.0.2".to_owned(), 7)]);
         assert!(pulls.look(SECOND * 2, [1; 16], &neighbours).is_empty(), "one at a time");
-        assert!(!pulls.is_settled());
+        assert_eq!(pulls.received(), BTreeSet::from([[1; 16]]));
         // it fails: a second later another one is asked
         pulls.ended(SECOND * 2, [7; 16], false);
         assert!(pulls.look(SECOND * 2, [1; 16], &neighbours).is_empty());
@@ -139,7 +143,7 @@ mod tests {
         pulls.ended(SECOND * 4, [7; 16], true);
         // merged with what is here it may be another version, but it is not asked for again
         assert!(pulls.look(SECOND * 9, [9; 16], &neighbours).is_empty());
-        assert!(pulls.is_settled());
+        assert_eq!(pulls.received(), BTreeSet::from([[1; 16], [7; 16]]));
     }
 
     #[test]
@@ -159,6 +163,20 @@ mod tests {
         assert!(pulls.look(at(300), [7; 16], &neighbours).is_empty());
         assert!(pulls.look(at(301), [8; 16], &neighbours).is_empty());
         assert!(pulls.look(at(400), [8; 16], &neighbours).is_empty());
+    }
+
+    #[test]
+    fn a_node_that_is_no_member_yet_asks_soon() {
+        let mut pulls = Pulls::new(Duration::ZERO);
+        let at = |seconds: u64| Duration::from_secs(seconds);
+        pulls.is_outside = true;
+        let neighbours = [neighbour(2, 7)];
+        assert!(pulls.look(at(100), [1; 16], &neighbours).is_empty(), "a push may be on its way");
+        assert_eq!(pulls.look(at(101), [1; 16], &neighbours).len(), 1);
+        // a neighbour that does not give it is not asked each second
+        pulls.ended(at(102), [7; 16], false);
+        assert!(pulls.look(at(161), [1; 16], &neighbours).is_empty());
+        assert_eq!(pulls.look(at(162), [1; 16], &neighbours).len(), 1);
     }
 
     #[test]
@@ -187,6 +205,6 @@ mod tests {
         assert!(pulls.look(SECOND, [1; 16], &[]).is_empty());
         pulls.ended(SECOND, [7; 16], false);
         assert!(pulls.look(SECOND, [1; 16], &[]).is_empty());
-        assert!(pulls.is_settled());
+        assert!(pulls.received().is_empty());
     }
 }

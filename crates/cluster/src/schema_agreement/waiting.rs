@@ -1,7 +1,6 @@
 //! Waiting until others have the schema, or this node has theirs.
 
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -21,13 +20,36 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_m
 const ROUND: Duration = Duration::from_secs(1);
 
 impl Node {
-    /// Waits until the members that are up have the schema that this node has; those who do not in
-    /// the end. A node alone waits for nobody.
+    /// Waits until the nodes that are up have the schema that this node has; those who do not in
+    /// the end. Nodes on their way in are waited for too: they get writes of their ranges. A node
+    /// alone waits for nobody.
     pub async fn wait_for_schema_agreement(&self, limit: Duration) -> Vec<SocketAddr> {
+        let up = || self.schema_followers().into_iter().map(|neighbour| neighbour.address).collect::<Vec<_>>();
+        self.wait_for_versions(limit, up, |version| version == self.schema().version).await
+    }
+
+    /// Waits until this node has the schemas of all members that are up and exchange theirs; those
+    /// whose schema is not here in the end. Members are asked themselves: gossip is some rounds
+    /// late.
+    pub(crate) async fn wait_for_schemas_of_members(&self, limit: Duration) -> Vec<SocketAddr> {
+        let up = || {
+            let members = self.schema_neighbours().into_iter().filter(|neighbour| neighbour.exchanges);
+            members.map(|neighbour| neighbour.address).collect::<Vec<_>>()
+        };
+        self.wait_for_versions(limit, up, |version| self.has_schema(version)).await
+    }
+
+    /// Asks nodes for the versions of their schemas until each has given one that is `right`, or
+    /// is not among those that are `up` any more. The nodes that have not in the end.
+    async fn wait_for_versions(
+        &self,
+        limit: Duration,
+        up: impl Fn() -> Vec<SocketAddr>,
+        is_right: impl Fn(&[u8]) -> bool,
+    ) -> Vec<SocketAddr> {
         let Some(messenger) = self.members() else { return Vec::new() };
         let begun = self.env.now();
-        let up = || self.schema_neighbours().into_iter().map(|neighbour| neighbour.address);
-        let mut lacking: Vec<SocketAddr> = up().collect();
+        let mut lacking = up();
         let mut pause = PAUSE.0;
         loop {
             let ask = |peer: &SocketAddr| {
@@ -42,12 +64,12 @@ impl Node {
                     answer = answer => answer.ok(),
                     () = self.env.sleep(left) => None,
                 };
-                if answer.is_some_and(|answer| answer.payload.as_ref() == self.schema().version) {
+                if answer.is_some_and(|answer| is_right(&answer.payload)) {
                     lacking.retain(|other| *other != peer);
                 }
             }
             // who has gone down meanwhile takes the schema over when it comes back
-            let alive: Vec<SocketAddr> = up().collect();
+            let alive = up();
             lacking.retain(|peer| alive.contains(peer));
             if lacking.is_empty() || self.env.elapsed(begun) >= limit {
                 return lacking;
@@ -101,10 +123,8 @@ impl Node {
         }
         let begun = self.env.now();
         while self.env.elapsed(begun) < limit {
-            let is_settled = self.joined.is_schema_settled.load(Ordering::Acquire);
-            let own = self.schema().version;
             let neighbours = self.schema_neighbours();
-            if !neighbours.is_empty() && (is_settled || neighbours.iter().all(|neighbour| neighbour.version == own)) {
+            if !neighbours.is_empty() && neighbours.iter().all(|neighbour| self.has_schema(&neighbour.version)) {
                 return true;
             }
             self.env.sleep(PAUSE.1).await;

@@ -297,10 +297,16 @@ impl SimRing {
     /// Creates a keyspace on every node, with the tables `t (k int, c int, v int, PRIMARY KEY (k,
     /// c))` and `counters (k int PRIMARY KEY, n counter)` under the same ids everywhere.
     pub fn create_keyspace(&self, name: &str, class: &str, options: &[(&str, &str)]) {
-        for node in self.nodes.iter().flatten() {
-            let decide = with_keyspace(name, class, options);
-            self.world.block_on(node.change_schema(decide)).expect("stored").map(drop).expect("not refused");
+        for machine in self.living() {
+            self.create_keyspace_through(machine, name, class, options);
         }
+    }
+
+    /// Creates a keyspace as `create_keyspace` does, through one node, which tells the others.
+    pub fn create_keyspace_through(&self, machine: usize, name: &str, class: &str, options: &[(&str, &str)]) {
+        let decide = with_keyspace(name, class, options);
+        let changed = self.world.block_on(self.node(machine).change_schema(decide));
+        changed.expect("stored").map(drop).expect("not refused");
     }
 
     /// Creates a keyspace as `create_keyspace` does, on some of the nodes, which tell nobody of it.

@@ -1,0 +1,66 @@
+//! The schema changes while nodes come: rows that were written by it are on them in the end.
+
+use super::*;
+use crate::schema_agreement::AGREEMENT_WAIT;
+
+/// Asserts that a node reads the rows of all partitions.
+fn check_reads(ring: &SimRing, through: usize) {
+    for k in 0..KEYS {
+        let rows = ring.read(through, vec![ring.select_key("ks", k)], Consistency::One).expect("answered");
+        assert_eq!(rows, [(k, 0, k * 10)], "seed {}", ring.world.seed());
+    }
+}
+
+/// A node that has been up for longer than a minute is told to join right after a client has made a
+/// keyspace and written to it. The node has been told of the keyspace, or the message was lost.
+#[test]
+fn a_node_that_was_there_fetches_a_keyspace_that_was_just_made() {
+    for (seed, is_lost) in [(84, false), (85, true)] {
+        let mut ring = SimRing::begun(seed, &["dc1"; 4], 3);
+        ring.create_keyspace("old", "SimpleStrategy", &[("replication_factor", "2")]);
+        let ring_delay = Duration::from_secs(10);
+        ring.movements = MovementSettings { ring_delay, joins: false, ..MovementSettings::default() };
+        ring.start(3);
+        ring.world.run_for(Duration::from_secs(70));
+        if is_lost {
+            ring.world.network().block(0, 3);
+        }
+        ring.create_keyspace_through(0, "ks", "SimpleStrategy", &[("replication_factor", "1")]);
+        let lacking = ring.world.block_on(ring.node(0).wait_for_schema_agreement(Duration::from_secs(2)));
+        assert_eq!(lacking, if is_lost { vec![ring.address(3)] } else { Vec::new() });
+        write(&ring, 0, 0, Consistency::One);
+        if is_lost {
+            // the message is worth nothing when it arrives
+            ring.world.run_for(Duration::from_secs(12));
+            ring.world.network().heal();
+        }
+        let node = Arc::clone(ring.node(3));
+        ring.world.block_on(async move { node.enter().await }).expect("joins");
+        agree_on_members(&ring, &[0, 1, 2, 3]);
+        check_reads(&ring, 3);
+    }
+}
+
+/// A node stays on its way in, because a source was away. Writes of its ranges need it: of a table
+/// that is made meanwhile, too, so that it has the table when the client is answered.
+#[test]
+fn a_node_on_its_way_in_takes_writes_of_a_new_table() {
+    let mut ring = ring_of(25, 2);
+    ring.spawn(2);
+    ring.world.run_for(Duration::from_secs(3));
+    ring.kill(0);
+    let has_failed = ring.world.run_until(PATIENCE, || ring.node(2).mode() == Mode::JoiningFailed);
+    assert!(has_failed, "a source is down");
+    ring.start(0);
+    ring.agree();
+    ring.world.run_for(Duration::from_secs(70));
+    ring.create_keyspace_through(0, "new", "SimpleStrategy", &[("replication_factor", "2")]);
+    let lacking = ring.world.block_on(ring.node(0).wait_for_schema_agreement(AGREEMENT_WAIT));
+    assert_eq!(lacking, []);
+    let rows: Vec<_> = (0..KEYS).map(|k| ring.row("new", k, 0, k, 1_000)).collect();
+    for row in rows {
+        ring.write(0, vec![row], Consistency::Quorum).expect("the majority and the new node have it");
+    }
+    let taken = (0..KEYS).filter(|k| !ring.stored(2, "new", *k).is_empty()).count();
+    assert!(taken > 0, "it is about to be a replica");
+}
