@@ -37,6 +37,22 @@ impl Node {
     /// have ended. Those two take `ring_delay` at most. Only a node that joins waits longer for
     /// live nodes that do not show that they know it, up to [`UNAWARE_MAX`].
     pub(crate) async fn wait_until_known(&self) {
+        if self.members().is_none() {
+            return;
+        }
+        let limit = self.joined.movements.settings().ring_delay;
+        let begun = self.env.now();
+        self.wait_until_aware().await;
+        let timeouts = self.timeouts();
+        let planned_before = timeouts.write.max(timeouts.counter_write) + PLANNING;
+        let known_late = self.env.elapsed(begun) > limit;
+        let rest = if known_late { planned_before } else { limit.saturating_sub(self.env.elapsed(begun)) };
+        self.env.sleep(rest.min(planned_before)).await;
+    }
+
+    /// Waits until all live nodes have shown that they know what this one tells now, as long as
+    /// [`Self::wait_until_known`] does for that. Writes that they planned before may go on.
+    pub(crate) async fn wait_until_aware(&self) {
         let Some(messenger) = self.members() else { return };
         let limit = self.joined.movements.settings().ring_delay;
         let begun = self.env.now();
@@ -46,15 +62,10 @@ impl Node {
         while self.env.elapsed(begun) < longest && !unaware().is_empty() {
             self.env.sleep(LOOK).await;
         }
-        let timeouts = self.timeouts();
-        let planned_before = timeouts.write.max(timeouts.counter_write) + PLANNING;
         tracing::info!(
             waited = ?self.env.elapsed(begun),
             unaware = ?unaware(),
             "the others have been told of the change of the ring"
         );
-        let known_late = self.env.elapsed(begun) > limit;
-        let rest = if known_late { planned_before } else { limit.saturating_sub(self.env.elapsed(begun)) };
-        self.env.sleep(rest.min(planned_before)).await;
     }
 }

@@ -15,7 +15,9 @@
 //!    says BOOT at its next start before anything else.
 //! 4. It is a member: COMPLETED on its disk, NORMAL for the others.
 //!
-//! A ring in which users have no keyspaces yet has nothing to lose: its nodes may come all at once.
+//! In a ring in which users have no keyspaces yet, nodes may come all at once and fetch only what
+//! the ring keeps about itself. Each looks again when all others know that it comes: a keyspace
+//! that a client has made by then may have rows that were written without it.
 //!
 //! `org.apache.cassandra.service.StorageService.{prepareForBootstrap,bootstrap,finishJoiningRing}`,
 //! `dht.BootStrapper`.
@@ -98,14 +100,12 @@ impl Node {
         }
         let first = introduction.tokens.first().copied().unwrap_or_default();
         let status = joining_status(settings, self.identity.broadcast, first);
-        if settings.replaces.is_none() && !self.schema().keyspaces.keys().any(|name| !is_system_keyspace(name)) {
+        if settings.replaces.is_none() && !self.has_keyspaces_of_users() {
             // the nodes of a new ring may come at the same time, and none waits for another
             self.announce(|local| introduction.set_joining(local, &status));
-            let settings = MovementSettings { is_consistent: false, ..settings };
-            if let Err(why) = self.fetch_own_ranges(settings).await {
-                tracing::warn!(why, "what the ring keeps about itself has not come; users have no data in it yet");
+            if self.fetch_of_new_ring(settings).await? {
+                return Ok(());
             }
-            return Ok(());
         }
         // a node that goes on after an interruption says BOOT already
         let has_begun = |gossip: &mut gossip::Gossip| gossip::Status::of(gossip.local.state()).is_some();
@@ -273,6 +273,36 @@ impl Node {
             self.env.sleep(LOOK).await;
         }
         Ok(())
+    }
+
+    /// Whether users have keyspaces, as far as this node knows.
+    fn has_keyspaces_of_users(&self) -> bool {
+        self.schema().keyspaces.keys().any(|name| !is_system_keyspace(name))
+    }
+
+    /// Fetches what the ring keeps about itself, for a node that has said BOOT in a ring in which
+    /// users have no keyspaces. The others know that first: roles that are changed later, too,
+    /// reach this node. False: a client has made a keyspace before all of them knew, and its rows
+    /// are to be fetched as in any other ring.
+    async fn fetch_of_new_ring(self: &Arc<Self>, settings: MovementSettings) -> Result<bool, String> {
+        self.wait_until_aware().await;
+        self.take_schemas_of_members().await?;
+        if self.has_keyspaces_of_users() {
+            tracing::info!("a keyspace was made while this node came: it fetches the data of its ranges");
+            return Ok(false);
+        }
+        self.shared_keyspaces(&self.ring())?.iter().try_for_each(|(name, _)| self.forget_available(name))?;
+        let settings = MovementSettings { is_consistent: false, ..settings };
+        let mut attempt = 1;
+        while let Err(why) = self.fetch_own_ranges(settings).await {
+            tracing::warn!(attempt, why, "what the ring keeps about itself has not come");
+            if attempt == ATTEMPTS_MAX {
+                return Err(why);
+            }
+            attempt += 1;
+            self.env.sleep(PAUSE).await;
+        }
+        Ok(true)
     }
 
     /// Waits until this node has the schemas of all members that are up: otherwise it would leave

@@ -11,6 +11,30 @@ fn check_reads(ring: &SimRing, through: usize) {
     }
 }
 
+/// A client makes a keyspace while the second node comes into a new ring, and writes to it at once.
+/// The first node may not have heard yet that the second one joins.
+#[test]
+fn a_keyspace_that_is_made_while_a_node_comes_is_on_it() {
+    for (seed, millis) in [(80, 0), (81, 400), (82, 1_200), (83, 3_000)] {
+        let mut ring = SimRing::begun(seed, &["dc1", "dc1", "dc1"], 1);
+        ring.movements = MovementSettings { ring_delay: Duration::from_secs(10), ..MovementSettings::default() };
+        ring.spawn(2);
+        let tells = |ring: &SimRing| {
+            let members = ring.node(2).members();
+            members.and_then(|members| members.with_gossip(|gossip| ::gossip::Status::of(gossip.local.state())))
+        };
+        let has_begun = ring.world.run_until(PATIENCE, || tells(&ring) == Some(::gossip::Status::Boot));
+        assert!(has_begun, "seed {seed}: it says that it joins");
+        ring.world.run_for(Duration::from_millis(millis));
+        ring.create_keyspace_through(0, "ks", "SimpleStrategy", &[("replication_factor", "1")]);
+        let lacking = ring.world.block_on(ring.node(0).wait_for_schema_agreement(AGREEMENT_WAIT));
+        assert_eq!(lacking, [], "seed {seed}");
+        write(&ring, 0, 0, Consistency::One);
+        agree_on_members(&ring, &[0, 2]);
+        check_reads(&ring, 2);
+    }
+}
+
 /// A node that has been up for longer than a minute is told to join right after a client has made a
 /// keyspace and written to it. The node has been told of the keyspace, or the message was lost.
 #[test]
