@@ -60,12 +60,17 @@ impl Peer {
         self.state.value(ApplicationState::Tokens).is_some() && self.status().is_some_and(|status| status.owns_tokens())
     }
 
+    /// The time for which nothing new has come of the endpoint, not even a greater heartbeat.
+    pub fn silence(&self, now: Duration) -> Duration {
+        now.saturating_sub(self.updated)
+    }
+
     /// Whether it is to be forgotten: it owns no tokens, and is silent or past its time.
     pub(crate) fn is_over(&self, now: Duration, wall_millis: i64) -> bool {
         if self.is_member() {
             return false;
         }
-        let silent = now.saturating_sub(self.updated);
+        let silent = self.silence(now);
         match self.status() {
             Some(status) if status.is_dead() => match status.expiry() {
                 Some(expiry) => wall_millis > expiry,

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use env::{Instant, Stream};
+use gossip::Status;
 use links::Peer;
+use membership::Messenger;
 use schema::TableId;
 use storage::received::Receiving;
 use streaming::session::Limits;
@@ -33,6 +35,11 @@ const TICK: Duration = Duration::from_secs(1);
 /// whose machine has lost its power would be waited for until `stream_transfer_task_timeout`: there
 /// is nobody to close the link. Cassandra's sessions end when the peer is removed from the ring.
 const DOWN_MAX: Duration = Duration::from_secs(60);
+
+/// Gossip marks nobody alive that hibernates, as a node does that replaces another one under that
+/// one's address and fetches its data. Such a peer counts as down when nothing new has come of it
+/// for so long.
+const HIBERNATING_SILENCE_MAX: Duration = Duration::from_secs(30);
 
 /// Looks, a pause apart, whether an attempt of a file that was superseded has given up its part.
 const GIVING_UP_LOOKS: u32 = 100;
@@ -116,6 +123,22 @@ pub(super) async fn follow(
     let control =
         Control { node: Arc::clone(node), live, read, write, input, events, is_linked: true, down_since: None };
     drop(control.drive(VecDeque::new()).await);
+}
+
+/// Whether the peer of a session is down, as far as this node knows.
+fn is_peer_down(node: &Node, peer: SocketAddr) -> bool {
+    let ring = node.ring();
+    if !ring.endpoints().iter().any(|endpoint| endpoint.address == peer && !endpoint.is_up) {
+        return false;
+    }
+    let now = Duration::from_nanos(node.env.clock.monotonic_nanos());
+    let is_heard = |known: &gossip::Peer| {
+        known.status() == Some(Status::Hibernate) && known.silence(now) < HIBERNATING_SILENCE_MAX
+    };
+    let hibernates =
+        |members: &Messenger| members.with_gossip(|gossip| gossip.peers().get(&peer).is_some_and(is_heard));
+    let is_waited_for = node.members().is_some_and(hibernates);
+    !is_waited_for
 }
 
 /// The session is over: nothing of it is kept but how it went. What has come and is not in its
@@ -263,9 +286,7 @@ impl Control {
 
     /// Nothing has happened for a while.
     fn tick(&mut self) -> Event {
-        let (ring, peer) = (self.node.ring(), self.live.key.peer);
-        let is_down = ring.endpoints().iter().any(|endpoint| endpoint.address == peer && !endpoint.is_up);
-        if !is_down || self.live.needs_no_peer() {
+        if self.live.needs_no_peer() || !is_peer_down(&self.node, self.live.key.peer) {
             self.down_since = None;
             return Event::Tick;
         }

@@ -181,3 +181,49 @@ fn a_dead_node_is_replaced_under_its_own_address() {
     ring.world.run_until(Duration::from_secs(30), || false);
     check_replicas(&ring, &[0, 1, 2]);
 }
+
+/// A ring whose third node has lost its disk, and comes back under its own address. The others send
+/// nothing for so many seconds.
+fn returning_to_slow_sources(seed: u64, seconds: usize) -> SimRing {
+    let mut ring = ring_of(seed, 3);
+    let (own, host_id) = (ring.address(2), ring.node(2).identity.host_id);
+    ring.kill(2);
+    ring.wipe(2);
+    ring.agree();
+    ring.movements.replaces = Some(own);
+    ring.host_ids.insert(2, host_id);
+    for node in [0, 1].map(|machine| ring.node(machine)) {
+        let rates = node.stream_settings();
+        node.change_stream_settings(|settings| (settings.throughput, settings.entire_throughput) = (1, 1));
+        for is_entire in [true, false] {
+            node.transfers.throttle(node.env.now(), seconds, is_entire, false);
+        }
+        node.change_stream_settings(|settings| *settings = rates);
+    }
+    ring.spawn(2);
+    ring
+}
+
+/// Gossip takes a node that hibernates for dead. Its sources go on with it all the same, though
+/// nothing happens for longer than a dead peer is waited for.
+#[test]
+fn a_replacement_under_its_own_address_is_waited_for() {
+    let ring = returning_to_slow_sources(57, 120);
+    let is_member = || saved(&ring, 2) == Some(BootstrapState::Completed);
+    assert!(ring.world.run_until(PATIENCE, is_member), "its data has come");
+    let failed = (0..3).flat_map(|machine| ring.node(machine).ended_streams());
+    let failed: Vec<_> = failed.filter(|session| matches!(session.end, Some(Err(_)))).collect();
+    assert!(failed.is_empty(), "{failed:?}");
+    agree_on_members(&ring, &[0, 1, 2]);
+    check_replicas(&ring, &[0]);
+}
+
+/// The machine of such a node is lost while it fetches: its sources do not wait for it for ever.
+#[test]
+fn a_replacement_under_its_own_address_that_is_lost_is_given_up() {
+    let mut ring = returning_to_slow_sources(58, 3_000);
+    let is_quiet = |ring: &SimRing| (0..2).all(|machine| ring.node(machine).transfers.all().is_empty());
+    assert!(ring.world.run_until(PATIENCE, || !is_quiet(&ring)), "it fetches");
+    ring.power_cut(2);
+    assert!(ring.world.run_until(PATIENCE, || is_quiet(&ring)), "nobody is there");
+}
