@@ -218,8 +218,15 @@ impl HintStore {
     /// disk.
     pub fn close(&self) {
         self.shared.state().is_closed = true;
+        self.close_files();
+    }
+
+    /// Writes what is in memory and closes all files. Gives when the last file was begun,
+    /// milliseconds since 1970: those that are begun later have a later time. Waits for the disk.
+    pub fn close_files(&self) -> i64 {
         let hosts: Vec<HostId> = self.shared.state().hosts.keys().copied().collect();
         hosts.iter().for_each(|host_id| writer::close_file(&self.shared, host_id));
+        self.shared.state().last_millis
     }
 }
 

@@ -230,6 +230,8 @@ impl Node {
         if to == own {
             return Ok(self.take_page(&page).await);
         }
+        // only a node that leaves sends hints to another node than their host
+        let is_transfer = to != host_id;
         // this node gives its own hints to another one only when it leaves, and nobody keeps hints
         // for a node that has left: whoever gets them applies them, or keeps them for all replicas
         let host_id = if host_id == own { to } else { host_id };
@@ -241,7 +243,8 @@ impl Node {
                 figures.expired.add(1);
                 continue;
             }
-            let wait = pace.take(self.env.now(), hint.len(), self.throttle_of_one());
+            let rate = if is_transfer { self.handoff.settings.load().throttle } else { self.throttle_of_one() };
+            let wait = pace.take(self.env.now(), hint.len(), rate);
             if !wait.is_zero() {
                 self.env.sleep(wait).await;
             }

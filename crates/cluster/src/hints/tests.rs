@@ -415,3 +415,27 @@ fn writes_to_a_silent_replica_keep_few_bytes() {
     ring.world.run_for(Duration::from_secs(4));
     assert_eq!(hinted(), 7, "the first five had no answer in time");
 }
+
+/// A node that leaves gives its hints to another one at the whole pace of `hinted_handoff_throttle`,
+/// which all other nodes share while hints go to their hosts.
+#[test]
+fn hints_are_given_away_at_the_whole_pace() {
+    const RATE: u64 = 10_000;
+    let mut ring = SimRing::new(60, &["dc1"; 5]);
+    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
+    ring.kill(0);
+    ring.agree();
+    let node = Arc::clone(ring.node(1));
+    node.change_handoff_settings(|settings| settings.throttle = RATE);
+    let dead = node.ring().peers().find(|endpoint| endpoint.address == ring.address(0)).cloned();
+    let dead = dead.expect("it is a member");
+    for c in 0..1_000 {
+        let mutation = hintable(&ring.row("ks", 1, c, 7, 1_000));
+        assert!(node.hint(&dead, &mutation), "there is room");
+    }
+    let bytes = node.handoff.store.get().expect("it keeps hints").size(&dead.host_id);
+    let begun = ring.world.elapsed();
+    ring.world.block_on(async move { node.give_hints_away().await }).expect("another node takes them");
+    let (took, paid) = (ring.world.elapsed().saturating_sub(begun), Duration::from_secs(bytes / RATE));
+    assert!(took > paid / 2 && took < paid * 2, "{bytes} bytes took {took:?}");
+}

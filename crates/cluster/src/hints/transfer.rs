@@ -1,8 +1,13 @@
 //! The hints of a node that leaves for good go to another node, which keeps them for their hosts.
 //!
 //! Each hint is sent with the id of its host: a node that is not this host keeps the hint
-//! (`crate::serve::hint`). The node nearest to this one gets all of them, at the pace of
+//! (`crate::serve::hint`). The node nearest to this one gets all of them, at the whole pace of
 //! `hinted_handoff_throttle`. With `transfer_hints_on_decommission: false` they are removed.
+//!
+//! The node still serves clients, so that hints may come for as long as it is there. It gives those
+//! that wait when it begins, then those that came meanwhile, and so on for [`ROUNDS_MAX`] rounds,
+//! each of which is shorter than the one before unless more comes than goes. The rest stays: its
+//! hosts get these mutations by repair. In Cassandra everything stays that comes meanwhile.
 //! Agrees with `org.apache.cassandra.hints.HintsService.transferHints` and
 //! `StorageService.getPreferredHintsStreamTarget`.
 
@@ -21,6 +26,9 @@ const TARGETS_MAX: usize = 2;
 
 /// Between two of them.
 const PAUSE: Duration = Duration::from_secs(10);
+
+/// Rounds of giving to one node. See the head of this file.
+const ROUNDS_MAX: usize = 3;
 
 /// Between two looks at files that are being sent to their hosts.
 const LOOK: Duration = Duration::from_millis(200);
@@ -55,15 +63,39 @@ impl Node {
         Err("Unable to stream hints: no live endpoint has taken them".to_owned())
     }
 
-    /// Gives all hints to one node. False: the node has not taken all.
+    /// Gives the hints to one node. False: the node has not taken all that it was to have.
     async fn give_to(&self, store: &HintStore, to: &HostId) -> bool {
         let mut pace = Pace::new(&self.env);
-        while !store.is_empty() {
+        for round in 1..=ROUNDS_MAX {
+            if store.is_empty() {
+                return true;
+            }
+            let begun_until = store.close_files();
+            let bytes: u64 = store.pending().iter().map(|of_host| of_host.size).sum();
+            tracing::info!(round, bytes, "hints are given to another node");
+            if !self.give_files(store, to, begun_until, &mut pace).await {
+                return false;
+            }
+        }
+        if !store.is_empty() {
+            tracing::warn!("hints that came while others were given away stay here: repair their hosts");
+        }
+        true
+    }
+
+    /// Gives the files that were begun until then to a node. False: it has not taken all of them.
+    async fn give_files(&self, store: &HintStore, to: &HostId, begun_until: i64, pace: &mut Pace) -> bool {
+        loop {
+            let with_files = store.pending().into_iter().filter(|of_host| of_host.oldest_millis <= begun_until);
+            let hosts: Vec<HostId> = with_files.map(|of_host| of_host.host_id).collect();
+            if hosts.is_empty() {
+                return true;
+            }
             let mut has_sent = false;
-            for host_id in store.hosts() {
+            for host_id in hosts {
                 // None: the dispatcher sends a file of this host to the host itself
                 let Some(file) = store.take_file(&host_id) else { continue };
-                if !self.send_whole(file, to, &mut pace).await {
+                if !self.send_whole(file, to, pace).await {
                     return false;
                 }
                 has_sent = true;
@@ -72,7 +104,6 @@ impl Node {
                 self.env.sleep(LOOK).await;
             }
         }
-        true
     }
 
     /// The nearest member that stays, leaving some out: of the own data center, elsewhere.

@@ -664,6 +664,31 @@ fn hints_of_a_node_that_leaves_reach_their_host() {
     check_replicas(&ring, &[0]);
 }
 
+/// Hints for a node that is down keep coming to a node that leaves, faster than it looks whether one
+/// is left. It leaves all the same.
+#[test]
+fn hints_that_keep_coming_do_not_hold_a_node_that_leaves() {
+    let mut ring = SimRing::new(59, &["dc1"; 5]);
+    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
+    // the first node gains nothing when the second one leaves
+    ring.kill(0);
+    ring.agree();
+    // a file takes longer to be written than until the next hint comes
+    ring.world.disk(1).set_sync_delay(Duration::from_millis(10));
+    let (dead, row) = (ring.address(0), ring.row("ks", 1, 0, 1, 1_000));
+    beside(&ring, 1, move |node| async move {
+        while node.mode() != Mode::Decommissioned {
+            if let Some(endpoint) = node.ring().peers().find(|endpoint| endpoint.address == dead) {
+                node.hint(endpoint, &row);
+            }
+            node.env.sleep(Duration::from_millis(5)).await;
+        }
+    });
+    beside(&ring, 1, |node| async move { decommission::decommission(&node, true).await.expect("leaves") });
+    let left = ring.world.run_until(PATIENCE, || ring.node(1).mode() == Mode::Decommissioned);
+    assert!(left, "it does not wait until no hint comes any more");
+}
+
 /// With Paxos v2 a change that one replica has accepted is completed before the replica's ranges
 /// move.
 #[test]
