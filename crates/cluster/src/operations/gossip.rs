@@ -85,11 +85,18 @@ pub fn is_active(node: &Node) -> Option<bool> {
 }
 
 /// Stops gossip, or begins it again, which is refused while the node has no place in its ring
-/// yet: it would say that it is a member. A node alone has nobody to gossip with: nothing changes.
-/// `is_ready`: drivers may connect.
+/// yet: it would say that it is a member. It is not stopped while the node joins, leaves or moves:
+/// the others would forget that, and write past the node. A node alone has nobody to gossip with:
+/// nothing changes. `is_ready`: drivers may connect.
 pub fn set_active(node: &Node, active: bool, is_ready: bool) -> Result<()> {
-    if active && is_active(node) == Some(false) {
-        state::check_may_start(node, "gossip")?;
+    match (active, is_active(node)) {
+        (true, Some(false)) => state::check_may_start(node, "gossip")?,
+        (false, Some(true)) if !state::is_in_place(node) => {
+            return invalid(
+                "Unable to stop gossip because the node is not in the normal state. Try to stop the node instead.",
+            );
+        }
+        _ => {}
     }
     let Some(membership) = node.membership() else { return Ok(()) };
     match (active, node.joined.introduction.get()) {

@@ -27,18 +27,26 @@ pub fn state(node: &Node) -> StorageState {
     }
 }
 
+/// Whether the node has its place and keeps it: it is a member that neither leaves nor moves, or is
+/// none because of `join_ring: false` and has not been told to join.
+pub(super) fn is_in_place(node: &Node) -> bool {
+    match node.mode() {
+        Mode::Normal => true,
+        Mode::Starting => !node.joined.movements.settings().joins,
+        _ => false,
+    }
+}
+
 /// Refuses to start a service (`native transport`, `gossip`) of a node that ends, or that has no
 /// place in its ring yet. With `join_ring: false` a node has none, and serves all the same until it
 /// is told to join.
 /// Agrees with `StorageService.checkServiceAllowedToStart`, texts included.
 pub fn check_may_start(node: &Node, service: &str) -> Result<()> {
-    let stays_outside = !node.joined.movements.settings().joins;
-    match (state(node), node.mode()) {
-        (StorageState::Draining, _) => invalid(format!("Unable to start {service} because the node is draining.")),
-        (StorageState::Drained, _) => invalid(format!("Unable to start {service} because the node was drained.")),
-        (StorageState::Serving, Mode::Normal) => Ok(()),
-        (StorageState::Serving, Mode::Starting) if stays_outside => Ok(()),
-        (StorageState::Serving, _) => {
+    match state(node) {
+        StorageState::Draining => invalid(format!("Unable to start {service} because the node is draining.")),
+        StorageState::Drained => invalid(format!("Unable to start {service} because the node was drained.")),
+        StorageState::Serving if is_in_place(node) => Ok(()),
+        StorageState::Serving => {
             invalid(format!("Unable to start {service} because the node is not in the normal state."))
         }
     }

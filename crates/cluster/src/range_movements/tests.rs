@@ -892,6 +892,41 @@ fn a_node_moves_to_another_token() {
     check_replicas(&ring, &[0, 1]);
 }
 
+/// A node that joins, moves or leaves does not fall silent: the others would forget that, and write
+/// past it.
+#[test]
+fn gossip_goes_on_while_a_node_changes_its_place() {
+    let reaches = |ring: &SimRing, mode: Mode| {
+        assert!(ring.world.run_until(PATIENCE, || ring.node(2).mode() == mode), "{mode}");
+    };
+    let refuses = |ring: &SimRing| {
+        let Err(OperationError::Invalid(why)) = gossip::set_active(ring.node(2), false, false) else {
+            panic!("it is {}", ring.node(2).mode())
+        };
+        let expected =
+            "Unable to stop gossip because the node is not in the normal state. Try to stop the node instead.";
+        assert_eq!((why.as_str(), gossip::is_active(ring.node(2))), (expected, Some(true)));
+    };
+    let mut ring = ring_of(61, 2);
+    ring.spawn(2);
+    reaches(&ring, Mode::Joining);
+    refuses(&ring);
+    agree_on_members(&ring, &[0, 1, 2]);
+    reaches(&ring, Mode::Normal);
+    let token = ring.node(2).ring().local().tokens[0].0 / 2;
+    beside(&ring, 2, move |node| async move {
+        relocation::relocate(&node, &token.to_string()).await.expect("moves");
+    });
+    reaches(&ring, Mode::Moving);
+    refuses(&ring);
+    reaches(&ring, Mode::Normal);
+    agree_on_members(&ring, &[0, 1, 2]);
+    beside(&ring, 2, |node| async move { decommission::decommission(&node, true).await.expect("leaves") });
+    reaches(&ring, Mode::Leaving);
+    refuses(&ring);
+    reaches(&ring, Mode::Decommissioned);
+}
+
 /// A second change of the ring beside one that is under way, and a node that would need data from
 /// one that is down, are refused.
 #[test]
