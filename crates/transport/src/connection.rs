@@ -488,6 +488,9 @@ impl<S: Session> Connection<S> {
         let core = &self.origin.core;
         let flushed = self.output.poll_flush(context, &mut *self.stream, &core.stats)?;
         let blocked = &self.origin.control.write_blocked;
+        if !matches!(flushed, Flushed::Blocked(0)) {
+            self.origin.control.has_written.set(true);
+        }
         match flushed {
             Flushed::All | Flushed::Yielded => blocked.set(None),
             Flushed::Blocked(taken) => {

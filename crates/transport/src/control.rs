@@ -20,7 +20,7 @@ use crate::protocol::Protocol;
 pub(crate) enum Verdict {
     /// A large request was begun, and no more of it came.
     Stalled,
-    /// Nothing was sent for too long.
+    /// Nothing was sent for too long, by neither side.
     Idle,
     /// STARTUP and authentication took too long.
     StartupTimeout,
@@ -44,6 +44,11 @@ pub(crate) struct Control<P: Protocol> {
     pub opened: Instant,
     /// When its last bytes came.
     pub last_read: Cell<Instant>,
+    /// The socket has taken bytes since the ticker looked. A mark, and no time: writing an answer
+    /// reads no clock.
+    pub has_written: Cell<bool>,
+    /// When the ticker saw last that the socket had taken bytes.
+    last_written: Cell<Instant>,
     /// The handshake is done.
     pub ready: Cell<bool>,
     /// Since when the socket has taken nothing of a non-empty out buffer.
@@ -77,6 +82,8 @@ impl<P: Protocol> Control<P> {
         Self {
             opened: now,
             last_read: Cell::new(now),
+            has_written: Cell::new(false),
+            last_written: Cell::new(now),
             ready: Cell::new(false),
             write_blocked: Cell::new(None),
             lingering: Cell::new(None),
@@ -145,6 +152,9 @@ impl<P: Protocol> Control<P> {
 
     /// Looks at all timeouts.
     pub fn tick(&self, now: Instant, limits: &ServerLimits) {
+        if self.has_written.take() {
+            self.last_written.set(now);
+        }
         let over = |since: Instant, limit| now.since(since) >= limit;
         if self.lingering.get().is_some_and(|since| over(since, LINGER)) {
             self.sentence(Verdict::Lingering);
@@ -172,7 +182,10 @@ impl<P: Protocol> Control<P> {
 
     fn tick_idle(&self, now: Instant, limits: &ServerLimits) {
         let silent = now.since(self.last_read.get());
-        if limits.idle_timeout.is_some_and(|limit| silent >= limit) {
+        // of a client that takes nothing of its answers write_timeout decides
+        let is_writing = self.write_blocked.get().is_some();
+        let idle = silent.min(now.since(self.last_written.get()));
+        if limits.idle_timeout.is_some_and(|limit| idle >= limit) && !is_writing {
             self.sentence(Verdict::Idle);
         } else if silent >= SHRINK_AFTER && !self.shrink.get() {
             self.shrink.set(true);

@@ -29,8 +29,8 @@ pub struct ServerLimits {
     /// Connections from one address, in the same way
     /// (`native_transport_max_concurrent_connections_per_ip`).
     pub connections_per_ip_max: Option<usize>,
-    /// A connection that sends nothing and waits for nothing this long is closed; `None` is never
-    /// (`native_transport_idle_timeout`).
+    /// A connection on which neither side sends anything, and that waits for nothing, this long is
+    /// closed; `None` is never (`native_transport_idle_timeout`).
     pub idle_timeout: Option<Duration>,
     /// The kernel asks clients that are silent for hours for a sign of life, and closes their
     /// connections when there is none (`rpc_keepalive`).

@@ -1,5 +1,6 @@
 //! The behaviour at each limit.
 
+use std::io::Read;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -190,6 +191,23 @@ fn idle_connections_are_closed() {
     busy.query(1, "slow 600");
     idle.assert_closed();
     assert_eq!(busy.receive().opcode, RESULT, "a connection that waits for an answer is not idle");
+}
+
+/// A client that takes a long answer slowly sends nothing meanwhile, and is not idle.
+#[test]
+fn a_connection_that_takes_an_answer_is_not_idle() {
+    const SIZE: usize = 24 << 20;
+    let (server, _) = start_with(ServerLimits { idle_timeout: Some(MILLIS_200), ..ServerLimits::default() });
+    let mut client = Client::ready(server.address(), 4);
+    client.query(1, &format!("rows {SIZE}"));
+    let (mut taken, mut piece) = (0, vec![0; 1 << 20]);
+    while taken < SIZE {
+        // much longer than the limit for all of it; the kernel holds a part of it besides
+        std::thread::sleep(Duration::from_millis(40));
+        let size = client.socket.read(&mut piece).unwrap();
+        assert!(size > 0, "closed after {taken} bytes");
+        taken += size;
+    }
 }
 
 #[test]
