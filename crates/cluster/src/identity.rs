@@ -171,6 +171,12 @@ impl Identity {
             ));
         }
         let is_bootstrapped = state == Some(BootstrapState::Completed);
+        let is_interrupted = state == Some(BootstrapState::InProgress);
+        if is_interrupted && !options.joins {
+            tracing::warn!(
+                "the node had begun to fetch the data of its ranges in a ring, and is started alone: data is missing"
+            );
+        }
         Ok(Self {
             cluster_name,
             host_id: host_id.unwrap_or_else(|| uuids.random()),
@@ -179,7 +185,7 @@ impl Identity {
             rack,
             generation: generation.map_or(0, |saved| saved.saturating_add(1)).max(env.clock.now_seconds()),
             is_bootstrapped,
-            is_interrupted: state == Some(BootstrapState::InProgress),
+            is_interrupted,
             joins: options.joins,
             listen: options.listen,
             broadcast: options.broadcast,
@@ -187,12 +193,14 @@ impl Identity {
         })
     }
 
-    /// How far the node is on its way in. A node that does not join has no way to go.
+    /// How far the node is on its way in. A node that does not join has no way to go, unless it was
+    /// on one before: started in its ring again, it still has to fetch its data.
     fn bootstrap_state(&self) -> BootstrapState {
-        match (self.is_bootstrapped || !self.joins, self.is_interrupted) {
+        match (self.is_bootstrapped, self.is_interrupted) {
             (true, _) => BootstrapState::Completed,
             (false, true) => BootstrapState::InProgress,
-            (false, false) => BootstrapState::NeedsBootstrap,
+            (false, false) if self.joins => BootstrapState::NeedsBootstrap,
+            (false, false) => BootstrapState::Completed,
         }
     }
 
@@ -284,4 +292,26 @@ fn new_tokens(env: &Env, options: &IdentityOptions) -> Vec<Token> {
     }
     tokens.sort();
     tokens
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::testing::SimNode;
+
+    /// A directory whose bootstrap was interrupted is started alone. Its next start in the ring
+    /// must not take the node for a member that has its data.
+    #[test]
+    fn a_start_alone_completes_no_bootstrap() {
+        let machine = SimNode::new(Duration::from_secs(2));
+        let state = |machine: &SimNode| Saved::find(&machine.node.engine).expect("readable").map(|saved| saved.state);
+        assert_eq!(state(&machine), Some(BootstrapState::Completed), "it was never on its way into a ring");
+        let node = Arc::clone(&machine.node);
+        let kept = machine.sim.block_on(async move { node.keep_bootstrap_state(BootstrapState::InProgress).await });
+        kept.expect("a sound disk");
+        let machine = machine.after_power_cut();
+        assert_eq!(state(&machine), Some(BootstrapState::InProgress));
+    }
 }
