@@ -99,6 +99,7 @@ mod tests {
         ("profileload", "up to eight side by side; queries as they were sent"),
         ("proxyhistograms", "of all requests since the start"),
         ("reloadssl", "names the files that cannot be used, and fails"),
+        ("relocatesstables", "refused with several data directories; with one there is nothing to do"),
         (
             "removenode",
             "waits for a source of copies that is down, until `force`; refused while another node joins, leaves or moves",
