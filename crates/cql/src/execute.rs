@@ -6,6 +6,7 @@
 mod authorize;
 mod other;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use schema::{TableKind, TableMetadata};
@@ -120,12 +121,23 @@ pub async fn execute_batch<'s, C: Coordinator>(
     batch::execute_all(kind, &plans, timestamp, options, coordinator).await
 }
 
-/// Brings values that were given by name into the order of the bind variables.
+/// Names that are looked through for each bind variable; more go into a map. A message may have
+/// 65,535 of them, and as many bind variables.
+const COMPARED_MAX: usize = 16;
+
+/// Brings values that were given by name into the order of the bind variables. Of values with one
+/// name the first counts.
 pub fn bind_by_name(prepared: &Prepared, values: &[(&str, BoundValue)]) -> Result<Vec<BoundValue>, CqlError> {
-    let value_of = |name: &str| values.iter().find(|(given, _)| *given == name).map(|(_, value)| value.clone());
-    prepared
-        .bind_variables
-        .iter()
-        .map(|variable| value_of(&variable.name).ok_or_else(|| CqlError::invalid("Invalid amount of bind variables")))
-        .collect()
+    let unknown = || CqlError::invalid("Invalid amount of bind variables");
+    let variables = prepared.bind_variables.iter();
+    if values.len() <= COMPARED_MAX {
+        let value_of = |name: &str| values.iter().find(|(given, _)| *given == name).map(|(_, value)| value.clone());
+        return variables.map(|variable| value_of(&variable.name).ok_or_else(unknown)).collect();
+    }
+    let mut by_name: HashMap<&str, &BoundValue> = HashMap::with_capacity(values.len());
+    for (name, value) in values {
+        by_name.entry(name).or_insert(value);
+    }
+    let value_of = |name: &str| by_name.get(name).copied().cloned();
+    variables.map(|variable| value_of(&variable.name).ok_or_else(unknown)).collect()
 }
