@@ -49,7 +49,7 @@ impl Stage {
 pub struct ClientDetails {
     /// Once STARTUP has been read.
     pub version: Option<ProtocolVersion>,
-    /// All options of STARTUP, in its order.
+    /// Options of STARTUP, in its order: the first of them, if there are many or long ones.
     pub options: Vec<(String, String)>,
     /// `DRIVER_NAME`
     pub driver_name: Option<Arc<str>>,

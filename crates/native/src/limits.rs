@@ -24,8 +24,16 @@ pub(crate) const VALUE_TIMES: usize = 3;
 /// out buffer and counts as a large result, as the page did.
 pub(crate) const COMPRESSED_APART: usize = 64 << 10;
 
-/// The largest request body of a client that has to log in and has not yet.
+/// The largest request body of a client before STARTUP, and of one that has to log in and has not
+/// yet.
 pub(crate) const UNKNOWN_FRAME_SIZE_MAX: usize = 64 << 10;
+
+/// Options of STARTUP that are kept for `system_views.clients`. Drivers send about ten.
+pub(crate) const OPTIONS_MAX: usize = 32;
+
+/// Bytes of these options together, and of the name and of the version of a driver each. The option
+/// that exceeds them is not kept, and none behind it.
+pub(crate) const OPTIONS_SIZE_MAX: usize = 8 << 10;
 
 /// Logins that may fail on one connection; with the last it is closed.
 pub(crate) const FAILED_LOGINS_MAX: u32 = 10;

@@ -99,9 +99,7 @@ pub(crate) struct Address {
 
 impl<H: RequestHandler, M> NativeSession<H, M> {
     fn new(handler: Rc<H>, make: M, shared: Arc<Shared>, opened: Opened<Native>) -> Self {
-        let is_known = shared.authenticator.class_name().is_none();
-        let sizes = shared.sizes();
-        let sizes = if is_known { sizes } else { sizes.at_most(UNKNOWN_FRAME_SIZE_MAX) };
+        let sizes = shared.sizes().at_most(UNKNOWN_FRAME_SIZE_MAX);
         Self {
             shared,
             handler,

@@ -14,6 +14,7 @@ use std::task::{Context, Poll};
 
 use protocol::request::{AuthResponse, Register, Startup};
 use protocol::segment::SegmentFormat;
+use protocol::wire::Text;
 use protocol::{Compression, ErrorMessage, ProtocolVersion, Request, RequestEnvelope, Response, ResponseEnvelope};
 use transport::{Output, Received};
 
@@ -21,7 +22,7 @@ use super::{Address, NativeSession};
 use crate::authenticator::AuthOutcome;
 use crate::details::Stage;
 use crate::handler::{ConnectionInfo, RequestHandler};
-use crate::limits::FAILED_LOGINS_MAX;
+use crate::limits::{FAILED_LOGINS_MAX, OPTIONS_MAX, OPTIONS_SIZE_MAX};
 
 type AuthFuture = Pin<Box<dyn Future<Output = AuthOutcome>>>;
 
@@ -104,12 +105,22 @@ impl<H: RequestHandler, M> NativeSession<H, M> {
         Received::Answered
     }
 
+    /// Notes what STARTUP tells, for as long as the connection lives; of its options no more than a
+    /// driver sends.
     fn note_startup(&self, version: ProtocolVersion, startup: &Startup) {
+        let short = |name: &str| startup.option(name).filter(|value| value.len() <= OPTIONS_SIZE_MAX).map(Arc::from);
+        let mut size = 0;
+        let fits = |(key, value): &&(String, Text)| {
+            size += key.len() + value.len();
+            size <= OPTIONS_SIZE_MAX
+        };
+        let kept = startup.options.iter().take(OPTIONS_MAX).take_while(fits);
+        let options = kept.map(|(key, value)| (key.clone(), value.to_string())).collect();
         self.opened.stats.update(|details| {
             details.version = Some(version);
-            details.options = startup.options.iter().map(|(key, value)| (key.clone(), value.to_string())).collect();
-            details.driver_name = startup.option("DRIVER_NAME").map(Arc::from);
-            details.driver_version = startup.option("DRIVER_VERSION").map(Arc::from);
+            details.options = options;
+            details.driver_name = short("DRIVER_NAME");
+            details.driver_version = short("DRIVER_VERSION");
         });
     }
 

@@ -152,6 +152,35 @@ fn clients_are_listed() {
     eventually(|| server.connections().is_empty());
 }
 
+/// A client may say what it wants of itself; little of it is kept while the connection lives.
+#[test]
+fn little_of_startup_is_kept() {
+    let (server, _) = start(options());
+    let long = "x".repeat(500);
+    let many: Vec<String> = (0..100).map(|number| format!("OPTION_{number:03}")).collect();
+    let named = |value| many.iter().map(|name| (name.as_str(), value)).collect::<Vec<_>>();
+    let kept = |options: &[(&str, &str)]| {
+        let client = Client::ready_with(server.address(), 4, options);
+        let details = server.connections().list()[0].details();
+        drop(client);
+        eventually(|| server.connections().is_empty());
+        details.options
+    };
+    let of_short = kept(&named("1"));
+    assert_eq!((of_short.len(), of_short[31].0.as_str()), (32, "OPTION_030"), "CQL_VERSION is the first");
+    let of_long = kept(&named(long.as_str()));
+    assert!(of_long.len() > 10, "{}", of_long.len());
+    assert!(of_long.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>() <= 8 << 10);
+    // and before STARTUP a message is short
+    let mut client = Client::connect(server.address(), 4);
+    let huge = "x".repeat(60_000);
+    client.send(3, STARTUP, &string_map(&[("CQL_VERSION", "3.4.7"), ("A", &huge), ("B", &huge)]));
+    let refused = client.receive();
+    assert_eq!((refused.stream, refused.error_code()), (3, 0x2200));
+    assert_eq!(client.startup(&[]).opcode, READY);
+    assert_eq!(client.ask(&format!("void {}", "x".repeat(100_000))).opcode, RESULT);
+}
+
 /// On an optional port some clients encrypt and others do not.
 #[test]
 fn it_is_known_which_connections_are_encrypted() {
