@@ -4,6 +4,7 @@
 
 mod files;
 mod form;
+mod targets;
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
@@ -48,12 +49,7 @@ where
             (_, "") => drop(next.remove(logger)),
             _ => drop(next.insert(logger.to_owned(), level.to_owned())),
         }
-        let mut filter = start();
-        for (logger, level) in &next {
-            let directive = directive(logger, level);
-            filter =
-                filter.add_directive(directive.parse().map_err(|_| format!("'{level}' is no level for '{logger}'"))?);
-        }
+        let filter = filter(start(), &next)?;
         handle.reload(filter).map_err(|error| error.to_string())?;
         *changed = next;
         Ok(())
@@ -84,11 +80,62 @@ impl<S: Subscriber> Layer<S> for Keeps {
     }
 }
 
-/// The filter that a logger's name stands for: `org.apache.cassandra` and `root` are everything, of
-/// other names the last part counts.
-fn directive(logger: &str, level: &str) -> String {
-    match logger.rsplit('.').next().unwrap_or(logger) {
-        "root" | "ROOT" | "cassandra" => level.to_owned(),
-        target => format!("{target}={level}"),
+/// The filter of the start with levels that were changed since, by the names of loggers. ROOT is
+/// everything.
+fn filter(start: EnvFilter, changed: &BTreeMap<String, String>) -> Result<EnvFilter, String> {
+    let mut filter = start;
+    for (logger, level) in changed {
+        let directives = match logger.as_str() {
+            "ROOT" => vec![level.clone()],
+            logger => targets::targets(logger)?.into_iter().map(|target| format!("{target}={level}")).collect(),
+        };
+        for directive in directives {
+            let parsed = directive.parse().map_err(|_| format!("'{level}' is no level for '{logger}'"))?;
+            filter = filter.add_directive(parsed);
+        }
+    }
+    Ok(filter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Notes the targets of the events that come.
+    struct Noting(Arc<Mutex<Vec<String>>>);
+
+    impl<S: Subscriber> Layer<S> for Noting {
+        fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+            self.0.lock().expect("no panic inside").push(event.metadata().target().to_owned());
+        }
+    }
+
+    fn passing(logger: &str, level: &str) -> Vec<String> {
+        let changed = BTreeMap::from([(logger.to_owned(), level.to_owned())]);
+        let filter = filter(EnvFilter::new("info"), &changed).expect("a level");
+        let noted: Arc<Mutex<Vec<String>>> = Arc::default();
+        let subscriber = tracing_subscriber::registry().with(filter).with(Noting(Arc::clone(&noted)));
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::debug!(target: "storage::compaction::run", "compacted");
+            tracing::debug!(target: "storage::flush", "flushed");
+            tracing::info!(target: "cluster::streaming::worker", "streamed");
+        });
+        let mut noted = noted.lock().expect("no panic inside");
+        std::mem::take(&mut *noted)
+    }
+
+    #[test]
+    fn the_level_of_a_component_is_that_of_its_modules() {
+        let (compacted, flushed, streamed) =
+            ("storage::compaction::run", "storage::flush", "cluster::streaming::worker");
+        assert_eq!(passing("compaction", "DEBUG"), [compacted, streamed]);
+        assert_eq!(passing("org.apache.cassandra.streaming", "error"), [""; 0]);
+        assert_eq!(passing("storage", "debug"), [compacted, flushed, streamed]);
+        assert_eq!(passing("ROOT", "debug"), [compacted, flushed, streamed]);
+        let refused = |logger: &str, level: &str| {
+            filter(EnvFilter::new("info"), &BTreeMap::from([(logger.to_owned(), level.to_owned())])).err()
+        };
+        assert!(refused("nothing", "debug").is_some_and(|why| why.contains("bootstrap, compaction, cql")));
+        assert!(refused("compaction", "loud").is_some_and(|why| why.contains("'loud' is no level")));
     }
 }

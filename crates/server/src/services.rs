@@ -201,7 +201,6 @@ impl Services {
         match (logger, level) {
             ("", "") => changed.clear(),
             (_, "") => drop(changed.remove(logger)),
-            ("root", _) => drop(changed.insert("ROOT".to_owned(), level.to_uppercase())),
             _ => drop(changed.insert(logger.to_owned(), level.to_uppercase())),
         }
     }

@@ -114,6 +114,10 @@ mod tests {
         ("setcachekeystosave", "no counter cache"),
         ("setguardrailsconfig", "guardrails that are not honoured are refused; some texts of wrong values differ"),
         ("sethintedhandoffthrottlekb", "shared by all other nodes"),
+        (
+            "setlogginglevel",
+            "components, packages and classes of Cassandra stand for modules; a name that stands for none is refused",
+        ),
         ("snapshot", "`--ttl` is refused: snapshots do not expire, `clearsnapshot --older-than` removes old ones"),
         ("tablehistograms", "of all requests since the start"),
         ("tablestats", "latencies of all requests since the start; `-l` is refused"),

@@ -80,6 +80,11 @@ fn logging_levels(admin: &NodeAdmin, _: &GetLoggingLevels) -> Result<Vec<(String
 
 fn set_logging_level(admin: &NodeAdmin, request: &SetLoggingLevel) -> Result<()> {
     let SetLoggingLevel { logger, level } = request;
+    // the logger of all others by each of its names
+    let logger = match logger.as_str() {
+        "root" | "org.apache.cassandra" => "ROOT",
+        other => other,
+    };
     let set = admin.set_level.as_ref().ok_or_else(|| failed("the log's levels are fixed"))?;
     set(logger, level).map_err(AdminError::Invalid)?;
     admin.services.note_logging_level(logger, level);
