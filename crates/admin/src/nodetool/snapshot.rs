@@ -20,7 +20,7 @@ pub(crate) struct Args {
     /// Refused: snapshots do not expire
     #[arg(long)]
     ttl: Option<String>,
-    /// List of keyspaces. By default, all keyspaces
+    /// List of keyspaces, or of tables as keyspace.table. By default, all keyspaces
     keyspaces: Vec<String>,
 }
 
@@ -58,6 +58,8 @@ impl Args {
 
     fn tables(&self) -> Result<Vec<(String, String)>, VerbError> {
         match (&self.kt_list, &self.table, self.keyspaces.as_slice()) {
+            // the first name says for all of them what they are
+            (None, None, names @ [first, ..]) if first.contains('.') => names.iter().map(|name| pair(name)).collect(),
             (None, None, _) => Ok(Vec::new()),
             (Some(list), None, []) => list.replace(' ', "").split(',').map(pair).collect(),
             (Some(_), _, _) => usage(

@@ -443,6 +443,16 @@ fn snapshots_are_listed_as_recorded() {
 }
 
 #[test]
+fn tables_of_a_snapshot_are_named_with_their_keyspace() {
+    let node = fake();
+    let (code, printed) = run_on(&node, "snapshot -t x shop.orders shop.items");
+    assert!(code == 0 && printed.starts_with("Requested creating snapshot(s) for [shop.orders, shop.items]"));
+    let calls = node.node().0.lock().expect("no panic inside").calls.clone();
+    assert!(calls[0].contains("tables: [(\"shop\", \"orders\"), (\"shop\", \"items\")]"), "{calls:?}");
+    assert_eq!(run_on(&node, "snapshot -t x shop.orders shop").0, EXIT_USAGE);
+}
+
+#[test]
 fn snapshots_of_an_age_are_cleared() {
     let node = fake();
     let head = "Requested clearing snapshot(s) for [shop] with [all snapshots]";
