@@ -35,10 +35,10 @@ pub struct Arguments {
     #[command(flatten)]
     targets: Targets,
     /// Only these partition keys.
-    #[arg(short = 'k', value_name = "KEY", num_args = 1..)]
+    #[arg(short = 'k', value_name = "KEY", num_args = 1.., allow_negative_numbers = true)]
     keys: Vec<String>,
     /// All but these partition keys.
-    #[arg(short = 'x', value_name = "KEY", num_args = 1..)]
+    #[arg(short = 'x', value_name = "KEY", num_args = 1.., allow_negative_numbers = true)]
     excluded: Vec<String>,
     /// Partition keys only.
     #[arg(short = 'e')]

@@ -6,6 +6,7 @@ use crate::verbs::{GetEndpoints, GetKeyspaces};
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The keyspace, the table, and the partition key for which we need to find the endpoint
+    #[arg(allow_negative_numbers = true)]
     args: Vec<String>,
 }
 

@@ -14,6 +14,7 @@ pub(crate) struct Args {
     #[arg(short = 'l', long)]
     show_levels: bool,
     /// The keyspace, the table, and the key
+    #[arg(allow_negative_numbers = true)]
     args: Vec<String>,
 }
 

@@ -96,6 +96,18 @@ fn recorded_forms_are_equal() {
     assert!(count > 30, "{count}");
 }
 
+/// Keys that are negative numbers are no options.
+#[test]
+fn partitions_are_chosen_by_negative_keys() {
+    let path = fixtures::root().join("kv_multi/da/da-1-bti-Data.db");
+    let path = path.to_str().unwrap();
+    let chosen = run(&["dump", path, "-l", "-k", "-20", "-28"]);
+    assert_eq!((chosen.code, chosen.out.lines().count()), (0, 2), "{}", chosen.err);
+    let all = run(&["dump", path, "-l"]);
+    let others = run(&["dump", path, "-l", "-x", "-20"]);
+    assert_eq!(others.out.lines().count() + 1, all.out.lines().count(), "{}", others.err);
+}
+
 fn around(text: &str, at: usize) -> String {
     let text = &text.as_bytes()[at.saturating_sub(120).min(text.len())..(at + 80).min(text.len())];
     String::from_utf8_lossy(text).into_owned()

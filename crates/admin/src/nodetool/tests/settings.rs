@@ -103,6 +103,8 @@ fn thresholds_and_keys_are_as_in_cassandra() {
     assert_eq!(run_on(&node, "setcompactionthreshold shop orders 3 7"), (0, String::new()));
     assert_eq!(run_on(&node, "forcecompact shop orders -1 2"), (0, String::new()));
     assert_eq!(run_on(&node, "cleanup -j 4 shop orders"), (0, String::new()));
+    assert_eq!(run_on(&fake(), "getendpoints shop orders -5"), (0, "127.0.0.1\n".to_owned()));
+    assert_eq!(run_on(&fake(), "getsstables -l shop orders -5").0, 0);
     let unknown = (1, "ColumnFamilyStore for shop/nope not found.\n".to_owned());
     assert_eq!(run_on(&node, "setcompactionthreshold shop nope 3 7"), unknown);
     for (line, why) in [
