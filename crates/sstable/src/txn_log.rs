@@ -353,7 +353,7 @@ impl Transaction {
     }
 }
 
-/// Removes the files of prefixes, then the log in its directories.
+/// Removes the files of prefixes, then the log in its directories, in their order.
 fn clean(
     disk: &dyn Disk,
     directories: &[&Path],
@@ -371,8 +371,10 @@ fn clean(
         if disk.exists(&log) {
             disk.remove_file(&log).map_err(|error| Error::io(&log, error))?;
         }
+        // a replica is gone for good before the next one is
+        sync_dir(disk, directory)?;
     }
-    directories.iter().try_for_each(|directory| sync_dir(disk, directory))
+    Ok(())
 }
 
 /// A transaction that a start found.
@@ -391,6 +393,9 @@ fn is_log(name: &str) -> bool {
 /// A log as it was found: its replicas' directories and records.
 struct Found {
     name: String,
+    /// Directories whose replica has no COMMIT come first. A power cut in the middle of a commit
+    /// leaves such ones. Where they were alone, the change would count as not committed, though it
+    /// may have been completed: so their logs are the first to go.
     directories: Vec<PathBuf>,
     records: Vec<Record>,
 }
@@ -433,8 +438,11 @@ fn find(disk: &dyn Disk, directories: &[PathBuf]) -> Result<Vec<Found>, Error> {
     }
     let mut listing = Listing::default();
     let read = |(name, replicas): (String, Vec<PathBuf>)| {
+        let replicas = replicas.into_iter().map(|directory| FoundReplica::read(disk, directory, &name));
+        let mut replicas = replicas.collect::<Result<Vec<_>, Error>>()?;
+        replicas.sort_by_key(FoundReplica::is_committed);
         let records = read(disk, &mut listing, directories, &replicas, &name)?;
-        Ok(Found { name, directories: replicas, records })
+        Ok(Found { name, directories: replicas.into_iter().map(|replica| replica.directory).collect(), records })
     };
     logs.into_iter().map(read).collect()
 }
@@ -517,26 +525,44 @@ fn lines_of_replica<'a>(path: &Path, text: &'a str) -> Result<Vec<&'a str>, Erro
     Ok(before.lines().filter(|line| !line.is_empty()).collect())
 }
 
-/// The lines of all replicas together: the longest of each, where the others have it too or only a
-/// part of it at their end.
-fn lines_of(disk: &dyn Disk, replicas: &[PathBuf], name: &str) -> Result<Vec<String>, Error> {
-    let mut lines: Vec<String> = Vec::new();
-    for directory in replicas {
+/// A replica as it was found.
+struct FoundReplica {
+    directory: PathBuf,
+    lines: Vec<String>,
+}
+
+impl FoundReplica {
+    fn read(disk: &dyn Disk, directory: PathBuf, name: &str) -> Result<Self, Error> {
         let path = directory.join(name);
         let bytes = disk.read_all(&path, LOG_LENGTH_MAX).map_err(|error| Error::io(&path, error))?;
         let text = String::from_utf8_lossy(&bytes);
-        let own = lines_of_replica(&path, &text)?;
+        let lines = lines_of_replica(&path, &text)?.into_iter().map(str::to_owned).collect();
+        Ok(Self { directory, lines })
+    }
+
+    fn is_committed(&self) -> bool {
+        let last = self.lines.last().and_then(|line| Record::parse(line));
+        last.is_some_and(|record| record.kind == Kind::Commit)
+    }
+}
+
+/// The lines of all replicas together: the longest of each, where the others have it too or only a
+/// part of it at their end.
+fn lines_of(replicas: &[FoundReplica], name: &str) -> Result<Vec<String>, Error> {
+    let mut lines: Vec<String> = Vec::new();
+    for FoundReplica { directory, lines: own } in replicas {
         let known_count = lines.len();
         for (index, line) in own.iter().enumerate() {
             // only the last line of a replica may be torn
             let (is_last_known, is_last_own) = (index + 1 == known_count, index + 1 == own.len());
             match lines.get_mut(index) {
-                None => lines.push((*line).to_owned()),
+                None => lines.push(line.clone()),
                 Some(known) if known == line => {}
-                Some(known) if is_last_known && line.starts_with(known.as_str()) => *known = (*line).to_owned(),
-                Some(known) if is_last_own && known.starts_with(line) => {}
+                Some(known) if is_last_known && line.starts_with(known.as_str()) => *known = line.clone(),
+                Some(known) if is_last_own && known.starts_with(line.as_str()) => {}
                 Some(_) => {
-                    return Err(Error::corrupt(&path, 0, format!("record {}: not that of other replicas", index + 1)));
+                    let what = format!("record {}: not that of other replicas", index + 1);
+                    return Err(Error::corrupt(&directory.join(name), 0, what));
                 }
             }
         }
@@ -550,11 +576,11 @@ fn read(
     disk: &dyn Disk,
     listing: &mut Listing,
     directories: &[PathBuf],
-    replicas: &[PathBuf],
+    replicas: &[FoundReplica],
     name: &str,
 ) -> Result<Vec<Record>, Error> {
-    let lines = lines_of(disk, replicas, name)?;
-    let path = replicas.first().map(|directory| directory.join(name)).unwrap_or_default();
+    let lines = lines_of(replicas, name)?;
+    let path = replicas.first().map(|replica| replica.directory.join(name)).unwrap_or_default();
     let mut records = Vec::with_capacity(lines.len());
     let mut torn = false;
     for (number, line) in lines.iter().enumerate() {

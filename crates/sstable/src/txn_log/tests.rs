@@ -2,6 +2,8 @@
 
 #![allow(clippy::disallowed_methods)]
 
+use env::sim::{DATA, Sim};
+
 use super::*;
 use crate::descriptor::SSTableId;
 
@@ -246,4 +248,102 @@ fn a_directory_that_was_moved_is_recovered() {
     assert_eq!(hidden(&env, &directories).unwrap().len(), 3);
     assert!(!recover(&env, &directories).unwrap()[0].committed);
     assert!(names(&after).iter().all(|name| name.starts_with("da-1-")));
+}
+
+/// The number of the SSTable that the changes of the simulated machine add.
+const NEW: u64 = 100;
+
+fn simulated_directories() -> [PathBuf; 2] {
+    ["a", "b"].map(|name| Path::new(DATA).join(name))
+}
+
+fn make_durable(disk: &dyn Disk, directory: &Path, id: u64) -> Descriptor {
+    let descriptor = Descriptor::new(directory, Version::DA, SSTableId::Sequence(id));
+    for component in [Component::Data, Component::Statistics, Component::Toc] {
+        let mut file = disk.create(&descriptor.path(component)).unwrap();
+        file.write_all(b"x").and_then(|()| file.sync_data()).unwrap();
+    }
+    disk.sync_dir(directory).unwrap();
+    descriptor
+}
+
+/// Replaces `count` SSTables of two directories. The power goes before the disk's next operation
+/// but so many; the machine has been started again when this returns. Gives whether the change was
+/// committed.
+fn replace_until_the_power_goes(sim: &Sim, count: u64, operations: u64) -> bool {
+    let (env, directories) = (sim.env(), simulated_directories());
+    directories.iter().for_each(|directory| env.disk.create_dir_durable(directory).unwrap());
+    let old = |id: u64| make_durable(&*env.disk, &directories[(id % 2) as usize], id);
+    let olds: Vec<Descriptor> = (0..count).map(old).collect();
+    let mut transaction =
+        Transaction::begin(&env, &directories[0], Operation::Compaction, [1; 16], Version::DA).unwrap();
+    transaction.add(&Descriptor::new(&directories[0], Version::DA, SSTableId::Sequence(NEW))).unwrap();
+    make_durable(&*env.disk, &directories[0], NEW);
+    sim.disk().power_cut_after(operations);
+    let is_committed = transaction.remove_all(&olds).and_then(|()| transaction.commit()).is_ok();
+    drop(transaction);
+    sim.power_cut();
+    is_committed
+}
+
+/// The numbers of the SSTables that are there. Each is whole, and no log is left.
+fn numbers(sim: &Sim) -> Vec<u64> {
+    let mut files: BTreeMap<u64, usize> = BTreeMap::new();
+    for directory in simulated_directories() {
+        for entry in sim.env().disk.list_dir(&directory).unwrap() {
+            let (descriptor, _) = Descriptor::parse(&directory, &entry.name).expect("no log is left");
+            let SSTableId::Sequence(number) = descriptor.id else { panic!("{} has a number", entry.name) };
+            *files.entry(number).or_default() += 1;
+        }
+    }
+    assert!(files.values().all(|count| *count == 3), "{files:?}");
+    files.into_keys().collect()
+}
+
+/// Many removals take several sectors of the log, any of which may be lost.
+#[test]
+fn removals_that_are_cut_off_are_taken_back() {
+    for seed in 0..8 {
+        for operations in 0.. {
+            let sim = Sim::new(seed);
+            let is_committed = replace_until_the_power_goes(&sim, 40, operations);
+            let recovered = recover(&sim.env(), &simulated_directories()).expect("a log that is cut off is no damage");
+            let there = numbers(&sim);
+            let found = (recovered.first().is_some_and(|one| one.committed), there == [NEW]);
+            assert!(found == (true, true) || (!found.0 && there.len() == 40), "seed {seed}, {operations}: {there:?}");
+            if is_committed {
+                assert_eq!(there, [NEW], "seed {seed}, {operations}");
+                break;
+            }
+        }
+    }
+}
+
+/// The power goes at any moment of a commit in two directories, and again at any moment of the
+/// recovery: the change is made as a whole or not at all.
+#[test]
+fn a_commit_that_a_recovery_has_begun_to_complete_stays_one() {
+    for seed in 0..6 {
+        for operations in 0.. {
+            let mut is_committed = false;
+            for of_recovery in 0.. {
+                let sim = Sim::new(seed);
+                is_committed = replace_until_the_power_goes(&sim, 2, operations);
+                let env = sim.env();
+                sim.disk().power_cut_after(of_recovery);
+                let is_recovered = recover(&env, &simulated_directories()).is_ok();
+                sim.power_cut();
+                recover(&sim.env(), &simulated_directories()).expect("a recovery that is cut off is no damage");
+                let there = numbers(&sim);
+                let is_old = there == [0, 1] && !is_committed;
+                assert!(is_old || there == [NEW], "seed {seed}, {operations}, then {of_recovery}: {there:?}");
+                if is_recovered {
+                    break;
+                }
+            }
+            if is_committed {
+                break;
+            }
+        }
+    }
 }
