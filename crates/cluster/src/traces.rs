@@ -167,6 +167,15 @@ impl TraceSink for TracedEvents {
     }
 }
 
+/// Says in a trace what this node does with a mutation of which it is a replica.
+pub fn describe_write(node: &Node, trace: &dyn TraceSink, mutation: &Mutation) {
+    trace.event("Appending to commitlog".to_owned());
+    let (shard, _) = node.shard_of(mutation.key.token);
+    for update in &mutation.updates {
+        trace.event(format!("Adding to {} memtable of shard {shard}", update.table.name));
+    }
+}
+
 /// TRACE_TYPE of a repair.
 const REPAIR: u8 = 2;
 

@@ -11,6 +11,7 @@ use cluster::coordinator::cas::{Cas, CasError, Round};
 use cluster::replica::read::Open;
 use cluster::schema_agreement::AGREEMENT_WAIT;
 use cluster::thresholds::Measure;
+use cluster::traces::describe_write;
 use cluster::{Acknowledgement, FailedRead, ReadFigures, ReadOutcome, ReadRequest, RequestError};
 use config::Compatibility;
 use cql::auth::{Roles, RolesOf};
@@ -117,17 +118,14 @@ impl RequestCoordinator {
         }
     }
 
-    /// Says in the trace where mutations go.
+    /// Says in the trace where mutations go. Among several nodes each replica says so itself, this
+    /// node too if it is one.
     fn describe(&self, mutations: &[Mutation]) {
-        if self.trace.is_none() {
-            return;
-        }
-        for mutation in mutations {
-            self.trace(|| "Appending to commitlog".to_owned());
-            let (shard, _) = self.services.node.shard_of(mutation.key.token);
-            for update in &mutation.updates {
-                self.trace(|| format!("Adding to {} memtable of shard {shard}", update.table.name));
-            }
+        let node = &self.services.node;
+        if let Some(trace) = &self.trace
+            && node.is_alone()
+        {
+            mutations.iter().for_each(|mutation| describe_write(node, &**trace, mutation));
         }
     }
 
@@ -347,7 +345,10 @@ impl Coordinator for RequestCoordinator {
             let is_left = self.leaves_wait && changing.is_none();
             self.acknowledge(wait, is_left).await.map_err(errors::of_request)?;
         }
-        self.trace(|| "Written: the commit log has it".to_owned());
+        self.trace(|| match self.services.node.is_alone() {
+            true => "Written: the commit log has it".to_owned(),
+            false => "Written: as many replicas as the consistency level needs have it".to_owned(),
+        });
         if let Some(changing) = changing {
             changing.done().await?;
         }

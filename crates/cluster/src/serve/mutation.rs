@@ -25,6 +25,7 @@ use crate::node::Node;
 use crate::refusals::Asker;
 use crate::replica::apply::{WriteError, within};
 use crate::stripes::Held;
+use crate::traces::describe_write;
 
 pub(super) async fn serve(call: Call) {
     if call.header.verb != Verb::ReadRepairReq {
@@ -36,7 +37,9 @@ pub(super) async fn serve(call: Call) {
             if is_refused(&call, &mutation) {
                 return call.answer(Err(FailureReason::Unknown));
             }
-            describe(&call, &mutation);
+            if let Some(trace) = call.trace() {
+                describe_write(&call.node, &*trace, &mutation);
+            }
             // the commit log takes the bytes that came
             let record = call.payload.slice(..size);
             within(&call.node.env, limit, apply(&call.node, &[mutation], &[record])).await
@@ -55,16 +58,6 @@ pub(super) fn is_refused(call: &Call, mutation: &Mutation) -> bool {
     let from = call.header.respond_to().unwrap_or(call.from.address);
     let asker = Asker { from, keyspace: &update.table.keyspace, table: &update.table.name };
     call.node.refuses_token(Asked::Write, &asker, mutation.key.token)
-}
-
-/// Says in the trace what is done with a mutation.
-fn describe(call: &Call, mutation: &Mutation) {
-    let Some(trace) = call.trace() else { return };
-    trace.event("Appending to commitlog".to_owned());
-    let (shard, _) = call.node.shard_of(mutation.key.token);
-    for update in &mutation.updates {
-        trace.event(format!("Adding to {} memtable of shard {shard}", update.table.name));
-    }
 }
 
 /// Sends the message on as it is, so that the replicas answer whom it came from.

@@ -70,7 +70,7 @@ impl Ring {
         let address = SocketAddr::new(self.world.address(machine), PORT);
         let env = self.world.env(NODES);
         let stream = self.world.block_on(async { env.network.connect(address).await }).unwrap();
-        let mut client = Client { world: &self.world, stream };
+        let mut client = Client { world: &self.world, stream, is_tracing: false };
         let options = [&1_u16.to_be_bytes()[..], &short_text("CQL_VERSION"), &short_text("3.0.0")].concat();
         let (_, answer, _) = client.ask(STARTUP, options);
         (client, answer)
@@ -97,16 +97,19 @@ impl Ring {
         panic!("{user} cannot log in")
     }
 
+    /// Whether a machine alone has a partition.
+    fn has_alone(&self, machine: usize, keyspace: &str, key: &[u8]) -> bool {
+        let ring = self.nodes[0].services.node.ring();
+        let token = DecoratedKey::new(Bytes::copy_from_slice(key)).token;
+        let replicas = ring.placement(keyspace).unwrap().natural(token).to_vec();
+        let address = self.world.address(machine);
+        replicas.iter().all(|id| ring.endpoint(*id).address.ip() == address)
+    }
+
     /// A name whose rows in `system_auth` are on a machine alone.
     fn role_of(&self, machine: usize) -> String {
-        let ring = self.nodes[0].services.node.ring();
-        let placement = ring.placement("system_auth").unwrap();
-        let is_there = |name: &String| {
-            let token = DecoratedKey::new(Bytes::copy_from_slice(name.as_bytes())).token;
-            let address = self.world.address(machine);
-            placement.natural(token).iter().all(|id| ring.endpoint(*id).address.ip() == address)
-        };
-        (0..1000).map(|number| format!("app_{number}")).find(is_there).unwrap()
+        let mut names = (0..1000).map(|number| format!("app_{number}"));
+        names.find(|name| self.has_alone(machine, "system_auth", name.as_bytes())).unwrap()
     }
 }
 
@@ -151,6 +154,8 @@ fn start(world: &World, machine: usize, keys: &[&str]) -> RunningNode {
 struct Client<'w> {
     world: &'w World,
     stream: Box<dyn Stream>,
+    /// Requests are to be traced.
+    is_tracing: bool,
 }
 
 impl Client<'_> {
@@ -158,7 +163,7 @@ impl Client<'_> {
     fn send(&mut self, requests: &[(i16, u8, Vec<u8>)]) {
         let mut bytes = Vec::new();
         for (stream, opcode, body) in requests {
-            bytes.extend([4, 0]);
+            bytes.extend([4, if self.is_tracing { 2 } else { 0 }]);
             bytes.extend(stream.to_be_bytes());
             bytes.push(*opcode);
             bytes.extend(u32::try_from(body.len()).unwrap().to_be_bytes());
@@ -193,7 +198,11 @@ impl Client<'_> {
 
     /// The opcode and the body of an answer.
     fn try_query(&mut self, text: &str) -> (u8, Vec<u8>) {
-        let body = [&long_text(text)[..], &ONE.to_be_bytes(), &[0_u8]].concat();
+        self.query_at(text, ONE)
+    }
+
+    fn query_at(&mut self, text: &str, level: u16) -> (u8, Vec<u8>) {
+        let body = [&long_text(text)[..], &level.to_be_bytes(), &[0_u8]].concat();
         let (_, opcode, answer) = self.ask(QUERY, body);
         (opcode, answer)
     }
@@ -282,4 +291,27 @@ fn nobody_waits_for_roles_that_are_only_due() {
     };
     soon(&mut operator, &format!("GRANT SELECT ON KEYSPACE k TO {user}"));
     soon(&mut client, select);
+}
+
+/// The trace of a write says of the replicas that their commit log has it, and of no other node.
+#[test]
+fn a_trace_names_the_nodes_that_have_the_write() {
+    const LINE: &[u8] = b"Appending to commitlog";
+    let ring = Ring::new(3);
+    let mut client = ring.connect();
+    client.query("CREATE KEYSPACE one WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    client.query("CREATE TABLE one.t (id int PRIMARY KEY)");
+    // through the first node, which has the second of the two keys
+    for (count, machine) in [(1, NODES - 1), (2, 0)] {
+        let key = (0..1000_i32).find(|key| ring.has_alone(machine, "one", &key.to_be_bytes())).unwrap();
+        client.is_tracing = true;
+        client.query(&format!("INSERT INTO one.t (id) VALUES ({key})"));
+        client.is_tracing = false;
+        // each node writes its own events
+        ring.world.run_for(Duration::from_secs(5));
+        let (opcode, events) = client.query_at("SELECT activity FROM system_traces.events", ALL);
+        assert_eq!(opcode, RESULT, "{}", String::from_utf8_lossy(&events));
+        let found = events.windows(LINE.len()).filter(|window| *window == LINE).count();
+        assert_eq!(found, count, "{}", String::from_utf8_lossy(&events));
+    }
 }

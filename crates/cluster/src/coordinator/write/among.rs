@@ -102,6 +102,11 @@ impl Node {
         (ring.endpoints().len() > 1).then_some(Others { messenger, ring, trace: None })
     }
 
+    /// Whether the ring has no other node, so that this one applies every write.
+    pub fn is_alone(&self) -> bool {
+        self.others().is_none()
+    }
+
     /// See [`Node::write`].
     pub(super) async fn write_among(
         &self,
@@ -174,6 +179,9 @@ impl Node {
         let begun = self.env.now();
         planned.iter().for_each(|planned| self.send_to_peers(others, planned, timeout));
         let here: Vec<&Planned> = planned.iter().filter(|planned| planned.sent.is_here()).collect();
+        if let Some(trace) = &others.trace {
+            here.iter().for_each(|one| traces::describe_write(self, &**trace, one.mutation()));
+        }
         // the commit log takes the bytes that the peers are sent
         let applied = match here[..] {
             [] => Ok(None),
