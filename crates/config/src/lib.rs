@@ -199,7 +199,7 @@ pub struct Timeouts {
     pub cas_contention: Duration,
     /// truncate_request_timeout
     pub truncate: Duration,
-    /// native_transport_timeout, counted from the arrival of the request
+    /// native_transport_timeout: a request is executed no later than this after it was read
     pub native_transport: Duration,
     /// slow_query_log_timeout; None: nothing is logged
     pub slow_query_log: Option<Duration>,

@@ -309,7 +309,7 @@ fn address(header: &Header) -> Address {
 }
 
 /// The error of a request that is not executed. OVERLOADED is what drivers try on another node, and
-/// says that nothing was executed; the protocol has no word for a node that goes. Texts of
+/// says that nothing was executed; the protocol has no word for a node that goes. Texts of `Late`,
 /// `Overloaded` and `Draining` are Cassandra's.
 fn refusal(why: Refusal<'_>) -> ErrorMessage {
     match why {
@@ -317,6 +317,7 @@ fn refusal(why: Refusal<'_>) -> ErrorMessage {
         Refusal::TimedOut(limit) => {
             ErrorMessage::overloaded(format!("Request did not finish within {} ms", limit.as_millis()))
         }
+        Refusal::Late => ErrorMessage::overloaded("Query timed out before it could start"),
         Refusal::Overloaded { in_flight, limit } => ErrorMessage::overloaded(format!(
             "Request breached limit on bytes in flight. (Global: {in_flight}/{limit} bytes.) \
              Server is currently in an overloaded state and cannot accept more requests."

@@ -480,7 +480,9 @@ fn server_limits(config: &Config, memory: &MemoryBudget, descriptors: Option<u64
         connections_per_ip_max: count(transport.max_concurrent_connections_per_ip),
         idle_timeout: transport.idle_timeout,
         keepalive: transport.keepalive,
-        // a truncation may take longer than every other request
+        queue_timeout: config.timeouts.native_transport,
+        // a truncation may take longer than every other request, all of which have timeouts of
+        // their own
         request_timeout: config.timeouts.native_transport.max(config.timeouts.truncate + Duration::from_secs(2)),
         ..defaults
     }

@@ -115,6 +115,8 @@ pub(crate) struct Connection<S: Session> {
     read_in_turn: usize,
     /// When the last bytes were read.
     now: Instant,
+    /// What the read buffer holds has waited for too long to be executed. Looked at once in a turn.
+    is_late: bool,
 }
 
 /// Serves a connection to its end.
@@ -141,6 +143,7 @@ impl<S: Session> Connection<S> {
             lingered: 0,
             read_in_turn: 0,
             now,
+            is_late: false,
         }
     }
 
@@ -227,6 +230,7 @@ impl<S: Session> Connection<S> {
     /// connections allow.
     fn execute_buffered(&mut self, context: &mut Context<'_>) -> Stopped {
         let begun = self.origin.core.shared.env.now();
+        self.is_late = begun.since(self.now) > self.origin.core.shared.limits.queue_timeout;
         let mut executed = 0_u32;
         loop {
             if executed.is_multiple_of(TURN_LOOK_EVERY)
@@ -386,6 +390,10 @@ impl<S: Session> Connection<S> {
 
     fn execute(&mut self, context: &mut Context<'_>, request: S::Request, size: usize) {
         let id = self.session.id(&request);
+        if self.is_late {
+            self.origin.core.stats.timed_out.add(1);
+            return self.refuse(id, Refusal::Late);
+        }
         if self.session.throws_on_overload() && self.origin.core.shared.is_overloaded() {
             return self.refuse_overload(id);
         }

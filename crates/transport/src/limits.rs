@@ -38,8 +38,11 @@ pub struct ServerLimits {
     /// From accept to the end of the handshake; then the connection is closed.
     pub startup_timeout: Duration,
     /// A request that takes longer is dropped and answered with an error. Reads and writes have
-    /// shorter timeouts of their own, with better answers (`native_transport_timeout`).
+    /// shorter timeouts of their own, with better answers.
     pub request_timeout: Duration,
+    /// A request that was read longer ago than this when it could be executed is refused: its
+    /// client has given up waiting, or soon will (`native_transport_timeout`).
+    pub queue_timeout: Duration,
     /// Bytes of responses that the client does not take. At the limit nothing more is executed or
     /// read for it.
     pub out_size_max: usize,
@@ -63,6 +66,7 @@ impl Default for ServerLimits {
             keepalive: true,
             startup_timeout: Duration::from_secs(30),
             request_timeout: Duration::from_secs(12),
+            queue_timeout: Duration::from_secs(12),
             out_size_max: 1 << 20,
             write_timeout: Duration::from_secs(30),
             drain_timeout: Duration::from_secs(10),

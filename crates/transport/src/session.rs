@@ -90,6 +90,8 @@ pub enum Refusal<'a> {
     Panicked,
     /// The request took longer than this.
     TimedOut(Duration),
+    /// The request has waited for too long before it could be executed.
+    Late,
     /// There are too many bytes in flight, and the client asked to be told so.
     Overloaded {
         /// Bytes in flight now.

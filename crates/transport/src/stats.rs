@@ -79,7 +79,8 @@ pub struct WorkerStats {
     pub waited: Counter,
     /// Requests refused because of too many bytes in flight.
     pub overloaded: Counter,
-    /// Requests dropped after their time.
+    /// Requests dropped after their time, or refused because it was over before they could be
+    /// executed.
     pub timed_out: Counter,
     /// Messages that broke the protocol.
     pub protocol_errors: Counter,

@@ -235,6 +235,25 @@ fn requests_time_out() {
     assert_eq!(client.ask("void").opcode, RESULT);
 }
 
+/// Under overload requests wait for others; one that has waited for too long is not executed, for
+/// its client has asked again by then.
+#[test]
+fn a_request_that_could_not_begin_in_time_is_refused() {
+    let limits = ServerLimits { total_bytes_max: 10, queue_timeout: MILLIS_200, ..ServerLimits::default() };
+    let (server, seen) = start_with(limits);
+    let mut occupant = Client::ready(server.address(), 4);
+    let mut waiter = Client::ready(server.address(), 5);
+    occupant.query(1, "slow 1500");
+    eventually(|| server.bytes_in_flight() > 0);
+    waiter.query(2, "slow 1");
+    assert_eq!(occupant.receive().opcode, RESULT);
+    let refused = waiter.receive();
+    assert_eq!((refused.stream, refused.error_code()), (2, 0x1001));
+    assert_eq!(refused.error_text(), "Query timed out before it could start");
+    assert_eq!((seen.running_max.load(Ordering::SeqCst), server.worker_stats()[0].timed_out.get()), (1, 1));
+    assert_eq!(waiter.ask("void").opcode, RESULT);
+}
+
 #[test]
 fn slow_readers_stop_being_served_and_are_closed() {
     let limits = ServerLimits { write_timeout: Duration::from_millis(500), ..ServerLimits::default() };
