@@ -143,8 +143,9 @@ pub(crate) const SHRINK_AFTER: Duration = Duration::from_secs(10);
 /// closed without a word.
 pub(crate) const REFUSALS_MAX: usize = 64;
 
-/// The least time between two lines of the log about refused connections.
-pub(crate) const REFUSALS_TOLD_EVERY: Duration = Duration::from_secs(60);
+/// The least time between two lines of the log about refused connections, and between two about
+/// connections that cannot be accepted.
+pub(crate) const UNTOLD_EVERY: Duration = Duration::from_secs(60);
 
 /// Bytes that are still read from a connection after its last response, so that closing it does not
 /// destroy that response.

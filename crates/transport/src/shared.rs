@@ -14,7 +14,7 @@ use tls::Tls;
 use tokio::sync::mpsc;
 
 use crate::event_hub::EventHub;
-use crate::limits::{ARRIVALS_MAX, REFUSALS_TOLD_EVERY, ServerLimits};
+use crate::limits::{ARRIVALS_MAX, ServerLimits, UNTOLD_EVERY};
 use crate::protocol::Protocol;
 use crate::stats::ConnectionRegistry;
 
@@ -60,14 +60,18 @@ pub(crate) struct Shared<P: Protocol> {
     pub refusals: AtomicUsize,
     /// Of the same connections, those that the log has not been told of.
     pub untold: Untold,
+    /// Attempts of all workers to accept a connection that failed, and that the log has not been
+    /// told of.
+    pub unaccepted: Untold,
     /// Why a worker could not listen again; taken by `ServerHandle::resume`.
     bind_error: Mutex<Option<io::Error>>,
     /// The event that registered connections are sent before they are closed: the node goes down.
     farewell: Mutex<Option<Arc<P::Event>>>,
 }
 
-/// Refused connections that the log has not been told of: clients that are over a limit connect
-/// again at once, and a line for each would rotate everything else out of the log.
+/// Connections that were refused, or could not be accepted, of which the log has not been told:
+/// clients that are over a limit connect again at once, and where descriptors are short each worker
+/// tries ten times a second. A line for each would rotate everything else out of the log.
 #[derive(Default)]
 pub(crate) struct Untold {
     count: AtomicU64,
@@ -76,13 +80,13 @@ pub(crate) struct Untold {
 }
 
 impl Untold {
-    /// Counts a refused connection. Where a line may be written now, gives how many connections it
-    /// stands for.
+    /// Counts a connection. Where a line may be written now, gives how many connections it stands
+    /// for.
     pub fn add(&self, now: Instant) -> Option<u64> {
         self.count.fetch_add(1, Ordering::Relaxed);
         let at = now.as_nanos().max(1);
         let since = |last: u64| now.since(Instant::from_nanos(last));
-        let due = |last: u64| (last == 0 || since(last) >= REFUSALS_TOLD_EVERY).then_some(at);
+        let due = |last: u64| (last == 0 || since(last) >= UNTOLD_EVERY).then_some(at);
         self.told_at.fetch_update(Ordering::Relaxed, Ordering::Relaxed, due).ok()?;
         Some(self.count.swap(0, Ordering::Relaxed))
     }
@@ -132,6 +136,7 @@ impl<P: Protocol> Shared<P> {
             listening: AtomicUsize::new(0),
             refusals: AtomicUsize::new(0),
             untold: Untold::default(),
+            unaccepted: Untold::default(),
             bind_error: Mutex::default(),
             farewell: Mutex::default(),
         }
@@ -194,7 +199,7 @@ mod tests {
         let (untold, at) = (Untold::default(), |millis: u64| Instant::from_nanos(millis * 1_000_000));
         let told: Vec<_> = (0..1000).filter_map(|millis| untold.add(at(millis))).collect();
         assert_eq!(told, [1], "a line in a second");
-        let pause = u64::try_from(REFUSALS_TOLD_EVERY.as_millis()).expect("a short time");
+        let pause = u64::try_from(UNTOLD_EVERY.as_millis()).expect("a short time");
         assert_eq!(untold.add(at(pause + 1)), Some(1000));
         assert_eq!(untold.add(at(pause + 2)), None);
     }

@@ -63,8 +63,12 @@ async fn accept_while_serving<V: Service>(
                     }
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept connections");
-                    core.shared.env.sleep(ACCEPT_PAUSE).await;
+                    let shared = &core.shared;
+                    match shared.unaccepted.add(shared.env.now()) {
+                        Some(attempts) => tracing::warn!(%error, attempts, "cannot accept connections"),
+                        None => tracing::debug!(%error, "cannot accept connections"),
+                    }
+                    shared.env.sleep(ACCEPT_PAUSE).await;
                 }
             },
         }

@@ -6,19 +6,24 @@
 // A client of these tests stands outside the house.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, missing_docs)]
 
+use std::fmt::Debug;
 use std::future::Future;
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::task::Context;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use env::{Env, Instant};
+use env::sim::Sim;
+use env::{Connecting, Env, Instant, Listener, Network, SocketOptions, Stream};
 use segments::{SegmentDecoder, SegmentFormat};
 use stdx::Share;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
 use transport::limits::LARGE_BODY;
 use transport::{
     Found, Handled, Link, Opened, Output, Protocol, Received, Refusal, Server, ServerLimits, ServerOptions, Service,
@@ -262,4 +267,95 @@ fn segments_are_any_protocols_outer_layer() {
         }
     }
     assert_eq!(text, *b"\0\0\0\x03one\0\0\0\x03two");
+}
+
+/// A network without descriptors for connections that come.
+struct Short(Arc<dyn Network>);
+
+impl Network for Short {
+    fn bind_with(&self, address: SocketAddr, reuse: bool, options: SocketOptions) -> io::Result<Box<dyn Listener>> {
+        self.0.bind_with(address, reuse, options).map(|listener| Box::new(Deaf(listener)) as Box<dyn Listener>)
+    }
+
+    fn connect_with(&self, address: SocketAddr, options: SocketOptions) -> Connecting {
+        self.0.connect_with(address, options)
+    }
+}
+
+struct Deaf(Box<dyn Listener>);
+
+impl Listener for Deaf {
+    fn local_address(&self) -> io::Result<SocketAddr> {
+        self.0.local_address()
+    }
+
+    fn poll_accept(&mut self, _: &mut Context<'_>) -> Poll<io::Result<(Box<dyn Stream>, SocketAddr)>> {
+        const EMFILE: i32 = 24;
+        Poll::Ready(Err(io::Error::from_raw_os_error(EMFILE)))
+    }
+}
+
+/// The attempts that each warning of the log stands for.
+#[derive(Clone, Default)]
+struct Warnings(Arc<Mutex<Vec<u64>>>);
+
+impl Subscriber for Warnings {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() == Level::WARN
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        event.record(&mut Attempts(&self.0));
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+struct Attempts<'a>(&'a Mutex<Vec<u64>>);
+
+impl Visit for Attempts<'_> {
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        if field.name() == "attempts" {
+            self.0.lock().unwrap().push(value);
+        }
+    }
+
+    fn record_debug(&mut self, _: &Field, _: &dyn Debug) {}
+}
+
+#[test]
+fn a_lack_of_descriptors_is_told_once_a_minute() {
+    let sim = Sim::new(1);
+    let env = sim.env();
+    let env = Env { network: Arc::new(Short(Arc::clone(&env.network))), ..env };
+    let warnings = Warnings::default();
+    tracing::subscriber::with_default(warnings.clone(), || {
+        let options = ServerOptions {
+            address: SocketAddr::from(([0, 0, 0, 0], 9042)),
+            workers: 4,
+            pin: false,
+            is_closed: false,
+            limits: ServerLimits::default(),
+            tls: None,
+            events: Arc::default(),
+            results: Share::new(usize::MAX),
+        };
+        let for_services = env.clone();
+        let server = Server::start(&env, options, move |_| EchoService(for_services.clone())).unwrap();
+        sim.block_on(env.sleep(Duration::from_secs(90)));
+        drop(server);
+    });
+    let told = warnings.0.lock().unwrap().clone();
+    // four workers try ten times a second
+    assert!(matches!(told[..], [1, 2_300..=2_500]), "{told:?}");
 }
