@@ -428,18 +428,19 @@ impl Running<'_> {
         match result {
             Ok(_) => {}
             Err(Failure::Cql(error)) => count_failure(figures, error),
-            Err(Failure::Unprepared(_)) => figures.errors.add(1),
+            Err(Failure::Unprepared(_)) => figures.other_errors.add(1),
         }
     }
 }
 
+/// Counts an error under one kind. No kind is a difference of others, which are read at other
+/// moments: such a figure would go down now and then, and look like a restart.
 fn count_failure(figures: &RequestMetrics, error: &CqlError) {
-    figures.errors.add(1);
     let counter = match error {
         CqlError::Unavailable { .. } => &figures.unavailable,
         CqlError::WriteTimeout { .. } | CqlError::CasTimeout { .. } | CqlError::ReadTimeout { .. } => &figures.timeouts,
         CqlError::WriteFailure { .. } | CqlError::ReadFailure { .. } => &figures.failures,
-        _ => return,
+        _ => &figures.other_errors,
     };
     counter.add(1);
 }

@@ -89,17 +89,23 @@ pub struct RequestMetrics {
     pub regular_statements: Counter,
     /// EXECUTE messages.
     pub prepared_statements: Counter,
-    /// Requests answered by an error.
-    pub errors: Counter,
     /// Requests refused as UNAVAILABLE (error code 0x1000).
     pub unavailable: Counter,
     /// Requests answered with WRITE_TIMEOUT or READ_TIMEOUT (error codes 0x1100 and 0x1200).
     pub timeouts: Counter,
     /// Requests answered with READ_FAILURE or WRITE_FAILURE (error codes 0x1300 and 0x1500).
     pub failures: Counter,
+    /// Requests answered with any other error.
+    pub other_errors: Counter,
 }
 
 impl RequestMetrics {
+    /// Requests answered by an error.
+    pub fn errors(&self) -> u64 {
+        let kinds = [&self.unavailable, &self.timeouts, &self.failures, &self.other_errors];
+        kinds.into_iter().map(Counter::get).sum()
+    }
+
     /// The latencies of reads and writes of data together, microseconds.
     pub(crate) fn all(&self) -> Snapshot {
         let others = [&self.range, &self.write, &self.cas_write, &self.batch];

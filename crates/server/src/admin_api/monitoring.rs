@@ -177,16 +177,13 @@ fn requests(admin: &NodeAdmin) -> Vec<(String, u64)> {
 
 fn errors(admin: &NodeAdmin) -> Vec<(String, u64)> {
     let requests = &admin.services.requests;
-    let (unavailable, timeouts) = (requests.unavailable.get(), requests.timeouts.get());
-    let failures = requests.failures.get();
-    let others = requests.errors.get().saturating_sub(unavailable + timeouts + failures);
     [
-        ("unavailable", unavailable),
-        ("timeout", timeouts),
-        ("failure", failures),
+        ("unavailable", requests.unavailable.get()),
+        ("timeout", requests.timeouts.get()),
+        ("failure", requests.failures.get()),
         ("overloaded", total(admin, |worker| &worker.overloaded)),
         ("protocol", total(admin, |worker| &worker.protocol_errors)),
-        ("other", others),
+        ("other", requests.other_errors.get()),
     ]
     .map(|(name, count)| (name.to_owned(), count))
     .to_vec()

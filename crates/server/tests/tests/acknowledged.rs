@@ -110,7 +110,7 @@ fn a_prepared_write_leaves_only_its_wait() {
     let before = figures.write.snapshot().count();
     let (answer, took) = machine.write(&id);
     assert!(matches!(answer, Response::Void) && took >= WINDOW, "{took:?}");
-    assert_eq!((figures.write.snapshot().count() - before, figures.errors.get()), (1, 0));
+    assert_eq!((figures.write.snapshot().count() - before, figures.errors()), (1, 0));
     assert!(figures.write.snapshot().max >= 30_000, "the wait counts");
     // a condition is decided where it is asked for
     let id = machine.prepare("INSERT INTO k.t (id, v) VALUES (1, 3) IF NOT EXISTS");
@@ -125,7 +125,7 @@ fn a_log_that_is_too_slow_is_a_timeout() {
     let (answer, took) = machine.write(&id);
     assert_eq!(code(&answer), 0x1100);
     assert!(took >= timeout && took < WINDOW, "{took:?}");
-    assert_eq!((machine.services.requests.errors.get(), machine.services.requests.timeouts.get()), (1, 1));
+    assert_eq!((machine.services.requests.errors(), machine.services.requests.timeouts.get()), (1, 1));
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_log_that_fails_is_a_failure() {
     let id = machine.prepare("INSERT INTO k.t (id, v) VALUES (1, 2)");
     machine.sim.disk().inject(Fault::next(Op::Sync, "CommitLog"));
     assert_eq!(code(&machine.write(&id).0), 0x1500);
-    assert_eq!((machine.services.requests.errors.get(), machine.services.requests.failures.get()), (1, 1));
+    assert_eq!((machine.services.requests.errors(), machine.services.requests.failures.get()), (1, 1));
     // and from then on at once
     let Handled::Answered(refused) = machine.execute(&id) else { panic!("it waits for a log that has stopped") };
     assert_eq!(code(&refused.response), 0x1500);
