@@ -13,11 +13,14 @@ pub struct HistogramData {
     pub buckets: Vec<u64>,
     /// The sum of the values.
     pub sum: u64,
+    /// The greatest value; 0: it is not known.
+    #[serde(default)]
+    pub greatest: u64,
 }
 
 impl From<metrics::Snapshot> for HistogramData {
     fn from(snapshot: metrics::Snapshot) -> Self {
-        Self { buckets: snapshot.buckets, sum: snapshot.sum }
+        Self { buckets: snapshot.buckets, sum: snapshot.sum, greatest: snapshot.max }
     }
 }
 
@@ -77,7 +80,8 @@ impl HistogramData {
         }
     }
 
-    /// The greatest value that there may be: the offset of the last used bucket.
+    /// The greatest value that there may be: the offset of the last used bucket, or the greatest
+    /// value where that is above all offsets.
     pub fn max(&self) -> u64 {
         self.buckets.iter().rposition(|count| *count > 0).map_or(0, |index| self.upper(index))
     }
@@ -88,8 +92,15 @@ impl HistogramData {
         [at(0.5), at(0.75), at(0.95), at(0.98), at(0.99), self.min(), self.max()]
     }
 
+    /// The offset of a bucket. The last bucket has none: its values are up to the greatest one.
     fn upper(&self, index: usize) -> u64 {
-        self.offsets().get(index).copied().unwrap_or(u64::MAX)
+        let offsets = self.offsets();
+        match offsets.get(index) {
+            Some(offset) => *offset,
+            None if self.greatest == 0 => u64::MAX,
+            // the value may be in its bucket before it is known as the greatest
+            None => self.greatest.max(offsets.last().copied().unwrap_or(0)),
+        }
     }
 }
 
@@ -99,7 +110,7 @@ pub(crate) mod tests {
 
     /// A histogram of `count` values at each offset, over 90 offsets.
     pub(crate) fn of(values: &[(u64, u64)]) -> HistogramData {
-        let mut histogram = HistogramData { buckets: vec![0; 91], sum: 0 };
+        let mut histogram = HistogramData { buckets: vec![0; 91], ..HistogramData::default() };
         let offsets = histogram.offsets();
         for (offset, count) in values {
             let index = offsets.iter().position(|known| known == offset).expect("an offset");
@@ -115,5 +126,14 @@ pub(crate) mod tests {
         assert_eq!(histogram.column(), [149, 149, 258, 310, 446, 87, 535]);
         assert_eq!(HistogramData::default().column(), [0; 7]);
         assert_eq!(HistogramData::default().mean(), None);
+    }
+
+    #[test]
+    fn a_value_above_all_offsets_is_itself() {
+        let histogram = metrics::Histogram::default();
+        histogram.record(100);
+        histogram.record(30_000_000);
+        let data = HistogramData::from(histogram.snapshot());
+        assert_eq!((data.column()[0], data.percentile(0.99), data.column()[6]), (103, 30_000_000, 30_000_000));
     }
 }

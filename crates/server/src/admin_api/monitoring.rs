@@ -32,6 +32,7 @@ fn data(histogram: &Histogram) -> HistogramData {
 fn sum(mut one: HistogramData, other: &HistogramData) -> HistogramData {
     one.buckets.iter_mut().zip(&other.buckets).for_each(|(count, more)| *count += more);
     one.sum += other.sum;
+    one.greatest = one.greatest.max(other.greatest);
     one
 }
 

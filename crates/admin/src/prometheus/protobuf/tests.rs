@@ -222,7 +222,7 @@ fn messages_say_what_the_text_says() {
 #[test]
 fn each_offset_has_a_native_bucket_of_its_own() {
     for units in [1.0, 1e6] {
-        let data = HistogramData { buckets: (1..=166).collect(), sum: 1 };
+        let data = HistogramData { buckets: (1..=166).collect(), sum: 1, greatest: 0 };
         let mut family = MetricFamily::new("a", "histogram", "b");
         family.add_histogram(&[], &data, units, 1);
         let mut body = Vec::new();
