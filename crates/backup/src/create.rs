@@ -2,6 +2,8 @@
 //! the manifest.
 //!
 //! Killed and begun again, it goes on where it was: files that the store holds are not sent again.
+//! One backup of a node is made at a time where the store can tell (`Store::hold`): a second one
+//! would write into the files of the first.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -58,6 +60,7 @@ pub fn create(env: &Env, store: &dyn Store, request: &Request, told: &(dyn Fn(u6
     if tables.is_empty() {
         return Err("the node has no tables".to_owned());
     }
+    let _alone = store.hold(&format!("nodes/{}", request.node.host_id))?;
     let held = Held::of(store, &request.node.host_id)?;
     let work = Work::of(&tables, &request.node.host_id)?;
     let entries = work.carry_out(env, store, &held, told)?;

@@ -7,7 +7,7 @@
 mod cloud;
 mod directory;
 
-use env::Env;
+use env::{Env, Lock};
 
 use crate::Result;
 
@@ -38,6 +38,13 @@ pub trait Store: Send + Sync {
 
     /// Opens an object to be read from front to back.
     fn open(&self, key: &str) -> Result<Box<dyn Download>>;
+
+    /// Keeps other programs from holding the same prefix until the result is dropped. Err: one of
+    /// them holds it. None: uploads of one object do not disturb each other in this store, or the
+    /// store has no locks.
+    fn hold(&self, _prefix: &str) -> Result<Option<Box<dyn Lock>>> {
+        Ok(None)
+    }
 }
 
 /// An object that is being written. Dropping it gives it up.

@@ -299,6 +299,19 @@ fn a_later_backup_changes_no_file_of_an_earlier_one() {
 }
 
 #[test]
+fn one_backup_of_a_node_is_made_at_a_time() {
+    let bench = Bench::new();
+    bench.put("two", 1, b"rows");
+    let store = bench.store();
+    let first = store.hold(&format!("nodes/{HOST}")).unwrap();
+    assert!(first.is_some());
+    assert!(bench.create("two").unwrap_err().contains("is under way already"));
+    assert!(store.list("nodes").unwrap().is_empty(), "nothing was brought, and a lock is no object");
+    drop(first);
+    assert_eq!(bench.create("two").unwrap().files.0, 4);
+}
+
+#[test]
 fn damage_is_found_and_never_restored() {
     let bench = Bench::new();
     bench.put("two", 1, b"rows of a table");

@@ -1,18 +1,21 @@
 //! A store in a directory: of a disk, or of a file system that machines share.
 //!
 //! An object is written beside its name, synced and renamed; the file of an upload that was given
-//! up stays as `NAME.part` until the next upload of the object.
+//! up stays as `NAME.part` until the next upload of the object. Two uploads of one object at a time
+//! would write into one file, so who brings the objects of a node holds a lock ([`HOLD`]).
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use env::{Env, ReadFile, WriteFile};
+use env::{Env, Lock, ReadFile, WriteFile};
 
 use super::{Download, Object, PIECE_SIZE, Store, Upload, check_key};
 use crate::Result;
 
 /// The end of the name of an object that is not whole.
 const PART: &str = ".part";
+/// The file below a prefix whose lock is held. Its name is no key, so that no listing has it.
+const HOLD: &str = ".hold";
 /// Directories within directories: a backup has fewer.
 const DEPTH_MAX: usize = 16;
 
@@ -87,6 +90,20 @@ impl Store for Directory {
         let file = self.env.disk.open_read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         file.advise_sequential();
         Ok(Box::new(Reading { file, path, offset: 0 }))
+    }
+
+    fn hold(&self, prefix: &str) -> Result<Option<Box<dyn Lock>>> {
+        let directory = self.path(prefix)?;
+        let wrong = |error: std::io::Error| format!("{}: {error}", directory.display());
+        self.env.disk.create_dir_durable(&directory).map_err(wrong)?;
+        match self.env.disk.lock_file(&directory.join(HOLD)) {
+            Ok(lock) => Ok(Some(lock)),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                Err(format!("{}: a backup is under way already: wait until it has ended", directory.display()))
+            }
+            // some file systems that machines share have no locks
+            Err(_) => Ok(None),
+        }
     }
 }
 
