@@ -113,7 +113,7 @@ pub struct Node {
     /// Ids.
     pub uuids: TimeUuids,
     pub(crate) timeouts: ArcSwap<Timeouts>,
-    /// `trace_type_query_ttl`, seconds: rows of traces live as long.
+    /// `trace_type_query_ttl`, seconds: rows of traced requests live as long.
     pub trace_ttl: AtomicU32,
     /// Where spans of requests go; not set: none are made.
     pub(crate) spans: OnceLock<Arc<dyn SpanExporter>>,

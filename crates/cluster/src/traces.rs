@@ -42,6 +42,8 @@ pub struct TracedEvents {
     session: Option<[u8; 16]>,
     /// The span of this share; None: none is exported.
     span: Option<OpenSpan>,
+    /// TTL of the session's rows, seconds: by whether a request of a client or a repair is traced.
+    ttl: u32,
     /// This node.
     pub node: Arc<Node>,
     begun: Instant,
@@ -64,7 +66,14 @@ impl TracedEvents {
 
     /// As [`TracedEvents::new`], with a span; without a session no rows are written.
     pub fn with_span(node: &Arc<Node>, session: Option<[u8; 16]>, span: Option<OpenSpan>, begun: Instant) -> Self {
-        Self { session, span, node: Arc::clone(node), begun, events: Mutex::default() }
+        let ttl = node.trace_ttl.load(Ordering::Relaxed);
+        Self { session, span, ttl, node: Arc::clone(node), begun, events: Mutex::default() }
+    }
+
+    /// A share in the session of a repair, which begins now.
+    pub(crate) fn of_repair(node: &Arc<Node>, session: [u8; 16]) -> Self {
+        let ttl = node.repairs.turns.load().settings.trace_ttl;
+        Self { ttl, ..Self::new(node, session, node.env.now()) }
     }
 
     /// The share of a node that is sent a message. None: the message is not traced.
@@ -77,6 +86,9 @@ impl TracedEvents {
             _ => None,
         });
         let span = OpenSpan::of_message(node, header, session);
+        if let Some(session) = session.filter(|_| header.parameters.contains(&Parameter::TraceType(REPAIR))) {
+            return Some(Self { span, ..Self::of_repair(node, session) });
+        }
         let is_traced = session.is_some() || span.is_some();
         is_traced.then(|| Self::with_span(node, session, span, node.env.now()))
     }
@@ -107,7 +119,7 @@ impl TracedEvents {
 
     /// TTL of the session's rows, and the present second.
     pub fn expiry(&self) -> (u32, u32) {
-        (self.node.trace_ttl.load(Ordering::Relaxed), self.node.env.clock.now_seconds())
+        (self.ttl, self.node.env.clock.now_seconds())
     }
 
     /// The events as one mutation. None: there are none.

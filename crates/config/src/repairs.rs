@@ -1,6 +1,7 @@
 //! The keys of repair: `concurrent_validations`, `concurrent_merkle_tree_requests`,
 //! `repair_session_space`, `repair_session_max_tree_depth`, `repair_command_pool_*`,
-//! `repair_request_timeout`, `auto_optimise_*_repair_streams`, `paxos_repair_*`.
+//! `repair_request_timeout`, `auto_optimise_*_repair_streams`, `paxos_repair_*`,
+//! `trace_type_repair_ttl`, `validation_preview_purge_head_start`.
 
 use std::time::Duration;
 
@@ -51,9 +52,14 @@ pub struct Repairs {
     pub request_timeout: Duration,
     /// repair_session_max_tree_depth: a tree has 2 to this power leaves at most, 10 to 20
     pub tree_depth_max: u32,
+    /// trace_type_repair_ttl in seconds
+    pub trace_ttl: u32,
+    /// validation_preview_purge_head_start in seconds
+    pub preview_head_start: u32,
 }
 
 pub(crate) fn repairs(reader: &mut Reader<'_>) -> Repairs {
+    let seconds = |duration: Duration| u32::try_from(duration.as_secs()).unwrap_or(u32::MAX);
     let count = |number: Option<i64>| number.and_then(|number| usize::try_from(number).ok()).filter(|count| *count > 0);
     Repairs {
         concurrent_validations: count(reader.maybe_int("concurrent_validations")),
@@ -69,6 +75,8 @@ pub(crate) fn repairs(reader: &mut Reader<'_>) -> Repairs {
             .one_of("repair_command_pool_full_strategy", &[("queue", PoolFull::Queue), ("reject", PoolFull::Reject)]),
         request_timeout: reader.duration("repair_request_timeout"),
         tree_depth_max: tree_depth_max(reader),
+        trace_ttl: seconds(reader.duration("trace_type_repair_ttl")),
+        preview_head_start: seconds(reader.duration("validation_preview_purge_head_start")),
     }
 }
 

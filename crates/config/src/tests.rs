@@ -66,6 +66,17 @@ fn settings_of_the_command_line_come_last() {
     assert!(config.is_set("num_tokens") && !config.is_set("initial_token"));
 }
 
+#[test]
+fn the_life_of_traced_repairs_and_the_head_start_of_previews() {
+    let repairs = |sets: &[&str]| {
+        let repairs = with(sets).expect("valid").repairs;
+        (repairs.trace_ttl, repairs.preview_head_start)
+    };
+    assert_eq!(repairs(&[]), (7 * 86_400, 3600));
+    assert_eq!(repairs(&["trace_type_repair_ttl=2d", "validation_preview_purge_head_start=10m"]), (2 * 86_400, 600));
+    assert_eq!(repairs(&["tracetype_repair_ttl=60", "validation_preview_purge_head_start_in_sec=5"]), (60, 5));
+}
+
 /// A dotted setting changes one sub-key, at any depth; those of the file and of other settings stay.
 #[test]
 fn a_setting_of_one_sub_key_keeps_the_others() {

@@ -279,6 +279,8 @@ fn repairs(config: &Config) -> RepairSettings {
         waits_for_pool: options.pool_full == PoolFull::Queue,
         request_timeout: options.request_timeout,
         tree_depth_max: options.tree_depth_max,
+        trace_ttl: options.trace_ttl,
+        preview_head_start: options.preview_head_start,
     }
 }
 

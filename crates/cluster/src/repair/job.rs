@@ -25,10 +25,6 @@ use crate::repairs::options::Parallelism;
 use crate::repairs::records::{Facts, Record, RepairCounts, Step, Subject};
 use crate::repairs::{Awaited, Told};
 
-/// A preview of repaired data judges so many seconds later, so that what one replica has purged
-/// already is purged at all of them (`validation_preview_purge_head_start`).
-const PREVIEW_HEAD_START: u32 = 60 * 60;
-
 /// One table of a session.
 pub(super) struct RepairJob<'a> {
     pub node: &'a Arc<Node>,
@@ -159,7 +155,8 @@ impl RepairJob<'_> {
     async fn all_trees(&self, job: &Job, parallelism: Parallelism) -> Result<Vec<(SocketAddr, MerkleTrees)>, String> {
         let now = self.node.env.clock.now_seconds();
         let is_of_repaired = self.command.options.preview == Preview::Repaired;
-        let now = if is_of_repaired { now.saturating_add(PREVIEW_HEAD_START) } else { now };
+        let head_start = self.node.repairs.turns.load().settings.preview_head_start;
+        let now = if is_of_repaired { now.saturating_add(head_start) } else { now };
         let mut groups: BTreeMap<String, Vec<SocketAddr>> = BTreeMap::new();
         for endpoint in self.endpoints() {
             let group = match parallelism {

@@ -220,6 +220,18 @@ fn a_traced_repair_tells_each_step() {
     ring.world.run_for(Duration::from_secs(2));
     let sessions = (0..3).map(|machine| ring.count(machine, "system_traces", "sessions")).max();
     assert_eq!(sessions, Some(1), "the session has its row");
+    // the rows of all three nodes live for trace_type_repair_ttl
+    for table in ["events", "sessions"] {
+        let ttls = |machine: usize| {
+            let engine = &ring.node(machine).engine;
+            let schema = engine.schema();
+            let table = schema.table("system_traces", table).expect("a built-in table");
+            let rows = crate::system_rows::read(engine, table, None).expect("readable");
+            rows.into_iter().map(|(_, row)| row.liveness.ttl).collect::<Vec<u32>>()
+        };
+        let ttls: Vec<u32> = (0..3).flat_map(ttls).collect();
+        assert!(!ttls.is_empty() && ttls.iter().all(|ttl| *ttl == RepairSettings::default().trace_ttl), "{ttls:?}");
+    }
     let again = traced(&ring);
     assert!(again.iter().any(|line| line.contains(" is consistent with /")), "{again:#?}");
     assert!(!again.iter().any(|line| line.contains("out of sync")), "{again:#?}");

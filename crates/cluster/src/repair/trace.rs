@@ -55,7 +55,7 @@ impl RepairTrace {
             return None;
         }
         let session = node.uuids.next();
-        let events = Arc::new(TracedEvents::new(node, session, node.env.now()));
+        let events = Arc::new(TracedEvents::of_repair(node, session));
         command.trace_to(Arc::clone(&events) as Arc<dyn TraceSink>);
         let names: Vec<_> = tables.iter().map(|table| format!("{}.{}", table.keyspace, table.name)).collect();
         let parameters = [("keyspace", command.keyspace.clone()), ("columnFamilies", names.join(", "))];
@@ -155,7 +155,7 @@ impl Command {
 /// this returns.
 pub(super) async fn tell(node: &Arc<Node>, session: Option<[u8; 16]>, line: String) {
     if let Some(session) = session {
-        let share = TracedEvents::new(node, session, node.env.now());
+        let share = TracedEvents::of_repair(node, session);
         share.event(line);
         share.finish(Vec::new()).await;
     }

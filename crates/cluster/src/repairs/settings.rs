@@ -16,6 +16,11 @@ const SPACE: u64 = 256 << 20;
 /// Cassandra's `concurrent_writes`.
 const PAXOS_PARALLELISM: usize = 4;
 
+/// Seconds for which rows of traced repairs live by default.
+const TRACE_TTL: u32 = 7 * 24 * 60 * 60;
+/// Seconds by which previews of repaired data judge later by default.
+const PREVIEW_HEAD_START: u32 = 60 * 60;
+
 /// How repairs are run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RepairSettings {
@@ -48,6 +53,11 @@ pub struct RepairSettings {
     pub request_timeout: Duration,
     /// A tree has 2 to this power leaves at most (`repair_session_max_tree_depth`).
     pub tree_depth_max: u32,
+    /// Rows of traced repairs live for so many seconds (`trace_type_repair_ttl`).
+    pub trace_ttl: u32,
+    /// A preview of repaired data judges so many seconds later, so that what one replica has purged
+    /// already is purged at all of them (`validation_preview_purge_head_start`).
+    pub preview_head_start: u32,
 }
 
 impl Default for RepairSettings {
@@ -65,6 +75,8 @@ impl Default for RepairSettings {
             waits_for_pool: true,
             request_timeout: Duration::from_secs(120),
             tree_depth_max: repair::tree::LEAVES_MAX.ilog2(),
+            trace_ttl: TRACE_TTL,
+            preview_head_start: PREVIEW_HEAD_START,
         }
     }
 }
