@@ -86,6 +86,7 @@ mod tests {
         ("disablebinary", "clients that registered are told that the node is down"),
         ("garbagecollect", "drops range tombstones only where the partition's deletion covers them"),
         ("getautorepairconfig", "the settings that `auto_repair` has here"),
+        ("gettimeout", "`internodeconnect`, `internodeuser` and `internodestreaminguser` are refused"),
         ("gossipinfo", "`-r` looks names up where nodetool runs, not at the node"),
         (
             "import",
@@ -95,9 +96,10 @@ mod tests {
         ),
         ("info", "no heap; capacities of the caches that there are, without latencies of misses"),
         ("invalidatecountercache", "there is no counter cache"),
+        ("invalidatepermissionscache", "without the options of JMX (`--all-mbeans`, `--mbean`)"),
         ("move", "refused while another node joins, leaves or moves"),
         ("profileload", "up to eight side by side; queries as they were sent"),
-        ("proxyhistograms", "of all requests since the start"),
+        ("proxyhistograms", "of all requests since the start; writes of views are not measured"),
         ("reloadssl", "names the files that cannot be used, and fails"),
         ("relocatesstables", "refused with several data directories; with one there is nothing to do"),
         (
@@ -106,6 +108,7 @@ mod tests {
         ),
         ("repair_admin", "`summarize-pending -v` shows in each column what it names"),
         ("scrub", "prints what is lost; `-r` is refused"),
+        ("setauthcacheconfig", "`--enable-active-update` is refused"),
         (
             "setautorepairconfig",
             "the settings that `auto_repair` has here, for full repairs; `enabled` works while there is none",
@@ -118,11 +121,20 @@ mod tests {
             "setlogginglevel",
             "components, packages and classes of Cassandra stand for modules; a name that stands for none is refused",
         ),
+        ("settimeout", "`internodeconnect`, `internodeuser` and `internodestreaminguser` are refused"),
         ("snapshot", "`--ttl` is refused: snapshots do not expire, `clearsnapshot --older-than` removes old ones"),
         ("tablehistograms", "of all requests since the start"),
-        ("tablestats", "latencies of all requests since the start; `-l` is refused"),
+        (
+            "tablestats",
+            "latencies of all requests since the start; `-l` is refused; no figures of storage-attached indexes \
+             (`sai_…`)",
+        ),
         ("toppartitions", "as `profileload`"),
-        ("tpstats", "waits of messages are 0.0"),
+        (
+            "tpstats",
+            "MutationStage, ReadStage, CompactionExecutor, MemtableFlushWriter and Native-Transport-Requests alone, \
+             of which reads and requests are never active or pending; waits of messages are 0.0",
+        ),
         ("upgradesstables", "writes the version that new SSTables have, whatever their format"),
         (
             "verify",
