@@ -36,7 +36,8 @@ pub struct Style {
     pub thousands_separator: Option<String>,
     /// The texts of true and false.
     pub booleans: [String; 2],
-    /// Whether backslashes and control characters are escaped, as tables show them.
+    /// Whether values are those of tables, as cqlsh shows them: backslashes and control characters
+    /// are escaped, and times within collections stand without quotes.
     pub escape: bool,
 }
 
@@ -186,7 +187,11 @@ impl Writer<'_> {
                 bytes.try_into().ok().map(|bytes| quoted(timestamp(i64::from_be_bytes(bytes), style)))
             }
             CqlType::Date => bytes.try_into().ok().map(|bytes| date(u32::from_be_bytes(bytes))),
-            CqlType::Time => bytes.try_into().ok().map(|bytes| time(i64::from_be_bytes(bytes))),
+            CqlType::Time => {
+                let shown = bytes.try_into().ok().map(|bytes| time(i64::from_be_bytes(bytes)));
+                // without quotes the colons of a key would end it
+                if style.escape { shown } else { shown.map(quoted) }
+            }
             CqlType::Duration => Duration::decode(bytes).map(|value| duration(&value)),
             CqlType::Uuid | CqlType::TimeUuid => bytes.try_into().ok().map(literal::print_uuid),
             CqlType::Inet => types::inet::of_bytes(bytes).map(|address| quoted(address.to_string())),

@@ -7,7 +7,7 @@
 //!
 //! Bytes come from files of strangers: a record has at most [`RECORD_MAX`] bytes.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read};
 
 /// Most bytes of a record: a file without line ends, or with an open quote, is refused there.
 pub const RECORD_MAX: usize = 64 << 20;
@@ -75,7 +75,11 @@ impl<R: BufRead> Reader<R> {
             let mut is_first = true;
             loop {
                 self.line.clear();
-                let length = self.input.read_until(b'\n', &mut self.line)?;
+                // no more of a file without line ends comes into memory
+                let length = self.input.by_ref().take(RECORD_MAX as u64 + 1).read_until(b'\n', &mut self.line)?;
+                if length > RECORD_MAX {
+                    return Err(io::Error::other(format!("a line is longer than {RECORD_MAX} bytes")));
+                }
                 if is_first && length == 0 {
                     return Ok(None);
                 }
@@ -208,6 +212,13 @@ mod tests {
             [&["1", "a"], &["2", "x,\"y\"\nz"], &["3", "b,c\""], &["4", "q\"r"], &["", ""], &["5"]];
         assert_eq!(read(text, Dialect::default()), expected);
         assert_eq!(read("1\n\\.\n2\n", Dialect::default()), [["1"]]);
+    }
+
+    #[test]
+    fn a_file_without_line_ends_is_refused() {
+        let endless = io::BufReader::with_capacity(1 << 20, io::repeat(b'a'));
+        let refused = Reader::new(endless, Dialect::default()).next().unwrap_err();
+        assert!(refused.to_string().starts_with("a line is longer than"), "{refused}");
     }
 
     #[test]

@@ -70,7 +70,9 @@ fn value(ty: &CqlType, text: &str, style: &Style, depth: usize) -> Result<Vec<u8
         CqlType::Map { key, value: of_value, .. } => {
             let mut entries = Vec::new();
             for part in split(text, ',')? {
-                let (k, v) = pair(part)?;
+                // cqlsh writes times without quotes: two colons are the key's own
+                let is_bare_time = matches!(**key, CqlType::Time) && !part.trim_start().starts_with('\'');
+                let (k, v) = pair(part, if is_bare_time { 2 } else { 0 })?;
                 entries.push((inner(key, k, style, depth)?, inner(of_value, v, style, depth)?));
             }
             Ok(build_map(key, entries))
@@ -87,7 +89,7 @@ fn value(ty: &CqlType, text: &str, style: &Style, depth: usize) -> Result<Vec<u8
         CqlType::Udt(user_type, _) => {
             let mut given = Vec::new();
             for part in split(text, ',')? {
-                let (name, text) = pair(part)?;
+                let (name, text) = pair(part, 0)?;
                 let name = unquote(name.trim(), '"');
                 if !user_type.fields.iter().any(|(known, _)| *known == name) {
                     return Err(format!("type {} has no field {name}", user_type.name));
@@ -165,13 +167,13 @@ fn parts(inside: &str, separator: char) -> Vec<&str> {
     found
 }
 
-/// Key and value: what stands before and behind the first colon.
-fn pair(text: &str) -> Result<(&str, &str), String> {
-    let key = parts(text, ':').first().copied().unwrap_or_default();
-    match text.get(key.len() + 1..) {
-        // a time or an address as key has colons of its own, in which case it stands in quotes
-        Some(value) => Ok((key, value)),
-        None => Err(format!("'{text}' is not key: value")),
+/// Key and value: what stands before and behind a colon that is neither in quotes nor in brackets.
+/// `within`: as many colons before it are part of the key.
+fn pair(text: &str, within: usize) -> Result<(&str, &str), String> {
+    let end = parts(text, ':').iter().take(within + 1).map(|part| part.len() + 1).sum::<usize>() - 1;
+    match (text.get(..end), text.get(end + 1..)) {
+        (Some(key), Some(value)) => Ok((key, value)),
+        _ => Err(format!("'{text}' is not key: value")),
     }
 }
 
@@ -237,6 +239,9 @@ mod tests {
             ("map<text, frozen<list<int>>>", "{'a:b': [1, 2], 'c': []}"),
             ("map<timestamp, inet>", "{'2024-02-29 12:34:56.789+0000': '127.0.0.1'}"),
             ("map<time, uuid>", "{}"),
+            ("map<time, int>", "{'12:34:56.000000000': 1, '23:59:59.999999999': 2}"),
+            ("map<int, time>", "{1: '12:34:56.000000000'}"),
+            ("list<time>", "['12:34:56.000000000']"),
             ("frozen<tuple<int, text>>", "(1, 'x')"),
             ("vector<float, 3>", "[1.5, -2, 3]"),
             ("place", "{street: 'High', Number: 7}"),
@@ -247,6 +252,25 @@ mod tests {
             let bytes = field(&ty, text, &style()).unwrap_or_else(|error| panic!("{text}: {error}")).unwrap();
             assert_eq!(show(&ty, Some(&bytes), &style()), text);
         }
+    }
+
+    /// cqlsh writes times within collections without quotes.
+    #[test]
+    fn times_of_cqlsh_are_read() {
+        for (ty, theirs, ours) in [
+            (
+                "map<time, time>",
+                "{12:34:56.000000000: 01:02:03.000000000}",
+                "{'12:34:56.000000000': '01:02:03.000000000'}",
+            ),
+            ("set<time>", "{12:34:56.000000000}", "{'12:34:56.000000000'}"),
+        ] {
+            let ty = types::cql_name::parse(ty, &|_| None).unwrap();
+            let bytes = field(&ty, theirs, &style()).unwrap().unwrap();
+            assert_eq!(show(&ty, Some(&bytes), &style()), ours);
+        }
+        let ty = types::cql_name::parse("map<time, int>", &|_| None).unwrap();
+        assert!(field(&ty, "{12:34: 1}", &style()).is_err());
     }
 
     #[test]
