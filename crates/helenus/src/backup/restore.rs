@@ -50,8 +50,9 @@ impl Restore {
         match log {
             None => Ok(()),
             Some((segments, path)) => say(&format!(
-                "{segments} segments wait for the first start: put {} beside cassandra.yaml for it, and take it away \
-                 afterwards",
+                "{segments} segments wait for the first start: put {} beside cassandra.yaml for it. With this file the \
+                 node archives nothing: start it again with your own soon, and take a new backup before you rely on \
+                 the archive",
                 path.display()
             )),
         }
