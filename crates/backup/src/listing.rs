@@ -23,11 +23,29 @@ pub struct Listed {
     pub bytes: u64,
 }
 
-/// All backups by name and host id, and the archived segments of each node.
-pub fn list(store: &dyn Store) -> Result<(Vec<Listed>, BTreeMap<String, usize>)> {
-    let mut listed = Vec::new();
+/// The content of a store.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Listing {
+    /// The backups in the order of their times.
+    pub backups: Vec<Listed>,
+    /// For each node that has a backup the number of its archived segments.
+    pub segments: BTreeMap<String, usize>,
+    /// A sentence for each manifest that cannot be read: it is damaged, or of a later version.
+    pub unread: Vec<String>,
+}
+
+/// Lists backups and segments. A manifest that cannot be read hides no other one: the others may be
+/// what is needed at that moment.
+pub fn list(store: &dyn Store) -> Result<Listing> {
+    let (mut listed, mut unread) = (Vec::new(), Vec::new());
     for key in manifest::keys(store, None)? {
-        let manifest = Manifest::read(store, &key)?;
+        let manifest = match Manifest::read(store, &key) {
+            Ok(manifest) => manifest,
+            Err(why) => {
+                unread.push(why);
+                continue;
+            }
+        };
         let bytes = manifest.bytes();
         let Manifest { tag, node, created_at, tables, .. } = manifest;
         listed.push(Listed {
@@ -48,5 +66,5 @@ pub fn list(store: &dyn Store) -> Result<(Vec<Listed>, BTreeMap<String, usize>)>
             segments.insert(host_id.clone(), log::segments(store, host_id)?.len());
         }
     }
-    Ok((listed, segments))
+    Ok(Listing { backups: listed, segments, unread })
 }

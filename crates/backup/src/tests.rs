@@ -133,8 +133,7 @@ fn a_second_backup_brings_only_what_is_new_and_is_restored_byte_for_byte() {
     bench.put("three", 2, b"less");
     assert_eq!(bench.create("three").unwrap().brought.0, 2, "Statistics.db and TOC.txt have not changed");
 
-    let (listed, _) = listing::list(&*bench.store()).unwrap();
-    assert_eq!(listed.len(), 3);
+    assert_eq!(listing::list(&*bench.store()).unwrap().backups.len(), 3);
     let absent = vec![OTHER_HOST.to_owned()];
     let wanted = verify::Found { nodes: 1, files: (8, second.files.1), absent, ..verify::Found::default() };
     assert_eq!(bench.verify("two"), wanted, "the other node of the ring has no part yet");
@@ -276,6 +275,22 @@ fn a_manifest_that_cannot_be_read_is_not_written_and_does_not_stop_later_backups
     bench.put("two", 1, b"rows");
     assert_eq!(bench.create("two").unwrap().brought, (0, 0));
     bench.restore("again", None).unwrap();
+}
+
+/// A manifest of a later version, or a damaged one, hides no other backup.
+#[test]
+fn what_can_be_read_is_listed() {
+    let bench = Bench::new();
+    for tag in ["one", "two"] {
+        bench.put(tag, 1, b"rows");
+        bench.create(tag).unwrap();
+    }
+    let path = bench.path(&format!("store/{}", Manifest::key("one", HOST)));
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("\"format\": 1", "\"format\": 2")).unwrap();
+    let listing = listing::list(&*bench.store()).unwrap();
+    assert_eq!(listing.backups.iter().map(|backup| backup.tag.as_str()).collect::<Vec<_>>(), ["two"]);
+    assert!(listing.unread.len() == 1 && listing.unread[0].contains("it has the form 2"), "{:?}", listing.unread);
 }
 
 #[test]
