@@ -7,9 +7,10 @@
 //! repeated as it was.
 //!
 //! Batches become live one after the other. So that no compaction of the ring forgets a deletion of
-//! one batch before the next one brings the rows that are deleted, tables that the load makes have a
-//! raised gc_grace_seconds until all is loaded ([`bulk::RAISE`]). A table that the ring had before
-//! keeps its own, and the load is refused where that is too short, unless [`Grace`] says otherwise.
+//! one batch before the next one brings the rows that are deleted, tables that the load makes have
+//! a raised gc_grace_seconds until all is loaded ([`bulk::RAISE`]). A table that the ring had
+//! before keeps its own, and the load is refused where that is too short, unless [`Grace`] says
+//! otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

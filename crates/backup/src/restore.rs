@@ -20,9 +20,9 @@ use crate::{Result, copy, log};
 const AT_ONCE: usize = 4;
 /// The directory of data in that of a node.
 const DATA: &str = "data";
-/// What a node has beside its data, each by default in a directory of its node's directory: writes
-/// of the time that a restore undoes. Hints would be delivered after the start, and captured
-/// changes and saved keys tell of rows that are not there any more.
+/// Directories that a node has beside its data by default, with writes of the time that a restore
+/// undoes: hints would be delivered after the start, and captured changes and saved keys tell of
+/// rows that are not there any more.
 const BESIDE: [&str; 4] = ["commitlog", "hints", "cdc_raw", "saved_caches"];
 /// The directory of fetched files until all of them are there.
 const FETCHED: &str = "restoring";

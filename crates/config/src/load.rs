@@ -161,8 +161,8 @@ impl Loader {
     }
 }
 
-/// Sets the value at a path of sub-keys (`a.b.c`). A value on the way that has no sub-keys gives way
-/// to a map.
+/// Sets the value at a path of sub-keys (`a.b.c`). A value on the way that has no sub-keys gives
+/// way to a map.
 fn set_at(map: &mut Map<String, Json>, path: &str, json: Json) {
     let Some((first, rest)) = path.split_once('.') else {
         map.insert(path.trim().to_owned(), json);

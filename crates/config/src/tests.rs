@@ -77,7 +77,8 @@ fn the_life_of_traced_repairs_and_the_head_start_of_previews() {
     assert_eq!(repairs(&["tracetype_repair_ttl=60", "validation_preview_purge_head_start_in_sec=5"]), (60, 5));
 }
 
-/// A dotted setting changes one sub-key, at any depth; those of the file and of other settings stay.
+/// A dotted setting changes one sub-key, at any depth. Sub-keys of the file and of other settings
+/// stay.
 #[test]
 fn a_setting_of_one_sub_key_keeps_the_others() {
     let yaml = "client_encryption_options:

@@ -1,14 +1,14 @@
 //! Restoring to a point in time: which records of the log a start leaves out.
 //!
 //! A mutation with a timestamp after the point is left out as a whole. So is a mutation that an
-//! earlier restore of the node left out, where archived segments still have it. Truncations after it are
-//! forgotten, and so are those of which only the replayed log tells: they, and records of what was
-//! purged, say that rows need no replay because SSTables had them or had lost them, and the
-//! SSTables that are restored are older ones. With `snapshot_commitlog_position` what lies up to
-//! there is left out, and nothing else is: neither SSTables nor truncations are asked. Agrees with
-//! `CommitLogReplayer`, with one exception: once a start has restored, what is written afterwards
-//! is replayed by later starts even if the point is still configured. A file beside the segments
-//! says which are later.
+//! earlier restore of the node left out, where archived segments still have it. Truncations after
+//! the point are forgotten, and so are those of which only the replayed log tells: they, and
+//! records of what was purged, say that rows need no replay because SSTables had them or had lost
+//! them, and the SSTables that are restored are older ones. With `snapshot_commitlog_position` what
+//! lies up to there is left out, and nothing else is: neither SSTables nor truncations are asked.
+//! Agrees with `CommitLogReplayer`, with one exception: once a start has restored, what is written
+//! afterwards is replayed by later starts even if the point is still configured. A file beside the
+//! segments says which are later.
 
 use std::path::PathBuf;
 

@@ -8,8 +8,8 @@ pub(crate) struct Get {}
 
 #[derive(clap::Args)]
 pub(crate) struct Set {
-    /// The component (bootstrap, compaction, repair, streaming, cql, ring), package, class or module;
-    /// without one, all go back to the levels of the start
+    /// The component (bootstrap, compaction, repair, streaming, cql, ring), package, class or
+    /// module; without one, all go back to the levels of the start
     #[arg(default_value = "")]
     logger: String,
     /// The level

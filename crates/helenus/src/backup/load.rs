@@ -40,9 +40,9 @@ pub struct Load {
     /// Make no keyspaces and no tables. Without this, those that the ring lacks are made.
     #[arg(long)]
     no_schema: bool,
-    /// For tables that the ring had before, where a compaction could forget a deletion before all is
-    /// loaded: raise their gc_grace_seconds until then, or keep it. Without this, nothing is loaded
-    /// then.
+    /// For tables that the ring had before, where a compaction could forget a deletion before all
+    /// is loaded: raise their gc_grace_seconds until then, or keep it. Without this, nothing is
+    /// loaded then.
     #[arg(long, value_enum)]
     gc_grace: Option<GcGrace>,
     /// Mebibytes a second to all nodes; 0: without a limit.

@@ -200,12 +200,11 @@ mod tests {
     fn old_versions_and_pending_repairs_are_told() {
         let sim = Sim::new(3);
         let engine = storage::open(&sim.env(), EngineOptions::beneath(Path::new(DATA))).expect("a disk").0;
-        // rows for system_schema.keyspaces
-        let add = |present: &schema::Schema| -> Result<schema::Schema, ()> {
-            let like = KeyspaceMetadata::clone(&present.keyspaces["system_traces"]);
-            let made = KeyspaceMetadata { name: "made".to_owned(), tables: Default::default(), ..like };
-            Ok(present.with_keyspace(made))
-        };
+        // a row for system_schema.keyspaces
+        let mut made = KeyspaceMetadata::clone(&schema::system::schema().keyspaces["system_traces"]);
+        made.name = "made".to_owned();
+        made.tables.clear();
+        let add = |present: &schema::Schema| -> Result<schema::Schema, ()> { Ok(present.with_keyspace(made.clone())) };
         storage::schema_change::change(&engine, add).expect("stored").expect("not refused");
         let store = engine.table_by_name("system_schema", "keyspaces").expect("every node has it");
         sim.block_on(engine.flush(&store)).expect("a sound disk flushes");
