@@ -27,11 +27,14 @@ use env::defects::{Defect, is_on};
 use internode::MessagingVersion;
 use internode::payload::paxos::{Ballot, Commit, PrepareAnswer};
 use metrics::Histogram;
+use rows::codec::encode_mutation;
 use rows::{ClusteringValues, Mutation, PartitionStream, ReadError, Unfiltered};
 use schema::{TableId, TableMetadata};
 use sstable::Version;
-use storage::TableStore;
+use storage::commitlog::LogPosition;
 use storage::metrics::TableMetrics;
+use storage::write::room_of;
+use storage::{StorageError, TableStore};
 use types::{DecoratedKey, Token};
 
 use super::Replica;
@@ -49,6 +52,15 @@ pub(crate) use uncommitted::{Uncommitted, bounds as uncommitted_bounds};
 
 /// How long the state of a partition may be read. Whoever asks usually waits for less.
 const READ_MAX: Duration = Duration::from_secs(10);
+
+/// Bytes that the record of a commit, or a change of a view that follows from it, takes beside the
+/// update and a key, or more.
+const RECORD_ROOM: usize = 1024;
+
+/// Bytes by which a mutation may be larger than the update of a partition that it commits.
+pub(crate) fn record_room(key: &DecoratedKey) -> usize {
+    RECORD_ROOM + key.key.len()
+}
 
 /// The outcome of a prepare, and the state before it.
 pub(crate) struct Promised {
@@ -111,6 +123,7 @@ impl Replica {
         let _took = self.timed(table, |metrics| &metrics.cas_propose_latency);
         let held = self.lock_paxos(table, key).await;
         let state = self.paxos_state(table, key, proposal.ballot).await?;
+        self.check_proposal(proposal)?;
         match state.accept(&proposal.ballot, self.paxos_low_bound()) {
             Acceptance::Superseded { by } if !is_on(Defect::BreakPromise) => return Ok(Some(by)),
             Acceptance::Committed => {
@@ -148,9 +161,48 @@ impl Replica {
             mutations.push(commit.mutation());
         }
         mutations.push(record);
-        match self.apply(&mutations, held).await? {
+        let position = match self.apply(&mutations, held).await {
+            Err(WriteError::Storage(StorageError::MutationTooLarge { .. })) if mutations.len() > 1 => {
+                Box::pin(self.paxos_commit_apart(table, key, &mutations)).await?
+            }
+            applied => applied?,
+        };
+        match position {
             Some(position) => self.logged(position),
             None => Ok(None),
+        }
+    }
+
+    /// Applies what was agreed on, and then its record, which are more than one group of the commit
+    /// log may be. A crash in between leaves the proposal accepted: it is found, and committed
+    /// again.
+    async fn paxos_commit_apart(
+        &self,
+        table: &TableMetadata,
+        key: &DecoratedKey,
+        mutations: &[Mutation],
+    ) -> Result<Option<LogPosition>, WriteError> {
+        let (record, agreed) = mutations.split_last().expect("the record is the last one");
+        let held = self.lock_paxos(table, key).await;
+        let applied = match self.engine.views_over(agreed) {
+            Some(_) => self.apply_in_parts(agreed).await?,
+            None => self.apply(agreed, Held::new()).await?,
+        };
+        Ok(self.apply(std::slice::from_ref(record), held).await?.or(applied))
+    }
+
+    /// Refuses a proposal whose commit would be larger than the commit log takes: the proposal
+    /// could be decided, and never be committed.
+    fn check_proposal(&self, proposal: &Commit) -> Result<(), WriteError> {
+        let size_max = self.engine.options.commitlog.largest_mutation();
+        if room_of(&proposal.update) + record_room(&proposal.update.key) <= size_max {
+            return Ok(());
+        }
+        let mut record = Vec::new();
+        encode_mutation(&mut record, &stored::commit(&self.paxos_writing(), proposal));
+        match record.len() {
+            size if size > size_max => Err(StorageError::MutationTooLarge { size, size_max }.into()),
+            _ => Ok(()),
         }
     }
 

@@ -12,10 +12,14 @@
 //!    have them; they are sent once the group is applied. The write does not wait for that.
 //!
 //! A write that may concern many rows does steps 2 to 4 in one job of the background, which owns
-//! the locks: such a write ends though nobody waits for it any more.
+//! the locks: such a write ends though nobody waits for it any more. Base and changes of views that
+//! are more than one group of the commit log may be are refused; a change that Paxos has decided is
+//! applied in several groups then ([`parts`]).
 //!
 //! A node alone has all of its views. Agrees with `org.apache.cassandra.db.Keyspace.applyInternal`
 //! and `service.StorageProxy.mutateMV`.
+
+mod parts;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -28,7 +32,7 @@ use storage::commitlog::LogPosition;
 use storage::materialized::{self, ViewChange, ViewError};
 use storage::write::Applied;
 use storage::{Engine, StorageError};
-use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, Semaphore};
 
 use super::Replica;
 use super::apply::{WriteError, large_values};
@@ -41,8 +45,10 @@ const CLOSING_MAX: Duration = Duration::from_millis(500);
 /// Between two such times.
 const CLOSING_PAUSE: Duration = Duration::from_secs(1);
 
+/// Writes that are applied in parts at one time: the changes of each are in memory.
+const IN_PARTS_MAX: usize = 4;
+
 /// The state that writes to tables with views share.
-#[derive(Default)]
 pub(crate) struct Views {
     /// Of partitions of base tables whose views are being changed.
     locks: Stripes,
@@ -52,6 +58,15 @@ pub(crate) struct Views {
     gate: Arc<RwLock<()>>,
     /// The way to the other replicas of views. Empty: the node is alone.
     routes: OnceLock<Arc<dyn Routes>>,
+    /// One permit for each write that may be applied in parts.
+    in_parts: Arc<Semaphore>,
+}
+
+impl Default for Views {
+    fn default() -> Self {
+        let in_parts = Arc::new(Semaphore::new(IN_PARTS_MAX));
+        Self { locks: Stripes::default(), gate: Arc::default(), routes: OnceLock::new(), in_parts }
+    }
 }
 
 impl Views {

@@ -22,6 +22,7 @@ use super::agreement::{Agreement, Participants};
 use super::{CasError, Round, quorum_of};
 use crate::coordinator::answers::Answers;
 use crate::coordinator::error::{FailedCas, RequestError};
+use crate::replica::paxos::record_room;
 
 impl Agreement<'_> {
     /// See [`Node::compare_and_set`].
@@ -82,7 +83,8 @@ impl Agreement<'_> {
         }
     }
 
-    /// The proposal of a decision. Refused where no replica would take what is to be written.
+    /// The proposal of a decision. Refused where no replica would take what is to be written, or
+    /// the record of the commit: once decided it could never be committed.
     pub(super) fn proposal(&self, ballot: Ballot, decided: Option<Mutation>) -> Result<Commit, RequestError> {
         let update = decided.and_then(|mutation| {
             assert!(mutation.updates.len() <= 1, "a conditional statement is of one table");
@@ -97,7 +99,7 @@ impl Agreement<'_> {
         };
         let commit = Commit { ballot, update };
         let size_max = self.node.mutation_size_max();
-        match commit.encode().len() {
+        match commit.encode().len() + record_room(self.cas.key) {
             size if size > size_max => {
                 let cause = StorageError::MutationTooLarge { size, size_max }.into();
                 Err(RequestError::of_write(cause, Answers::of_one(self.cas.serial, WriteKind::Cas)))

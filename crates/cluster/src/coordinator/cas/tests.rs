@@ -15,6 +15,8 @@ use super::*;
 use crate::coordinator::error::{FailedCas, FailedRead};
 use crate::paxos::{PaxosOptions, PaxosVariant};
 use crate::replica::read::{ReadFigures, ReadRequest};
+use crate::system_rows::SystemRow;
+use crate::testing::views::{create_on, keyspace_of_notes, notes};
 use crate::testing::{SimNode, SimRing, WINDOW, poll};
 
 /// The job that copies a large value has not run when the request's time is over: the next
@@ -373,4 +375,36 @@ fn one_copy_is_decided_by_its_replica() {
     }
     let copies = (0..2).filter(|machine| ring.stored(*machine, "ks", 1) == [(1, 4)]).count();
     assert_eq!(copies, 1);
+}
+
+/// Sets the note (k, 1) through the first node of a ring.
+fn insert_note(ring: &SimRing, k: i32, bytes: usize) -> Result<(), CasError<()>> {
+    let row = SystemRow::new(&notes(), &[&k.to_be_bytes()], &[&1_i32.to_be_bytes()], 1, None);
+    let write = row.set("v", 7_i32.to_be_bytes().to_vec()).set("b", vec![b'x'; bytes]).finish();
+    let update = &write.updates[0];
+    let (serial, commit) = (Consistency::Serial, Consistency::Quorum);
+    let cas = Cas { table: &update.table, key: &update.key, serial, commit, trace: None };
+    let command = read_of(update);
+    let decide = async |_| Ok::<_, ()>(Some(write.clone()));
+    ring.world.block_on(ring.node(0).compare_and_set(cas, &command, decide))
+}
+
+/// A change whose record, base and changes of views are together more than the commit log takes is
+/// committed all the same; one that could not be committed is refused, and leaves nothing that the
+/// next statement would have to complete.
+#[test]
+fn a_change_that_is_large_with_its_views_is_committed() {
+    // a mutation has 64 KiB at most, a group 128 KiB
+    let ring = SimRing::with_segments(14, &THREE, 128 << 10);
+    create_on(&ring, &keyspace_of_notes("3", &["one", "two"]));
+    insert_note(&ring, 1, 40 << 10).expect("committed");
+    ring.world.run_for(Duration::from_secs(5));
+    for machine in 0..3 {
+        let counts = ["notes", "one", "two"].map(|name| ring.count(machine, "ks", name));
+        assert_eq!(counts, [1, 1, 1], "machine {machine}");
+    }
+    // less than a mutation may have, and more with what stands beside it in system.paxos
+    assert!(insert_note(&ring, 2, (64 << 10) - 100).is_err(), "nobody could record it");
+    insert_note(&ring, 2, 10).expect("nothing is in its way");
+    insert_note(&ring, 1, 10).expect("nothing is in its way");
 }

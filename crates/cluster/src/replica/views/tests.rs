@@ -4,11 +4,14 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use internode::payload::paxos::{Ballot, BallotFlag, Commit};
 use rows::{DeletionTime, Mutation, PartitionUpdate};
+use storage::StorageError;
 
+use crate::replica::apply::WriteError;
 use crate::stripes::Held;
 use crate::system_rows::{self, SystemRow};
-use crate::testing::views::{keyspace_with_view, with_keyspace};
+use crate::testing::views::{keyspace_of_notes, keyspace_with_view, notes, show_everything, with_keyspace};
 use crate::testing::{SimNode, poll, table};
 
 /// A node with the table `t` (k, c, v) and its view `by_v` (v, k, c).
@@ -81,4 +84,34 @@ fn a_truncation_ends_with_its_views_though_nobody_waits_for_it() {
     assert!(machine.sim.block_on(given_up).is_err(), "its client goes away");
     machine.sim.block_on(node.env.sleep(Duration::from_secs(5)));
     assert_eq!((machine.count("ks", "t"), machine.count("ks", "by_v")), (0, 0));
+}
+
+/// The deletion of a wide partition changes more of its view than a mutation may have. A write is
+/// refused then; a change that Paxos has decided is applied in parts.
+#[test]
+fn a_commit_is_applied_in_parts() {
+    const ROWS: i32 = 6000;
+    let machine = with_keyspace(keyspace_of_notes("1", &["shown"]));
+    let mut update = PartitionUpdate::new(notes(), system_rows::partition_key(&notes(), &[&1_i32.to_be_bytes()]));
+    for c in 0..ROWS {
+        let row = SystemRow::new(&notes(), &[&1_i32.to_be_bytes()], &[&c.to_be_bytes()], 10, None);
+        let mut one = row.set("v", 7_i32.to_be_bytes().to_vec()).finish();
+        update.add_row(one.updates[0].rows.remove(0));
+    }
+    let written = [Mutation::of(update)];
+    machine.sim.block_on(machine.node.replica.apply(&written, Held::new())).expect("applied");
+    machine.sim.block_on(async { machine.node.engine.log.sync().await }).expect("synced");
+    let machine = machine.after_power_cut_with(32 << 10);
+    show_everything(&machine.node.engine);
+    let counts = || (machine.count("ks", "notes"), machine.count("ks", "shown"));
+    assert_eq!(counts(), (ROWS as usize, ROWS as usize));
+    let micros = machine.node.env.clock.now_micros();
+    let mut deletion = PartitionUpdate::new(notes(), written[0].key.clone());
+    deletion.deletion = DeletionTime::new(micros, machine.node.env.clock.now_seconds());
+    let refused = machine.node.replica.apply(&[Mutation::of(deletion.clone())], Held::new());
+    let refused = machine.sim.block_on(refused);
+    assert!(matches!(refused, Err(WriteError::Storage(StorageError::MutationTooLarge { .. }))), "{refused:?}");
+    let commit = Commit { ballot: Ballot::new(micros, BallotFlag::Global, 7), update: deletion };
+    machine.sim.block_on(machine.node.replica.paxos_commit(&commit)).expect("committed");
+    assert_eq!(counts(), (0, 0));
 }
