@@ -105,6 +105,14 @@ pub(crate) struct Locked {
     _open: OwnedRwLockReadGuard<()>,
 }
 
+/// An attempt to apply a write, and its locks.
+struct Attempt {
+    applied: Result<Applied, WriteError>,
+    /// Changes of others that are to be sent once the locks are released.
+    remote: Option<Box<dyn Owed>>,
+    guards: (Held, Locked),
+}
+
 impl Replica {
     /// Keeps writes to tables with views off while the guard is there. The future may outlive the
     /// request that asks for it.
@@ -126,57 +134,61 @@ impl Replica {
         held: Held,
         mut views: Arc<BaseViews>,
     ) -> Result<Option<LogPosition>, WriteError> {
+        let is_wide = is_wide(mutations);
         let mut guards = (held, self.lock_views(&views, mutations).await);
-        if is_wide(mutations) {
-            return self.apply_wide(mutations, guards).await;
-        }
         loop {
-            let (group, remote) = self.with_changes(&views, mutations).await?;
-            let applied;
-            (applied, guards) = self.apply_group(group, views.number, guards).await?;
-            match applied {
-                Err(StorageError::Busy) => self.engine.log.ready().await,
-                Err(StorageError::ViewsChanged) => views = self.engine.views(),
+            let attempt = match is_wide {
+                true => self.try_wide(&views, mutations, guards).await?,
+                false => self.try_narrow(&views, mutations, guards).await?,
+            };
+            guards = attempt.guards;
+            match attempt.applied {
+                Err(WriteError::Storage(StorageError::Busy)) => self.engine.log.ready().await,
+                Err(WriteError::Storage(StorageError::ViewsChanged)) => {
+                    // a base that has its first view since is not locked
+                    views = self.engine.views();
+                    let (held, locked) = guards;
+                    drop(locked);
+                    guards = (held, self.lock_views(&views, mutations).await);
+                }
                 Ok(applied) => {
                     drop(guards);
-                    if let Some(remote) = remote {
+                    if let Some(remote) = attempt.remote {
                         remote.send();
                     }
                     return Ok(applied.position);
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             }
         }
     }
 
-    /// As [`Self::apply_with_views`], with the locks taken, of a write that may concern many rows.
-    /// One job reads them and applies the write: a write that was given up at its timeout in
-    /// between would begin with the first row again each time that it is tried, and would never
-    /// happen.
-    async fn apply_wide(
+    /// An attempt to apply a write for the views of a snapshot, with its locks taken.
+    async fn try_narrow(
         &self,
+        views: &Arc<BaseViews>,
         mutations: &[Mutation],
-        mut guards: (Held, Locked),
-    ) -> Result<Option<LogPosition>, WriteError> {
-        loop {
-            let (engine, routes) = (Arc::clone(&self.engine), self.views.routes.get().cloned());
-            let mutations = mutations.to_vec();
-            let job = move || {
-                let applied = loop {
-                    match apply_locked(&engine, routes.as_ref(), &engine.views(), &mutations) {
-                        Err(WriteError::Storage(StorageError::ViewsChanged)) => {}
-                        applied => break applied,
-                    }
-                };
-                (applied, guards)
-            };
-            let applied;
-            (applied, guards) = self.env.blocking("view", job).await.map_err(|_| WriteError::Overloaded)?;
-            match applied {
-                Err(WriteError::Storage(StorageError::Busy)) => self.engine.log.ready().await,
-                applied => return Ok(applied?.position),
-            }
-        }
+        guards: (Held, Locked),
+    ) -> Result<Attempt, WriteError> {
+        let (group, remote) = self.with_changes(views, mutations).await?;
+        let (applied, guards) = self.apply_group(group, views.number, guards).await?;
+        Ok(Attempt { applied: applied.map_err(WriteError::from), remote, guards })
+    }
+
+    /// As [`Self::try_narrow`], of a write that may concern many rows. One job reads them and
+    /// applies the write: a write that was given up at its timeout in between would begin with the
+    /// first row again each time that it is tried, and would never happen.
+    async fn try_wide(
+        &self,
+        views: &Arc<BaseViews>,
+        mutations: &[Mutation],
+        guards: (Held, Locked),
+    ) -> Result<Attempt, WriteError> {
+        let (engine, routes) = (Arc::clone(&self.engine), self.views.routes.get().cloned());
+        let (views, mutations) = (Arc::clone(views), mutations.to_vec());
+        let job = move || (apply_locked(&engine, routes.as_ref(), &views, &mutations), guards);
+        let (applied, guards) = self.env.blocking("view", job).await.map_err(|_| WriteError::Overloaded)?;
+        Ok(Attempt { applied, remote: None, guards })
     }
 
     /// The mutations with the changes of views that are applied here, and what goes to others.

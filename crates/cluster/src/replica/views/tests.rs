@@ -115,3 +115,36 @@ fn a_commit_is_applied_in_parts() {
     machine.sim.block_on(machine.node.replica.paxos_commit(&commit)).expect("committed");
     assert_eq!(counts(), (0, 0));
 }
+
+/// A table gets its first view while a write to it and to a table with a view is computed: the
+/// write takes the lock of that partition too before it changes the new view.
+#[test]
+fn a_write_that_meets_a_new_view_takes_its_lock() {
+    let of = |views: &[&str]| {
+        let mut keyspace = keyspace_of_notes("1", views);
+        keyspace.tables.extend(keyspace_with_view("1").tables);
+        keyspace
+    };
+    let machine = with_keyspace(of(&[]));
+    let node = &machine.node;
+    let key = 1_i32.to_be_bytes();
+    let mut wide = row(1, 20);
+    wide.updates[0].rows.clear();
+    wide.updates[0].deletion = DeletionTime::new(20, node.env.clock.now_seconds());
+    let note = SystemRow::new(&notes(), &[&key], &[&1_i32.to_be_bytes()], 20, None);
+    let write = [wide, note.set("v", key.to_vec()).finish()];
+    let mut applied = pin!(node.replica.apply(&write, Held::new()));
+    assert!(poll(applied.as_mut()).is_pending(), "a job reads the rows");
+    let changed =
+        storage::schema_change::change(&node.engine, |schema| Ok::<_, ()>(schema.with_keyspace(of(&["shown"]))));
+    assert!(changed.expect("stored").is_ok(), "not refused");
+    let locked = node.replica.try_lock_base(notes().id, &key).expect("the table had no view");
+    for _ in 0..3 {
+        machine.sim.run_until_idle();
+        assert!(poll(applied.as_mut()).is_pending(), "somebody else has the lock");
+    }
+    assert_eq!((machine.count("ks", "notes"), machine.count("ks", "shown")), (0, 0));
+    drop(locked);
+    machine.sim.block_on(applied).expect("applied");
+    assert_eq!((machine.count("ks", "notes"), machine.count("ks", "shown")), (1, 1));
+}
