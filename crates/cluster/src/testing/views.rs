@@ -122,11 +122,15 @@ pub(crate) fn with_keyspace(keyspace: KeyspaceMetadata) -> SimNode {
     machine
 }
 
-/// Creates a keyspace whose tables have views on every node of a ring.
+/// Creates a keyspace whose tables have views on every node of a ring, or may get some.
 pub(crate) fn create_on(ring: &SimRing, keyspace: &KeyspaceMetadata) {
-    let living = ring.living();
-    living.iter().for_each(|machine| show_everything(&ring.node(*machine).engine));
-    for machine in living {
+    ring.living().into_iter().for_each(|machine| show_everything(&ring.node(machine).engine));
+    change_on(ring, keyspace);
+}
+
+/// Changes a keyspace on every node of a ring.
+pub(crate) fn change_on(ring: &SimRing, keyspace: &KeyspaceMetadata) {
+    for machine in ring.living() {
         let keyspace = keyspace.clone();
         let decide = move |schema: &Schema| Ok::<_, ()>(schema.with_keyspace(keyspace));
         let changed = ring.world.block_on(ring.node(machine).change_schema(decide));

@@ -1,9 +1,14 @@
 //! The build of one view: the ranges of which this node holds copies, job by job.
+//!
+//! A range that comes to the node while it builds, since another node leaves or the replication of
+//! the keyspace changes, is built too: its rows come as files, which make no entries. Agrees with
+//! `ViewBuilder.build`.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use ring::relocation::subtract;
 use rows::views::View;
 use storage::Engine;
 use storage::materialized::built::{self, BuiltRange};
@@ -32,12 +37,8 @@ pub(super) async fn build(node: &Arc<Node>, view: &Arc<View>, is_flushed: &mut b
         *is_flushed = true;
     }
     let mut ranges = built::ranges(&node.engine, keyspace, name)?;
-    let wanted = ranges_here(node, keyspace);
-    for (start, end) in wanted {
-        if !ranges.iter().any(|range| range.start <= start && end <= range.end) {
-            ranges.push(BuiltRange { start, end, last: None, keys: 0 });
-        }
-    }
+    // one that goes around the end of the ring is of a Cassandra, and is built anew
+    ranges.retain(|range| range.start < range.end);
     let progress = node.engine.compactions.begin(Running {
         id: node.uuids.next(),
         table_id: view.base.id,
@@ -58,20 +59,29 @@ pub(super) async fn build(node: &Arc<Node>, view: &Arc<View>, is_flushed: &mut b
     result
 }
 
+/// Passes ranges of a build that has begun, and whatever else this node holds copies of.
 async fn pass(
     node: &Arc<Node>,
     view: &Arc<View>,
-    ranges: Vec<BuiltRange>,
+    mut ranges: Vec<BuiltRange>,
     progress: &Arc<Running>,
 ) -> Result<(), Ended> {
-    let count = ranges.len().max(1) as u64;
-    for (position, range) in ranges.into_iter().enumerate() {
-        let tell = |range: &BuiltRange| {
-            progress.done.store((position as u64 * WHOLE + share(range)) / count, Ordering::Relaxed);
-        };
-        pass_range(node, view, range, progress, tell).await?;
+    let mut covered: Vec<(Token, Token)> = ranges.iter().map(|range| (range.start, range.end)).collect();
+    loop {
+        let added = subtract(&ranges_here(node, &view.table.keyspace), &covered);
+        ranges.extend(added.iter().map(|(start, end)| BuiltRange { start: *start, end: *end, last: None, keys: 0 }));
+        covered.extend(added);
+        if ranges.is_empty() {
+            return Ok(());
+        }
+        let count = ranges.len() as u64;
+        for (position, range) in std::mem::take(&mut ranges).into_iter().enumerate() {
+            let tell = |range: &BuiltRange| {
+                progress.done.store((position as u64 * WHOLE + share(range)) / count, Ordering::Relaxed);
+            };
+            pass_range(node, view, range, progress, tell).await?;
+        }
     }
-    Ok(())
 }
 
 /// Builds the entries of a range. `tell` is called with each state of the range.

@@ -1,16 +1,20 @@
-//! Builds of views, on one machine.
+//! Builds of views.
 
 use std::time::Duration;
 
 use env::sim::{Fault, Op};
 use rows::Mutation;
 use storage::materialized::built::{self, BuiltRange};
+use storage::strategy::kind::Kind;
 use types::Token;
 
 use super::job::{Pause, Place, build_some};
 use crate::system_rows::SystemRow;
-use crate::testing::views::{keyspace_of_notes, keyspace_with_view, notes, show_everything, with_keyspace};
-use crate::testing::{SimNode, table};
+use crate::testing::views::{
+    change_on, create_on, keyspace_of, keyspace_of_notes, keyspace_with_view, notes, owned_by, show_everything,
+    with_keyspace,
+};
+use crate::testing::{SimNode, SimRing, table};
 
 /// Rows of the partition 1 of `t`.
 fn written(count: i32) -> Vec<Mutation> {
@@ -130,4 +134,30 @@ fn a_build_that_fails_is_tried_again_without_another_flush() {
     machine.sim.disk().heal();
     build(&machine, "by_v");
     assert_eq!(machine.count("ks", "by_v"), 20);
+}
+
+/// Whether a machine of a ring builds a view.
+fn builds(ring: &SimRing, machine: usize) -> bool {
+    ring.node(machine).engine.compactions.running().iter().any(|running| running.kind == Kind::ViewBuild)
+}
+
+/// A node comes to hold a range while it builds a view, and the rows of that range came without
+/// their entries: they are built too.
+#[test]
+fn ranges_that_come_during_a_build_are_built() {
+    let ring = SimRing::new(15, &["dc1", "dc1"]);
+    create_on(&ring, &keyspace_of("1", vec![table("ks", "t")]));
+    let (own, foreign) = (owned_by(&ring, 0, 1)[0], owned_by(&ring, 1, 1)[0]);
+    ring.apply_alone(0, &[ring.row("ks", own, 1, 1, 10), ring.row("ks", foreign, 1, 2, 10)]);
+    let held = ring.node(0).replica.try_lock_base(table("ks", "t").id, &own.to_be_bytes()).expect("nobody has it");
+    change_on(&ring, &keyspace_with_view("1"));
+    assert!(ring.world.run_until(Duration::from_secs(60), || builds(&ring, 0)));
+    ring.world.run_for(Duration::from_secs(5));
+    assert!(builds(&ring, 0), "it waits for the lock");
+    change_on(&ring, &keyspace_with_view("2"));
+    drop(held);
+    assert!(ring.world.run_until(Duration::from_secs(60), || !builds(&ring, 0)));
+    ring.world.run_for(Duration::from_secs(1));
+    assert!(built::state(&ring.node(0).engine, "ks", "by_v").expect("readable").0);
+    assert_eq!(ring.count(0, "ks", "by_v"), 2);
 }
