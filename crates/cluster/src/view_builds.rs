@@ -13,7 +13,8 @@
 //!    view is complete.
 //!
 //! `system_distributed.view_build_status` tells the ring of each node's beginning and end. A view
-//! that is dropped ends its build. Agrees with `org.apache.cassandra.db.view.{ViewBuilder,
+//! that is dropped ends its build. One that an operator stops rests until the keyspace changes or
+//! the node starts again. Agrees with `org.apache.cassandra.db.view.{ViewBuilder,
 //! ViewBuilderTask,ViewManager}` and `schema.SystemDistributedKeyspace`.
 
 mod build;
@@ -28,7 +29,7 @@ use bytes::Bytes;
 use env::{Instant, LocalFuture};
 use rows::views::View;
 use rows::{DeletionTime, Mutation, PartitionUpdate};
-use schema::TableId;
+use schema::{KeyspaceMetadata, Schema, TableId};
 use storage::StorageError;
 use storage::materialized::built;
 use types::Consistency;
@@ -48,8 +49,10 @@ const STATUS_TABLE: &str = "view_build_status";
 /// Why a build ends before its end.
 #[derive(Debug)]
 enum Ended {
-    /// The view or its base was dropped, or an operator stopped the build.
+    /// The view or its base was dropped, or the node ends.
     Stopped,
+    /// An operator has stopped the build (`nodetool stop VIEW_BUILD`).
+    ByOperator,
     Failed(String),
 }
 
@@ -118,12 +121,20 @@ struct Known {
     due: Instant,
     /// The pause behind the next failure.
     pause: Duration,
+    /// The keyspace as it was when an operator stopped the build, which rests until the keyspace
+    /// changes or the node starts again. None: nobody has.
+    stopped: Option<Arc<KeyspaceMetadata>>,
 }
 
 impl Known {
     fn of(view: &View, now: Instant) -> Self {
         let (keyspace, name) = (view.table.keyspace.clone(), view.table.name.clone());
-        Self { keyspace, name, is_told: false, is_flushed: false, due: now, pause: RETRY_MIN }
+        Self { keyspace, name, is_told: false, is_flushed: false, due: now, pause: RETRY_MIN, stopped: None }
+    }
+
+    /// Whether the build rests because an operator has stopped it.
+    fn rests(&self, schema: &Schema) -> bool {
+        self.stopped.is_some() && self.stopped.as_ref() == schema.keyspace(&self.keyspace)
     }
 }
 
@@ -143,7 +154,8 @@ async fn run(node: Weak<Node>) {
             (node.env.clone(), Arc::clone(&node.view_tasks.changed))
         };
         let now = env.now();
-        let dues = known.values().filter(|known| !known.is_told).map(|known| known.due.since(now));
+        let waiting = known.values().filter(|known| !known.is_told && known.stopped.is_none());
+        let dues = waiting.map(|known| known.due.since(now));
         let pause = dues.min().unwrap_or(LOOK_EVERY).min(LOOK_EVERY);
         is_woken = env.timeout(pause, changed.notified()).await.is_ok();
     }
@@ -162,12 +174,20 @@ async fn look(node: &Arc<Node>, known: &mut BTreeMap<TableId, Known>, is_woken: 
     }
     for view in views {
         let known = known.entry(view.table.id).or_insert_with(|| Known::of(&view, node.env.now()));
-        if known.is_told || (!is_woken && node.env.now() < known.due) {
+        if known.is_told || (!is_woken && node.env.now() < known.due) || known.rests(&node.schema()) {
             continue;
         }
+        known.stopped = None;
         match complete(node, &view, &mut known.is_flushed).await {
             Ok(is_told) => known.is_told = is_told,
             Err(Ended::Stopped) => {}
+            Err(Ended::ByOperator) => {
+                tracing::info!(
+                    view = known.name,
+                    "the build of a view rests until its keyspace changes or the next start"
+                );
+                known.stopped = node.schema().keyspace(&known.keyspace).cloned();
+            }
             Err(Ended::Failed(error)) => {
                 tracing::warn!(view = known.name, error, "a view cannot be built now; it is tried again");
             }

@@ -96,9 +96,6 @@ async fn pass_range(
     let mut noted = range.keys;
     let (mut place, mut pause) = (Place { range, next: None }, Pause::Share);
     while !place.range.is_done() {
-        if progress.stop.load(Ordering::Relaxed) || node.engine.is_draining() || !is_there(&node.engine, view) {
-            return Err(Ended::Stopped);
-        }
         // a build waits where writes wait, and leaves half of the log's buffer to writes
         node.engine.admit().await;
         node.engine.log.ready().await;
@@ -108,6 +105,12 @@ async fn pass_range(
             (Pause::Locked, Some(next)) => Some(node.replica.lock_base(view.base.id, &next.key.key).await),
             _ => None,
         };
+        if node.engine.is_draining() || !is_there(&node.engine, view) {
+            return Err(Ended::Stopped);
+        }
+        if progress.stop.load(Ordering::Relaxed) {
+            return Err(Ended::ByOperator);
+        }
         let (of_job, view_of_job, from) = (Arc::clone(node), Arc::clone(view), place.clone());
         let job = move || build_some(&of_job, &view_of_job, from, locked);
         let Ok(passed) = node.env.blocking("view-build", job).await else {

@@ -161,3 +161,29 @@ fn ranges_that_come_during_a_build_are_built() {
     assert!(built::state(&ring.node(0).engine, "ks", "by_v").expect("readable").0);
     assert_eq!(ring.count(0, "ks", "by_v"), 2);
 }
+
+/// A build that an operator has stopped rests until its keyspace changes.
+#[test]
+fn a_build_that_was_stopped_rests() {
+    let machine = with_keyspace(keyspace_with_view("1"));
+    let node = &machine.node;
+    node.engine.apply(&written(3)).expect("applied");
+    let held = node.replica.try_lock_base(table("ks", "t").id, &1_i32.to_be_bytes()).expect("nobody has it");
+    let builds = || node.engine.compactions.running().iter().any(|running| running.kind == Kind::ViewBuild);
+    node.keep_building_views();
+    machine.sim.block_on(node.env.sleep(Duration::from_secs(1)));
+    assert!(builds());
+    node.engine.compactions.stop_kind(Kind::ViewBuild);
+    drop(held);
+    for _ in 0..60 {
+        machine.sim.block_on(node.env.sleep(Duration::from_secs(1)));
+        assert!(!builds());
+    }
+    assert_eq!(machine.count("ks", "by_v"), 0);
+    let mut more = keyspace_of_notes("1", &[]);
+    more.tables.extend(keyspace_with_view("1").tables);
+    let changed = machine.sim.block_on(node.change_schema(move |schema| Ok::<_, ()>(schema.with_keyspace(more))));
+    assert!(changed.expect("stored").is_ok(), "not refused");
+    build(&machine, "by_v");
+    assert_eq!(machine.count("ks", "by_v"), 3);
+}
