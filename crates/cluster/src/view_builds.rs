@@ -28,7 +28,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use env::{Instant, LocalFuture};
 use rows::views::View;
-use rows::{DeletionTime, Mutation, PartitionUpdate};
+use rows::{DeletionTime, Mutation, PartitionUpdate, Row};
 use schema::{KeyspaceMetadata, Schema, TableId};
 use storage::StorageError;
 use storage::materialized::built;
@@ -36,6 +36,7 @@ use types::Consistency;
 
 use crate::node::Node;
 use crate::system_rows::{SystemRow, partition_key};
+use crate::view_tasks::DroppedView;
 
 /// Time between two looks at views that are not complete, where nothing wakes the task.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
@@ -71,10 +72,13 @@ impl From<rows::ReadError> for Ended {
 impl Node {
     /// Builds the views that are not complete, from now on, where there are views.
     pub fn keep_building_views(self: &Arc<Self>) {
-        let tasks = &self.view_tasks;
+        if self.engine.options.read_only {
+            return;
+        }
+        let (tasks, views) = (&self.view_tasks, self.engine.views());
+        tasks.follow(&views, || self.clock.next_micros());
         tasks.changed.notify_one();
-        let has_views = !self.engine.views().is_empty() && !self.engine.options.read_only;
-        if !has_views || tasks.is_running.swap(true, Ordering::AcqRel) {
+        if views.is_empty() || tasks.is_running.swap(true, Ordering::AcqRel) {
             return;
         }
         let node = Arc::downgrade(self);
@@ -85,27 +89,41 @@ impl Node {
         }
     }
 
-    /// Writes or removes what the ring is told of this node's build of a view. Err: nobody has it.
-    async fn tell_build(&self, keyspace: &str, view: &str, status: Option<&str>) -> Result<(), String> {
+    /// Writes what the ring is told of this node's build of a view. Err: nobody has it.
+    async fn tell_build(&self, keyspace: &str, view: &str, status: &str) -> Result<(), String> {
         let schema = self.schema();
         let Some(table) = schema.table("system_distributed", STATUS_TABLE) else { return Ok(()) };
         let key: [&[u8]; 2] = [keyspace.as_bytes(), view.as_bytes()];
-        let micros = self.clock.next_micros();
-        let mutation = match status {
-            Some(status) => SystemRow::new(table, &key, &[&self.identity.host_id], micros, None)
-                .set("status", Bytes::copy_from_slice(status.as_bytes()))
-                .finish(),
-            None => {
-                let mut update = PartitionUpdate::new(Arc::clone(table), partition_key(table, &key));
-                update.deletion = DeletionTime::new(micros, self.env.clock.now_seconds());
-                Mutation::of(update)
-            }
-        };
+        let row = SystemRow::new(table, &key, &[&self.identity.host_id], self.clock.next_micros(), None);
+        self.write_status(row.set("status", Bytes::copy_from_slice(status.as_bytes())).finish()).await
+    }
+
+    /// Removes what the ring was told of this node's build of a dropped view, as of the time of the
+    /// drop. What other nodes have told is left to them: where a view of the same name is there
+    /// again, they may have told of its build already. Cassandra removes everything, as of now.
+    async fn tell_dropped(&self, view: &DroppedView) -> Result<(), String> {
+        let schema = self.schema();
+        let Some(table) = schema.table("system_distributed", STATUS_TABLE) else { return Ok(()) };
+        let key = partition_key(table, &[view.keyspace.as_bytes(), view.name.as_bytes()]);
+        let mut row = Row::new(std::iter::once(Some(Bytes::copy_from_slice(&self.identity.host_id))).collect());
+        row.deletion = DeletionTime::new(view.micros, self.env.clock.now_seconds());
+        let mut update = PartitionUpdate::new(Arc::clone(table), key);
+        update.add_row(row);
+        self.write_status(Mutation::of(update)).await
+    }
+
+    async fn write_status(&self, mutation: Mutation) -> Result<(), String> {
         let written = self.write(vec![mutation], Consistency::One).await.map_err(|error| format!("{error:?}"))?;
         match written {
             Some(wait) => wait.await.map_err(|error| format!("{error:?}")),
             None => Ok(()),
         }
+    }
+
+    /// Whether views are built now: which ranges are of this node is known once it is in touch with
+    /// its ring.
+    fn may_build_views(&self) -> bool {
+        !self.identity.joins || self.members().is_some()
     }
 }
 
@@ -139,16 +157,41 @@ impl Known {
 }
 
 async fn run(node: Weak<Node>) {
+    // side by side: a build may take hours
+    tokio::join!(build_views(node.clone()), tell_dropped(node));
+}
+
+/// The node, unless it ends.
+fn living(node: &Weak<Node>) -> Option<Arc<Node>> {
+    node.upgrade().filter(|node| !node.engine.is_draining() && !node.engine.is_stopped())
+}
+
+/// Tells the ring of views that are dropped.
+async fn tell_dropped(node: Weak<Node>) {
+    loop {
+        let (env, dropped) = {
+            let Some(node) = living(&node) else { return };
+            while node.may_build_views()
+                && let Some(view) = node.view_tasks.next_dropped()
+            {
+                if let Err(error) = node.tell_dropped(&view).await {
+                    tracing::warn!(view = view.name, error, "the status of the build of a dropped view stays");
+                }
+            }
+            (node.env.clone(), Arc::clone(&node.view_tasks.dropped))
+        };
+        // woken or not, the next look is the same
+        let _ = env.timeout(LOOK_EVERY, dropped.notified()).await;
+    }
+}
+
+async fn build_views(node: Weak<Node>) {
     let mut known: BTreeMap<TableId, Known> = BTreeMap::new();
     let mut is_woken = true;
     loop {
         let (env, changed) = {
-            let Some(node) = node.upgrade().filter(|node| !node.engine.is_draining() && !node.engine.is_stopped())
-            else {
-                return;
-            };
-            // which ranges are of this node is known once it is in touch with its ring
-            if !node.identity.joins || node.members().is_some() {
+            let Some(node) = living(&node) else { return };
+            if node.may_build_views() {
                 look(&node, &mut known, is_woken).await;
             }
             (node.env.clone(), Arc::clone(&node.view_tasks.changed))
@@ -163,15 +206,11 @@ async fn run(node: Weak<Node>) {
 
 /// `is_woken`: the schema may have changed, which may end a failure.
 async fn look(node: &Arc<Node>, known: &mut BTreeMap<TableId, Known>, is_woken: bool) {
-    let views: Vec<Arc<View>> = node.engine.views().all().cloned().collect();
-    let gone: Vec<TableId> =
-        known.keys().filter(|id| !views.iter().any(|view| view.table.id == **id)).copied().collect();
-    for id in gone {
-        let Some(Known { keyspace, name, .. }) = known.remove(&id) else { continue };
-        if let Err(error) = node.tell_build(&keyspace, &name, None).await {
-            tracing::warn!(view = name, error, "the status of the build of a dropped view stays");
-        }
-    }
+    let views = node.engine.views();
+    // a view that was dropped went before another one of its name is told of
+    node.view_tasks.follow(&views, || node.clock.next_micros());
+    let views: Vec<Arc<View>> = views.all().cloned().collect();
+    known.retain(|id, _| views.iter().any(|view| view.table.id == *id));
     for view in views {
         let known = known.entry(view.table.id).or_insert_with(|| Known::of(&view, node.env.now()));
         if known.is_told || (!is_woken && node.env.now() < known.due) || known.rests(&node.schema()) {
@@ -205,14 +244,14 @@ async fn complete(node: &Arc<Node>, view: &Arc<View>, is_flushed: &mut bool) -> 
         return Ok(true);
     }
     if !is_built {
-        if let Err(error) = node.tell_build(keyspace, name, Some("STARTED")).await {
+        if let Err(error) = node.tell_build(keyspace, name, "STARTED").await {
             tracing::warn!(view = name, error, "the ring is not told that a view is being built");
         }
         build::build(node, view, is_flushed).await?;
         built::finish(&node.engine, keyspace, name, false)?;
         tracing::info!(view = name, keyspace, "a materialized view is complete");
     }
-    match node.tell_build(keyspace, name, Some("SUCCESS")).await {
+    match node.tell_build(keyspace, name, "SUCCESS").await {
         Ok(()) => {
             built::finish(&node.engine, keyspace, name, true)?;
             Ok(true)

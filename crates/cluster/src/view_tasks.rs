@@ -1,9 +1,18 @@
-//! The state of the task that builds materialized views (`crate::view_builds`).
+//! The state of the tasks that build materialized views and tell the ring of them
+//! (`crate::view_builds`).
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use rows::views::View;
+use schema::TableId;
+use storage::base_views::BaseViews;
 use tokio::sync::Notify;
+
+/// Dropped views that wait until the ring is told. At the limit the oldest is forgotten: what the
+/// ring was told of its build stays.
+const DROPPED_MAX: usize = 1000;
 
 /// Whether the task runs, and how it is woken.
 #[derive(Default)]
@@ -12,4 +21,58 @@ pub struct ViewTasks {
     pub(crate) is_running: AtomicBool,
     /// Wakes the task: the schema has changed.
     pub(crate) changed: Arc<Notify>,
+    /// Wakes the teller: a view was dropped.
+    pub(crate) dropped: Arc<Notify>,
+    seen: Mutex<Seen>,
+}
+
+/// The views at the last change of the schema, and those that went.
+#[derive(Default)]
+struct Seen {
+    /// The number of the snapshot of views.
+    number: u64,
+    /// Keyspace and name of each.
+    views: BTreeMap<TableId, (String, String)>,
+    dropped: VecDeque<DroppedView>,
+}
+
+/// A view that was dropped.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct DroppedView {
+    pub keyspace: String,
+    pub name: String,
+    /// When, microseconds since 1970. A build of another view of this name begins later.
+    pub micros: i64,
+}
+
+impl ViewTasks {
+    /// Notes which views there are after a change of the schema. `next_micros` gives its time.
+    pub(crate) fn follow(&self, views: &BaseViews, next_micros: impl FnOnce() -> i64) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if views.number < seen.number {
+            // somebody else has noted a later change
+            return;
+        }
+        seen.number = views.number;
+        let named = |view: &Arc<View>| (view.table.keyspace.clone(), view.table.name.clone());
+        let views: BTreeMap<_, _> = views.all().map(|view| (view.table.id, named(view))).collect();
+        let mut gone = std::mem::replace(&mut seen.views, views);
+        gone.retain(|id, _| !seen.views.contains_key(id));
+        if gone.is_empty() {
+            return;
+        }
+        let micros = next_micros();
+        for (keyspace, name) in gone.into_values() {
+            if seen.dropped.len() == DROPPED_MAX {
+                seen.dropped.pop_front();
+            }
+            seen.dropped.push_back(DroppedView { keyspace, name, micros });
+        }
+        self.dropped.notify_one();
+    }
+
+    /// The dropped view of which the ring is to be told next.
+    pub(crate) fn next_dropped(&self) -> Option<DroppedView> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).dropped.pop_front()
+    }
 }
