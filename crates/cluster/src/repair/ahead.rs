@@ -1,10 +1,12 @@
 //! Paxos is repaired before ranges move: what replicas have begun is completed, so that those who
 //! gain a range need not know what those who lose it have promised.
 //!
-//! With `paxos_variant: v2` alone, as in Cassandra, and not for the keyspaces of
+//! With the variants of `paxos_variant: v2` alone, as in Cassandra, not where
+//! `paxos_repair_enabled` is off, and not for the keyspaces of
 //! `skip_paxos_repair_on_topology_change_keyspaces`. The ranges are those that this node has or is
 //! about to have. Each table's ranges of the same replicas are one repair ([`PaxosRepair`]).
-//! Agrees with `StorageService.repairPaxosForTopologyChange` and
+//! Agrees with `StorageService.repairPaxosForTopologyChange`,
+//! `ActiveRepairService.repairPaxosForTopologyChange` and
 //! `PaxosRepair.hasSufficientLiveNodesForTopologyChange`.
 
 use std::collections::BTreeMap;
@@ -41,6 +43,10 @@ impl Node {
     pub(crate) async fn repair_paxos_ahead(self: &Arc<Self>, change: &str) -> Result<(), String> {
         let options = self.paxos.load_full();
         if options.skips_repair || !options.variant.is_v2 {
+            return Ok(());
+        }
+        if !self.repairs.turns.load().settings.repairs_paxos {
+            tracing::warn!(change, "Paxos is not repaired before ranges move: paxos_repair_enabled is off");
             return Ok(());
         }
         tracing::info!(change, "Paxos is repaired before ranges move");

@@ -345,3 +345,20 @@ fn a_repair_completes_paxos_with_each_variant_of_v2() {
         }
     }
 }
+
+/// `paxos_repair_enabled: false` holds before changes of the ring too: an operator for whom repairs
+/// of Paxos fail can change the ring.
+#[test]
+fn a_change_of_the_ring_leaves_paxos_out_where_its_repair_is_off() {
+    let mut ring = drifted(14);
+    ring.node(0).set_paxos(PaxosOptions { variant: PaxosVariant::V2, ..PaxosOptions::default() });
+    [1, 2].into_iter().for_each(|machine| ring.kill(machine));
+    ring.agree();
+    let ahead = |ring: &SimRing| {
+        let node = ring.node(0);
+        ring.world.block_on(node.env.timeout(Duration::from_secs(5), node.repair_paxos_ahead("a test")))
+    };
+    assert!(ahead(&ring).is_err(), "too few are up: it is tried again and again");
+    change_settings(&ring, 0, |settings| settings.repairs_paxos = false);
+    assert_eq!(ahead(&ring), Ok(Ok(())));
+}
