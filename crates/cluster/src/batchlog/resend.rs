@@ -7,7 +7,8 @@
 //!    again.
 //! 2. A record goes when every replica has answered or has its hint, and the hints are durable.
 //!    Hints are kept whatever the settings of hinted handoff are, and are as old as the batch;
-//!    where there is no room for one the record stands, and is sent again.
+//!    where there is no room for one the record stands, and is sent again. A mutation that this
+//!    node can never take, because it is too large, is left out here.
 //! 3. Records of changes of views that have reached everybody, some by a hint, go when the hints
 //!    are durable (`crate::view_replicas`).
 //!
@@ -23,6 +24,7 @@ use std::time::Duration;
 
 use env::Instant;
 use rows::Mutation;
+use storage::StorageError;
 use types::{Consistency, WriteKind};
 
 use super::replay::{PAGE_BYTES_MAX, PAGE_RECORDS_MAX, PERIOD, Record, node_error, of_each};
@@ -31,6 +33,7 @@ use crate::coordinator::write::among::Others;
 use crate::error::NodeError;
 use crate::hints::HintsDurable;
 use crate::node::Node;
+use crate::replica::apply::WriteError;
 use crate::system_rows;
 
 /// Time between two looks at batches that were sent, where nothing wakes the task.
@@ -147,7 +150,7 @@ impl Node {
         });
         let here: Vec<Mutation> =
             planned.iter().filter(|planned| planned.sent.is_here()).map(|planned| planned.mutation().clone()).collect();
-        self.replica.apply_now(&here).map_err(node_error)?;
+        self.apply_own(&here).map_err(node_error)?;
         let written_millis = record.written_micros().unwrap_or_else(|| self.env.clock.now_micros()) / 1000;
         for planned in &planned {
             planned.sent.must_reach_all(written_millis);
@@ -155,6 +158,26 @@ impl Node {
         }
         let sent = planned.into_iter().map(|planned| planned.sent).collect();
         Ok(Resent { bytes: record.bytes(), record, sent, hints: None })
+    }
+
+    /// Applies the mutations of a record that are of this node. One that this node can never take,
+    /// because it is larger than the commit log takes or its changes of views are, is left out, as
+    /// a hint is forgotten then: the record would stand until gc_grace has passed, nobody would get
+    /// the others of its mutations, and each look would fail.
+    fn apply_own(&self, mutations: &[Mutation]) -> Result<(), WriteError> {
+        match self.replica.apply_now(mutations) {
+            Err(WriteError::Storage(StorageError::MutationTooLarge { .. })) => {}
+            applied => return applied.map(drop),
+        }
+        for mutation in mutations {
+            match self.replica.apply_now(std::slice::from_ref(mutation)) {
+                Err(WriteError::Storage(error @ StorageError::MutationTooLarge { .. })) => {
+                    tracing::warn!(%error, "a mutation of a logged batch is left out: this node can never take it");
+                }
+                applied => applied.map(drop)?,
+            }
+        }
+        Ok(())
     }
 
     /// Removes the records of batches that are settled. The oldest batch that is not wakes `waker`

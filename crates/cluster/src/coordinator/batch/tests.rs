@@ -7,10 +7,13 @@ use hints::{Hint, Reader};
 use internode::payload::batch::StoredBatch;
 use ring::EndpointId;
 use rows::codec::encode_mutation;
+use rows::{DeletionTime, Mutation, PartitionUpdate};
 use types::{Consistency, WriteKind};
 
 use crate::coordinator::error::RequestError;
+use crate::system_rows::{SystemRow, partition_key};
 use crate::testing::SimRing;
+use crate::testing::views::{create_on, keyspace_of_notes, notes};
 
 fn three(seed: u64) -> SimRing {
     let ring = SimRing::new(seed, &["dc1", "dc1", "dc1"]);
@@ -190,4 +193,40 @@ fn many_records_are_sent_again_within_seconds() {
         let rows: usize = (0..7).map(|k| ring.stored(machine, "ks", k).len()).sum();
         assert_eq!(rows as i64, RECORDS, "machine {machine}");
     }
+}
+
+/// A host of a record can never take one of its mutations, whose changes of a view are more than
+/// the commit log takes: the host takes the others, everybody is sent them all, and the record
+/// goes.
+#[test]
+fn a_mutation_that_is_too_large_for_its_host_does_not_keep_the_record() {
+    const ROWS: i32 = 9000;
+    let ring = SimRing::with_segments(7, &["dc1", "dc1", "dc1"], 128 << 10);
+    create_on(&ring, &keyspace_of_notes("3", &["shown"]));
+    let note = |k: i32, c: i32| {
+        let row = SystemRow::new(&notes(), &[&k.to_be_bytes()], &[&c.to_be_bytes()], 10, None);
+        row.set("v", 7_i32.to_be_bytes().to_vec()).finish()
+    };
+    let rows: Vec<Mutation> = (0..ROWS).map(|c| note(1, c)).collect();
+    rows.chunks(200).for_each(|rows| ring.apply_alone(0, rows));
+    let node = ring.node(0);
+    let created_micros = node.env.clock.now_micros() - 60_000_000;
+    let mut deletion = PartitionUpdate::new(notes(), partition_key(&notes(), &[&1_i32.to_be_bytes()]));
+    deletion.deletion = DeletionTime::new(created_micros, node.env.clock.now_seconds());
+    let encoded = [Mutation::of(deletion), note(2, 1)].map(|mutation| {
+        let mut bytes = Vec::new();
+        encode_mutation(&mut bytes, &mutation);
+        bytes::Bytes::from(bytes)
+    });
+    let id = types::timeuuid::from_micros(created_micros, 7);
+    let record = node.record_of(&StoredBatch { id, created_micros, mutations: encoded.to_vec() });
+    node.engine.apply(&[record]).expect("applied");
+    node.batch_replay.expect_records();
+    let goes = (0..60).any(|_| {
+        ring.world.run_for(Duration::from_secs(1));
+        ring.count(0, "system", "batches") == 0
+    });
+    assert!(goes, "the record goes");
+    let counts: Vec<usize> = (0..3).map(|machine| ring.count(machine, "ks", "notes")).collect();
+    assert_eq!(counts, [ROWS as usize + 1, 1, 1]);
 }
