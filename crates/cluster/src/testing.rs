@@ -4,7 +4,7 @@
 mod ring;
 pub(crate) mod views;
 
-pub(crate) use ring::{SNITCH_RESET, SimRing, table};
+pub(crate) use ring::{SNITCH_RESET, SimRing, hintable, table};
 
 use std::future::Future;
 use std::net::SocketAddr;

@@ -12,15 +12,13 @@ use internode::Verb;
 use internode::payload::gossip::ApplicationState;
 use internode::payload::hint::HintMessage;
 use membership::Request;
-use rows::Mutation;
 use rows::codec::encode_mutation;
 use schema::table::ColumnSpec;
 use schema::{ColumnKind, Schema, TableId, TableMetadata};
 use types::{Consistency, CqlType};
 
-use super::Hintable;
 use crate::system_rows::{self, SystemRow};
-use crate::testing::SimRing;
+use crate::testing::{SimRing, hintable};
 
 /// The longest time that hints take: the look at who is up, sending, and what a lost link costs.
 const DELIVERY_MAX: Duration = Duration::from_secs(120);
@@ -47,12 +45,6 @@ fn key_of(ring: &SimRing, machine: usize) -> i32 {
         replicas.iter().any(|id| snapshot.endpoint(*id).address == of)
     };
     (0..1000).find(is_there).expect("every node owns something")
-}
-
-fn hintable(mutation: &Mutation) -> Hintable {
-    let mut payload = Vec::new();
-    encode_mutation(&mut payload, mutation);
-    Hintable::new(mutation, payload.into())
 }
 
 fn files_of(ring: &SimRing, machine: usize) -> usize {

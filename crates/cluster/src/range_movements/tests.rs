@@ -26,7 +26,7 @@ use crate::operations::{OperationError, gossip, state};
 use crate::paxos::{PaxosOptions, PaxosVariant};
 use crate::range_movements::rebuild::{self, RebuildOptions};
 use crate::range_movements::{cleanup, decommission, relocation, removal};
-use crate::testing::SimRing;
+use crate::testing::{SimRing, hintable};
 
 const KEYS: i32 = 30;
 
@@ -632,7 +632,7 @@ fn hints_that_keep_coming_do_not_hold_a_node_that_leaves() {
     ring.agree();
     // a file takes longer to be written than until the next hint comes
     ring.world.disk(1).set_sync_delay(Duration::from_millis(10));
-    let (dead, row) = (ring.address(0), ring.row("ks", 1, 0, 1, 1_000));
+    let (dead, row) = (ring.address(0), hintable(&ring.row("ks", 1, 0, 1, 1_000)));
     beside(&ring, 1, move |node| async move {
         while node.mode() != Mode::Decommissioned {
             if let Some(endpoint) = node.ring().peers().find(|endpoint| endpoint.address == dead) {

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use env::sim::{DATA, World};
 use hints::StoreOptions;
 use internode::MessagingVersion;
+use rows::codec::encode_mutation;
 use rows::live::TombstoneLimits;
 use rows::{ColumnData, LiveRows, Mutation, PartitionRange, PartitionStream, ReadCommand, ReadError, Sought};
 use schema::table::ColumnSpec;
@@ -24,7 +25,7 @@ use types::{Consistency, CqlType};
 use crate::coordinator::error::{FailedRead, RequestError};
 use crate::dynamic_snitch::DynamicSnitchOptions;
 use crate::handoff::HandoffSettings;
-use crate::hints::HintOptions;
+use crate::hints::{HintOptions, Hintable};
 use crate::identity::{IdentityOptions, local_table};
 use crate::membership::JoinSettings;
 use crate::movements::MovementSettings;
@@ -483,6 +484,13 @@ fn with_keyspace(
         is_virtual: false,
     };
     move |schema| Ok(schema.with_keyspace(keyspace))
+}
+
+/// A mutation that may become a hint.
+pub(crate) fn hintable(mutation: &Mutation) -> Hintable {
+    let mut payload = Vec::new();
+    encode_mutation(&mut payload, mutation);
+    Hintable::new(mutation, payload.into())
 }
 
 /// A table of these tests.
