@@ -108,7 +108,8 @@ fn a_commit_is_applied_in_parts() {
     let micros = machine.node.env.clock.now_micros();
     let mut deletion = PartitionUpdate::new(notes(), written[0].key.clone());
     deletion.deletion = DeletionTime::new(micros, machine.node.env.clock.now_seconds());
-    let refused = machine.node.replica.apply(&[Mutation::of(deletion.clone())], Held::new());
+    let deletions = [Mutation::of(deletion.clone())];
+    let refused = machine.node.replica.apply(&deletions, Held::new());
     let refused = machine.sim.block_on(refused);
     assert!(matches!(refused, Err(WriteError::Storage(StorageError::MutationTooLarge { .. }))), "{refused:?}");
     let commit = Commit { ballot: Ballot::new(micros, BallotFlag::Global, 7), update: deletion };
