@@ -27,8 +27,8 @@ pub struct HandoffSettings {
     /// `hint_window_persistent_enabled`: nor does a node whose oldest hint is older than the
     /// window.
     pub is_window_persistent: bool,
-    /// `hinted_handoff_throttle` in bytes a second, shared by all other nodes; 0: without a limit. A
-    /// node that leaves gives its hints to another node at all of it.
+    /// `hinted_handoff_throttle` in bytes a second, shared by all other nodes; 0: without a limit.
+    /// A node that leaves gives its hints to another node at all of it.
     pub throttle: u64,
     /// `max_hints_size_per_host` in bytes; 0: without a limit.
     pub size_per_host_max: u64,

@@ -6,8 +6,8 @@
 //! left, so the first one that hangs gets a third of all, and each further one a third of what
 //! those before it have left: beside `n` that hang there is room for `CALLBACKS_MAX · (2/3)^n` more
 //! requests. When older requests expire the shares become equal, and there is room for
-//! `CALLBACKS_MAX / (1 + n / 2)`. Bytes are shared in the same way. A request that keeps nothing, as
-//! a read does, has room whatever others keep.
+//! `CALLBACKS_MAX / (1 + n / 2)`. Bytes are shared in the same way. A request that keeps nothing,
+//! as a read does, has room whatever others keep.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

@@ -59,8 +59,8 @@ impl Messenger {
 
     /// Registers who waits for the answers, and sends. Gives the peers that the request is not sent
     /// to, for which nobody waits: those for which too many requests wait already, and all where it
-    /// cannot be sent. If `to` is one of them the next one passes the request on. `kept`: bytes that
-    /// the asker keeps for each peer.
+    /// cannot be sent. If `to` is one of them the next one passes the request on. `kept`: bytes
+    /// that the asker keeps for each peer.
     fn send_asked(
         &self,
         to: SocketAddr,

@@ -1,4 +1,5 @@
-//! The bytes that a request counts with while it waits: its body, and everything that is made of it.
+//! The bytes that a request counts with while it waits: its body, and everything that is made of
+//! it.
 //!
 //! Texts that are not prepared grow: to a tree, and to a plan for each statement. What counts for
 //! them is an estimate from above for statements of many short terms (docs/notes/0011).

@@ -3,10 +3,10 @@
 //!
 //! [`Authenticator`] is what connections know of it. [`Auth`] is PasswordAuthenticator with the
 //! roles ([`roles`]): those of a node alone, or those of a ring ([`shared`], with the caches of
-//! [`cache`], whose entries [`renewal`] reads again). [`setup`] makes the default superuser with its
-//! [`FirstPassword`], [`passwords`] hashes off the workers, [`plain`] reads what clients send.
-//! Agrees with `org.apache.cassandra.auth.{IAuthenticator,PasswordAuthenticator}` as far as the wire
-//! shows it.
+//! [`cache`], whose entries [`renewal`] reads again). [`setup`] makes the default superuser with
+//! its [`FirstPassword`], [`passwords`] hashes off the workers, [`plain`] reads what clients send.
+//! Agrees with `org.apache.cassandra.auth.{IAuthenticator,PasswordAuthenticator}` as far as the
+//! wire shows it.
 
 mod cache;
 mod caches;

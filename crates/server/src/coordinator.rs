@@ -140,9 +140,9 @@ impl RequestCoordinator {
         histogram.record(mutations.len() as u64);
     }
 
-    /// The end of a write: its wait is left to whoever made this, or waited for here. Only waits for
-    /// the log are left: a connection polls the first of them alone, so one that waits for a slow
-    /// replica would hold up the answers of all writes behind it.
+    /// The end of a write: its wait is left to whoever made this, or waited for here. Only waits
+    /// for the log are left: a connection polls the first of them alone, so one that waits for a
+    /// slow replica would hold up the answers of all writes behind it.
     async fn acknowledge(&self, wait: Acknowledgement, is_left: bool) -> Result<(), RequestError> {
         if !is_left || !wait.is_of_log() {
             return wait.await;

@@ -1,8 +1,8 @@
 //! The memory budget: how much memory the node may use, and how it is shared.
 //!
 //! Of the whole, memtables have 25 %, caches 35 %, requests in flight 10 %, large results 10 % and,
-//! among several nodes, writes whose replicas have not all answered 10 %; the rest is for compaction
-//! and the kernel's page cache.
+//! among several nodes, writes whose replicas have not all answered 10 %; the rest is for
+//! compaction and the kernel's page cache.
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! The whole node on a simulated machine: what it acknowledges, random histories against a naive
-//! twin (`model`), and schemas beside Cassandra's (`ring_schema`). Several whole nodes and a client:
-//! `ring`.
+//! twin (`model`), and schemas beside Cassandra's (`ring_schema`). Several whole nodes and a
+//! client: `ring`.
 
 // A client of these tests stands outside the house.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, missing_docs)]

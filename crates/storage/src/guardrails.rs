@@ -1,13 +1,13 @@
 //! Guardrails of partitions and collections as SSTables have them: size and tombstones, size and
 //! elements. What is found is told in the log, and nothing is refused: what is flushed or compacted
 //! was taken long ago. A statement that adds to a collection is checked with what it adds alone
-//! (`cql::guardrails`), so only here a collection is seen whole. Beside them the limits on searches,
-//! which reads check (`crate::index::attached::guard`).
+//! (`cql::guardrails`), so only here a collection is seen whole. Beside them the limits on
+//! searches, which reads check (`crate::index::attached::guard`).
 //!
 //! Must agree with: `Guardrails.partitionSize`, `partitionTombstones`, `collectionSize` and
-//! `itemsPerCollection`, and `SortedTableWriter` (`endPartition`, `guardCollectionSize`), which asks
-//! them. Cassandra looks at every row of a compaction; here rows that are copied as they are encoded
-//! are left out: this node has looked at them when it encoded them.
+//! `itemsPerCollection`, and `SortedTableWriter` (`endPartition`, `guardCollectionSize`), which
+//! asks them. Cassandra looks at every row of a compaction; here rows that are copied as they are
+//! encoded are left out: this node has looked at them when it encoded them.
 
 use std::sync::Arc;
 

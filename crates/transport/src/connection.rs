@@ -115,7 +115,8 @@ pub(crate) struct Connection<S: Session> {
     read_in_turn: usize,
     /// When the last bytes were read.
     now: Instant,
-    /// What the read buffer holds has waited for too long to be executed. Looked at once in a turn.
+    /// The content of the read buffer has waited for too long to be executed. Looked at once in a
+    /// turn.
     is_late: bool,
 }
 

@@ -51,8 +51,8 @@ impl Acknowledgement {
         Self(Wait::Alone(Alone { log, local, answers, rest, timer: None }))
     }
 
-    /// Whether nothing but the commit log of this node is waited for. Such waits end in the order in
-    /// which they began; waits for other nodes end in any order.
+    /// Whether nothing but the commit log of this node is waited for. Such waits end in the order
+    /// in which they began; waits for other nodes end in any order.
     pub fn is_of_log(&self) -> bool {
         matches!(self.0, Wait::Alone(_))
     }

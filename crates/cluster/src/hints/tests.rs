@@ -408,8 +408,8 @@ fn writes_to_a_silent_replica_keep_few_bytes() {
     assert_eq!(hinted(), 7, "the first five had no answer in time");
 }
 
-/// A node that leaves gives its hints to another one at the whole pace of `hinted_handoff_throttle`,
-/// which all other nodes share while hints go to their hosts.
+/// A node that leaves gives its hints to another one at the whole pace of
+/// `hinted_handoff_throttle`, which all other nodes share while hints go to their hosts.
 #[test]
 fn hints_are_given_away_at_the_whole_pace() {
     const RATE: u64 = 10_000;

@@ -621,8 +621,8 @@ fn hints_of_a_node_that_leaves_reach_their_host() {
     check_replicas(&ring, &[0]);
 }
 
-/// Hints for a node that is down keep coming to a node that leaves, faster than it looks whether one
-/// is left. It leaves all the same.
+/// Hints for a node that is down keep coming to a node that leaves, faster than it looks whether
+/// one is left. It leaves all the same.
 #[test]
 fn hints_that_keep_coming_do_not_hold_a_node_that_leaves() {
     let mut ring = SimRing::new(59, &["dc1"; 5]);

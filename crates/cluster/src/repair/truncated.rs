@@ -11,8 +11,8 @@
 //!    repaired by the next one.
 //! 5. The coordinator is told.
 //!
-//! Agrees with `org.apache.cassandra.service.ActiveRepairService.abort` as `ColumnFamilyStore.truncateBlocking` calls it, which
-//! does 1 and 2.
+//! Agrees with `org.apache.cassandra.service.ActiveRepairService.abort` as
+//! `ColumnFamilyStore.truncateBlocking` calls it, which does 1 and 2.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -78,8 +78,8 @@ impl Node {
         neighbours.is_empty() || neighbours.iter().any(|neighbour| neighbour.exchanges && neighbour.version != own)
     }
 
-    /// Whether this node has all of the schema of a version: it is the one in force, or it came from
-    /// a neighbour that tells of it.
+    /// Whether this node has all of the schema of a version: it is the one in force, or it came
+    /// from a neighbour that tells of it.
     pub(super) fn has_schema(&self, version: &[u8]) -> bool {
         version == self.schema().version || self.joined.received_schemas.load().iter().any(|here| version == here)
     }

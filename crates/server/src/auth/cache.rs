@@ -1,10 +1,9 @@
 //! A cache of rows of `system_auth`, by role.
 //!
 //! An entry is used until its validity ends. The first use behind the update interval has it read
-//! again, beside the requests that use it meanwhile, and as often as that fails. An entry whose read
-//! began before the cache was emptied is not kept. When the cache is full the entry that was read
-//! first goes.
-//! Agrees with `org.apache.cassandra.auth.AuthCache`, without active updates.
+//! again, beside the requests that use it meanwhile, and as often as that fails. An entry whose
+//! read began before the cache was emptied is not kept. When the cache is full the entry that was
+//! read first goes. Agrees with `org.apache.cassandra.auth.AuthCache`, without active updates.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -89,7 +88,8 @@ impl<V: Clone> Cache<V> {
         self.with(|state| Before { emptied: state.emptied, now })
     }
 
-    /// The read of an entry that was due has ended, or did not begin: the next use may begin another.
+    /// The read of an entry that was due has ended, or did not begin: the next use may begin
+    /// another.
     pub fn end_renewal(&self, key: &str) {
         self.with(|state| state.renewing.remove(key));
     }

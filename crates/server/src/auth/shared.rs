@@ -202,7 +202,7 @@ impl Shared {
         Ok(Arc::new(found.datacenters.remove(role).unwrap_or_default()))
     }
 
-    /// What a cache has, or else what `load` gives. Nobody waits for an entry that is only due.
+    /// The entry of a cache, or else what `load` gives. Nobody waits for an entry that is only due.
     async fn cached<V: Clone>(
         &self,
         cache: &Cache<V>,

@@ -1,7 +1,7 @@
 //! A write that is in the memtables and waits for the commit log: what is left of its request.
 //!
-//! Only writes of a node alone end like this. Among several nodes a request waits for the answers of
-//! its replicas as any other request waits, because these answers come in any order.
+//! Only writes of a node alone end like this. Among several nodes a request waits for the answers
+//! of its replicas as any other request waits, because these answers come in any order.
 //!
 //! The request, its plan, the mutations and the future that made them are gone by then. With the
 //! log synced for many writes at once there are as many of these as requests in flight; whatever

@@ -147,10 +147,11 @@ impl Splitter {
         }
     }
 
-    /// Whether the rare event happens, which was drawn for the whole compaction: once at most, since a
-    /// compaction takes two SSTables at least, so that there are never more behind it than before. A
-    /// table that two SSTables are enough for (`system.batches`) is then compacted a few times more.
-    /// With a draw before each partition, one of some hundred partitions was compacted for ever.
+    /// Whether the rare event happens, which was drawn for the whole compaction: once at most,
+    /// since a compaction takes two SSTables at least, so that there are never more behind it than
+    /// before. A table that two SSTables are enough for (`system.batches`) is then compacted a few
+    /// times more. With a draw before each partition, one of some hundred partitions was compacted
+    /// for ever.
     fn ends_early(&mut self, written: u64) -> bool {
         written > 0 && std::mem::take(&mut self.ends_early)
     }
@@ -232,7 +233,10 @@ mod tests {
     #[test]
     fn an_sstable_ends_early_once_a_compaction() {
         let _switched = env::rare::begin(1, env::rare::Wanted::All);
-        assert_eq!(written(Output::One { level: 0 }, 10_000).len(), 2);
-        assert_eq!(written(Output::Sized { level: 1, size_max: 20_000 * MIB }, 10_000).len(), 2);
+        for output in [Output::One { level: 0 }, Output::Sized { level: 1, size_max: 20_000 * MIB }] {
+            let counts: Vec<usize> = (0..100).map(|_| written(output, 1_000).len()).collect();
+            let early = counts.iter().filter(|count| **count == 2).count();
+            assert!(counts.iter().all(|count| *count <= 2) && (10..60).contains(&early), "{counts:?}");
+        }
     }
 }
