@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use arc_swap::ArcSwap;
 use env::Wake;
 use membership::{Introduction, Membership, Messenger};
+use stdx::Share;
 
 use crate::batch_hosts::BatchHosts;
 use crate::dynamic_snitch::{DynamicSnitch, Severities};
@@ -15,6 +16,10 @@ use crate::former_owners::FormerOwners;
 use crate::movements::Movements;
 use crate::replacements::Replacements;
 use crate::schema_inbox::SchemaInbox;
+
+/// Bytes that writes may keep until all of their replicas have answered, where nobody has said how
+/// many.
+pub(crate) const UNANSWERED_MAX: usize = 256 << 20;
 
 /// Looks up the addresses of the seeds. Blocks while name servers are asked.
 #[derive(Clone)]
@@ -53,9 +58,10 @@ pub(crate) struct Joined {
     pub(crate) dynamic_snitch: OnceLock<DynamicSnitch>,
     /// Which nodes keep the records of logged batches.
     pub(crate) batch_hosts: OnceLock<BatchHosts>,
-    /// Bytes that writes may keep until their replicas have answered, beyond which a replica gets a
-    /// hint at once; not set: membership has its own limit. Set before the node joins.
-    pub(crate) unanswered_max: OnceLock<usize>,
+    /// The bytes that writes keep until all of their replicas have answered. Each write counts
+    /// once, however many replicas it waits for. Set before the first write that goes to others;
+    /// not set: [`UNANSWERED_MAX`].
+    pub(crate) unanswered: OnceLock<Arc<Share>>,
     /// Changes of the ring that this node takes part in.
     pub(crate) movements: Movements,
     /// Endpoints that have come to tokens lately.

@@ -184,11 +184,7 @@ impl Node {
         let _ = self.this.set(Arc::downgrade(self));
         membership.with_gossip(|gossip| self.follow(gossip));
         view_replicas::begin(self);
-        let messenger = membership.messenger();
-        if let Some(bytes) = self.joined.unanswered_max.get() {
-            messenger.set_kept_max(*bytes);
-        }
-        let _ = self.joined.messenger.set(messenger);
+        let _ = self.joined.messenger.set(membership.messenger());
         let membership = Arc::new(membership);
         *self.joined.membership.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&membership));
         self.keep_generation(membership.with_gossip(|gossip| gossip.local.state().generation)).await;

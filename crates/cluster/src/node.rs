@@ -11,6 +11,7 @@ use ring::Ring;
 use rows::limits::{GroupSelector, GroupValues};
 use rows::{Mutation, ReadError, Row};
 use schema::{Schema, TableId, TableMetadata};
+use stdx::Share;
 use storage::{Engine, StorageError};
 use tokio::sync::Semaphore;
 use types::{DecoratedKey, Token};
@@ -21,7 +22,7 @@ use crate::clock::{TimeUuids, WriteClock};
 use crate::foreign::Foreign;
 use crate::handoff::Handoff;
 use crate::identity::{Identity, local_table};
-use crate::joined::Joined;
+use crate::joined::{Joined, UNANSWERED_MAX};
 use crate::movements::BootstrapState;
 use crate::paxos::PaxosOptions;
 use crate::read_repair_metrics::ReadRepairMetrics;
@@ -250,7 +251,12 @@ impl Node {
     /// Sets the bytes that writes may keep until all of their replicas have answered. Called once,
     /// before the node joins.
     pub fn set_unanswered_max(&self, bytes: usize) {
-        let _ = self.joined.unanswered_max.set(bytes);
+        let _ = self.joined.unanswered.set(Share::new(bytes));
+    }
+
+    /// The bytes that writes keep until all of their replicas have answered.
+    pub(crate) fn unanswered(&self) -> &Arc<Share> {
+        self.joined.unanswered.get_or_init(|| Share::new(UNANSWERED_MAX))
     }
 
     /// How this node coordinates conditional statements among several nodes.

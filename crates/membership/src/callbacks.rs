@@ -1,6 +1,7 @@
 //! Requests that wait for their answer: by message id and peer, each with the time at which nobody
-//! waits any more. Their number has a bound, and so have the bytes that askers keep for them: a
-//! write is kept until each of its replicas has answered, so that a silent replica gets a hint.
+//! waits any more. Their number has a bound. Beside it stand the bytes that askers keep for them: a
+//! write is kept until each of its replicas has answered, so that a silent replica gets a hint. The
+//! asker says how many bytes may still be kept, because several requests may share what is kept.
 //!
 //! Peers that do not answer leave room for the others. A peer may have half of the room that is
 //! left, so the first one that hangs gets a third of all, and each further one a third of what
@@ -8,53 +9,90 @@
 //! requests. When older requests expire the shares become equal, and there is room for
 //! `CALLBACKS_MAX / (1 + n / 2)`. Bytes are shared in the same way. A request that keeps nothing,
 //! as a read does, has room whatever others keep.
+//!
+//! Bytes are no reason to refuse a request to a peer that answers in time: whoever sends much asks
+//! [`Callbacks::is_busy`] before, and waits. Only a peer that is late ([`LATE_AFTER`]) and has its
+//! part of the bytes is sent nothing more that is kept. Otherwise writes of a healthy ring would
+//! fail, and leave hints, where a client has many of them under way.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::time::Duration;
+
+use crate::request::KeptBytes;
 
 /// Requests that may wait at one time. A further one is refused, and its sender takes it as not
 /// answered. The table of so many takes some 30 MB, beside what each asker keeps.
 pub const CALLBACKS_MAX: usize = 200_000;
 
-/// Bytes that may be kept for requests that wait, where nobody has said how many. Beyond them a
-/// request that keeps something is refused like one that is too many.
-pub const KEPT_SIZE_MAX: usize = 256 << 20;
-
 /// A peer may have this part of the room that is left.
 const PEER_PART: usize = 2;
+
+/// A peer is late when its latest answer took longer, or when requests wait and it has answered
+/// none of them for longer. Longer than the way to another continent and back, or than the pause of
+/// a disk that syncs; shorter than writers can be held back.
+pub const LATE_AFTER: Duration = Duration::from_millis(500);
 
 /// Requests that wait. `T` says what becomes of the answer.
 #[derive(Debug)]
 pub struct Callbacks<T> {
     waiting: HashMap<(u64, SocketAddr), Waiting<T>>,
-    /// The requests that wait for each peer; a peer for which none waits is not there.
+    /// The requests that wait for each peer. A peer for which none waits is not there, unless it is
+    /// slow.
     by_peer: HashMap<SocketAddr, Room>,
-    /// Bytes that are kept for all of them.
-    bytes: usize,
-    /// The most of these bytes.
-    bytes_max: usize,
     next: u64,
 }
 
 #[derive(Debug)]
 struct Waiting<T> {
-    until: Duration,
+    /// From when on it waits, and for how long an answer is worth something.
+    time: Range<Duration>,
     /// Bytes that are kept until the answer comes.
     bytes: usize,
     of: T,
 }
 
-/// A number of requests, and the bytes that are kept for them.
+/// The requests that wait for a peer. Times are on the caller's monotonic clock.
 #[derive(Clone, Copy, Debug, Default)]
 struct Room {
     count: usize,
+    /// Bytes that are kept for them.
     bytes: usize,
+    /// When the peer has answered a request that keeps something, or when the first that waits was
+    /// added.
+    heard: Duration,
+    /// The latest answer to a request that keeps something took longer than [`LATE_AFTER`], or did
+    /// not come. A slow peer stays so until it answers faster.
+    is_slow: bool,
+}
+
+/// The end of a request's wait.
+#[derive(Clone, Copy)]
+enum End {
+    /// The peer has answered.
+    Answered { at: Duration, took: Duration },
+    /// The peer has not, in time.
+    Expired,
+    /// Nothing was sent.
+    NotSent,
+}
+
+impl Room {
+    fn is_late(&self, now: Duration) -> bool {
+        self.is_slow || now.saturating_sub(self.heard) > LATE_AFTER
+    }
+
+    /// Whether there is no room for more bytes, of which so many are left for all peers. A peer for
+    /// which nothing is kept has room for one request, however large that is.
+    fn has_its_part(&self, left: usize) -> bool {
+        self.bytes > 0 && self.bytes >= left / PEER_PART
+    }
 }
 
 impl<T> Default for Callbacks<T> {
     fn default() -> Self {
-        Self { waiting: HashMap::new(), by_peer: HashMap::new(), bytes: 0, bytes_max: KEPT_SIZE_MAX, next: 0 }
+        Self { waiting: HashMap::new(), by_peer: HashMap::new(), next: 0 }
     }
 }
 
@@ -65,32 +103,43 @@ impl<T> Callbacks<T> {
         self.next
     }
 
-    /// From now on about so many bytes are kept at most for requests that wait: a peer for which
-    /// nothing is kept has room for one request, however large that is.
-    pub fn set_bytes_max(&mut self, bytes: usize) {
-        self.bytes_max = bytes;
-    }
-
-    /// Whether one more request to a peer may wait, for which so many bytes are kept.
-    pub fn has_room(&self, peer: SocketAddr, bytes: usize) -> bool {
+    /// Whether one more request to a peer may wait, for which bytes are kept.
+    pub fn has_room(&self, peer: SocketAddr, kept: KeptBytes, now: Duration) -> bool {
         let of_peer = self.by_peer.get(&peer).copied().unwrap_or_default();
         let left = CALLBACKS_MAX.saturating_sub(self.waiting.len());
-        let bytes_left = self.bytes_max.saturating_sub(self.bytes);
-        of_peer.count < left / PEER_PART && (bytes.min(of_peer.bytes) == 0 || of_peer.bytes < bytes_left / PEER_PART)
+        let is_refused = kept.bytes > 0 && of_peer.has_its_part(kept.left) && of_peer.is_late(now);
+        of_peer.count < left / PEER_PART && !is_refused
     }
 
-    /// Registers a request, of which `of` says what becomes of the answer, and for which `bytes`
-    /// are kept until then; `until` is on the caller's monotonic clock. False: there is no room.
-    pub fn add(&mut self, id: u64, peer: SocketAddr, until: Duration, bytes: usize, of: impl FnOnce() -> T) -> bool {
-        if !self.has_room(peer, bytes) {
+    /// Whether a peer that answers in time has its part of the bytes that are kept, of which so
+    /// many are left for all peers. A request to it has room; whoever can wait sends it later.
+    pub fn is_busy(&self, peer: SocketAddr, left: usize, now: Duration) -> bool {
+        self.by_peer.get(&peer).is_some_and(|of_peer| of_peer.has_its_part(left) && !of_peer.is_late(now))
+    }
+
+    /// Registers a request, of which `of` says what becomes of the answer, and for which bytes are
+    /// kept until then. `time`: from now on, and for how long an answer is worth something, on the
+    /// caller's monotonic clock. False: there is no room.
+    pub fn add(
+        &mut self,
+        id: u64,
+        peer: SocketAddr,
+        time: Range<Duration>,
+        kept: KeptBytes,
+        of: impl FnOnce() -> T,
+    ) -> bool {
+        let now = time.start;
+        if !self.has_room(peer, kept, now) {
             return false;
         }
-        let before = self.waiting.insert((id, peer), Waiting { until, bytes, of: of() });
+        let before = self.waiting.insert((id, peer), Waiting { time, bytes: kept.bytes, of: of() });
         assert!(before.is_none(), "an id names one request to a peer at a time");
         let of_peer = self.by_peer.entry(peer).or_default();
         of_peer.count += 1;
-        of_peer.bytes += bytes;
-        self.bytes += bytes;
+        if of_peer.bytes == 0 {
+            of_peer.heard = now;
+        }
+        of_peer.bytes += kept.bytes;
         true
     }
 
@@ -98,26 +147,43 @@ impl<T> Callbacks<T> {
     /// peer belongs to none.
     pub fn take(&mut self, id: u64, peer: SocketAddr, now: Duration) -> Option<T> {
         let found = self.waiting.remove(&(id, peer))?;
-        self.forget_one(peer, found.bytes);
-        Some(found).filter(|found| found.until >= now).map(|found| found.of)
+        let took = now.saturating_sub(found.time.start);
+        self.forget_one(peer, found.bytes, End::Answered { at: now, took });
+        Some(found).filter(|found| found.time.end >= now).map(|found| found.of)
     }
 
-    fn forget_one(&mut self, peer: SocketAddr, bytes: usize) {
+    /// A request that was registered, and is not sent.
+    pub fn withdraw(&mut self, id: u64, peer: SocketAddr) -> Option<T> {
+        let found = self.waiting.remove(&(id, peer))?;
+        self.forget_one(peer, found.bytes, End::NotSent);
+        Some(found.of)
+    }
+
+    fn forget_one(&mut self, peer: SocketAddr, bytes: usize, end: End) {
         let of_peer = self.by_peer.get_mut(&peer).expect("a request that waits is counted");
-        assert!(of_peer.bytes >= bytes && self.bytes >= bytes, "the bytes of a request are given back once");
+        assert!(of_peer.bytes >= bytes, "the bytes of a request are given back once");
         of_peer.count -= 1;
         of_peer.bytes -= bytes;
-        self.bytes -= bytes;
-        if of_peer.count == 0 {
+        match end {
+            // reads take the time that they need, and say nothing of writes
+            _ if bytes == 0 => {}
+            End::Answered { at, took } => {
+                of_peer.heard = at;
+                of_peer.is_slow = took > LATE_AFTER;
+            }
+            End::Expired => of_peer.is_slow = true,
+            End::NotSent => {}
+        }
+        if of_peer.count == 0 && !of_peer.is_slow {
             self.by_peer.remove(&peer);
         }
     }
 
     /// Requests that nobody has answered in time.
     pub fn expire(&mut self, now: Duration) -> Vec<(SocketAddr, T)> {
-        let late = self.waiting.extract_if(|_, waiting| waiting.until < now);
+        let late = self.waiting.extract_if(|_, waiting| waiting.time.end < now);
         let mut late: Vec<_> = late.map(|((id, peer), waiting)| (id, peer, waiting)).collect();
-        late.iter().for_each(|(_, peer, waiting)| self.forget_one(*peer, waiting.bytes));
+        late.iter().for_each(|(_, peer, waiting)| self.forget_one(*peer, waiting.bytes, End::Expired));
         late.sort_by_key(|(id, peer, _)| (*id, *peer));
         late.into_iter().map(|(_, peer, waiting)| (peer, waiting.of)).collect()
     }
@@ -137,13 +203,15 @@ impl<T> Callbacks<T> {
 mod tests {
     use super::*;
 
+    const NOTHING: KeptBytes = KeptBytes { bytes: 0, left: 0 };
+
     #[test]
     fn an_answer_counts_once_in_time_and_from_the_peer_that_was_asked() {
         let (peer, other) = ("127.0.0.2:7000".parse().unwrap(), "127.0.0.3:7000".parse().unwrap());
         let second = Duration::from_secs(1);
         let mut callbacks = Callbacks::default();
         let ids: Vec<_> = (0..4).map(|_| callbacks.next_id()).collect();
-        assert!(ids.iter().all(|id| callbacks.add(*id, peer, second, 0, || *id)));
+        assert!(ids.iter().all(|id| callbacks.add(*id, peer, Duration::ZERO..second, NOTHING, || *id)));
         assert_eq!(callbacks.take(ids[0], other, Duration::ZERO), None);
         assert_eq!(callbacks.take(ids[0], peer, Duration::ZERO), Some(ids[0]));
         assert_eq!(callbacks.take(ids[0], peer, Duration::ZERO), None);
@@ -160,9 +228,9 @@ mod tests {
         let mut fill = |number: u16| {
             let peer = SocketAddr::new("127.0.0.1".parse().unwrap(), number);
             let mut count = 0_u32;
-            while callbacks.has_room(peer, 0) {
+            while callbacks.has_room(peer, NOTHING, Duration::ZERO) {
                 let id = callbacks.next_id();
-                assert!(callbacks.add(id, peer, Duration::ZERO, 0, || ()));
+                assert!(callbacks.add(id, peer, Duration::ZERO..Duration::ZERO, NOTHING, || ()));
                 count += 1;
             }
             count
@@ -173,35 +241,59 @@ mod tests {
         assert!(callbacks.is_empty() && callbacks.by_peer.is_empty());
     }
 
-    /// Peers that hang share the bytes as they share the number, and what keeps nothing has room.
-    #[test]
-    fn bytes_that_are_kept_have_a_bound() {
-        const SIZE: usize = 10;
-        let mut callbacks = Callbacks::default();
-        callbacks.set_bytes_max(900 * SIZE);
-        let peer_of = |number: u16| SocketAddr::new("127.0.0.1".parse().unwrap(), number);
-        let mut fill = |number: u16| {
-            let mut ids = Vec::new();
-            while callbacks.has_room(peer_of(number), SIZE) {
-                let id = callbacks.next_id();
-                assert!(callbacks.add(id, peer_of(number), Duration::ZERO, SIZE, || ()));
-                ids.push(id);
-            }
-            let id = callbacks.next_id();
-            assert!(!callbacks.add(id, peer_of(number), Duration::ZERO, 1, || ()));
-            assert!(callbacks.add(id, peer_of(number), Duration::ZERO, 0, || ()));
-            ids
-        };
-        let filled = [1, 2].map(&mut fill);
-        assert_eq!(filled.each_ref().map(Vec::len), [300, 200]);
-        // an answer makes room
-        assert_eq!(callbacks.take(filled[1][0], peer_of(2), Duration::ZERO), Some(()));
-        assert!(callbacks.has_room(peer_of(2), SIZE));
-        // one request to each peer goes, however large it is and whatever others keep
+    const SIZE: usize = 10;
+
+    fn peer_of(number: u16) -> SocketAddr {
+        SocketAddr::new("127.0.0.1".parse().unwrap(), number)
+    }
+
+    /// Adds a request of [`SIZE`] bytes; its id, unless there is no room.
+    fn add(callbacks: &mut Callbacks<()>, number: u16, now: Duration, left: usize) -> Option<u64> {
         let id = callbacks.next_id();
-        assert!([3, 4].iter().all(|peer| callbacks.add(id, peer_of(*peer), Duration::ZERO, 5000 * SIZE, || ())));
-        assert!(!callbacks.has_room(peer_of(3), SIZE) && callbacks.has_room(peer_of(5), SIZE));
-        callbacks.expire(Duration::from_secs(1));
-        assert!(callbacks.is_empty() && callbacks.bytes == 0);
+        let time = now..now + LATE_AFTER * 4;
+        callbacks.add(id, peer_of(number), time, KeptBytes { bytes: SIZE, left }, || ()).then_some(id)
+    }
+
+    /// A peer that answers in time is busy beyond its part and is refused nothing; one that is late
+    /// is refused what is kept, and leaves the others their room.
+    #[test]
+    fn only_a_late_peer_is_refused_what_is_kept() {
+        const LEFT: usize = 8 * SIZE;
+        let (now, late) = (Duration::from_secs(1), Duration::from_secs(1) + LATE_AFTER * 2);
+        let mut callbacks = Callbacks::default();
+        let filled: Vec<u64> = (0..4).filter_map(|_| add(&mut callbacks, 1, now, LEFT)).collect();
+        assert_eq!(filled.len(), 4);
+        assert!(callbacks.is_busy(peer_of(1), LEFT, now) && !callbacks.is_busy(peer_of(1), LEFT + 2 * SIZE, now));
+        let beyond = add(&mut callbacks, 1, now, LEFT).expect("it may be in time yet");
+        // it has answered nothing for too long
+        assert_eq!(add(&mut callbacks, 1, late, LEFT), None);
+        assert!(!callbacks.is_busy(peer_of(1), LEFT, late), "nobody waits for a late peer");
+        let id = callbacks.next_id();
+        assert!(callbacks.add(id, peer_of(1), late..late, NOTHING, || ()), "a read keeps nothing");
+        // one request to each other peer goes, whatever is left
+        assert!(add(&mut callbacks, 2, late, 0).is_some());
+        // an answer that took too long changes nothing, one in time does
+        assert_eq!(callbacks.take(beyond, peer_of(1), late), Some(()));
+        assert_eq!(add(&mut callbacks, 1, late, LEFT), None);
+        let fast = add(&mut callbacks, 1, late, LEFT + 2 * SIZE).expect("it has less than its part");
+        assert_eq!(callbacks.take(fast, peer_of(1), late), Some(()));
+        assert!(callbacks.is_busy(peer_of(1), LEFT, late) && add(&mut callbacks, 1, late, LEFT).is_some());
+    }
+
+    /// A peer that has let all of its requests expire stays late until it answers, so that writers
+    /// are held back once and not again after each expiry. A request that is not sent says nothing.
+    #[test]
+    fn a_peer_that_hangs_is_late_until_it_answers() {
+        let mut callbacks = Callbacks::default();
+        assert!(add(&mut callbacks, 1, Duration::ZERO, 0).is_some());
+        let now = LATE_AFTER * 8;
+        assert_eq!(callbacks.expire(now), [(peer_of(1), ())]);
+        let first = add(&mut callbacks, 1, now, 0).expect("nothing is kept for it");
+        assert_eq!(add(&mut callbacks, 1, now, 0), None);
+        assert_eq!(callbacks.withdraw(first, peer_of(1)), Some(()));
+        let again = add(&mut callbacks, 1, now, 0).expect("nothing is kept for it");
+        assert_eq!(add(&mut callbacks, 1, now, 0), None);
+        assert_eq!(callbacks.take(again, peer_of(1), now), Some(()));
+        assert!(callbacks.is_empty() && callbacks.by_peer.is_empty());
     }
 }

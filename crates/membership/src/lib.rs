@@ -29,7 +29,7 @@ mod strangers;
 pub mod verbs;
 
 pub use introduction::Introduction;
-pub use request::{Asker, Pending, Request, Unanswered};
+pub use request::{Asker, KeptBytes, Pending, Request, Unanswered};
 pub use shared::{Follower, Messenger};
 pub use start::{JoinError, JoinOptions, Membership};
 pub use verbs::VerbCounts;

@@ -12,7 +12,7 @@ use links::{Distance, InboundCounts, OutboundCounts, Peer, StreamOpener};
 use tokio::sync::oneshot;
 use types::FailureReason;
 
-use crate::request::{Asker, Pending, Request, Unanswered};
+use crate::request::{Asker, KeptBytes, Pending, Request, Unanswered};
 use crate::shared::{Asked, Messenger, State, Waiting};
 use crate::verbs::VerbCounts;
 
@@ -31,7 +31,7 @@ impl Messenger {
         request: Request,
     ) -> Vec<(SocketAddr, Pending)> {
         let mut sent = Vec::with_capacity(1 + others.len());
-        let refused = self.send_asked(to, others, request, 0, |peer| {
+        let refused = self.send_asked(to, others, request, KeptBytes::default(), |peer| {
             let (tell, told) = oneshot::channel();
             sent.push((peer, Pending::sent(told)));
             Asked::Answer(tell)
@@ -47,34 +47,48 @@ impl Messenger {
     /// Asks a node, which passes the request on to `others`. `asker` hears once of each of them;
     /// before this returns where the request cannot be sent.
     pub fn ask(&self, to: SocketAddr, others: &[SocketAddr], request: Request, asker: &Arc<dyn Asker>) {
-        for peer in self.send_asked(to, others, request, asker.kept(), |_| Asked::Asker(Arc::clone(asker))) {
+        self.ask_keeping(to, others, request, KeptBytes::default(), asker);
+    }
+
+    /// As [`Self::ask`], where the asker keeps bytes of the request until it has heard of all.
+    pub fn ask_keeping(
+        &self,
+        to: SocketAddr,
+        others: &[SocketAddr],
+        request: Request,
+        kept: KeptBytes,
+        asker: &Arc<dyn Asker>,
+    ) {
+        for peer in self.send_asked(to, others, request, kept, |_| Asked::Asker(Arc::clone(asker))) {
             asker.hear(peer, Err(Unanswered::Refused));
         }
     }
 
-    /// From now on askers keep at most about so many bytes for requests that wait.
-    pub fn set_kept_max(&self, bytes: usize) {
-        self.0.state().callbacks.set_bytes_max(bytes);
+    /// Whether a node that answers in time has its part of the bytes that askers keep, of which so
+    /// many are left for all nodes. Whoever can wait asks it later; a request is not refused.
+    pub fn is_busy(&self, peer: SocketAddr, left: usize) -> bool {
+        let now = self.0.now().monotonic;
+        self.0.state().callbacks.is_busy(peer, left, now)
     }
 
     /// Registers who waits for the answers, and sends. Gives the peers that the request is not sent
     /// to, for which nobody waits: those for which too many requests wait already, and all where it
-    /// cannot be sent. If `to` is one of them the next one passes the request on. `kept`: bytes
-    /// that the asker keeps for each peer.
+    /// cannot be sent. If `to` is one of them the next one passes the request on.
     fn send_asked(
         &self,
         to: SocketAddr,
         others: &[SocketAddr],
         request: Request,
-        kept: usize,
+        kept: KeptBytes,
         mut who: impl FnMut(SocketAddr) -> Asked,
     ) -> Vec<SocketAddr> {
         let now = self.0.now();
-        let until = now.monotonic + request.life;
+        let time = now.monotonic..now.monotonic + request.life;
         let (verb, sent) = (request.verb, now.monotonic);
         let mut refused = Vec::new();
         let mut add = |state: &mut State, id, peer| {
-            let is_added = state.callbacks.add(id, peer, until, kept, || Waiting { verb, sent, asked: who(peer) });
+            let waiting = || Waiting { verb, sent, asked: who(peer) };
+            let is_added = state.callbacks.add(id, peer, time.clone(), kept, waiting);
             if !is_added {
                 refused.push(peer);
             }
@@ -99,7 +113,7 @@ impl Messenger {
         if !self.0.send(first, Envelope { header, payload: request.payload }) {
             let asked = || std::iter::once(first).chain(behind.iter().copied());
             let mut state = self.0.state();
-            let forgotten: Vec<_> = asked().map(|peer| state.callbacks.take(id, peer, now.monotonic)).collect();
+            let forgotten: Vec<_> = asked().map(|peer| state.callbacks.withdraw(id, peer)).collect();
             drop(state);
             drop(forgotten);
             refused.extend(asked());

@@ -74,6 +74,16 @@ impl fmt::Display for Unanswered {
     }
 }
 
+/// The bytes that an asker keeps of a request until it has heard of every node that was asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct KeptBytes {
+    /// Bytes of this request.
+    pub bytes: usize,
+    /// Bytes that may be kept besides, for this request and all others together. A node that is
+    /// late may have half of them; a request to it is refused where it has more.
+    pub left: usize,
+}
+
 /// Hears what comes of a request that went to one node or several, for whoever must know it even
 /// when nobody waits any more: a replica that has not answered gets a hint.
 ///
@@ -82,12 +92,6 @@ impl fmt::Display for Unanswered {
 /// own when the request cannot be sent. It must not wait, and no lock of membership is held. Not
 /// called any more once this node has left the ring.
 pub trait Asker: Send + Sync {
-    /// Bytes that the asker keeps of the request for each node that it has not heard of. Where too
-    /// many are kept a request is refused.
-    fn kept(&self) -> usize {
-        0
-    }
-
     /// A node has answered, or will not.
     fn hear(&self, peer: SocketAddr, answer: Result<Envelope, Unanswered>);
 }

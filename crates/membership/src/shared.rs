@@ -16,7 +16,7 @@ use links::{Distance, Links, Peer};
 use tokio::sync::oneshot;
 
 use crate::callbacks::Callbacks;
-use crate::request::{Asker, Unanswered};
+use crate::request::{Asker, KeptBytes, Unanswered};
 use crate::strangers::Strangers;
 use crate::verbs::VerbTallies;
 
@@ -269,7 +269,8 @@ fn envelope(state: &mut State, to: SocketAddr, message: Message, now: Now) -> Op
         Message::Ack2(ack2) => (Verb::GossipDigestAck2, GOSSIP_LIFE, ack2.encode()),
         Message::Echo => {
             let waiting = Waiting { verb: Verb::EchoReq, sent: now.monotonic, asked: Asked::Echo };
-            if !state.callbacks.add(id, to, now.monotonic + ECHO_LIFE, 0, || waiting) {
+            let time = now.monotonic..now.monotonic + ECHO_LIFE;
+            if !state.callbacks.add(id, to, time, KeptBytes::default(), || waiting) {
                 return None;
             }
             (Verb::EchoReq, ECHO_LIFE, Ok(Vec::new()))

@@ -340,10 +340,11 @@ fn an_asker_hears_of_each_node_once() {
     ] {
         let mut taken = Vec::new();
         let mut state = messenger.0.state();
-        while state.callbacks.has_room(full, 0) {
+        let nothing = KeptBytes::default();
+        while state.callbacks.has_room(full, nothing, Duration::ZERO) {
             let id = state.callbacks.next_id();
             let waiting = Waiting { verb: Verb::ReadReq, sent: Duration::ZERO, asked: Asked::Echo };
-            assert!(state.callbacks.add(id, full, Duration::MAX, 0, || waiting));
+            assert!(state.callbacks.add(id, full, Duration::ZERO..Duration::MAX, nothing, || waiting));
             taken.push(id);
         }
         drop(state);

@@ -47,7 +47,7 @@ pub struct MemoryBudget {
     pub in_flight: u64,
     /// Large results until they are sent.
     pub results: u64,
-    /// Writes until all of their replicas have answered, once for each replica that has not.
+    /// Writes until all of their replicas have answered; each counts once.
     pub unanswered: u64,
     /// Prepared statements.
     pub prepared: u64,

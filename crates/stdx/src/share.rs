@@ -28,6 +28,11 @@ impl Share {
         self.limit
     }
 
+    /// Bytes that nobody has taken.
+    pub fn left(&self) -> usize {
+        self.limit.saturating_sub(self.used())
+    }
+
     /// Whether as many bytes are taken as the limit, or more.
     pub fn is_used_up(&self) -> bool {
         self.used() >= self.limit

@@ -11,8 +11,9 @@ use std::task::{Context, Waker};
 
 use internode::payload::simple::Truncated;
 use internode::{Envelope, Verb};
-use membership::{Asker, Unanswered};
+use membership::{Asker, KeptBytes, Unanswered};
 use ring::{EndpointId, Ring};
+use stdx::{Share, Taken};
 use types::{Consistency, FailureReason, ReplicaFailure};
 
 use super::answers::{Answers, Counted, Progress};
@@ -46,6 +47,9 @@ struct State {
     written_millis: Option<i64>,
     /// There was no room for a hint that a replica must have.
     lacks_hint: bool,
+    /// The bytes of the mutation, counted while a peer is unheard of. None: the mutation was not
+    /// sent yet, there is no peer, or all are heard of.
+    kept: Option<Taken>,
     /// The task that waits for the answers; None: no task waits yet.
     waker: Option<Waker>,
     /// The task that waits until no peer is left; None: no task waits for that.
@@ -67,8 +71,9 @@ impl Sent {
         assert!(!replicas.iter().enumerate().any(is_repeated), "a replica is sent a mutation once");
         let is_counted = vec![false; replicas.len()];
         let (has_hint, written_millis, lacks_hint) = (false, None, false);
-        let (waker, on_settled) = (None, None);
-        let state = State { answers, is_counted, unheard, has_hint, written_millis, lacks_hint, waker, on_settled };
+        let (kept, waker, on_settled) = (None, None, None);
+        let state =
+            State { answers, is_counted, unheard, has_hint, written_millis, lacks_hint, kept, waker, on_settled };
         Self { node, ring, replicas, hintable, state: Mutex::new(state) }
     }
 
@@ -90,6 +95,16 @@ impl Sent {
     pub fn peers(&self) -> impl Iterator<Item = EndpointId> {
         let local = self.ring.local_id();
         self.replicas.iter().map(|(id, _)| *id).filter(move |id| *id != local)
+    }
+
+    /// The mutation is about to be sent: its bytes count once until every peer is heard of.
+    pub fn keep(&self, share: &Arc<Share>) -> KeptBytes {
+        let bytes = self.hintable.as_ref().map_or(0, Hintable::size);
+        let mut state = self.state();
+        if bytes > 0 && state.unheard > 0 {
+            state.kept = Some(share.take(bytes));
+        }
+        KeptBytes { bytes, left: share.left() }
     }
 
     /// The answer of this node, if it is a replica.
@@ -241,10 +256,6 @@ fn wake(mut state: MutexGuard<'_, State>) {
 }
 
 impl Asker for Sent {
-    fn kept(&self) -> usize {
-        self.hintable.as_ref().map_or(0, Hintable::size)
-    }
-
     fn hear(&self, peer: SocketAddr, answer: Result<Envelope, Unanswered>) {
         let Some(from) = self.peers().find(|id| self.ring.endpoint(*id).address == peer) else { return };
         match answer {
@@ -263,8 +274,12 @@ impl Asker for Sent {
         let mut state = self.state();
         assert!(state.unheard > 0, "membership tells of a peer once");
         state.unheard -= 1;
-        let settled = if state.unheard == 0 { state.on_settled.take() } else { None };
+        let (settled, kept) = match state.unheard {
+            0 => (state.on_settled.take(), state.kept.take()),
+            _ => (None, None),
+        };
         drop(state);
+        drop(kept);
         if let Some(waker) = settled {
             waker.wake();
         }

@@ -12,6 +12,7 @@ use internode::Verb;
 use internode::payload::gossip::ApplicationState;
 use internode::payload::hint::HintMessage;
 use membership::Request;
+use membership::callbacks::LATE_AFTER;
 use rows::codec::encode_mutation;
 use schema::table::ColumnSpec;
 use schema::{ColumnKind, Schema, TableId, TableMetadata};
@@ -386,26 +387,29 @@ fn hints_of_a_node_that_has_left_are_removed() {
     ring.kill(2);
 }
 
-/// Writes that wait for a silent replica keep few bytes: one that finds no room is a hint at once,
-/// the others are hints when the replica's time is over.
+/// Writes that wait for a silent replica keep few bytes. One that finds no room waits until it is
+/// clear that the replica is late, and is a hint for it then; so are those behind it, at once. The
+/// first ones are hints when their time is over.
 #[test]
 fn writes_to_a_silent_replica_keep_few_bytes() {
     let ring = ring_of(13, "3");
+    let size = hintable(&ring.row("ks", 1, 1, 1, 5)).size();
+    ring.node(0).set_unanswered_max(size * 9);
+    assert_eq!(ring.node(0).unanswered().limit(), size * 9);
     // the others do not know yet that nobody hears it
     ring.world.network().partition(&[2]);
     let hinted = || ring.node(0).handoff.store.get().expect("hints are kept").figures().added.get();
     let write = |c: i32| {
+        let begun = ring.world.elapsed();
         ring.write(0, vec![ring.row("ks", 1, c, c, 5)], Consistency::Quorum).expect("the others answer");
-        hinted()
+        (hinted(), ring.world.elapsed() - begun < LATE_AFTER / 2)
     };
-    let messenger = ring.node(0).members().expect("joined");
-    let hinted_at_once = (1..=5).map(write).collect::<Vec<_>>();
-    assert_eq!(hinted_at_once, [0; 5], "there is room for all of them");
-    let size = hintable(&ring.row("ks", 1, 1, 1, 5)).size();
-    messenger.set_kept_max(size * 9);
-    assert_eq!([write(6), write(7)], [1, 2], "there is none for another");
+    let hinted_at_once = (1..=3).map(write).collect::<Vec<_>>();
+    assert_eq!(hinted_at_once, [(0, true); 3], "there is room for all of them");
+    assert_eq!([write(4), write(5)], [(1, false), (2, true)], "there is none for another");
     ring.world.run_for(Duration::from_secs(4));
-    assert_eq!(hinted(), 7, "the first five had no answer in time");
+    assert_eq!(hinted(), 5, "the first three had no answer in time");
+    assert_eq!(ring.node(0).unanswered().used(), 0, "nothing is kept any more");
 }
 
 /// A node that leaves gives its hints to another one at the whole pace of

@@ -1,6 +1,7 @@
 //! Logged batches among several nodes: two peers keep the record.
 //!
-//! 1. All mutations are planned; where the replicas of one are too few nothing is sent.
+//! 1. All mutations are planned; where the replicas of one are too few nothing is sent. While
+//!    replicas that answer in time have much unanswered the batch waits.
 //! 2. The record is stored by two live nodes of this data centre ([`super::hosts`]); by one where
 //!    there is no second, by this node where it is the only one of the data centre. If they do not
 //!    all answer, nothing of the batch is written (write type BATCH_LOG).
@@ -42,8 +43,10 @@ impl Node {
         mutations: Vec<Mutation>,
         level: Consistency,
     ) -> Result<Option<Acknowledgement>, RequestError> {
-        let (begun, timeout) = (self.env.now(), self.timeouts().write);
+        let timeout = self.timeouts().write;
         let planned = self.plan_among(&others.ring, mutations.into(), level, WriteKind::Batch)?;
+        let timeout = timeout.saturating_sub(self.wait_for_room(&others, &planned, timeout).await);
+        let begun = self.env.now();
         let mut hosts = self.batch_hosts(&others.ring);
         if hosts.is_empty() {
             if level != Consistency::Any {

@@ -1,14 +1,16 @@
 //! Writes among several nodes: each mutation goes to its own replicas and has its own answers.
 //!
 //! 1. All mutations are planned; where the replicas of one are too few nothing is sent.
-//! 2. Each is sent to its live peers: one message to each of this data centre, and one to each
+//! 2. While a replica that answers in time has its part of the bytes that may be unanswered, the
+//!    request waits: its client is held back, and no write is refused.
+//! 3. Each is sent to its live peers: one message to each of this data centre, and one to each
 //!    other data centre, where the receiver passes it on. Replicas that are down get a hint.
-//! 3. Those of which this node is a replica are applied here, as one step.
-//! 4. The wait for the answers is given ([`super::super::acknowledgement::among`]).
+//! 4. Those of which this node is a replica are applied here, as one step.
+//! 5. The wait for the answers is given ([`super::super::acknowledgement::among`]).
 //!
 //! Agrees with `org.apache.cassandra.service.StorageProxy` (`mutate`, `sendToHintedReplicas`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::slice;
 use std::sync::Arc;
@@ -36,6 +38,16 @@ use crate::node::Node;
 use crate::replica::apply::{Logged, WriteError, more_time, within};
 use crate::stripes::Held;
 use crate::traces;
+
+/// While less than this part of the bytes that may be unanswered is, no peer can have its part,
+/// which is half of what is left.
+const SCARCE_PART: usize = 3;
+
+/// Between two looks whether a request has room.
+const ROOM_LOOK: Duration = Duration::from_millis(10);
+
+/// A request waits for room for at most this part of its timeout; then it is sent all the same.
+const ROOM_WAIT_PART: u32 = 2;
 
 /// The way to the other nodes, and the ring that has them.
 pub(crate) struct Others<'n> {
@@ -117,8 +129,38 @@ impl Node {
     ) -> Result<Option<Acknowledgement>, RequestError> {
         let timeout = self.timeouts().write + more_time(&mutations);
         let planned = self.plan_among(&others.ring, mutations.into(), level, kind)?;
-        let wait = self.send_among(&others, planned, timeout).await;
+        let waited = self.wait_for_room(&others, &planned, timeout).await;
+        let wait = self.send_among(&others, planned, timeout.saturating_sub(waited)).await;
         wait.unless_done()
+    }
+
+    /// Waits while a peer that answers in time has its part of the bytes that writes may keep until
+    /// they are answered; gives for how long. The request counts as one in flight meanwhile, so
+    /// that its client is held back. Called where neither bytes of the share nor locks are held:
+    /// answers to earlier writes are waited for, which wait for nothing that this request has.
+    pub(in crate::coordinator) async fn wait_for_room(
+        &self,
+        others: &Others<'_>,
+        planned: &[Planned],
+        timeout: Duration,
+    ) -> Duration {
+        let unanswered = self.unanswered();
+        if unanswered.used() < unanswered.limit() / SCARCE_PART {
+            return Duration::ZERO;
+        }
+        // boxed: it is seldom, and would make the future of every write larger
+        Box::pin(self.wait_until_none_is_busy(others, planned, timeout / ROOM_WAIT_PART)).await
+    }
+
+    async fn wait_until_none_is_busy(&self, others: &Others<'_>, planned: &[Planned], limit: Duration) -> Duration {
+        let peers = planned.iter().flat_map(|planned| planned.sent.peers());
+        let peers: BTreeSet<SocketAddr> = peers.map(|peer| others.ring.endpoint(peer).address).collect();
+        let is_busy = |peer: &SocketAddr| others.messenger.is_busy(*peer, self.unanswered().left());
+        let begun = self.env.now();
+        while self.env.elapsed(begun) < limit && peers.iter().any(is_busy) {
+            self.env.sleep(ROOM_LOOK).await;
+        }
+        self.env.elapsed(begun)
     }
 
     /// The messages of mutations, planned. Refused where the replicas of one are too few, or it is
@@ -218,19 +260,20 @@ impl Node {
     pub(crate) fn send_to_peers(&self, others: &Others<'_>, planned: &Planned, timeout: Duration) {
         let Planned { sent, down, payload, .. } = planned;
         down.iter().for_each(|replica| sent.hint(*replica));
+        let kept = sent.keep(self.unanswered());
         let request = others.request_to(sent.peers(), Verb::MutationReq, payload.clone(), timeout);
         let asker: Arc<dyn Asker> = Arc::clone(sent) as Arc<dyn Asker>;
         let mut far: BTreeMap<&str, Vec<SocketAddr>> = BTreeMap::new();
         for peer in sent.peers() {
             let endpoint = others.ring.endpoint(peer);
             match endpoint.data_center == others.ring.local_data_center() {
-                true => others.messenger.ask(endpoint.address, &[], request.clone(), &asker),
+                true => others.messenger.ask_keeping(endpoint.address, &[], request.clone(), kept, &asker),
                 false => far.entry(&endpoint.data_center).or_default().push(endpoint.address),
             }
         }
         for addresses in far.into_values() {
             let (first, rest) = self.chosen_to_forward(addresses);
-            others.messenger.ask(first, &rest, request.clone(), &asker);
+            others.messenger.ask_keeping(first, &rest, request.clone(), kept, &asker);
         }
     }
 

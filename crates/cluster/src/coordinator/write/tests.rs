@@ -1,13 +1,16 @@
 //! Writes among several nodes.
 
+use std::cell::Cell;
 use std::time::Duration;
 
+use env::sim::Link;
+use futures_util::future::join_all;
 use ring::Shortage;
 use types::{Consistency, FailureReason, WriteKind};
 
 use crate::coordinator::error::{FailedWrite, RequestError};
 use crate::replica::apply::WriteError;
-use crate::testing::SimRing;
+use crate::testing::{SimRing, hintable};
 
 const SIMPLE: &str = "SimpleStrategy";
 const NETWORK: &str = "NetworkTopologyStrategy";
@@ -188,4 +191,40 @@ fn nobody_writes_what_a_node_keeps_about_itself() {
     let asked = node.members().expect("joined").request(ring.address(1), request);
     let answer = ring.world.block_on(asked);
     assert_eq!(answer.expect_err("refused"), membership::Unanswered::Failed(FailureReason::Unknown));
+}
+
+/// A healthy ring with more writes under way than may be unanswered: they wait for each other. None
+/// is refused, no replica gets a hint, and each write counts once for both of its peers. One that
+/// is larger than everything goes all the same.
+#[test]
+fn writes_of_a_healthy_ring_wait_for_room() {
+    const COUNT: i32 = 200;
+    let ring = three(10);
+    let far = Link { delay_min_micros: 20_000, delay_max_micros: 20_000, ..Link::NEAR };
+    for (from, to) in (0..3).flat_map(|from| (0..3).map(move |to| (from, to))).filter(|(from, to)| from != to) {
+        ring.world.network().set_link(from, to, far);
+    }
+    let size = hintable(&ring.row("ks", 1, 1, 1, 10)).size();
+    let limit = size * COUNT as usize / 2;
+    let node = ring.node(0);
+    node.set_unanswered_max(limit);
+    assert_eq!(node.unanswered().limit(), limit);
+    let peak = Cell::new(0);
+    let (ring_of_all, peak_of_all) = (&ring, &peak);
+    let write = |k: i32| async move {
+        let wait = node.write(vec![ring_of_all.row("ks", k, 1, 1, 10)], Consistency::Quorum).await?;
+        peak_of_all.set(peak_of_all.get().max(node.unanswered().used()));
+        match wait {
+            Some(wait) => wait.await,
+            None => Ok(()),
+        }
+    };
+    let written = ring.world.block_on(join_all((0..COUNT).map(write)));
+    assert!(written.iter().all(Result::is_ok), "{:?}", written.iter().find(|result| result.is_err()));
+    assert!((size..=limit).contains(&peak.get()), "{} of {limit} bytes were kept", peak.get());
+    let large = (0..COUNT).map(|k| ring.row("ks", k, 2, 2, 10)).collect();
+    ring.write(0, large, Consistency::Quorum).expect("one request goes, however large it is");
+    settle(&ring);
+    let hints = node.handoff.store.get().expect("hints are kept").figures().added.get();
+    assert_eq!((hints, node.unanswered().used()), (0, 0));
 }
