@@ -38,6 +38,13 @@ impl Share {
         self.used() >= self.limit
     }
 
+    /// Takes bytes, even if fewer are left; None where the share is used up.
+    pub fn take_if_any(self: &Arc<Self>, bytes: usize) -> Option<Taken> {
+        let more = |used: usize| (used < self.limit).then(|| used.saturating_add(bytes));
+        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        Some(Taken { share: Arc::clone(self), bytes })
+    }
+
     /// Takes bytes, even if fewer are left.
     pub fn take(self: &Arc<Self>, bytes: usize) -> Taken {
         self.used.fetch_add(bytes, Ordering::Relaxed);
@@ -92,10 +99,11 @@ mod tests {
         let mut some = share.take(60);
         assert!(!share.is_used_up());
         let more = share.take(60);
-        assert!(share.is_used_up());
+        assert!(share.is_used_up() && share.take_if_any(1).is_none());
         some.set(10);
         assert_eq!((share.used(), some.bytes()), (70, 10));
         drop(more);
+        assert_eq!(share.take_if_any(200).map(|much| (much.bytes(), share.used())), Some((200, 210)));
         drop(some);
         assert_eq!(share.used(), 0);
     }

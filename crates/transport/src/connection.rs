@@ -87,7 +87,7 @@ enum Room {
 
 /// A message that waits for room.
 enum Held<S: Session> {
-    /// A request, and the size of its body.
+    /// A request, and the bytes that it counts with. Its body keeps its room, if it has some.
     Request(Box<S::Request>, usize),
     /// A body that is short and says that it is long when it is decompressed.
     Compressed(S::Header, Bytes),
@@ -102,7 +102,7 @@ pub(crate) struct Connection<S: Session> {
     in_flight: InFlight<S::Running, S::Last, S::Id>,
     /// Stands behind the requests in flight: they are dropped before it.
     session: S,
-    /// The room of a large request that is being read or executed.
+    /// The room of a large request that is being read, waits to grow, or is executed.
     admitted: Option<Taken>,
     /// A large request that waits for room.
     held: Option<Held<S>>,
@@ -246,7 +246,7 @@ impl<S: Session> Connection<S> {
             }
             if let Some(held) = self.held.take() {
                 match held {
-                    Held::Request(request, size) => self.execute(context, *request, size),
+                    Held::Request(request, weight) => self.execute_weighed(context, *request, weight),
                     Held::Compressed(header, body) => self.receive(context, header, body),
                 }
                 self.end_body();
@@ -326,25 +326,44 @@ impl<S: Session> Connection<S> {
         self.closing = Closing::AfterFlush;
     }
 
-    /// Room for a request that takes so many bytes.
+    /// Room for a request that takes so many bytes before it is executed.
     fn room_of(&mut self, bytes: usize) -> Room {
-        let large = &self.origin.core.shared.large_bodies;
+        let shared = &self.origin.core.shared;
         match &mut self.admitted {
             Some(taken) => taken.set(bytes),
-            None if !large.is_used_up() => self.admitted = Some(large.take(bytes)),
-            None if self.session.throws_on_overload() => return Room::Refused,
-            None => {
-                self.origin.control.paused.set(true);
-                return Room::Awaited;
-            }
+            None if !shared.has_many_large() => self.admitted = Some(shared.large_bodies.take(bytes)),
+            None => return self.no_room(),
         }
         Room::Taken
     }
 
-    /// The body that was read is executed, waits with its room, or is held back.
+    /// Room for a request that takes so many bytes while it is executed. A body that has room goes
+    /// from there among those that have grown. Many bodies that have room together may be far more
+    /// than the limit when all have grown, such as batches of many texts.
+    fn room_to_execute(&mut self, bytes: usize) -> Room {
+        match &mut self.admitted {
+            None => return self.room_of(bytes),
+            Some(taken) if bytes <= taken.bytes() => taken.set(bytes),
+            Some(taken) => match self.origin.core.shared.grown.take_if_any(bytes) {
+                Some(grown) => *taken = grown,
+                None => return self.no_room(),
+            },
+        }
+        Room::Taken
+    }
+
+    fn no_room(&self) -> Room {
+        if self.session.throws_on_overload() {
+            return Room::Refused;
+        }
+        self.origin.control.paused.set(true);
+        Room::Awaited
+    }
+
+    /// The body that was read is executed, or is held back and keeps its room.
     fn end_body(&mut self) {
         self.origin.control.body_begun.set(false);
-        if self.admitted.take().is_some() {
+        if self.held.is_none() && self.admitted.take().is_some() {
             self.origin.core.wake_paused();
         }
     }
@@ -356,8 +375,8 @@ impl<S: Session> Connection<S> {
             self.refuse_for_drain(header);
             return true;
         }
-        let large = &self.origin.core.shared.large_bodies;
-        if large.is_used_up() {
+        let shared = &self.origin.core.shared;
+        if shared.has_many_large() {
             if self.session.throws_on_overload() {
                 self.session.pass_over(header, &mut self.input.buffer);
                 self.refuse_overload(self.session.id_of_header(header));
@@ -367,7 +386,7 @@ impl<S: Session> Connection<S> {
             return false;
         }
         assert!(self.admitted.is_none(), "one large body is read at a time");
-        self.admitted = Some(large.take(self.session.body_size(header)));
+        self.admitted = Some(shared.large_bodies.take(self.session.body_size(header)));
         self.origin.control.body_begun.set(true);
         self.session.admit(header);
         true
@@ -390,6 +409,11 @@ impl<S: Session> Connection<S> {
     }
 
     fn execute(&mut self, context: &mut Context<'_>, request: S::Request, size: usize) {
+        let weight = self.session.weight(&request, size);
+        self.execute_weighed(context, request, weight);
+    }
+
+    fn execute_weighed(&mut self, context: &mut Context<'_>, request: S::Request, weight: usize) {
         let id = self.session.id(&request);
         if self.is_late {
             self.origin.core.stats.timed_out.add(1);
@@ -398,13 +422,12 @@ impl<S: Session> Connection<S> {
         if self.session.throws_on_overload() && self.origin.core.shared.is_overloaded() {
             return self.refuse_overload(id);
         }
-        let weight = self.session.weight(&request, size);
         if weight >= LARGE_BODY {
-            match self.room_of(weight) {
+            match self.room_to_execute(weight) {
                 Room::Taken => {}
                 Room::Refused => return self.refuse_overload(id),
                 Room::Awaited => {
-                    self.held = Some(Held::Request(Box::new(request), size));
+                    self.held = Some(Held::Request(Box::new(request), weight));
                     return;
                 }
             }

@@ -134,7 +134,7 @@ impl<P: Protocol> Server<P> {
 
     /// Bytes of requests that wait for something.
     pub fn bytes_in_flight(&self) -> usize {
-        self.shared.bytes_in_flight() + self.shared.large_bodies.used()
+        self.shared.bytes_in_flight() + self.shared.large_bytes()
     }
 
     /// For whoever watches it, or closes it by `nodetool drain` or `disablebinary`.
@@ -206,7 +206,7 @@ impl<P: Protocol> ServerHandle<P> {
 
     /// Bytes of requests that wait for something.
     pub fn bytes_in_flight(&self) -> usize {
-        self.shared.bytes_in_flight() + self.shared.large_bodies.used()
+        self.shared.bytes_in_flight() + self.shared.large_bytes()
     }
 
     /// Stops accepting for good, lets requests in flight finish within the drain timeout and closes

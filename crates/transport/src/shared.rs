@@ -49,6 +49,10 @@ pub(crate) struct Shared<P: Protocol> {
     /// Bytes of large bodies, from their first byte until they are answered. Half of the limit of
     /// bytes in flight, so that small requests need not wait for large ones.
     pub large_bodies: Arc<Share>,
+    /// Bytes of large requests that are executed, with everything that is made of them. As many as
+    /// large bodies may have: a request whose body has room waits for requests that have grown, and
+    /// these wait for no room, so that nobody waits in a circle.
+    pub grown: Arc<Share>,
     /// Bytes of large results, see `ServerOptions::results`.
     pub results: Arc<Share>,
     /// One a worker.
@@ -130,6 +134,7 @@ impl<P: Protocol> Shared<P> {
             events,
             registry: Arc::default(),
             bytes_in_flight: AtomicUsize::new(0),
+            grown: Share::new(large_bodies.limit()),
             large_bodies,
             results,
             inlets,
@@ -164,6 +169,16 @@ impl<P: Protocol> Shared<P> {
     /// wait do not stop all others.
     pub fn is_full(&self) -> bool {
         self.bytes_in_flight() >= self.limits.total_bytes_max / 2 * 3
+    }
+
+    /// Bytes of large requests, of those that have grown and of others.
+    pub fn large_bytes(&self) -> usize {
+        self.large_bodies.used().saturating_add(self.grown.used())
+    }
+
+    /// No further large body is read.
+    pub fn has_many_large(&self) -> bool {
+        self.large_bytes() >= self.large_bodies.limit()
     }
 
     /// Connections that have requests in flight may execute no further ones.

@@ -159,6 +159,24 @@ fn statements_that_are_large_once_they_are_parsed_wait_for_each_other() {
     assert!(seen.running_max.load(Ordering::SeqCst) <= 2, "one at a time, and the small one");
 }
 
+/// Bodies that are small enough to be read at one time are executed one after the other where each
+/// of them is large once it is parsed. One that is answered makes room for the next.
+#[test]
+fn requests_that_were_read_together_grow_one_after_the_other() {
+    const BODY: usize = 70_000;
+    let (server, seen) = start_with(ServerLimits { total_bytes_max: 1 << 20, ..ServerLimits::default() });
+    let bytes = envelope(4, 0, 1, QUERY, &query(4, &format!("slow 100 {}", "x".repeat(BODY))));
+    let (begin, rest) = bytes.split_at(1000);
+    let mut clients: Vec<Client> = (0..5).map(|_| Client::ready(server.address(), 4)).collect();
+    clients.iter_mut().for_each(|client| client.send_raw(begin));
+    eventually(|| server.bytes_in_flight() >= 5 * BODY);
+    clients.iter_mut().for_each(|client| client.send_raw(rest));
+    for client in &mut clients {
+        assert_eq!(client.receive().opcode, RESULT);
+    }
+    assert_eq!((seen.running_max.load(Ordering::SeqCst), server.bytes_in_flight()), (1, 0));
+}
+
 #[test]
 fn connections_in_all_and_per_address() {
     let all = ServerLimits { connections_max: Some(2), ..ServerLimits::default() };
