@@ -27,7 +27,8 @@ use protobuf::MetricFamily;
 
 /// Offsets between two bounds of a histogram of the whole node.
 const EVERY_OFFSET: usize = 1;
-/// As [`EVERY_OFFSET`], of histograms of tables, of which there are many.
+/// As [`EVERY_OFFSET`], of latencies of tables, of which there are many. Counts keep every offset:
+/// between the small ones lies a factor of two.
 const EVERY_SECOND_OFFSET: usize = 2;
 
 /// The form in which figures are written.
@@ -395,7 +396,7 @@ fn tables(tables: &[TableStats], out: &mut Exposition) {
     }
     for (name, help, histogram) in TABLE_COUNTS {
         let mut family = out.family(&format!("cassandra_table_{name}"), "histogram", help);
-        tables.iter().for_each(|table| family.histogram(&labels(table), histogram(table), 1.0, EVERY_SECOND_OFFSET));
+        tables.iter().for_each(|table| family.histogram(&labels(table), histogram(table), 1.0, EVERY_OFFSET));
     }
 }
 
@@ -551,6 +552,19 @@ mod tests {
             assert_eq!(bounds(&fast, step), bounds(&slow, step));
             assert_eq!(bounds(&slow, step).len(), count);
             assert_eq!(bounds(&HistogramData::default(), step), ["+Inf"]);
+        }
+    }
+
+    /// Where each read has one SSTable, no quantile says that it had two.
+    #[test]
+    fn small_counts_have_bounds_of_their_own() {
+        let table = TableStats { sstables_per_read: of(&[(1, 10)]), ..TableStats::default() };
+        let mut out = Exposition::new(Form::Text);
+        tables(&[table], &mut out);
+        let text = String::from_utf8(out.into_bytes()).expect("UTF-8");
+        for line in ["le=\"1\"} 10", "le=\"2\"} 10", "le=\"3\"} 10"] {
+            let line = format!("cassandra_table_sstables_per_read_bucket{{keyspace=\"\",table=\"\",{line}");
+            assert!(text.lines().any(|other| other == line), "{line}");
         }
     }
 

@@ -73,10 +73,11 @@ fn write(figures: &Figures, out: &mut Exposition) {
         let mut family = out.family(&named(&format!("table_{}", one.mcac.trim_end_matches("_total"))), "gauge", HELP);
         figures.tables.iter().for_each(|table| family.sample("", &of_table(table), (one.figure)(table)));
     }
-    for (_, _, name, histogram) in LATENCIES.iter().chain(COUNTS) {
+    let latencies = LATENCIES.iter().map(|one| (one, EVERY_SECOND_OFFSET));
+    for ((_, _, name, histogram), step) in latencies.chain(COUNTS.iter().map(|one| (one, EVERY_OFFSET))) {
         let mut family = out.family(&named(&format!("table_{name}")), "histogram", HELP);
         for table in &figures.tables {
-            family.histogram(&of_table(table), histogram(table), 1.0, EVERY_SECOND_OFFSET);
+            family.histogram(&of_table(table), histogram(table), 1.0, step);
         }
     }
 }
