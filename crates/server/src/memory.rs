@@ -75,17 +75,18 @@ impl MemoryBudget {
     }
 
     /// The capacity of each cache: what the configuration says, and for caches of which it says
-    /// nothing a part of the share of all caches. Err: the sum is more than memtables, requests and
-    /// results leave of the whole.
+    /// nothing a part of the share of all caches. Err: the sum is more than memtables, requests,
+    /// results and unanswered writes leave of the whole.
     pub fn cache_sizes(&self, config: &config::Caches) -> Result<CacheSizes, String> {
         let keys = config.key_size.unwrap_or((self.caches / KEY_CACHE_SHARE).min(KEY_CACHE_MAX));
         let wanted = keys.saturating_add(config.row_size);
         let chunks = config.file_size.unwrap_or(self.caches.saturating_sub(wanted).max(self.caches / CHUNKS_SHARE_MIN));
-        let most = self.total - self.memtables - self.in_flight - self.results - self.prepared;
+        let others = self.memtables + self.in_flight + self.results + self.unanswered + self.prepared;
+        let most = self.total - others;
         if wanted.saturating_add(chunks) > most {
             return Err(format!(
                 "file_cache_size, key_cache_size and row_cache_size are {} bytes together; of the {} that the node may use (--memory), \
-                 memtables, requests and results leave {most}",
+                 memtables, requests, results and unanswered writes leave {most}",
                 wanted.saturating_add(chunks),
                 self.total
             ));
@@ -162,9 +163,9 @@ mod tests {
         let given = sizes(1 << 30, &["key_cache_size=10MiB", "row_cache_size=100MiB"]).expect("it fits");
         assert_eq!((given.keys, given.rows), (10 << 20, 100 << 20));
         assert_eq!(given.chunks + given.keys + given.rows, budget.caches);
-        assert_eq!(sizes(1 << 30, &["file_cache_size=512MiB"]).map(|sizes| sizes.chunks), Ok(512 << 20));
-        assert!(sizes(1 << 30, &["row_cache_size=700MiB"]).is_err());
-        assert!(sizes(1 << 30, &["file_cache_size=700MiB"]).is_err());
+        assert_eq!(sizes(1 << 30, &["file_cache_size=448MiB"]).map(|sizes| sizes.chunks), Ok(448 << 20));
+        assert!(sizes(1 << 30, &["row_cache_size=600MiB"]).is_err());
+        assert!(sizes(1 << 30, &["file_cache_size=500MiB"]).is_err());
     }
 
     #[test]
