@@ -257,7 +257,8 @@ fn requests_time_out() {
 /// its client has asked again by then.
 #[test]
 fn a_request_that_could_not_begin_in_time_is_refused() {
-    let limits = ServerLimits { total_bytes_max: 10, queue_timeout: MILLIS_200, ..ServerLimits::default() };
+    let queue_timeout = Duration::from_secs(1);
+    let limits = ServerLimits { total_bytes_max: 10, queue_timeout, ..ServerLimits::default() };
     let (server, seen) = start_with(limits);
     let mut client = Client::ready(server.address(), 4);
     // both are read at once, and there is room for one
