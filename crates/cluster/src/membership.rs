@@ -23,7 +23,7 @@ use crate::batch_hosts::BatchHosts;
 use crate::dynamic_snitch::{DynamicSnitch, DynamicSnitchOptions};
 use crate::identity::{RELEASE_VERSION, local_table};
 use crate::joined::{Places, SeedNames};
-use crate::movements::{BootstrapState, Mode, MovementSettings};
+use crate::movements::{BootstrapState, JOINING, Mode, MovementSettings};
 use crate::node::Node;
 use crate::range_movements::bootstrap::{HIBERNATE, joining_status};
 use crate::range_movements::removal;
@@ -117,12 +117,15 @@ impl Node {
             let why = "Cannot set both join_ring=false and attempt to replace a node";
             return Err(JoinError::Bootstrap(why.to_owned()));
         }
-        self.connect(settings).await?;
         if !joins {
+            self.connect(settings).await?;
             tracing::info!("Not joining ring as requested. `nodetool join` joins it");
             return Ok(());
         }
-        self.enter().await
+        // begun here: an operator who asks for the join meanwhile must not have this one refused
+        let _running = self.joined.movements.begin(JOINING).map_err(JoinError::Bootstrap)?;
+        self.connect(settings).await?;
+        self.enter_ring().await
     }
 
     /// Takes part in gossip: as a member that has its data already, or as none yet. A node that is
@@ -202,9 +205,20 @@ impl Node {
     }
 
     /// Becomes a member of the ring with which the node is in touch, and fetches its data first
-    /// where it has none. At the start, by `nodetool join`, and again after a bootstrap that has
-    /// failed (`nodetool bootstrap resume`).
+    /// where it has none. By `nodetool join`, and again after a bootstrap that has failed
+    /// (`nodetool bootstrap resume`). Refused while the node is on its way in already: two joins at
+    /// one time would both tell the others of the node, and the later one would say that it joins
+    /// when the earlier one has made it a member. A node that has its place stays as it is.
     pub async fn enter(self: &Arc<Self>) -> Result<(), JoinError> {
+        let _running = self.joined.movements.begin(JOINING).map_err(JoinError::Bootstrap)?;
+        if self.membership().is_some() && !self.mode().is_outside() {
+            return Ok(());
+        }
+        self.enter_ring().await
+    }
+
+    /// As [`Self::enter`]. The caller sees to it that it runs once at a time.
+    async fn enter_ring(self: &Arc<Self>) -> Result<(), JoinError> {
         let (Some(membership), Some(introduction)) = (self.membership(), self.joined.introduction.get()) else {
             return Err(JoinError::Bootstrap("this node has no ring to join".to_owned()));
         };

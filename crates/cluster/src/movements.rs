@@ -7,6 +7,9 @@ use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+/// The name of the movement of a node that is on its way into its ring.
+pub(crate) const JOINING: &str = "joining";
+
 /// How ranges move.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct MovementSettings {
@@ -102,7 +105,7 @@ pub(crate) struct MovementState {
     /// The reason why a bootstrap that had begun has fetched all ranges again, as a sentence
     /// without a full stop; None: it has not. Of the bootstrap that runs, or of the last one.
     pub(crate) anew: Option<String>,
-    /// A decommission, a move or a rebuild runs: its name. No other begins.
+    /// A join, a decommission, a move or a rebuild runs: its name. No other begins.
     pub(crate) running: Option<&'static str>,
     /// The removal that this node coordinates; None: there is none.
     pub(crate) removal: Option<Removal>,

@@ -100,11 +100,18 @@ impl Node {
         }
         let first = introduction.tokens.first().copied().unwrap_or_default();
         let status = joining_status(settings, self.identity.broadcast, first);
+        let joining = Joining { introduction, status, settings };
+        let mut is_resumed = is_resumed;
         if settings.replaces.is_none() && !self.has_keyspaces_of_users() {
             // the nodes of a new ring may come at the same time, and none waits for another
-            self.announce(|local| introduction.set_joining(local, &status));
-            if self.fetch_of_new_ring(settings).await? {
-                return Ok(());
+            match self.fetch_of_new_ring(&joining).await {
+                Ok(true) => return Ok(()),
+                // nothing that an earlier attempt has fetched counts in a ring that has rows now
+                Ok(false) => is_resumed = false,
+                Err(why) => {
+                    self.joined.movements.set_mode(Mode::JoiningFailed);
+                    return Err(why);
+                }
             }
         }
         // a node that goes on after an interruption says BOOT already
@@ -126,7 +133,7 @@ impl Node {
         }
         self.joined.movements.set_mode(Mode::Joining);
         self.keep_bootstrap_state(BootstrapState::InProgress).await?;
-        let fetched = self.fetch_as_joining(&Joining { introduction, status, settings }, is_resumed).await;
+        let fetched = self.fetch_as_joining(&joining, is_resumed).await;
         if fetched.is_err() {
             self.joined.movements.set_mode(Mode::JoiningFailed);
         }
@@ -172,11 +179,17 @@ impl Node {
     /// have written to others only.
     fn join_anew(&self, joining: &Joining<'_>) -> Result<(), String> {
         self.shared_keyspaces(&self.ring())?.iter().try_for_each(|(name, _)| self.forget_available(name))?;
+        self.tell_that_it_joins(joining);
+        Ok(())
+    }
+
+    /// Tells the others that this node joins, and watches from then on whether they may have
+    /// forgotten it.
+    fn tell_that_it_joins(&self, joining: &Joining<'_>) {
         self.announce(|local| joining.introduction.set_joining(local, &joining.status));
         if let Some(messenger) = self.members() {
             messenger.with_gossip(|gossip| gossip.watch_presence(now(self)));
         }
-        Ok(())
     }
 
     /// Tells the others again that this node joins, since they may have forgotten it.
@@ -280,11 +293,14 @@ impl Node {
         self.schema().keyspaces.keys().any(|name| !is_system_keyspace(name))
     }
 
-    /// Fetches what the ring keeps about itself, for a node that has said BOOT in a ring in which
-    /// users have no keyspaces. The others know that first: roles that are changed later, too,
-    /// reach this node. False: a client has made a keyspace before all of them knew, and its rows
-    /// are to be fetched as in any other ring.
-    async fn fetch_of_new_ring(self: &Arc<Self>, settings: MovementSettings) -> Result<bool, String> {
+    /// Tells the others of a ring in which users have no keyspaces that this node joins, and
+    /// fetches what the ring keeps about itself. The others know of this node first: roles that are
+    /// changed later, too, reach it. False: a client has made a keyspace before all of them knew,
+    /// and its rows are to be fetched as in any other ring.
+    async fn fetch_of_new_ring(self: &Arc<Self>, joining: &Joining<'_>) -> Result<bool, String> {
+        // before the others know of it: a node that joins may not stop its gossip
+        self.joined.movements.set_mode(Mode::Joining);
+        self.tell_that_it_joins(joining);
         self.wait_until_aware().await;
         self.take_schemas_of_members().await?;
         if self.has_keyspaces_of_users() {
@@ -292,7 +308,7 @@ impl Node {
             return Ok(false);
         }
         self.shared_keyspaces(&self.ring())?.iter().try_for_each(|(name, _)| self.forget_available(name))?;
-        let settings = MovementSettings { is_consistent: false, ..settings };
+        let settings = MovementSettings { is_consistent: false, ..joining.settings };
         let mut attempt = 1;
         while let Err(why) = self.fetch_own_ranges(settings).await {
             tracing::warn!(attempt, why, "what the ring keeps about itself has not come");

@@ -40,11 +40,12 @@ fn resume_bootstrap(admin: &NodeAdmin, _: &ResumeBootstrap) -> Result<Option<Str
     Ok(admin.services.node.reason_to_join_anew())
 }
 
-/// The node becomes a member, and serves clients. One that is a member stays as it is.
+/// The node becomes a member, and serves clients. One that is a member stays as it is, and one that
+/// is on its way in already refuses.
 fn enter(admin: &NodeAdmin) -> Result<()> {
     let node = &admin.services.node;
     let runtime = runtime()?;
-    if matches!(node.mode(), Mode::Starting | Mode::JoiningFailed) {
+    if matches!(node.mode(), Mode::Starting | Mode::Joining | Mode::JoiningFailed) {
         runtime.block_on(node.enter()).map_err(failed)?;
     }
     runtime.block_on(joining::serve_clients(&admin.services, &admin.transport)).map_err(failed)

@@ -11,6 +11,12 @@ fn check_reads(ring: &SimRing, through: usize) {
     }
 }
 
+/// The status that a machine tells of itself; None: it has told none.
+fn told_status(ring: &SimRing, machine: usize) -> Option<::gossip::Status> {
+    let members = ring.node(machine).members();
+    members.and_then(|members| members.with_gossip(|gossip| ::gossip::Status::of(gossip.local.state())))
+}
+
 /// A client makes a keyspace while the second node comes into a new ring, and writes to it at once.
 /// The first node may not have heard yet that the second one joins.
 #[test]
@@ -19,11 +25,7 @@ fn a_keyspace_that_is_made_while_a_node_comes_is_on_it() {
         let mut ring = SimRing::begun(seed, &["dc1", "dc1", "dc1"], 1);
         ring.movements = MovementSettings { ring_delay: Duration::from_secs(10), ..MovementSettings::default() };
         ring.spawn(2);
-        let tells = |ring: &SimRing| {
-            let members = ring.node(2).members();
-            members.and_then(|members| members.with_gossip(|gossip| ::gossip::Status::of(gossip.local.state())))
-        };
-        let has_begun = ring.world.run_until(PATIENCE, || tells(&ring) == Some(::gossip::Status::Boot));
+        let has_begun = ring.world.run_until(PATIENCE, || told_status(&ring, 2) == Some(::gossip::Status::Boot));
         assert!(has_begun, "seed {seed}: it says that it joins");
         ring.world.run_for(Duration::from_millis(millis));
         ring.create_keyspace_through(0, "ks", "SimpleStrategy", &[("replication_factor", "1")]);
@@ -33,6 +35,29 @@ fn a_keyspace_that_is_made_while_a_node_comes_is_on_it() {
         agree_on_members(&ring, &[0, 2]);
         check_reads(&ring, 2);
     }
+}
+
+/// A node that stayed out of a new ring is told to join, and the others do not know yet that it
+/// does. Its gossip is not stopped then, as that of other nodes on their way in is not, and a
+/// second join does not begin beside the first.
+#[test]
+fn a_node_on_its_way_into_a_new_ring_is_joining() {
+    let mut ring = SimRing::begun(86, &["dc1"; 3], 1);
+    let ring_delay = Duration::from_secs(10);
+    ring.movements = MovementSettings { ring_delay, joins: false, ..MovementSettings::default() };
+    ring.start(2);
+    ring.world.network().block(0, 2);
+    beside(&ring, 2, |node| async move { node.enter().await.expect("joins") });
+    let has_begun = ring.world.run_until(PATIENCE, || told_status(&ring, 2) == Some(::gossip::Status::Boot));
+    assert!(has_begun, "it says that it joins");
+    assert_eq!(ring.node(2).mode(), Mode::Joining);
+    let stopped = gossip::set_active(ring.node(2), false, false);
+    assert!(matches!(stopped, Err(OperationError::Invalid(_))), "{stopped:?}");
+    let node = Arc::clone(ring.node(2));
+    let second = ring.world.block_on(async move { node.enter().await }).map_err(|error| error.to_string());
+    assert!(second.as_ref().is_err_and(|why| why.contains("Node is still joining")), "{second:?}");
+    ring.world.network().heal();
+    agree_on_members(&ring, &[0, 2]);
 }
 
 /// A node that has been up for longer than a minute is told to join right after a client has made a
