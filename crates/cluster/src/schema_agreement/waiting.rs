@@ -19,24 +19,43 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_m
 /// A node that does not answer is asked again after so long.
 const ROUND: Duration = Duration::from_secs(1);
 
+/// A node of which no right version has come.
+struct Lacking {
+    address: SocketAddr,
+    /// The node has given another version.
+    has_answered: bool,
+}
+
 impl Node {
     /// Waits until the nodes that are up have the schema that this node has; those who do not in
     /// the end. Nodes on their way in are waited for too: they get writes of their ranges. A node
     /// alone waits for nobody.
     pub async fn wait_for_schema_agreement(&self, limit: Duration) -> Vec<SocketAddr> {
         let up = || self.schema_followers().into_iter().map(|neighbour| neighbour.address).collect::<Vec<_>>();
-        self.wait_for_versions(limit, up, |version| version == self.schema().version).await
+        let lacking = self.wait_for_versions(limit, up, |version| version == self.schema().version).await;
+        lacking.into_iter().map(|node| node.address).collect()
     }
 
     /// Waits until this node has the schemas of all members that are up and exchange theirs; those
     /// whose schema is not here in the end. Members are asked themselves: gossip is some rounds
-    /// late.
+    /// late. A member that has not answered at all until the end counts by the version that it
+    /// tells in gossip: where the way between the two nodes is cut, news of it come by others.
     pub(crate) async fn wait_for_schemas_of_members(&self, limit: Duration) -> Vec<SocketAddr> {
         let up = || {
             let members = self.schema_neighbours().into_iter().filter(|neighbour| neighbour.exchanges);
             members.map(|neighbour| neighbour.address).collect::<Vec<_>>()
         };
-        self.wait_for_versions(limit, up, |version| self.has_schema(version)).await
+        let lacking = self.wait_for_versions(limit, up, |version| self.has_schema(version)).await;
+        let neighbours = self.schema_neighbours();
+        let is_told_here = |node: &Lacking| {
+            let told = neighbours.iter().find(|neighbour| neighbour.address == node.address);
+            !node.has_answered && told.is_some_and(|neighbour| self.has_schema(&neighbour.version))
+        };
+        let (silent, lacking): (Vec<_>, Vec<_>) = lacking.into_iter().partition(is_told_here);
+        for Lacking { address, .. } in silent {
+            tracing::warn!(%address, "a member does not answer; the schema that it tells by gossip is here");
+        }
+        lacking.into_iter().map(|node| node.address).collect()
     }
 
     /// Asks nodes for the versions of their schemas until each has given one that is `right`, or
@@ -46,15 +65,16 @@ impl Node {
         limit: Duration,
         up: impl Fn() -> Vec<SocketAddr>,
         is_right: impl Fn(&[u8]) -> bool,
-    ) -> Vec<SocketAddr> {
+    ) -> Vec<Lacking> {
         let Some(messenger) = self.members() else { return Vec::new() };
         let begun = self.env.now();
-        let mut lacking = up();
+        let new = |address| Lacking { address, has_answered: false };
+        let mut lacking: Vec<Lacking> = up().into_iter().map(new).collect();
         let mut pause = PAUSE.0;
         loop {
-            let ask = |peer: &SocketAddr| {
+            let ask = |node: &Lacking| {
                 let request = Request::new(Verb::SchemaVersionReq, Bytes::new(), ROUND).silent();
-                (*peer, messenger.request(*peer, request))
+                (node.address, messenger.request(node.address, request))
             };
             let asked: Vec<(SocketAddr, Pending)> = lacking.iter().map(ask).collect();
             let round = self.env.now();
@@ -64,13 +84,17 @@ impl Node {
                     answer = answer => answer.ok(),
                     () = self.env.sleep(left) => None,
                 };
-                if answer.is_some_and(|answer| is_right(&answer.payload)) {
-                    lacking.retain(|other| *other != peer);
+                let Some(answer) = answer else { continue };
+                match is_right(&answer.payload) {
+                    true => lacking.retain(|node| node.address != peer),
+                    false => {
+                        lacking.iter_mut().filter(|node| node.address == peer).for_each(|node| node.has_answered = true)
+                    }
                 }
             }
             // who has gone down meanwhile takes the schema over when it comes back
             let alive = up();
-            lacking.retain(|peer| alive.contains(peer));
+            lacking.retain(|node| alive.contains(&node.address));
             if lacking.is_empty() || self.env.elapsed(begun) >= limit {
                 return lacking;
             }

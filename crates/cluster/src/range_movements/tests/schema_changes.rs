@@ -90,6 +90,30 @@ fn a_node_that_was_there_fetches_a_keyspace_that_was_just_made() {
     }
 }
 
+/// The way between a new node and one member is cut, and the new node knows of that member by the
+/// others. It needs nothing of that member, and joins: the schema that the member tells is here.
+#[test]
+fn a_member_that_does_not_answer_does_not_keep_a_node_out() {
+    let mut ring = SimRing::begun(87, &["dc1"; 5], 4);
+    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "1")]);
+    write(&ring, 0, 0, Consistency::One);
+    ring.movements = MovementSettings { joins: false, ..MovementSettings::default() };
+    ring.start(4);
+    let sees = |ring: &SimRing| {
+        let snapshot = ring.node(4).ring();
+        (0..4).all(|machine| snapshot.peers().any(|peer| peer.address == ring.address(machine) && peer.is_up))
+    };
+    assert!(ring.world.run_until(PATIENCE, || sees(&ring)), "all members have greeted it");
+    [(3, 4), (4, 3)].into_iter().for_each(|(from, to)| ring.world.network().block(from, to));
+    beside(&ring, 4, |node| async move { node.enter().await.expect("joins") });
+    // its answer is waited for during 90 s before the data is fetched, and once more behind that
+    let patience = 3 * PATIENCE;
+    let has_joined = ring.world.run_until(patience, || saved(&ring, 4) == Some(BootstrapState::Completed));
+    assert!(has_joined && sees(&ring), "mode {}", ring.node(4).mode());
+    agree_on_members(&ring, &[0, 1, 2, 3, 4]);
+    check_reads(&ring, 0);
+}
+
 /// A node stays on its way in, because a source was away. Writes of its ranges need it: of a table
 /// that is made meanwhile, too, so that it has the table when the client is answered.
 #[test]
