@@ -2,7 +2,10 @@
 //! others joined, or before it moved.
 //!
 //! SSTables are written again without these partitions; those that have none are left alone. Then
-//! the tables of legacy indexes are written again without the entries of these partitions.
+//! the tables of legacy indexes are written again without the entries of these partitions, whatever
+//! was found in the base: a cleanup before may have ended between the two. Entries of any token are
+//! in each SSTable of an index, so that nothing can be left alone there, unless all ranges of the
+//! ring are this node's.
 //! Refused while this node is about to get ranges (what has come for them would go), and while it
 //! is no member, leaves or moves (its ranges are none, or other ones in a moment). For a while
 //! after another node has taken ranges over, writes of them still come here ([`ring::Former`]); a
@@ -10,7 +13,6 @@
 //! `org.apache.cassandra.service.StorageService.forceKeyspaceCleanup`,
 //! `db.compaction.CompactionManager.performCleanup`.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -21,6 +23,7 @@ use storage::compaction::kind::Kind;
 use storage::compaction::operation::{Operation, Status, Work};
 use storage::table::TableStore;
 use storage::token_ranges::TokenRanges;
+use types::Token;
 
 use crate::movements::Mode;
 use crate::node::Node;
@@ -37,53 +40,47 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// later, with data of ranges that this node gets then, are not among these.
 pub async fn cleanup(node: &Node, selection: Selection<'_>, jobs: usize) -> Result<()> {
     for store in selected(node, selection)? {
-        if clean_up(node, &store, jobs).await? {
-            // the rows first: an entry without its row is passed over, and a row without its entry
-            // would be missed if its range came back to this node now
-            let indexes = Arc::clone(&store.view().indexes);
-            for index in indexes.iter() {
-                clean_up(node, &index.store, jobs).await?;
-            }
+        clean_up(node, &store, jobs).await?;
+        // the rows first: an entry without its row is passed over, and a row without its entry
+        // would be missed if its range came back to this node now
+        let indexes = Arc::clone(&store.view().indexes);
+        for index in indexes.iter() {
+            clean_up(node, &index.store, jobs).await?;
         }
     }
     Ok(())
 }
 
 /// Cleans a table up, or that of an index; again where the ring has changed before the SSTables
-/// were chosen. Gives whether there was something to do.
-async fn clean_up(node: &Node, store: &Arc<TableStore>, jobs: usize) -> Result<bool> {
-    loop {
-        if let Some(has_chosen) = try_to_clean_up(node, store, jobs).await? {
-            return Ok(has_chosen);
-        }
+/// were chosen.
+async fn clean_up(node: &Node, store: &Arc<TableStore>, jobs: usize) -> Result<()> {
+    while !try_to_clean_up(node, store, jobs).await? {
         tracing::info!(table = store.name(), "the ring has changed while a cleanup waited for the table");
     }
+    Ok(())
 }
 
-/// Gives whether SSTables were written again. None: other ranges than before belonged to this node
-/// when the SSTables were about to be chosen, so nothing was done.
-async fn try_to_clean_up(node: &Node, store: &Arc<TableStore>, jobs: usize) -> Result<Option<bool>> {
+/// False: other ranges than before belonged to this node when the SSTables were about to be chosen,
+/// so nothing was done.
+async fn try_to_clean_up(node: &Node, store: &Arc<TableStore>, jobs: usize) -> Result<bool> {
     wait_for_former_ranges(node).await;
     let failed = |why: String| OperationError::Failed(why);
     let table = store.table();
-    let Some(ranges) = kept(node, &table.keyspace).map_err(failed)? else { return Ok(Some(false)) };
+    let Some(ranges) = kept(node, &table.keyspace).map_err(failed)? else { return Ok(true) };
     let ranges = Arc::new(ranges);
-    let (is_current, has_chosen): (Arc<OnceLock<bool>>, Arc<AtomicBool>) = Default::default();
-    let (of_select, chosen, chooses) = (Arc::clone(&ranges), Arc::clone(&is_current), Arc::clone(&has_chosen));
+    let is_current: Arc<OnceLock<bool>> = Arc::default();
+    let (of_select, chosen) = (Arc::clone(&ranges), Arc::clone(&is_current));
     let (weak, keyspace) = (node.weak(), table.keyspace.clone());
     // partitions of an index are values: entries of any row may be in each of its SSTables
-    let is_index = table.kind == TableKind::Index;
+    let whole_ring = (table.kind == TableKind::Index).then_some((Token(i64::MIN + 1), Token::MAX));
     // an operation that waits for another one has its SSTables chosen when that one has ended
     let select = move |sstable: &SSTable| {
         let look = || {
             let now = weak.upgrade().map(|node| kept(&node, &keyspace));
             now.is_none_or(|now| now.is_ok_and(|now| now.as_ref() == Some(&*of_select)))
         };
-        let is_whole =
-            |sstable: &SSTable| !is_index && of_select.contain_all(sstable.first_key().token, sstable.last_key().token);
-        let is_chosen = *chosen.get_or_init(look) && !is_whole(sstable);
-        chooses.fetch_or(is_chosen, Ordering::Relaxed);
-        is_chosen
+        let (first, last) = whole_ring.unwrap_or_else(|| (sstable.first_key().token, sstable.last_key().token));
+        *chosen.get_or_init(look) && !of_select.contain_all(first, last)
     };
     let operation = Operation {
         select: Box::new(select),
@@ -94,7 +91,7 @@ async fn try_to_clean_up(node: &Node, store: &Arc<TableStore>, jobs: usize) -> R
     if ended.status != Status::Successful {
         return Err(failed(format!("Cleanup of {}.{} was stopped before its end", table.keyspace, table.name)));
     }
-    Ok((is_current.get() != Some(&false)).then(|| has_chosen.load(Ordering::Relaxed)))
+    Ok(is_current.get() != Some(&false))
 }
 
 /// Waits until no ranges are left that this node held a moment ago.
