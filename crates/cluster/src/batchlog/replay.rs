@@ -3,8 +3,10 @@
 //! A page of records at a time: read, filtered, applied as one step with the removal of the record.
 //! The start takes page after page; while the node runs a background task looks every ten seconds,
 //! as long as a look may find something, and pauses after a page so that replay keeps below
-//! `batchlog_replay_throttle`. A record that cannot be applied stays and is tried again with each
-//! look; those behind it are applied all the same. A panic counts as such a failure: it would end
+//! `batchlog_replay_throttle`. A record whose mutations are, with their changes of views, more than
+//! one group of the commit log may be is applied in several steps, its removal last. A record that
+//! cannot be applied stays and is tried again with each look; those behind it are applied all the
+//! same. A panic counts as such a failure: it would end
 //! the process otherwise, at each start again while the record stands.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +15,7 @@ use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
 use env::Next;
-use rows::codec::decode_mutation;
+use rows::codec::{decode_mutation, encode_mutation};
 use rows::command::RingBound;
 use rows::{Mutation, PartitionRange, ReadCommand, ReadContext, ReadMode, Row};
 use storage::StorageError;
@@ -211,12 +213,30 @@ impl Node {
         known
     }
 
-    /// Applies a record and removes it, as one step.
+    /// Applies a record and removes it, as one step where the commit log takes it as one.
     fn replay(&self, record: &Record) -> Result<(), NodeError> {
         let mut mutations = self.due_mutations(record);
         mutations.push(self.removal_of_record(record));
-        self.replica.apply_now(&mutations).map_err(node_error)?;
+        match self.replica.apply_now(&mutations) {
+            // a mutation that is too large without its views is too large in parts, too: nothing is
+            // applied again and again then
+            Err(WriteError::Storage(StorageError::MutationTooLarge { .. })) if self.takes_each(&mutations) => {}
+            applied => return applied.map(drop).map_err(node_error),
+        }
+        for mutation in &mutations {
+            self.replica.apply_now_in_parts(std::slice::from_ref(mutation)).map_err(node_error)?;
+        }
         Ok(())
+    }
+
+    /// Whether each of the mutations is within the size that the commit log takes.
+    fn takes_each(&self, mutations: &[Mutation]) -> bool {
+        let size_max = self.engine.options.commitlog.largest_mutation();
+        mutations.iter().all(|mutation| {
+            let mut encoded = Vec::new();
+            encode_mutation(&mut encoded, mutation);
+            encoded.len() <= size_max
+        })
     }
 
     /// The mutations of a record that are applied again; none where it is too old.

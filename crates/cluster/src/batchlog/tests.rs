@@ -10,6 +10,8 @@ use super::replay::{PERIOD, Page, of_each};
 use super::*;
 use crate::coordinator::error::RequestError;
 use crate::replica::apply::WriteError;
+use crate::stripes::Held;
+use crate::testing::views::{keyspace_of_notes, notes, show_everything, with_keyspace};
 use crate::testing::{SimNode, WINDOW, poll};
 
 const SECOND: i64 = 1_000_000;
@@ -159,6 +161,34 @@ fn records_that_fail_do_not_stop_others() {
     machine.sim.advance(PERIOD * 2);
     machine.sim.run_until_idle();
     assert_eq!(machine.counts(), (4, 8), "the record that was left is applied while the node runs");
+}
+
+/// The changes of a view that follow from a record are more than a mutation may have. They are
+/// applied in parts; the other mutation of the record is applied as well, and the record goes.
+#[test]
+fn a_record_whose_changes_of_views_are_too_large_is_applied_in_parts() {
+    const ROWS: i32 = 6000;
+    let machine = with_keyspace(keyspace_of_notes("1", &["shown"]));
+    let key = system_rows::partition_key(&notes(), &[&1_i32.to_be_bytes()]);
+    let mut rows = PartitionUpdate::new(notes(), key.clone());
+    for c in 0..ROWS {
+        let row = SystemRow::new(&notes(), &[&1_i32.to_be_bytes()], &[&c.to_be_bytes()], 10, None);
+        rows.add_row(row.set("v", 7_i32.to_be_bytes().to_vec()).finish().updates[0].rows.remove(0));
+    }
+    machine.sim.block_on(machine.node.replica.apply(&[Mutation::of(rows)], Held::new())).expect("applied");
+    machine.sim.block_on(async { machine.node.engine.log.sync().await }).expect("synced");
+    let machine = machine.after_power_cut_with(32 << 10);
+    show_everything(&machine.node.engine);
+    let clock = &machine.node.env.clock;
+    let mut deletion = PartitionUpdate::new(notes(), key);
+    deletion.deletion = DeletionTime::new(clock.now_micros(), clock.now_seconds());
+    let id = types::timeuuid::from_micros(clock.now_micros(), 7);
+    let batch = [Mutation::of(deletion), machine.role(1, 1)];
+    machine.node.engine.apply(&[machine.node.record(&machine.node.batches_table(), &id, &batch)]).expect("applied");
+    assert_eq!((machine.count("ks", "notes"), machine.count("ks", "shown")), (ROWS as usize, ROWS as usize));
+    assert_eq!(machine.node.replay_batches(), Ok(1));
+    assert_eq!((machine.count("ks", "notes"), machine.count("ks", "shown")), (0, 0));
+    assert_eq!(machine.counts(), (0, 1));
 }
 
 /// A record whose batch panics is one that fails: the records behind it have their turn.

@@ -1,8 +1,9 @@
 //! Writes whose changes of views are more than one group of the commit log may be, in parts.
 //!
-//! For a change that Paxos has decided: it cannot be refused any more. Where no replica could apply
-//! it, each later conditional statement of the partition, and each repair of Paxos, would find it
-//! undone, try to complete it, and fail.
+//! For changes that cannot be refused any more. One is a change that Paxos has decided: where no
+//! replica could apply it, each later conditional statement of the partition, and each repair of
+//! Paxos, would find it undone, try to complete it, and fail. The other is a mutation of a logged
+//! batch on a node alone: its client was told that the batch will be applied.
 //!
 //! 1. The locks are taken, and all changes of views are computed.
 //! 2. Changes of some entries at a time are applied as one group, with the record of those that go
@@ -10,7 +11,8 @@
 //! 3. The base is the last group: until then whoever begins anew computes the same changes.
 //!
 //! A crash in between leaves entries of views whose rows are not there yet. The change is not
-//! recorded as committed then, so that it is found and applied again.
+//! recorded as committed then, and the record of the batch stands, so that it is found and applied
+//! again.
 
 use std::sync::Arc;
 
@@ -21,7 +23,7 @@ use storage::commitlog::LogPosition;
 use storage::materialized::{self, ViewChange};
 use storage::{Engine, StorageError};
 
-use super::{Divided, Routes, divide, settle, write_error};
+use super::{Divided, Locked, Routes, divide, places, settle, write_error};
 use crate::replica::Replica;
 use crate::replica::apply::WriteError;
 
@@ -56,6 +58,40 @@ impl Replica {
             }
         }
     }
+
+    /// As [`Replica::apply_now`], in parts. Err: the base is as it was; of the views some parts may
+    /// have been applied, and the same call goes on with the rest.
+    pub(crate) fn apply_now_in_parts(&self, mutations: &[Mutation]) -> Result<(), WriteError> {
+        let Some(views) = self.engine.views_over(mutations) else { return self.apply_now(mutations).map(drop) };
+        let open = Arc::clone(&self.views.gate).try_read_owned().map_err(|_| StorageError::Busy)?;
+        let held = self.views.locks.try_lock(places(&views, mutations)).ok_or(StorageError::Busy)?;
+        let _locked = Locked { _held: held, _open: open };
+        let (now, context) = (self.env.clock.now_seconds(), ReadContext::new(ReadMode::Background));
+        let bytes_max = part_bytes_max(&self.engine);
+        let mut changes = materialized::changes(&self.engine, &views, mutations, now, &context).map_err(write_error)?;
+        loop {
+            let part = take(&mut changes, bytes_max);
+            if part.is_empty() {
+                break;
+            }
+            let Divided { mut here, remote } = self.divide(part);
+            let settled = here.iter_mut().try_for_each(|change| settle(&self.engine, change, now, &context));
+            settled.map_err(WriteError::Read)?;
+            let mut group: Vec<Mutation> = here.into_iter().flat_map(ViewChange::into_mutations).collect();
+            group.extend(remote.as_ref().map(|remote| remote.record()));
+            self.engine.apply_with_views(&group, views.number)?;
+            if let Some(remote) = remote {
+                remote.send();
+            }
+        }
+        self.engine.apply_with_views(mutations, views.number)?;
+        Ok(())
+    }
+}
+
+/// The bytes of changes that are applied as one group.
+fn part_bytes_max(engine: &Engine) -> usize {
+    engine.options.commitlog.largest_mutation() / PARTS_PER_MUTATION
 }
 
 /// Applies the changes of views that follow from mutations, and the mutations last. The caller
@@ -67,7 +103,7 @@ async fn apply(
     mutations: Vec<Mutation>,
 ) -> Result<Option<LogPosition>, WriteError> {
     let now = engine.env.clock.now_seconds();
-    let bytes_max = engine.options.commitlog.largest_mutation() / PARTS_PER_MUTATION;
+    let bytes_max = part_bytes_max(engine);
     let mut changes = {
         let (engine, views, mutations) = (Arc::clone(engine), Arc::clone(views), mutations.clone());
         let env = engine.env.clone();
