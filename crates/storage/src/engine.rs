@@ -209,6 +209,12 @@ impl Engine {
         }
     }
 
+    /// Whether [`Self::admit`] would not wait for a flush at this moment. For a write that has been
+    /// admitted, and has waited for something else since.
+    pub fn has_room(&self) -> bool {
+        !self.memory.is_full()
+    }
+
     /// Asks for the flush of the table with the most in memtables that take writes; of none while
     /// another flush is due. A table whose flush has failed is left out until a try succeeds, and
     /// holds up no other: their directories may be on another disk.

@@ -121,12 +121,23 @@ impl Replica {
         &self,
         mutations: &[Mutation],
         encoded: &[Bytes],
-        mut held: Held,
+        held: Held,
     ) -> Result<Option<LogPosition>, WriteError> {
         if self.engine.options.read_only {
             return Err(StorageError::ReadOnly.into());
         }
         self.engine.admit().await;
+        self.apply_admitted(mutations, encoded, held).await
+    }
+
+    /// As `Replica::apply_encoded`. The caller has waited for room in memtables (`Engine::admit`),
+    /// because it holds something now that whoever makes room may need.
+    pub async fn apply_admitted(
+        &self,
+        mutations: &[Mutation],
+        encoded: &[Bytes],
+        mut held: Held,
+    ) -> Result<Option<LogPosition>, WriteError> {
         if is_on(Defect::ForgetDeletion) && mutations.iter().any(deletes_a_partition) {
             return Ok(None);
         }

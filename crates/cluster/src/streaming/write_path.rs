@@ -90,14 +90,16 @@ async fn write(node: &Arc<Node>, receiving: &Receiving, sstable: &SSTable) -> Re
 /// Writes an update. False: a TRUNCATE has removed its rows.
 async fn apply(node: &Arc<Node>, receiving: &Receiving, update: PartitionUpdate) -> Result<bool, String> {
     loop {
-        // full memtables are waited for outside of the gate: a TRUNCATE that makes room closes it
+        // full memtables are waited for outside of the gate: a TRUNCATE that makes room closes it.
+        // Others may have taken the room while this write waited for the gate.
         node.engine.admit().await;
         let open = receiving.store().streamed_writes.read().await;
         match receiving.standing().map_err(|error| error.to_string())? {
             Since::Removed => return Ok(false),
             Since::Begun => {}
+            Since::Nothing if !node.engine.has_room() => continue,
             Since::Nothing => {
-                let applied = node.replica.apply(&[Mutation::of(update)], Held::new()).await;
+                let applied = node.replica.apply_admitted(&[Mutation::of(update)], &[], Held::new()).await;
                 return applied.map(|_| true).map_err(|error| error.to_string());
             }
         }
@@ -120,4 +122,39 @@ fn some(updates: &mut Updates) -> Result<Vec<PartitionUpdate>, rows::ReadError> 
 
 async fn job<T: Send + 'static>(node: &Node, job: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
     node.env.blocking_long("stream", job).await.map_err(|full| full.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use storage::received::IfTruncated;
+
+    use super::*;
+    use crate::testing::{SimNode, poll};
+
+    /// A streamed write has been admitted and waits for its gate, and others take the room
+    /// meanwhile. It does not wait for room inside the gate, which a TRUNCATE that makes room has
+    /// to close.
+    #[test]
+    fn a_write_without_room_leaves_the_gate_to_a_truncation() {
+        let machine = SimNode::new(Duration::from_secs(2));
+        let node = &machine.node;
+        let store = node.engine.table_by_name("system_auth", "roles").expect("a built-in table");
+        let begun = Receiving::begin(&node.engine, &store, node.engine.moment(), IfTruncated::Drop);
+        let receiving = begun.expect("a sound disk");
+        let update = machine.role(1, 1).updates.remove(0);
+        let mut write = pin!(apply(node, &receiving, update));
+        let close = || Arc::clone(&store.streamed_writes).try_write_owned();
+        let closed = close().expect("nobody has passed");
+        assert!(poll(write.as_mut()).is_pending(), "the gate is closed");
+        let (_, budget) = node.engine.memory.usage();
+        node.engine.memory.take(budget);
+        drop(closed);
+        assert!(poll(write.as_mut()).is_pending(), "there is no room");
+        assert!(close().is_ok(), "the write waits for room inside the gate");
+        node.engine.memory.release(budget);
+        assert_eq!(machine.sim.block_on(write), Ok(true));
+        assert_eq!(machine.count("system_auth", "roles"), 1);
+    }
 }
