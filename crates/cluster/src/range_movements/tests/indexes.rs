@@ -40,8 +40,8 @@ fn ring_with_an_index() -> SimRing {
     ring
 }
 
-/// The partitions in SSTables of a table and of its index. Each row has a value of its own, which is
-/// a partition of the index.
+/// The partitions in SSTables of a table and of its index. Each row has a value of its own, which
+/// is a partition of the index.
 fn partitions(ring: &SimRing, machine: usize) -> (u64, u64) {
     let count = |view: Arc<View>| view.sstables.iter().map(|sstable| sstable.partition_count()).sum::<u64>();
     let view = ring.node(machine).engine.table_by_name("ks", "t").expect("open").view();
