@@ -66,8 +66,9 @@ impl Side {
 
     /// About how many partitions the SSTable will have that is begun now.
     fn keys(&self, inputs: &mut Inputs) -> Result<usize, StorageError> {
-        let keys = match self.splitter.share(inputs.bytes()) {
-            Share::OfAll(share) => inputs.keys() * share,
+        let keys = match self.splitter.share() {
+            Share::All => inputs.keys(),
+            Share::Bytes(bytes) => inputs.keys_within(bytes, self.done.iter().map(|done| done.partitions).sum()),
             Share::OfRing { after, end } => inputs.keys_between(after, end)?,
         };
         Ok((keys.ceil() as usize).max(1))

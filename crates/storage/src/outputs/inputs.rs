@@ -14,7 +14,13 @@
 //!    in the gaps between a node's ranges, by data where some partitions are large. The parts
 //!    together are never more than twice what goes in.
 //!
-//! Agrees in role with `org.apache.cassandra.db.compaction.ShardTracker.shardAdjustedKeyCount`.
+//! 4. An output that ends at a size gets the keys of as many bytes of what is written. Where rows
+//!    were overwritten, that is less than what goes in, as keys are fewer than partitions. An
+//!    output then has a greater share of the keys than its size is of the bytes that go in.
+//!
+//! Agrees in role with `MaxSSTableSizeWriter.getTotalWriteSize` of
+//! `org.apache.cassandra.db.compaction.writers` and with
+//! `org.apache.cassandra.db.compaction.ShardTracker.shardAdjustedKeyCount`.
 
 use std::sync::Arc;
 
@@ -85,14 +91,23 @@ impl Inputs {
         Self { parts, bytes, keys, unique }
     }
 
-    /// Bytes of data.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
     /// About how many different keys there are.
     pub fn keys(&self) -> f64 {
         self.keys
+    }
+
+    /// About how many different keys the next output has, which ends behind `bytes` bytes. The
+    /// outputs before it have `written` keys.
+    ///
+    /// Partitions of one key may have the same rows, of which only the newest are written, or
+    /// different rows, which are all written. The first is assumed: otherwise filters would be too
+    /// small where it is so. The keys that were written bound the estimate from above. As the
+    /// number of all keys is an estimate too, an output gets at least the keys that it has where
+    /// all bytes are written again.
+    pub fn keys_within(&self, bytes: u64, written: u64) -> f64 {
+        let of = |total: u64| self.keys / (total / bytes.max(1)).max(1) as f64;
+        let newest = (self.bytes as f64 * self.unique) as u64;
+        of(newest).min(self.keys - written as f64).max(of(self.bytes))
     }
 
     /// About how many different keys are in the range `(after, end]`. The least token as an end is
@@ -143,4 +158,24 @@ fn distinct(sstables: &[Arc<SSTable>]) -> Option<f64> {
         all.merge(sketch?);
     }
     Some(all.estimate() as f64 * SKETCH_MARGIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 400 MB of four SSTables that have the same 1000 keys, written as halves: 200 MB, 100 MB, and
+    /// what is left.
+    #[test]
+    fn an_output_that_ends_at_a_size_has_more_of_the_keys_where_they_are_common() {
+        let inputs = |unique| Inputs { parts: Vec::new(), bytes: 400, keys: 1_000.0, unique };
+        let common = inputs(0.25);
+        assert_eq!(common.keys_within(200, 0), 1_000.0, "the newest rows are 100 MB: nothing is left");
+        // the partitions had other rows in each SSTable
+        assert_eq!((common.keys_within(100, 500), common.keys_within(100, 750)), (500.0, 250.0));
+        assert_eq!(common.keys_within(100, 1_200), 250.0, "there are more keys than were estimated");
+        let different = inputs(1.0);
+        assert_eq!([200, 100, 90].map(|bytes| different.keys_within(bytes, 0)), [500.0, 250.0, 250.0]);
+        assert_eq!(different.keys_within(500, 0), 1_000.0);
+    }
 }

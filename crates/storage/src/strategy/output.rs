@@ -53,10 +53,12 @@ pub enum Output {
 }
 
 /// The partitions that go into the SSTable that is begun next.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Share {
-    /// About this share of all partitions that go in, 0 to 1.
-    OfAll(f64),
+    /// All partitions that go in.
+    All,
+    /// The partitions of so many bytes of the data that is written, or of what is left of it.
+    Bytes(u64),
     /// The partitions in a part of the ring.
     OfRing {
         /// The part begins behind this token.
@@ -107,17 +109,15 @@ impl Splitter {
         matches!(self.output, Output::Shards { .. })
     }
 
-    /// The partitions that the SSTable will have that is begun now, when `total` bytes go in.
-    pub fn share(&self, total: u64) -> Share {
+    /// The partitions that the SSTable will have that is begun now.
+    pub fn share(&self) -> Share {
         match self.output {
-            Output::One { .. } | Output::LevelOnly { .. } => Share::OfAll(1.0),
-            Output::Sized { size_max, .. } | Output::Levels { size_max, .. } => {
-                Share::OfAll(1.0 / (total / size_max.max(1)).max(1) as f64)
-            }
+            Output::One { .. } | Output::LevelOnly { .. } => Share::All,
+            Output::Sized { size_max, .. } | Output::Levels { size_max, .. } => Share::Bytes(size_max),
+            Output::Halves { total } if is_halved(total, self.part) => Share::Bytes(part_size(total, self.part)),
+            Output::Halves { .. } if self.part == 0 => Share::All,
             // the last part has as much as the one before it
-            Output::Halves { total } => {
-                Share::OfAll(0.5f64.powi(self.part as i32 + i32::from(is_halved(total, self.part))))
-            }
+            Output::Halves { total } => Share::Bytes(part_size(total, self.part - 1)),
             Output::Shards { .. } => {
                 Share::OfRing { after: self.passed, end: self.ahead.last().copied().unwrap_or(Token::MIN) }
             }
@@ -214,16 +214,16 @@ mod tests {
         let mut halves = Splitter::new(Output::Halves { total: 200 * MIB });
         let shares = [0, 101 * MIB, 51 * MIB].map(|written| {
             halves.splits_before(Token(0), written);
-            halves.share(200 * MIB)
+            halves.share()
         });
-        assert_eq!(shares, [0.5, 0.25, 0.25].map(Share::OfAll), "the last part is all that is left");
+        assert_eq!(shares, [100, 50, 50].map(|mib| Share::Bytes(mib * MIB)), "the last part is all that is left");
         let small = Splitter::new(Output::Halves { total: MIB });
-        assert_eq!(small.share(MIB), Share::OfAll(1.0), "it is not halved");
+        assert_eq!(small.share(), Share::All, "it is not halved");
 
         let mut shards = Splitter::new(Output::Shards { count: 4 });
         let parts = [i64::MIN + 1, -1, 0, 1, i64::MAX].map(|token| {
             shards.splits_before(Token(token), 0);
-            shards.share(0)
+            shards.share()
         });
         let part = |after: i64, end: i64| Share::OfRing { after: Token(after), end: Token(end) };
         let (quarter, second) = (part(i64::MIN, -(1 << 62)), part(-(1 << 62), 0));

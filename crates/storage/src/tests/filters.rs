@@ -1,6 +1,9 @@
 //! Bloom filters of flushes and compactions: each is made for about as many partitions as its
 //! SSTable has, whatever part of the ring they lie in.
 
+use bytes::Bytes;
+use env::Random;
+use rows::{Cell, Row};
 use sstable::{KeyHash, SSTable};
 use types::{DecoratedKey, Token};
 
@@ -39,10 +42,9 @@ fn with_a_quarter_of_the_ring() -> Node {
     node
 }
 
-/// The filter says of few keys that are not there that they may be, and takes no more memory than
-/// the partitions need.
+/// The filter says of few keys that are not there that they may be.
 #[track_caller]
-fn assert_sound(sstable: &SSTable) {
+fn assert_says_no(sstable: &SSTable) {
     let absent = (1_000_000..1_200_000).map(key);
     let within = absent.filter(|key| key >= sstable.first_key() && key <= sstable.last_key());
     let answers: Vec<bool> = within.map(|key| sstable.may_contain(&key, KeyHash::of(&key.key))).collect();
@@ -50,6 +52,14 @@ fn assert_sound(sstable: &SSTable) {
     let (prefix, partitions) = (sstable.descriptor().prefix(), sstable.partition_count());
     assert!(answers.len() > 1_000, "{prefix} is of a part of the ring: {} keys", answers.len());
     assert!(wrong * 33 < answers.len(), "{prefix}, {partitions} partitions: {wrong} of {} are wrong", answers.len());
+}
+
+/// The filter says of few keys that are not there that they may be, and takes no more memory than
+/// the partitions need.
+#[track_caller]
+fn assert_sound(sstable: &SSTable) {
+    assert_says_no(sstable);
+    let (prefix, partitions) = (sstable.descriptor().prefix(), sstable.partition_count());
     // ten bits a partition
     let bits = sstable.filter_size() as u64 * 8;
     assert!(bits <= partitions * 15 + 128, "{prefix}, {partitions} partitions: {bits} bits");
@@ -95,6 +105,41 @@ fn rows_that_are_written_again_make_no_filter_larger() {
     let view = node.store.view();
     assert_eq!((view.sstables.len(), view.sstables[0].partition_count()), (1, 1_000));
     assert_sound(&view.sstables[0]);
+}
+
+/// A leveled table whose rows are written three times: each SSTable of the level is filled with
+/// different keys, so that there are three times fewer SSTables than the bytes that go in would
+/// fill.
+#[test]
+fn filters_of_sstables_of_a_size_are_made_for_rows_that_are_written_again() {
+    const KEYS: i32 = 3_400;
+    let leveled = "org.apache.cassandra.db.compaction.LeveledCompactionStrategy";
+    let node = Node::new(&[("class", leveled), ("sstable_size_in_mb", "1"), ("enabled", "false")]);
+    let (dice, column) = (node.sim.dice(), node.store.table().regulars[0].id);
+    for at in 1..=3 {
+        for k in 0..KEYS {
+            // random: it is as large when it is compressed
+            let mut value = vec![0; 1 << 10];
+            dice.fill(&mut value);
+            node.write(k, at, |update, _| {
+                let mut row = Row::new([Some(int(1))].into_iter().collect());
+                row.add_cell(Cell::live(column, at, Bytes::from(value)));
+                update.add_row(row);
+            });
+        }
+        node.flush();
+    }
+    let sstables = || node.store.view().sstables.clone();
+    let partitions = || sstables().iter().map(|sstable| sstable.partition_count()).sum::<u64>();
+    assert_eq!(partitions(), 3 * KEYS as u64);
+    node.compact();
+    assert_eq!(partitions(), KEYS as u64);
+    let mut written = sstables();
+    written.sort_by(|one, other| one.first_key().cmp(other.first_key()));
+    let (last, full) = written.split_last().expect("there are rows");
+    assert_eq!(full.len(), 3, "they are filled to their size");
+    full.iter().for_each(|sstable| assert_sound(sstable));
+    assert_says_no(last);
 }
 
 /// The partitions of a node that owns the two ends of the ring and nothing between them.
