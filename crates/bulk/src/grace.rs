@@ -24,9 +24,19 @@ pub type TableName = (String, String);
 /// gc_grace_seconds by table.
 pub type Graces = BTreeMap<TableName, i32>;
 
-/// Seconds (66 years) that are added to gc_grace_seconds while a table is loaded. No deletion is as
-/// old as that.
-pub const RAISE: i32 = 2_100_000_000;
+/// Seconds that are added to gc_grace_seconds while a table is loaded: ten years and a second. No
+/// deletion of a backup is as old as that.
+///
+/// - Nodes keep the state of a conditional write with gc_grace_seconds as its TTL. Cassandra
+///   refuses a TTL of more than 20 years, and its version 4 refuses what expires after January
+///   2038. With a greater value no conditional write to the table would succeed meanwhile.
+/// - A gc_grace_seconds of ten years, which somebody may have chosen, does not look raised.
+pub const RAISE: i32 = 315_360_001;
+
+/// A gc_grace_seconds of two years or more stays as it is. Otherwise a value of more than ten years
+/// that somebody has chosen would be taken for a raised one and be set back. With two years hardly
+/// any deletion is forgotten while a backup is loaded.
+const RAISED_BELOW: i32 = 63_072_000;
 
 /// A change of gc_grace_seconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,12 +48,11 @@ pub enum GraceChange {
 }
 
 impl GraceChange {
-    /// The value after the change; None: the value stays. A value of more than a year and a half
-    /// has no raised form, and is not raised.
+    /// The value after the change; None: the value stays.
     fn of(self, seconds: i32) -> Option<i32> {
         let (changed, step) = match self {
-            Self::Raise => (0..i32::MAX - RAISE, RAISE),
-            Self::SetBack => (RAISE..i32::MAX, -RAISE),
+            Self::Raise => (0..RAISED_BELOW, RAISE),
+            Self::SetBack => (RAISE..RAISE + RAISED_BELOW, -RAISE),
         };
         changed.contains(&seconds).then_some(seconds.saturating_add(step))
     }
@@ -125,13 +134,23 @@ mod tests {
 
     #[test]
     fn a_raised_value_has_the_one_before_in_it() {
-        for seconds in [0, 1, 864_000, i32::MAX - RAISE - 1] {
+        for seconds in [0, 1, 864_000, RAISED_BELOW - 1] {
             let raised = GraceChange::Raise.of(seconds).expect("it has a raised form");
             assert_eq!(GraceChange::SetBack.of(raised), Some(seconds));
             assert_eq!(GraceChange::Raise.of(raised), None, "a repeated load raises nothing twice");
         }
-        for stays in [i32::MAX - RAISE, RAISE - 1, i32::MAX] {
+        for stays in [RAISED_BELOW, RAISE - 1, RAISE + RAISED_BELOW, i32::MAX] {
             assert_eq!((GraceChange::Raise.of(stays), GraceChange::SetBack.of(stays)), (None, None), "{stays}");
         }
+    }
+
+    /// The states of conditional writes expire after gc_grace_seconds.
+    #[test]
+    fn a_raised_value_can_be_a_ttl() {
+        let of = |seconds: i32| i64::from(GraceChange::Raise.of(seconds).expect("it has a raised form"));
+        let twenty_years = 20 * 365 * 24 * 60 * 60;
+        assert!(of(RAISED_BELOW - 1) <= twenty_years);
+        let (ten_days, start_of_2027) = (864_000, 1_798_761_600_i64);
+        assert!(start_of_2027 + of(ten_days) < i64::from(i32::MAX));
     }
 }

@@ -13,10 +13,10 @@
 //! since 3.0 lay them out alike. A commit deletes the proposal that it makes obsolete.
 //!
 //! States expire as [`PaxosPurging`] says. With a TTL cells live for gc_grace_seconds of the table,
-//! at least three hours. What was accepted or committed counts for gc_grace_seconds from its ballot
-//! on, by the ballot of whoever asks, so that all replicas forget at the same moment
-//! (CASSANDRA-12043); therefore the state is read as of second 0, when no cell has expired. Agrees
-//! with `org.apache.cassandra.db.SystemKeyspace.{load,save}Paxos*` and
+//! at least three hours and at most 20 years. What was accepted or committed counts for
+//! gc_grace_seconds from its ballot on, by the ballot of whoever asks, so that all replicas forget
+//! at the same moment (CASSANDRA-12043); therefore the state is read as of second 0, when no cell
+//! has expired. Agrees with `org.apache.cassandra.db.SystemKeyspace.{load,save}Paxos*` and
 //! `service.paxos.uncommitted.PaxosRows`.
 
 use std::sync::Arc;
@@ -37,6 +37,10 @@ use crate::paxos::PaxosPurging;
 
 /// The least time for which a state is kept, seconds.
 const TTL_MIN: u32 = 3 * 60 * 60;
+/// The greatest time for which a state is kept, seconds: the greatest TTL of CQL, 20 years. The
+/// gc_grace_seconds of a table may be more, and may be set back later, while a state that was
+/// written with a TTL keeps it.
+const TTL_MAX: u32 = 20 * 365 * 24 * 60 * 60;
 
 /// Reads the row of a partition.
 pub(super) fn command(paxos: &Arc<TableMetadata>, table: &TableMetadata, key: &DecoratedKey) -> ReadCommand {
@@ -195,7 +199,7 @@ struct PaxosRow {
 
 impl PaxosRow {
     fn new(writing: &Writing, table: &TableMetadata, key: &DecoratedKey, ballot: Ballot) -> Self {
-        let ttl = u32::try_from(table.params.gc_grace_seconds).unwrap_or(0).max(TTL_MIN);
+        let ttl = u32::try_from(table.params.gc_grace_seconds).unwrap_or(0).clamp(TTL_MIN, TTL_MAX);
         Self {
             update: PartitionUpdate::new(Arc::clone(&writing.paxos), writing.paxos.decorate(key.key.clone())),
             row: Row::new(clustering(table)),

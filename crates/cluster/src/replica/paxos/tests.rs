@@ -239,6 +239,13 @@ fn rows_of_system_paxos() {
     ring.world.block_on(node.replica.paxos_commit(&commit)).expect("answered");
     let committed = ["in_progress_ballot", "most_recent_commit", "most_recent_commit_at", "most_recent_commit_version"];
     assert_eq!(columns(), row(&committed));
+
+    let mut endless = schema::TableMetadata::clone(table);
+    endless.params.gc_grace_seconds = i32::MAX;
+    let later = Ballot::new(now + 1_000_000, BallotFlag::Global, 1);
+    ring.world.block_on(node.replica.paxos_prepare(&Arc::new(endless), key, later)).expect("answered");
+    let promise = columns().into_iter().find(|(name, ..)| name == "in_progress_ballot");
+    assert_eq!(promise.map(|(.., ttl)| ttl), Some(630_720_000), "no TTL is greater in CQL");
 }
 
 /// Without a TTL states are forgotten by their age or by a repair, and compactions remove them;
