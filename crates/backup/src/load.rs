@@ -10,7 +10,7 @@
 //! one batch before the next one brings the rows that are deleted, tables that the load makes have
 //! a raised gc_grace_seconds until all is loaded ([`bulk::RAISE`]). A table that the ring had
 //! before keeps its own, and the load is refused where that is too short, unless [`Grace`] says
-//! otherwise.
+//! otherwise. gc_grace_seconds of built-in tables (those of `system_auth`) cannot be changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -39,7 +39,8 @@ pub enum Grace {
     /// Nothing is loaded if a table may forget a deletion before all of its rows are there.
     #[default]
     Check,
-    /// Their gc_grace_seconds is raised until all is loaded.
+    /// Their gc_grace_seconds is raised until all is loaded. Built-in tables cannot be raised and
+    /// are checked.
     Raise,
     /// Their gc_grace_seconds stays, and nothing is checked.
     Keep,
@@ -85,9 +86,9 @@ pub fn load(env: &Env, store: &dyn Store, request: &Request, watch: &Arc<dyn Wat
     let wanted = wanted(&manifests, &is_wanted, &request.scratch)?;
     let parts = parts(&wanted);
     let access = &request.options.access;
-    if request.grace == Grace::Check {
+    if request.grace != Grace::Keep {
         let graces = bulk::learn_graces(env, access)?;
-        check_graces(&parts, &graces, env.clock.now_micros() / 1000)?;
+        check_graces(&parts, request.grace, &graces, env.clock.now_micros() / 1000)?;
     }
     if !request.skips_schema {
         let (keyspaces, tables) = schema(&manifests, &is_wanted);
@@ -175,10 +176,16 @@ impl Parts {
     }
 }
 
-/// Refuses tables of the ring that may forget a deletion before all of their rows are there.
-fn check_graces(parts: &BTreeMap<TableName, Parts>, graces: &Graces, now_millis: i64) -> Result<()> {
+/// Refuses tables of the ring that may forget a deletion before all of their rows are there, and
+/// that are not raised.
+fn check_graces(parts: &BTreeMap<TableName, Parts>, treatment: Grace, graces: &Graces, now_millis: i64) -> Result<()> {
     let forgets = |(name, parts): &(&TableName, &Parts)| {
-        graces.get(*name).is_some_and(|grace| parts.may_forget(*grace, now_millis))
+        let is_checked = match treatment {
+            Grace::Check => true,
+            Grace::Raise => is_built_in(name),
+            Grace::Keep => false,
+        };
+        is_checked && graces.get(*name).is_some_and(|grace| parts.may_forget(*grace, now_millis))
     };
     let forgetful: Vec<&TableName> = parts.iter().filter(forgets).map(|(name, _)| name).collect();
     if forgetful.is_empty() {
@@ -189,13 +196,31 @@ fn check_graces(parts: &BTreeMap<TableName, Parts>, graces: &Graces, now_millis:
     if forgetful.len() > NAMED_MAX {
         named.push(format!("{} more", forgetful.len() - NAMED_MAX));
     }
+    let mut ways = Vec::new();
+    if forgetful.iter().any(|name| !is_built_in(name)) {
+        ways.push(
+            "With --gc-grace raise its gc_grace_seconds is raised until all is loaded; with --gc-grace keep it is \
+             loaded nevertheless",
+        );
+    }
+    if forgetful.iter().any(|name| is_built_in(name)) {
+        ways.push(
+            "gc_grace_seconds of a built-in table cannot be raised: load its keyspace with a command of its own, and \
+             --gc-grace keep",
+        );
+    }
     Err(format!(
         "{}: the ring has this already, and rows come in several parts: with its gc_grace_seconds a compaction may \
          forget a deletion of one part before the next part brings the rows that were deleted, which would be alive \
-         again. With --gc-grace raise its gc_grace_seconds is raised until all is loaded; with --gc-grace keep it is \
-         loaded nevertheless",
-        named.join(", ")
+         again. {}",
+        named.join(", "),
+        ways.join(". ")
     ))
+}
+
+/// Whether the table is built in; nobody may alter it then.
+fn is_built_in((keyspace, _): &TableName) -> bool {
+    is_system_keyspace(keyspace)
 }
 
 fn has_keyspace(manifest: &Manifest, name: &str) -> bool {
@@ -399,7 +424,7 @@ mod tests {
         assert_eq!(parts[&of("few")], Parts { of_ring: 2, of_node: 1, taken_at: 0 });
         let refused = |days: i64, graces: &[(&str, i32)]| {
             let graces: Graces = graces.iter().map(|(name, grace)| (of(name), *grace)).collect();
-            check_graces(&parts, &graces, days * DAY).err().unwrap_or_default()
+            check_graces(&parts, Grace::Check, &graces, days * DAY).err().unwrap_or_default()
         };
         let raised = TEN_DAYS + bulk::RAISE;
         for (days, graces, named) in [
@@ -415,6 +440,31 @@ mod tests {
         ] {
             let why = refused(days, &graces);
             assert!(why.starts_with(named) && why.is_empty() == named.is_empty(), "{days} {graces:?}: {why}");
+        }
+    }
+
+    /// No load can raise tables of `system_auth`: the refusal proposes what helps.
+    #[test]
+    fn a_built_in_table_that_may_forget_a_deletion_is_not_to_be_raised() {
+        let mut manifests = [manifest("a", 0, 1, 1), manifest("b", 0, 1, 1)];
+        for manifest in &mut manifests {
+            manifest.tables[0].keyspace = "system_auth".to_owned();
+        }
+        let wanted = wanted(&manifests, &|_| true, Path::new("scratch")).expect("the schemas are sound");
+        let parts = parts(&wanted);
+        let built_in = ("system_auth".to_owned(), "few".to_owned());
+        let graces = Graces::from([(of("many"), TEN_DAYS), (built_in, 9 * TEN_DAYS)]);
+        for (treatment, days, named, proposes_raise, proposes_keep) in [
+            (Grace::Check, 11, "ks.many:", true, false),
+            (Grace::Check, 91, "ks.many, system_auth.few:", true, true),
+            (Grace::Raise, 11, "", false, false),
+            (Grace::Raise, 91, "system_auth.few:", false, true),
+            (Grace::Keep, 91, "", false, false),
+        ] {
+            let why = check_graces(&parts, treatment, &graces, days * DAY).err().unwrap_or_default();
+            let proposes = (why.contains("--gc-grace raise"), why.contains("command of its own"));
+            assert!(why.starts_with(named) && why.is_empty() == named.is_empty(), "{treatment:?} {days}: {why}");
+            assert_eq!(proposes, (proposes_raise, proposes_keep), "{treatment:?} {days}: {why}");
         }
     }
 }

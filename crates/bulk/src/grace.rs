@@ -12,6 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use env::Env;
+use schema::system::is_system_keyspace;
 use stdx::Cursor;
 use types::ident::{qualified, quote_text};
 
@@ -88,7 +89,8 @@ pub async fn graces(env: &Env, access: &Access) -> Result<Graces, String> {
     Ok(found)
 }
 
-/// Changes gc_grace_seconds of tables; a table that the ring lacks is passed over.
+/// Changes gc_grace_seconds of tables. A table that the ring lacks is passed over, and so are
+/// built-in tables, which nobody may alter.
 pub async fn set_graces(
     env: &Env,
     access: &Access,
@@ -96,7 +98,7 @@ pub async fn set_graces(
     change: GraceChange,
 ) -> Result<(), String> {
     let mut asker = access.open(env).await?;
-    for (keyspace, name) in tables {
+    for (keyspace, name) in tables.iter().filter(|(keyspace, _)| !is_system_keyspace(keyspace)) {
         change_one(&mut asker, keyspace, name, change).await?;
     }
     Ok(())

@@ -200,13 +200,14 @@ fn what_a_ring_lacks_of_a_schema_is_made_once() {
     }
     // deletions of a new table stay until its loader says that all is there, whoever made the table
     let of_made = ("fx".to_owned(), "made".to_owned());
+    let of_roles = ("system_auth".to_owned(), "roles".to_owned());
     let grace = |of: &TableName| {
         let access = bench.access();
         let graces = bench.on_loader(move |env| Box::pin(async move { bulk::graces(&env, &access).await }));
         graces.unwrap().get(of).copied()
     };
     let change = |change: GraceChange| {
-        let (access, tables) = (bench.access(), BTreeSet::from([of_made.clone()]));
+        let (access, tables) = (bench.access(), BTreeSet::from([of_roles.clone(), of_made.clone()]));
         bench
             .on_loader(move |env| Box::pin(async move { bulk::set_graces(&env, &access, &tables, change).await }))
             .unwrap();
@@ -222,6 +223,7 @@ fn what_a_ring_lacks_of_a_schema_is_made_once() {
     ] {
         change(asked);
         assert_eq!(grace(&of_made), Some(expected), "{asked:?}");
+        assert_eq!(grace(&of_roles), Some(7_776_000), "nobody may alter a built-in table");
     }
 }
 
