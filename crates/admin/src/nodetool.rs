@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::http::{ClientTls, Login, NodeAddress, Password};
 use crate::verb::{AdminApi, AdminError};
@@ -459,8 +459,7 @@ fn run_with(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> u8 {
-    let parsed = NodeTool::try_parse_from(std::iter::once("nodetool".to_owned()).chain(long_forms(args)));
-    let tool = match parsed {
+    let tool = match parse(args) {
         Ok(tool) => tool,
         Err(error) => return report_parse_error(&error, out, err),
     };
@@ -473,6 +472,24 @@ fn run_with(
         Ok(()) => 0,
         Err(error) => report(&error, err),
     }
+}
+
+/// Verbs whose last argument is a key. An unknown option behind the table is the key: a composite
+/// key may begin with a negative number (`-5:7`). Cassandra takes an option that it does not know
+/// for an argument, whatever the verb is.
+const VERBS_OF_KEYS: [&str; 2] = ["getendpoints", "getsstables"];
+
+fn parse(args: &[String]) -> Result<NodeTool, clap::Error> {
+    let words: Vec<String> = std::iter::once("nodetool".to_owned()).chain(long_forms(args)).collect();
+    let unknown = match NodeTool::try_parse_from(&words) {
+        Err(error) if error.kind() == ErrorKind::UnknownArgument => error,
+        parsed => return parsed,
+    };
+    // only now: all words behind the first argument are taken for arguments, options too
+    let with_keys = |verb: clap::Command| verb.mut_arg("args", |arg| arg.allow_hyphen_values(true));
+    let command = VERBS_OF_KEYS.iter().fold(command(), |command, verb| command.mut_subcommand(verb, with_keys));
+    let parsed = command.try_get_matches_from(&words).and_then(|matches| NodeTool::from_arg_matches(&matches));
+    parsed.map_err(|_| unknown)
 }
 
 /// The node that the options name.

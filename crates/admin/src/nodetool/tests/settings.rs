@@ -105,6 +105,15 @@ fn thresholds_and_keys_are_as_in_cassandra() {
     assert_eq!(run_on(&node, "cleanup -j 4 shop orders"), (0, String::new()));
     assert_eq!(run_on(&fake(), "getendpoints shop orders -5"), (0, "127.0.0.1\n".to_owned()));
     assert_eq!(run_on(&fake(), "getsstables -l shop orders -5").0, 0);
+    for key in ["-5:7", "-2147483648:a", "-abc", "--key"] {
+        let asked = fake();
+        assert_eq!(run_on(&asked, &format!("getendpoints shop orders {key}")).0, 0, "{key}");
+        assert_eq!(run_on(&asked, &format!("getsstables -l -hf shop orders {key}")).0, 0, "{key}");
+        assert_eq!(run_on(&asked, "getsstables shop orders -5 -l").0, 0, "options may be the last words");
+        let calls = asked.node().0.lock().expect("no panic inside").calls.clone();
+        let of_key = [format!("endpoints shop orders {key}"), format!("sstables {key} true")];
+        assert_eq!((&calls[..2], calls[2].as_str()), (&of_key[..], "sstables -5 false"));
+    }
     let unknown = (1, "ColumnFamilyStore for shop/nope not found.\n".to_owned());
     assert_eq!(run_on(&node, "setcompactionthreshold shop nope 3 7"), unknown);
     for (line, why) in [
