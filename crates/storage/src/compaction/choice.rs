@@ -10,6 +10,7 @@ use sstable::{Component, Descriptor, SSTable};
 
 use super::purge::{gc_before, is_whole, may_purge, memtable_min_timestamp};
 use super::task::Start;
+use crate::error::StorageError;
 use crate::inherited::{RepairState, by_repair_state};
 use crate::requests::operations::{Item, Operation, Work};
 use crate::requests::progress::{Compactions, Running};
@@ -28,6 +29,9 @@ const L0_MAX: u64 = 4;
 const FAILED_PAUSE_MIN: Duration = Duration::from_secs(5);
 /// Longer they are never left alone.
 const FAILED_PAUSE_MAX: Duration = Duration::from_secs(60 * 60);
+/// Longer they are not left alone after a failure for lack of room on the disk or of descriptors.
+/// There may be enough of them at any moment, and compactions are what makes room.
+const SHORTAGE_PAUSE_MAX: Duration = Duration::from_secs(60);
 /// Doublings after which the longest pause is surely reached.
 const FAILED_DOUBLINGS_MAX: u32 = 16;
 
@@ -362,7 +366,9 @@ pub(crate) fn suspect(store: &TableStore, damaged: &Path) -> bool {
 
 /// Notes that a compaction of SSTables that a strategy chose has failed, and not because one of
 /// them cannot be read: other SSTables of the table have their turn before they are chosen again.
-pub(crate) fn note_failure(store: &TableStore, inputs: &[Arc<SSTable>]) {
+pub(crate) fn note_failure(store: &TableStore, inputs: &[Arc<SSTable>], error: &StorageError) {
+    let is_shortage = matches!(error, StorageError::NoSpace { .. } | StorageError::NoDescriptors { .. });
+    let pause_max = if is_shortage { SHORTAGE_PAUSE_MAX } else { FAILED_PAUSE_MAX };
     let now = store.env.clock.monotonic_nanos();
     let mut changes = store.changes();
     let view = store.view();
@@ -370,7 +376,7 @@ pub(crate) fn note_failure(store: &TableStore, inputs: &[Arc<SSTable>]) {
     for input in inputs.iter().filter(is_there) {
         let failures = changes.failed.entry(input.descriptor().clone()).or_default();
         let pause = FAILED_PAUSE_MIN * (1u32 << failures.times.min(FAILED_DOUBLINGS_MAX));
-        let nanos = u64::try_from(pause.min(FAILED_PAUSE_MAX).as_nanos()).unwrap_or(u64::MAX);
+        let nanos = u64::try_from(pause.min(pause_max).as_nanos()).unwrap_or(u64::MAX);
         failures.times = failures.times.saturating_add(1);
         failures.until = now.saturating_add(nanos);
     }

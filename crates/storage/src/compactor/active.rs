@@ -242,7 +242,7 @@ fn restated(item: &Item) -> Option<Restatement> {
 /// choose the same SSTables at once, and for ever.
 fn note(store: &TableStore, item: &Item, error: &StorageError) {
     if !note_damage(store, error) {
-        note_failure(store, &item.sstables);
+        note_failure(store, &item.sstables, error);
     }
 }
 

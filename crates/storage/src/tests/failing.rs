@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use env::sim::{EIO, Fault, Op};
+use env::sim::{EIO, ENOSPC, Fault, Op};
 use env::sync::atomic::Ordering;
 use sstable::Component;
 
@@ -84,6 +84,21 @@ fn a_compaction_that_keeps_failing_is_tried_less_often() {
     assert_eq!((ended(&node), sstables(&node)), ([aborted, 1], 5), "the new ones do not wait");
     pass(&node, Duration::from_secs(3_600));
     assert_eq!((ended(&node), sstables(&node)), ([aborted, 2], 1), "and the others are compacted in the end");
+}
+
+/// The operator has made room at last: the compactions go on soon, however long there was none.
+#[test]
+fn compactions_go_on_soon_after_a_disk_was_full() {
+    let node = with_sstables(&[], 4);
+    node.sim.disk().inject(Fault { times: u64::MAX, errno: ENOSPC, ..Fault::next(Op::Create, "-Data.db") });
+    node.store.auto_compaction.set(true);
+    pass(&node, Duration::from_secs(3_000));
+    let [aborted, completed] = ended(&node);
+    assert!((20..60).contains(&aborted), "{aborted} compactions failed");
+    assert_eq!((completed, sstables(&node)), (0, 4));
+    node.sim.disk().heal();
+    pass(&node, Duration::from_secs(90));
+    assert_eq!((ended(&node), sstables(&node)), ([aborted, 1], 1));
 }
 
 /// Where compactions look for deletions in the SSTables beside them, one of these that cannot be
