@@ -150,12 +150,17 @@ impl Part {
     }
 }
 
-/// About how many different keys SSTables have; None: one has no sketch.
+/// About how many different keys SSTables have; None: one has no sketch, or an empty one, which is
+/// written with statistics whose sketch could not be read.
 fn distinct(sstables: &[Arc<SSTable>]) -> Option<f64> {
-    let mut sketches = sstables.iter().map(|sstable| sstable.statistics().cardinality.as_ref());
-    let mut all = sketches.next()??.clone();
+    let sketch = |sstable: &Arc<SSTable>| {
+        let found = sstable.statistics().cardinality.clone();
+        found.filter(|sketch| sketch.estimate() > 0)
+    };
+    let mut sketches = sstables.iter().map(sketch);
+    let mut all = sketches.next()??;
     for sketch in sketches {
-        all.merge(sketch?);
+        all.merge(&sketch?);
     }
     Some(all.estimate() as f64 * SKETCH_MARGIN)
 }

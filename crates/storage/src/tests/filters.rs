@@ -107,6 +107,18 @@ fn rows_that_are_written_again_make_no_filter_larger() {
     assert_sound(&view.sstables[0]);
 }
 
+/// Statistics whose sketch could not be read are written with an empty one: each partition counts.
+#[test]
+fn an_empty_sketch_says_nothing_about_keys() {
+    let node = Node::new(&[]);
+    (0..1_000).for_each(|k| node.insert(k, 1, 10));
+    node.flush();
+    node.restate(|statistics| statistics.cardinality = None);
+    (1_000..2_000).for_each(|k| node.insert(k, 1, 10));
+    node.flush();
+    assert_eq!(Inputs::of_sstables(&node.store.view().sstables).keys(), 2_000.0);
+}
+
 /// A leveled table whose rows are written three times: each SSTable of the level is filled with
 /// different keys, so that there are three times fewer SSTables than the bytes that go in would
 /// fill.

@@ -85,13 +85,18 @@ impl Node {
 
     /// All SSTables count as repaired.
     fn repair(&self) {
+        self.restate(|statistics| statistics.stats.repaired_at = 1_000);
+    }
+
+    /// Changes the statistics of all SSTables.
+    pub fn restate(&self, change: impl Fn(&mut Statistics)) {
         let env = self.sim.env();
         for sstable in &self.store.view().sstables {
             let descriptor = sstable.descriptor();
             let path = descriptor.path(Component::Statistics);
             let bytes = env.disk.read_all(&path, 1 << 20).expect("it is there");
             let mut statistics = Statistics::read(&bytes.into(), descriptor.version).expect("it is sound");
-            statistics.stats.repaired_at = 1_000;
+            change(&mut statistics);
             env.disk.replace_file(&path, &statistics.write(descriptor.version)).expect("a sound disk");
             let cache: Arc<dyn sstable::FileCache> = Arc::clone(&self.engine.caches) as _;
             let reloaded = SSTable::open(&env, descriptor.clone(), &self.store.table(), cache).expect("it is sound");
