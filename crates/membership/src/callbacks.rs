@@ -144,12 +144,17 @@ impl<T> Callbacks<T> {
     }
 
     /// The request that an answer belongs to. An answer that comes twice, too late, or from another
-    /// peer belongs to none.
+    /// peer belongs to none: a request whose time is over stays until [`Callbacks::expire`], so that
+    /// whoever waits hears of it once in any case.
     pub fn take(&mut self, id: u64, peer: SocketAddr, now: Duration) -> Option<T> {
-        let found = self.waiting.remove(&(id, peer))?;
+        let key = (id, peer);
+        if self.waiting.get(&key)?.time.end < now {
+            return None;
+        }
+        let found = self.waiting.remove(&key)?;
         let took = now.saturating_sub(found.time.start);
         self.forget_one(peer, found.bytes, End::Answered { at: now, took });
-        Some(found).filter(|found| found.time.end >= now).map(|found| found.of)
+        Some(found.of)
     }
 
     /// A request that was registered, and is not sent.
@@ -216,7 +221,7 @@ mod tests {
         assert_eq!(callbacks.take(ids[0], peer, Duration::ZERO), Some(ids[0]));
         assert_eq!(callbacks.take(ids[0], peer, Duration::ZERO), None);
         assert_eq!(callbacks.take(ids[1], peer, second * 2), None);
-        assert_eq!(callbacks.expire(second * 2), [(peer, ids[2]), (peer, ids[3])]);
+        assert_eq!(callbacks.expire(second * 2), [(peer, ids[1]), (peer, ids[2]), (peer, ids[3])]);
         assert!(callbacks.is_empty() && callbacks.by_peer.is_empty());
     }
 
