@@ -30,8 +30,8 @@ use env::{Instant, LocalFuture};
 use rows::views::View;
 use rows::{DeletionTime, Mutation, PartitionUpdate, Row};
 use schema::{KeyspaceMetadata, Schema, TableId};
-use storage::StorageError;
 use storage::materialized::built;
+use storage::{Engine, StorageError};
 use types::Consistency;
 
 use crate::node::Node;
@@ -40,7 +40,8 @@ use crate::view_tasks::DroppedView;
 
 /// Time between two looks at views that are not complete, where nothing wakes the task.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
-/// Pause before a build that failed is tried again. It is twice as long after each further failure.
+/// Pause before a build that failed is tried again. It is twice as long after each further failure
+/// at the same place.
 const RETRY_MIN: Duration = Duration::from_secs(5);
 /// The longest such pause: the one of `ViewBuilder`.
 const RETRY_MAX: Duration = Duration::from_secs(5 * 60);
@@ -127,14 +128,22 @@ impl Node {
     }
 }
 
+/// What this process has done to complete a view.
+#[derive(Default)]
+struct Attempts {
+    /// Whether the base was flushed since the view is known.
+    is_flushed: bool,
+    /// Whether the last attempt has noted a later place than the one at which it began.
+    is_further: bool,
+}
+
 /// A view at the last look.
 struct Known {
     keyspace: String,
     name: String,
     /// Whether the view is complete and the ring was told so.
     is_told: bool,
-    /// Whether this process has flushed the base since it knows the view.
-    is_flushed: bool,
+    attempts: Attempts,
     /// The view is tried again then, or when the schema changes.
     due: Instant,
     /// The pause behind the next failure.
@@ -147,7 +156,21 @@ struct Known {
 impl Known {
     fn of(view: &View, now: Instant) -> Self {
         let (keyspace, name) = (view.table.keyspace.clone(), view.table.name.clone());
-        Self { keyspace, name, is_told: false, is_flushed: false, due: now, pause: RETRY_MIN, stopped: None }
+        let attempts = Attempts::default();
+        Self { keyspace, name, is_told: false, attempts, due: now, pause: RETRY_MIN, stopped: None }
+    }
+
+    /// Notes when the view is tried again behind an attempt that has ended. Only failures at one
+    /// place, one behind the other, make the pause longer. `was_due`: the attempt came when it was
+    /// due, not before, as it does where the schema has changed.
+    fn rest(&mut self, has_failed: bool, was_due: bool, now: Instant) {
+        if !has_failed || self.attempts.is_further {
+            self.pause = RETRY_MIN;
+        }
+        self.due = now.plus(self.pause);
+        if was_due {
+            self.pause = (self.pause * 2).min(RETRY_MAX);
+        }
     }
 
     /// Whether the build rests because an operator has stopped it.
@@ -213,11 +236,15 @@ async fn look(node: &Arc<Node>, known: &mut BTreeMap<TableId, Known>, is_woken: 
     known.retain(|id, _| views.iter().any(|view| view.table.id == *id));
     for view in views {
         let known = known.entry(view.table.id).or_insert_with(|| Known::of(&view, node.env.now()));
-        if known.is_told || (!is_woken && node.env.now() < known.due) || known.rests(&node.schema()) {
+        let was_due = node.env.now() >= known.due;
+        if known.is_told || !(is_woken || was_due) || known.rests(&node.schema()) {
             continue;
         }
         known.stopped = None;
-        match complete(node, &view, &mut known.is_flushed).await {
+        known.attempts.is_further = false;
+        let ended = complete(node, &view, &mut known.attempts).await;
+        let has_failed = matches!(ended, Err(Ended::Failed(_)));
+        match ended {
             Ok(is_told) => known.is_told = is_told,
             Err(Ended::Stopped) => {}
             Err(Ended::ByOperator) => {
@@ -231,13 +258,26 @@ async fn look(node: &Arc<Node>, known: &mut BTreeMap<TableId, Known>, is_woken: 
                 tracing::warn!(view = known.name, error, "a view cannot be built now; it is tried again");
             }
         }
-        known.due = node.env.now().plus(known.pause);
-        known.pause = (known.pause * 2).min(RETRY_MAX);
+        known.rest(has_failed, was_due, node.env.now());
+    }
+}
+
+/// Takes a note of a build, where the commit log has no room for it once it has: behind a job the
+/// log is as full as it becomes, and a build that failed then would go back to its last note.
+async fn once_the_log_has_room(
+    engine: &Engine,
+    take: impl Fn() -> Result<(), StorageError>,
+) -> Result<(), StorageError> {
+    loop {
+        match take() {
+            Err(StorageError::Busy) => engine.log.ready().await,
+            taken => return taken,
+        }
     }
 }
 
 /// Builds a view unless it is complete. Gives whether the others were told of that.
-async fn complete(node: &Arc<Node>, view: &Arc<View>, is_flushed: &mut bool) -> Result<bool, Ended> {
+async fn complete(node: &Arc<Node>, view: &Arc<View>, attempts: &mut Attempts) -> Result<bool, Ended> {
     let (keyspace, name) = (view.table.keyspace.as_str(), view.table.name.as_str());
     let (is_built, is_told) = built::state(&node.engine, keyspace, name)?;
     if is_built && is_told {
@@ -247,13 +287,13 @@ async fn complete(node: &Arc<Node>, view: &Arc<View>, is_flushed: &mut bool) -> 
         if let Err(error) = node.tell_build(keyspace, name, "STARTED").await {
             tracing::warn!(view = name, error, "the ring is not told that a view is being built");
         }
-        build::build(node, view, is_flushed).await?;
-        built::finish(&node.engine, keyspace, name, false)?;
+        build::build(node, view, attempts).await?;
+        once_the_log_has_room(&node.engine, || built::finish(&node.engine, keyspace, name, false)).await?;
         tracing::info!(view = name, keyspace, "a materialized view is complete");
     }
     match node.tell_build(keyspace, name, "SUCCESS").await {
         Ok(()) => {
-            built::finish(&node.engine, keyspace, name, true)?;
+            once_the_log_has_room(&node.engine, || built::finish(&node.engine, keyspace, name, true)).await?;
             Ok(true)
         }
         Err(error) => {

@@ -16,8 +16,8 @@ use storage::requests::progress::Running;
 use storage::strategy::kind::Kind;
 use types::Token;
 
-use super::Ended;
 use super::job::{Pause, Place, build_some};
+use super::{Attempts, Ended, once_the_log_has_room};
 use crate::node::Node;
 
 /// Partitions between two notes of how far a range is (`ViewBuilderTask.ROWS_BETWEEN_CHECKPOINTS`).
@@ -27,14 +27,14 @@ const OVERLOADED: Duration = Duration::from_secs(1);
 /// The whole of a build, as progress counts it.
 const WHOLE: u64 = 1000;
 
-/// Builds a view. `is_flushed`: whether this process has flushed its base since it knows the view.
-pub(super) async fn build(node: &Arc<Node>, view: &Arc<View>, is_flushed: &mut bool) -> Result<(), Ended> {
+/// Builds a view.
+pub(super) async fn build(node: &Arc<Node>, view: &Arc<View>, attempts: &mut Attempts) -> Result<(), Ended> {
     let (keyspace, name) = (view.table.keyspace.as_str(), view.table.name.as_str());
     let base = node.engine.table(view.base.id).ok_or(Ended::Stopped)?;
     tracing::info!(view = name, keyspace, "a materialized view is being built");
-    if !*is_flushed {
+    if !attempts.is_flushed {
         node.engine.flush(&base).await?;
-        *is_flushed = true;
+        attempts.is_flushed = true;
     }
     let mut ranges = built::ranges(&node.engine, keyspace, name)?;
     // one that goes around the end of the ring is of a Cassandra, and is built anew
@@ -51,7 +51,7 @@ pub(super) async fn build(node: &Arc<Node>, view: &Arc<View>, is_flushed: &mut b
         done: Default::default(),
         stop: Default::default(),
     });
-    let result = pass(node, view, ranges, &progress).await;
+    let result = pass(node, view, ranges, &progress, attempts).await;
     match &result {
         Ok(()) => node.engine.compactions.ended(&progress, None),
         Err(_) => node.engine.compactions.aborted(&progress),
@@ -65,6 +65,7 @@ async fn pass(
     view: &Arc<View>,
     mut ranges: Vec<BuiltRange>,
     progress: &Arc<Running>,
+    attempts: &mut Attempts,
 ) -> Result<(), Ended> {
     let mut covered: Vec<(Token, Token)> = ranges.iter().map(|range| (range.start, range.end)).collect();
     loop {
@@ -79,7 +80,7 @@ async fn pass(
             let tell = |range: &BuiltRange| {
                 progress.done.store((position as u64 * WHOLE + share(range)) / count, Ordering::Relaxed);
             };
-            pass_range(node, view, range, progress, tell).await?;
+            pass_range(node, view, range, progress, attempts, tell).await?;
         }
     }
 }
@@ -90,6 +91,7 @@ async fn pass_range(
     view: &Arc<View>,
     range: BuiltRange,
     progress: &Running,
+    attempts: &mut Attempts,
     tell: impl Fn(&BuiltRange),
 ) -> Result<(), Ended> {
     let (keyspace, name) = (view.table.keyspace.as_str(), view.table.name.as_str());
@@ -121,7 +123,8 @@ async fn pass_range(
         (place, pause) = passed?;
         if place.range.is_done() || place.range.keys - noted >= KEYS_BETWEEN_NOTES {
             noted = place.range.keys;
-            built::note(&node.engine, keyspace, name, &place.range)?;
+            once_the_log_has_room(&node.engine, || built::note(&node.engine, keyspace, name, &place.range)).await?;
+            attempts.is_further = true;
         }
         tell(&place.range);
     }

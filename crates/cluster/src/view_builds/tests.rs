@@ -1,22 +1,25 @@
 //! Builds of views.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use env::sim::{Fault, Op};
 use rows::Mutation;
 use schema::{KeyspaceMetadata, TableId};
+use storage::StorageError;
 use storage::materialized::built::{self, BuiltRange};
 use storage::strategy::kind::Kind;
 use types::Token;
 
 use super::job::{Pause, Place, build_some};
+use super::{Attempts, Known, RETRY_MIN};
 use crate::operations::views::build_statuses;
 use crate::system_rows::SystemRow;
 use crate::testing::views::{
     change_on, create_on, keyspace_of, keyspace_of_notes, keyspace_with_view, notes, owned_by, show_everything,
     view_by_v, with_keyspace,
 };
-use crate::testing::{SimNode, SimRing, table};
+use crate::testing::{SimNode, SimRing, poll, table};
 
 /// Rows of the partition 1 of `t`.
 fn written(count: i32) -> Vec<Mutation> {
@@ -108,6 +111,54 @@ fn a_view_is_built_without_rows_that_the_log_does_not_take() {
     show_everything(&machine.node.engine);
     build(&machine, "shown");
     assert_eq!((machine.count("ks", "notes"), machine.count("ks", "shown")), (6, 3));
+}
+
+/// The commit log becomes full while a job of a build runs: the build waits with its note until
+/// there is room, and passes no row again.
+#[test]
+fn a_build_waits_for_the_log_with_its_note() {
+    const ROWS: i32 = 10;
+    let machine = with_keyspace(keyspace_with_view("1"));
+    let node = &machine.node;
+    node.engine.apply(&written(ROWS)).expect("applied");
+    let views = node.engine.views();
+    let view = views.all().next().expect("one view");
+    let mut attempts = Attempts { is_flushed: true, is_further: false };
+    {
+        let mut building = pin!(super::build::build(node, view, &mut attempts));
+        assert!(poll(building.as_mut()).is_pending(), "a job passes the rows");
+        machine.sim.run_until_idle();
+        let large = [machine.role(1, 15 << 20)];
+        let refused = (0..10).find_map(|_| node.engine.apply(&large).err());
+        assert_eq!(refused, Some(StorageError::Busy));
+        assert!(poll(building.as_mut()).is_pending(), "there is no room for the note");
+        machine.sim.block_on(building).expect("built");
+    }
+    assert!(attempts.is_further);
+    let entries = node.engine.table(view.table.id).expect("the view").metrics.writes.get();
+    assert_eq!(entries, ROWS as u64);
+    let noted = built::ranges(&node.engine, "ks", "by_v").expect("readable");
+    assert_eq!(noted.iter().map(BuiltRange::is_done).collect::<Vec<_>>(), [true]);
+}
+
+/// Each failure at one place makes the pause before the next attempt longer. A build that comes
+/// further, or does not fail, is tried again soon.
+#[test]
+fn the_pause_grows_by_failures_at_one_place_only() {
+    let machine = with_keyspace(keyspace_with_view("1"));
+    let now = machine.node.env.now();
+    let views = machine.node.engine.views();
+    let mut known = Known::of(views.all().next().expect("one view"), now);
+    // an attempt, and the pause behind it in units of the shortest one
+    let mut pause = |is_further: bool, has_failed: bool, was_due: bool| {
+        known.attempts.is_further = is_further;
+        known.rest(has_failed, was_due, now);
+        known.due.since(now).as_secs() / RETRY_MIN.as_secs()
+    };
+    assert_eq!([pause(false, true, true), pause(false, true, true), pause(false, true, true)], [1, 2, 4]);
+    assert_eq!((pause(true, true, true), pause(false, true, true)), (1, 2));
+    assert_eq!(pause(false, false, true), 1, "only the ring could not be told");
+    assert_eq!([pause(false, true, false), pause(false, true, false)], [2, 2], "changes of the schema");
 }
 
 /// A build that fails again and again does not flush its base each time, and ends once nothing
