@@ -8,7 +8,8 @@
 //! 2. A record goes when every replica has answered or has its hint, and the hints are durable.
 //!    Hints are kept whatever the settings of hinted handoff are, and are as old as the batch;
 //!    where there is no room for one the record stands, and is sent again. A mutation that this
-//!    node can never take, because it is too large, is left out here.
+//!    node can never take, because it is too large, is left out here; one that it would send to
+//!    nobody, for the same reason, is left out altogether.
 //! 3. Records of changes of views that have reached everybody, some by a hint, go when the hints
 //!    are durable (`crate::view_replicas`).
 //!
@@ -29,7 +30,7 @@ use types::{Consistency, WriteKind};
 
 use super::replay::{PAGE_BYTES_MAX, PAGE_RECORDS_MAX, PERIOD, Record, node_error, of_each};
 use crate::coordinator::sent::Sent;
-use crate::coordinator::write::among::Others;
+use crate::coordinator::write::among::{Others, Planned};
 use crate::error::NodeError;
 use crate::hints::HintsDurable;
 use crate::node::Node;
@@ -143,11 +144,15 @@ impl Node {
         let mutations: Arc<[Mutation]> = self.due_mutations(&record).into();
         let timeout = self.timeouts().write;
         // any level would do: hints take the place of answers
-        let planned = self.plan_among(&others.ring, mutations, Consistency::Any, WriteKind::Batch);
-        let planned = planned.unwrap_or_else(|error| {
-            tracing::error!(?error, "a batch in system.batches cannot be sent to its replicas, and is dropped");
-            Vec::new()
+        let plan = |position| self.plan_one(&others.ring, &mutations, position, Consistency::Any, WriteKind::Batch);
+        let planned = (0..mutations.len()).filter_map(|position| match plan(position) {
+            Ok(planned) => Some(planned),
+            Err(error) => {
+                tracing::error!(?error, "a mutation of a logged batch cannot be sent to its replicas, and is left out");
+                None
+            }
         });
+        let planned: Vec<Planned> = planned.collect();
         let here: Vec<Mutation> =
             planned.iter().filter(|planned| planned.sent.is_here()).map(|planned| planned.mutation().clone()).collect();
         self.apply_own(&here).map_err(node_error)?;

@@ -49,6 +49,8 @@ pub(crate) struct SimRing {
     centers: Vec<String>,
     /// Bytes of a segment of the commit log.
     segment_size: u32,
+    /// Bytes that a mutation may have, of nodes that are started from now on.
+    pub mutation_size_max: u32,
     /// Tokens of machines that do not get those of their place.
     pub tokens: BTreeMap<usize, Vec<i64>>,
     /// Host ids of new nodes that take those of others.
@@ -112,6 +114,7 @@ impl SimRing {
             nodes,
             centers,
             segment_size,
+            mutation_size_max: commitlog::Options::default().mutation_size_max,
             tokens: BTreeMap::new(),
             host_ids: BTreeMap::new(),
             natives: BTreeMap::new(),
@@ -186,15 +189,21 @@ impl SimRing {
     /// Opens what the disk of a machine has; Err: why there is no node on it.
     pub fn try_open(&self, machine: usize) -> Result<Arc<Node>, String> {
         let env = self.world.env(machine);
-        let (sync, segment_size) = (SyncMode::Group(WINDOW), self.segment_size);
+        let (sync, segment_size, mutation_size_max) =
+            (SyncMode::Group(WINDOW), self.segment_size, self.mutation_size_max);
         let capture = commitlog::CaptureOptions {
             directory: std::path::Path::new(DATA).join("cdc_raw"),
             total_space: 1 << 30,
             check_interval: Duration::from_millis(250),
             block_writes: true,
         };
-        let commitlog =
-            commitlog::Options { sync, segment_size, capture: Some(capture), ..commitlog::Options::default() };
+        let commitlog = commitlog::Options {
+            sync,
+            segment_size,
+            mutation_size_max,
+            capture: Some(capture),
+            ..commitlog::Options::default()
+        };
         let options = EngineOptions {
             commitlog,
             tombstone_warn_threshold: 1_000,

@@ -230,3 +230,30 @@ fn a_mutation_that_is_too_large_for_its_host_does_not_keep_the_record() {
     let counts: Vec<usize> = (0..3).map(|machine| ring.count(machine, "ks", "notes")).collect();
     assert_eq!(counts, [ROWS as usize + 1, 1, 1]);
 }
+
+/// A mutation of a record is more than the node sends since its limit was lowered: the record goes,
+/// and the others of its mutations are sent.
+#[test]
+fn a_mutation_that_is_too_large_to_be_sent_does_not_keep_the_others() {
+    let mut ring = SimRing::new(8, &["dc1", "dc1", "dc1"]);
+    create_on(&ring, &keyspace_of_notes("3", &[]));
+    let note = |k: i32, bytes: usize| {
+        let row = SystemRow::new(&notes(), &[&k.to_be_bytes()], &[&1_i32.to_be_bytes()], 10, None);
+        let mut encoded = Vec::new();
+        encode_mutation(&mut encoded, &row.set("b", vec![b'x'; bytes]).finish());
+        bytes::Bytes::from(encoded)
+    };
+    let created_micros = ring.node(0).env.clock.now_micros() - 60_000_000;
+    let id = types::timeuuid::from_micros(created_micros, 7);
+    let batch = StoredBatch { id, created_micros, mutations: vec![note(1, 600 << 10), note(2, 10)] };
+    ring.node(0).engine.apply(&[ring.node(0).record_of(&batch)]).expect("applied");
+    ring.world.run_for(Duration::from_secs(1));
+    ring.mutation_size_max = 512 << 10;
+    ring.kill(0);
+    ring.start(0);
+    ring.agree();
+    ring.node(0).batch_replay.expect_records();
+    let is_sent = || (0..3).all(|machine| ring.count(machine, "ks", "notes") == 1);
+    let has_gone = || ring.count(0, "system", "batches") == 0;
+    assert!(ring.world.run_until(Duration::from_secs(120), || is_sent() && has_gone()));
+}

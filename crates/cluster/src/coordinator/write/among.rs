@@ -175,7 +175,8 @@ impl Node {
         (0..mutations.len()).map(|position| self.plan_one(ring, &mutations, position, level, kind)).collect()
     }
 
-    fn plan_one(
+    /// The message of the mutation at a position of a request, planned.
+    pub(crate) fn plan_one(
         &self,
         ring: &Arc<Ring>,
         mutations: &Arc<[Mutation]>,
