@@ -52,7 +52,8 @@ impl Restore {
             Some((segments, path)) => say(&format!(
                 "{segments} segments wait for the first start: put {} beside cassandra.yaml for it. With this file the \
                  node archives nothing: start it again with your own soon, and take a new backup before you rely on \
-                 the archive",
+                 the archive. Until the archive has a segment of the restored node, a restore to a later time than \
+                 this one brings back what this one has undone",
                 path.display()
             )),
         }
