@@ -99,17 +99,22 @@ impl Node {
         self.write_status(row.set("status", Bytes::copy_from_slice(status.as_bytes())).finish()).await
     }
 
-    /// Removes what the ring was told of this node's build of a dropped view, as of the time of the
-    /// drop. What other nodes have told is left to them: where a view of the same name is there
-    /// again, they may have told of its build already. Cassandra removes everything, as of now.
+    /// Removes what the ring was told of builds of a dropped view, as of the time of the drop: of
+    /// this node's build, and of those of nodes that are down, which cannot do it. What others have
+    /// told is left to them: where a view of the same name is there again, they may have told of
+    /// its build already. Cassandra removes everything, as of now.
     async fn tell_dropped(&self, view: &DroppedView) -> Result<(), String> {
         let schema = self.schema();
         let Some(table) = schema.table("system_distributed", STATUS_TABLE) else { return Ok(()) };
         let key = partition_key(table, &[view.keyspace.as_bytes(), view.name.as_bytes()]);
-        let mut row = Row::new(std::iter::once(Some(Bytes::copy_from_slice(&self.identity.host_id))).collect());
-        row.deletion = DeletionTime::new(view.micros, self.env.clock.now_seconds());
         let mut update = PartitionUpdate::new(Arc::clone(table), key);
-        update.add_row(row);
+        let ring = self.ring();
+        let down = ring.peers().filter(|peer| !peer.is_up && !view.has_successor);
+        for host_id in std::iter::once(&self.identity.host_id).chain(down.map(|peer| &peer.host_id)) {
+            let mut row = Row::new(std::iter::once(Some(Bytes::copy_from_slice(host_id))).collect());
+            row.deletion = DeletionTime::new(view.micros, self.env.clock.now_seconds());
+            update.add_row(row);
+        }
         self.write_status(Mutation::of(update)).await
     }
 

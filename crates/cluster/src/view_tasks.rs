@@ -43,6 +43,9 @@ pub(crate) struct DroppedView {
     pub name: String,
     /// When, microseconds since 1970. A build of another view of this name begins later.
     pub micros: i64,
+    /// Whether there was another view of this name as soon as this node heard of the drop: others
+    /// may have heard of both long before, and have told of the build of the other one.
+    pub has_successor: bool,
 }
 
 impl ViewTasks {
@@ -66,7 +69,8 @@ impl ViewTasks {
             if seen.dropped.len() == DROPPED_MAX {
                 seen.dropped.pop_front();
             }
-            seen.dropped.push_back(DroppedView { keyspace, name, micros });
+            let has_successor = seen.views.values().any(|(of, view)| *of == keyspace && *view == name);
+            seen.dropped.push_back(DroppedView { keyspace, name, micros, has_successor });
         }
         self.dropped.notify_one();
     }

@@ -241,40 +241,57 @@ fn a_build_that_was_stopped_rests() {
     assert_eq!(machine.count("ks", "by_v"), 3);
 }
 
+/// The tables `t` and `notes` with their views. `by_v`: the id of the view of `t`; None: there is
+/// none.
+fn tables_of(factor: &str, by_v: Option<u8>, of_notes: &[&str]) -> KeyspaceMetadata {
+    let mut keyspace = keyspace_of_notes(factor, of_notes);
+    let base = table("ks", "t");
+    let view = by_v.map(|id| view_by_v(&base, "by_v", TableId([id; 16]), &[]));
+    keyspace.tables.extend(view.into_iter().chain([base]).map(|table| (table.name.clone(), table)));
+    keyspace
+}
+
+/// Whether so many nodes have a status of their build of `by_v`, within a minute.
+fn comes(ring: &SimRing, status: &str, count: usize) -> bool {
+    (0..60).any(|_| {
+        ring.world.run_for(Duration::from_secs(1));
+        let told = ring.world.block_on(build_statuses(ring.node(1), "ks", "by_v")).expect("readable");
+        told.iter().filter(|(_, told)| told == status).count() == count
+    })
+}
+
 /// While a node builds one view, another one is dropped and made again, and other nodes build it:
 /// what they have told the ring stays, and what is told of the dropped view goes at once.
 #[test]
 fn what_others_have_told_of_a_view_stays() {
-    // the tables t and notes with their views; `by_v`: the id of the view of t
-    let tables = |by_v: Option<u8>, of_notes: &[&str]| -> KeyspaceMetadata {
-        let mut keyspace = keyspace_of_notes("2", of_notes);
-        let base = table("ks", "t");
-        let view = by_v.map(|id| view_by_v(&base, "by_v", TableId([id; 16]), &[]));
-        keyspace.tables.extend(view.into_iter().chain([base]).map(|table| (table.name.clone(), table)));
-        keyspace
-    };
     let ring = SimRing::new(16, &["dc1", "dc1"]);
-    let told = |status: &str| {
-        let told = ring.world.block_on(build_statuses(ring.node(1), "ks", "by_v")).expect("readable");
-        told.iter().filter(|(_, told)| told == status).count()
-    };
-    let comes = |status: &str, count: usize| {
-        (0..60).any(|_| {
-            ring.world.run_for(Duration::from_secs(1));
-            told(status) == count
-        })
-    };
-    create_on(&ring, &tables(Some(9), &[]));
-    assert!(comes("SUCCESS", 2), "both have built it");
+    create_on(&ring, &tables_of("2", Some(9), &[]));
+    assert!(comes(&ring, "SUCCESS", 2), "both have built it");
     ring.apply_alone(0, &[note(1, 10)]);
     let held = ring.node(0).replica.try_lock_base(notes().id, &1_i32.to_be_bytes()).expect("nobody has it");
-    change_on(&ring, &tables(Some(9), &["slow"]));
+    change_on(&ring, &tables_of("2", Some(9), &["slow"]));
     assert!(ring.world.run_until(Duration::from_secs(60), || builds(&ring, 0)));
-    change_on(&ring, &tables(None, &["slow"]));
-    assert!(comes("UNKNOWN", 2), "nothing is told of the dropped one");
-    change_on(&ring, &tables(Some(10), &["slow"]));
-    assert!(comes("SUCCESS", 1), "the second node has built the new one");
+    change_on(&ring, &tables_of("2", None, &["slow"]));
+    assert!(comes(&ring, "UNKNOWN", 2), "nothing is told of the dropped one");
+    change_on(&ring, &tables_of("2", Some(10), &["slow"]));
+    assert!(comes(&ring, "SUCCESS", 1), "the second node has built the new one");
     assert!(builds(&ring, 0), "the first one builds the other view");
     drop(held);
-    assert!(comes("SUCCESS", 2), "the first one builds it, too");
+    assert!(comes(&ring, "SUCCESS", 2), "the first one builds it, too");
+}
+
+/// A view is dropped and made again while a node is down that has built the first one: that node is
+/// not taken for one that has built the second one.
+#[test]
+fn a_node_that_is_down_has_not_built_another_view() {
+    let mut ring = SimRing::new(17, &["dc1", "dc1", "dc1"]);
+    create_on(&ring, &tables_of("3", Some(9), &[]));
+    assert!(comes(&ring, "SUCCESS", 3), "all have built it");
+    ring.kill(2);
+    ring.agree();
+    change_on(&ring, &tables_of("3", None, &[]));
+    assert!(comes(&ring, "UNKNOWN", 3), "nothing is told of the dropped one");
+    change_on(&ring, &tables_of("3", Some(10), &[]));
+    assert!(comes(&ring, "SUCCESS", 2), "the others have built the new one");
+    assert!(comes(&ring, "UNKNOWN", 1), "the one that is down has not");
 }
