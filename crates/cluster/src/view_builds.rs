@@ -133,7 +133,7 @@ impl Node {
     }
 }
 
-/// What this process has done to complete a view.
+/// The attempts of this process to complete a view.
 #[derive(Default)]
 struct Attempts {
     /// Whether the base was flushed since the view is known.

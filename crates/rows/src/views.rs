@@ -483,6 +483,35 @@ pub fn concerned(update: &PartitionUpdate) -> Slices {
     Slices::normalized(of_rows.chain(of_ranges).collect(), &update.table.comparator)
 }
 
+/// The deletions of the partition and of ranges in an update.
+pub struct Covering<'u> {
+    update: &'u PartitionUpdate,
+    ranges: RangeTombstoneList,
+}
+
+impl<'u> Covering<'u> {
+    /// The deletions of an update.
+    pub fn of(update: &'u PartitionUpdate) -> Self {
+        let mut ranges = RangeTombstoneList::new();
+        for (slice, deletion) in &update.range_deletions {
+            ranges.insert(&update.table.comparator, slice.clone(), *deletion);
+        }
+        Self { update, ranges }
+    }
+
+    /// The strongest of them over a row.
+    pub fn at(&self, row: &Row) -> DeletionTime {
+        let Self { update, ranges } = self;
+        match ranges.is_empty() {
+            true => update.deletion,
+            false => {
+                let key = prefix_key(&update.table.comparator, &row.clustering, PrefixKind::Clustering);
+                update.deletion.merge(ranges.deletion_at(&key))
+            }
+        }
+    }
+}
+
 /// A row under the deletion of a range or of the partition, as if it were its own.
 fn under(mut row: Row, covering: DeletionTime) -> Row {
     row.deletion = row.deletion.merge(covering);
@@ -503,17 +532,7 @@ pub fn of_update(
 ) -> Result<Vec<Vec<Entry>>, ReadError> {
     let mut changes: Vec<Changes<'_>> = views.iter().map(|view| Changes::new(view, &update.key, now)).collect();
     let comparator = &update.table.comparator;
-    let mut ranges = RangeTombstoneList::new();
-    for (slice, deletion) in &update.range_deletions {
-        ranges.insert(comparator, slice.clone(), *deletion);
-    }
-    let deletion_of = |row: &Row| match ranges.is_empty() {
-        true => update.deletion,
-        false => {
-            let key = prefix_key(comparator, &row.clustering, PrefixKind::Clustering);
-            update.deletion.merge(ranges.deletion_at(&key))
-        }
-    };
+    let covering = Covering::of(update);
     let mut tell = |before: Option<&Row>, after: &Row| {
         for change in &mut changes {
             if change.view.selects(&update.key, &after.clustering) {
@@ -530,7 +549,7 @@ pub fn of_update(
         };
         let mut after = before.clone().unwrap_or_else(|| Row::new(row.clustering.clone()));
         after.merge(row.clone(), &update.table);
-        tell(before.as_ref(), &under(after, deletion_of(row)));
+        tell(before.as_ref(), &under(after, covering.at(row)));
     };
     let mut next = update.rows.iter().peekable();
     let (mut of_partition, mut open) = (DeletionTime::LIVE, DeletionTime::LIVE);

@@ -133,7 +133,7 @@ impl Among<'_> {
             return self.messenger.request(contact.address, request).await.is_ok();
         }
         let replica = &self.node.replica;
-        match replica.apply(&[mutation], Held::new()).await {
+        match replica.apply_or_in_parts(&[mutation], &[], Held::new()).await {
             Err(error) => {
                 tracing::warn!(%error, "this node lacks what a read has found, and cannot write it");
                 false

@@ -57,6 +57,9 @@ const READ_MAX: Duration = Duration::from_secs(10);
 /// update and a key, or more.
 const RECORD_ROOM: usize = 1024;
 
+/// Bytes of a segment of the commit log that a group of records does not get, or more.
+const SEGMENT_ROOM: usize = 1024;
+
 /// Bytes by which a mutation may be larger than the update of a partition that it commits.
 pub(crate) fn record_room(key: &DecoratedKey) -> usize {
     RECORD_ROOM + key.key.len()
@@ -184,16 +187,23 @@ impl Replica {
     ) -> Result<Option<LogPosition>, WriteError> {
         let (record, agreed) = mutations.split_last().expect("the record is the last one");
         let held = self.lock_paxos(table, key).await;
-        let applied = match self.engine.views_over(agreed) {
-            Some(_) => self.apply_in_parts(agreed).await?,
-            None => self.apply(agreed, Held::new()).await?,
-        };
+        let applied = self.apply_or_in_parts(agreed, &[], Held::new()).await?;
         Ok(self.apply(std::slice::from_ref(record), held).await?.or(applied))
     }
 
     /// Refuses a proposal whose commit would be larger than the commit log takes: the proposal
-    /// could be decided, and never be committed.
+    /// could be decided, and never be committed. Of a proposal with several rows each could be
+    /// committed by itself (`super::views::parts`).
     fn check_proposal(&self, proposal: &Commit) -> Result<(), WriteError> {
+        let views = self.engine.views();
+        if let Some(of_base) = views.of_base(proposal.update.table.id) {
+            let row = proposal.update.rows.iter().map(rows::Row::encoded_room).max().unwrap_or(0);
+            let size = (row + record_room(&proposal.update.key)) * (1 + of_base.views.len());
+            let size_max = (self.engine.options.commitlog.segment_size as usize).saturating_sub(SEGMENT_ROOM);
+            if size > size_max {
+                return Err(StorageError::MutationTooLarge { size, size_max }.into());
+            }
+        }
         let size_max = self.engine.options.commitlog.largest_mutation();
         if room_of(&proposal.update) + record_room(&proposal.update.key) <= size_max {
             return Ok(());

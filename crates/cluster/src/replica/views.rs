@@ -13,13 +13,13 @@
 //!
 //! A write that may concern many rows does steps 2 to 4 in one job of the background, which owns
 //! the locks: such a write ends though nobody waits for it any more. Base and changes of views that
-//! are more than one group of the commit log may be are refused; a change that Paxos has decided is
-//! applied in several groups then ([`parts`]).
+//! are more than one group of the commit log may be are refused; a change that others have, or that
+//! Paxos has decided, is applied in several groups then ([`parts`]).
 //!
 //! A node alone has all of its views. Agrees with `org.apache.cassandra.db.Keyspace.applyInternal`
 //! and `service.StorageProxy.mutateMV`.
 
-mod parts;
+pub(crate) mod parts;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -45,13 +45,13 @@ const CLOSING_MAX: Duration = Duration::from_millis(500);
 /// Between two such times.
 const CLOSING_PAUSE: Duration = Duration::from_secs(1);
 
-/// Writes that are applied in parts at one time: the changes of each are in memory.
+/// Writes that are applied in parts at one time: each has its rows in memory.
 const IN_PARTS_MAX: usize = 4;
 
 /// The state that writes to tables with views share.
 pub(crate) struct Views {
     /// Of partitions of base tables whose views are being changed.
-    locks: Stripes,
+    locks: Arc<Stripes>,
     /// Passed by every write to a table with views, from its read to its end. TRUNCATE closes it
     /// for the moment that divides the rows of a table and of its views that go from those that
     /// stay.
@@ -65,7 +65,7 @@ pub(crate) struct Views {
 impl Default for Views {
     fn default() -> Self {
         let in_parts = Arc::new(Semaphore::new(IN_PARTS_MAX));
-        Self { locks: Stripes::default(), gate: Arc::default(), routes: OnceLock::new(), in_parts }
+        Self { locks: Arc::default(), gate: Arc::default(), routes: OnceLock::new(), in_parts }
     }
 }
 
@@ -122,9 +122,7 @@ impl Replica {
 
     /// Waits for the locks of the partitions of base tables that these mutations write.
     async fn lock_views(&self, views: &BaseViews, mutations: &[Mutation]) -> Locked {
-        let open = Arc::clone(&self.views.gate).read_owned().await;
-        let held = self.views.locks.lock(places(views, mutations)).await;
-        Locked { _held: held, _open: open }
+        lock(&self.views.gate, &self.views.locks, places(views, mutations)).await
     }
 
     /// As [`Replica::apply`], of mutations of which one or more are of tables with views.
@@ -314,15 +312,20 @@ impl Replica {
     /// Waits for the lock of a partition of a base table, of a build, behind those that wait
     /// already.
     pub(crate) async fn lock_base(&self, base: schema::TableId, key: &[u8]) -> Locked {
-        let open = Arc::clone(&self.views.gate).read_owned().await;
-        let held = self.views.locks.lock(vec![Stripes::of((base, key))]).await;
-        Locked { _held: held, _open: open }
+        lock(&self.views.gate, &self.views.locks, vec![Stripes::of((base, key))]).await
     }
 
     /// Divides changes of views into those that are applied here and those of other nodes.
     fn divide(&self, changes: Vec<ViewChange>) -> Divided {
         divide(self.views.routes.get(), changes)
     }
+}
+
+/// Passes the gate, and waits for the locks of places behind those that wait already.
+async fn lock(gate: &Arc<RwLock<()>>, locks: &Stripes, places: Vec<usize>) -> Locked {
+    let open = Arc::clone(gate).read_owned().await;
+    let held = locks.lock(places).await;
+    Locked { _held: held, _open: open }
 }
 
 /// Closes the gate. Nobody passes the gate while this waits for those who have passed it, and a

@@ -101,11 +101,11 @@ async fn take_decoded(node: &Node, from: SocketAddr, message: &HintMessage) -> R
     }
 }
 
-/// Applies the mutation of a hint. One that is larger than the commit log takes, or whose changes
-/// of views are, is forgotten: the sender would send it until gc_grace has passed, and no hint
-/// behind it.
+/// Applies the mutation of a hint, in parts where its changes of views are too large: other
+/// replicas have it. One that this node can never take, because it is larger than the commit log
+/// takes, is forgotten: the sender would send it until gc_grace has passed, and no hint behind it.
 async fn apply(node: &Node, mutation: Mutation) -> Result<(), FailureReason> {
-    match mutation::apply_or_why(node, &[mutation], &[]).await {
+    match mutation::apply_shared(node, &[mutation], &[]).await {
         Err(WriteError::Storage(error @ StorageError::MutationTooLarge { .. })) => {
             tracing::warn!(%error, "a hint is forgotten: this node can never take it");
             Ok(())

@@ -3,7 +3,9 @@
 //!
 //! 1. The message is passed on to the other replicas of this data centre that it names, who answer
 //!    the coordinator.
-//! 2. The mutation is applied, and answered when the commit log has it by its mode.
+//! 2. The mutation is applied, and answered when the commit log has it by its mode. Where its
+//!    changes of views are too large, MUTATION_REQ is refused, and the others, which bring what
+//!    other replicas have, are applied in parts (`crate::replica::views::parts`).
 //!
 //! Tokens that this node does not own are taken all the same, unless they are to be refused
 //! ([`crate::refusals`]). Refused are tables of a node alone, and deletions of ranges that end at
@@ -17,6 +19,7 @@ use internode::{Envelope, Header, Parameter, Verb};
 use rows::codec::{CodecError, MutationDecoder};
 use rows::{Mutation, PartitionUpdate};
 use schema::system::is_local_keyspace;
+use storage::commitlog::LogPosition;
 use types::FailureReason;
 
 use super::Call;
@@ -41,8 +44,17 @@ pub(super) async fn serve(call: Call) {
                 describe_write(&call.node, &*trace, &mutation);
             }
             // the commit log takes the bytes that came
-            let record = call.payload.slice(..size);
-            within(&call.node.env, limit, apply(&call.node, &[mutation], &[record])).await
+            let (mutations, records) = ([mutation], [call.payload.slice(..size)]);
+            let applied = async {
+                match call.header.verb {
+                    Verb::MutationReq => apply(&call.node, &mutations, &records).await,
+                    // boxed: the future of other writes stays as small as it is
+                    _ => {
+                        Box::pin(apply_shared(&call.node, &mutations, &records)).await.map_err(|error| refused(&error))
+                    }
+                }
+            };
+            within(&call.node.env, limit, applied).await
         }
         Err(undecoded) => Some(Err(undecoded.into())),
     };
@@ -155,12 +167,20 @@ impl Node {
 /// Applies mutations as one step, and waits for the log. `encoded`: as for
 /// `Replica::apply_encoded`.
 pub(super) async fn apply(node: &Node, mutations: &[Mutation], encoded: &[Bytes]) -> Result<(), FailureReason> {
-    apply_or_why(node, mutations, encoded).await.map_err(|error| refused(&error))
+    let applied = node.replica.apply_encoded(mutations, encoded, Held::new()).await;
+    logged(node, applied).await.map_err(|error| refused(&error))
 }
 
-/// As [`apply`], with the cause of a refusal.
-pub(super) async fn apply_or_why(node: &Node, mutations: &[Mutation], encoded: &[Bytes]) -> Result<(), WriteError> {
-    match node.replica.apply_encoded(mutations, encoded, Held::new()).await? {
+/// As [`apply`], of mutations that other replicas have or will have, and that this one has to take
+/// too: as several steps where it must be. Err: the cause of a refusal.
+pub(super) async fn apply_shared(node: &Node, mutations: &[Mutation], encoded: &[Bytes]) -> Result<(), WriteError> {
+    let applied = node.replica.apply_or_in_parts(mutations, encoded, Held::new()).await;
+    logged(node, applied).await
+}
+
+/// Waits for the log behind a write.
+async fn logged(node: &Node, applied: Result<Option<LogPosition>, WriteError>) -> Result<(), WriteError> {
+    match applied? {
         Some(position) => match node.replica.logged(position)? {
             Some(log) => log.await,
             None => Ok(()),

@@ -22,6 +22,7 @@ use storage::received::{Receiving, Since};
 use streaming::Operation;
 
 use crate::node::Node;
+use crate::replica::views::parts::Parts;
 use crate::stripes::Held;
 
 /// Updates that a job reads at once. Each has a bound of its own.
@@ -87,8 +88,11 @@ async fn write(node: &Arc<Node>, receiving: &Receiving, sstable: &SSTable) -> Re
     }
 }
 
-/// Writes an update. False: a TRUNCATE has removed its rows.
+/// Writes an update, in parts where its changes of views are too large: the sender has it. False: a
+/// TRUNCATE has removed its rows.
 async fn apply(node: &Arc<Node>, receiving: &Receiving, update: PartitionUpdate) -> Result<bool, String> {
+    let mutations = [Mutation::of(update)];
+    let mut parts: Option<Parts> = None;
     loop {
         // full memtables are waited for outside of the gate: a TRUNCATE that makes room closes it.
         // Others may have taken the room while this write waited for the gate.
@@ -99,8 +103,20 @@ async fn apply(node: &Arc<Node>, receiving: &Receiving, update: PartitionUpdate)
             Since::Begun => {}
             Since::Nothing if !node.engine.has_room() => continue,
             Since::Nothing => {
-                let applied = node.replica.apply_admitted(&[Mutation::of(update)], &[], Held::new()).await;
-                return applied.map(|_| true).map_err(|error| error.to_string());
+                let is_left = match &mut parts {
+                    Some(parts) => parts.apply_next().await,
+                    None => match node.replica.apply_admitted(&mutations, &[], Held::new()).await {
+                        Err(error) if node.replica.takes_in_parts(&mutations, &error) => {
+                            parts = Some(node.replica.parts_of(&mutations));
+                            Ok(true)
+                        }
+                        applied => applied.map(|_| false),
+                    },
+                };
+                match is_left.map_err(|error| error.to_string())? {
+                    true => continue,
+                    false => return Ok(true),
+                }
             }
         }
         drop(open);

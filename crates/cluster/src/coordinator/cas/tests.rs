@@ -8,15 +8,15 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use internode::payload::paxos::{Ballot, BallotFlag, Commit};
 use rows::live::TombstoneLimits;
-use rows::{ColumnData, LiveRows, PartitionStream, ReadError};
+use rows::{ColumnData, DeletionTime, LiveRows, PartitionStream, PartitionUpdate, ReadError};
 use types::WriteKind;
 
 use super::*;
 use crate::coordinator::error::{FailedCas, FailedRead};
 use crate::paxos::{PaxosOptions, PaxosVariant};
 use crate::replica::read::{ReadFigures, ReadRequest};
-use crate::system_rows::SystemRow;
-use crate::testing::views::{create_on, keyspace_of_notes, notes};
+use crate::system_rows::{SystemRow, partition_key};
+use crate::testing::views::{create_on, keyspace_of_notes, notes, show_everything};
 use crate::testing::{SimNode, SimRing, WINDOW, poll};
 
 /// The job that copies a large value has not run when the request's time is over: the next
@@ -380,7 +380,11 @@ fn one_copy_is_decided_by_its_replica() {
 /// Sets the note (k, 1) through the first node of a ring.
 fn insert_note(ring: &SimRing, k: i32, bytes: usize) -> Result<(), CasError<()>> {
     let row = SystemRow::new(&notes(), &[&k.to_be_bytes()], &[&1_i32.to_be_bytes()], 1, None);
-    let write = row.set("v", 7_i32.to_be_bytes().to_vec()).set("b", vec![b'x'; bytes]).finish();
+    write_through(ring, &row.set("v", 7_i32.to_be_bytes().to_vec()).set("b", vec![b'x'; bytes]).finish())
+}
+
+/// A conditional write of one table through the first node of a ring.
+fn write_through(ring: &SimRing, write: &Mutation) -> Result<(), CasError<()>> {
     let update = &write.updates[0];
     let (serial, commit) = (Consistency::Serial, Consistency::Quorum);
     let cas = Cas { table: &update.table, key: &update.key, serial, commit, trace: None };
@@ -407,4 +411,77 @@ fn a_change_that_is_large_with_its_views_is_committed() {
     assert!(insert_note(&ring, 2, (64 << 10) - 100).is_err(), "nobody could record it");
     insert_note(&ring, 2, 10).expect("nothing is in its way");
     insert_note(&ring, 1, 10).expect("nothing is in its way");
+    // less than a mutation may have, and more than a group may with the entries of both views
+    assert!(insert_note(&ring, 3, 50 << 10).is_err(), "nobody could apply it as one step");
+    insert_note(&ring, 3, 10).expect("nothing is in its way");
+}
+
+/// Rows of the partition 1 of `notes`.
+const NOTES: i32 = 9000;
+
+/// A ring whose nodes all have rows of the partition 1 of `notes`, and their entries in a view. The
+/// deletion of the partition changes more of the view than the commit log takes.
+fn ring_of_many_notes(seed: u64) -> SimRing {
+    let ring = SimRing::with_segments(seed, &THREE, 128 << 10);
+    create_on(&ring, &keyspace_of_notes("3", &["shown"]));
+    let note = |c: i32| {
+        let row = SystemRow::new(&notes(), &[&1_i32.to_be_bytes()], &[&c.to_be_bytes()], 10, None);
+        row.set("v", 7_i32.to_be_bytes().to_vec()).finish()
+    };
+    let rows: Vec<Mutation> = (0..NOTES).map(note).collect();
+    for machine in 0..3 {
+        for some in rows.chunks(200) {
+            ring.world.block_on(ring.node(machine).replica.apply(some, Held::new())).expect("applied");
+        }
+        assert_eq!(notes_on(&ring, machine), [NOTES as usize; 2]);
+    }
+    ring
+}
+
+/// Live rows of `notes` and of its view on a machine.
+fn notes_on(ring: &SimRing, machine: usize) -> [usize; 2] {
+    ["notes", "shown"].map(|name| ring.count(machine, "ks", name))
+}
+
+/// The deletion of the partition 1 of `notes`.
+fn deletion_of_notes(ring: &SimRing) -> PartitionUpdate {
+    let clock = &ring.node(0).env.clock;
+    let mut deletion = PartitionUpdate::new(notes(), partition_key(&notes(), &[&1_i32.to_be_bytes()]));
+    deletion.deletion = DeletionTime::new(clock.now_micros(), clock.now_seconds());
+    deletion
+}
+
+/// A replica that was down when a change was decided takes the change by its hint, in parts as the
+/// others did.
+#[test]
+fn a_change_that_is_applied_in_parts_comes_by_a_hint() {
+    let mut ring = ring_of_many_notes(15);
+    ring.kill(2);
+    ring.agree();
+    write_through(&ring, &Mutation::of(deletion_of_notes(&ring))).expect("committed");
+    assert_eq!([notes_on(&ring, 0), notes_on(&ring, 1)], [[0; 2]; 2]);
+    ring.start(2);
+    show_everything(&ring.node(2).engine);
+    assert_eq!(notes_on(&ring, 2)[0], NOTES as usize);
+    let has_come = (0..300).any(|_| {
+        ring.world.run_for(Duration::from_secs(1));
+        notes_on(&ring, 2) == [0; 2]
+    });
+    assert!(has_come);
+}
+
+/// A replica without a hint takes the change by the repair of a read, which does not fail.
+#[test]
+fn a_change_that_is_applied_in_parts_comes_by_a_read() {
+    let ring = ring_of_many_notes(16);
+    let update = deletion_of_notes(&ring);
+    let ballot = Ballot::new(update.max_timestamp(), BallotFlag::Global, 7);
+    let commit = Commit { ballot, update };
+    for machine in 0..2 {
+        ring.world.block_on(ring.node(machine).replica.paxos_commit(&commit)).expect("committed");
+    }
+    assert_eq!(notes_on(&ring, 2), [NOTES as usize; 2]);
+    let read = ring.read(0, vec![read_of(&commit.update)], Consistency::All).expect("repaired");
+    assert_eq!(read, []);
+    assert_eq!(notes_on(&ring, 2), [0; 2]);
 }

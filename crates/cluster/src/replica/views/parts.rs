@@ -1,189 +1,375 @@
 //! Writes whose changes of views are more than one group of the commit log may be, in parts.
 //!
-//! For changes that cannot be refused any more. One is a change that Paxos has decided: where no
-//! replica could apply it, each later conditional statement of the partition, and each repair of
-//! Paxos, would find it undone, try to complete it, and fail. The other is a mutation of a logged
-//! batch on a node alone: its client was told that the batch will be applied.
+//! For changes that cannot be refused any more, because others have them or will have them: one
+//! that Paxos has decided, and whatever a hint, a read repair or a repair brings; and mutations of
+//! a logged batch on a node alone, whose client was told that the batch will be applied. What a
+//! client writes is refused instead (`Replica::apply`).
 //!
-//! 1. The locks are taken, and all changes of views are computed.
-//! 2. Changes of some entries at a time are applied as one group, with the record of those that go
-//!    to other nodes.
-//! 3. The base is the last group: until then whoever begins anew computes the same changes.
+//! 1. Rows that are stored here and that a deletion of the write covers go first, some at a time.
+//!    Each is deleted as a row, as of the time of the covering deletion.
+//! 2. The deletions of the write follow. They cover nothing now that a view shows.
+//! 3. Its rows come last, some at a time.
 //!
-//! A crash in between leaves entries of views whose rows are not there yet. The change is not
-//! recorded as committed then, and the record of the batch stands, so that it is found and applied
-//! again.
+//! Each part is a write of its own: its lock is taken, and it is one group of the commit log with
+//! the changes of views that follow from it. So base and views agree behind each part, also where a
+//! crash ends the write there or somebody else writes in between; and whoever begins the write anew
+//! finds less to do. Parts that are too large all the same become smaller, down to a single row.
+//!
+//! The changes of a single row may be too large still, where the row is moved in a view, or comes
+//! to be in it, with columns that are stored already: this write may be small. Such an entry is
+//! left out, and logged, as by the build of a view: the view lacks the row then, and shows no row
+//! that the base does not have.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use rows::views::Entry;
-use rows::{Mutation, ReadContext, ReadMode};
+use bytes::Bytes;
+use env::Env;
+use rows::views::Covering;
+use rows::{
+    Bound, ClusteringValues, ColumnFilter, DataLimits, Mutation, PartitionRange, PartitionStream, PartitionUpdate,
+    ReadCommand, ReadContext, ReadError, ReadMode, Row, Slice, Slices, Unfiltered,
+};
 use storage::base_views::BaseViews;
 use storage::commitlog::LogPosition;
 use storage::materialized::{self, ViewChange};
 use storage::{Engine, StorageError};
+use tokio::sync::RwLock;
 
-use super::{Divided, Locked, Routes, divide, places, settle, write_error};
+use super::{Divided, Routes, divide, lock, settle, write_error};
 use crate::replica::Replica;
 use crate::replica::apply::WriteError;
+use crate::stripes::{Held, Stripes};
 
-/// The bytes of a part are one of so many parts of the largest mutation: the changes of other nodes
-/// are one mutation, and those of one partition of a view too.
-const PARTS_PER_MUTATION: usize = 4;
-/// Bytes that a change takes beside its values, about.
-const CHANGE_OVERHEAD: usize = 256;
+/// Rows of a part at most.
+const ROWS_AT_ONCE: usize = 256;
+/// Stored rows that are looked at for a part: the lock of the partition is held meanwhile.
+const LOOKED_AT_ONCE: usize = 4096;
+
+/// A write that is applied in parts.
+pub(crate) struct Parts {
+    env: Env,
+    engine: Arc<Engine>,
+    routes: Option<Arc<dyn Routes>>,
+    gate: Arc<RwLock<()>>,
+    locks: Arc<Stripes>,
+    /// The updates that are not applied yet, or not as a whole.
+    left: VecDeque<Left>,
+    /// The log position up to which parts were applied; None: nothing was logged.
+    position: Option<LogPosition>,
+}
 
 impl Replica {
-    /// As [`Replica::apply`], in parts, of mutations that write tables with views. The write ends
-    /// though nobody waits for it any more.
-    pub(in crate::replica) async fn apply_in_parts(
+    /// As [`Replica::apply_encoded`], of a write that others have or will have: in parts where the
+    /// changes of views that follow from it are too large. The parts come to their end though
+    /// nobody waits for them any more.
+    pub(crate) async fn apply_or_in_parts(
         &self,
         mutations: &[Mutation],
+        encoded: &[Bytes],
+        held: Held,
     ) -> Result<Option<LogPosition>, WriteError> {
-        let turn = Arc::clone(&self.views.in_parts).acquire_owned().await.map_err(|_| WriteError::Overloaded)?;
-        let turn = Arc::new(turn);
-        loop {
-            let views = self.engine.views();
-            let guards = (self.lock_views(&views, mutations).await, Arc::clone(&turn));
-            let (engine, routes) = (Arc::clone(&self.engine), self.views.routes.get().cloned());
-            let mutations = mutations.to_vec();
-            let parts = async move {
-                let applied = apply(&engine, routes.as_ref(), &views, mutations).await;
-                drop(guards);
-                applied
-            };
-            match self.env.to_its_end("view-parts", parts).await {
-                Err(WriteError::Storage(StorageError::ViewsChanged)) => {}
-                applied => return applied,
-            }
+        match self.apply_encoded(mutations, encoded, held).await {
+            Err(error) if self.takes_in_parts(mutations, &error) => Box::pin(self.apply_in_parts(mutations)).await,
+            applied => applied,
         }
     }
 
-    /// As [`Replica::apply_now`], in parts. Err: the base is as it was; of the views some parts may
-    /// have been applied, and the same call goes on with the rest.
+    /// Whether mutations that were refused may be taken in parts.
+    pub(crate) fn takes_in_parts(&self, mutations: &[Mutation], refused: &WriteError) -> bool {
+        matches!(refused, WriteError::Storage(StorageError::MutationTooLarge { .. }))
+            && self.engine.views_over(mutations).is_some()
+    }
+
+    async fn apply_in_parts(&self, mutations: &[Mutation]) -> Result<Option<LogPosition>, WriteError> {
+        let turn = Arc::clone(&self.views.in_parts).acquire_owned().await.map_err(|_| WriteError::Overloaded)?;
+        let mut parts = self.parts_of(mutations);
+        let all = async move {
+            let mut is_left = true;
+            while is_left {
+                // outside of the gate: a TRUNCATE, which makes room, closes it
+                parts.engine.admit().await;
+                is_left = parts.apply_next().await?;
+            }
+            drop(turn);
+            Ok::<_, WriteError>(parts.position)
+        };
+        self.env.to_its_end("view-parts", all).await
+    }
+
+    /// A write that is applied in parts.
+    pub(crate) fn parts_of(&self, mutations: &[Mutation]) -> Parts {
+        let views = self.engine.views();
+        let updates = mutations.iter().flat_map(|mutation| &mutation.updates);
+        Parts {
+            env: self.env.clone(),
+            engine: Arc::clone(&self.engine),
+            routes: self.views.routes.get().cloned(),
+            gate: Arc::clone(&self.views.gate),
+            locks: Arc::clone(&self.views.locks),
+            left: updates.map(|update| Left::of(update.clone(), &views)).collect(),
+            position: None,
+        }
+    }
+
+    /// As [`Replica::apply_now`], in parts. Err: some of the parts may have been applied, to the
+    /// base and its views alike; the same call goes on with the rest.
     pub(crate) fn apply_now_in_parts(&self, mutations: &[Mutation]) -> Result<(), WriteError> {
         let Some(views) = self.engine.views_over(mutations) else { return self.apply_now(mutations).map(drop) };
-        let open = Arc::clone(&self.views.gate).try_read_owned().map_err(|_| StorageError::Busy)?;
-        let held = self.views.locks.try_lock(places(&views, mutations)).ok_or(StorageError::Busy)?;
-        let _locked = Locked { _held: held, _open: open };
-        let (now, context) = (self.env.clock.now_seconds(), ReadContext::new(ReadMode::Background));
-        let bytes_max = part_bytes_max(&self.engine);
-        let mut changes = materialized::changes(&self.engine, &views, mutations, now, &context).map_err(write_error)?;
-        loop {
-            let part = take(&mut changes, bytes_max);
-            if part.is_empty() {
-                break;
-            }
-            let Divided { mut here, remote } = self.divide(part);
-            let settled = here.iter_mut().try_for_each(|change| settle(&self.engine, change, now, &context));
-            settled.map_err(WriteError::Read)?;
-            let mut group: Vec<Mutation> = here.into_iter().flat_map(ViewChange::into_mutations).collect();
-            group.extend(remote.as_ref().map(|remote| remote.record()));
-            self.engine.apply_with_views(&group, views.number)?;
-            if let Some(remote) = remote {
-                remote.send();
+        for update in mutations.iter().flat_map(|mutation| &mutation.updates) {
+            let mut left = Left::of(update.clone(), &views);
+            while !left.is_over() {
+                let views = self.engine.views();
+                let _locked = self.try_lock_base(update.table.id, &update.key.key).ok_or(StorageError::Busy)?;
+                let here = Here { engine: &self.engine, routes: self.views.routes.get(), views: &views };
+                match left.apply_next(here) {
+                    Err(WriteError::Storage(StorageError::ViewsChanged)) => {}
+                    applied => applied?,
+                }
             }
         }
-        self.engine.apply_with_views(mutations, views.number)?;
         Ok(())
     }
 }
 
-/// The bytes of changes that are applied as one group.
-fn part_bytes_max(engine: &Engine) -> usize {
-    engine.options.commitlog.largest_mutation() / PARTS_PER_MUTATION
-}
-
-/// Applies the changes of views that follow from mutations, and the mutations last. The caller
-/// holds their locks.
-async fn apply(
-    engine: &Arc<Engine>,
-    routes: Option<&Arc<dyn Routes>>,
-    views: &Arc<BaseViews>,
-    mutations: Vec<Mutation>,
-) -> Result<Option<LogPosition>, WriteError> {
-    let now = engine.env.clock.now_seconds();
-    let bytes_max = part_bytes_max(engine);
-    let mut changes = {
-        let (engine, views, mutations) = (Arc::clone(engine), Arc::clone(views), mutations.clone());
-        let env = engine.env.clone();
+impl Parts {
+    /// Applies the next part; whether more are left. The caller waits for room in memtables
+    /// (`Engine::admit`). After an error nothing more is applied.
+    pub async fn apply_next(&mut self) -> Result<bool, WriteError> {
+        let Some(mut left) = self.left.pop_front() else { return Ok(false) };
+        let views = self.engine.views();
+        let locked = lock(&self.gate, &self.locks, vec![left.place()]).await;
+        let (engine, routes) = (Arc::clone(&self.engine), self.routes.clone());
         let job = move || {
-            let context = ReadContext::new(ReadMode::Background);
-            materialized::changes(&engine, &views, &mutations, now, &context)
+            let applied = left.apply_next(Here { engine: &engine, routes: routes.as_ref(), views: &views });
+            drop(locked);
+            (left, applied)
         };
-        env.blocking("view", job).await.map_err(|_| WriteError::Overloaded)?.map_err(write_error)?
-    };
-    loop {
-        let part = take(&mut changes, bytes_max);
-        if part.is_empty() {
-            break;
+        let (left, applied) = self.env.blocking("view", job).await.map_err(|_| WriteError::Overloaded)?;
+        match applied {
+            Err(WriteError::Storage(StorageError::Busy)) => self.engine.log.ready().await,
+            // the part is computed again, for the views that there are now
+            Err(WriteError::Storage(StorageError::ViewsChanged)) => {}
+            applied => applied?,
         }
-        let Divided { here, remote } = divide(routes, part);
-        let mut group = settled(engine, here, now).await?;
-        group.extend(remote.as_ref().map(|remote| remote.record()));
-        apply_group(engine, group, views.number).await?;
-        if let Some(remote) = remote {
-            remote.send();
+        match left.is_over() {
+            true => self.position = left.position.or(self.position),
+            false => self.left.push_front(left),
         }
+        Ok(!self.left.is_empty())
     }
-    apply_group(engine, mutations, views.number).await
 }
 
-/// Takes changes of so many bytes, or a single one of more, off the end.
-fn take(changes: &mut Vec<ViewChange>, bytes_max: usize) -> Vec<ViewChange> {
-    let (mut part, mut bytes) = (Vec::new(), 0);
-    while let Some(last) = changes.last_mut() {
-        let mut from = last.entries.len();
-        while let Some(entry) = from.checked_sub(1).map(|at| &last.entries[at]) {
-            let size = size_of(entry);
-            if bytes > 0 && bytes + size > bytes_max {
-                break;
+/// The part of an update that comes next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    /// Stored rows that its deletions cover.
+    Covered,
+    /// The update without its rows; all of it, where its table has no views.
+    Deletions,
+    /// Its rows.
+    Rows,
+    /// Nothing.
+    Over,
+}
+
+/// The rest of an update that is applied in parts.
+struct Left {
+    /// The update, without the rows below.
+    update: PartitionUpdate,
+    /// Its rows.
+    rows: Vec<Row>,
+    /// How many of them were applied.
+    passed: usize,
+    phase: Phase,
+    /// The last stored row that was looked at; None: none yet.
+    after: Option<ClusteringValues>,
+    /// Rows of the next part at most: fewer than [`ROWS_AT_ONCE`] behind one that was too large.
+    at_once: usize,
+    /// The log position behind the last part; None: nothing was logged.
+    position: Option<LogPosition>,
+}
+
+impl Left {
+    /// All of an update.
+    fn of(mut update: PartitionUpdate, views: &BaseViews) -> Self {
+        let has_views = views.of_base(update.table.id).is_some();
+        let deletes = !update.deletion.is_live() || !update.range_deletions.is_empty();
+        let rows = if has_views { std::mem::take(&mut update.rows) } else { Vec::new() };
+        let phase = if has_views && deletes { Phase::Covered } else { Phase::Deletions };
+        Self { update, rows, passed: 0, phase, after: None, at_once: ROWS_AT_ONCE, position: None }
+    }
+
+    fn is_over(&self) -> bool {
+        self.phase == Phase::Over
+    }
+
+    /// The place of the lock of the partition.
+    fn place(&self) -> usize {
+        Stripes::of((self.update.table.id, &self.update.key.key[..]))
+    }
+
+    /// Applies the next part. The caller holds the lock of the partition, and may wait for the
+    /// disk. Where the part is refused nothing of it was applied.
+    fn apply_next(&mut self, here: Here<'_>) -> Result<(), WriteError> {
+        match self.phase {
+            Phase::Covered => {
+                let (rows, last) = self.covered(here.engine).map_err(WriteError::Read)?;
+                if self.apply_rows(here, rows)? {
+                    if last.is_none() {
+                        self.phase = Phase::Deletions;
+                    }
+                    self.after = last;
+                }
             }
-            bytes += size;
-            from -= 1;
+            Phase::Deletions => {
+                if !self.update.is_empty() {
+                    let position = here.apply(&self.update, 0)?;
+                    self.position = position.or(self.position);
+                }
+                self.phase = if self.rows.is_empty() { Phase::Over } else { Phase::Rows };
+            }
+            Phase::Rows => {
+                let end = self.rows.len().min(self.passed + self.at_once);
+                let some = self.rows[self.passed..end].to_vec();
+                if self.apply_rows(here, some)? {
+                    self.passed = end;
+                }
+                if self.passed == self.rows.len() {
+                    self.phase = Phase::Over;
+                }
+            }
+            Phase::Over => {}
         }
-        let entries = last.entries.split_off(from);
-        if !entries.is_empty() {
-            part.push(ViewChange { base: last.base.clone(), view: Arc::clone(&last.view), entries });
-        }
-        if from > 0 {
-            return part;
-        }
-        changes.pop();
+        Ok(())
     }
-    part
-}
 
-fn size_of(entry: &Entry) -> usize {
-    CHANGE_OVERHEAD + entry.key.key.len() + entry.row.data_size()
-}
-
-/// As [`Replica::settled`], in the background.
-async fn settled(engine: &Arc<Engine>, mut changes: Vec<ViewChange>, now: u32) -> Result<Vec<Mutation>, WriteError> {
-    let of_job = Arc::clone(engine);
-    let job = move || {
-        let context = ReadContext::new(ReadMode::Background);
-        changes.iter_mut().try_for_each(|change| settle(&of_job, change, now, &context))?;
-        Ok(changes)
-    };
-    let settled = engine.env.blocking("view", job).await.map_err(|_| WriteError::Overloaded)?;
-    Ok(settled.map_err(WriteError::Read)?.into_iter().flat_map(ViewChange::into_mutations).collect())
-}
-
-/// Applies a group once there is room for it.
-async fn apply_group(
-    engine: &Arc<Engine>,
-    group: Vec<Mutation>,
-    number: u64,
-) -> Result<Option<LogPosition>, WriteError> {
-    let group: Arc<[Mutation]> = group.into();
-    loop {
-        engine.admit().await;
-        let (of_job, group) = (Arc::clone(engine), Arc::clone(&group));
-        let job = move || of_job.apply_with_views(&group, number);
-        match engine.env.blocking("view", job).await.map_err(|_| WriteError::Overloaded)? {
-            Err(StorageError::Busy) => engine.log.ready().await,
-            applied => return Ok(applied?.position),
+    /// Applies rows of the partition as one group. False: they are too many for one, and nothing
+    /// was applied; fewer are taken from now on.
+    fn apply_rows(&mut self, here: Here<'_>, rows: Vec<Row>) -> Result<bool, WriteError> {
+        let count = rows.len();
+        if count == 0 {
+            return Ok(true);
+        }
+        let mut part = PartitionUpdate::new(Arc::clone(&self.update.table), self.update.key.clone());
+        part.rows = rows;
+        match here.apply(&part, 0) {
+            Err(WriteError::Storage(StorageError::MutationTooLarge { .. })) if count > 1 => {
+                self.at_once = count / 2;
+                Ok(false)
+            }
+            applied => {
+                self.position = applied?.or(self.position);
+                self.at_once = (self.at_once * 2).min(ROWS_AT_ONCE);
+                Ok(true)
+            }
         }
     }
+
+    /// The next stored rows that the deletions of the update cover, as deletions of rows, and the
+    /// last row that was looked at; None: there are no more.
+    fn covered(&self, engine: &Engine) -> Result<(Vec<Row>, Option<ClusteringValues>), ReadError> {
+        let slices = match self.after.clone() {
+            None => Slices::all(),
+            Some(last) => vec![Slice { start: Bound::start(last, false), end: Bound::top() }].into(),
+        };
+        let command = ReadCommand {
+            table: Arc::clone(&self.update.table),
+            range: PartitionRange::Key(self.update.key.clone()),
+            slices,
+            reversed: false,
+            columns: ColumnFilter::All,
+            now: engine.env.clock.now_seconds(),
+            limits: DataLimits::NONE,
+            indexes: Vec::new(),
+        };
+        let mut stream = engine.read(&command, &ReadContext::new(ReadMode::Background))?;
+        let covering = Covering::of(&self.update);
+        let (mut rows, mut looked) = (Vec::new(), 0);
+        if stream.next_partition()?.is_some() {
+            while let Some(unfiltered) = stream.next_unfiltered()? {
+                let Unfiltered::Row(row) = unfiltered else { continue };
+                let deletion = covering.at(&row);
+                if deletion.supersedes(&row.deletion) {
+                    rows.push(Row { deletion, ..Row::new(row.clustering.clone()) });
+                }
+                looked += 1;
+                if rows.len() >= self.at_once || looked >= LOOKED_AT_ONCE {
+                    return Ok((rows, Some(row.clustering)));
+                }
+            }
+        }
+        Ok((rows, None))
+    }
+}
+
+/// The place where parts are applied.
+#[derive(Clone, Copy)]
+struct Here<'h> {
+    engine: &'h Engine,
+    routes: Option<&'h Arc<dyn Routes>>,
+    views: &'h BaseViews,
+}
+
+impl Here<'_> {
+    /// Applies an update with the changes of views that follow from it, as one group. What is too
+    /// large as a single row is applied without `lacking` entries, or more ([`take_out`]).
+    fn apply(self, update: &PartitionUpdate, lacking: usize) -> Result<Option<LogPosition>, WriteError> {
+        let Self { engine, routes, views } = self;
+        let (now, context) = (engine.env.clock.now_seconds(), ReadContext::new(ReadMode::Background));
+        let part = [Mutation::of(update.clone())];
+        let mut changes = materialized::changes(engine, views, &part, now, &context).map_err(write_error)?;
+        let taken_out = take_out(&mut changes, update, lacking);
+        let (mut group, mut remotes) = (Vec::new(), Vec::new());
+        for change in changes {
+            // each view by itself: the record of what goes to others is one mutation
+            let Divided { mut here, remote } = divide(routes, vec![change]);
+            let settled = here.iter_mut().try_for_each(|change| settle(engine, change, now, &context));
+            settled.map_err(WriteError::Read)?;
+            group.extend(here.into_iter().flat_map(ViewChange::into_mutations));
+            group.extend(remote.as_ref().map(|remote| remote.record()));
+            remotes.extend(remote);
+        }
+        // the base last, as in `Replica::with_changes`
+        group.extend(part);
+        let applied = match engine.apply_with_views(&group, views.number) {
+            Err(StorageError::MutationTooLarge { .. }) if update.rows.len() == 1 && taken_out == lacking => {
+                return self.apply(update, lacking + 1);
+            }
+            applied => applied?,
+        };
+        if taken_out > 0 {
+            let (table, key) = (update.table.name.as_str(), &update.key.key[..]);
+            tracing::warn!(table, taken_out, "views lack a row of partition {key:02x?}: it is too large for the log");
+        }
+        remotes.into_iter().for_each(|remote| remote.send());
+        Ok(applied.position)
+    }
+}
+
+/// Takes so many entries that a row makes out of its changes of views, the largest ones, and gives
+/// how many there were. An entry with no more than the row's update has may be one that is there
+/// and changes: it stays.
+fn take_out(changes: &mut [ViewChange], update: &PartitionUpdate, count: usize) -> usize {
+    let written: usize = update.rows.iter().map(size_of_columns).sum();
+    for taken in 0..count {
+        let (mut largest, mut found) = (written, None);
+        for (of, change) in changes.iter().enumerate() {
+            for (at, entry) in change.entries.iter().enumerate() {
+                let size = size_of_columns(&entry.row);
+                if entry.wanted.is_some() && size > largest {
+                    (largest, found) = (size, Some((of, at)));
+                }
+            }
+        }
+        let Some((of, at)) = found else { return taken };
+        changes[of].entries.remove(at);
+    }
+    count
+}
+
+/// Bytes of the values of a row.
+fn size_of_columns(row: &Row) -> usize {
+    let clustering: usize = row.clustering.iter().flatten().map(Bytes::len).sum();
+    row.data_size() - clustering
 }

@@ -86,35 +86,103 @@ fn a_truncation_ends_with_its_views_though_nobody_waits_for_it() {
     assert_eq!((machine.count("ks", "t"), machine.count("ks", "by_v")), (0, 0));
 }
 
+/// A row of the partition 1 of `notes`.
+fn note(c: i32, v: i32, bytes: usize, timestamp: i64) -> Mutation {
+    let row = SystemRow::new(&notes(), &[&1_i32.to_be_bytes()], &[&c.to_be_bytes()], timestamp, None);
+    let row = row.set("v", v.to_be_bytes().to_vec());
+    if bytes == 0 { row.finish() } else { row.set("b", vec![b'x'; bytes]).finish() }
+}
+
+/// A node with rows of the partition 1 of `notes` and their entries in the view `shown`, which
+/// takes mutations of 32 KiB from now on.
+fn with_notes(written: Vec<Mutation>) -> SimNode {
+    let machine = with_keyspace(keyspace_of_notes("1", &["shown"]));
+    let mut update = PartitionUpdate::new(notes(), written[0].key.clone());
+    written.into_iter().flat_map(|one| one.updates).flat_map(|one| one.rows).for_each(|row| update.add_row(row));
+    machine.sim.block_on(machine.node.replica.apply(&[Mutation::of(update)], Held::new())).expect("applied");
+    machine.sim.block_on(async { machine.node.engine.log.sync().await }).expect("synced");
+    let machine = machine.after_power_cut_with(32 << 10);
+    show_everything(&machine.node.engine);
+    machine
+}
+
+/// Live rows of `notes` and `shown`.
+fn notes_of(machine: &SimNode) -> (usize, usize) {
+    (machine.count("ks", "notes"), machine.count("ks", "shown"))
+}
+
+/// The deletion of the partition 1 of `notes`, as of now.
+fn deletion_of_notes(machine: &SimNode) -> PartitionUpdate {
+    let clock = &machine.node.env.clock;
+    let mut deletion = PartitionUpdate::new(notes(), system_rows::partition_key(&notes(), &[&1_i32.to_be_bytes()]));
+    deletion.deletion = DeletionTime::new(clock.now_micros(), clock.now_seconds());
+    deletion
+}
+
+/// Applies what Paxos has decided.
+fn commit(machine: &SimNode, update: PartitionUpdate) {
+    let ballot = Ballot::new(update.max_timestamp(), BallotFlag::Global, 7);
+    machine.sim.block_on(machine.node.replica.paxos_commit(&Commit { ballot, update })).expect("committed");
+}
+
 /// The deletion of a wide partition changes more of its view than a mutation may have. A write is
 /// refused then; a change that Paxos has decided is applied in parts.
 #[test]
 fn a_commit_is_applied_in_parts() {
     const ROWS: i32 = 6000;
-    let machine = with_keyspace(keyspace_of_notes("1", &["shown"]));
-    let mut update = PartitionUpdate::new(notes(), system_rows::partition_key(&notes(), &[&1_i32.to_be_bytes()]));
-    for c in 0..ROWS {
-        let row = SystemRow::new(&notes(), &[&1_i32.to_be_bytes()], &[&c.to_be_bytes()], 10, None);
-        let mut one = row.set("v", 7_i32.to_be_bytes().to_vec()).finish();
-        update.add_row(one.updates[0].rows.remove(0));
-    }
-    let written = [Mutation::of(update)];
-    machine.sim.block_on(machine.node.replica.apply(&written, Held::new())).expect("applied");
-    machine.sim.block_on(async { machine.node.engine.log.sync().await }).expect("synced");
-    let machine = machine.after_power_cut_with(32 << 10);
-    show_everything(&machine.node.engine);
-    let counts = || (machine.count("ks", "notes"), machine.count("ks", "shown"));
-    assert_eq!(counts(), (ROWS as usize, ROWS as usize));
-    let micros = machine.node.env.clock.now_micros();
-    let mut deletion = PartitionUpdate::new(notes(), written[0].key.clone());
-    deletion.deletion = DeletionTime::new(micros, machine.node.env.clock.now_seconds());
+    let machine = with_notes((0..ROWS).map(|c| note(c, 7, 0, 10)).collect());
+    assert_eq!(notes_of(&machine), (ROWS as usize, ROWS as usize));
+    let deletion = deletion_of_notes(&machine);
     let deletions = [Mutation::of(deletion.clone())];
-    let refused = machine.node.replica.apply(&deletions, Held::new());
-    let refused = machine.sim.block_on(refused);
+    let refused = machine.sim.block_on(machine.node.replica.apply(&deletions, Held::new()));
     assert!(matches!(refused, Err(WriteError::Storage(StorageError::MutationTooLarge { .. }))), "{refused:?}");
-    let commit = Commit { ballot: Ballot::new(micros, BallotFlag::Global, 7), update: deletion };
-    machine.sim.block_on(machine.node.replica.paxos_commit(&commit)).expect("committed");
-    assert_eq!(counts(), (0, 0));
+    commit(&machine, deletion);
+    assert_eq!(notes_of(&machine), (0, 0));
+}
+
+/// Behind each part of a write its base and the view agree, whatever else is written in between.
+#[test]
+fn base_and_view_agree_behind_each_part() {
+    const ROWS: i32 = 2000;
+    let machine = with_notes((0..ROWS).map(|c| note(c, 7, 0, 10)).collect());
+    let deletion = deletion_of_notes(&machine);
+    let later = deletion.max_timestamp() + 1;
+    let mut parts = machine.node.replica.parts_of(&[Mutation::of(deletion)]);
+    let mut passed = 0;
+    while machine.sim.block_on(parts.apply_next()).expect("applied") {
+        passed += 1;
+        let (base, view) = notes_of(&machine);
+        assert_eq!(base, view, "behind part {passed}");
+        if passed == 2 {
+            assert!((2..ROWS as usize).contains(&base), "{base} rows are left");
+            // the first of these rows is deleted already
+            for (c, v) in [(1, 8), (ROWS - 1, 9)] {
+                machine
+                    .sim
+                    .block_on(machine.node.replica.apply(&[note(c, v, 0, later)], Held::new()))
+                    .expect("applied");
+            }
+        }
+    }
+    assert!(passed > 2);
+    assert_eq!(notes_of(&machine), (2, 2));
+}
+
+/// A conditional change of a few bytes moves a row in a view, with more columns than a mutation may
+/// have. It is committed, and the view has neither the row nor what it was before.
+#[test]
+fn an_entry_that_the_log_does_not_take_is_left_out_of_a_commit() {
+    let machine = with_notes(vec![note(1, 7, 40 << 10, 10), note(2, 7, 10, 10)]);
+    assert_eq!(notes_of(&machine), (2, 2));
+    let moved = |v: i32| note(1, v, 0, machine.node.env.clock.now_micros()).updates.remove(0);
+    let refused = machine.sim.block_on(machine.node.replica.apply(&[Mutation::of(moved(8))], Held::new()));
+    assert!(matches!(refused, Err(WriteError::Storage(StorageError::MutationTooLarge { .. }))), "{refused:?}");
+    for v in [8, 9] {
+        commit(&machine, moved(v));
+        assert_eq!(notes_of(&machine), (2, 1), "v = {v}");
+    }
+    commit(&machine, deletion_of_notes(&machine));
+    assert_eq!(notes_of(&machine), (0, 0));
 }
 
 /// A table gets its first view while a write to it and to a table with a view is computed: the
