@@ -163,7 +163,7 @@ mod tests {
         let given = sizes(1 << 30, &["key_cache_size=10MiB", "row_cache_size=100MiB"]).expect("it fits");
         assert_eq!((given.keys, given.rows), (10 << 20, 100 << 20));
         assert_eq!(given.chunks + given.keys + given.rows, budget.caches);
-        assert_eq!(sizes(1 << 30, &["file_cache_size=448MiB"]).map(|sizes| sizes.chunks), Ok(448 << 20));
+        assert_eq!(sizes(1 << 30, &["file_cache_size=420MiB"]).map(|sizes| sizes.chunks), Ok(420 << 20));
         assert!(sizes(1 << 30, &["row_cache_size=600MiB"]).is_err());
         assert!(sizes(1 << 30, &["file_cache_size=500MiB"]).is_err());
     }

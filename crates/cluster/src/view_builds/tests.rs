@@ -128,9 +128,12 @@ fn a_build_waits_for_the_log_with_its_note() {
         let mut building = pin!(super::build::build(node, view, &mut attempts));
         assert!(poll(building.as_mut()).is_pending(), "a job passes the rows");
         machine.sim.run_until_idle();
-        let large = [machine.role(1, 15 << 20)];
-        let refused = (0..10).find_map(|_| node.engine.apply(&large).err());
-        assert_eq!(refused, Some(StorageError::Busy));
+        // smaller and smaller records, until there is no room for a record as small as the note
+        for size in [15 << 20, 1 << 20, 16 << 10, 256, 1] {
+            let record = [machine.role(1, size)];
+            let refused = (0..1000).find_map(|_| node.engine.apply(&record).err());
+            assert_eq!(refused, Some(StorageError::Busy), "records of {size} bytes");
+        }
         assert!(poll(building.as_mut()).is_pending(), "there is no room for the note");
         machine.sim.block_on(building).expect("built");
     }
