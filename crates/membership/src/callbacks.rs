@@ -144,8 +144,8 @@ impl<T> Callbacks<T> {
     }
 
     /// The request that an answer belongs to. An answer that comes twice, too late, or from another
-    /// peer belongs to none: a request whose time is over stays until [`Callbacks::expire`], so that
-    /// whoever waits hears of it once in any case.
+    /// peer belongs to none: a request whose time is over stays until [`Callbacks::expire`], so
+    /// that whoever waits hears of it once in any case.
     pub fn take(&mut self, id: u64, peer: SocketAddr, now: Duration) -> Option<T> {
         let key = (id, peer);
         if self.waiting.get(&key)?.time.end < now {

@@ -532,7 +532,7 @@ pub fn of_update(
 ) -> Result<Vec<Vec<Entry>>, ReadError> {
     let mut changes: Vec<Changes<'_>> = views.iter().map(|view| Changes::new(view, &update.key, now)).collect();
     let comparator = &update.table.comparator;
-    let covering = Covering::of(update);
+    let deletions = Covering::of(update);
     let mut tell = |before: Option<&Row>, after: &Row| {
         for change in &mut changes {
             if change.view.selects(&update.key, &after.clustering) {
@@ -549,7 +549,7 @@ pub fn of_update(
         };
         let mut after = before.clone().unwrap_or_else(|| Row::new(row.clustering.clone()));
         after.merge(row.clone(), &update.table);
-        tell(before.as_ref(), &under(after, covering.at(row)));
+        tell(before.as_ref(), &under(after, deletions.at(row)));
     };
     let mut next = update.rows.iter().peekable();
     let (mut of_partition, mut open) = (DeletionTime::LIVE, DeletionTime::LIVE);
