@@ -73,7 +73,7 @@ enum End {
     /// The peer has answered.
     Answered { at: Duration, took: Duration },
     /// The peer has not, in time.
-    Expired,
+    Expired { begun: Duration },
     /// Nothing was sent.
     NotSent,
 }
@@ -176,7 +176,8 @@ impl<T> Callbacks<T> {
                 of_peer.heard = at;
                 of_peer.is_slow = took > LATE_AFTER;
             }
-            End::Expired => of_peer.is_slow = true,
+            // a peer that has answered something since is not the cause
+            End::Expired { begun } => of_peer.is_slow |= of_peer.heard <= begun,
             End::NotSent => {}
         }
         if of_peer.count == 0 && !of_peer.is_slow {
@@ -188,7 +189,10 @@ impl<T> Callbacks<T> {
     pub fn expire(&mut self, now: Duration) -> Vec<(SocketAddr, T)> {
         let late = self.waiting.extract_if(|_, waiting| waiting.time.end < now);
         let mut late: Vec<_> = late.map(|((id, peer), waiting)| (id, peer, waiting)).collect();
-        late.iter().for_each(|(_, peer, waiting)| self.forget_one(*peer, waiting.bytes, End::Expired));
+        late.iter().for_each(|(_, peer, waiting)| {
+            let end = End::Expired { begun: waiting.time.start };
+            self.forget_one(*peer, waiting.bytes, end);
+        });
         late.sort_by_key(|(id, peer, _)| (*id, *peer));
         late.into_iter().map(|(_, peer, waiting)| (peer, waiting.of)).collect()
     }

@@ -136,11 +136,14 @@ fn of_write(cause: WriteError, answers: Answers) -> CqlError {
     let Answers { level: consistency, kind, block_for, received, failures, .. } = answers;
     let (received, block_for) = (count(received), count(block_for));
     let timeout = CqlError::WriteTimeout { consistency, received, block_for, kind };
+    let asked = !failures.is_empty();
     let failure = |why| CqlError::WriteFailure { consistency, received, block_for, failures, kind, why };
     match cause {
         WriteError::TimedOut | WriteError::Read(ReadError::TimedOut) => timeout,
         WriteError::Storage(StorageError::MutationTooLarge { size, size_max }) => {
-            CqlError::Invalid(format!("Rejected an oversized mutation ({size}/{size_max})"))
+            let why = format!("Rejected an oversized mutation ({size}/{size_max})");
+            // once replicas were asked they may still get it, by hints: that is no definite answer
+            if asked { failure(why) } else { CqlError::Invalid(why) }
         }
         WriteError::Storage(StorageError::UnknownTable { table }) => {
             CqlError::Invalid(format!("table {table} does not exist"))

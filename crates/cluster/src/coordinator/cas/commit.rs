@@ -55,13 +55,14 @@ impl Agreement<'_> {
         let write = (!former.is_empty()).then(|| self.request(Verb::MutationReq, payload(), limit));
         let asker: Arc<dyn Asker> = Arc::clone(&sent) as Arc<dyn Asker>;
         let here = self.others.ring.local_data_center();
+        let kept = sent.keep(self.node.unanswered());
         for peer in sent.peers() {
             let endpoint = self.others.ring.endpoint(peer);
             // replicas of other data centers have no part in a decision of this one
             let far = far.as_ref().filter(|_| endpoint.data_center != here);
             let request = write.as_ref().filter(|_| former.contains(&peer)).or(far).unwrap_or(&request);
             self.trace_sending(request, endpoint.address);
-            self.others.messenger.ask(endpoint.address, &[], request.clone(), &asker);
+            self.others.messenger.ask_keeping(endpoint.address, &[], request.clone(), kept, &asker);
         }
         let answered = async {
             if level != Consistency::Any {

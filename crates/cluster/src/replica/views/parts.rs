@@ -17,8 +17,8 @@
 //!
 //! The changes of a single row may be too large still, where the row is moved in a view, or comes
 //! to be in it, with columns that are stored already: this write may be small. Such an entry is
-//! left out, and logged, as by the build of a view: the view lacks the row then, and shows no row
-//! that the base does not have.
+//! left out, and logged, as by the build of a view: the view lacks the row then, or columns of it
+//! once the row is written again, and shows no row that the base does not have.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ use bytes::Bytes;
 use env::Env;
 use rows::views::Covering;
 use rows::{
-    Bound, ClusteringValues, ColumnFilter, DataLimits, Mutation, PartitionRange, PartitionStream, PartitionUpdate,
-    ReadCommand, ReadContext, ReadError, ReadMode, Row, Slice, Slices, Unfiltered,
+    Bound, Cell, ClusteringValues, ColumnData, ColumnFilter, DataLimits, Mutation, PartitionRange, PartitionStream,
+    PartitionUpdate, ReadCommand, ReadContext, ReadError, ReadMode, Row, Slice, Slices, Unfiltered,
 };
 use storage::base_views::BaseViews;
 use storage::commitlog::LogPosition;
@@ -312,13 +312,19 @@ struct Here<'h> {
 }
 
 impl Here<'_> {
-    /// Applies an update with the changes of views that follow from it, as one group. What is too
-    /// large as a single row is applied without `lacking` entries, or more ([`take_out`]).
-    fn apply(self, update: &PartitionUpdate, lacking: usize) -> Result<Option<LogPosition>, WriteError> {
+    /// Applies an update with the changes of views that follow from it, as one group. A single row
+    /// that is too large is tried again: first without the values of entries that end, which nobody
+    /// reads any more, then without one entry, two, and so on ([`take_out`]).
+    fn apply(self, update: &PartitionUpdate, attempt: usize) -> Result<Option<LogPosition>, WriteError> {
         let Self { engine, routes, views } = self;
         let (now, context) = (engine.env.clock.now_seconds(), ReadContext::new(ReadMode::Background));
         let part = [Mutation::of(update.clone())];
         let mut changes = materialized::changes(engine, views, &part, now, &context).map_err(write_error)?;
+        if attempt > 0 {
+            let entries = changes.iter_mut().flat_map(|change| &mut change.entries);
+            entries.filter(|entry| entry.wanted.is_none()).for_each(|entry| drop_values(&mut entry.row));
+        }
+        let lacking = attempt.saturating_sub(1);
         let taken_out = take_out(&mut changes, update, lacking);
         let (mut group, mut remotes) = (Vec::new(), Vec::new());
         for change in changes {
@@ -334,7 +340,7 @@ impl Here<'_> {
         group.extend(part);
         let applied = match engine.apply_with_views(&group, views.number) {
             Err(StorageError::MutationTooLarge { .. }) if update.rows.len() == 1 && taken_out == lacking => {
-                return self.apply(update, lacking + 1);
+                return self.apply(update, attempt + 1);
             }
             applied => applied?,
         };
@@ -345,6 +351,18 @@ impl Here<'_> {
         remotes.into_iter().for_each(|remote| remote.send());
         Ok(applied.position)
     }
+}
+
+/// Takes the values out of an entry that ends. Its liveness hides them, and an entry that comes
+/// back is made with all columns that it has.
+fn drop_values(row: &mut Row) {
+    row.columns.retain_mut(|data| match data {
+        ColumnData::Simple(cell) => cell.is_tombstone(),
+        ColumnData::Complex(complex) => {
+            complex.cells.retain(Cell::is_tombstone);
+            !complex.cells.is_empty() || !complex.deletion.is_live()
+        }
+    });
 }
 
 /// Takes so many entries that a row makes out of its changes of views, the largest ones, and gives
