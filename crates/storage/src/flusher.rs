@@ -85,10 +85,9 @@ impl Flusher {
     }
 
     fn step(&self, engine: &Arc<Engine>) -> Next {
-        let look_again = self.request_aged(engine);
         let mut request = match self.next(engine) {
             Ok(request) => request,
-            Err(next) => return sooner(next, look_again),
+            Err(next) => return sooner(next, self.request_aged(engine)),
         };
         let is_asked_for = !request.done.is_empty() && request.store.table().keyspace != schema_tables::KEYSPACE;
         if engine.log.is_stopped() && !is_asked_for {
@@ -133,6 +132,8 @@ impl Flusher {
         if engine.memory.wants_flush() {
             engine.flush_largest();
         }
+        // flushes that are always due do not keep tables from being looked at
+        self.request_aged(engine);
         Next::Again
     }
 
