@@ -285,7 +285,8 @@ fn flush() {
     let sim = Sim::new(random());
     let engine = opened(&sim);
     let store = engine.table_by_name("model", "t").expect("made");
-    // behind the first flush the flusher has nothing else to do, and sleeps when the next is asked for
+    // behind the first flush the flusher has nothing else to do, and sleeps when the next one is
+    // asked for
     for k in 0..FLUSHES {
         engine.apply(&[mutation(k)]).expect("room");
         block_on(engine.flush(&store)).expect("a sound disk");
