@@ -103,7 +103,8 @@ impl Shared {
     /// The hash of a role's password; None: it has none, or there is no such role.
     pub async fn credentials_of(&self, role: &str) -> Result<Option<String>, CqlError> {
         match self.credentials.get(role, self.node.env.now()) {
-            Kept::Nothing => self.load_credentials(role).await,
+            // boxed, as below
+            Kept::Nothing => Box::pin(self.load_credentials(role)).await,
             Kept::Fresh((hash, _)) => Ok(Some(hash)),
             Kept::Due((hash, _)) => {
                 self.renew_beside(Of::Credentials, role);
@@ -160,7 +161,7 @@ impl Shared {
     }
 
     async fn inherited(&self, role: &str) -> Result<Timed<Arc<BTreeMap<String, Role>>>, CqlError> {
-        self.cached(&self.roles, Of::Roles, role, self.load_inherited(role)).await
+        self.cached(&self.roles, Of::Roles, role, || self.load_inherited(role)).await
     }
 
     async fn load_inherited(&self, role: &str) -> Result<Arc<BTreeMap<String, Role>>, CqlError> {
@@ -174,7 +175,7 @@ impl Shared {
         user: &str,
         roles: &BTreeMap<String, Role>,
     ) -> Result<Timed<Arc<Permissions>>, CqlError> {
-        self.cached(&self.permissions, Of::Permissions, user, self.load_permissions(roles)).await
+        self.cached(&self.permissions, Of::Permissions, user, || self.load_permissions(roles)).await
     }
 
     async fn load_permissions(&self, roles: &BTreeMap<String, Role>) -> Result<Arc<Permissions>, CqlError> {
@@ -192,7 +193,7 @@ impl Shared {
     }
 
     async fn datacenters_of(&self, role: &str) -> Result<Timed<Arc<BTreeSet<String>>>, CqlError> {
-        self.cached(&self.datacenters, Of::Datacenters, role, self.load_datacenters(role)).await
+        self.cached(&self.datacenters, Of::Datacenters, role, || self.load_datacenters(role)).await
     }
 
     async fn load_datacenters(&self, role: &str) -> Result<Arc<BTreeSet<String>>, CqlError> {
@@ -203,15 +204,16 @@ impl Shared {
     }
 
     /// The entry of a cache, or else what `load` gives. Nobody waits for an entry that is only due.
-    async fn cached<V: Clone>(
+    async fn cached<V: Clone, F: Future<Output = Result<V, CqlError>>>(
         &self,
         cache: &Cache<V>,
         of: Of,
         key: &str,
-        load: impl Future<Output = Result<V, CqlError>>,
+        load: impl FnOnce() -> F,
     ) -> Result<Timed<V>, CqlError> {
         match cache.get(key, self.node.env.now()) {
-            Kept::Nothing => self.load_into(cache, key, load).await,
+            // boxed: it is seldom, and would make the future of every request larger
+            Kept::Nothing => Box::pin(self.load_into(cache, key, load())).await,
             Kept::Fresh(timed) => Ok(timed),
             Kept::Due(timed) => {
                 self.renew_beside(of, key);
