@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 use rows::views::{self, Entry, View};
 use rows::{
-    ColumnFilter, DataLimits, Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand, ReadContext,
-    ReadError, Row, Slice, Slices, Unfiltered,
+    Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand, ReadContext, ReadError, Row, Slice,
+    Slices, Unfiltered,
 };
 use types::DecoratedKey;
 
@@ -148,16 +148,8 @@ fn read(
     context: &ReadContext,
 ) -> Result<Box<dyn PartitionStream>, ReadError> {
     let Some(store) = engine.table(update.table.id) else { return Ok(Box::new(rows::stream::EmptyStream)) };
-    let command = ReadCommand {
-        table: store.table(),
-        range: PartitionRange::Key(update.key.clone()),
-        slices,
-        reversed: false,
-        columns: ColumnFilter::All,
-        now,
-        limits: DataLimits::NONE,
-        indexes: Vec::new(),
-    };
+    let whole = ReadCommand::whole(&store.table(), PartitionRange::Key(update.key.clone()));
+    let command = ReadCommand { slices, now, ..whole };
     engine.read(&command, context)
 }
 

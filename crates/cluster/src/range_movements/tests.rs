@@ -317,22 +317,37 @@ fn a_bootstrap_waits_for_the_schema() {
     check_replicas(&ring, &[0]);
 }
 
-/// A bootstrap whose source goes away is resumed by an operator when the source is back.
-#[test]
-fn a_bootstrap_that_has_failed_is_resumed() {
+/// A ring of two members, of which the first has died while a third node fetched from it.
+fn with_a_bootstrap_that_has_failed() -> SimRing {
     let mut ring = ring_of(25, 2);
     ring.spawn(2);
     ring.world.run_until(Duration::from_secs(3), || false);
     ring.kill(0);
     let has_failed = ring.world.run_until(PATIENCE, || ring.node(2).mode() == Mode::JoiningFailed);
     assert!(has_failed, "a source is down");
+    ring
+}
+
+/// Starts the source again, and waits until the third node sees it up.
+fn bring_the_source_back(ring: &mut SimRing) {
+    ring.start(0);
+    assert!(ring.world.run_until(PATIENCE, || sees_all_up(ring)), "it is up again");
+}
+
+/// Whether the third node sees all nodes up.
+fn sees_all_up(ring: &SimRing) -> bool {
+    ring.node(2).ring().endpoints().iter().all(|endpoint| endpoint.is_up)
+}
+
+/// A bootstrap whose source goes away is resumed by an operator when the source is back.
+#[test]
+fn a_bootstrap_that_has_failed_is_resumed() {
+    let mut ring = with_a_bootstrap_that_has_failed();
     let Err(OperationError::Invalid(why)) = state::check_may_start(ring.node(2), "native transport") else {
         panic!("clients would read what has not come")
     };
     assert_eq!(why, "Unable to start native transport because the node is not in the normal state.");
-    ring.start(0);
-    let sees = |ring: &SimRing| ring.node(2).ring().endpoints().iter().all(|endpoint| endpoint.is_up);
-    assert!(ring.world.run_until(PATIENCE, || sees(&ring)), "it is up again");
+    bring_the_source_back(&mut ring);
     write(&ring, 0, 1, Consistency::One);
     let node = Arc::clone(ring.node(2));
     ring.world.block_on(async move { node.enter().await }).expect("the rest comes");
@@ -347,15 +362,8 @@ fn a_bootstrap_that_has_failed_is_resumed() {
 #[test]
 fn a_resumed_bootstrap_does_not_trust_what_came_before_it_was_forgotten() {
     for (seconds, is_forgotten) in [(60, false), (400, true)] {
-        let mut ring = ring_of(25, 2);
-        ring.spawn(2);
-        ring.world.run_until(Duration::from_secs(3), || false);
-        ring.kill(0);
-        let has_failed = ring.world.run_until(PATIENCE, || ring.node(2).mode() == Mode::JoiningFailed);
-        assert!(has_failed, "a source is down");
-        ring.start(0);
-        let sees = |ring: &SimRing| ring.node(2).ring().endpoints().iter().all(|endpoint| endpoint.is_up);
-        assert!(ring.world.run_until(PATIENCE, || sees(&ring)), "it is up again");
+        let mut ring = with_a_bootstrap_that_has_failed();
+        bring_the_source_back(&mut ring);
         // as if everything of it had come by the first attempt
         let whole_ring = vec![(types::Token(i64::MIN), types::Token(i64::MIN))];
         ring.node(2).record_available("ks", &whole_ring).expect("recorded");
@@ -371,7 +379,7 @@ fn a_resumed_bootstrap_does_not_trust_what_came_before_it_was_forgotten() {
             write(&ring, 0, 1, Consistency::All);
         }
         ring.world.network().heal();
-        assert!(ring.world.run_until(PATIENCE, || sees(&ring)), "the cut is over");
+        assert!(ring.world.run_until(PATIENCE, || sees_all_up(&ring)), "the cut is over");
         let node = Arc::clone(ring.node(2));
         ring.world.block_on(async move { node.enter().await }).expect("the rest comes");
         agree_on_members(&ring, &[0, 1, 2]);

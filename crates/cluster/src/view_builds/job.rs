@@ -11,8 +11,8 @@ use std::sync::Arc;
 use rows::command::RingBound;
 use rows::views::{Changes, View};
 use rows::{
-    Bound, ClusteringValues, ColumnFilter, DataLimits, PartitionRange, PartitionStream, ReadCommand, ReadContext,
-    ReadMode, Slice, Slices, Unfiltered,
+    Bound, ClusteringValues, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadMode, Slice, Slices,
+    Unfiltered,
 };
 use storage::StorageError;
 use storage::materialized::ViewChange;
@@ -109,16 +109,7 @@ pub(super) fn build_some(
 }
 
 fn command(view: &View, range: PartitionRange, slices: Slices, now: u32) -> ReadCommand {
-    ReadCommand {
-        table: Arc::clone(&view.base),
-        range,
-        slices,
-        reversed: false,
-        columns: ColumnFilter::All,
-        now,
-        limits: DataLimits::NONE,
-        indexes: Vec::new(),
-    }
+    ReadCommand { slices, now, ..ReadCommand::whole(&view.base, range) }
 }
 
 /// A job that runs, and what it has passed.

@@ -55,9 +55,9 @@ pub struct Load {
 /// The treatment of gc_grace_seconds of tables that the ring had before.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum GcGrace {
-    /// It is raised until all is loaded.
+    /// `gc_grace_seconds` is raised until all is loaded.
     Raise,
-    /// It stays.
+    /// `gc_grace_seconds` stays as it is.
     Keep,
 }
 

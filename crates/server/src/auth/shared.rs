@@ -103,7 +103,7 @@ impl Shared {
     /// The hash of a role's password; None: it has none, or there is no such role.
     pub async fn credentials_of(&self, role: &str) -> Result<Option<String>, CqlError> {
         match self.credentials.get(role, self.node.env.now()) {
-            // boxed, as below
+            // boxed, as what `cached` loads
             Kept::Nothing => Box::pin(self.load_credentials(role)).await,
             Kept::Fresh((hash, _)) => Ok(Some(hash)),
             Kept::Due((hash, _)) => {

@@ -18,7 +18,7 @@ fn with_sstables(options: &[(&str, &str)], count: usize) -> Node {
     node
 }
 
-/// So many SSTables more, each with rows of the same partitions.
+/// Flushes `count` more SSTables, each with rows of the same 50 partitions.
 fn write(node: &Node, count: usize) {
     for _ in 0..count {
         (0..50).for_each(|k| node.insert(k, 1, 10));

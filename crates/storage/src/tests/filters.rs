@@ -24,7 +24,7 @@ fn key(k: i32) -> DecoratedKey {
     DecoratedKey::new(int(k))
 }
 
-/// So many keys, from one on, whose tokens are in the first quarter of the ring.
+/// The first `count` keys from `from` on whose tokens are in the first quarter of the ring.
 fn in_first_quarter(from: i32, count: usize) -> Vec<i32> {
     (from..).filter(|k| key(*k).token < Token(-(1 << 62))).take(count).collect()
 }

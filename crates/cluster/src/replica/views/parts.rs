@@ -27,8 +27,8 @@ use bytes::Bytes;
 use env::Env;
 use rows::views::Covering;
 use rows::{
-    Bound, Cell, ClusteringValues, ColumnData, ColumnFilter, DataLimits, Mutation, PartitionRange, PartitionStream,
-    PartitionUpdate, ReadCommand, ReadContext, ReadError, ReadMode, Row, Slice, Slices, Unfiltered,
+    Bound, Cell, ClusteringValues, ColumnData, Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand,
+    ReadContext, ReadError, ReadMode, Row, Slice, Slices, Unfiltered,
 };
 use storage::base_views::BaseViews;
 use storage::commitlog::LogPosition;
@@ -273,16 +273,9 @@ impl Left {
             None => Slices::all(),
             Some(last) => vec![Slice { start: Bound::start(last, false), end: Bound::top() }].into(),
         };
-        let command = ReadCommand {
-            table: Arc::clone(&self.update.table),
-            range: PartitionRange::Key(self.update.key.clone()),
-            slices,
-            reversed: false,
-            columns: ColumnFilter::All,
-            now: engine.env.clock.now_seconds(),
-            limits: DataLimits::NONE,
-            indexes: Vec::new(),
-        };
+        let now = engine.env.clock.now_seconds();
+        let whole = ReadCommand::whole(&self.update.table, PartitionRange::Key(self.update.key.clone()));
+        let command = ReadCommand { slices, now, ..whole };
         let mut stream = engine.read(&command, &ReadContext::new(ReadMode::Background))?;
         let covering = Covering::of(&self.update);
         let (mut rows, mut looked) = (Vec::new(), 0);
