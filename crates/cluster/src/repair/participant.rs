@@ -126,6 +126,13 @@ fn lose(participation: &Participation, task: TaskId) {
     participation.tasks().insert(task, Progress::Failed);
 }
 
+/// A task that was taken down does not begin. It counts as failed: the refusal may be lost on its
+/// way, and a request that comes again would otherwise be acknowledged although nobody works at it.
+fn refuse((participation, task): (&Participation, &TaskId), why: Refusal) -> Refusal {
+    lose(participation, task.clone());
+    why
+}
+
 /// Validates for another node, and tells it the trees. `traced`: the tracing session of the repair.
 /// Err: nothing is begun.
 pub(crate) fn begin_validation(
@@ -136,7 +143,9 @@ pub(crate) fn begin_validation(
 ) -> Result<(), Refusal> {
     let task: TaskId = (request.job.session, request.job.table.clone(), None);
     let Some(participation) = begin(node, &request.job.parent, &task)? else { return Ok(()) };
-    consistent::repairing(node, &request.job.parent)?;
+    let (of_task, named) = (Arc::clone(&participation), task.clone());
+    let refused = |why| refuse((&of_task, &named), why);
+    consistent::repairing(node, &request.job.parent).map_err(refused)?;
     let ranges: Vec<_> = request.job.ranges.iter().map(|range| (range.start, range.end)).collect();
     let id = format!("RepairSession #{}", uuid_text(&request.job.parent));
     let is_foreign = node.refuses_ranges(&request.job.keyspace, &ranges, (&id, "validation request", from));
@@ -155,7 +164,7 @@ pub(crate) fn begin_validation(
             lose(&participation, task);
         }
     };
-    node.repair_task(run).then_some(()).ok_or_else(|| "too many tasks of repair wait".to_owned())
+    node.repair_task(run).then_some(()).ok_or_else(|| refused("too many tasks of repair wait".to_owned()))
 }
 
 /// Tells the coordinator the trees, or that there are none. Err: the coordinator does not know.
@@ -191,6 +200,7 @@ pub(super) async fn validate_here(node: &Arc<Node>, job: &Job, now: u32) -> Resu
 pub(crate) fn begin_sync(node: &Arc<Node>, from: SocketAddr, request: SyncRequest) -> Result<(), Refusal> {
     let task: TaskId = (request.job.session, request.job.table.clone(), Some(request.destination));
     let Some(participation) = begin(node, &request.job.parent, &task)? else { return Ok(()) };
+    let (of_task, named) = (Arc::clone(&participation), task.clone());
     let here = Arc::clone(node);
     let run = move || async move {
         let SyncRequest { job, source, destination, ranges, preview, is_asymmetric, .. } = request;
@@ -214,7 +224,8 @@ pub(crate) fn begin_sync(node: &Arc<Node>, from: SocketAddr, request: SyncReques
             lose(&participation, task);
         }
     };
-    node.repair_task(run).then_some(()).ok_or_else(|| "too many tasks of repair wait".to_owned())
+    let refused = |why| refuse((&of_task, &named), why);
+    node.repair_task(run).then_some(()).ok_or_else(|| refused("too many tasks of repair wait".to_owned()))
 }
 
 /// Forgets a repair: it has ended. Validations of it that run end with the reason.

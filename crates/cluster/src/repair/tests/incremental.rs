@@ -206,7 +206,7 @@ fn preview_of_repaired() -> RepairOptions {
 }
 
 /// A session of all ranges of `ks.t` at a machine, in a state.
-fn session_at(ring: &SimRing, machine: usize, id: u8, state: SessionState) -> LocalSession {
+pub(super) fn session_at(ring: &SimRing, machine: usize, id: u8, state: SessionState) -> LocalSession {
     let node = ring.node(machine);
     let store = node.engine.table_by_name("ks", "t").expect("the table is there");
     let now = node.env.clock.now_micros() / 1_000_000;

@@ -1,9 +1,11 @@
 //! Repairs whose results do not come although all nodes are up: a node stood still, or its messages
 //! are lost. None is waited for without an end, and none ends because it takes long.
 
+use internode::payload::repair::consistent::SessionState;
 use internode::payload::repair::{Job, ValidationRequest};
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::incremental::session_at;
 use super::*;
 
 /// Validations at a machine have begun and do not go on while this is held.
@@ -100,4 +102,28 @@ fn a_result_that_cannot_be_told_is_a_failure() {
         answer.is_err()
     });
     assert_eq!(answer, Err("it has failed before".to_owned()));
+}
+
+/// A request that was refused is refused when it comes again: the refusal may have been lost, and
+/// nobody works at what was asked for.
+#[test]
+fn a_request_that_was_refused_is_not_acknowledged_later() {
+    let ring = drifted(35);
+    let (node, from) = (ring.node(1), ring.address(0));
+    let session = session_at(&ring, 1, 9, SessionState::Failed);
+    let prepare = Prepare {
+        tables: session.tables,
+        parent: session.id,
+        ranges: session.ranges.clone(),
+        is_incremental: true,
+        repaired_at: 0,
+        is_global: true,
+        preview: Preview::None,
+    };
+    participant::prepare(node, from, prepare).expect("taken");
+    let (keyspace, table) = ("ks".to_owned(), "t".to_owned());
+    let job = Job { parent: session.id, session: [8; 16], keyspace, table, ranges: session.ranges };
+    let request = ValidationRequest { job, now: node.env.clock.now_seconds() };
+    let ask = || participant::begin_validation(node, from, request.clone(), None).is_err();
+    assert_eq!([ask(), ask()], [true, true], "the session has failed here");
 }
