@@ -259,6 +259,10 @@ impl RepairJob<'_> {
     }
 
     async fn sync(&self, job: &Job, sync: Sync) -> Result<SyncStat, String> {
+        // a TRUNCATE that came while trees were compared has ended no streams of this job
+        if let Some(why) = self.command.cancelled() {
+            return Err(self.failed(&why));
+        }
         let (source, destination) = (sync.source, sync.destination);
         let ranges = sync.ranges.clone();
         let summaries = match source == self.local() {

@@ -207,7 +207,10 @@ pub(crate) fn begin_sync(node: &Arc<Node>, from: SocketAddr, request: SyncReques
         let pending = participation.prepare.is_incremental.then_some(job.parent);
         let (peer, sends) = (destination, !is_asymmetric);
         let exchange = streams::Exchange { job: &job, peer, ranges: &ranges, sends, preview, pending };
-        let exchanged = streams::exchange(&here, exchange).await;
+        let exchanged = match participation.over.get() {
+            Some(why) => Err(why.clone()),
+            None => streams::exchange(&here, exchange).await,
+        };
         RepairCounts::count(&exchanged, &here.repairs.counts.exchanges, &here.repairs.counts.exchanges_failed);
         end(&here, &participation, task.clone(), &exchanged);
         if let Err(why) = &exchanged {

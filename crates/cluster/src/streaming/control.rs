@@ -72,10 +72,13 @@ pub(super) async fn initiate(node: &Arc<Node>, opening: Opening) -> SessionEnd {
     let failed = |reason: String| StreamFailure { peer, reason };
     let (tell, events) = mpsc::channel(EVENTS_MAX);
     let key = SessionKey { plan: init.plan, peer, index: init.session_index, follows: false };
+    // before the files are looked for, which takes its time: a TRUNCATE that begins meanwhile ends
+    // the stream of a repair
+    let begun_at = node.engine.moment();
     let files = collect::files(node, &init, transfers).await.map_err(failed)?;
     let offers = sending::offers(&files);
     let (session, effects) = Session::initiate(init.clone(), requests, offers, limits(node), now_ms(node));
-    let live = Arc::new(Live::new(key, init, session, &node.engine, tell));
+    let live = Arc::new(Live::new(key, init, session, &node.env, begun_at, tell));
     files.into_iter().for_each(|file| live.keep(file));
     node.transfers.begin(Arc::clone(&live)).map_err(|why| failed(why.to_owned()))?;
     let opener = node.members().and_then(membership::Messenger::streams);
@@ -112,7 +115,7 @@ pub(super) async fn follow(
     let (tell, events) = mpsc::channel(EVENTS_MAX);
     let key = SessionKey { plan: init.plan, peer: init.from, index: init.session_index, follows: true };
     let session = Session::follow(&init, limits(node), now_ms(node));
-    let live = Arc::new(Live::new(key, init, session, &node.engine, tell));
+    let live = Arc::new(Live::new(key, init, session, &node.env, node.engine.moment(), tell));
     let (read, mut write) = tokio::io::split(stream);
     if let Err(why) = node.transfers.begin(Arc::clone(&live)) {
         tracing::warn!(peer = %from.address, why, "a streaming session is refused");

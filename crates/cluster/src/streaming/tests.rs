@@ -512,6 +512,28 @@ fn a_sender_awaits_the_end_of_its_truncation() {
     assert_eq!(ring.stored(1, "ks", 9_000), [(1, 7)]);
 }
 
+/// TRUNCATE on the node that opens a stream of a repair, while it looks for the files that it
+/// sends: the replicas were compared before that.
+#[test]
+fn a_truncation_before_a_repair_sends_its_files_fails_the_stream() {
+    let ring = ring_with_rows(20);
+    let (node, store) = (Arc::clone(ring.node(1)), store(&ring, 1, "ks"));
+    // the files are looked for when this one has ended
+    let mut first = Box::pin(storage::truncate::truncate(&node.engine, &store));
+    carry_on_to_cut(&ring, &store, first.as_mut());
+    let mut plan = StreamPlan { operation: Operation::Repair, ..ask(&ring, 0, vec![whole_ring()]) };
+    plan.peers[0].transfers = plan.peers[0].requests.clone();
+    let later = async {
+        node.env.sleep(Duration::from_secs(5)).await;
+        tokio::join!(first, storage::truncate::truncate(&node.engine, &store))
+    };
+    let (outcome, truncated) = ring.world.block_on(async { tokio::join!(run(&node, plan), later) });
+    assert_eq!(truncated, (Ok(()), Ok(())));
+    let failure = outcome.failures().next().expect("the repair has to compare anew");
+    assert!(failure.reason.contains("ks.t was truncated meanwhile"), "{failure}");
+    assert_nothing_came(&ring, 1);
+}
+
 /// TRUNCATE of either side ends streams of repairs of the table.
 #[test]
 fn a_truncation_on_either_side_ends_a_stream_of_a_repair() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use env::{Instant, Stream};
+use env::{Env, Instant, Stream};
 use schema::TableId;
 use sending::Outgoing;
 use storage::Engine;
@@ -37,7 +37,7 @@ pub(crate) struct Live {
     begun: Instant,
     /// The begin by the wall clock, milliseconds since 1970.
     begun_millis: i64,
-    /// The begin by the truncations of this node.
+    /// The begin by the truncations of this node, before the session's files were looked for.
     pub begun_at: Moment,
     /// When the peer told of the files that it sends. Empty: it has not yet.
     announced_at: OnceLock<Moment>,
@@ -93,16 +93,16 @@ impl Live {
         key: SessionKey,
         init: StreamInit,
         session: Session,
-        engine: &Engine,
+        env: &Env,
+        begun_at: Moment,
         events: mpsc::Sender<Event>,
     ) -> Self {
-        let env = &engine.env;
         Self {
             key,
             init,
             begun: env.now(),
             begun_millis: env.clock.now_micros() / 1000,
-            begun_at: engine.moment(),
+            begun_at,
             announced_at: OnceLock::new(),
             events,
             progress: Progress::default(),

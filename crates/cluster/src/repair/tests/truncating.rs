@@ -5,6 +5,7 @@ use internode::payload::repair::consistent::SessionState;
 
 use super::incremental::{incremental, settle, states};
 use super::*;
+use crate::repairs::records::{Step, Subject};
 
 /// Runs a repair through machine 0 until a condition holds, and truncates the table on a machine
 /// then. Gives the events of the repair, which has ended.
@@ -71,4 +72,24 @@ fn an_incremental_repair_fails_when_its_table_is_truncated() {
         let left = [0, 1, 2].map(|machine| keys(&ring, machine));
         assert!(left.iter().all(|count| *count == left[0] && *count > 20), "seed {seed}: {left:?}");
     }
+}
+
+/// The command is to end when its replicas have been compared and nothing is streamed yet.
+#[test]
+fn a_repair_that_is_to_end_begins_no_stream() {
+    const WHY: &str = "ks.t was truncated";
+    let ring = drifted(36);
+    let node = ring.node(0);
+    let command = node.start_repair("ks", full()).expect("begun").expect("there are other replicas");
+    let is_compared = || {
+        let jobs = node.repairs.records.of(Subject::Job);
+        jobs.iter().any(|job| job.course().at(Step::ValidationComplete).is_some())
+    };
+    assert!(ring.world.run_until(REPAIR_MAX, is_compared), "{:?}", command.events(0));
+    command.cancel(WHY);
+    assert!(ring.world.run_until(REPAIR_MAX, || command.has_ended()), "{:?}", command.events(0));
+    let events = command.events(0).0;
+    assert!(is_told(&events, &format!("failed with error {WHY}")), "{events:?}");
+    ring.world.run_for(Duration::from_secs(60));
+    assert!((0..3).all(|machine| keys(&ring, machine) < 15), "nothing has moved");
 }
