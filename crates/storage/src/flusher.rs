@@ -61,7 +61,10 @@ impl Flusher {
 
     /// Asks for flushes of tables whose memtables are as old as the table lets them become
     /// (`memtable_flush_period_in_ms`). Gives when to look again; None: no table has such a period.
-    /// Empty memtables are looked at again after a period, as in Cassandra.
+    /// Empty memtables are looked at again after a period, as in Cassandra. Nothing is asked for
+    /// while memtables that are frozen already wait for their flush: otherwise a disk that refuses
+    /// it for hours would leave as many frozen sets as there were periods, and each read of the
+    /// table looks into all of them.
     fn request_aged(&self, engine: &Engine) -> Option<Duration> {
         if engine.options.read_only {
             return None;
@@ -72,7 +75,7 @@ impl Flusher {
             let Some(period) = store.flush_period_nanos() else { continue };
             let age = now.saturating_sub(store.active_since.load(Ordering::Relaxed));
             let left = period.saturating_sub(age);
-            if left == 0 && store.view().active_size() > 0 {
+            if left == 0 && store.view().active_size() > 0 && !self.is_behind(&store) {
                 // a flush that is not made, for instance because the log has failed, is asked for
                 // again after a period, and not at once
                 store.active_since.store(now, Ordering::Relaxed);

@@ -92,6 +92,12 @@ impl Flusher {
         queue.iter().map(|request| request.has_failed.then(|| Arc::clone(&request.store))).collect()
     }
 
+    /// Whether memtables of a table are frozen and wait for their flush, or for its next try.
+    pub(crate) fn is_behind(&self, store: &Arc<TableStore>) -> bool {
+        let queue = self.queue.lock().expect("no panic inside");
+        queue.iter().any(|request| request.set.is_some() && Arc::ptr_eq(&request.store, store))
+    }
+
     /// How many tables wait.
     pub fn pending(&self) -> usize {
         self.queue.lock().expect("no panic inside").len()

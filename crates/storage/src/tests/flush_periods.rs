@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use env::sim::{Fault, Op};
 use schema::{KeyspaceMetadata, TableMetadata};
 
 use super::dropping::Node;
@@ -55,4 +56,22 @@ fn memtables_become_no_older_than_the_table_says() {
     write(&node, 3);
     pass(&node, 3600);
     assert_eq!((sstables(), node.store("u").view().sstables.len()), (2, 0), "nobody asks for a flush");
+}
+
+/// A flush that fails is tried again and again. The periods that pass meanwhile freeze no further
+/// memtables, and what was written in them is flushed once the disk takes it.
+#[test]
+fn no_memtables_are_frozen_behind_a_flush_that_keeps_failing() {
+    let node = Node::open(52, false);
+    set_period(&node, 60_000);
+    let store = node.store("t");
+    node.sim.disk().inject(Fault { times: u64::MAX, ..Fault::next(Op::Create, "/t-") });
+    for k in 0..5 {
+        write(&node, k);
+        pass(&node, 61);
+    }
+    assert_eq!((store.view().flushing.len(), node.engine.flusher.pending()), (1, 1));
+    node.sim.disk().heal();
+    pass(&node, 61);
+    assert_eq!((store.view().memtable_size(), node.engine.flusher.pending()), (0, 0));
 }
