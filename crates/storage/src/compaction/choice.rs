@@ -29,8 +29,9 @@ const L0_MAX: u64 = 4;
 const FAILED_PAUSE_MIN: Duration = Duration::from_secs(5);
 /// Longer they are never left alone.
 const FAILED_PAUSE_MAX: Duration = Duration::from_secs(60 * 60);
-/// Longer they are not left alone after a failure for lack of room on the disk or of descriptors.
-/// There may be enough of them at any moment, and compactions are what makes room.
+/// Longer they are not left alone after a failure for lack of room on the disk or in the commit
+/// log, or of descriptors. There may be enough of them at any moment, and compactions are what
+/// makes room.
 const SHORTAGE_PAUSE_MAX: Duration = Duration::from_secs(60);
 /// Doublings after which the longest pause is surely reached.
 const FAILED_DOUBLINGS_MAX: u32 = 16;
@@ -367,8 +368,7 @@ pub(crate) fn suspect(store: &TableStore, damaged: &Path) -> bool {
 /// Notes that a compaction of SSTables that a strategy chose has failed, and not because one of
 /// them cannot be read: other SSTables of the table have their turn before they are chosen again.
 pub(crate) fn note_failure(store: &TableStore, inputs: &[Arc<SSTable>], error: &StorageError) {
-    let is_shortage = matches!(error, StorageError::NoSpace { .. } | StorageError::NoDescriptors { .. });
-    let pause_max = if is_shortage { SHORTAGE_PAUSE_MAX } else { FAILED_PAUSE_MAX };
+    let pause_max = if is_shortage(error) { SHORTAGE_PAUSE_MAX } else { FAILED_PAUSE_MAX };
     let now = store.env.clock.monotonic_nanos();
     let mut changes = store.changes();
     let view = store.view();
@@ -380,4 +380,11 @@ pub(crate) fn note_failure(store: &TableStore, inputs: &[Arc<SSTable>], error: &
         failures.times = failures.times.saturating_add(1);
         failures.until = now.saturating_add(nanos);
     }
+}
+
+/// Whether the same work may succeed at any moment. A compaction that leaves nothing of its inputs
+/// notes that in the commit log, which takes nothing while it lacks room or descriptors.
+fn is_shortage(error: &StorageError) -> bool {
+    let of_disk = matches!(error, StorageError::NoSpace { .. } | StorageError::NoDescriptors { .. });
+    of_disk || matches!(error, StorageError::WritesStopped { .. } | StorageError::Busy)
 }

@@ -101,6 +101,31 @@ fn compactions_go_on_soon_after_a_disk_was_full() {
     assert_eq!((ended(&node), sstables(&node)), ([aborted, 1], 1));
 }
 
+/// Of some SSTables nothing is left, and the commit log has no room for the note that says so: they
+/// go soon after it has room again.
+#[test]
+fn compactions_go_on_soon_after_the_log_was_full() {
+    let node = with_sstables(&[], 0);
+    // the SSTables say which part of this node's log they hold
+    node.engine.set_host_id([3; 16]);
+    for _ in 0..4 {
+        (0..50).for_each(|k| node.delete(k, 1, 10));
+        node.flush();
+    }
+    node.gc_grace_ends();
+    node.sim.disk().inject(Fault { times: u64::MAX, errno: ENOSPC, ..Fault::next(Op::Write, "CommitLog") });
+    node.insert(100, 1, 20);
+    node.sim.block_on(node.engine.log.sync()).expect_err("there is no room");
+    node.store.auto_compaction.set(true);
+    pass(&node, Duration::from_secs(3_000));
+    let [aborted, completed] = ended(&node);
+    assert!((20..60).contains(&aborted), "{aborted} compactions failed");
+    assert_eq!((completed, sstables(&node)), (0, 4));
+    node.sim.disk().heal();
+    pass(&node, Duration::from_secs(90));
+    assert_eq!(sstables(&node), 0);
+}
+
 /// Where compactions look for deletions in the SSTables beside them, one of these that cannot be
 /// read keeps them from their end once.
 #[test]
