@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use env::Env;
+use env::sync::atomic::Ordering;
 use rows::codec::{CodecColumn, EncodingStats, Header};
 use rows::{PartitionStream, ReadContext, ReadMode};
 use schema::TableMetadata;
@@ -176,7 +177,9 @@ impl Drop for KeptFiles {
     fn drop(&mut self) {
         let store = &self.0;
         let ended = store.unsettled.lock().expect("no panic inside").end_snapshot();
-        if ended.is_empty() {
+        // the files of a dropped table or index go with it, and what was made again in its place
+        // may have files of the same names
+        if ended.is_empty() || store.dropped.load(Ordering::Acquire) {
             return;
         }
         // `refresh` would take files that lie there without a log for new SSTables

@@ -14,6 +14,7 @@ use types::DecoratedKey;
 use super::common::{int, keyspace};
 use super::restart::{NAMES, mutation, open, options};
 use super::truncating::keys;
+use crate::files::KeptFiles;
 use crate::schema_change::Changed;
 use crate::{Engine, EngineOptions, StorageError, TableStore, schema_change, snapshot, truncate, write};
 
@@ -263,6 +264,31 @@ fn a_table_that_is_made_again_with_its_id_is_empty() {
     node.engine.apply(&[node.row("t", 7)]).expect("room");
     node.sim.block_on(node.engine.log.sync()).expect("a sound disk syncs");
     assert_eq!(keys_after_power_cut(node), [7]);
+}
+
+/// A snapshot of a dropped table may end when a table was made again with its id, whose SSTables
+/// have the names of those that were kept for the snapshot.
+#[test]
+fn the_end_of_a_snapshot_takes_nothing_from_a_table_that_was_made_again() {
+    let node = Node::open(11, false);
+    let flush = |k: i32| {
+        node.engine.apply(&[node.row("t", k)]).expect("room");
+        node.sim.block_on(node.engine.flush(&node.store("t"))).expect("a sound disk flushes");
+    };
+    let t = node.store("t");
+    flush(1);
+    let kept = KeptFiles::of(&t);
+    node.sim.block_on(truncate::truncate(&node.engine, &t)).expect("a sound disk truncates");
+    assert_eq!(node.data_files(&t.directory), 1, "the snapshot may be about to link them");
+    let keyspace = node.engine.schema().keyspace("restart").cloned().expect("it was made");
+    node.drop_keyspace();
+    let keyspace = KeyspaceMetadata::clone(&keyspace);
+    let made = schema_change::change(&node.engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace)));
+    assert!(made.is_ok_and(|made| made.is_ok()));
+    flush(2);
+    drop(kept);
+    assert_eq!(node.data_files(&t.directory), 1);
+    assert_eq!(keys_after_power_cut(node), [2]);
 }
 
 /// A request that has looked a table up before it is dropped writes nothing behind the drop: it is
