@@ -7,6 +7,7 @@ mod authorize;
 mod other;
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use schema::{TableKind, TableMetadata};
@@ -128,16 +129,75 @@ const COMPARED_MAX: usize = 16;
 /// Brings values that were given by name into the order of the bind variables. Of values with one
 /// name the first counts.
 pub fn bind_by_name(prepared: &Prepared, values: &[(&str, BoundValue)]) -> Result<Vec<BoundValue>, CqlError> {
-    let unknown = || CqlError::invalid("Invalid amount of bind variables");
-    let variables = prepared.bind_variables.iter();
+    let names = prepared.bind_variables.iter().map(|variable| &*variable.name);
+    values_of(names, values).ok_or_else(|| CqlError::invalid("Invalid amount of bind variables"))
+}
+
+/// The values of these names, in the order of the names. `None`: one of the names has no value.
+fn values_of<N: Copy + Eq + Hash>(
+    names: impl Iterator<Item = N>,
+    values: &[(N, BoundValue)],
+) -> Option<Vec<BoundValue>> {
     if values.len() <= COMPARED_MAX {
-        let value_of = |name: &str| values.iter().find(|(given, _)| *given == name).map(|(_, value)| value.clone());
-        return variables.map(|variable| value_of(&variable.name).ok_or_else(unknown)).collect();
+        let value_of = |name: N| values.iter().find(|(given, _)| *given == name).map(|(_, value)| value.clone());
+        return names.map(value_of).collect();
     }
-    let mut by_name: HashMap<&str, &BoundValue> = HashMap::with_capacity(values.len());
+    let mut by_name: HashMap<N, &BoundValue> = HashMap::with_capacity(values.len());
     for (name, value) in values {
-        by_name.entry(name).or_insert(value);
+        by_name.entry(*name).or_insert(value);
     }
-    let value_of = |name: &str| by_name.get(name).copied().cloned();
-    variables.map(|variable| value_of(&variable.name).ok_or_else(unknown)).collect()
+    names.map(|name| by_name.get(&name).copied().cloned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::hash::Hasher;
+
+    use super::*;
+
+    /// A name that counts how often any name is compared or hashed.
+    #[derive(Clone, Copy)]
+    struct Counted<'c> {
+        name: u32,
+        looks: &'c Cell<u64>,
+    }
+
+    impl Counted<'_> {
+        fn look(&self) -> u32 {
+            self.looks.set(self.looks.get() + 1);
+            self.name
+        }
+    }
+
+    impl PartialEq for Counted<'_> {
+        fn eq(&self, other: &Self) -> bool {
+            self.look() == other.name
+        }
+    }
+
+    impl Eq for Counted<'_> {}
+
+    impl Hash for Counted<'_> {
+        fn hash<H: Hasher>(&self, state: &mut H) {
+            state.write_u32(self.look());
+        }
+    }
+
+    /// Where a message has as many values by name as it may have, each bind variable is not
+    /// compared with each of them: that would hold a worker for seconds.
+    #[test]
+    fn the_cost_of_values_by_name_grows_with_their_number_alone() {
+        const COUNT: u32 = 65_535;
+        /// A name is hashed for its value and for its bind variable, and found once. A few names
+        /// are compared besides, because a map compares names whose hashes have some bits in
+        /// common.
+        const LOOKS_MAX: u64 = 4;
+        let looks = Cell::new(0);
+        let named = |name: u32| Counted { name, looks: &looks };
+        let values: Vec<_> = (0..COUNT).rev().map(|name| (named(name), BoundValue::Unset)).collect();
+        let bound = values_of((0..COUNT).map(named), &values).expect("all are there");
+        assert_eq!(bound.len(), values.len());
+        assert!(looks.get() <= LOOKS_MAX * u64::from(COUNT), "{} looks at names", looks.get());
+    }
 }
