@@ -17,3 +17,4 @@ pub mod node;
 pub mod register;
 pub mod report;
 pub mod run;
+pub mod starting;

@@ -36,8 +36,6 @@ use crate::report::{Report, Settings};
 use stage::Stage;
 use workload::Seen;
 
-/// Where clients connect.
-pub(crate) const PORT: u16 = 9042;
 /// Machines with clients.
 const CLIENTS: usize = 2;
 /// How long clients may take to come to their end after all troubles are over.

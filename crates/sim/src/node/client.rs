@@ -7,8 +7,8 @@ use env::sim::address_of;
 use env::{Env, Stream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::PORT;
 use super::wire::{self, Answer};
+use crate::starting::PORT;
 
 /// How long a client waits for an answer; longer than the node lets a request take.
 const PATIENCE: Duration = Duration::from_secs(12);

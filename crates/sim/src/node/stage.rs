@@ -1,23 +1,20 @@
 //! The nodes of a run: how they are started, and the troubles that only whole nodes have.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::operations::gossip;
-use config::{Config, Place};
+use config::Place;
 use env::Random;
 use env::defects::{Defect, is_on};
-use env::sim::{DATA, SimRandom, World};
-use server::memory::MemoryBudget;
-use server::running::{Drive, RunningNode, StartError, StartOptions};
+use env::sim::{SimRandom, World};
+use server::running::{Drive, RunningNode, StartError};
 
 use super::workload::{self, Seen};
-use super::{CLIENTS, Layout, PORT};
+use super::{CLIENTS, Layout};
 use crate::faults::{self, Kind, Machines};
 use crate::judges::bounds::Bound;
+use crate::starting;
 
 /// Settings that keep files small, so that segments and memtables are full within a run.
 const SETTINGS: [&str; 3] =
@@ -173,14 +170,8 @@ fn start(world: &World, machine: usize, layout: Layout, more: &[String]) -> Runn
 pub(super) fn settings_of(world: &World, machine: usize, layout: Layout) -> Vec<String> {
     let mut settings: Vec<String> = SETTINGS.iter().map(|setting| (*setting).to_owned()).collect();
     if layout.servers > 1 {
-        let address = world.address(machine);
-        let seeds = format!("{},{}", world.address(0), world.address(1));
+        settings.extend(starting::ring_settings(world, machine));
         settings.extend([
-            format!("seed_provider={{class_name: SimpleSeedProvider, parameters: {{seeds: '{seeds}'}}}}"),
-            format!("listen_address={address}"),
-            format!("rpc_address={address}"),
-            "auto_bootstrap=false".to_owned(),
-            "cluster_name=sim".to_owned(),
             format!("paxos_variant={}", variant_of(world.seed(), machine)),
             format!("internode_application_send_queue_capacity={QUEUE_SIZE}B"),
             format!("internode_application_send_queue_reserve_global_capacity={RESERVE_SIZE}B"),
@@ -212,10 +203,7 @@ fn room_of_memtables(seed: u64) -> u64 {
 
 fn try_start(world: &World, machine: usize, layout: Layout, more: &[String]) -> Result<RunningNode, StartError> {
     let settings = [settings_of(world, machine, layout), more.to_vec()].concat();
-    open(world, machine, layout, &settings, &|joining| {
-        world.block_on(joining);
-        Ok(())
-    })
+    open(world, machine, layout, &settings, &starting::drive(world))
 }
 
 /// Starts a node with these settings; `drive` waits for its join.
@@ -226,26 +214,13 @@ pub(super) fn open(
     settings: &[String],
     drive: Drive<'_>,
 ) -> Result<RunningNode, StartError> {
-    let mut config = Config::load(None, settings, false).expect("the settings are keys of cassandra.yaml");
+    let mut options = starting::options(world, machine, settings);
     if layout.centers > 1 {
         let data_center = workload::center_name(layout.center(machine));
-        config.ring.location.own = Some(Place { data_center, rack: format!("rack{machine}") });
+        options.config.ring.location.own = Some(Place { data_center, rack: format!("rack{machine}") });
     }
-    let options = StartOptions {
-        env: world.env(machine),
-        data_dir: Path::new(DATA).join("helenus"),
-        schema_file: None,
-        read_only: false,
-        config,
-        listen: SocketAddr::from(([0, 0, 0, 0], PORT)),
-        admin: None,
-        set_level: None,
-        log: Arc::default(),
-        workers: Some(2),
-        shards: Some(2),
-        descriptors: None,
-        first_password: server::running::FirstPassword::default(),
-        memory: MemoryBudget { memtables: room_of_memtables(world.seed()), ..MemoryBudget::of(64 << 20) },
-    };
+    options.workers = Some(2);
+    options.shards = Some(2);
+    options.memory.memtables = room_of_memtables(world.seed());
     server::running::start_driven(options, drive)
 }

@@ -6,6 +6,7 @@ use server::running::RunningNode;
 
 use super::stage::{open, settings_of};
 use super::*;
+use crate::starting;
 
 /// The node whose disk fails.
 const FAILING: usize = 2;
@@ -18,11 +19,7 @@ fn after_a_failed_log(policy: &str) -> (bool, bool) {
     let start = |machine: usize| {
         let mut settings = settings_of(&world, machine, RING);
         settings.push(format!("commit_failure_policy={policy}"));
-        let started = open(&world, machine, RING, &settings, &|joining| {
-            world.block_on(joining);
-            Ok(())
-        });
-        started.expect("a sound machine starts")
+        open(&world, machine, RING, &settings, &starting::drive(&world)).expect("a sound machine starts")
     };
     let nodes: Vec<RunningNode> = (0..RING.servers).map(start).collect();
     let seen = Seen::of(RING);

@@ -376,11 +376,7 @@ impl Grown<'_> {
     fn start_member(&mut self, machine: usize) {
         let settings = settings_of_grown(self.world, machine);
         for _ in 0..ATTEMPTS_MAX {
-            let opened = open(self.world, machine, LAYOUT, &settings, &|joining| {
-                self.world.block_on(joining);
-                Ok(())
-            });
-            match opened {
+            match open(self.world, machine, LAYOUT, &settings, &starting::drive(self.world)) {
                 Ok(node) => {
                     self.nodes[machine] = Some(node);
                     return;
