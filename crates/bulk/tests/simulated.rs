@@ -8,16 +8,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bulk::{Access, GraceChange, Loaded, Options, Planned, TableName, Throttle, WantedKeyspace, WantedTable, Watch};
-use config::Config;
 use env::sim::{DATA, World};
 use env::{Env, LocalFuture, MakeLocal};
-use server::memory::MemoryBudget;
-use server::running::{RunningNode, StartOptions};
+use server::running::{RunningNode, start_driven};
+use sim::starting::{self, PORT};
 use sstable::Descriptor;
 
 const NODES: usize = 3;
 const TABLE: &str = "comp_pk_ck";
-const PORT: u16 = 9042;
+/// Bytes of a node's memtables: so few that it flushes.
+const MEMTABLES: u64 = 256 << 10;
 /// Rows of the table.
 const ROWS: usize = 180;
 
@@ -113,38 +113,14 @@ fn fixture() -> PathBuf {
 }
 
 fn start(world: &World, machine: usize) -> RunningNode {
-    let (address, seed) = (world.address(machine), world.address(0));
-    let settings = [
-        format!("seed_provider={{class_name: SimpleSeedProvider, parameters: {{seeds: '{seed}'}}}}"),
-        format!("listen_address={address}"),
-        format!("rpc_address={address}"),
-        "auto_bootstrap=false".to_owned(),
-        "num_tokens=4".to_owned(),
-        "cluster_name=sim".to_owned(),
-        // version 13 of messages in one ring of two
-        format!("storage_compatibility_mode={}", if world.seed().is_multiple_of(2) { "NONE" } else { "CASSANDRA_4" }),
-    ];
-    let options = StartOptions {
-        env: world.env(machine),
-        data_dir: Path::new(DATA).join("helenus"),
-        schema_file: None,
-        read_only: false,
-        config: Config::load(None, &settings, false).unwrap(),
-        listen: SocketAddr::from(([0, 0, 0, 0], PORT)),
-        admin: None,
-        set_level: None,
-        log: Arc::default(),
-        workers: Some(1),
-        shards: Some(1),
-        descriptors: None,
-        first_password: server::running::FirstPassword::default(),
-        memory: MemoryBudget { memtables: 256 << 10, ..MemoryBudget::of(64 << 20) },
-    };
-    let started = server::running::start_driven(options, &|joining| {
-        world.block_on(joining);
-        Ok(())
-    });
-    started.unwrap()
+    let mut settings = starting::ring_settings(world, machine).to_vec();
+    settings.push("num_tokens=4".to_owned());
+    // version 13 of messages in one ring of two
+    let mode = if world.seed().is_multiple_of(2) { "NONE" } else { "CASSANDRA_4" };
+    settings.push(format!("storage_compatibility_mode={mode}"));
+    let mut options = starting::options(world, machine, &settings);
+    options.memory.memtables = MEMTABLES;
+    start_driven(options, &starting::drive(world)).unwrap()
 }
 
 /// Takes note of what was planned and sent.

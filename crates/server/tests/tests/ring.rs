@@ -1,23 +1,18 @@
 //! Whole nodes of one ring, and a client that has several requests under way on one connection.
 
 use std::net::SocketAddr;
-use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use config::Config;
 use env::Stream;
-use env::sim::{DATA, World};
-use server::memory::MemoryBudget;
-use server::running::{FirstPassword, RunningNode, StartOptions, start_driven};
+use env::sim::World;
+use server::running::{RunningNode, start_driven};
+use sim::starting::{self, PORT};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use types::DecoratedKey;
 
 /// Machines with nodes; the one behind them has the client.
 const NODES: usize = 3;
-/// Where clients connect.
-const PORT: u16 = 9042;
 /// The longest time that nodes take to see each other up.
 const AGREEMENT_MAX: Duration = Duration::from_secs(120);
 
@@ -114,39 +109,11 @@ impl Ring {
 }
 
 fn start(world: &World, machine: usize, keys: &[&str]) -> RunningNode {
-    let address = world.address(machine);
-    let seeds = format!("{},{}", world.address(0), world.address(1));
-    let mut settings = vec![
-        format!("seed_provider={{class_name: SimpleSeedProvider, parameters: {{seeds: '{seeds}'}}}}"),
-        format!("listen_address={address}"),
-        format!("rpc_address={address}"),
-        "auto_bootstrap=false".to_owned(),
-        "cluster_name=sim".to_owned(),
-        // a write waits for the log of its node, too
-        "commitlog_sync=group".to_owned(),
-        "commitlog_sync_group_window=10ms".to_owned(),
-    ];
+    let mut settings = starting::ring_settings(world, machine).to_vec();
+    // a write waits for the log of its node, too
+    settings.extend(["commitlog_sync=group", "commitlog_sync_group_window=10ms"].map(str::to_owned));
     settings.extend(keys.iter().map(|key| (*key).to_owned()));
-    let options = StartOptions {
-        env: world.env(machine),
-        data_dir: Path::new(DATA).join("helenus"),
-        schema_file: None,
-        read_only: false,
-        config: Config::load(None, &settings, false).unwrap(),
-        listen: SocketAddr::from(([0, 0, 0, 0], PORT)),
-        admin: None,
-        set_level: None,
-        log: Arc::default(),
-        workers: Some(1),
-        shards: Some(1),
-        memory: MemoryBudget::of(64 << 20),
-        descriptors: None,
-        first_password: FirstPassword::default(),
-    };
-    let started = start_driven(options, &|joining| {
-        world.block_on(joining);
-        Ok(())
-    });
+    let started = start_driven(starting::options(world, machine, &settings), &starting::drive(world));
     started.unwrap_or_else(|error| panic!("seed {}: {error}", world.seed()))
 }
 
