@@ -16,6 +16,14 @@ pub(crate) const TERM_SIZE: usize = 128;
 /// kept until the batch is done.
 pub(crate) const PLAN_SIZE: usize = 1536;
 
+/// Bytes that a prepared statement of a BATCH counts with: for its part of the decoded message, the
+/// list of its values, and the update of a partition that is made of it.
+pub(crate) const STATEMENT_SIZE: usize = 1 << 10;
+
+/// Bytes that a value of a BATCH counts with besides its own: for its place in the decoded message,
+/// and for the cell that is made of it.
+pub(crate) const BOUND_SIZE: usize = 128;
+
 /// A long value is held so many times on its way: as it came, as the log's record, and as the
 /// memtable's row (docs/notes/0011).
 pub(crate) const VALUE_TIMES: usize = 3;

@@ -2,13 +2,14 @@
 //! it.
 //!
 //! Texts that are not prepared grow: to a tree, and to a plan for each statement. What counts for
-//! them is an estimate from above for statements of many short terms (docs/notes/0011).
+//! them is an estimate from above for statements of many short terms (docs/notes/0011). A BATCH
+//! grows, too: a statement of twenty bytes is an update of many hundred.
 
 use protocol::Request;
 use protocol::request::BatchStatement;
 use transport::limits::LARGE_BODY;
 
-use crate::limits::{PARSED_MIN, PARSED_TIMES, PLAN_SIZE, TERM_SIZE, VALUE_TIMES};
+use crate::limits::{BOUND_SIZE, PARSED_MIN, PARSED_TIMES, PLAN_SIZE, STATEMENT_SIZE, TERM_SIZE, VALUE_TIMES};
 
 /// Bytes of a request whose body has `size` bytes once it is decompressed.
 #[inline]
@@ -25,10 +26,11 @@ pub(crate) fn of(request: &Request, size: usize) -> usize {
 /// Bytes that are made of a statement of a batch, for as long as the batch is executed.
 #[inline]
 fn of_statement(statement: &BatchStatement) -> usize {
-    match statement {
+    let made = match statement {
         BatchStatement::Query { query, .. } => PLAN_SIZE + parsed(query, query.len()),
-        BatchStatement::Prepared { .. } => 0,
-    }
+        BatchStatement::Prepared { .. } => STATEMENT_SIZE,
+    };
+    made + statement.values().len() * BOUND_SIZE
 }
 
 /// Bytes that are made of a text. `size`: bytes of the text and of the values that come with it.
@@ -55,7 +57,7 @@ fn terms(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use protocol::request::{Batch, Query, QueryParameters, Values};
+    use protocol::request::{Batch, Query, QueryParameters, Value, Values};
     use types::{BatchKind, Consistency};
 
     use super::*;
@@ -68,18 +70,22 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_a_batch_count_with_their_plans() {
+    fn a_batch_counts_with_what_is_made_of_its_statements() {
         const COUNT: usize = 10_000;
-        let statement = |_| BatchStatement::Query { query: DELETE.into(), values: Values::default() };
-        let statements = (0..COUNT).map(statement).collect();
-        let parameters = QueryParameters::new(Consistency::One);
-        let batch = Request::Batch(Batch { kind: BatchKind::Unlogged, statements, parameters });
-        assert!(of(&batch, COUNT * DELETE.len()) >= 10 << 20);
-        let prepared = |_| BatchStatement::Prepared { id: vec![0; 16].into(), values: Values::default() };
-        let statements = (0..COUNT).map(prepared).collect();
-        let parameters = QueryParameters::new(Consistency::One);
-        let batch = Request::Batch(Batch { kind: BatchKind::Unlogged, statements, parameters });
-        assert_eq!(of(&batch, 1000), 1000);
+        const SIZE: usize = 1000;
+        let values = || Values::from_iter([Value::Null, Value::Unset]);
+        let text = || BatchStatement::Query { query: DELETE.into(), values: Values::default() };
+        let prepared = || BatchStatement::Prepared { id: vec![0; 16].into(), values: Values::default() };
+        let bound = || BatchStatement::Prepared { id: vec![0; 16].into(), values: values() };
+        let of_text = PLAN_SIZE + DELETE.len() * PARSED_TIMES;
+        let cases: [(&dyn Fn() -> BatchStatement, usize); 3] =
+            [(&text, of_text), (&prepared, STATEMENT_SIZE), (&bound, STATEMENT_SIZE + 2 * BOUND_SIZE)];
+        for (statement, made) in cases {
+            let statements = (0..COUNT).map(|_| statement()).collect();
+            let parameters = QueryParameters::new(Consistency::One);
+            let batch = Request::Batch(Batch { kind: BatchKind::Unlogged, statements, parameters });
+            assert_eq!(of(&batch, SIZE), SIZE + COUNT * made);
+        }
     }
 
     /// A long text of many short statements counts with them, one of a long value with the value.
