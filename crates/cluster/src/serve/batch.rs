@@ -10,11 +10,13 @@ use types::FailureReason;
 
 use super::{Call, mutation};
 use crate::replica::apply::within;
+use crate::serving::STORED_SIZE;
 
 /// Stores a record, and answers when it is durable.
-pub(super) async fn store(call: Call) {
+pub(super) async fn store(mut call: Call) {
     let stored = match StoredBatch::decode(&call.payload) {
         Ok(batch) => {
+            call.keep(batch.mutations.len() * STORED_SIZE);
             let record = [call.node.record_of(&batch)];
             let stored = within(&call.node.env, call.rest(), mutation::apply(&call.node, &record, &[])).await;
             call.node.batch_replay.expect_records();

@@ -57,7 +57,7 @@ pub(crate) struct Call {
     pub payload: Bytes,
     /// The share in the tracing session of the request; None: it is not traced.
     trace: Option<Arc<TracedEvents>>,
-    _room: Room,
+    room: Room,
 }
 
 impl Call {
@@ -78,7 +78,7 @@ impl Call {
                 }
                 let (verb, peer) = (header.verb, from.address.ip());
                 let (node, via, traced) = (Arc::clone(node), via.clone(), trace.clone());
-                let served = serve(Self { node, via, from: *from, header, payload, trace, _room: room });
+                let served = serve(Self { node, via, from: *from, header, payload, trace, room });
                 drop(match traced {
                     None => tokio::task::spawn_local(served),
                     Some(trace) => tokio::task::spawn_local(async move {
@@ -90,6 +90,13 @@ impl Call {
             }
             None => via.answer(from, &header, Err(FailureReason::Unknown)),
         }
+    }
+
+    /// Counts further bytes for the request until it is answered: for what is made of its payload.
+    /// A request that comes later may find no room because of them; this one goes on.
+    pub fn keep(&mut self, bytes: usize) {
+        self.node.serving.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.room.bytes += bytes;
     }
 
     /// Answers with the payload of the verb's answer, or with the reason of a failure.

@@ -1,16 +1,20 @@
 //! Logged batches among several nodes.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hints::{Hint, Reader};
+use internode::Verb;
 use internode::payload::batch::StoredBatch;
+use membership::Request;
 use ring::EndpointId;
 use rows::codec::encode_mutation;
 use rows::{DeletionTime, Mutation, PartitionUpdate};
 use types::{Consistency, WriteKind};
 
 use crate::coordinator::error::RequestError;
+use crate::serving::STORED_SIZE;
 use crate::system_rows::{SystemRow, partition_key};
 use crate::testing::SimRing;
 use crate::testing::views::{create_on, keyspace_of_notes, notes};
@@ -58,20 +62,41 @@ fn nothing_is_written_without_a_record() {
     assert_eq!(ring.stored(0, "ks", 1), []);
 }
 
-/// The first node coordinates a batch of four rows; its peers have the record, and nobody the
-/// mutations.
-fn store_record(ring: &SimRing) {
-    let node = ring.node(0).clone();
+/// A batch of so many rows that the first node coordinates.
+fn batch_of(ring: &SimRing, rows: i32) -> StoredBatch {
+    let node = ring.node(0);
     let encode = |k| {
         let mut bytes = Vec::new();
         encode_mutation(&mut bytes, &ring.row("ks", k, 1, 9, 9));
         bytes.into()
     };
-    let batch = StoredBatch {
+    StoredBatch {
         id: node.uuids.next(),
         created_micros: node.clock.next_micros(),
-        mutations: (0..4).map(encode).collect(),
-    };
+        mutations: (0..rows).map(encode).collect(),
+    }
+}
+
+/// A host counts a batch with what is made of it until the commit log has its record.
+#[test]
+fn a_batch_that_is_stored_counts_with_its_cells() {
+    const ROWS: usize = 100;
+    let ring = three(6);
+    let payload = batch_of(&ring, ROWS as i32).encode();
+    let counted = payload.len() + ROWS * STORED_SIZE;
+    let request = Request::new(Verb::BatchStoreReq, payload, Duration::from_secs(5));
+    assert!(ring.node(0).members().expect("it has joined").tell(ring.address(1), request));
+    let held = || ring.node(1).serving.bytes.load(Ordering::Relaxed);
+    assert!(ring.world.run_until(Duration::from_secs(5), || held() >= counted));
+    assert!(ring.world.run_until(Duration::from_secs(5), || held() == 0));
+    assert_eq!(records(&ring), [0, 1, 0]);
+}
+
+/// The first node coordinates a batch of four rows; its peers have the record, and nobody the
+/// mutations.
+fn store_record(ring: &SimRing) {
+    let node = ring.node(0).clone();
+    let batch = batch_of(ring, 4);
     ring.world.block_on(async {
         let others = node.others().expect("joined");
         let hosts = [EndpointId(1), EndpointId(2)];
