@@ -20,8 +20,8 @@ use bytes::Bytes;
 use rows::command::RingBound;
 use rows::{Bound, DeletionTime};
 use schema::ClusteringComparator;
-use types::byte_comparable::encode_decorated_key;
-use types::{DecoratedKey, Token};
+use types::byte_comparable::{encode_decorated_key, local_key_of_cassandra};
+use types::{CqlType, DecoratedKey, Token};
 
 use crate::descriptor::Component;
 use crate::error::IndexError;
@@ -102,8 +102,8 @@ impl Index {
         }
     }
 
-    /// The only place where a partition of this key can be. The key that stands there must be
-    /// compared.
+    /// The only place where a partition of this key can be, but for that of
+    /// [`Self::find_as_cassandra`]. The key that stands there must be compared.
     #[inline]
     pub fn find(
         &self,
@@ -118,6 +118,23 @@ impl Index {
                 partitions.candidate(&comparable, hash.index_byte(), access)
             }
             Self::Big(index) => index.find(key, access),
+        }
+    }
+
+    /// Another place where a partition of this key can be, if the partitions are ordered by `ty`
+    /// and Cassandra wrote the trie: Cassandra gives some keys another form. The key that stands
+    /// there must be compared.
+    pub fn find_as_cassandra(
+        &self,
+        key: &DecoratedKey,
+        ty: &CqlType,
+        hash: KeyHash,
+        access: Access,
+    ) -> Result<Option<PartitionPosition>, IndexError> {
+        let (Self::Bti { partitions, .. }, Some(local)) = (self, &key.local) else { return Ok(None) };
+        match local_key_of_cassandra(ty, local, &key.key) {
+            Some(comparable) => partitions.candidate(&comparable, hash.index_byte(), access),
+            None => Ok(None),
         }
     }
 
@@ -303,7 +320,6 @@ fn comparable(bound: &Bound, comparator: &ClusteringComparator, choose: fn(Vec<u
 #[cfg(test)]
 mod tests {
     use rows::PrefixKind;
-    use types::CqlType;
 
     use super::row_index::RowIndexWriter;
     use super::*;

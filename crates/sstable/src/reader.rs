@@ -302,6 +302,15 @@ impl SSTable {
         Ok(found)
     }
 
+    /// Another place where the partition of a key can be in a legacy index that Cassandra wrote.
+    #[cold]
+    fn find_as_cassandra(&self, key: &DecoratedKey, mode: ReadMode) -> Result<Option<PartitionPosition>, ReadError> {
+        let KeyOrder::Local(ty) = &self.shared.order else { return Ok(None) };
+        let (hash, access) = (KeyHash::of(&key.key), Access { mode, keeps: true });
+        let found = self.shared.index.find_as_cassandra(key, ty, hash, access);
+        found.map_err(|error| self.partitions_error(error))
+    }
+
     /// Has the cache keep where the partition of a key is.
     pub fn warm_position(&self, key: Bytes) -> Result<(), ReadError> {
         let key = self.shared.order.decorate(key);

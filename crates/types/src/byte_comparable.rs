@@ -42,7 +42,8 @@ pub enum Forms {
     /// are written.
     Ordered,
     /// The form that Cassandra gives the value: the bits of a NaN are kept, and an empty field of a
-    /// tuple is as a null. Row indexes that Cassandra wrote have separators of this form.
+    /// tuple is as a null. Row indexes that Cassandra wrote have separators of this form, and its
+    /// partition indexes of legacy indexes have keys of this form.
     Cassandra,
 }
 
@@ -94,15 +95,20 @@ pub fn encode_decorated_key(token: Token, key: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Appends the form of a key's position in the order of its type, with the separator before it.
-/// Agrees with `LocalPartitioner.LocalToken.asComparableBytes`, as `DecoratedKey.asComparableBytes`
-/// embeds it, but for NaNs: Cassandra's tokens compare by the type, and so does this form.
+/// Cassandra's tokens of such keys compare by the type, and so does this form.
 pub fn encode_local_token(ty: &CqlType, key: &[u8], out: &mut Vec<u8>) {
+    encode_local_token_in(Forms::Ordered, ty, key, out);
+}
+
+/// As [`encode_local_token`], in one of both forms. The one of Cassandra agrees with
+/// `LocalPartitioner.LocalToken.asComparableBytes`, as `DecoratedKey.asComparableBytes` embeds it.
+pub fn encode_local_token_in(forms: Forms, ty: &CqlType, key: &[u8], out: &mut Vec<u8>) {
     if key.is_empty() && !empty_has_form(ty) {
         out.push(NEXT_COMPONENT_NULL);
         return;
     }
     out.push(NEXT_COMPONENT);
-    encode_value(Forms::Ordered, ty, key, out);
+    encode_value(forms, ty, key, out);
 }
 
 /// The order of two positions that [`encode_local_token`] gave: that of the whole keys' forms. One
@@ -120,6 +126,21 @@ pub fn encode_local_key(local: &[u8], key: &[u8], out: &mut Vec<u8>) {
     out.push(NEXT_COMPONENT);
     escape(key, out);
     out.push(TERMINATOR);
+}
+
+/// The form that Cassandra gives a key whose position [`encode_local_token`] gave; `None`: it is
+/// the one of [`encode_local_key`].
+pub fn local_key_of_cassandra(ty: &CqlType, local: &[u8], key: &[u8]) -> Option<Vec<u8>> {
+    if !has_two_forms(ty) {
+        return None;
+    }
+    let mut form = Vec::with_capacity(local.len() + key.len() + 8);
+    encode_local_token_in(Forms::Cassandra, ty, key, &mut form);
+    if form == local {
+        return None;
+    }
+    encode_local_key(&[], key, &mut form);
+    Some(form)
 }
 
 /// Whether an empty value of the type has a form of its own. Other types encode an empty value like

@@ -34,16 +34,35 @@ pub struct SSTableStream {
 enum Source {
     /// One place, or none.
     One(Option<PartitionPosition>),
+    /// One of two places.
+    Two(Box<[PartitionPosition; 2]>),
     /// From a place in the partition index on.
     Scan(Box<IndexCursor>),
     /// Through the data from the end of each partition to the next one, without the index.
     Data,
 }
 
+impl Source {
+    /// The places of a key in a table without tokens: by the form of Helenus, and by Cassandra's.
+    #[cold]
+    fn of_local(found: Option<PartitionPosition>, other: Option<PartitionPosition>) -> Self {
+        match (found, other) {
+            (Some(found), Some(other)) if found != other => Self::Two(Box::new([found, other])),
+            (found, other) => Self::One(found.or(other)),
+        }
+    }
+}
+
 impl SSTableStream {
     pub(super) fn new(sstable: SSTable, command: &ReadCommand, context: &ReadContext) -> Result<Self, ReadError> {
         let source = match &command.range {
-            PartitionRange::Key(key) => Source::One(sstable.find(key, KeyHash::of(&key.key), context.mode)?),
+            PartitionRange::Key(key) => {
+                let found = sstable.find(key, KeyHash::of(&key.key), context.mode)?;
+                match &key.local {
+                    None => Source::One(found),
+                    Some(_) => Source::of_local(found, sstable.find_as_cassandra(key, context.mode)?),
+                }
+            }
             PartitionRange::Range { start, .. } => {
                 Source::Scan(Box::new(scan_from(&sstable, start, Access { mode: context.mode, keeps: true })?))
             }
@@ -136,6 +155,15 @@ impl SSTableStream {
                     return Ok(None);
                 };
                 return self.reader.open(position, Some(key));
+            }
+            Source::Two(places) => {
+                let [first, other] = **places;
+                self.source = Source::One(None);
+                let PartitionRange::Key(key) = &self.range else { return Ok(None) };
+                return match self.reader.open(first, Some(key))? {
+                    None => self.reader.open(other, Some(key)),
+                    found => Ok(found),
+                };
             }
             Source::Scan(cursor) => {
                 let place = cursor.position();

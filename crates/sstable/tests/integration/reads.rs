@@ -2,17 +2,23 @@
 //! gives: in each version, with large partitions, range tombstones across blocks, and both
 //! clustering orders.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rows::codec::{EncodedCell, RowVisitor};
+use bytes::Bytes;
+use rows::codec::{EncodedCell, EncodingStatsCollector, Header, RowVisitor};
 use rows::command::RingBound;
 use rows::merge::MergeStream;
 use rows::{
     ClusteringPrefix, ClusteringValues, DeletionTime, Liveness, MaybeEncoded, PartitionHead, PartitionRange,
     PartitionStream, ReadCommand, ReadContext, ReadMode, Row, Shown, Slice, Slices, Unfiltered,
 };
-use schema::ClusteringComparator;
-use sstable::SSTable;
+use schema::table::ColumnSpec;
+use schema::{ClusteringComparator, ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+use sstable::{Descriptor, NoCache, SSTable, SSTableId, SSTableWriter, Version, WriterOptions};
+use types::byte_comparable::{Forms, encode_local_token_in};
+use types::collection::build_tuple;
+use types::{CqlType, DecoratedKey};
 
 use crate::fixtures::{self, VERSIONS};
 use crate::model::Random;
@@ -320,7 +326,7 @@ fn every_key_is_found_and_none_else() {
             assert_eq!(head.as_ref(), Some(&whole.head), "{:?}", fixture.descriptor);
             let mut other = key.key.to_vec();
             other.push(7);
-            let other = types::DecoratedKey::new(other.into());
+            let other = DecoratedKey::new(other.into());
             assert_eq!(open(PartitionRange::Key(other)).next_partition().unwrap(), None);
             // the scan from there
             for inclusive in [true, false] {
@@ -332,6 +338,57 @@ fn every_key_is_found_and_none_else() {
                 let next = open(PartitionRange::Range { start, end: RingBound::Open }).next_partition().unwrap();
                 assert_eq!(next.as_ref(), expected.map(|whole| &whole.head));
             }
+        }
+    }
+}
+
+/// The keys of a legacy index are found by either form of NaNs and of empty fields: that which is
+/// written here, and Cassandra's.
+#[test]
+fn keys_of_legacy_indexes_are_found_whoever_wrote() {
+    /// So many that several have the same byte of hash in the trie, which cannot tell them apart.
+    const NANS: u64 = 1_500;
+    const FIRST_NAN: u64 = 0x7ff8_0000_0000_0000;
+    let double = |bits: u64| Bytes::copy_from_slice(&bits.to_be_bytes());
+    let doubles = [1_f64.to_bits()].into_iter().chain(FIRST_NAN..FIRST_NAN + NANS).map(double).collect::<Vec<_>>();
+    let tuple = |first: i32, second: &[u8]| {
+        Bytes::from(build_tuple(&[Some(first.to_be_bytes().as_slice()), Some(second)]))
+    };
+    let tuples = (1..4).flat_map(|first| [tuple(first, &[]), tuple(first, &5_i32.to_be_bytes())]).collect();
+    let pairs = CqlType::Tuple(vec![CqlType::Int, CqlType::Int].into());
+    for (ty, keys) in [(CqlType::Double, doubles), (pairs, tuples)] {
+        let spec = |name: &str, kind, ty| ColumnSpec { name: name.to_owned(), kind, position: 0, ty, reversed: false };
+        let indexed = spec("k", ColumnKind::PartitionKey, ty.clone());
+        let specs = vec![indexed, spec("c", ColumnKind::Clustering, CqlType::Int)];
+        let (id, kind, flags) = (TableId([9; 16]), TableKind::Index, TableFlags::COMPOUND);
+        let none = BTreeMap::new();
+        let mut table = TableMetadata::new(id, "ks", "t.i", kind, flags, TableParams::default(), specs, none, None);
+        table.local_order = Some(ty.clone());
+        let table = Arc::new(table);
+        let (missing, written) = keys.split_last().unwrap();
+        for forms in [Forms::Ordered, Forms::Cassandra] {
+            let directory = fixtures::output("legacy-index");
+            let env = env::real::env();
+            let descriptor = Descriptor::new(directory.path(), Version::DA, SSTableId::Sequence(1));
+            let options = WriterOptions::for_table(&table, written.len() as u64).unwrap();
+            let header = Header::for_table(&table, EncodingStatsCollector::default().finish());
+            let mut writer = SSTableWriter::new(&env, descriptor.clone(), Arc::clone(&table), options, header).unwrap();
+            for key in written {
+                let mut form = Vec::new();
+                encode_local_token_in(forms, &ty, key, &mut form);
+                let key = DecoratedKey { local: Some(form.into()), ..table.decorate(key.clone()) };
+                writer.start_partition(&key, DeletionTime::new(10, 1_600_000_000));
+                writer.end_partition().unwrap();
+            }
+            writer.finish().unwrap();
+            let sstable = SSTable::open(&env, descriptor, &table, Arc::new(NoCache)).unwrap();
+            let find = |key: &Bytes| {
+                let command = ReadCommand::whole(&table, PartitionRange::Key(table.decorate(key.clone())));
+                let mut stream = sstable.read(&command, &ReadContext::new(ReadMode::Background)).unwrap();
+                stream.next_partition().unwrap().map(|head| head.key.key)
+            };
+            written.iter().for_each(|key| assert_eq!(find(key).as_ref(), Some(key), "{ty:?}, {forms:?}"));
+            assert_eq!(find(missing), None, "{ty:?}, {forms:?}");
         }
     }
 }
