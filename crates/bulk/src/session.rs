@@ -13,7 +13,7 @@ use bytes::BytesMut;
 use env::{Env, Stream};
 use sending::{OfSession, Outgoing, offers, write_within};
 use streaming::session::Limits;
-use streaming::{Effect, Event, Incoming, LinkReader, Message, Operation, Preview, Session, StreamInit};
+use streaming::{Effect, Event, LinkReader, Message, Operation, Preview, Session, StreamInit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
 
@@ -111,16 +111,8 @@ impl Control {
     async fn next(&mut self) -> Event {
         loop {
             let (reader, input) = &mut self.input;
-            match reader.next(input) {
-                Ok(Some(Incoming::Message(message @ (Message::Stream(_) | Message::Init(_))))) => {
-                    return Event::Broken(format!("{} came on a control link", message.name()));
-                }
-                Ok(Some(Incoming::Message(message))) => return Event::Message(message),
-                Ok(Some(Incoming::Data(_) | Incoming::EndOfFile)) => {
-                    return Event::Broken("a file came on a control link".to_owned());
-                }
-                Ok(None) => {}
-                Err(error) => return Event::Broken(error.to_string()),
+            if let Some(event) = Event::of_control_link(reader, input) {
+                return event;
             }
             input.reserve(READ_SIZE);
             tokio::select! {

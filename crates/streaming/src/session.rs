@@ -28,8 +28,10 @@ mod files;
 
 use std::collections::BTreeMap;
 
+use bytes::BytesMut;
 use schema::TableId;
 
+use crate::link::{Incoming, LinkReader};
 use crate::message::init::{Preview, StreamInit};
 use crate::message::prepare::{PrepareSyn, StreamRequest, Summary};
 use crate::message::{Message, Received};
@@ -80,6 +82,24 @@ pub enum Event {
     LinkEnded,
     /// Time has passed.
     Tick,
+}
+
+impl Event {
+    /// The next event of a control link, taken out of `input`: a message, or [`Event::Broken`] for
+    /// bytes that have no place on such a link. `None`: more bytes must come.
+    pub fn of_control_link(reader: &mut LinkReader, input: &mut BytesMut) -> Option<Self> {
+        Some(match reader.next(input) {
+            Ok(None) => return None,
+            Ok(Some(Incoming::Message(message @ (Message::Stream(_) | Message::Init(_))))) => {
+                Self::Broken(format!("{} came on a control link", message.name()))
+            }
+            Ok(Some(Incoming::Message(message))) => Self::Message(message),
+            Ok(Some(Incoming::Data(_) | Incoming::EndOfFile)) => {
+                Self::Broken("a file came on a control link".to_owned())
+            }
+            Err(error) => Self::Broken(error.to_string()),
+        })
+    }
 }
 
 /// A thing that the caller is to do. Effects are carried out in their order.

@@ -14,7 +14,7 @@ use membership::Messenger;
 use schema::TableId;
 use storage::received::Receiving;
 use streaming::session::Limits;
-use streaming::{Effect, Event, Incoming, LinkReader, Message, PrepareSyn, Session, StreamInit};
+use streaming::{Effect, Event, LinkReader, Message, PrepareSyn, Session, StreamInit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
 
@@ -259,13 +259,10 @@ impl Control {
     async fn next(&mut self) -> Event {
         loop {
             let (reader, input) = &mut self.input;
-            match reader.next(input) {
-                Ok(Some(Incoming::Message(message))) => return self.checked(message).await,
-                Ok(Some(Incoming::Data(_) | Incoming::EndOfFile)) => {
-                    return Event::Broken("a file came on a control link".to_owned());
-                }
-                Ok(None) => {}
-                Err(error) => return Event::Broken(error.to_string()),
+            match Event::of_control_link(reader, input) {
+                Some(Event::Message(message)) => return self.checked(message).await,
+                Some(event) => return event,
+                None => {}
             }
             input.reserve(READ_SIZE);
             tokio::select! {
@@ -304,9 +301,6 @@ impl Control {
     async fn checked(&self, message: Message) -> Event {
         let summaries = match &message {
             Message::PrepareSyn(PrepareSyn { summaries, .. }) | Message::PrepareSynAck(summaries) => summaries.clone(),
-            Message::Stream(_) | Message::Init(_) => {
-                return Event::Broken(format!("{} came on the control link of a session", message.name()));
-            }
             _ => return Event::Message(message),
         };
         self.live.announce(&self.node.engine);

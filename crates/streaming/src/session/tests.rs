@@ -77,6 +77,23 @@ fn table(number: u64) -> TableId {
     TableId([number as u8; 16])
 }
 
+/// The messages of a session come on a control link; the beginning of another link does not.
+#[test]
+fn a_control_link_has_messages_of_its_session_alone() {
+    let (mut reader, mut input) = (LinkReader::new(), BytesMut::new());
+    for message in [Message::PrepareAck, Message::Complete, Message::Init(init())] {
+        assert_eq!(Event::of_control_link(&mut reader, &mut input), None);
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes).unwrap();
+        input.extend_from_slice(&bytes);
+        let expected = match message {
+            Message::Init(_) => Event::Broken("STREAM_INIT came on a control link".to_owned()),
+            message => Event::Message(message),
+        };
+        assert_eq!(Event::of_control_link(&mut reader, &mut input), Some(expected));
+    }
+}
+
 fn drawn_offers(random: &mut Random) -> Vec<Offer> {
     let tables = random.below(4);
     let offer = |number| Offer {
