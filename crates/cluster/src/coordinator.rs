@@ -2,8 +2,8 @@
 //!
 //! A verb asks the ring for the replicas of the request ([`plan`]: refused at once where too few
 //! are up), sends it to them, and waits for as many answers as its level needs. Replicas are spoken
-//! to in one way: what was sent gives an answer later ([`acknowledgement`]). Today the only replica
-//! is this node, which is called without serialisation ([`crate::replica`]); a peer's answer is a
+//! to in one way: what was sent gives an answer later ([`acknowledgement`]). This node, where it is
+//! a replica, is called without serialisation ([`crate::replica`]); the answer of another node is a
 //! message that arrives. The answers of a write are counted in one place ([`answers`]), its timeout
 //! and its error carry the counts and the failures by endpoint.
 //!

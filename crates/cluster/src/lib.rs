@@ -3,9 +3,9 @@
 //!
 //! [`Node`] is the state that requests share: identity, clocks, ids, timeouts, locks, the ring.
 //! What is done with a request stands in [`coordinator`], one verb a file; what this node does as
-//! one of the replicas, in [`replica`], behind which the engine is. Today the ring has one node.
-//! Knows nothing of CQL or of connections: `server::coordinator` puts these verbs behind the trait
-//! that statements use.
+//! one of the replicas, in [`replica`], behind which the engine is. A ring may have this node alone
+//! or many. Knows nothing of CQL or of clients' connections: `server::coordinator` puts these verbs
+//! behind the trait that statements use.
 
 pub mod allocation;
 mod answer_times;

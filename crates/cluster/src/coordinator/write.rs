@@ -1,6 +1,6 @@
 //! Writes: what is applied here and sent to others is waited for in one way.
 //!
-//! A node alone, of which every write is, until it has joined a ring of several nodes:
+//! A node that is alone, or has not joined a ring of several nodes yet, takes these steps:
 //!
 //! 1. The ring's plan says how many replicas must answer; where too few are up nothing is written.
 //! 2. The mutations are applied here, within the timeout of the request.
