@@ -156,7 +156,7 @@ pub struct Serve {
     /// A key of cassandra.yaml.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
-    /// Report unknown keys of the configuration and go on.
+    /// Report keys of the configuration that are unknown or not honoured, and go on.
     #[arg(long)]
     pub lenient: bool,
     /// The form of the log on stderr.
