@@ -1,4 +1,12 @@
 //! CQL 3.4.7: lexer, parser, planning and execution of statements.
+//!
+//! A text becomes a syntax tree ([`mod@parse`], [`ast`]), a tree becomes a plan ([`mod@prepare`]),
+//! and a plan with its bound values is carried out ([`mod@execute`]). Rows are read and written
+//! through the trait [`Coordinator`], which does not say where they are. A change of the schema is
+//! a pure function from a schema to the next one ([`ddl`]). What a user may do is decided in
+//! [`auth`], limits of operators in [`guardrails`].
+//!
+//! Knows no socket, clock, thread, file or random number.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,10 @@
 //! Workers, connections, requests: introduces protocol, CQL and the cluster to each other.
 //!
 //! Connections are crates `transport` and `native`; what comes over them goes to [`CqlHandler`], of
-//! which each worker has its own.
+//! which each worker has its own. [`running`] starts a whole node and ends it; [`directory`]
+//! recognises what a data directory is. [`coordinator`] puts the node behind the trait that
+//! statements use, [`admin_api`] behind the verbs of operators; [`auth`] has users and permissions,
+//! [`virtual_tables`] the tables whose rows are made up.
 
 pub mod admin_api;
 pub mod auth;

@@ -1,5 +1,6 @@
-//! Truncating: a table loses everything that it holds. Also: taking the files of a dropped table
-//! off the disk.
+//! Truncating: a table loses everything that it holds at a moment, the cut; rows that are written
+//! later stay. [`truncate`] has the steps and what a crash between them leaves, `table::cuts` the
+//! state of a table meanwhile. Also: taking the files of a dropped table off the disk.
 
 use std::io::ErrorKind;
 use std::path::Path;
