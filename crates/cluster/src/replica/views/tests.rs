@@ -140,6 +140,19 @@ fn a_commit_is_applied_in_parts() {
     assert_eq!(notes_of(&machine), (0, 0));
 }
 
+/// A deletion that comes late, behind rows that are newer, deletes none of them. It is applied in
+/// parts where it is too large with their entries: its last part changes no entry again.
+#[test]
+fn a_late_deletion_of_many_newer_rows_is_applied_in_parts() {
+    const ROWS: i32 = 6000;
+    let machine = with_notes((0..ROWS).map(|c| note(c, 7, 0, 10)).collect());
+    let mut late = deletion_of_notes(&machine);
+    late.deletion.marked_for_delete_at = 5;
+    let late = [Mutation::of(late)];
+    machine.sim.block_on(machine.node.replica.apply_or_in_parts(&late, &[], Held::new())).expect("applied");
+    assert_eq!(notes_of(&machine), (ROWS as usize, ROWS as usize));
+}
+
 /// Behind each part of a write its base and the view agree, whatever else is written in between.
 #[test]
 fn base_and_view_agree_behind_each_part() {
