@@ -224,7 +224,7 @@ impl Node {
             applied => return applied.map(drop).map_err(node_error),
         }
         for mutation in &mutations {
-            self.replica.apply_now_in_parts(std::slice::from_ref(mutation)).map_err(node_error)?;
+            self.replica.apply_now_or_in_parts(std::slice::from_ref(mutation)).map_err(node_error)?;
         }
         Ok(())
     }

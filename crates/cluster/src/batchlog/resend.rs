@@ -7,9 +7,10 @@
 //!    again.
 //! 2. A record goes when every replica has answered or has its hint, and the hints are durable.
 //!    Hints are kept whatever the settings of hinted handoff are, and are as old as the batch;
-//!    where there is no room for one the record stands, and is sent again. A mutation that this
-//!    node can never take, because it is too large, is left out here; one that it would send to
-//!    nobody, for the same reason, is left out altogether.
+//!    where there is no room for one the record stands, and is sent again. A mutation that is too
+//!    large with its changes of views is applied here in parts; one that this node can never take,
+//!    because it is too large by itself, is left out here, and one that it would send to nobody,
+//!    for the same reason, is left out altogether.
 //! 3. Records of changes of views that have reached everybody, some by a hint, go when the hints
 //!    are durable (`crate::view_replicas`).
 //!
@@ -165,21 +166,21 @@ impl Node {
         Ok(Resent { bytes: record.bytes(), record, sent, hints: None })
     }
 
-    /// Applies the mutations of a record that are of this node. One that this node can never take,
-    /// because it is larger than the commit log takes or its changes of views are, is left out, as
-    /// a hint is forgotten then: the record would stand until gc_grace has passed, nobody would get
-    /// the others of its mutations, and each look would fail.
+    /// Applies the mutations of a record that are of this node, each in parts where its changes of
+    /// views are too large. One that this node can never take, because it is larger than the commit
+    /// log takes, is left out, as a hint is forgotten then: the record would stand until gc_grace
+    /// has passed, nobody would get the others of its mutations, and each look would fail.
     fn apply_own(&self, mutations: &[Mutation]) -> Result<(), WriteError> {
         match self.replica.apply_now(mutations) {
             Err(WriteError::Storage(StorageError::MutationTooLarge { .. })) => {}
             applied => return applied.map(drop),
         }
         for mutation in mutations {
-            match self.replica.apply_now(std::slice::from_ref(mutation)) {
+            match self.replica.apply_now_or_in_parts(std::slice::from_ref(mutation)) {
                 Err(WriteError::Storage(error @ StorageError::MutationTooLarge { .. })) => {
                     tracing::warn!(%error, "a mutation of a logged batch is left out: this node can never take it");
                 }
-                applied => applied.map(drop)?,
+                applied => applied?,
             }
         }
         Ok(())

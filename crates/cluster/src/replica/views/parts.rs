@@ -112,10 +112,18 @@ impl Replica {
         }
     }
 
-    /// As [`Replica::apply_now`], in parts. Err: some of the parts may have been applied, to the
-    /// base and its views alike; the same call goes on with the rest.
-    pub(crate) fn apply_now_in_parts(&self, mutations: &[Mutation]) -> Result<(), WriteError> {
-        let Some(views) = self.engine.views_over(mutations) else { return self.apply_now(mutations).map(drop) };
+    /// As [`Replica::apply_now`], of a write that others have or will have: in parts where the
+    /// changes of views that follow from it are too large. Err: some of the parts may have been
+    /// applied, to the base and its views alike; the same call goes on with the rest.
+    pub(crate) fn apply_now_or_in_parts(&self, mutations: &[Mutation]) -> Result<(), WriteError> {
+        match self.apply_now(mutations) {
+            Err(error) if self.takes_in_parts(mutations, &error) => self.apply_now_in_parts(mutations),
+            applied => applied.map(drop),
+        }
+    }
+
+    fn apply_now_in_parts(&self, mutations: &[Mutation]) -> Result<(), WriteError> {
+        let views = self.engine.views();
         for update in mutations.iter().flat_map(|mutation| &mutation.updates) {
             let mut left = Left::of(update.clone(), &views);
             while !left.is_over() {
@@ -125,6 +133,10 @@ impl Replica {
                 match left.apply_next(here) {
                     Err(WriteError::Storage(StorageError::ViewsChanged)) => {}
                     applied => applied?,
+                }
+                // nothing waits here: flushes have the time until the next call
+                if !left.is_over() && !self.engine.has_room() {
+                    return Err(StorageError::Busy.into());
                 }
             }
         }
