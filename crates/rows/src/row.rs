@@ -106,6 +106,15 @@ impl ColumnData {
             Self::Complex(complex) => complex.column,
         }
     }
+
+    /// Bytes of values and cell paths.
+    fn data_size(&self) -> usize {
+        let cell = |cell: &Cell| cell.value.len() + cell.path.as_ref().map_or(0, bytes::Bytes::len);
+        match self {
+            Self::Simple(simple) => cell(simple),
+            Self::Complex(complex) => complex.cells.iter().map(cell).sum(),
+        }
+    }
 }
 
 /// A row, or the static row of a partition (its clustering is then empty).
@@ -125,13 +134,19 @@ impl Row {
     /// Bytes of the serial form, or slightly more. Used to reserve a buffer: one that grows would
     /// copy large values again and again.
     pub fn encoded_room(&self) -> usize {
+        self.encoded_room_of(|_| true)
+    }
+
+    /// As [`Self::encoded_room`], as if the row had no columns but those that are counted.
+    pub fn encoded_room_of(&self, is_counted: impl Fn(ColumnId) -> bool) -> usize {
         const ROW: usize = 24;
         const CELL: usize = 16;
-        let cells = self.columns.iter().map(|data| match data {
+        let cells = |data: &ColumnData| match data {
             ColumnData::Simple(_) => 1,
             ColumnData::Complex(complex) => 1 + complex.cells.len(),
-        });
-        ROW + cells.sum::<usize>() * CELL + self.data_size()
+        };
+        let columns = self.columns.iter().filter(|data| is_counted(data.column()));
+        ROW + self.clustering_size() + columns.map(|data| cells(data) * CELL + data.data_size()).sum::<usize>()
     }
 
     /// A row without any data.
@@ -159,13 +174,11 @@ impl Row {
 
     /// Bytes of clustering, values and cell paths (`Row.dataSize` without its parts of fixed size).
     pub fn data_size(&self) -> usize {
-        let clustering: usize = self.clustering.iter().flatten().map(bytes::Bytes::len).sum();
-        let cell = |cell: &Cell| cell.value.len() + cell.path.as_ref().map_or(0, bytes::Bytes::len);
-        let columns = self.columns.iter().map(|data| match data {
-            ColumnData::Simple(simple) => cell(simple),
-            ColumnData::Complex(complex) => complex.cells.iter().map(cell).sum(),
-        });
-        clustering + columns.sum::<usize>()
+        self.clustering_size() + self.columns.iter().map(ColumnData::data_size).sum::<usize>()
+    }
+
+    fn clustering_size(&self) -> usize {
+        self.clustering.iter().flatten().map(bytes::Bytes::len).sum()
     }
 
     /// The data of a column.

@@ -138,6 +138,14 @@ impl View {
         self.filter.selects(key, clustering)
     }
 
+    /// Bytes that the entries of a base row take in the view, or slightly more, beside the keys of
+    /// their partitions, where the base has no columns of the row but these. A row that moves in
+    /// the view has two entries, of which the one that ends needs no values.
+    pub fn room_of(&self, row: &Row) -> usize {
+        let ended = self.beyond.map(|beyond| row.encoded_room_of(|column| column == beyond));
+        row.encoded_room_of(|column| !self.is_left_out(column)) + ended.unwrap_or(0)
+    }
+
     fn column_of(&self, base: ColumnId) -> Option<ColumnId> {
         self.columns.binary_search_by_key(&base, |(base, _)| *base).ok().map(|index| self.columns[index].1)
     }

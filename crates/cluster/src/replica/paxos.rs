@@ -28,7 +28,8 @@ use internode::MessagingVersion;
 use internode::payload::paxos::{Ballot, Commit, PrepareAnswer};
 use metrics::Histogram;
 use rows::codec::encode_mutation;
-use rows::{ClusteringValues, Mutation, PartitionStream, ReadError, Unfiltered};
+use rows::views::View;
+use rows::{ClusteringValues, Mutation, PartitionStream, PartitionUpdate, ReadError, Row, Unfiltered};
 use schema::{TableId, TableMetadata};
 use sstable::Version;
 use storage::commitlog::LogPosition;
@@ -63,6 +64,17 @@ const SEGMENT_ROOM: usize = 1024;
 /// Bytes by which a mutation may be larger than the update of a partition that it commits.
 pub(crate) fn record_room(key: &DecoratedKey) -> usize {
     RECORD_ROOM + key.key.len()
+}
+
+/// Bytes of the group of records that commits a row of an update with its entries in views, or a
+/// few more. Columns that are stored already are not counted: an entry that would be too large
+/// because of them is left out (`super::views::parts`).
+fn room_with_views(update: &PartitionUpdate, row: &Row, views: &[Arc<View>]) -> usize {
+    let record = record_room(&update.key);
+    // an entry that ends has the key once more
+    let of_view = |view: &Arc<View>| view.room_of(row) + record + update.key.key.len();
+    let shown = views.iter().filter(|view| view.selects(&update.key, &row.clustering));
+    row.encoded_room() + record + shown.map(of_view).sum::<usize>()
 }
 
 /// The outcome of a prepare, and the state before it.
@@ -197,8 +209,8 @@ impl Replica {
     fn check_proposal(&self, proposal: &Commit) -> Result<(), WriteError> {
         let views = self.engine.views();
         if let Some(of_base) = views.of_base(proposal.update.table.id) {
-            let row = proposal.update.rows.iter().map(rows::Row::encoded_room).max().unwrap_or(0);
-            let size = (row + record_room(&proposal.update.key)) * (1 + of_base.views.len());
+            let of_row = |row: &Row| room_with_views(&proposal.update, row, &of_base.views);
+            let size = proposal.update.rows.iter().map(of_row).max().unwrap_or(0);
             let size_max = (self.engine.options.commitlog.segment_size as usize).saturating_sub(SEGMENT_ROOM);
             if size > size_max {
                 return Err(StorageError::MutationTooLarge { size, size_max }.into());
@@ -351,7 +363,7 @@ impl Drop for Timed<'_> {
 }
 
 /// The first row of a partition; None: it has none.
-fn first_row(stream: &mut dyn PartitionStream) -> Result<Option<rows::Row>, ReadError> {
+fn first_row(stream: &mut dyn PartitionStream) -> Result<Option<Row>, ReadError> {
     while let Some(unfiltered) = stream.next_unfiltered()? {
         if let Unfiltered::Row(row) = unfiltered {
             return Ok(Some(row));

@@ -9,14 +9,15 @@ use futures_util::future::join_all;
 use internode::payload::paxos::{Ballot, BallotFlag, Commit};
 use rows::live::TombstoneLimits;
 use rows::{ColumnData, DeletionTime, LiveRows, PartitionStream, PartitionUpdate, ReadError};
-use types::WriteKind;
+use schema::TableId;
+use types::{CqlType, WriteKind};
 
 use super::*;
 use crate::coordinator::error::{FailedCas, FailedRead};
 use crate::paxos::{PaxosOptions, PaxosVariant};
 use crate::replica::read::{ReadFigures, ReadRequest};
 use crate::system_rows::{SystemRow, partition_key};
-use crate::testing::views::{create_on, keyspace_of_notes, notes, show_everything};
+use crate::testing::views::{create_on, keyspace_of, keyspace_of_notes, notes, show_everything, view_by_v};
 use crate::testing::{SimNode, SimRing, WINDOW, poll};
 
 /// The job that copies a large value has not run when the request's time is over: the next
@@ -419,6 +420,23 @@ fn a_change_that_is_large_with_its_views_is_committed() {
     // less than a mutation may have, and more than a group may with the entries of both views
     assert!(insert_note(&ring, 3, 50 << 10).is_err(), "nobody could apply it as one step");
     insert_note(&ring, 3, 10).expect("nothing is in its way");
+}
+
+/// A view that does not show a large column takes no room for it in the group of the commit.
+#[test]
+fn a_change_is_committed_that_is_large_in_one_of_two_views() {
+    // a mutation has 64 KiB at most, a group 128 KiB
+    let ring = SimRing::with_segments(17, &THREE, 128 << 10);
+    let base = notes();
+    let wide = view_by_v(&base, "wide", TableId([40; 16]), &[("b", CqlType::Blob)]);
+    let narrow = view_by_v(&base, "narrow", TableId([41; 16]), &[]);
+    create_on(&ring, &keyspace_of("3", vec![base, wide, narrow]));
+    insert_note(&ring, 1, 50 << 10).expect("committed");
+    ring.world.run_for(Duration::from_secs(5));
+    for machine in 0..3 {
+        let counts = ["notes", "wide", "narrow"].map(|name| ring.count(machine, "ks", name));
+        assert_eq!(counts, [1, 1, 1], "machine {machine}");
+    }
 }
 
 /// A row that is moved in a view has two entries there: the values of the one that ends are left
