@@ -17,8 +17,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use env::sim::{DATA, Sim};
 use rows::{Mutation, PartitionStream, ReadError};
-use storage::EngineOptions;
 use storage::commitlog::{self, SyncMode};
+use storage::{EngineOptions, StorageError};
 
 use crate::identity::IdentityOptions;
 use crate::node::{Node, Timeouts};
@@ -54,6 +54,16 @@ impl SimNode {
         drop(node);
         let node = open(&sim, timeout, mutation_size_max);
         Self { sim, node }
+    }
+
+    /// Fills the buffer of the commit log with smaller and smaller records of roles, until there is
+    /// no room for the smallest.
+    pub fn fill_log(&self) {
+        for size in [15 << 20, 1 << 20, 16 << 10, 256, 1] {
+            let record = [self.role(1, size)];
+            let refused = (0..1000).find_map(|_| self.node.engine.apply(&record).err());
+            assert_eq!(refused, Some(StorageError::Busy), "records of {size} bytes");
+        }
     }
 
     /// Live rows of a built-in table.

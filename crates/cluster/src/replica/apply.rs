@@ -65,6 +65,16 @@ impl From<LogError> for WriteError {
     }
 }
 
+/// The behaviour of a write while the buffer of the commit log is full.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum WhenBusy {
+    /// The write waits for room, and is tried again.
+    Waits,
+    /// The write fails with [`StorageError::Busy`], and nothing of it is applied: its caller holds
+    /// something that others may need meanwhile.
+    Fails,
+}
+
 /// The wait for this node's commit log up to a position. Completes when the log is durable up to
 /// there.
 pub(crate) struct Logged {
@@ -127,16 +137,17 @@ impl Replica {
             return Err(StorageError::ReadOnly.into());
         }
         self.engine.admit().await;
-        self.apply_admitted(mutations, encoded, held).await
+        self.apply_admitted(mutations, encoded, held, WhenBusy::Waits).await
     }
 
     /// As `Replica::apply_encoded`. The caller has waited for room in memtables (`Engine::admit`),
     /// because it holds something now that whoever makes room may need.
-    pub async fn apply_admitted(
+    pub(crate) async fn apply_admitted(
         &self,
         mutations: &[Mutation],
         encoded: &[Bytes],
         mut held: Held,
+        when_busy: WhenBusy,
     ) -> Result<Option<LogPosition>, WriteError> {
         if is_on(Defect::ForgetDeletion) && mutations.iter().any(deletes_a_partition) {
             return Ok(None);
@@ -146,14 +157,14 @@ impl Replica {
             let number = self.engine.views_number();
             if let Some(views) = self.engine.views_over(mutations) {
                 // boxed: the future of other writes stays as small as it is
-                let position = Box::pin(self.apply_with_views(mutations, held, views)).await?;
+                let position = Box::pin(self.apply_with_views(mutations, held, views, when_busy)).await?;
                 self.note_write(mutations, begun);
                 return Ok(position);
             }
             let (applied, still_held) = self.apply_once(mutations, encoded, number, held).await?;
             held = still_held;
             match applied {
-                Err(StorageError::Busy) => self.engine.log.ready().await,
+                Err(StorageError::Busy) if when_busy == WhenBusy::Waits => self.engine.log.ready().await,
                 Err(StorageError::ViewsChanged) => {}
                 Ok(applied) => {
                     self.note_write(mutations, begun);

@@ -35,7 +35,7 @@ use storage::{Engine, StorageError};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, Semaphore};
 
 use super::Replica;
-use super::apply::{WriteError, large_values};
+use super::apply::{WhenBusy, WriteError, large_values};
 use crate::stripes::{Held, Stripes};
 
 /// Writes to tables with views wait so long at one time for a TRUNCATE that waits for others of
@@ -131,6 +131,7 @@ impl Replica {
         mutations: &[Mutation],
         held: Held,
         mut views: Arc<BaseViews>,
+        when_busy: WhenBusy,
     ) -> Result<Option<LogPosition>, WriteError> {
         let is_wide = is_wide(mutations);
         let mut guards = (held, self.lock_views(&views, mutations).await);
@@ -139,18 +140,22 @@ impl Replica {
                 true => self.try_wide(&views, mutations, guards).await?,
                 false => self.try_narrow(&views, mutations, guards).await?,
             };
-            guards = attempt.guards;
+            let (held, locked) = attempt.guards;
             match attempt.applied {
-                Err(WriteError::Storage(StorageError::Busy)) => self.engine.log.ready().await,
+                Err(WriteError::Storage(StorageError::Busy)) if when_busy == WhenBusy::Waits => {
+                    // outside of the gate: a TRUNCATE may close it meanwhile
+                    drop(locked);
+                    self.engine.log.ready().await;
+                    guards = (held, self.lock_views(&views, mutations).await);
+                }
                 Err(WriteError::Storage(StorageError::ViewsChanged)) => {
                     // a base that has its first view since is not locked
                     views = self.engine.views();
-                    let (held, locked) = guards;
                     drop(locked);
                     guards = (held, self.lock_views(&views, mutations).await);
                 }
                 Ok(applied) => {
-                    drop(guards);
+                    drop((held, locked));
                     if let Some(remote) = attempt.remote {
                         remote.send();
                     }

@@ -18,10 +18,12 @@ use std::time::Duration;
 use rows::{Mutation, PartitionUpdate, ReadContext, ReadMode, Updates};
 use schema::TableMetadata;
 use sstable::SSTable;
+use storage::StorageError;
 use storage::received::{Receiving, Since};
 use streaming::Operation;
 
 use crate::node::Node;
+use crate::replica::apply::{WhenBusy, WriteError};
 use crate::replica::views::parts::Parts;
 use crate::stripes::Held;
 
@@ -94,8 +96,9 @@ async fn apply(node: &Arc<Node>, receiving: &Receiving, update: PartitionUpdate)
     let mutations = [Mutation::of(update)];
     let mut parts: Option<Parts> = None;
     loop {
-        // full memtables are waited for outside of the gate: a TRUNCATE that makes room closes it.
-        // Others may have taken the room while this write waited for the gate.
+        // full memtables and the full buffer of the log are waited for outside of the gate: a
+        // TRUNCATE that makes room closes it. Others may have taken the room while this write
+        // waited for the gate.
         node.engine.admit().await;
         let open = receiving.store().streamed_writes.read().await;
         match receiving.standing().map_err(|error| error.to_string())? {
@@ -105,7 +108,7 @@ async fn apply(node: &Arc<Node>, receiving: &Receiving, update: PartitionUpdate)
             Since::Nothing => {
                 let is_left = match &mut parts {
                     Some(parts) => parts.apply_next().await,
-                    None => match node.replica.apply_admitted(&mutations, &[], Held::new()).await {
+                    None => match node.replica.apply_admitted(&mutations, &[], Held::new(), WhenBusy::Fails).await {
                         Err(error) if node.replica.takes_in_parts(&mutations, &error) => {
                             parts = Some(node.replica.parts_of(&mutations));
                             Ok(true)
@@ -113,9 +116,15 @@ async fn apply(node: &Arc<Node>, receiving: &Receiving, update: PartitionUpdate)
                         applied => applied.map(|_| false),
                     },
                 };
-                match is_left.map_err(|error| error.to_string())? {
-                    true => continue,
-                    false => return Ok(true),
+                match is_left {
+                    Ok(true) => continue,
+                    Ok(false) => return Ok(true),
+                    Err(WriteError::Storage(StorageError::Busy)) => {
+                        drop(open);
+                        node.engine.log.ready().await;
+                        continue;
+                    }
+                    Err(error) => return Err(error.to_string()),
                 }
             }
         }
@@ -172,5 +181,25 @@ mod tests {
         node.engine.memory.release(budget);
         assert_eq!(machine.sim.block_on(write), Ok(true));
         assert_eq!(machine.count("system_auth", "roles"), 1);
+    }
+
+    /// A streamed write does not wait for room in the buffer of the log inside its gate either.
+    #[test]
+    fn a_write_that_the_log_has_no_room_for_leaves_the_gate_to_a_truncation() {
+        let machine = SimNode::new(Duration::from_secs(2));
+        let node = &machine.node;
+        let store = node.engine.table_by_name("system_auth", "roles").expect("a built-in table");
+        let begun = Receiving::begin(&node.engine, &store, node.engine.moment(), IfTruncated::Drop);
+        let receiving = begun.expect("a sound disk");
+        machine.fill_log();
+        // memtables have room, as on a larger node
+        node.engine.memory.release(node.engine.memory.usage().0);
+        let mut write = pin!(apply(node, &receiving, machine.role(2, 100).updates.remove(0)));
+        assert!(poll(write.as_mut()).is_pending(), "there is no room");
+        let close = Arc::clone(&store.streamed_writes).try_write_owned();
+        assert!(close.is_ok(), "the write waits for room inside the gate");
+        drop(close);
+        assert_eq!(machine.sim.block_on(write), Ok(true));
+        assert_eq!(machine.count("system_auth", "roles"), 2);
     }
 }

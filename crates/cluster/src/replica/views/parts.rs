@@ -85,14 +85,18 @@ impl Replica {
         let turn = Arc::clone(&self.views.in_parts).acquire_owned().await.map_err(|_| WriteError::Overloaded)?;
         let mut parts = self.parts_of(mutations);
         let all = async move {
-            let mut is_left = true;
-            while is_left {
+            loop {
                 // outside of the gate: a TRUNCATE, which makes room, closes it
                 parts.engine.admit().await;
-                is_left = parts.apply_next().await?;
+                match parts.apply_next().await {
+                    Err(WriteError::Storage(StorageError::Busy)) => parts.engine.log.ready().await,
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(error) => return Err(error),
+                }
             }
             drop(turn);
-            Ok::<_, WriteError>(parts.position)
+            Ok(parts.position)
         };
         self.env.to_its_end("view-parts", all).await
     }
@@ -146,7 +150,8 @@ impl Replica {
 
 impl Parts {
     /// Applies the next part; whether more are left. The caller waits for room in memtables
-    /// (`Engine::admit`). After an error nothing more is applied.
+    /// (`Engine::admit`). `StorageError::Busy`: the buffer of the log is full; the part comes again
+    /// with the next call. After another error nothing more is applied.
     pub async fn apply_next(&mut self) -> Result<bool, WriteError> {
         let Some(mut left) = self.left.pop_front() else { return Ok(false) };
         let views = self.engine.views();
@@ -158,15 +163,14 @@ impl Parts {
             (left, applied)
         };
         let (left, applied) = self.env.blocking("view", job).await.map_err(|_| WriteError::Overloaded)?;
-        match applied {
-            Err(WriteError::Storage(StorageError::Busy)) => self.engine.log.ready().await,
-            // the part is computed again, for the views that there are now
-            Err(WriteError::Storage(StorageError::ViewsChanged)) => {}
-            applied => applied?,
-        }
         match left.is_over() {
             true => self.position = left.position.or(self.position),
             false => self.left.push_front(left),
+        }
+        match applied {
+            // the part is computed again, for the views that there are now
+            Err(WriteError::Storage(StorageError::ViewsChanged)) => {}
+            applied => applied?,
         }
         Ok(!self.left.is_empty())
     }

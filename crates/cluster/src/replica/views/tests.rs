@@ -8,7 +8,7 @@ use internode::payload::paxos::{Ballot, BallotFlag, Commit};
 use rows::{DeletionTime, Mutation, PartitionUpdate};
 use storage::StorageError;
 
-use crate::replica::apply::WriteError;
+use crate::replica::apply::{WhenBusy, WriteError};
 use crate::stripes::Held;
 use crate::system_rows::{self, SystemRow};
 use crate::testing::views::{keyspace_of_notes, keyspace_with_view, notes, show_everything, with_keyspace};
@@ -71,6 +71,20 @@ fn a_truncation_that_waits_for_a_wide_write_lets_others_pass() {
     let (truncated, ()) = machine.sim.block_on(async { tokio::join!(node.truncate("ks", "t"), writes) });
     truncated.expect("truncated");
     assert_eq!((machine.count("ks", "t"), machine.count("ks", "by_v")), (0, 0));
+}
+
+/// A write that the full buffer of the commit log does not take waits for room outside of the gate.
+#[test]
+fn a_write_that_waits_for_the_log_leaves_the_gate_to_a_truncation() {
+    let machine = with_view();
+    let node = &machine.node;
+    machine.fill_log();
+    let write = [row(1, 10)];
+    let mut applied = pin!(node.replica.apply_admitted(&write, &[], Held::new(), WhenBusy::Waits));
+    assert!(poll(applied.as_mut()).is_pending(), "there is no room");
+    assert!(Arc::clone(&node.replica.views.gate).try_write_owned().is_ok(), "the write has passed the gate");
+    machine.sim.block_on(applied).expect("applied");
+    assert_eq!((machine.count("ks", "t"), machine.count("ks", "by_v")), (1, 1));
 }
 
 /// A TRUNCATE that is given up in the middle empties a table and its views all the same: no repair
