@@ -507,6 +507,12 @@ impl<'u> Covering<'u> {
         Self { update, ranges }
     }
 
+    /// A row of the update, with the strongest deletion over it as its own.
+    pub fn over(&self, row: Row) -> Row {
+        let deletion = self.at(&row);
+        under(row, deletion)
+    }
+
     /// The strongest of them over a row.
     pub fn at(&self, row: &Row) -> DeletionTime {
         let Self { update, ranges } = self;

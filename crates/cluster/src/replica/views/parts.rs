@@ -5,10 +5,12 @@
 //! a logged batch on a node alone, whose client was told that the batch will be applied. What a
 //! client writes is refused instead (`Replica::apply`).
 //!
-//! 1. Rows that are stored here and that a deletion of the write covers go first, some at a time.
+//! 1. The rows of the write go first, some at a time. Each has the deletion of the write that
+//!    covers it as its own, so that a reader finds a row that is replaced as it was or as it is; if
+//!    the deletions came first, a reader would find no row for a while.
+//! 2. Rows that are stored here and that a deletion of the write covers follow, some at a time.
 //!    Each is deleted as a row, as of the time of the covering deletion.
-//! 2. The deletions of the write follow. They cover nothing now that a view shows.
-//! 3. Its rows come last, some at a time.
+//! 3. The deletions of the write come last. They cover nothing now that a view shows.
 //!
 //! Each part is a write of its own: its lock is taken, and it is one group of the commit log with
 //! the changes of views that follow from it. So base and views agree behind each part, also where a
@@ -179,12 +181,12 @@ impl Parts {
 /// The part of an update that comes next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
+    /// Its rows.
+    Rows,
     /// Stored rows that its deletions cover.
     Covered,
     /// The update without its rows; all of it, where its table has no views.
     Deletions,
-    /// Its rows.
-    Rows,
     /// Nothing.
     Over,
 }
@@ -193,7 +195,7 @@ enum Phase {
 struct Left {
     /// The update, without the rows below.
     update: PartitionUpdate,
-    /// Its rows.
+    /// Its rows, with the deletions that cover them as their own.
     rows: Vec<Row>,
     /// How many of them were applied.
     passed: usize,
@@ -210,9 +212,13 @@ impl Left {
     /// All of an update.
     fn of(mut update: PartitionUpdate, views: &BaseViews) -> Self {
         let has_views = views.of_base(update.table.id).is_some();
-        let deletes = !update.deletion.is_live() || !update.range_deletions.is_empty();
         let rows = if has_views { std::mem::take(&mut update.rows) } else { Vec::new() };
-        let phase = if has_views && deletes { Phase::Covered } else { Phase::Deletions };
+        let rows = under_deletions(&update, rows);
+        let phase = match rows.is_empty() {
+            false => Phase::Rows,
+            true if has_views => behind_rows(&update),
+            true => Phase::Deletions,
+        };
         Self { update, rows, passed: 0, phase, after: None, at_once: ROWS_AT_ONCE, position: None }
     }
 
@@ -229,6 +235,16 @@ impl Left {
     /// disk. Where the part is refused nothing of it was applied.
     fn apply_next(&mut self, here: Here<'_>) -> Result<(), WriteError> {
         match self.phase {
+            Phase::Rows => {
+                let end = self.rows.len().min(self.passed + self.at_once);
+                let some = self.rows[self.passed..end].to_vec();
+                if self.apply_rows(here, some)? {
+                    self.passed = end;
+                }
+                if self.passed == self.rows.len() {
+                    self.phase = behind_rows(&self.update);
+                }
+            }
             Phase::Covered => {
                 let (rows, last) = self.covered(here.engine).map_err(WriteError::Read)?;
                 if self.apply_rows(here, rows)? {
@@ -243,17 +259,7 @@ impl Left {
                     let position = here.apply(&self.update, 0)?;
                     self.position = position.or(self.position);
                 }
-                self.phase = if self.rows.is_empty() { Phase::Over } else { Phase::Rows };
-            }
-            Phase::Rows => {
-                let end = self.rows.len().min(self.passed + self.at_once);
-                let some = self.rows[self.passed..end].to_vec();
-                if self.apply_rows(here, some)? {
-                    self.passed = end;
-                }
-                if self.passed == self.rows.len() {
-                    self.phase = Phase::Over;
-                }
+                self.phase = Phase::Over;
             }
             Phase::Over => {}
         }
@@ -310,6 +316,23 @@ impl Left {
         }
         Ok((rows, None))
     }
+}
+
+/// The part of an update of a table with views that follows the rows of the update, which it is
+/// without.
+fn behind_rows(update: &PartitionUpdate) -> Phase {
+    let deletes = !update.deletion.is_live() || !update.range_deletions.is_empty();
+    match update.is_empty() {
+        true => Phase::Over,
+        false if deletes => Phase::Covered,
+        false => Phase::Deletions,
+    }
+}
+
+/// Rows of an update with the deletions of the update that cover them as their own.
+fn under_deletions(update: &PartitionUpdate, rows: Vec<Row>) -> Vec<Row> {
+    let covering = Covering::of(update);
+    rows.into_iter().map(|row| covering.over(row)).collect()
 }
 
 /// The place where parts are applied.

@@ -195,6 +195,22 @@ fn base_and_view_agree_behind_each_part() {
     assert_eq!(notes_of(&machine), (2, 2));
 }
 
+/// A write deletes a partition and has all of its rows anew. Behind each of its parts a reader finds
+/// every row, as it was or as it is.
+#[test]
+fn rows_that_are_replaced_in_parts_are_never_missing() {
+    const ROWS: i32 = 600;
+    let machine = with_notes((0..ROWS).map(|c| note(c, 7, 0, 10)).collect());
+    let mut replaced = deletion_of_notes(&machine);
+    let later = replaced.max_timestamp() + 1;
+    (0..ROWS).flat_map(|c| note(c, 8, 0, later).updates.remove(0).rows).for_each(|row| replaced.add_row(row));
+    let mut parts = machine.node.replica.parts_of(&[Mutation::of(replaced)]);
+    while machine.sim.block_on(parts.apply_next()).expect("applied") {
+        assert_eq!(notes_of(&machine), (ROWS as usize, ROWS as usize));
+    }
+    assert_eq!(notes_of(&machine), (ROWS as usize, ROWS as usize));
+}
+
 /// A conditional change of a few bytes moves a row in a view, with more columns than a mutation may
 /// have. It is committed, and the view has neither the row nor what it was before.
 #[test]
