@@ -1,9 +1,9 @@
 //! Writes whose changes of views are more than one group of the commit log may be, in parts.
 //!
 //! For changes that cannot be refused any more, because others have them or will have them: one
-//! that Paxos has decided, and whatever a hint, a read repair or a repair brings; and mutations of
-//! a logged batch on a node alone, whose client was told that the batch will be applied. What a
-//! client writes is refused instead (`Replica::apply`).
+//! that Paxos has decided, and whatever a hint, a read repair or a repair brings; and mutations in
+//! a record of the batch log, whose client was told that they will be applied. What a client
+//! writes is refused instead (`Replica::apply`).
 //!
 //! 1. The rows of the write go first, some at a time. Each has the deletion of the write that
 //!    covers it as its own, so that a reader finds a row that is replaced as it was or as it is; if
@@ -17,6 +17,9 @@
 //! crash ends the write there or somebody else writes in between; and whoever begins the write anew
 //! finds less to do. Parts that are too large all the same become smaller, down to a single row.
 //!
+//! A TRUNCATE between two parts removes the whole write: the parts that are left are dropped,
+//! because their rows would come back otherwise.
+//!
 //! The changes of a single row may be too large still, where the row is moved in a view, or comes
 //! to be in it, with columns that are stored already: this write may be small. Such an entry is
 //! left out, and logged, as by the build of a view: the view lacks the row then, or columns of it
@@ -24,6 +27,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use env::Env;
@@ -35,6 +39,7 @@ use rows::{
 use storage::base_views::BaseViews;
 use storage::commitlog::LogPosition;
 use storage::materialized::{self, ViewChange};
+use storage::received::{Moment, Since};
 use storage::{Engine, StorageError};
 use tokio::sync::RwLock;
 
@@ -47,6 +52,9 @@ use crate::stripes::{Held, Stripes};
 const ROWS_AT_ONCE: usize = 256;
 /// Stored rows that are looked at for a part: the lock of the partition is held meanwhile.
 const LOOKED_AT_ONCE: usize = 4096;
+
+/// Time between two looks whether a truncation has ended.
+const TRUNCATION_PAUSE: Duration = Duration::from_millis(100);
 
 /// A write that is applied in parts.
 pub(crate) struct Parts {
@@ -113,7 +121,7 @@ impl Replica {
             routes: self.views.routes.get().cloned(),
             gate: Arc::clone(&self.views.gate),
             locks: Arc::clone(&self.views.locks),
-            left: updates.map(|update| Left::of(update.clone(), &views)).collect(),
+            left: updates.map(|update| Left::of(update.clone(), &views, self.engine.moment())).collect(),
             position: None,
         }
     }
@@ -129,12 +137,17 @@ impl Replica {
     }
 
     fn apply_now_in_parts(&self, mutations: &[Mutation]) -> Result<(), WriteError> {
-        let views = self.engine.views();
+        let (views, begun) = (self.engine.views(), self.engine.moment());
         for update in mutations.iter().flat_map(|mutation| &mutation.updates) {
-            let mut left = Left::of(update.clone(), &views);
+            let mut left = Left::of(update.clone(), &views, begun);
             while !left.is_over() {
                 let views = self.engine.views();
                 let _locked = self.try_lock_base(update.table.id, &update.key.key).ok_or(StorageError::Busy)?;
+                match left.since(&self.engine) {
+                    Since::Nothing => {}
+                    Since::Begun => return Err(StorageError::Busy.into()),
+                    Since::Removed => break,
+                }
                 let here = Here { engine: &self.engine, routes: self.views.routes.get(), views: &views };
                 match left.apply_next(here) {
                     Err(WriteError::Storage(StorageError::ViewsChanged)) => {}
@@ -153,11 +166,22 @@ impl Replica {
 impl Parts {
     /// Applies the next part; whether more are left. The caller waits for room in memtables
     /// (`Engine::admit`). `StorageError::Busy`: the buffer of the log is full; the part comes again
-    /// with the next call. After another error nothing more is applied.
+    /// with the next call. After another error nothing more is applied. Waits for the end of a
+    /// TRUNCATE that is under way.
     pub async fn apply_next(&mut self) -> Result<bool, WriteError> {
         let Some(mut left) = self.left.pop_front() else { return Ok(false) };
         let views = self.engine.views();
         let locked = lock(&self.gate, &self.locks, vec![left.place()]).await;
+        match left.since(&self.engine) {
+            Since::Nothing => {}
+            Since::Begun => {
+                drop(locked);
+                self.left.push_front(left);
+                self.env.sleep(TRUNCATION_PAUSE).await;
+                return Ok(true);
+            }
+            Since::Removed => return Ok(!self.left.is_empty()),
+        }
         let (engine, routes) = (Arc::clone(&self.engine), self.routes.clone());
         let job = move || {
             let applied = left.apply_next(Here { engine: &engine, routes: routes.as_ref(), views: &views });
@@ -193,6 +217,8 @@ enum Phase {
 
 /// The rest of an update that is applied in parts.
 struct Left {
+    /// When its first part was due. A TRUNCATE that comes later removes all of the update.
+    begun: Moment,
     /// The update, without the rows below.
     update: PartitionUpdate,
     /// Its rows, with the deletions that cover them as their own.
@@ -210,7 +236,7 @@ struct Left {
 
 impl Left {
     /// All of an update.
-    fn of(mut update: PartitionUpdate, views: &BaseViews) -> Self {
+    fn of(mut update: PartitionUpdate, views: &BaseViews, begun: Moment) -> Self {
         let has_views = views.of_base(update.table.id).is_some();
         let rows = if has_views { std::mem::take(&mut update.rows) } else { Vec::new() };
         let rows = under_deletions(&update, rows);
@@ -219,11 +245,16 @@ impl Left {
             true if has_views => behind_rows(&update),
             true => Phase::Deletions,
         };
-        Self { update, rows, passed: 0, phase, after: None, at_once: ROWS_AT_ONCE, position: None }
+        Self { begun, update, rows, passed: 0, phase, after: None, at_once: ROWS_AT_ONCE, position: None }
     }
 
     fn is_over(&self) -> bool {
         self.phase == Phase::Over
+    }
+
+    /// The effect of truncations on the update since it was begun. The caller has passed the gate.
+    fn since(&self, engine: &Engine) -> Since {
+        engine.table(self.update.table.id).map_or(Since::Nothing, |store| store.since(self.begun))
     }
 
     /// The place of the lock of the partition.

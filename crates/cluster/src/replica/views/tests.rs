@@ -195,8 +195,8 @@ fn base_and_view_agree_behind_each_part() {
     assert_eq!(notes_of(&machine), (2, 2));
 }
 
-/// A write deletes a partition and has all of its rows anew. Behind each of its parts a reader finds
-/// every row, as it was or as it is.
+/// A write deletes a partition and has all of its rows anew. Behind each of its parts a reader
+/// finds every row, as it was or as it is.
 #[test]
 fn rows_that_are_replaced_in_parts_are_never_missing() {
     const ROWS: i32 = 600;
@@ -209,6 +209,20 @@ fn rows_that_are_replaced_in_parts_are_never_missing() {
         assert_eq!(notes_of(&machine), (ROWS as usize, ROWS as usize));
     }
     assert_eq!(notes_of(&machine), (ROWS as usize, ROWS as usize));
+}
+
+/// A TRUNCATE between two parts of a write removes the rows of those before it. The others do not
+/// come behind it.
+#[test]
+fn a_truncation_ends_a_write_in_parts() {
+    let machine = with_notes(vec![note(1, 7, 0, 10)]);
+    let mut update = note(2, 7, 0, 10).updates.remove(0);
+    (3..600).flat_map(|c| note(c, 7, 0, 10).updates.remove(0).rows).for_each(|row| update.add_row(row));
+    let mut parts = machine.node.replica.parts_of(&[Mutation::of(update)]);
+    assert!(machine.sim.block_on(parts.apply_next()).expect("applied"), "there are further parts");
+    machine.sim.block_on(machine.node.truncate("ks", "notes")).expect("truncated");
+    while machine.sim.block_on(parts.apply_next()).expect("no part fails") {}
+    assert_eq!(notes_of(&machine), (0, 0));
 }
 
 /// A conditional change of a few bytes moves a row in a view, with more columns than a mutation may
