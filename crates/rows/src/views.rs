@@ -536,23 +536,52 @@ fn under(mut row: Row, covering: DeletionTime) -> Row {
     row
 }
 
+/// Why the changes of views that follow from an update are not computed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Uncomputed {
+    /// The rows as they are cannot be read.
+    Read(ReadError),
+    /// The changes are more than the caller takes, and follow from several rows.
+    TooLarge,
+}
+
+impl From<ReadError> for Uncomputed {
+    fn from(error: ReadError) -> Self {
+        Self::Read(error)
+    }
+}
+
+/// Bytes of an entry beside its clustering and its values, or fewer.
+const ENTRY_BYTES_MIN: usize = 2;
+
 /// The changes of views that follow from an update of one partition of their base. `stored` has the
-/// rows that are [`concerned`] as they are. In the order of `views`.
+/// rows that are [`concerned`] as they are. In the order of `views`. `size` grows by the bytes of
+/// the changes, or fewer; where it passes `size_max`, changes of several rows are given up, since
+/// those of a wide partition might not fit into memory.
 pub fn of_update(
     views: &[Arc<View>],
     update: &PartitionUpdate,
     stored: &mut dyn PartitionStream,
     now: u32,
-) -> Result<Vec<Vec<Entry>>, ReadError> {
+    size: &mut usize,
+    size_max: usize,
+) -> Result<Vec<Vec<Entry>>, Uncomputed> {
     let mut changes: Vec<Changes<'_>> = views.iter().map(|view| Changes::new(view, &update.key, now)).collect();
     let comparator = &update.table.comparator;
     let deletions = Covering::of(update);
+    let size_of = |entry: &Entry| if entry.row.is_empty() { 0 } else { ENTRY_BYTES_MIN + entry.row.data_size() };
+    let mut rows = 0_usize;
     let mut tell = |before: Option<&Row>, after: &Row| {
+        let former = *size;
         for change in &mut changes {
             if change.view.selects(&update.key, &after.clustering) {
+                let known = change.entries.len();
                 change.row(before, after);
+                *size += change.entries[known..].iter().map(size_of).sum::<usize>();
             }
         }
+        rows += usize::from(*size > former);
+        if rows > 1 && *size > size_max { Err(Uncomputed::TooLarge) } else { Ok(()) }
     };
     // a row that is written, beside what was there of it
     let mut written = |before: Option<Row>, covering: DeletionTime, row: &Row| {
@@ -566,9 +595,7 @@ pub fn of_update(
         let after = under(after, deletions.at(row));
         // a deletion that every row has obeyed before would change the entries of all of them again
         let is_untouched = row.is_empty() && before.as_ref() == Some(&after);
-        if !is_untouched {
-            tell(before.as_ref(), &after);
-        }
+        if is_untouched { Ok(()) } else { tell(before.as_ref(), &after) }
     };
     let mut next = update.rows.iter().peekable();
     let (mut of_partition, mut open) = (DeletionTime::LIVE, DeletionTime::LIVE);
@@ -584,17 +611,17 @@ pub fn of_update(
                 compare_prefixes(comparator, of_row.0, of_row.1, position.kind, &position.values).is_lt()
             };
             while let Some(row) = next.next_if(|row| precedes(row)) {
-                written(None, of_partition.merge(open), row);
+                written(None, of_partition.merge(open), row)?;
             }
             match unfiltered {
                 Unfiltered::Marker(marker) => open = marker.open.unwrap_or(DeletionTime::LIVE),
                 Unfiltered::Row(row) => {
                     let is_same = |other: &&Row| comparator.compare_values(&other.clustering, &row.clustering).is_eq();
                     match next.next_if(|other| is_same(other)) {
-                        Some(other) => written(Some(row), of_partition.merge(open), other),
+                        Some(other) => written(Some(row), of_partition.merge(open), other)?,
                         None => {
                             let empty = Row::new(row.clustering.clone());
-                            written(Some(row), of_partition.merge(open), &empty);
+                            written(Some(row), of_partition.merge(open), &empty)?;
                         }
                     }
                 }
@@ -602,7 +629,7 @@ pub fn of_update(
         }
     }
     for row in next {
-        written(None, of_partition, row);
+        written(None, of_partition, row)?;
     }
     Ok(changes.into_iter().map(Changes::finish).collect())
 }
@@ -677,6 +704,26 @@ mod tests {
 
         fn matches(&self, _: &DecoratedKey, _: &Row, _: u32) -> bool {
             true
+        }
+    }
+
+    /// Changes of several rows are given up where they are more than the caller takes; those of one
+    /// row never are.
+    #[test]
+    fn changes_of_many_rows_are_bounded() {
+        let table = table();
+        let views = [Arc::new(View::new(&table, &table, Arc::new(Everything)).expect("both have the same columns"))];
+        // an entry takes its clustering, which is an int, and two bytes
+        for (rows, size_max, is_computed) in [(1, 0, true), (2, 11, false), (2, 12, true), (3, 17, false)] {
+            let mut update = PartitionUpdate::new(Arc::clone(&table), table.decorate(Bytes::from_static(b"k")));
+            for c in 0..rows {
+                let clustering = std::iter::once(Some(Bytes::from(vec![0, 0, 0, c]))).collect();
+                update.add_row(Row { liveness: Liveness::new(5), ..Row::new(clustering) });
+            }
+            let mut size = 0;
+            let changes = of_update(&views, &update, &mut crate::stream::EmptyStream, 100, &mut size, size_max);
+            assert_eq!(changes.is_ok(), is_computed, "{rows} rows, {size_max} bytes");
+            assert_eq!(size, usize::from(rows) * 6);
         }
     }
 

@@ -16,7 +16,7 @@ pub mod built;
 
 use std::sync::Arc;
 
-use rows::views::{self, Entry, View};
+use rows::views::{self, Entry, Uncomputed, View};
 use rows::{
     Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand, ReadContext, ReadError, Row, Slice,
     Slices, Unfiltered,
@@ -51,6 +51,13 @@ pub enum ViewError {
     Read(ReadError),
     /// A view cannot be maintained.
     Refused(String),
+    /// The changes are more than the commit log takes as one group.
+    TooLarge {
+        /// Their bytes, or fewer.
+        size: usize,
+        /// The limit.
+        size_max: usize,
+    },
 }
 
 impl From<ReadError> for ViewError {
@@ -108,36 +115,49 @@ pub fn changes(
     now: u32,
     context: &ReadContext,
 ) -> Result<Vec<ViewChange>, ViewError> {
-    let mut changes = Vec::new();
+    let (mut changes, mut size) = (Vec::new(), 0);
     for update in mutations.iter().flat_map(|mutation| &mutation.updates) {
         let Some(of_base) = views.of_base(update.table.id) else { continue };
         if let Some(why) = &of_base.refusal {
             return Err(ViewError::Refused(why.clone()));
         }
-        of_update(engine, &of_base.views, update, now, context, &mut changes)?;
+        let Some(mut stored) = concerned(engine, update, now, context)? else { continue };
+        let size_max = size_max(engine, update);
+        let entries = views::of_update(&of_base.views, update, &mut *stored, now, &mut size, size_max);
+        let entries = entries.map_err(|error| match error {
+            Uncomputed::Read(error) => ViewError::Read(error),
+            Uncomputed::TooLarge => ViewError::TooLarge { size, size_max },
+        })?;
+        for (view, entries) in of_base.views.iter().zip(entries).filter(|(_, entries)| !entries.is_empty()) {
+            changes.push(ViewChange { base: update.key.clone(), view: Arc::clone(view), entries });
+        }
     }
     Ok(changes)
 }
 
-fn of_update(
+/// The rows as they are that have to be known; None: the update changes no view.
+fn concerned(
     engine: &Engine,
-    of_base: &[Arc<View>],
     update: &PartitionUpdate,
     now: u32,
     context: &ReadContext,
-    changes: &mut Vec<ViewChange>,
-) -> Result<(), ViewError> {
+) -> Result<Option<Box<dyn PartitionStream>>, ReadError> {
     let slices = views::concerned(update);
     if slices.0.is_empty() {
         // static columns are in no view
-        return Ok(());
+        return Ok(None);
     }
-    let mut stored = read(engine, update, slices, now, context)?;
-    let entries = views::of_update(of_base, update, &mut *stored, now)?;
-    for (view, entries) in of_base.iter().zip(entries).filter(|(_, entries)| !entries.is_empty()) {
-        changes.push(ViewChange { base: update.key.clone(), view: Arc::clone(view), entries });
+    read(engine, update, slices, now, context).map(Some)
+}
+
+/// Bytes that the changes which follow from an update may have: all of them are one group of the
+/// commit log, unless the keyspace goes without the log.
+fn size_max(engine: &Engine, update: &PartitionUpdate) -> usize {
+    let schema = engine.schema();
+    match schema.keyspace(&update.table.keyspace).is_none_or(|keyspace| keyspace.durable_writes) {
+        true => engine.options.commitlog.segment_size as usize,
+        false => usize::MAX,
     }
-    Ok(())
 }
 
 fn read(

@@ -402,6 +402,7 @@ fn write_error(error: ViewError) -> WriteError {
     match error {
         ViewError::Read(error) => WriteError::Read(error),
         ViewError::Refused(why) => StorageError::Refused { why }.into(),
+        ViewError::TooLarge { size, size_max } => StorageError::MutationTooLarge { size, size_max }.into(),
     }
 }
 
