@@ -10,7 +10,8 @@
 //!   ([`Node::refuse_beside`]);
 //! - nodes that begin at the same moment have not heard of each other then. When all know what each
 //!   of them tells, the one with the lowest address goes on, and the others say NORMAL again. All
-//!   of them give way to a node that joins ([`Node::go_first`]).
+//!   of them give way to a node that joins ([`Node::go_first`]). Nodes that are asked to remove
+//!   others do the same before they tell of the removal ([`super::removal`]).
 //!
 //! Cassandra refuses only a bootstrap beside other changes, and a decommission or a move of a node
 //! to which ranges come meanwhile.

@@ -7,6 +7,11 @@
 //! forgotten. A coordinator that is killed on the way leaves the node `removing`; the removal is
 //! asked for again, from any node. While another node changes the ring a removal is refused
 //! ([`super::movers`]).
+//!
+//! Before it tells that of the removed node a coordinator waits for `ring_delay`, and tells all the
+//! while which node it is about to remove (`REMOVES`): once a node is `removing` that cannot be
+//! taken back. Of two coordinators that begin at the same moment, and have not heard of each other
+//! then, the one with the lowest address goes on.
 //! `org.apache.cassandra.service.StorageService.{removeNode,restoreReplicaCount,
 //! forceRemoveCompletion,getRemovalStatus}`.
 
@@ -19,7 +24,7 @@ use env::MakeLocal;
 use gossip::{Gossip, Now, Peer, Status};
 use internode::Verb;
 use internode::payload::gossip::ApplicationState;
-use membership::Request;
+use membership::{Messenger, Request};
 use ring::primary::Ranges;
 use ring::relocation::subtract;
 use ring::{Endpoint, EndpointId, Ring, State};
@@ -36,6 +41,11 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// The time from the news that a node is removed until this node begins to fetch what it gains.
 const BEGIN: Duration = Duration::from_millis(1);
+
+/// The word by which a coordinator tells that it is about to remove a node, before the host id of
+/// that node, as REMOVAL_COORDINATOR of its own state. Cassandra passes it on, and reads that value
+/// of nodes alone that are `removing`.
+const REMOVES: &str = "REMOVES,";
 
 /// Attempts between two lines of the log that tell of a member that is waited for.
 const WAITING_LINES: usize = 60;
@@ -81,7 +91,7 @@ pub async fn remove(node: &Arc<Node>, host_id: &str) -> Result<()> {
             endpoint.address
         ));
     }
-    refuse_beside_others(node, &endpoint)?;
+    refuse_beside_others(node, &endpoint, |_| true)?;
     let waiting = gaining(node, &ring, removed)?;
     {
         let mut state = node.joined.movements.state();
@@ -94,6 +104,9 @@ pub async fn remove(node: &Arc<Node>, host_id: &str) -> Result<()> {
         let token = endpoint.tokens.first().map_or(0, |token| token.0);
         state.removal = Some(Removal { address: endpoint.address, token, waiting });
     }
+    let (coordinator, host_id) =
+        (types::literal::print_uuid(&node.identity.host_id), types::literal::print_uuid(&endpoint.host_id));
+    let _intent = Intent::tell(messenger, &host_id);
     let generation = |gossip: &mut Gossip| gossip.peers().get(&endpoint.address).map(|peer| peer.state.generation);
     let seen = messenger.with_gossip(generation);
     // as in Cassandra: whoever thinks that the node is up still has time to say so
@@ -102,12 +115,11 @@ pub async fn remove(node: &Arc<Node>, host_id: &str) -> Result<()> {
         return failed("The removal was ended by 'removenode force' before it had begun");
     }
     // another change may have begun meanwhile
-    if let Err(error) = refuse_beside_others(node, &endpoint) {
+    let own = node.identity.broadcast;
+    if let Err(error) = refuse_beside_others(node, &endpoint, |other| other < own) {
         forget(node, endpoint.address);
         return Err(error);
     }
-    let (coordinator, host_id) =
-        (types::literal::print_uuid(&node.identity.host_id), types::literal::print_uuid(&endpoint.host_id));
     let now = now(node);
     let told = messenger.with_gossip(|gossip| {
         gossip.advertise_removing(endpoint.address, &host_id, &coordinator, seen.unwrap_or_default(), now)
@@ -128,8 +140,8 @@ pub async fn remove(node: &Arc<Node>, host_id: &str) -> Result<()> {
 /// of the other one. Beside a node that joins and is down nothing is refused: it fetches everything
 /// anew when it comes again. A node that died while it left or moved, or whose removal was
 /// interrupted, is removed whatever others do: there is no other end of that, and two such nodes
-/// would wait for each other.
-fn refuse_beside_others(node: &Node, removed: &Endpoint) -> Result<()> {
+/// would wait for each other. `is_ahead`: whether a node that is about to remove one goes first.
+fn refuse_beside_others(node: &Node, removed: &Endpoint, is_ahead: impl Fn(SocketAddr) -> bool) -> Result<()> {
     if removed.state != State::Normal || !node.joined.movements.settings().is_consistent {
         return Ok(());
     }
@@ -145,7 +157,43 @@ fn refuse_beside_others(node: &Node, removed: &Endpoint) -> Result<()> {
                     joins, and started again, if it leaves or moves",
     };
     let counts = |other: &Endpoint| other.address != removed.address && (other.is_up || !other.state.is_joining());
-    node.refuse_beside(&asked, counts).map_err(OperationError::Failed)
+    node.refuse_beside(&asked, counts).map_err(OperationError::Failed)?;
+    match others_about_to_remove(node).into_iter().find(|(other, _)| is_ahead(*other)) {
+        None => Ok(()),
+        Some((other, host_id)) => failed(format!(
+            "Cannot {} while another node changes the ring: {other} is about to remove the node with host id \
+             {host_id}: wait until that one is gone, or end its removal (`nodetool removenode force` there)",
+            asked.what
+        )),
+    }
+}
+
+/// Nodes that are up and about to remove another one, with the host id of that one.
+fn others_about_to_remove(node: &Node) -> Vec<(SocketAddr, String)> {
+    let Some(messenger) = node.members() else { return Vec::new() };
+    let told = |(address, peer): (&SocketAddr, &Peer)| {
+        let told = peer.state.value(ApplicationState::RemovalCoordinator).filter(|_| peer.is_alive)?;
+        Some((*address, told.strip_prefix(REMOVES)?.to_owned()))
+    };
+    messenger.with_gossip(|gossip| gossip.peers().iter().filter_map(told).collect())
+}
+
+/// While this is there the others are told that this node is about to remove another one, or does
+/// so.
+struct Intent<'a>(&'a Messenger);
+
+impl<'a> Intent<'a> {
+    fn tell(messenger: &'a Messenger, host_id: &str) -> Self {
+        let told = format!("{REMOVES}{host_id}");
+        messenger.with_gossip(|gossip| gossip.local.set(ApplicationState::RemovalCoordinator, told));
+        Self(messenger)
+    }
+}
+
+impl Drop for Intent<'_> {
+    fn drop(&mut self) {
+        self.0.with_gossip(|gossip| gossip.local.set(ApplicationState::RemovalCoordinator, ""));
+    }
 }
 
 /// The end of a removal that this node coordinates: the others are told, unless the removed node

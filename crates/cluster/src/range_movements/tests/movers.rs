@@ -111,6 +111,35 @@ fn of_two_that_begin_at_the_same_moment_one_goes_on() {
     }
 }
 
+/// Two nodes are asked at the same moment to remove two dead ones. One of them does so, and the
+/// other one afterwards, when it is asked again.
+#[test]
+fn of_two_removals_that_begin_at_the_same_moment_one_goes_on() {
+    let mut ring = SimRing::new(74, &["dc1"; 5]);
+    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
+    write(&ring, 0, 0, Consistency::All);
+    let [first_id, second_id] = [2, 4].map(|machine| types::literal::print_uuid(&ring.node(machine).identity.host_id));
+    [2, 4].into_iter().for_each(|machine| ring.kill(machine));
+    ring.agree();
+    let [first, second] = [(0, &first_id), (1, &second_id)].map(|(machine, host_id)| {
+        let host_id = host_id.clone();
+        beside_result(&ring, machine, move |node| async move { removal::remove(&node, &host_id).await })
+    });
+    let told = |of: &Told| of.lock().expect("no panic inside").clone();
+    let are_over = || told(&first).is_some() && told(&second).is_some();
+    assert!(ring.world.run_until(PATIENCE, are_over), "both come to an end");
+    assert_eq!(told(&first), Some(Ok(())), "the one with the lowest address goes on");
+    let why = refusal(told(&second).expect("it is over"));
+    assert!(why.contains(&format!("{} is about to remove the node with host id {first_id}", ring.address(0))), "{why}");
+    assert_eq!(removal::status(ring.node(1)), "No token removals in process.");
+    // the news that it is gone come to the other one
+    ring.world.run_until(Duration::from_secs(10), || false);
+    let node = Arc::clone(ring.node(1));
+    ring.world.block_on(async move { removal::remove(&node, &second_id).await }).expect("nobody else removes one");
+    agree_on_members(&ring, &[0, 1, 3]);
+    check_replicas(&ring, &[0]);
+}
+
 /// The outcome of an act; None: it is under way.
 type Told = Arc<Mutex<Option<Result<(), OperationError>>>>;
 
