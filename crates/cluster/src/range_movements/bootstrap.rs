@@ -1,7 +1,7 @@
 //! The way in of a node that is new: it fetches the data of its ranges before it owns them.
 //!
 //! 1. It takes part in gossip and has the schema. While others change the ring it waits for its
-//!    turn (unless `consistent_rangemovement` is off).
+//!    turn (unless `consistent_rangemovement` is off), also if it replaces another one.
 //! 2. It says BOOT, or BOOT_REPLACE with the address of the node in whose place it stands: from the
 //!    time on when the others know, writes of its ranges go to it too. A node that has the address
 //!    of the one that it replaces hibernates instead: the others keep hints for it. Of nodes that
@@ -36,7 +36,7 @@ use schema::system::is_system_keyspace;
 
 use super::flows::{ATTEMPTS_MAX, Exchange, PAUSE, refuse_missing};
 use super::movers::{LOOK, Movers};
-use super::removal::now;
+use super::removal::{self, now};
 use crate::movements::{BootstrapState, Mode, MovementSettings};
 use crate::node::Node;
 use crate::streaming::{Operation, SessionEnd};
@@ -51,6 +51,10 @@ const SCHEMA_WAIT: Duration = Duration::from_secs(90);
 /// An attempt asks again so often for keyspaces that were made meanwhile. The rows of further ones
 /// have come by writes: the others have known for long that this node joins.
 const ROUNDS_MAX: usize = 10;
+
+/// Another way for the operator, where a replacement waits for another change of the ring.
+const REPLACES_OTHERWISE: &str = ". One that cannot come to its end without the node that is to be replaced is \
+                                  stopped first, if it joins, and started again, if it leaves or moves";
 
 /// The status of a node that has tokens and is no replica for the others.
 pub(crate) const HIBERNATE: &str = "hibernate,true";
@@ -222,7 +226,9 @@ impl Node {
         // others may have begun at the same time: writes of this node's ranges reach it while it
         // waits, and it fetches from the ring as they leave it
         let own = self.identity.broadcast;
-        let is_ahead = |endpoint: &ring::Endpoint| !endpoint.state.is_joining() || endpoint.address < own;
+        // for the others a node that hibernates does not join: they do not wait for it
+        let gives_way = self.hibernates();
+        let is_ahead = |endpoint: &ring::Endpoint| gives_way || !endpoint.state.is_joining() || endpoint.address < own;
         self.wait_for_turn(settings, is_ahead).await?;
         self.repair_paxos_ahead("bootstrap").await
     }
@@ -271,21 +277,37 @@ impl Node {
         settings: MovementSettings,
         is_ahead: impl Fn(&ring::Endpoint) -> bool,
     ) -> Result<(), String> {
-        if !settings.is_consistent || settings.replaces.is_some() {
+        if !settings.is_consistent {
             return Ok(());
         }
+        let counts = |endpoint: &ring::Endpoint| {
+            is_ahead(endpoint) && settings.replaces.is_none_or(|replaced| self.holds_up(endpoint, replaced))
+        };
         let mut has_told = false;
-        while let Some(movers) = Movers::of(&self.ring(), &is_ahead) {
+        while let Some(movers) = Movers::of(&self.ring(), counts) {
+            let told = movers.told(&removal::removing(self));
             if movers.is_one_down() {
-                return Err(movers.to_string());
+                return Err(format!("{movers} {told}"));
             }
             if !has_told {
-                tracing::warn!("{movers} This node waits for its turn.");
+                let otherwise = if settings.replaces.is_some() { REPLACES_OTHERWISE } else { "" };
+                tracing::warn!("{movers} This node waits for its turn: {told}{otherwise}");
                 has_told = true;
             }
             self.env.sleep(LOOK).await;
         }
         Ok(())
+    }
+
+    /// Whether this node, which replaces another one, waits for a node that changes the ring. The
+    /// replaced node may have died while it left or moved, and the replacement is the end of that;
+    /// a removal takes its tokens away. A node that joins and is down fetches everything anew when
+    /// it comes again.
+    fn holds_up(&self, endpoint: &ring::Endpoint, replaced: SocketAddr) -> bool {
+        match endpoint.address == replaced {
+            true => removal::removing(self).contains(&replaced),
+            false => endpoint.is_up || !endpoint.state.is_joining(),
+        }
     }
 
     /// Whether users have keyspaces, as far as this node knows.

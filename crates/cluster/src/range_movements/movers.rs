@@ -5,7 +5,7 @@
 //! owns a range afterwards that nobody has given it. So one node changes the ring at a time, unless
 //! `consistent_rangemovement` is off:
 //!
-//! - a bootstrap waits for its turn ([`super::bootstrap`]);
+//! - a bootstrap waits for its turn ([`super::bootstrap`]), and so does the replacement of a node;
 //! - a decommission, a move and a removal are refused while another node changes the ring
 //!   ([`Node::refuse_beside`]);
 //! - nodes that begin at the same moment have not heard of each other then. When all know what each
@@ -13,8 +13,8 @@
 //!   of them give way to a node that joins ([`Node::go_first`]). Nodes that are asked to remove
 //!   others do the same before they tell of the removal ([`super::removal`]).
 //!
-//! Cassandra refuses only a bootstrap beside other changes, and a decommission or a move of a node
-//! to which ranges come meanwhile.
+//! Cassandra refuses only a bootstrap or a replacement beside other changes, and a decommission or
+//! a move of a node to which ranges come meanwhile.
 //! `org.apache.cassandra.service.StorageService.{prepareForBootstrap,decommission,move}`.
 
 use std::fmt;
@@ -58,7 +58,7 @@ impl Movers {
 
     /// Each with its state and what to do about it, for the operator. `removed`: the endpoints that
     /// somebody removes.
-    fn told(&self, removed: &[SocketAddr]) -> String {
+    pub fn told(&self, removed: &[SocketAddr]) -> String {
         let named = self.0.iter().take(NAMED_MAX);
         let told: Vec<String> = named.map(|endpoint| tell(endpoint, removed.contains(&endpoint.address))).collect();
         match self.0.len().saturating_sub(NAMED_MAX) {

@@ -111,6 +111,33 @@ fn of_two_that_begin_at_the_same_moment_one_goes_on() {
     }
 }
 
+/// A dead node is not replaced while another one joins. That one lacks what only the dead node is
+/// sure to have; when it is stopped the replacement goes on.
+#[test]
+fn a_replacement_waits_for_the_end_of_another_change() {
+    let mut ring = SimRing::begun(75, &["dc1"; 5], 3);
+    ring.movements = MovementSettings { ring_delay: Duration::from_secs(10), ..MovementSettings::default() };
+    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
+    write(&ring, 0, 0, Consistency::All);
+    ring.tokens.insert(3, ring.node(2).ring().local().tokens.iter().map(|token| token.0).collect());
+    ring.kill(2);
+    ring.agree();
+    ring.spawn(4);
+    assert!(ring.world.run_until(PATIENCE, || knows(&ring, 0, 4, State::is_joining)), "it says that it joins");
+    ring.movements.replaces = Some(ring.address(2));
+    ring.spawn(3);
+    ring.world.run_until(Duration::from_secs(40), || false);
+    assert!(knows(&ring, 3, 4, State::is_joining), "the new node knows it");
+    assert!(!knows(&ring, 0, 3, |_| true) && ring.node(3).mode() == Mode::Starting, "it waits for its turn");
+    ring.kill(4);
+    let is_member = || saved(&ring, 3) == Some(BootstrapState::Completed);
+    assert!(ring.world.run_until(PATIENCE, is_member), "it has replaced the dead node");
+    agree_on_members(&ring, &[0, 1, 3]);
+    let is_forgotten = || !knows(&ring, 0, 4, |_| true);
+    assert!(ring.world.run_until(PATIENCE * 2, is_forgotten), "the one that was stopped is forgotten");
+    check_replicas(&ring, &[0]);
+}
+
 /// Two nodes are asked at the same moment to remove two dead ones. One of them does so, and the
 /// other one afterwards, when it is asked again.
 #[test]
