@@ -123,6 +123,13 @@ impl BuildError for CqlError {
     fn is_blocked(&self) -> bool {
         matches!(self, Self::Read(ReadError::WouldBlock))
     }
+
+    fn read_error(&self) -> Option<&ReadError> {
+        match self {
+            Self::Read(error) => Some(error),
+            _ => None,
+        }
+    }
 }
 
 impl From<crate::parse::SyntaxError> for CqlError {

@@ -38,10 +38,7 @@ fn of_one_node(config: &Config) -> Vec<&'static str> {
     let keys = [
         ("auth_cache_warming_enabled", auth.warms_caches),
         ("credentials_cache_active_update", auth.credentials.updates_actively),
-        (
-            "disk_failure_policy",
-            !matches!(config.disk_failure_policy, DiskFailurePolicy::Stop | DiskFailurePolicy::Ignore),
-        ),
+        ("disk_failure_policy", config.disk_failure_policy == DiskFailurePolicy::BestEffort),
         ("max_value_size", config.max_value_size != default.max_value_size),
         ("memtable_cleanup_threshold", config.memtable.cleanup_threshold.is_some()),
         ("native_transport_allow_older_protocols", transport.allow_older_protocols != usual.allow_older_protocols),
@@ -64,6 +61,11 @@ mod tests {
         let sets = ["memtable_cleanup_threshold=0.5".to_owned(), "max_value_size=1MiB".to_owned()];
         let config = Config::load(None, &sets, false).expect("known keys");
         assert_eq!(keys(&config), ["max_value_size", "memtable_cleanup_threshold"]);
+        // no directory is taken out of use; all others are followed
+        for (policy, named) in [("best_effort", true), ("stop", false), ("stop_paranoid", false), ("die", false)] {
+            let config = Config::load(None, &[format!("disk_failure_policy={policy}")], false).expect("a policy");
+            assert_eq!(keys(&config).contains(&"disk_failure_policy"), named, "{policy}");
+        }
         // nothing fills or refreshes the caches of roles, alone or in a ring
         for key in [
             "auth_cache_warming_enabled",

@@ -11,11 +11,18 @@ use crate::stream::PartitionStream;
 pub trait BuildError: From<ReadError> + Send + 'static {
     /// Whether the error is [`ReadError::WouldBlock`], so that the build has to run again.
     fn is_blocked(&self) -> bool;
+
+    /// The failure of the read that the error tells of; None: the build itself has failed.
+    fn read_error(&self) -> Option<&ReadError>;
 }
 
 impl BuildError for ReadError {
     fn is_blocked(&self) -> bool {
         *self == Self::WouldBlock
+    }
+
+    fn read_error(&self) -> Option<&ReadError> {
+        Some(self)
     }
 }
 

@@ -160,6 +160,7 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     engine_options.commitlog.on_replay = replay_watch.teller(&env, admin, border.clone());
     let traffic = Arc::<Traffic>::default();
     engine_options.commitlog.on_failure = traffic.on_failure();
+    engine_options.on_disk_failure = traffic.on_disk_failure();
     let (engine, recovered) = storage::open(&env, engine_options)?;
     replay_watch.end();
     if !config.compaction.on_startup {
@@ -526,8 +527,12 @@ fn engine_options(
         auto_snapshot: config.auto_snapshot,
         disk_failure_policy: match config.disk_failure_policy {
             DiskFailurePolicy::Ignore => storage::DiskFailurePolicy::Ignore,
-            _ => storage::DiskFailurePolicy::Stop,
+            DiskFailurePolicy::StopParanoid => storage::DiskFailurePolicy::StopParanoid,
+            DiskFailurePolicy::Die => storage::DiskFailurePolicy::Die,
+            // the second one is refused, or reported under --lenient
+            DiskFailurePolicy::Stop | DiskFailurePolicy::BestEffort => storage::DiskFailurePolicy::Stop,
         },
+        on_disk_failure: Arc::new(|_, _| {}),
         read_only: false,
         sstable_version: match config.sstable {
             SSTableFormat::Big4 => Version::NB,

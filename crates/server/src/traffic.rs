@@ -1,26 +1,29 @@
-//! The end of a node's traffic where its commit log has failed: the part of `commit_failure_policy`
-//! that is not the log's own.
+//! The end of a node's traffic where its disk has failed: the part of `commit_failure_policy` that
+//! is not the log's own, and that of `disk_failure_policy` that is not the engine's.
 //!
-//! A node with policy `stop` takes no write any more. If it stayed in the ring, drivers would go on
-//! choosing it as a coordinator, and other nodes would go on sending it writes and keeping hints
-//! for it without end. So the native transport is closed and gossip stops, as by `nodetool
-//! disablebinary` and `disablegossip`; the process and its admin port stay, and an operator may
-//! open both again. Agrees with `CommitLog.handleCommitError` and `StorageService.stopTransports`.
+//! A node whose commit log has failed takes no write any more with policy `stop`, and one whose
+//! SSTables cannot be read or written answers with errors. If such a node stayed in the ring,
+//! drivers would go on choosing it as a coordinator, and other nodes would go on sending it
+//! requests and keeping hints for it without end. So the native transport is closed and gossip
+//! stops, as by `nodetool disablebinary` and `disablegossip`; the process and its admin port stay,
+//! and an operator may open both again. Agrees with `CommitLog.handleCommitError`,
+//! `DefaultFSErrorHandler` and `StorageService.stopTransports`.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use cluster::operations::gossip;
 use native::ServerHandle;
 use storage::commitlog::{FailurePolicy, LogError, OnFailure};
+use storage::{DiskFailurePolicy, OnDiskFailure, StorageError};
 
 use crate::services::Services;
 
 /// The traffic of clients and of other nodes.
 #[derive(Default)]
 pub(crate) struct Traffic {
-    /// The commit log has failed under policy `stop`. Never taken back.
-    is_over: AtomicBool,
+    /// Why the traffic has ended, as the beginning of a sentence; of several reasons the first.
+    /// Empty: no failure has ended it. Never taken back.
+    reason: OnceLock<&'static str>,
     /// The ways in. Empty until the node has its ports.
     ways: OnceLock<(Weak<Services>, ServerHandle)>,
 }
@@ -31,34 +34,56 @@ impl Traffic {
         let traffic = Arc::clone(self);
         Arc::new(move |policy: FailurePolicy, _: &LogError| match policy {
             FailurePolicy::Die => std::process::exit(1),
-            FailurePolicy::Stop => {
-                traffic.is_over.store(true, Ordering::SeqCst);
-                traffic.end_if_over();
-            }
+            FailurePolicy::Stop => traffic.end("the commit log has failed and commit_failure_policy is stop"),
             FailurePolicy::StopCommit | FailurePolicy::Ignore => {}
         })
     }
 
-    /// The node has its ports, which are closed if the log fails.
+    /// The function that the engine calls where SSTables cannot be read or written.
+    pub(crate) fn on_disk_failure(self: &Arc<Self>) -> OnDiskFailure {
+        let traffic = Arc::clone(self);
+        Arc::new(move |policy: DiskFailurePolicy, error: &StorageError| match policy {
+            DiskFailurePolicy::Die => {
+                tracing::error!(%error, "the disk has failed and disk_failure_policy is die: the process ends");
+                std::process::exit(1)
+            }
+            DiskFailurePolicy::Stop => traffic.end("the disk has failed and disk_failure_policy is stop"),
+            DiskFailurePolicy::StopParanoid => {
+                traffic.end("the disk has failed, or an SSTable is damaged, and disk_failure_policy is stop_paranoid");
+            }
+            DiskFailurePolicy::Ignore => {}
+        })
+    }
+
+    /// The node has its ports, which are closed if the disk fails.
     pub(crate) fn begin(&self, services: &Arc<Services>, transport: ServerHandle) {
         let _ = self.ways.set((Arc::downgrade(services), transport));
         self.end_if_over();
     }
 
-    /// Ends the traffic if the log has failed. A start calls this last, because a failure on the
+    fn end(&self, reason: &'static str) {
+        let _ = self.reason.set(reason);
+        self.end_if_over();
+    }
+
+    /// Ends the traffic if the disk has failed. A start calls this last, because a failure on the
     /// way into the ring may come before there is anything to end. Waits for nothing: requests in
-    /// flight come to their end.
+    /// flight come to their end. Where nothing is open any more nothing happens: reads that fail
+    /// one after the other are told of once.
     pub(crate) fn end_if_over(&self) {
-        let ways = self.ways.get().filter(|_| self.is_over.load(Ordering::SeqCst));
-        let Some((services, transport)) = ways else { return };
+        let (Some(reason), Some((services, transport))) = (self.reason.get(), self.ways.get()) else { return };
         let Some(services) = services.upgrade() else { return };
+        let membership = services.node.membership();
+        let gossips = membership.as_ref().is_some_and(|membership| membership.is_gossiping());
+        if !gossips && !transport.is_serving() {
+            return;
+        }
         tracing::error!(
-            "the commit log has failed and commit_failure_policy is stop: clients are no longer served, and this node \
-             leaves gossip until it is started again"
+            "{reason}: clients are no longer served, and this node leaves gossip until it is started again"
         );
         gossip::set_ready(&services.node, false);
         transport.begin_pause();
-        if let Some(membership) = services.node.membership() {
+        if let Some(membership) = membership {
             membership.stop_gossip();
         }
     }

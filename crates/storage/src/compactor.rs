@@ -246,12 +246,13 @@ fn step(engine: &Arc<Engine>, index: usize, active: &mut Option<Active>) -> Next
 }
 
 fn finish(engine: &Arc<Engine>, active: Active) -> Next {
-    let (operation, table) = (active.operation, active.store.name());
+    let (operation, table, store) = (active.operation, active.store.name(), Arc::clone(&active.store));
     let result = active.finish(engine);
     let next = match &result {
         Ok(_) => Next::Again,
         Err(error) => {
             tracing::error!(table, %error, "a compaction failed at its end");
+            inspect(engine, &store, operation, error);
             after_failure(operation)
         }
     };
@@ -262,17 +263,27 @@ fn finish(engine: &Arc<Engine>, active: Active) -> Next {
 
 fn abandon(engine: &Arc<Engine>, active: Active, error: StorageError) -> Next {
     let (operation, table, stopped) = (active.operation, active.store.name(), active.is_stopped());
+    let store = Arc::clone(&active.store);
     active.abandon(engine, &error);
     let next = if stopped {
         tracing::info!(table, %error, "a compaction was stopped");
         Next::Again
     } else {
         tracing::error!(table, %error, "a compaction ended early");
+        inspect(engine, &store, operation, &error);
         after_failure(operation)
     };
     engine.compactor.ended(operation, Err(error));
     engine.compactor.wake_for_waiting();
     next
+}
+
+/// Follows `disk_failure_policy`. An operator who asks for work on SSTables, for a verification
+/// above all, is told of damage, and nothing else comes of it.
+fn inspect(engine: &Engine, store: &TableStore, operation: Option<u64>, error: &StorageError) {
+    if operation.is_none() || !matches!(error, StorageError::Corrupt(_)) {
+        engine.inspect(store, error);
+    }
 }
 
 /// A strategy would choose the same again at once; an operator would not.
@@ -283,11 +294,12 @@ fn after_failure(operation: Option<u64>) -> Next {
 /// The task that an operator asked for first, else one that a table's strategy chooses.
 fn next_task(engine: &Arc<Engine>) -> Option<Active> {
     while let Some(start) = engine.compactor.next(engine) {
-        let (operation, table) = (start.operation, start.store.name());
+        let (operation, table, store) = (start.operation, start.store.name(), Arc::clone(&start.store));
         match Active::start(engine, start) {
             Ok(active) => return Some(active),
             Err(error) => {
                 tracing::error!(table, %error, "a compaction could not start");
+                inspect(engine, &store, operation, &error);
                 engine.compactor.ended(operation, Err(error));
             }
         }
@@ -308,7 +320,10 @@ fn next_task(engine: &Arc<Engine>) -> Option<Active> {
         let table = store.name();
         match Active::start(engine, start) {
             Ok(active) => return Some(active),
-            Err(error) => tracing::error!(table, %error, "a compaction could not start"),
+            Err(error) => {
+                tracing::error!(table, %error, "a compaction could not start");
+                inspect(engine, store, None, &error);
+            }
         }
     }
     None

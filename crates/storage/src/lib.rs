@@ -10,6 +10,7 @@ pub mod commitlog;
 pub mod compaction;
 mod compactor;
 mod directories;
+mod disk_failures;
 pub mod drops;
 pub mod engine;
 pub mod error;
@@ -55,7 +56,7 @@ pub mod write;
 
 pub use engine::Engine;
 pub use error::StorageError;
-pub use options::{DiskFailurePolicy, DiskRoom, EngineOptions};
+pub use options::{DiskFailurePolicy, DiskRoom, EngineOptions, OnDiskFailure};
 pub use read::explain::Observation;
 pub use recovery::{Recovered, open};
 pub use table::{LeftOut, TableStore, memtable, view};

@@ -53,7 +53,7 @@ pub(crate) fn open_table(
 pub(crate) fn check_left_out(options: &EngineOptions, store: &TableStore) -> Result<(), StorageError> {
     let left_out = store.left_out();
     let Some(first) = left_out.first() else { return Ok(()) };
-    if options.disk_failure_policy == DiskFailurePolicy::Stop {
+    if options.disk_failure_policy != DiskFailurePolicy::Ignore {
         let why = format!(
             "{} SSTables of {} cannot be opened, the first: {}. Without them what they hold would be missing, and what they delete would be \
              back. Take them to another place, mend them offline (helenus sstable salvage), or start with disk_failure_policy: ignore and \

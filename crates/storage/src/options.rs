@@ -9,17 +9,26 @@ use schema::{Schema, TableId};
 use sstable::Version;
 
 use crate::commitlog;
+use crate::error::StorageError;
 use crate::guardrails::Guards;
 
-/// `disk_failure_policy`, as far as the engine acts on it: what a start does with an SSTable that
-/// cannot be opened.
+/// `disk_failure_policy`: what a start does with an SSTable that cannot be opened, and what follows
+/// where one cannot be read or written later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DiskFailurePolicy {
-    /// The start is refused.
+    /// The start is refused. A disk that fails later ends the traffic of clients and other nodes.
     Stop,
-    /// The SSTable is left out.
+    /// As [`Self::Stop`], and damage that is met later ends the traffic too.
+    StopParanoid,
+    /// The start is refused. A disk that fails later, or damage, ends the process.
+    Die,
+    /// The SSTable is left out. What fails later has no further consequence.
     Ignore,
 }
+
+/// Told of each failure of the disk, or damage, that the policy is about. Called on the thread that
+/// has met it, so that it must not wait.
+pub type OnDiskFailure = Arc<dyn Fn(DiskFailurePolicy, &StorageError) + Send + Sync>;
 
 /// How SSTables that are flushed are compressed; compaction always does as the table says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -124,6 +133,8 @@ pub struct EngineOptions {
     pub auto_snapshot: bool,
     /// `disk_failure_policy`.
     pub disk_failure_policy: DiskFailurePolicy,
+    /// Told where the policy is to be followed while the engine is open.
+    pub on_disk_failure: OnDiskFailure,
     /// Write nothing: the disk of `env` refuses it, what the commit log holds is kept in memory,
     /// and requests that write are refused.
     pub read_only: bool,
@@ -161,6 +172,7 @@ impl EngineOptions {
             guards: Arc::default(),
             auto_snapshot: false,
             disk_failure_policy: DiskFailurePolicy::Stop,
+            on_disk_failure: Arc::new(|_, _| {}),
             read_only: false,
             sstable_version: Version::DA,
             flush_compression: FlushCompression::Fast,

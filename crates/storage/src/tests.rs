@@ -6,6 +6,7 @@ mod beside;
 mod caches;
 mod clustering_orders;
 mod common;
+mod disk_policies;
 mod dropped_columns;
 mod dropping;
 mod expiring;

@@ -1,7 +1,7 @@
 //! A disk that fails while the server writes, flushes, compacts and reads. What was acknowledged is
 //! there afterwards, nothing else is; reads go on where they can; requests are answered or refused
 //! and do not hang; the process ends only where `commit_failure_policy: die` says so, and serves no
-//! client only where it is `stop`.
+//! client only where that or `disk_failure_policy` is `stop`.
 //!
 //! A sync that fails takes what it should have kept with it: who believes a second one that
 //! succeeds has lost what he acknowledged.
@@ -31,7 +31,7 @@ const FAULT: Duration = Duration::from_millis(1500);
 const ANSWERED: Duration = Duration::from_secs(20);
 
 /// A failure of the disk. `of_log`: it strikes the commit log, which follows
-/// `commit_failure_policy`.
+/// `commit_failure_policy`; others follow `disk_failure_policy`.
 struct Fault {
     name: &'static str,
     rule: Rule,
@@ -57,7 +57,27 @@ const FAULTS: [Fault; 12] = [
     fault("read-any", "read", "*/observed/*", false, false),
 ];
 
-const POLICIES: [&str; 4] = ["stop", "stop_commit", "ignore", "die"];
+const LOG_POLICIES: [&str; 4] = ["stop", "stop_commit", "ignore", "die"];
+const DISK_POLICIES: [&str; 2] = ["ignore", "stop"];
+
+/// `commit_failure_policy` and `disk_failure_policy` of a start.
+#[derive(Clone, Copy, Debug)]
+struct Policies {
+    log: &'static str,
+    disk: &'static str,
+}
+
+impl Policies {
+    fn draw(random: &mut StdRng) -> Self {
+        let log = LOG_POLICIES.choose(random).copied().unwrap_or("stop");
+        Self { log, disk: DISK_POLICIES.choose(random).copied().unwrap_or("ignore") }
+    }
+
+    /// Whether a fault may end the traffic of clients.
+    fn may_close(self, fault: &Fault) -> bool {
+        if fault.of_log { self.log == "stop" } else { self.disk == "stop" }
+    }
+}
 
 /// So many faults.
 pub async fn run(program: &Path, place: &Path, seed: u64, rounds: u32, only: &str, report: &mut Report) -> Outcome {
@@ -65,8 +85,8 @@ pub async fn run(program: &Path, place: &Path, seed: u64, rounds: u32, only: &st
     let mut random = StdRng::seed_from_u64(seed);
     let mut node = Node::new(program, &place.join("data"), &place.join("log"))?;
     node.set_variables(injection.variables());
-    let mut policy = POLICIES[0];
-    node.start(&with_policy(&mut random, policy)).await?;
+    let mut policies = Policies { log: "stop", disk: "ignore" };
+    node.start(&with_policies(&mut random, policies)).await?;
     let mut observers = Observers::new(&node.session().await?, seed).await?;
     let faults: Vec<&Fault> = FAULTS.iter().filter(|fault| fault.name.contains(only)).collect();
     let mut hits = vec![0; faults.len()];
@@ -74,18 +94,19 @@ pub async fn run(program: &Path, place: &Path, seed: u64, rounds: u32, only: &st
         let which = (round as usize - 1) % faults.len();
         let mut fault = Fault { ..*faults[which] };
         fault.rule.times = [None, Some(1), Some(3)][random.random_range(0..3)];
-        let what = format!("round {round}, {} {:?}, {policy}", fault.name, fault.rule.times);
-        let failed = fail(&mut node, &injection, &mut observers, &mut random, &fault, policy).await;
+        let what = format!("round {round}, {} {:?}, {policies:?}", fault.name, fault.rule.times);
+        let failed = fail(&mut node, &injection, &mut observers, &mut random, &fault, policies).await;
         injection.clear()?;
         hits[which] += injection.hits()?;
         report.check(failed, || what.clone());
-        let restarts = fault.of_log || node.ended()? || random.random_range(0..2) == 0;
+        let is_over = fault.of_log || policies.may_close(&fault) || node.ended()?;
+        let restarts = is_over || random.random_range(0..2) == 0;
         if restarts {
             if !node.ended()? {
                 report.check(node.kill().await, || format!("{what}, killed"));
             }
-            policy = POLICIES.choose(&mut random).copied().unwrap_or("stop");
-            node.start(&with_policy(&mut random, policy)).await.map_err(|error| format!("{what}: {error}"))?;
+            policies = Policies::draw(&mut random);
+            node.start(&with_policies(&mut random, policies)).await.map_err(|error| format!("{what}: {error}"))?;
         }
         let session = node.session().await?;
         report.check(observers.verify(&session).await, || format!("{what}, what is there after it"));
@@ -102,9 +123,10 @@ pub async fn run(program: &Path, place: &Path, seed: u64, rounds: u32, only: &st
     Ok(())
 }
 
-fn with_policy(random: &mut StdRng, policy: &str) -> Vec<String> {
+fn with_policies(random: &mut StdRng, policies: Policies) -> Vec<String> {
     let mut sets = settings(random);
-    sets.extend(["--set".to_owned(), format!("commit_failure_policy={policy}")]);
+    let keys = [("commit_failure_policy", policies.log), ("disk_failure_policy", policies.disk)];
+    sets.extend(keys.into_iter().flat_map(|(key, value)| ["--set".to_owned(), format!("{key}={value}")]));
     sets
 }
 
@@ -114,7 +136,7 @@ async fn fail(
     observers: &mut Observers,
     random: &mut StdRng,
     fault: &Fault,
-    policy: &str,
+    policies: Policies,
 ) -> Outcome {
     let harm = Arc::new(Harm::default());
     let (session, reader) = (node.session().await?, node.session().await?);
@@ -127,7 +149,7 @@ async fn fail(
         }
         injection.set(&[fault.rule])?;
         upkeep(node, random, FAULT).await;
-        let (may_end, may_close) = (fault.of_log && policy == "die", fault.of_log && policy == "stop");
+        let (may_end, may_close) = (fault.of_log && policies.log == "die", policies.may_close(fault));
         // of what is in memory: the disk has no part in it
         let read = reader.query_unpaged("SELECT key FROM system.local", &[]).await;
         injection.clear()?;

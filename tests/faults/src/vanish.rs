@@ -1,7 +1,8 @@
 //! A directory that disappears while the server works, as a disk does that is unmounted, and comes
 //! back. Nothing is made anew in its place; what was acknowledged is there afterwards. A server
-//! whose commit log has failed by it serves no client until it is started again, and says so
-//! (`commit_failure_policy: stop`); any other answers what it has in memory.
+//! whose commit log, a flush or a read has failed by it serves no client until it is started again,
+//! and says so (`commit_failure_policy: stop`, `disk_failure_policy: stop`); any other answers what
+//! it has in memory.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -149,7 +149,7 @@ async fn validate(
         });
         let is_done = match slice.await {
             Ok(Ok(is_done)) => is_done,
-            Ok(Err(error)) => return Err(failed(job, &error)),
+            Ok(Err(error)) => return Err(failed(node, job, &error)),
             // the queue is full
             Err(_) => {
                 node.env.sleep(PAUSE).await;
@@ -190,7 +190,8 @@ pub(super) fn is_of(table: &TableMetadata, job: &Job) -> bool {
     table.keyspace == job.keyspace && table.name == job.table
 }
 
-fn failed(job: &Job, error: &ReadError) -> String {
+fn failed(node: &Node, job: &Job, error: &ReadError) -> String {
+    node.engine.inspect_read(error);
     tracing::error!(%error, keyspace = job.keyspace, table = job.table, "a validation has failed");
     error.to_string()
 }

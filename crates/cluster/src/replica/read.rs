@@ -433,8 +433,13 @@ impl Job {
             measured: 0,
         };
         let result = build.build(&mut stream);
-        if result.is_ok() {
-            stream.report();
+        match &result {
+            Ok(_) => stream.report(),
+            Err(error) => {
+                if let Some(error) = error.read_error() {
+                    self.node.inspect_read(error);
+                }
+            }
         }
         (result, stream.seen)
     }

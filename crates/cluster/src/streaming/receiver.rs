@@ -16,6 +16,7 @@ use ring::relocation::contains;
 use rows::{PartitionHead, PartitionStream, ReadError, Unfiltered};
 use sstable::Version;
 use storage::received::{Origin, ReceivedRows, Receiving, WholeSSTable};
+use storage::{StorageError, TableStore};
 use streaming::data::partitions::{ReceivedPartitions, Source};
 use streaming::{Arrived, Event, FileHeader, LinkReader, Manifest, Message, Part};
 use tokio::io::AsyncReadExt;
@@ -373,7 +374,7 @@ fn begin(node: &Arc<Node>, header: FileHeader) -> Result<File, Failure> {
         Some(manifest) => whole(node, receiving, manifest, content.version).map_err(of_session)?,
         None => {
             let writer = receiving.rows(rows.clone(), content.estimated_keys, origin);
-            let writer = writer.map_err(|error| of_session(error.to_string()))?;
+            let writer = writer.map_err(|error| of_session(told(node, &store, &error)))?;
             let partitions = ReceivedPartitions::new(Pieces::default(), store.table(), rows);
             Form::Rows(Box::new((partitions, writer)))
         }
@@ -391,8 +392,17 @@ fn passed_over(live: Arc<Live>, arrived: Arrived) -> File {
 }
 
 fn whole(node: &Node, receiving: &Receiving, manifest: Manifest, version: Version) -> Result<Form, String> {
-    let sstable = receiving.whole(&node.engine, version).map_err(|error| error.to_string())?;
+    let sstable = receiving.whole(&node.engine, version).map_err(|error| told(node, receiving.store(), &error))?;
     Ok(Form::Whole { manifest, sstable, index: None })
+}
+
+/// The words, for the session, of a failure to keep what comes. A disk that fails is a matter of
+/// `disk_failure_policy` as well; bytes of a peer that cannot be right are none.
+pub(super) fn told(node: &Node, store: &TableStore, error: &StorageError) -> String {
+    if matches!(error, StorageError::Io { .. }) {
+        node.engine.inspect(store, error);
+    }
+    error.to_string()
 }
 
 impl File {
@@ -412,7 +422,8 @@ impl File {
                 let (live, name, taken) = (&*self.live, self.name.as_str(), self.taken.as_deref());
                 let mut checked = Checked { partitions, node, live, name, taken, refusal: None };
                 let ended = receiving.write_some(&node.engine, writer, &mut checked);
-                let ended = ended.map_err(|error| checked.refusal.unwrap_or_else(|| error.to_string()))?;
+                let ended =
+                    ended.map_err(|error| checked.refusal.unwrap_or_else(|| told(node, receiving.store(), &error)))?;
                 assert!(!ended, "a source that goes on does not end");
                 counted
             }
@@ -421,9 +432,9 @@ impl File {
                     *index = Some(of_part);
                     let (name, length) =
                         manifest.components.get(of_part).map_or(("", 0), |(name, length)| (name.as_str(), *length));
-                    sstable.component(name, length).map_err(|error| error.to_string())?;
+                    sstable.component(name, length).map_err(|error| told(node, receiving.store(), &error))?;
                 }
-                sstable.write(&bytes).map_err(|error| error.to_string())?;
+                sstable.write(&bytes).map_err(|error| told(node, receiving.store(), &error))?;
                 bytes.len() as u64
             }
             _ => return Err("the data of a file has another form than its header says".to_owned()),
@@ -446,10 +457,11 @@ impl File {
                 let partitions = &mut partitions;
                 let mut checked = Checked { partitions, node, live, name, taken, refusal: None };
                 let written = receiving.write_some(&node.engine, &mut writer, &mut checked);
-                match written.map_err(|error| checked.refusal.unwrap_or_else(|| error.to_string())) {
+                match written.map_err(|error| checked.refusal.unwrap_or_else(|| told(node, receiving.store(), &error)))
+                {
                     Ok(ended) => {
                         assert!(ended, "a source that has ended makes nobody wait");
-                        receiving.take_rows(writer).map_err(|error| error.to_string())
+                        receiving.take_rows(writer).map_err(|error| told(node, receiving.store(), &error))
                     }
                     Err(error) => {
                         writer.abort();
@@ -462,7 +474,7 @@ impl File {
                 let mut empty = manifest.components.iter().filter(|(_, length)| *length == 0);
                 let made = empty.try_for_each(|(name, length)| sstable.component(name, *length));
                 let taken = made.and_then(|()| receiving.take(&node.engine, sstable, self.origin));
-                taken.map_err(|error| error.to_string())
+                taken.map_err(|error| told(node, receiving.store(), &error))
             }
         };
         taken?;

@@ -153,7 +153,10 @@ async fn send_file(node: &Arc<Node>, live: &Live, link: &mut dyn Stream, file: &
         let (written, read) = tokio::join!(write(node, link, &bytes), node.env.blocking_spare("stream", job));
         written.map_err(Failure::Link)?;
         let (next, given_back) = read.map_err(|full| Failure::Here(full.to_string()))?;
-        piece = next.map_err(|error| Failure::Here(error.to_string()))?;
+        piece = next.map_err(|error| {
+            node.engine.inspect_read(&error);
+            Failure::Here(error.to_string())
+        })?;
         pieces = given_back;
         node.transfers.figures.sent.add(bytes.len() as u64);
         live.progress.send(&name, counted, total);

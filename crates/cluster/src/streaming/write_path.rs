@@ -22,6 +22,7 @@ use storage::StorageError;
 use storage::received::{Receiving, Since};
 use streaming::Operation;
 
+use super::receiver::told;
 use crate::node::Node;
 use crate::replica::apply::{WhenBusy, WriteError};
 use crate::replica::views::parts::Parts;
@@ -36,7 +37,8 @@ const TRUNCATION_PAUSE: Duration = Duration::from_millis(100);
 /// Adds all that has come. Err: a sentence; of rows that take the path of writes some may be there.
 pub(super) async fn add(node: &Arc<Node>, operation: Operation, receiving: Receiving) -> Result<(), String> {
     if !takes_write_path(node, operation, &receiving.store().table()) {
-        return receiving.finish(&node.engine).await.map(drop).map_err(|error| error.to_string());
+        let store = Arc::clone(receiving.store());
+        return receiving.finish(&node.engine).await.map(drop).map_err(|error| told(node, &store, &error));
     }
     let of_job = Arc::clone(node);
     let opened = job(node, move || (receiving.readers(&of_job.engine), receiving)).await?;

@@ -112,6 +112,13 @@ impl BuildError for AnswerError {
     fn is_blocked(&self) -> bool {
         *self == Self::Read(ReadError::WouldBlock)
     }
+
+    fn read_error(&self) -> Option<&ReadError> {
+        match self {
+            Self::Read(error) => Some(error),
+            Self::TooLarge { .. } => None,
+        }
+    }
 }
 
 impl fmt::Display for AnswerError {
