@@ -214,6 +214,7 @@ impl Node {
         if self.membership().is_some() && !self.mode().is_outside() {
             return Ok(());
         }
+        self.refuse_unheard().map_err(JoinError::Bootstrap)?;
         self.enter_ring().await
     }
 
@@ -229,6 +230,10 @@ impl Node {
         if !self.identity.is_bootstrapped && fetches {
             // a process that has failed to fetch everything has told ever since that it joins
             self.bootstrap(introduction, mode == Mode::JoiningFailed).await.map_err(JoinError::Bootstrap)?;
+            if let Err(why) = self.refuse_unheard() {
+                self.joined.movements.set_mode(Mode::JoiningFailed);
+                return Err(JoinError::Bootstrap(why));
+            }
             self.keep_bootstrap_state(BootstrapState::Completed).await.map_err(JoinError::Bootstrap)?;
         }
         if membership.with_gossip(|gossip| Status::of(gossip.local.state())) != Some(Status::Normal) {

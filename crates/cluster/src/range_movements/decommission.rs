@@ -53,6 +53,7 @@ pub async fn decommission(node: &Arc<Node>, is_forced: bool) -> Result<()> {
     let Some(introduction) = node.joined.introduction.get().filter(|_| node.membership().is_some()) else {
         return refused("no other normal nodes in the ring; decommission would be pointless");
     };
+    node.refuse_unheard().map_err(OperationError::Failed)?;
     match mode == Mode::DecommissionFailed {
         true => refuse_beside_others(node, is_forced)?,
         false => check(node, mode, is_forced)?,
@@ -73,7 +74,9 @@ pub async fn decommission(node: &Arc<Node>, is_forced: bool) -> Result<()> {
         stay(node, introduction, severity);
         return refused(why);
     }
-    if let Err(why) = unbootstrap(node).await {
+    let unbootstrapped = unbootstrap(node).await;
+    // gossip may have been stopped meanwhile, and then nobody has written to those who gain ranges
+    if let Err(why) = unbootstrapped.and_then(|()| node.refuse_unheard()) {
         movements.set_mode(Mode::DecommissionFailed);
         return Err(OperationError::Failed(format!("Error while decommissioning node: {why}")));
     }

@@ -118,6 +118,18 @@ fn tell(endpoint: &Endpoint, is_removed: bool) -> String {
 }
 
 impl Node {
+    /// Refuses a change of the ring while this node takes no part in gossip: it was stopped by an
+    /// operator, or because the disk has failed. Nobody would hear of the change, and write to the
+    /// nodes that gain ranges by it.
+    pub(crate) fn refuse_unheard(&self) -> Result<(), String> {
+        if self.membership().is_none_or(|membership| membership.is_gossiping()) {
+            return Ok(());
+        }
+        Err("This node takes no part in gossip, so that no other node would hear of a change of the ring: begin gossip \
+             again (`nodetool enablegossip`), or start the node again"
+            .to_owned())
+    }
+
     /// Refuses what an operator asks for while another node that counts changes the ring, unless
     /// `consistent_rangemovement` is off.
     pub(super) fn refuse_beside(&self, asked: &Asked, counts: impl Fn(&Endpoint) -> bool) -> Result<(), String> {

@@ -35,6 +35,7 @@ pub async fn relocate(node: &Arc<Node>, token: &str) -> Result<()> {
         // a node without data would be a member at the end
         return Err(failed(format!("Node in {mode} state; wait for status to become normal or restart")));
     }
+    node.refuse_unheard().map_err(failed)?;
     let ring = node.ring();
     if ring.tokens().any(|(owned, _)| owned == to) {
         return Err(failed(format!("target token {token} is already owned by another node.")));
@@ -74,6 +75,7 @@ pub async fn relocate(node: &Arc<Node>, token: &str) -> Result<()> {
         Ok(()) => exchange(node, to).await,
         Err(why) => Err(why),
     };
+    let moved = moved.and_then(|()| node.refuse_unheard());
     if moved.is_ok() {
         node.keep_tokens(&[to]).await.map_err(failed)?;
     }

@@ -91,6 +91,7 @@ pub async fn remove(node: &Arc<Node>, host_id: &str) -> Result<()> {
             endpoint.address
         ));
     }
+    node.refuse_unheard().map_err(OperationError::Failed)?;
     refuse_beside_others(node, &endpoint, |_| true)?;
     let waiting = gaining(node, &ring, removed)?;
     {

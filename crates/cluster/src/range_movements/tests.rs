@@ -416,6 +416,12 @@ fn a_node_that_stays_out_joins_when_it_is_told_to() {
     for active in [false, true] {
         gossip::set_active(ring.node(2), active, true).expect("with join_ring: false");
         ring.world.run_until(Duration::from_secs(3), || false);
+        if !active {
+            let node = Arc::clone(ring.node(2));
+            let refused = ring.world.block_on(async move { node.enter().await });
+            let why = refused.expect_err("nobody would hear of it").to_string();
+            assert!(why.contains("nodetool enablegossip") && ring.node(2).mode() == Mode::Starting, "{why}");
+        }
     }
     agree_on_members(&ring, &[0, 1]);
     let node = Arc::clone(ring.node(2));

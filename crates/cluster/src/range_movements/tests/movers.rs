@@ -111,6 +111,26 @@ fn of_two_that_begin_at_the_same_moment_one_goes_on() {
     }
 }
 
+/// A node whose gossip is stopped changes nothing: nobody would hear of it.
+#[test]
+fn what_nobody_would_hear_of_is_refused() {
+    let mut ring = SimRing::new(76, &["dc1"; 3]);
+    let host_id = types::literal::print_uuid(&ring.node(2).identity.host_id);
+    ring.kill(2);
+    ring.agree();
+    gossip::set_active(ring.node(0), false, true).expect("it is a member");
+    let node = Arc::clone(ring.node(0));
+    let told = ring.world.block_on(async move {
+        [
+            refusal(decommission::decommission(&node, true).await),
+            refusal(relocation::relocate(&node, "5").await),
+            refusal(removal::remove(&node, &host_id).await),
+        ]
+    });
+    assert!(told.iter().all(|why| why.contains("`nodetool enablegossip`")), "{told:?}");
+    assert_eq!(ring.node(0).mode(), Mode::Normal);
+}
+
 /// A dead node is not replaced while another one joins. That one lacks what only the dead node is
 /// sure to have; when it is stopped the replacement goes on.
 #[test]
