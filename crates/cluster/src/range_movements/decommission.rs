@@ -76,11 +76,14 @@ pub async fn decommission(node: &Arc<Node>, is_forced: bool) -> Result<()> {
     }
     let unbootstrapped = unbootstrap(node).await;
     // gossip may have been stopped meanwhile, and then nobody has written to those who gain ranges
-    if let Err(why) = unbootstrapped.and_then(|()| node.refuse_unheard()) {
+    let outcome = match unbootstrapped.and_then(|()| node.refuse_unheard()) {
+        Ok(()) => node.keep_bootstrap_state(BootstrapState::Decommissioned).await,
+        Err(why) => Err(why),
+    };
+    if let Err(why) = outcome {
         movements.set_mode(Mode::DecommissionFailed);
         return Err(OperationError::Failed(format!("Error while decommissioning node: {why}")));
     }
-    node.keep_bootstrap_state(BootstrapState::Decommissioned).await.map_err(OperationError::Failed)?;
     let expiry = node.env.clock.now_micros() / 1000 + i64::try_from(gossip::options::FORGET.as_millis()).unwrap_or(0);
     node.announce(|local| introduction.set_status(local, &format!("LEFT,{first},{expiry}")));
     node.wait_until_known().await;

@@ -75,12 +75,27 @@ pub async fn relocate(node: &Arc<Node>, token: &str) -> Result<()> {
         Ok(()) => exchange(node, to).await,
         Err(why) => Err(why),
     };
-    let moved = moved.and_then(|()| node.refuse_unheard());
-    if moved.is_ok() {
-        node.keep_tokens(&[to]).await.map_err(failed)?;
-    }
+    let moved = match moved.and_then(|()| node.refuse_unheard()) {
+        Ok(()) => keep(node, from, to).await,
+        Err(why) => Err(why),
+    };
     settle(if moved.is_ok() { to.0 } else { from });
     moved.map_err(|why| failed(format!("Interrupted while waiting for stream/fetch ranges to finish: {why}")))
+}
+
+/// Writes the new token. Err: the node stays at the old one. Otherwise it would say for as long as
+/// it runs that it moves, and no other node could change the ring.
+async fn keep(node: &Node, from: i64, to: Token) -> std::result::Result<(), String> {
+    let kept = node.keep_tokens(&[to]).await;
+    if kept.is_err() && node.keep_tokens(&[Token(from)]).await.is_err() {
+        // nothing can be written; the new token may be durable all the same
+        tracing::error!(
+            from,
+            to = to.0,
+            "the tokens of this node cannot be written: look at them after its next start"
+        );
+    }
+    kept
 }
 
 /// Fetches what this node gains, and hands on what it loses.
