@@ -7,11 +7,13 @@
 //! `updateTransferredRanges`, `rangeToBytes`).
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use ring::primary::Ranges;
 use rows::Mutation;
 use stdx::Cursor;
+use storage::StorageError;
 use types::Token;
 
 use crate::identity::{inet, local_table};
@@ -19,6 +21,9 @@ use crate::movements::BootstrapState;
 use crate::node::Node;
 use crate::streaming::Operation;
 use crate::system_rows::{self, SystemRow, partition_key};
+
+/// During a shortage of the commit log, pause before another look whether a record is durable.
+const SHORTAGE_PAUSE: Duration = Duration::from_secs(1);
 
 /// The kind of a range of tokens in its serial form.
 const KIND_TOKEN_RANGE: i32 = 0;
@@ -41,12 +46,22 @@ impl Node {
         self.write_durably(row.set_elements("tokens", elements).finish()).await
     }
 
-    /// Writes to a table of the node itself, and waits until that is durable.
+    /// Writes to a table of the node itself, and waits until that is durable. A log that keeps the
+    /// record during a shortage, as of a full disk, writes it afterwards, so that a shortage does
+    /// not end the wait: otherwise the next start would find what was told to have failed.
     pub(crate) async fn write_durably(&self, mutation: Mutation) -> Result<(), String> {
-        let applied = self.engine.apply(&[mutation]).map_err(|error| error.to_string())?;
-        match applied.position {
-            Some(position) => self.engine.log.wait_durable(position).await.map_err(|error| error.to_string()),
-            None => Ok(()),
+        let applied = loop {
+            match self.engine.apply(std::slice::from_ref(&mutation)) {
+                Err(StorageError::Busy) => self.engine.log.ready().await,
+                applied => break applied.map_err(|error| error.to_string())?,
+            }
+        };
+        let Some(position) = applied.position else { return Ok(()) };
+        loop {
+            match self.engine.log.wait_durable(position).await {
+                Err(error) if error.is_shortage() => self.env.sleep(SHORTAGE_PAUSE).await,
+                settled => return settled.map_err(|error| error.to_string()),
+            }
         }
     }
 

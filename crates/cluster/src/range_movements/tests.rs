@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use env::MakeLocal;
+use env::sim::{ENOSPC, Fault, Op};
 use internode::payload::paxos::{Ballot, BallotFlag, Commit};
 use ring::State;
 use rows::PartitionRange;
@@ -788,6 +789,24 @@ fn a_removal_ends_when_there_is_nobody_to_remove() {
             known.endpoints().iter().filter(|one| one.state == State::Normal && one.address != ring.address(1));
         assert_eq!(owners.count(), members, "seed {seed}: {:?}", known.endpoints());
     }
+}
+
+/// A full disk does not fail a movement at its end: the outcome is written when there is room.
+#[test]
+fn the_outcome_of_a_movement_waits_for_room_in_the_log() {
+    let ring = ring_of(48, 2);
+    ring.world.disk(0).inject(Fault { times: u64::MAX, errno: ENOSPC, ..Fault::next(Op::Write, "CommitLog") });
+    let outcome = Arc::new(Mutex::new(None));
+    let told = Arc::clone(&outcome);
+    beside(&ring, 0, move |node| async move {
+        let kept = node.keep_bootstrap_state(BootstrapState::Completed).await;
+        *told.lock().expect("no panic inside") = Some(kept);
+    });
+    ring.world.run_until(Duration::from_secs(5), || false);
+    assert_eq!(*outcome.lock().expect("no panic inside"), None);
+    ring.world.disk(0).heal();
+    let is_kept = || *outcome.lock().expect("no panic inside") == Some(Ok(()));
+    assert!(ring.world.run_until(PATIENCE, is_kept), "there is room");
 }
 
 /// A node that joined without its data fetches it when it is asked to.
