@@ -33,6 +33,9 @@ use crate::system_rows::{self, SystemRow};
 /// How often the others are told how much data this node has (`LoadBroadcaster`).
 const LOAD_PERIOD: Duration = Duration::from_secs(60);
 
+/// Rows that could not be written are written again after so long, while nothing else happens.
+const WRITE_AGAIN: Duration = Duration::from_secs(10);
+
 /// A member as it is written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Member {
@@ -55,10 +58,13 @@ struct Told {
     up: Option<bool>,
 }
 
-/// The rows that the task has written and told, by the address of the node.
+/// The members as the task has seen them last, and what it has told of them, by their addresses.
 #[derive(Default)]
 struct Kept {
     members: BTreeMap<SocketAddr, Member>,
+    /// The members that the rows have, where the last rows could not be written; None: those that
+    /// the task has seen last.
+    written: Option<BTreeMap<SocketAddr, Member>>,
     told: BTreeMap<SocketAddr, Told>,
 }
 
@@ -67,11 +73,8 @@ impl Node {
     /// nothing to follow.
     pub(crate) fn keep_peers(self: &Arc<Self>) {
         let weak = Arc::downgrade(self);
-        let mut kept = Kept { members: saved(&self.engine).into_iter().collect(), told: BTreeMap::new() };
-        let step = move || match step(&weak, &mut kept) {
-            true => Next::After(LOAD_PERIOD),
-            false => Next::Done,
-        };
+        let mut kept = Kept { members: saved(&self.engine).into_iter().collect(), ..Kept::default() };
+        let step = move || step(&weak, &mut kept).map_or(Next::Done, Next::After);
         let wake = self.env.tasks.background("peers", Box::new(step));
         wake.wake();
         let _ = self.joined.peers.set(wake);
@@ -89,10 +92,10 @@ pub(crate) fn remembered(engine: &Engine, local: SocketAddr) -> States {
     members.map(|(address, member)| (address, member.as_told())).collect()
 }
 
-/// False: the node has ended.
-fn step(node: &Weak<Node>, kept: &mut Kept) -> bool {
-    let Some(node) = node.upgrade().filter(|node| !node.engine.is_draining()) else { return false };
-    let Some(messenger) = node.members() else { return true };
+/// Gives when to come again at the latest; None: the node has ended.
+fn step(node: &Weak<Node>, kept: &mut Kept) -> Option<Duration> {
+    let node = node.upgrade().filter(|node| !node.engine.is_draining())?;
+    let Some(messenger) = node.members() else { return Some(LOAD_PERIOD) };
     let load = load(&node.engine);
     forget_replaced(&node, messenger);
     let (members, alive) = messenger.with_gossip(|gossip| {
@@ -101,18 +104,25 @@ fn step(node: &Weak<Node>, kept: &mut Kept) -> bool {
         }
         (members(gossip), reachable(gossip))
     });
-    let mutations = changes(&node, &kept.members, &members);
-    if !mutations.is_empty()
-        && let Err(error) = node.engine.apply(&mutations)
-    {
-        tracing::error!(%error, "what is known of other nodes cannot be written to system.peers");
-    }
+    let mutations = changes(&node, kept.written.as_ref().unwrap_or(&kept.members), &members);
+    let applied = if mutations.is_empty() { Ok(()) } else { node.engine.apply(&mutations).map(drop) };
+    // also where the rows are late: a log that has failed for good keeps no news from drivers
     let events = news(&mut kept.told, &kept.members, &members, &alive);
-    kept.members = members;
+    let before = std::mem::replace(&mut kept.members, members);
     if let Some(listener) = node.joined.listener.get() {
         events.into_iter().for_each(listener);
     }
-    true
+    match applied {
+        Ok(()) => {
+            kept.written = None;
+            Some(LOAD_PERIOD)
+        }
+        Err(error) => {
+            tracing::error!(%error, "what is known of other nodes cannot be written to system.peers");
+            kept.written.get_or_insert(before);
+            Some(WRITE_AGAIN)
+        }
+    }
 }
 
 /// Forgets members that have lost their host id to others, and those that are down and have lost
@@ -376,6 +386,8 @@ impl Member {
 
 #[cfg(test)]
 mod tests {
+    use env::sim::{ENOSPC, Fault, Op};
+
     use super::*;
     use crate::testing::SimRing;
 
@@ -416,6 +428,25 @@ mod tests {
             assert_eq!(Member::of(state), Member::of(&told(machine)));
         }
         assert_eq!(remembered.len(), 2);
+    }
+
+    /// The log has no room when a node joins: the row comes when there is room.
+    #[test]
+    fn rows_that_cannot_be_written_are_written_later() {
+        let mut ring = SimRing::begun(79, &["dc1", "dc1", "dc1"], 2);
+        ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "1")]);
+        let [second, third] = [1, 2].map(|machine| ring.address(machine));
+        assert!(ring.world.run_until(Duration::from_secs(10), || known(&ring, 0) == [second]));
+        let full = Fault { times: u64::MAX, errno: ENOSPC, ..Fault::next(Op::Write, "CommitLog") };
+        ring.world.disk(0).inject(full);
+        ring.apply_alone(0, &[ring.row("ks", 1, 1, 1, 1_000)]);
+        ring.world.run_for(Duration::from_secs(2));
+        ring.start(2);
+        ring.agree();
+        ring.world.run_for(Duration::from_secs(5));
+        assert_eq!(known(&ring, 0), [second], "there is no room");
+        ring.world.disk(0).heal();
+        assert!(ring.world.run_until(Duration::from_secs(40), || known(&ring, 0) == [second, third]));
     }
 
     /// A row of a member whose tokens another node has by now, and of which nobody tells, is of no
