@@ -274,7 +274,7 @@ fn of_table(
     let options = Options { keyspace: table.keyspace.clone(), table: table.name.clone(), ..request.options.clone() };
     let mut count = 0;
     for batch in batches {
-        count += load_batch(env, store, &options, &directory, batch, watch)?;
+        count += load_batch(env, store, &options, &directory, &batch, watch)?;
     }
     Ok(count)
 }
@@ -317,18 +317,11 @@ fn load_batch(
     store: &dyn Store,
     options: &Options,
     directory: &Path,
-    batch: Batch<'_>,
+    batch: &[Vec<&Entry>],
     watch: &Arc<dyn Watch>,
 ) -> Result<usize> {
     let wrong = |error: std::io::Error| format!("{}: {error}", directory.display());
-    env.disk.create_dir_durable(directory).map_err(wrong)?;
-    let mut descriptors = Vec::new();
-    for entry in batch.into_iter().flatten() {
-        copy::fetch(env, store, entry, &directory.join(&entry.name))?;
-        if let Some((descriptor, Some(Component::Data))) = Descriptor::parse(directory, &entry.name) {
-            descriptors.push(descriptor);
-        }
-    }
+    let descriptors = fetch_batch(env, store, directory, batch)?;
     let count = descriptors.len();
     let loaded = bulk::load(env, options.clone(), descriptors, Arc::clone(watch))?;
     if let Some(failed) = loaded.failures().next() {
@@ -337,6 +330,31 @@ fn load_batch(
     }
     env.disk.remove_dir_all(directory).map_err(wrong)?;
     Ok(count)
+}
+
+/// Fetches the files of a batch into a directory, and removes the other files there; gives the
+/// SSTables.
+///
+/// A load that was interrupted, of another backup or of another node, may have left files there.
+/// Its SSTables have the same names. A component that the SSTable of this batch lacks (a filter,
+/// offsets of chunks) would be taken for a part of it, and be streamed with it.
+fn fetch_batch(env: &Env, store: &dyn Store, directory: &Path, batch: &[Vec<&Entry>]) -> Result<Vec<Descriptor>> {
+    let wrong = |error: std::io::Error| format!("{}: {error}", directory.display());
+    env.disk.create_dir_durable(directory).map_err(wrong)?;
+    let named: BTreeSet<&str> = batch.iter().flatten().map(|entry| entry.name.as_str()).collect();
+    for left in env.disk.list_dir(directory).map_err(wrong)? {
+        if !left.is_dir && !named.contains(left.name.as_str()) {
+            env.disk.remove_file(&directory.join(&left.name)).map_err(wrong)?;
+        }
+    }
+    let mut descriptors = Vec::new();
+    for entry in batch.iter().flatten() {
+        copy::fetch(env, store, entry, &directory.join(&entry.name))?;
+        if let Some((descriptor, Some(Component::Data))) = Descriptor::parse(directory, &entry.name) {
+            descriptors.push(descriptor);
+        }
+    }
+    Ok(descriptors)
 }
 
 #[cfg(test)]
@@ -386,6 +404,30 @@ mod tests {
 
     fn of(name: &str) -> TableName {
         ("ks".to_owned(), name.to_owned())
+    }
+
+    /// A load of another backup was interrupted: its SSTable of the same name had a filter.
+    #[test]
+    fn files_that_an_interrupted_load_has_left_are_no_components_of_a_batch() {
+        let (env, directory) = (env::real::env(), tempfile::tempdir().expect("a directory"));
+        let place = directory.path().join("store");
+        let store = crate::open(&env, place.to_str().expect("a path")).expect("a store");
+        let put = |component: &str| {
+            let (key, path) = (format!("nodes/a/da-1-bti-{component}"), directory.path().join(component));
+            env.disk.replace_file(&path, component.as_bytes()).expect("written");
+            let sha256 = copy::bring(&env, &path, component.len() as u64, &*store, &key).expect("brought");
+            Entry { name: format!("da-1-bti-{component}"), key, size: component.len() as u64, sha256 }
+        };
+        let (data, filter) = (put("Data.db"), put("Filter.db"));
+        let scratch = directory.path().join("scratch");
+        let fetched = |batch: &[Vec<&Entry>]| {
+            let found = fetch_batch(&env, &*store, &scratch, batch).expect("all is there").len();
+            let names = env.disk.list_dir(&scratch).expect("a directory").into_iter().map(|entry| entry.name);
+            (found, names.collect::<Vec<_>>())
+        };
+        let whole = (1, vec!["da-1-bti-Data.db".to_owned(), "da-1-bti-Filter.db".to_owned()]);
+        assert_eq!(fetched(&[vec![&data, &filter]]), whole);
+        assert_eq!(fetched(&[vec![&data]]), (1, vec!["da-1-bti-Data.db".to_owned()]));
     }
 
     #[test]
