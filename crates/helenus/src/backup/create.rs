@@ -10,7 +10,7 @@ use admin::verbs::{
 };
 use backup::NodeTable;
 use backup::create::{Done, Request};
-use backup::manifest::{Keyspace, NodeIdentity};
+use backup::manifest::{Keyspace, NodeIdentity, check_name};
 use clap::Args;
 use env::Env;
 
@@ -39,6 +39,10 @@ pub struct Create {
 
 impl Create {
     pub(super) fn run(&self, env: &Env) -> Result<(), String> {
+        // the node takes snapshots of more names, and one that no backup can have would stay there
+        check_name(&self.tag).map_err(|why| {
+            format!("--tag: {why}: it has letters, digits and . _ - + @ alone, and no dot at the beginning")
+        })?;
         let store = backup::open(env, &self.to)?;
         let client = self.node.client()?;
         let api: &dyn AdminApi = &client;
@@ -194,7 +198,24 @@ fn keyspace(info: KeyspaceInfo) -> Keyspace {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::arguments::{Command, Program};
+    use crate::backup::Backup;
+
+    /// Nothing listens on the port: a node that is asked is told apart from a refusal.
+    #[test]
+    fn a_name_that_no_backup_can_have_is_refused_before_the_node_is_asked() {
+        for tag in ["mon day", "2026-11-29T10:00", "a/b", ".a", ""] {
+            let words =
+                ["helenus", "backup", "create", "--tag", tag, "--data-dir", "data", "--to", "store", "--port", "1"];
+            let program = Program::try_parse_from(words).expect("known options");
+            let Some(Command::Backup(Backup::Create(create))) = program.command else { panic!("a backup was asked") };
+            let refused = create.run(&env::real::env()).expect_err(tag);
+            assert!(refused.starts_with("--tag: "), "{refused}");
+        }
+    }
 
     fn snapshot(name: &str, table_id: &str, created_at: Option<i64>) -> SnapshotInfo {
         let (name, keyspace, table) = (name.to_owned(), "ks".to_owned(), "t".to_owned());
