@@ -80,6 +80,7 @@ pub fn restore(env: &Env, store: &dyn Store, request: &Request, told: &(dyn Fn(u
     let manifest = Manifest::read(store, &Manifest::key(&request.tag, &request.host_id))?;
     if let Some(time) = &request.point_in_time {
         check_time(&manifest, time)?;
+        segments_directory(&request.directory)?;
     }
     let data = request.directory.join(DATA);
     if let Some(keyspace) = keyspace_in(env, &request.directory) {
@@ -211,9 +212,25 @@ fn fetch(env: &Env, store: &dyn Store, manifest: &Manifest, fetched: &Path, told
     directories.iter().try_for_each(|directory| env.disk.sync_dir(directory).map_err(wrong(directory)))
 }
 
+/// The directory of archived segments, and its text in the properties file. Err: the file cannot
+/// hold the text. A start would look elsewhere, find nothing to replay, and serve without the
+/// writes.
+fn segments_directory(directory: &Path) -> Result<(PathBuf, String)> {
+    let directory = std::path::absolute(directory.join(SEGMENTS)).map_err(|error| error.to_string())?;
+    let is_held = |text: &&str| !text.contains(|letter: char| matches!(letter, ',' | '\\') || letter.is_control());
+    match directory.to_str().filter(is_held).map(str::to_owned) {
+        Some(text) => Ok((directory, text)),
+        None => Err(format!(
+            "{}: restore_directories of {PROPERTIES} cannot hold this name: name a directory without comma, backslash \
+             and line break",
+            directory.display()
+        )),
+    }
+}
+
 /// Fetches the archived segments and writes the file that has them replayed.
 fn restore_log(env: &Env, store: &dyn Store, request: &Request, time: &PointInTime) -> Result<(usize, PathBuf)> {
-    let directory = std::path::absolute(request.directory.join(SEGMENTS)).map_err(|error| error.to_string())?;
+    let (directory, shown) = segments_directory(&request.directory)?;
     let count = log::fetch(env, store, &request.host_id, &directory)?;
     if count == 0 {
         return Err(format!("the store has no segment of the commit log of {}", request.host_id));
@@ -227,8 +244,7 @@ fn restore_log(env: &Env, store: &dyn Store, request: &Request, time: &PointInTi
         false => format!("restore_undone={}\n", undone.join(";")),
     };
     let text = format!(
-        "restore_command=/bin/cp -f %from %to\nrestore_directories={}\n{undone}restore_point_in_time={}\n",
-        directory.display(),
+        "restore_command=/bin/cp -f %from %to\nrestore_directories={shown}\n{undone}restore_point_in_time={}\n",
         time.text
     );
     let path = request.directory.join(PROPERTIES);

@@ -376,6 +376,24 @@ fn segments_are_brought_once_and_restored_up_to_a_time() {
     );
 }
 
+/// `restore_directories` is a list: a start would look into two other directories, and replay
+/// nothing.
+#[test]
+fn a_directory_that_the_archiving_file_cannot_name_is_refused() {
+    let bench = Bench::new();
+    bench.put("two", 1, b"rows");
+    bench.create("two").unwrap();
+    let segment = bench.path("CommitLog-8-1700000000000.log");
+    fs::write(&segment, b"records").unwrap();
+    log::bring(&bench.env, &*bench.store(), HOST, &segment).unwrap();
+    for to in ["a,b", "a\\b", "a\nb"] {
+        let refused = bench.restore(to, Some(0)).unwrap_err();
+        assert!(refused.contains("without comma"), "{refused}");
+        assert!(!bench.path(to).exists(), "nothing was fetched");
+        bench.restore(to, None).unwrap();
+    }
+}
+
 /// The restored node runs on with its host id. A later restore, to a time after the first one, is
 /// told what the first one undid; a restore to a time before it knows nothing of it.
 #[test]
