@@ -34,6 +34,10 @@ const DEPTH_MAX: usize = 16;
 const SEGMENTS: &str = "commitlog-restored";
 /// The file that tells a start which segments are replayed, and up to when.
 const PROPERTIES: &str = "commitlog_archiving.properties";
+/// Its first line. A file that does not begin with it was written by somebody else.
+const RESTORE_COMMAND: &str = "restore_command=/bin/cp -f %from %to\n";
+/// Bytes of the file at most: the restores that it names are counted too.
+const PROPERTIES_SIZE_MAX: u64 = 1 << 20;
 
 /// A backup of a node, and where the node is made again.
 #[derive(Clone, Debug)]
@@ -96,6 +100,7 @@ pub fn restore(env: &Env, store: &dyn Store, request: &Request, told: &(dyn Fn(u
             return Err(format!("{} is not empty: a node is restored into a new directory", taken.display()));
         }
     }
+    clear_properties(env, request)?;
     let fetched = request.directory.join(FETCHED);
     let named = files_of(&manifest, &fetched);
     if env.disk.exists(&fetched) {
@@ -212,6 +217,28 @@ fn fetch(env: &Env, store: &dyn Store, manifest: &Manifest, fetched: &Path, told
     directories.iter().try_for_each(|directory| env.disk.sync_dir(directory).map_err(wrong(directory)))
 }
 
+/// Removes the properties file of an earlier restore, whose time is another one. A file that
+/// somebody else has written, beside a cassandra.yaml in the same directory, stays. Err: this
+/// restore would write over that.
+fn clear_properties(env: &Env, request: &Request) -> Result<()> {
+    let path = request.directory.join(PROPERTIES);
+    let wrong = |error: std::io::Error| format!("{}: {error}", path.display());
+    let text = match env.disk.read_all(&path, PROPERTIES_SIZE_MAX) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        read => read.map_err(wrong)?,
+    };
+    if text.starts_with(RESTORE_COMMAND.as_bytes()) {
+        return env.disk.remove_file(&path).map_err(wrong);
+    }
+    match request.point_in_time {
+        None => Ok(()),
+        Some(_) => Err(format!(
+            "{} is there, and the restore writes a file of this name: move it away, and back after the first start",
+            path.display()
+        )),
+    }
+}
+
 /// The directory of archived segments, and its text in the properties file. Err: the file cannot
 /// hold the text. A start would look elsewhere, find nothing to replay, and serve without the
 /// writes.
@@ -243,10 +270,8 @@ fn restore_log(env: &Env, store: &dyn Store, request: &Request, time: &PointInTi
         true => String::new(),
         false => format!("restore_undone={}\n", undone.join(";")),
     };
-    let text = format!(
-        "restore_command=/bin/cp -f %from %to\nrestore_directories={shown}\n{undone}restore_point_in_time={}\n",
-        time.text
-    );
+    let text =
+        format!("{RESTORE_COMMAND}restore_directories={shown}\n{undone}restore_point_in_time={}\n", time.text);
     let path = request.directory.join(PROPERTIES);
     let written = env.disk.replace_file(&path, text.as_bytes());
     written.map_err(|error| format!("{}: {error}", path.display()))?;

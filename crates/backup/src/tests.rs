@@ -376,6 +376,30 @@ fn segments_are_brought_once_and_restored_up_to_a_time() {
     );
 }
 
+/// The directory of the node may be that of cassandra.yaml, too.
+#[test]
+fn the_archiving_file_of_the_operator_stays_and_that_of_an_earlier_restore_goes() {
+    let bench = Bench::new();
+    bench.put("two", 1, b"rows");
+    bench.create("two").unwrap();
+    let segment = bench.path("CommitLog-8-1700000000000.log");
+    fs::write(&segment, b"records").unwrap();
+    log::bring(&bench.env, &*bench.store(), HOST, &segment).unwrap();
+    let (to, file) = ("again", bench.path("again/commitlog_archiving.properties"));
+    fs::create_dir(bench.path(to)).unwrap();
+    fs::write(&file, "archive_command=/usr/bin/mine\n").unwrap();
+    let refused = bench.restore(to, Some(0)).unwrap_err();
+    assert!(refused.contains("commitlog_archiving.properties is there"), "{refused}");
+    bench.restore(to, None).unwrap();
+    assert_eq!(fs::read_to_string(&file).unwrap(), "archive_command=/usr/bin/mine\n");
+    fs::remove_file(&file).unwrap();
+    for (after, is_there) in [(Some(0), true), (None, false)] {
+        fs::remove_dir_all(bench.path("again/data")).unwrap();
+        bench.restore(to, after).unwrap();
+        assert_eq!(file.exists(), is_there);
+    }
+}
+
 /// `restore_directories` is a list: a start would look into two other directories, and replay
 /// nothing.
 #[test]
