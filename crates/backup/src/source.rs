@@ -72,10 +72,10 @@ pub struct TableFiles {
 
 /// The snapshots of this name of all tables of a node. Err: one is missing or not whole.
 pub fn tables(env: &Env, data_directories: &[PathBuf], tag: &str, of_node: &[NodeTable]) -> Result<Vec<TableFiles>> {
-    let roots: Vec<PathBuf> = data_directories.iter().map(|directory| root_of(env, directory)).collect();
-    if let Some(missing) = roots.iter().find(|root| !env.disk.exists(root)) {
+    if let Some(missing) = data_directories.iter().find(|directory| !env.disk.exists(directory)) {
         return Err(format!("there is no directory {}", missing.display()));
     }
+    let roots = roots_of(env, data_directories);
     let mut of_node = of_node.to_vec();
     of_node.sort();
     of_node.into_iter().map(|table| of_table(env, &roots, tag, table)).collect()
@@ -179,10 +179,16 @@ fn small_file(env: &Env, path: &Path) -> Result<Option<String>> {
     String::from_utf8(bytes).map(Some).map_err(|_| format!("{}: it is not text", path.display()))
 }
 
-/// The directory in which keyspaces lie: the given one, or `data` in it.
-fn root_of(env: &Env, directory: &Path) -> PathBuf {
-    let below = directory.join("data");
-    if env.disk.exists(&below) { below } else { directory.to_owned() }
+/// The directories in which keyspaces may lie, each once: `data` in a given one, and the given one.
+/// Both count where both are there, since a keyspace may have the name `data`.
+fn roots_of(env: &Env, data_directories: &[PathBuf]) -> Vec<PathBuf> {
+    let mut roots = Vec::new();
+    for root in data_directories.iter().flat_map(|directory| [directory.join("data"), directory.clone()]) {
+        if env.disk.exists(&root) && !roots.contains(&root) {
+            roots.push(root);
+        }
+    }
+    roots
 }
 
 fn entries(env: &Env, directory: &Path, are_dirs: bool) -> Result<Vec<String>> {

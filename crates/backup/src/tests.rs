@@ -241,6 +241,18 @@ fn a_table_in_two_data_directories_is_backed_up_from_both_or_not_at_all() {
     assert_eq!(bench.create_of("two", &[first, second]).unwrap().files.0, 8);
 }
 
+/// A keyspace may be called as the directory of all data is.
+#[test]
+fn a_data_directory_with_a_keyspace_called_data_is_known() {
+    let bench = Bench::new();
+    bench.put("two", 1, b"rows");
+    let (node, data) = (bench.path("node"), bench.path("node/data"));
+    fs::create_dir_all(data.join("data/u-00000000000000000000000000000002")).unwrap();
+    for named in [vec![node.clone()], vec![data.clone()], vec![node, data]] {
+        assert_eq!(bench.create_of("two", &named).unwrap().files.0, 4, "{named:?}");
+    }
+}
+
 #[test]
 fn two_files_of_one_name_are_refused_before_anything_is_brought() {
     let bench = Bench::new();
