@@ -33,7 +33,7 @@ pub fn run(options: &Doctor) -> ExitCode {
 fn examine(env: &Env, options: &Doctor) -> Vec<Finding> {
     let (config, mut found) = match configuration::load(env, &options.serve) {
         Ok(config) => {
-            let finding = of_config(&config);
+            let finding = of_config(&config, options.serve.lenient);
             (config, vec![finding])
         }
         Err(problems) => {
@@ -61,11 +61,19 @@ fn examine(env: &Env, options: &Doctor) -> Vec<Finding> {
     found
 }
 
-fn of_config(config: &Config) -> Finding {
-    let refused = unhonoured::keys(config);
-    if !refused.is_empty() {
-        let advice = "remove these values, or add --lenient";
-        return Finding::fail("configuration", format!("not honoured: {}", refused.join(", ")), advice);
+/// With `--lenient` a node starts and ignores the values that it does not honour.
+fn of_config(config: &Config, is_lenient: bool) -> Finding {
+    let unhonoured = unhonoured::keys(config).join(", ");
+    match (unhonoured.is_empty(), is_lenient) {
+        (true, _) => {}
+        (false, true) => {
+            let found = format!("cluster {}, ignored: {unhonoured}", config.cluster_name);
+            return Finding::warn("configuration", found, "remove these values, which --lenient ignores");
+        }
+        (false, false) => {
+            let advice = "remove these values, or add --lenient";
+            return Finding::fail("configuration", format!("not honoured: {unhonoured}"), advice);
+        }
     }
     match config.notes().len() {
         0 => Finding::ok("configuration", format!("cluster {}", config.cluster_name)),
@@ -129,8 +137,12 @@ mod tests {
         ]);
         assert_eq!(level(&ring, "configuration"), Some(Level::Ok));
         assert_eq!(level(&ring, "storage port"), Some(Level::Ok));
-        let alone = found(&["--data-dir", data, "--port", "0", "--admin-port", "0", "--set", "max_value_size=1MiB"]);
+        let words = ["--data-dir", data, "--port", "0", "--admin-port", "0", "--set", "max_value_size=1MiB"];
+        let alone = found(&words);
         assert_eq!(level(&alone, "configuration"), Some(Level::Fail));
+        // the node starts with what the advice says
+        let lenient = found(&[&words[..], &["--lenient"]].concat());
+        assert_eq!(level(&lenient, "configuration"), Some(Level::Warn));
         assert_eq!((level(&alone, "cql port"), level(&alone, "storage port")), (Some(Level::Ok), None));
         let slip = found(&["--data-dir", data, "--port", "0", "--admin-port", "0", "--set", "num_token=1"]);
         assert_eq!(level(&slip, "configuration"), Some(Level::Fail));
