@@ -1,9 +1,10 @@
 //! Reads cassandra.yaml and `--set key=value` into checked values by name.
 //!
 //! The order is defaults, file, `--set` in their order; of a key that is there twice the last one
-//! counts, as in Cassandra; `--set key.sub=value` changes one sub-key and keeps the others. Three
+//! counts, as in Cassandra; `--set key.sub=value` changes one sub-key and keeps the others. Four
 //! things are refused by name: a key that Cassandra does not know, a key that is not honoured at
-//! another value than ours, a value of the wrong form. `lenient` turns the first two into notes.
+//! another value than ours, a key under an old name in a file that has its present name too, a
+//! value of the wrong form. `lenient` turns the first three into notes.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +32,7 @@ pub fn load(yaml: Option<&str>, sets: &[String], lenient: bool) -> Result<Values
     let mut loader = Loader { values: Values::default(), problems: Vec::new(), lenient };
     match yaml.map(parse_yaml) {
         None => {}
-        Some(Ok(map)) => map.iter().for_each(|(name, json)| loader.take(name, json)),
+        Some(Ok(map)) => loader.take_file(&map),
         Some(Err(problem)) => loader.problems.push(problem),
     }
     for set in sets {
@@ -78,6 +79,18 @@ struct Loader {
 }
 
 impl Loader {
+    /// Takes the keys of a file. Which of two names of one key counts would hang on the alphabet,
+    /// so the old one is refused, as in Cassandra.
+    fn take_file(&mut self, map: &Map<String, Json>) {
+        for (name, json) in map {
+            let present = catalogue::find(name).map(|(key, _)| key.name).filter(|present| *present != name);
+            match present.filter(|present| map.contains_key(*present)) {
+                Some(present) => self.refuse(format!("{name}: {present} is its present name, and is given too")),
+                None => self.take(name, json),
+            }
+        }
+    }
+
     /// Takes `key=value`; `key.sub=value` sets one sub-key. The other sub-keys keep the values that
     /// the file or an earlier `--set` gave them, otherwise a change of one sub-key of
     /// `client_encryption_options` would switch encryption off.

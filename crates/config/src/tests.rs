@@ -57,6 +57,20 @@ fn new_and_old_names_say_the_same() {
 }
 
 #[test]
+fn a_key_under_both_of_its_names_is_refused() {
+    let yaml = "read_request_timeout: 30s\nread_request_timeout_in_ms: 5000";
+    let problem = "read_request_timeout_in_ms: read_request_timeout is its present name, and is given too";
+    assert_eq!(problems(yaml), [problem]);
+    let lenient = Config::load(Some(yaml), &[], true).expect("noted");
+    assert_eq!(lenient.timeouts.read, Duration::from_secs(30));
+    assert_eq!(lenient.notes(), [format!("{problem}; ignored")]);
+    // a setting takes the place of the file's value under either name
+    let sets = ["read_request_timeout_in_ms=7000".to_owned()];
+    let config = Config::load(Some("read_request_timeout: 30s"), &sets, false).expect("valid");
+    assert_eq!(config.timeouts.read, Duration::from_secs(7));
+}
+
+#[test]
 fn settings_of_the_command_line_come_last() {
     let yaml = "num_tokens: 4\ncluster_name: file";
     let sets = ["num_tokens=8", "sstable.selected_format=bti", "data_file_directories=[/data]"].map(str::to_owned);
