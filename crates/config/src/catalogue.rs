@@ -149,6 +149,12 @@ pub(crate) fn old_factor(unit: OldUnit) -> u64 {
     }
 }
 
+/// The built-in keyspaces or tables that a number of an old name counts and one of the present name
+/// does not.
+pub(crate) fn old_built_in(unit: OldUnit) -> i64 {
+    unit.strip_prefix('-').and_then(|count| count.parse().ok()).unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

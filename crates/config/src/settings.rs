@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value as Json};
 
 use crate::Config;
-use crate::catalogue::{self, Key, Kind, OldUnit, old_factor};
+use crate::catalogue::{self, Key, Kind, OldUnit, old_built_in, old_factor};
 use crate::secrets::{REDACTED, is_secret, java_text};
 use crate::value::{Value, What};
 
@@ -136,6 +136,7 @@ fn old_form(key: &Key, value: &Value, unit: OldUnit) -> Option<String> {
         What::Quantity(quantity) if key.name == "commitlog_sync_group_window" => {
             Some(format!("{:?}", *quantity as f64 / old_factor(unit) as f64))
         }
+        What::Int(number) => Some(number.saturating_add(old_built_in(unit)).to_string()),
         What::Quantity(quantity) if !unit.is_empty() => Some((quantity / old_factor(unit)).to_string()),
         _ => Some(value.text.clone()),
     }

@@ -56,6 +56,25 @@ fn new_and_old_names_say_the_same() {
     }
 }
 
+/// The thresholds of 4.0 counted the keyspaces and tables that are built in.
+#[test]
+fn old_thresholds_of_keyspaces_and_tables_count_built_in_ones() {
+    let shown = |config: &Config, name: &str| config.settings().into_iter().find(|(key, _)| key == name).unwrap().1;
+    let config = with(&["keyspace_count_warn_threshold=40", "table_count_warn_threshold=150"]).expect("valid");
+    assert_eq!((config.threshold("keyspaces").0, config.threshold("tables").0), (Some(35), Some(102)));
+    for (config, name, value) in [
+        (&config, "keyspace_count_warn_threshold", "40"),
+        (&config, "tables_warn_threshold", "102"),
+        (&Config::default(), "keyspace_count_warn_threshold", "4"),
+        (&Config::default(), "table_count_warn_threshold", "47"),
+        (&Config::default(), "tables_warn_threshold", "-1"),
+    ] {
+        assert_eq!(shown(config, name).as_deref(), Some(value), "{name}");
+    }
+    assert_eq!(with(&["keyspace_count_warn_threshold=4"]).expect("none").threshold("keyspaces").0, None);
+    assert!(with(&["table_count_warn_threshold=48"]).is_err() && with(&["table_count_warn_threshold=50.5"]).is_err());
+}
+
 #[test]
 fn a_key_under_both_of_its_names_is_refused() {
     let yaml = "read_request_timeout: 30s\nread_request_timeout_in_ms: 5000";

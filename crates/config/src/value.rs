@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value as Json;
 
-use crate::catalogue::{Key, Kind, OldUnit, Treatment, old_factor};
+use crate::catalogue::{Key, Kind, OldUnit, Treatment, old_built_in, old_factor};
 use crate::secrets::redacted;
 use crate::units::{self, DATA, TIME};
 
@@ -118,12 +118,24 @@ impl Value {
         if number < 0.0 {
             return Ok(Self { what: What::Null, text: String::new() });
         }
+        if key.kind == Kind::Int {
+            return Self::of_old_count(number, old_built_in(unit));
+        }
         let quantity = (number * old_factor(unit) as f64) as u64;
         let text = match (key.kind, unit) {
             (Kind::Rate, "Mbit/s") => format!("{quantity}B/s"),
             _ => format!("{number}{unit}"),
         };
         Ok(Self { what: What::Quantity(quantity), text })
+    }
+
+    /// Reads a threshold that counts built-in things too; -1 behind their number: there is none.
+    fn of_old_count(number: f64, built_in: i64) -> Result<Self, String> {
+        let count = number as i64 - built_in;
+        match number.fract() == 0.0 && (count > 0 || count == -1) {
+            true => Ok(Self { what: What::Int(count), text: count.to_string() }),
+            false => Err(format!("'{number}' is not a whole number above {built_in}, the built-in ones among them")),
+        }
     }
 
     /// Whether both mean the same; class names are compared without their package.
