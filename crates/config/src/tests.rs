@@ -56,6 +56,20 @@ fn new_and_old_names_say_the_same() {
     }
 }
 
+/// Cassandra takes a negative number under a few old names, and refuses it under the others.
+#[test]
+fn negative_numbers_under_old_names() {
+    let intervals = with(&["roles_update_interval_in_ms=-1", "roles_validity_in_ms=3000"]).expect("valid").auth.roles;
+    assert_eq!(intervals.update_interval, intervals.validity);
+    let sets = ["cache_load_timeout_seconds=-1", "validation_preview_purge_head_start_in_sec=-1"];
+    let zero = with(&sets).expect("valid");
+    assert_eq!((zero.caches.load_timeout, zero.repairs.preview_head_start), (Duration::ZERO, 0));
+    for set in ["slow_query_log_timeout_in_ms=-1", "compaction_throughput_mb_per_sec=-1", "key_cache_size_in_mb=-1"] {
+        let (name, _) = set.split_once('=').unwrap();
+        assert_eq!(with(&[set]).expect_err(set).problems, [format!("{name}: '-1' is negative")]);
+    }
+}
+
 /// The thresholds of 4.0 counted the keyspaces and tables that are built in.
 #[test]
 fn old_thresholds_of_keyspaces_and_tables_count_built_in_ones() {

@@ -113,10 +113,15 @@ impl Value {
         Ok(Self { what, text: text.to_owned() })
     }
 
-    /// Reads the number of an old name; `-1` means "not set", as in Cassandra's converters.
+    /// Reads the number of an old name. Agrees with `org.apache.cassandra.config.Converters` in
+    /// what a negative one means.
     fn of_old_number(key: &Key, number: f64, unit: OldUnit) -> Result<Self, String> {
         if number < 0.0 {
-            return Ok(Self { what: What::Null, text: String::new() });
+            return match key.name {
+                name if UNSET_BELOW_ZERO.contains(&name) => Ok(Self { what: What::Null, text: String::new() }),
+                name if ZERO_BELOW_ZERO.contains(&name) => Self::of_old_number(key, 0.0, unit),
+                _ => Err(format!("'{number}' is negative")),
+            };
         }
         if key.kind == Kind::Int {
             return Self::of_old_count(number, old_built_in(unit));
@@ -150,6 +155,19 @@ impl Value {
 
 /// Classes whose parameters are honoured.
 const WITH_PARAMETERS: &[&str] = &["commitlog_compression", "default_compaction", "seed_provider"];
+
+/// Keys that a negative number under the old name leaves unset.
+const UNSET_BELOW_ZERO: &[&str] = &[
+    "credentials_update_interval",
+    "index_summary_resize_interval",
+    "native_transport_max_request_data_in_flight",
+    "native_transport_max_request_data_in_flight_per_ip",
+    "permissions_update_interval",
+    "roles_update_interval",
+    "sstable_preemptive_open_interval",
+];
+/// Keys for which a negative number under the old name is zero.
+const ZERO_BELOW_ZERO: &[&str] = &["cache_load_timeout", "validation_preview_purge_head_start"];
 
 /// A class name without its package.
 pub fn short_class(name: &str) -> &str {
