@@ -56,7 +56,10 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<u8, Failure> {
     let mut code = DONE;
     let name = format!("pre-salvage-{}", context.env.clock.now_micros() / 1000);
-    let named = arguments.targets.sstables(context.env)?;
+    let named = match arguments.replace {
+        true => arguments.targets.live_sstables(context.env)?,
+        false => arguments.targets.sstables(context.env)?,
+    };
     for descriptor in &named {
         let table = schema_file::from_text(context.env, descriptor, arguments.schema.as_ref())?;
         let mut stream = SalvageStream::open(context.env, descriptor, table.as_ref())?;

@@ -30,7 +30,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<u8, Failure> {
     let piece_max = arguments.size << 20;
     let name = format!("pre-split-{}", context.env.clock.now_micros() / 1000);
-    let named = arguments.targets.sstables(context.env)?;
+    let named = arguments.targets.live_sstables(context.env)?;
     for descriptor in &named {
         let _lock = guard::lock(context.env, &descriptor.directory)?;
         let statistics = open::statistics(context.env, descriptor)?;

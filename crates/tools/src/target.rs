@@ -1,6 +1,7 @@
 //! The SSTables that a verb works on: Data.db files (any component names its SSTable), directories
-//! of tables, or `keyspace/table` beneath a data directory. Files that a transaction log marks as
-//! temporary or obsolete are left out.
+//! of tables, or `keyspace/table` beneath a data directory. Of directories, files that a
+//! transaction log marks as temporary or obsolete are left out; where such a file is named itself,
+//! verbs that read take it, and verbs that replace it refuse it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -36,6 +37,28 @@ impl Targets {
             }
         }
         Ok(found.into_values().collect())
+    }
+
+    /// As [`Targets::sstables`], for verbs whose new SSTables count in the place of the old ones.
+    /// Err: a file is named itself that a transaction log marks as temporary or obsolete, as a
+    /// shell names all that end with `-Data.db`. Written anew it would count, and rows would be
+    /// alive again whose deletions the compaction that replaced it has forgotten.
+    pub fn live_sstables(&self, env: &Env) -> Result<Vec<Descriptor>, Failure> {
+        let named = self.sstables(env)?;
+        let directories: BTreeSet<&PathBuf> = named.iter().map(|descriptor| &descriptor.directory).collect();
+        for directory in directories {
+            let hidden = txn_log::hidden(env, std::slice::from_ref(directory))?;
+            let in_it = named.iter().filter(|descriptor| descriptor.directory == *directory);
+            let mut data = in_it.map(|descriptor| descriptor.path(Component::Data));
+            if let Some(path) = data.find(|path| hidden.contains(path)) {
+                return Err(Failure::new(format!(
+                    "{}: a transaction log marks it as temporary or obsolete; name the directory, of which the \
+                     SSTables that count are taken",
+                    path.display()
+                )));
+            }
+        }
+        Ok(named)
     }
 
     /// The directories that the arguments name.

@@ -50,7 +50,7 @@ fn parse_version(text: &str) -> Result<Version, String> {
 
 /// Rewrites each SSTable, one transaction each.
 pub fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<u8, Failure> {
-    let named = arguments.targets.sstables(context.env)?;
+    let named = arguments.targets.live_sstables(context.env)?;
     for descriptor in &named {
         if descriptor.version == arguments.to && !arguments.all {
             writeln!(context.out, "{}: has version {} already", descriptor.prefix(), arguments.to.name())?;

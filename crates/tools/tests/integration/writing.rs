@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rows::{Cell, ColumnData, DeletionTime, Row, Unfiltered};
 use serde_json::Value;
+use sstable::txn_log::{Operation, Transaction};
 use sstable::{Component, Descriptor, SSTableId, SSTableWriter, Statistics, Version, WriterOptions};
 use types::DecoratedKey;
 
@@ -304,6 +305,28 @@ fn a_running_node_is_left_alone() {
     assert_eq!(run(&["dump", "-e", path]).code, 0);
     drop(lock);
     assert_eq!(run(&["upgrade", "-a", path]).code, 0);
+}
+
+/// A node was killed between the commit of a compaction and the removal of its inputs, and
+/// `*-Data.db` of a shell names them.
+#[test]
+fn files_that_do_not_count_are_not_written_anew() {
+    let (directory, data) = copy(&fixture("dels"));
+    let [old] = &sstables(directory.path())[..] else { panic!("one SSTable") };
+    let env = env::real::env();
+    let mut compaction =
+        Transaction::begin(&env, directory.path(), Operation::Compaction, [7; 16], Version::DA).unwrap();
+    compaction.remove_all([old]).unwrap();
+    compaction.commit().unwrap();
+    drop(compaction);
+    let path = data.to_str().unwrap();
+    for arguments in [vec!["upgrade", "-a", path], vec!["split", path], vec!["salvage", "--replace", path]] {
+        let ran = run(&arguments);
+        assert_eq!(ran.code, 1, "{arguments:?}");
+        assert!(ran.err.contains("marks it as temporary or obsolete"), "{}", ran.err);
+    }
+    assert_eq!(sstables(directory.path()).len(), 1);
+    assert_eq!(run(&["dump", "-e", path]).code, 0);
 }
 
 #[test]
