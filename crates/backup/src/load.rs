@@ -24,6 +24,7 @@ use schema::system::is_system_keyspace;
 
 use crate::manifest::{self, Entry, Keyspace, Manifest, Table};
 use crate::store::Store;
+use crate::verify::absent;
 use crate::{Result, copy};
 
 /// SSTables of a batch at most.
@@ -70,6 +71,9 @@ pub struct Done {
     pub tables: usize,
     /// SSTables of all nodes.
     pub sstables: usize,
+    /// Host ids of nodes that were in the ring and of which the backup has no manifest: rows of
+    /// which they had the only copy are not loaded.
+    pub absent: Vec<String>,
 }
 
 /// Loads a backup.
@@ -98,7 +102,7 @@ pub fn load(env: &Env, store: &dyn Store, request: &Request, watch: &Arc<dyn Wat
     if request.grace == Grace::Raise {
         bulk::change_graces(env, access, names.clone(), GraceChange::Raise)?;
     }
-    let mut done = Done::default();
+    let mut done = Done { absent: absent(&manifests), ..Done::default() };
     for wanted in wanted {
         done.sstables += of_table(env, store, request, wanted, watch)?;
         done.tables += 1;

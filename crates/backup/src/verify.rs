@@ -66,7 +66,7 @@ pub fn verify(env: &Env, store: &dyn Store, tag: &str, told: &(dyn Fn(u64) + Syn
 }
 
 /// The members of the ring, as each node of the backup knew them, of which there is no manifest.
-fn absent(manifests: &[Manifest]) -> Vec<String> {
+pub(crate) fn absent(manifests: &[Manifest]) -> Vec<String> {
     let members: BTreeSet<&String> = manifests.iter().flat_map(|manifest| &manifest.ring).collect();
     let has_part = |host_id: &str| manifests.iter().any(|manifest| manifest.node.host_id == host_id);
     members.into_iter().filter(|member| !has_part(member)).cloned().collect()

@@ -90,11 +90,37 @@ impl Load {
             },
         };
         let watch: Arc<dyn Watch> = Arc::new(Nobody);
-        let Done { tables, sstables } = backup::load::load(env, &*store, &request, &watch)?;
-        say(&format!("loaded {sstables} SSTables of {tables} tables, of all nodes of backup {}", self.tag))
+        let done = backup::load::load(env, &*store, &request, &watch)?;
+        sentences(&self.tag, &done).iter().try_for_each(|line| say(line))
     }
+}
+
+/// The sentences about a load that is done.
+fn sentences(tag: &str, Done { tables, sstables, absent }: &Done) -> Vec<String> {
+    let missing = |host_id: &String| {
+        format!(
+            "the node {host_id} was in the ring, and backup {tag} has no part of it: what no other node had is not \
+             loaded"
+        )
+    };
+    let loaded = format!("loaded {sstables} SSTables of {tables} tables, of all nodes that backup {tag} has");
+    absent.iter().map(missing).chain([loaded]).collect()
 }
 
 struct Nobody;
 
 impl Watch for Nobody {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_that_a_backup_lacks_are_named() {
+        let absent = vec!["5f1c6a9e-0000-4000-8000-000000000002".to_owned()];
+        let told = sentences("monday", &Done { tables: 3, sstables: 7, absent });
+        assert!(told[0].starts_with("the node 5f1c6a9e-0000-4000-8000-000000000002 was in the ring"), "{told:?}");
+        assert!(told[1].starts_with("loaded 7 SSTables of 3 tables"), "{told:?}");
+        assert_eq!(sentences("monday", &Done::default()).len(), 1);
+    }
+}
