@@ -7,6 +7,7 @@
 mod snapshot;
 
 use std::io::Write;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -26,8 +27,11 @@ const LOOK: Duration = Duration::from_millis(50);
 /// All nodes are ready within this time, or the ring is given up.
 const READY_MAX: Duration = Duration::from_secs(120);
 
-/// The output of a node is read up to this size when the line is looked for that says it is ready.
+/// Bytes of a node's output that are read at one look, for the line that says it is ready.
 const OUTPUT_MAX: u64 = 1 << 20;
+
+/// Bytes at the end of a node's output in which its last line is looked for.
+const LAST_LINE_MAX: u64 = 64 << 10;
 
 /// The words of `helenus ring`.
 #[derive(Subcommand)]
@@ -68,6 +72,8 @@ pub struct Up {
 struct Node {
     address: String,
     output: PathBuf,
+    /// Bytes of the output that were looked through for the line that says the node is ready.
+    seen: u64,
     process: Started,
     is_ready: bool,
     has_ended: bool,
@@ -120,7 +126,7 @@ fn start(env: &Env, up: &Up) -> Result<Vec<Node>, String> {
         let output = up.data_dir.join(format!("n{}.log", number + 1));
         let arguments = arguments(up, number, &address, memory);
         match start_program(&program, &arguments, &output) {
-            Ok(process) => nodes.push(Node { address, output, process, is_ready: false, has_ended: false }),
+            Ok(process) => nodes.push(Node { address, output, seen: 0, process, is_ready: false, has_ended: false }),
             Err(error) => {
                 // those that run are not left behind
                 nodes.iter().for_each(|node| drop(node.process.terminate()));
@@ -188,18 +194,40 @@ fn look(env: &Env, node: &mut Node, is_ready: bool) -> Result<(), String> {
         eprintln!("helenus: {} has ended ({status}): {said}", node.address);
     }
     if !node.is_ready {
-        node.is_ready = read(env, &node.output).lines().any(|line| line.starts_with("helenus ready:"));
+        node.is_ready = says_ready(env, &node.output, &mut node.seen);
     }
     Ok(())
 }
 
-fn read(env: &Env, path: &Path) -> String {
-    let bytes = env.disk.read_all(path, OUTPUT_MAX).unwrap_or_default();
-    String::from_utf8_lossy(&bytes).into_owned()
+/// Whether the next lines of a node's output say that it is ready. `seen`: bytes of the lines that
+/// were looked through. A log of all details is long before the node is ready, so it is read piece
+/// by piece.
+fn says_ready(env: &Env, output: &Path, seen: &mut u64) -> bool {
+    let bytes = piece(env, output, |length| *seen..length.min(*seen + OUTPUT_MAX));
+    let whole_lines = match bytes.iter().rposition(|byte| *byte == b'\n') {
+        Some(end) => end + 1,
+        // a line that goes on is looked at when it has ended; one without end is no line of ours
+        None if (bytes.len() as u64) < OUTPUT_MAX => 0,
+        None => bytes.len(),
+    };
+    *seen += whole_lines as u64;
+    String::from_utf8_lossy(&bytes[..whole_lines]).lines().any(|line| line.starts_with("helenus ready:"))
+}
+
+/// A range of a file, which is chosen by the file's length. Empty: it cannot be read.
+fn piece(env: &Env, path: &Path, choose: impl FnOnce(u64) -> Range<u64>) -> Vec<u8> {
+    let Ok(file) = env.disk.open_read(path) else { return Vec::new() };
+    let Range { start, end } = choose(file.len());
+    let mut bytes = vec![0; usize::try_from(end.saturating_sub(start)).unwrap_or_default()];
+    match file.read_at(&mut bytes, start) {
+        Ok(()) => bytes,
+        Err(_) => Vec::new(),
+    }
 }
 
 fn last_line(env: &Env, path: &Path) -> String {
-    let said = read(env, path);
+    let end = piece(env, path, |length| length.saturating_sub(LAST_LINE_MAX)..length);
+    let said = String::from_utf8_lossy(&end);
     said.lines().last().map_or_else(|| format!("see {}", path.display()), str::to_owned)
 }
 
@@ -221,5 +249,27 @@ async fn stop(env: &Env, nodes: &mut [Node]) {
     }
     while nodes.iter_mut().any(|node| matches!(node.process.ended(), Ok(None))) {
         env.sleep(LOOK).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_output_and_a_half_line_do_not_hide_that_a_node_is_ready() {
+        let (env, directory) = (env::real::env(), tempfile::tempdir().expect("a directory"));
+        let output = directory.path().join("n1.log");
+        assert_eq!(last_line(&env, &output), format!("see {}", output.display()));
+        let mut text = "DEBUG a line\n".repeat(200_000);
+        let mut seen = 0;
+        for (more, is_ready) in [("helenus rea", false), ("dy: CQL on 127.0.0.1\n", true), ("INFO more\n", false)] {
+            text.push_str(more);
+            env.disk.replace_file(&output, text.as_bytes()).expect("written");
+            let looks = text.len() as u64 / OUTPUT_MAX + 1;
+            assert_eq!((0..looks).any(|_| says_ready(&env, &output, &mut seen)), is_ready, "{more}");
+        }
+        assert_eq!(seen, text.len() as u64);
+        assert_eq!(last_line(&env, &output), "INFO more");
     }
 }
