@@ -29,20 +29,21 @@ struct Mount {
     options: Vec<String>,
 }
 
-/// Looks at the disk that a directory lies on, or will lie on.
-pub fn examine(machine: &Machine<'_>, directory: &Path) -> Vec<Finding> {
+/// Looks at the disk that a directory lies on, or will lie on. `read_only`: the node writes nothing
+/// there, and nothing is written to measure the disk.
+pub fn examine(machine: &Machine<'_>, directory: &Path, read_only: bool) -> Vec<Finding> {
     let mut found = Vec::new();
     let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
     let text = machine.read("/proc/self/mountinfo").unwrap_or_default();
     let mount = mount_of(mounts(&text), &absolute);
     if let Some(mount) = &mount {
         found.push(file_system(mount));
-        found.extend(options(mount));
+        found.extend(options(mount, read_only));
         let queue = format!("/sys/dev/block/{}", mount.device);
         let turns = [format!("{queue}/queue/rotational"), format!("{queue}/../queue/rotational")];
         found.extend(turns.iter().find_map(|path| machine.number(path)).map(rotational));
     }
-    if !machine.is_this() {
+    if !machine.is_this() || read_only {
         return found;
     }
     let disk = &machine.env.disk;
@@ -96,11 +97,11 @@ fn file_system(mount: &Mount) -> Finding {
     }
 }
 
-/// Options that lose data or time.
-fn options(mount: &Mount) -> Vec<Finding> {
+/// Options that lose data or time, or that keep a node which is not read-only from writing.
+fn options(mount: &Mount, read_only: bool) -> Vec<Finding> {
     let has = |option: &str| mount.options.iter().any(|known| known == option);
     let mut found = Vec::new();
-    if has("ro") {
+    if has("ro") && !read_only {
         found.push(Finding::fail("mount options", "ro", "mount it rw, or serve with --read-only"));
     }
     if has("nobarrier") || has("barrier=0") {
@@ -199,8 +200,9 @@ mod tests {
         let level = |kind: &str| file_system(&mount(kind, &[])).level;
         assert_eq!((level("xfs"), level("ext4"), level("tmpfs")), (Level::Ok, Level::Ok, Level::Fail));
         assert!(["overlay", "nfs4", "fuse.sshfs", "btrfs"].iter().all(|kind| level(kind) == Level::Warn));
-        assert_eq!(options(&mount("xfs", &["rw", "noatime"])), []);
-        let levels: Vec<Level> = options(&mount("xfs", &["ro", "barrier=0", "dirsync", "strictatime"]))
+        assert_eq!(options(&mount("xfs", &["rw", "noatime"]), false), []);
+        assert_eq!(options(&mount("xfs", &["ro"]), true), []);
+        let levels: Vec<Level> = options(&mount("xfs", &["ro", "barrier=0", "dirsync", "strictatime"]), false)
             .iter()
             .map(|found| found.level)
             .collect();

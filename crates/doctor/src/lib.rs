@@ -4,7 +4,8 @@
 //! A file for each part of the machine; in each, the texts of the kernel are read by plain
 //! functions and judged by plain functions, so that tests show each warning with the text of a bad
 //! machine. [`Machine`] reads the files, beneath `/` or beneath another directory. Nothing is
-//! changed: the one file that is written, to measure the disk, is removed.
+//! changed: the one file that is written, to measure the disk, is removed. For a node that only
+//! reads none is written.
 //!
 //! Not here: what the configuration says. The program reads it and gives it as [`Asked`].
 
@@ -35,6 +36,8 @@ pub struct Asked {
     pub data: Vec<PathBuf>,
     /// The directory of the commit log, which need not be there yet.
     pub commitlog: PathBuf,
+    /// `--read-only`: the node writes nothing beneath its directories.
+    pub read_only: bool,
     /// Bytes of `--memory`; None: the node takes what the machine has.
     pub memory: Option<u64>,
     /// `--shards`; None: four a core.
@@ -54,7 +57,7 @@ pub fn examine(env: &Env, asked: &Asked) -> Vec<Finding> {
     let commitlog = (!asked.data.contains(&asked.commitlog)).then_some(&asked.commitlog);
     for directory in asked.data.iter().chain(commitlog) {
         found.extend(directory::examine(&machine, directory));
-        found.extend(disk::examine(&machine, directory));
+        found.extend(disk::examine(&machine, directory, asked.read_only));
     }
     found
 }

@@ -68,6 +68,7 @@ fn asked(root: &Path) -> Asked {
         root: root.to_owned(),
         data: vec!["/srv/data".into()],
         commitlog: "/var/log".into(),
+        read_only: false,
         memory: Some(1 << 30),
         shards: None,
         ports: vec![("cql port", ([127, 0, 0, 1], 9042).into())],
@@ -131,11 +132,12 @@ fn this_machine_is_looked_at() {
     env.disk.replace_file(&table.join("zz-1-big-Data.db"), b"").expect("written");
     let lock = env.disk.lock_file(&data.join("helenus.lock")).expect("free");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let look = |ports| {
+    let look = |ports, read_only| {
         let asked = Asked {
             root: "/".into(),
             data: vec![data.clone()],
             commitlog: directory.path().join("log"),
+            read_only,
             memory: None,
             shards: None,
             ports,
@@ -144,7 +146,7 @@ fn this_machine_is_looked_at() {
     };
     let listener = runtime.block_on(async { env.network.bind(([127, 0, 0, 1], 0).into(), false) }).expect("a port");
     let taken = listener.local_address().expect("bound");
-    let found = look(vec![("cql port", taken)]);
+    let found = look(vec![("cql port", taken)], false);
     let level = |found: &[Finding], check: &str| {
         found.iter().filter(|finding| finding.check == check).map(|finding| finding.level).max()
     };
@@ -153,7 +155,9 @@ fn this_machine_is_looked_at() {
     assert_eq!(level(&found, "sstables"), Some(Level::Fail));
     assert!(level(&found, "sync").is_some(), "{}", as_text(&found));
     drop((lock, listener));
-    let found = look(vec![]);
+    let found = look(vec![], false);
     assert_eq!(level(&found, "lock"), Some(Level::Ok));
     assert!(!env.disk.exists(&data.join(".helenus-doctor")));
+    // nothing is written for a node that only reads
+    assert_eq!(level(&look(vec![], true), "sync"), None);
 }

@@ -53,6 +53,7 @@ fn examine(env: &Env, options: &Doctor) -> Vec<Finding> {
         root: options.root.clone(),
         data,
         commitlog,
+        read_only: options.serve.read_only,
         memory: options.serve.memory,
         shards: options.serve.shards,
         ports: ports(&options.serve, &config),
