@@ -83,11 +83,13 @@ const VARIABLES: [(&str, Meaning); 33] = [
 ];
 
 /// System properties (`-Dcassandra.NAME=VALUE` in JVM_OPTS, JVM_EXTRA_OPTS, or behind `cassandra`)
-/// that are keys here, each with the unit of its plain numbers.
-const PROPERTIES: [(&str, &str, &str); 5] = [
+/// that are keys here, each with the unit of its plain numbers. Cassandra refuses `replace_address`
+/// at a node that is a member; here it means nothing then, as `replace_address_first_boot` there.
+const PROPERTIES: [(&str, &str, &str); 6] = [
     ("ring_delay_ms", "ring_delay", "ms"),
     ("join_ring", "join_ring", ""),
     ("consistent.rangemovement", "consistent_rangemovement", ""),
+    ("replace_address", "replace_address_first_boot", ""),
     ("replace_address_first_boot", "replace_address_first_boot", ""),
     ("auto_bootstrap", "auto_bootstrap", ""),
 ];

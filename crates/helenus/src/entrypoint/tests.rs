@@ -117,7 +117,7 @@ fn properties_are_keys() {
     for (property, key, unit) in PROPERTIES {
         let value = match property {
             "ring_delay_ms" => "5",
-            "replace_address_first_boot" => "10.0.0.9",
+            "replace_address" | "replace_address_first_boot" => "10.0.0.9",
             _ => "false",
         };
         let set = format!("{key}={value}{unit}");
