@@ -63,8 +63,15 @@ pub trait Download: Send {
 }
 
 /// The store at a place: a path, or `file://PATH`; `s3://BUCKET/PREFIX`, `gs://…`, `az://…`.
+/// Refused are an empty place, as a script gives it whose variable is not set, and `s3:/…`: both
+/// would be directories of this machine.
 pub fn open(env: &Env, place: &str) -> Result<Box<dyn Store>> {
+    let is_slip = |scheme: &str| scheme == "file" || CLOUDS.contains(&scheme);
     match place.split_once("://") {
+        _ if matches!(place, "" | "file://") => Err("the place of the backups is empty".to_owned()),
+        None if place.split_once(':').is_some_and(|(scheme, _)| is_slip(scheme)) => {
+            Err(format!("{place}: two slashes stand behind the colon, as in s3://BUCKET/PREFIX"))
+        }
         None => Ok(Box::new(directory::Directory::new(env, place))),
         Some(("file", path)) => Ok(Box::new(directory::Directory::new(env, path))),
         Some((scheme, _)) if CLOUDS.contains(&scheme) => open_cloud(place),
@@ -121,6 +128,26 @@ pub(crate) fn check_key(key: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A backup that lies on the disk of its own node is none.
+    #[test]
+    fn slips_are_no_directories() {
+        let env = env::real::env();
+        let refused = |place: &str| open(&env, place).err().unwrap_or_default();
+        for (place, why) in [
+            ("", "is empty"),
+            ("file://", "is empty"),
+            ("s3:/bucket/prefix", "two slashes"),
+            ("gs:bucket", "two slashes"),
+            ("file:/srv/backups", "two slashes"),
+            ("ftp://host/x", "no kind of store"),
+        ] {
+            assert!(refused(place).contains(why), "{place}: {}", refused(place));
+        }
+        for place in ["backups", "/srv/backups", "./s3:x", "monday:backups", "file:///srv/backups"] {
+            assert_eq!(refused(place), "", "{place}");
+        }
+    }
 
     #[test]
     fn keys_do_not_lead_out_of_the_store() {
