@@ -23,17 +23,35 @@ use files::Files;
 pub use form::Format;
 use form::Line;
 
+/// The variable that names the filter of the start.
+const VARIABLE: &str = "HELENUS_LOG";
+/// The filter of a start where the variable names none.
+const USUAL: &str = "info";
+
 /// Starts the log. Returns the function that changes its levels, and its last lines.
 pub fn start(env: &Env, format: Format, directory: Option<&Path>) -> io::Result<(Arc<SetLevel>, Arc<LogLines>)> {
-    let start: fn() -> EnvFilter = || EnvFilter::try_from_env("HELENUS_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let (filter, handle) = reload::Layer::new(start());
+    let (first, slip) = of_start(std::env::var(VARIABLE).ok().as_deref());
+    let start: fn() -> EnvFilter = || of_start(std::env::var(VARIABLE).ok().as_deref()).0;
+    let (filter, handle) = reload::Layer::new(first);
     let text = (format == Format::Text)
         .then(|| fmt::layer().with_writer(io::stderr).with_ansi(io::stderr().is_terminal()).with_target(false));
     let kept: Arc<LogLines> = Arc::default();
     let files = directory.map(|directory| Files::open(env, directory)).transpose()?;
     let keeps = Keeps { lines: Arc::clone(&kept), env: env.clone(), is_json: format == Format::Json, files };
     tracing_subscriber::registry().with(filter).with(text).with(keeps).init();
+    slip.iter().for_each(|slip| tracing::warn!("{slip}"));
     Ok((set_level(start, handle), kept))
+}
+
+/// The filter of the start, and a sentence where the variable has a text that is no filter. An
+/// empty one counts as not set, as composed files and scripts pass it: the library takes it for
+/// errors alone.
+fn of_start(variable: Option<&str>) -> (EnvFilter, Option<String>) {
+    let text = variable.map(str::trim).filter(|text| !text.is_empty()).unwrap_or(USUAL);
+    match EnvFilter::try_new(text) {
+        Ok(filter) => (filter, None),
+        Err(error) => (EnvFilter::new(USUAL), Some(format!("{VARIABLE}: '{text}': {error}; {USUAL} is taken"))),
+    }
 }
 
 fn set_level<S: Subscriber>(start: fn() -> EnvFilter, handle: reload::Handle<EnvFilter, S>) -> Arc<SetLevel>
@@ -122,6 +140,21 @@ mod tests {
         });
         let mut noted = noted.lock().expect("no panic inside");
         std::mem::take(&mut *noted)
+    }
+
+    #[test]
+    fn a_variable_that_is_empty_or_no_filter_changes_nothing() {
+        use tracing_subscriber::filter::LevelFilter;
+        for (variable, level, is_told) in [
+            (None, LevelFilter::INFO, false),
+            (Some(""), LevelFilter::INFO, false),
+            (Some(" "), LevelFilter::INFO, false),
+            (Some("storage=debug,warn"), LevelFilter::DEBUG, false),
+            (Some("storage=loud"), LevelFilter::INFO, true),
+        ] {
+            let (filter, slip) = of_start(variable);
+            assert_eq!((filter.max_level_hint(), slip.is_some()), (Some(level), is_told), "{variable:?}");
+        }
     }
 
     #[test]
