@@ -193,12 +193,14 @@ pub fn keys(store: &dyn Store, tag: Option<&str>) -> Result<Vec<String>> {
     Ok(found.filter(|key| key.ends_with(".json") && key.split('/').count() == 3).collect())
 }
 
-/// The manifests of a backup, a node each. Err: there are none.
-pub fn of_backup(store: &dyn Store, tag: &str) -> Result<Vec<Manifest>> {
+/// The keys of the manifests of a backup, a node each. Err: there are none.
+pub fn keys_of_backup(store: &dyn Store, tag: &str) -> Result<Vec<String>> {
     check_name(tag)?;
     let keys = keys(store, Some(tag))?;
-    if keys.is_empty() {
-        return Err(format!("there is no backup {tag} here"));
-    }
-    keys.iter().map(|key| Manifest::read(store, key)).collect()
+    if keys.is_empty() { Err(format!("there is no backup {tag} here")) } else { Ok(keys) }
+}
+
+/// The manifests of a backup, a node each. Err: there are none, or one cannot be read.
+pub fn of_backup(store: &dyn Store, tag: &str) -> Result<Vec<Manifest>> {
+    keys_of_backup(store, tag)?.iter().map(|key| Manifest::read(store, key)).collect()
 }

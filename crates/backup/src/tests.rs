@@ -362,6 +362,20 @@ fn damage_is_found_and_never_restored() {
     assert_eq!((found.wrong, found.unread), (0, 1), "{found:?}");
 }
 
+/// The manifest of one node cannot be read: the files of the others are verified.
+#[test]
+fn a_manifest_that_cannot_be_read_is_told_of_by_verify() {
+    let bench = Bench::new();
+    bench.put("two", 1, b"rows");
+    bench.create("two").unwrap();
+    fs::write(bench.path(&format!("store/{}", Manifest::key("two", OTHER_HOST))), b"{").unwrap();
+    let data = bench.store().list("nodes").unwrap().into_iter().find(|object| object.key.contains("Data.db")).unwrap();
+    fs::write(bench.path("store").join(&data.key), b"rowz").unwrap();
+    let found = bench.verify("two");
+    assert_eq!((found.nodes, found.files.0, found.wrong, found.unread), (1, 4, 1, 1), "{found:?}");
+    assert!(found.told.iter().any(|told| told.contains(OTHER_HOST)) && found.absent.is_empty(), "{found:?}");
+}
+
 #[test]
 fn segments_are_brought_once_and_restored_up_to_a_time() {
     let bench = Bench::new();

@@ -24,7 +24,7 @@ pub struct Found {
     pub files: (usize, u64),
     /// Files that are missing or damaged.
     pub wrong: usize,
-    /// Files that could not be read: whether they are whole is not known.
+    /// Files and manifests that could not be read: whether they are whole is not known.
     pub unread: usize,
     /// Host ids of nodes that were in the ring and of which the backup has no manifest.
     pub absent: Vec<String>,
@@ -33,36 +33,65 @@ pub struct Found {
     pub told: Vec<String>,
 }
 
-/// Verifies a backup. `told` hears of bytes that were read.
+impl Found {
+    /// Adds a file, or a manifest, that is not what it should be.
+    fn add(&mut self, wrong: Wrong) {
+        match &wrong {
+            Wrong::Damaged(_) => self.wrong += 1,
+            Wrong::Unread(_) => self.unread += 1,
+        }
+        if self.told.len() < TOLD_MAX {
+            self.told.push(wrong.why());
+        }
+    }
+}
+
+/// Verifies a backup, node by node: the manifest of one node is in memory at a time. Where one
+/// cannot be read that is told, and the files of the other nodes are verified. `told` hears of
+/// bytes that were read.
 pub fn verify(env: &Env, store: &dyn Store, tag: &str, told: &(dyn Fn(u64) + Sync)) -> Result<Found> {
-    let manifests = manifest::of_backup(store, tag)?;
-    let files: VecDeque<&Entry> = manifests.iter().flat_map(Manifest::files).collect();
-    let bytes = manifests.iter().map(Manifest::bytes).sum();
-    let absent = absent(&manifests);
-    let found = Found { nodes: manifests.len(), files: (files.len(), bytes), absent, ..Found::default() };
+    let mut found = Found::default();
+    let (mut members, mut parts) = (BTreeSet::new(), BTreeSet::new());
+    for key in manifest::keys_of_backup(store, tag)? {
+        parts.insert(key.rsplit('/').next().unwrap_or_default().trim_end_matches(".json").to_owned());
+        match Manifest::read(store, &key) {
+            Ok(manifest) => {
+                found = verify_node(env, store, &manifest, found, told);
+                members.extend(manifest.ring);
+            }
+            Err(why) => found.add(Wrong::Unread(why)),
+        }
+    }
+    found.absent = members.difference(&parts).cloned().collect();
+    found.told.sort();
+    Ok(found)
+}
+
+/// Verifies the files of one node, and adds what was found.
+fn verify_node(
+    env: &Env,
+    store: &dyn Store,
+    manifest: &Manifest,
+    mut found: Found,
+    told: &(dyn Fn(u64) + Sync),
+) -> Found {
+    let files: VecDeque<&Entry> = manifest.files().collect();
+    found.nodes += 1;
+    found.files = (found.files.0 + files.len(), found.files.1.saturating_add(manifest.bytes()));
     let (waiting, found) = (Mutex::new(files), Mutex::new(found));
     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     let part = || -> Part<'_> {
         Box::new(|| {
             while let Some(entry) = next() {
                 if let Err(wrong) = copy::check(store, entry, |_| Ok(())) {
-                    let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-                    match &wrong {
-                        Wrong::Damaged(_) => found.wrong += 1,
-                        Wrong::Unread(_) => found.unread += 1,
-                    }
-                    if found.told.len() < TOLD_MAX {
-                        found.told.push(wrong.why());
-                    }
+                    found.lock().unwrap_or_else(PoisonError::into_inner).add(wrong);
                 }
                 told(entry.size);
             }
         })
     };
     env.tasks.side_by_side("verify", (0..AT_ONCE).map(|_| part()).collect());
-    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    found.told.sort();
-    Ok(found)
+    found.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The members of the ring, as each node of the backup knew them, of which there is no manifest.
