@@ -85,6 +85,8 @@ pub fn restore(env: &Env, store: &dyn Store, request: &Request, told: &(dyn Fn(u
     if let Some(time) = &request.point_in_time {
         check_time(&manifest, time)?;
         segments_directory(&request.directory)?;
+        // before hours of fetching
+        check_segments(log::segments(store, &request.host_id)?.len(), &request.host_id)?;
     }
     let data = request.directory.join(DATA);
     if let Some(keyspace) = keyspace_in(env, &request.directory) {
@@ -127,6 +129,14 @@ fn check_time(manifest: &Manifest, time: &PointInTime) -> Result<()> {
     };
     let shown = jiff::Timestamp::from_millisecond(taken_at).map_or(String::new(), |time| format!("{time:.3}"));
     Err(format!("backup {} was taken at {shown}, after that time: use an earlier one", manifest.tag))
+}
+
+/// Refuses an archive without segments.
+fn check_segments(count: usize, host_id: &str) -> Result<()> {
+    match count {
+        0 => Err(format!("the store has no segment of the commit log of {host_id}")),
+        _ => Ok(()),
+    }
 }
 
 /// A keyspace of a directory that is a data directory: one with a directory of a table.
@@ -259,9 +269,7 @@ fn segments_directory(directory: &Path) -> Result<(PathBuf, String)> {
 fn restore_log(env: &Env, store: &dyn Store, request: &Request, time: &PointInTime) -> Result<(usize, PathBuf)> {
     let (directory, shown) = segments_directory(&request.directory)?;
     let count = log::fetch(env, store, &request.host_id, &directory)?;
-    if count == 0 {
-        return Err(format!("the store has no segment of the commit log of {}", request.host_id));
-    }
+    check_segments(count, &request.host_id)?;
     let undone: Vec<String> = log::restores_before(store, &request.host_id, time.micros)?
         .iter()
         .map(|restored| format!("{},{}", restored.micros, restored.first_segment))

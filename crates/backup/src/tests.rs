@@ -382,6 +382,7 @@ fn segments_are_brought_once_and_restored_up_to_a_time() {
     bench.put("two", 1, b"rows");
     bench.create("two").unwrap();
     assert!(bench.restore("early", Some(0)).unwrap_err().contains("no segment"));
+    assert!(!bench.path("early").exists(), "nothing was fetched");
     let refused = bench.restore("early", Some(-1)).unwrap_err();
     assert!(refused.contains(TAKEN_AT_TEXT) && refused.contains("use an earlier one"), "{refused}");
     // a segment of another node that an interrupted restore has left
