@@ -61,8 +61,9 @@ impl Node {
     }
 
     /// Takes over rows of the schema tables that another node has written. False: they are here
-    /// already. Files of a dropped table that a new one is to have the id of are waited for a
-    /// little: at the other node they are gone.
+    /// already. Files of a dropped table that a new one is to have the id of, or of a dropped index
+    /// that a new one is to have the name of, are waited for a little: at the other node they are
+    /// gone.
     pub(crate) async fn merge_schema(self: &Arc<Self>, received: Vec<Mutation>) -> Result<bool, WriteError> {
         let mut merged = false;
         let mut looks = 0;

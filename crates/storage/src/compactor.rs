@@ -136,8 +136,30 @@ impl Compactor {
         Duration::from_nanos(until(paced.unwrap_or(now)).saturating_sub(now))
     }
 
-    /// SSTables are free: an operation may have waited for them.
-    fn wake_for_waiting(&self) {
+    /// Ends operations on tables that were dropped. Their SSTables that no task has yet are free
+    /// again; tasks notice at their next slice, which is not put off.
+    pub(crate) fn end_dropped(&self) {
+        let mut queue = self.queue.lock().expect("no panic inside");
+        let mut index = 0;
+        while index < queue.operations.len() {
+            let under_way = &mut queue.operations[index];
+            if under_way.store.dropped.load(Ordering::Acquire) {
+                let why = format!("{} was dropped meanwhile", under_way.store.name());
+                under_way.give_up(StorageError::Refused { why });
+            }
+            if under_way.is_over() {
+                queue.operations.remove(index).end(Status::Successful);
+            } else {
+                index += 1;
+            }
+        }
+        drop(queue);
+        self.wake();
+    }
+
+    /// SSTables are free: an operation may have waited for them, or the removal of a dropped table.
+    fn wake_for_waiting(&self, engine: &Engine) {
+        engine.dropper.wake();
         let queue = self.queue.lock().expect("no panic inside");
         let waits = queue.operations.iter().any(|under_way| under_way.items.is_none());
         drop(queue);
@@ -257,7 +279,7 @@ fn finish(engine: &Arc<Engine>, active: Active) -> Next {
         }
     };
     engine.compactor.ended(operation, result);
-    engine.compactor.wake_for_waiting();
+    engine.compactor.wake_for_waiting(engine);
     next
 }
 
@@ -274,7 +296,7 @@ fn abandon(engine: &Arc<Engine>, active: Active, error: StorageError) -> Next {
         after_failure(operation)
     };
     engine.compactor.ended(operation, Err(error));
-    engine.compactor.wake_for_waiting();
+    engine.compactor.wake_for_waiting(engine);
     next
 }
 

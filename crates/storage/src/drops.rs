@@ -14,8 +14,10 @@
 //! 3. The snapshot is taken. If the disk refuses it, the files stay and it is tried again: the
 //!    operator has asked for the snapshot as the way back from a DROP that was a mistake. Hard
 //!    links need next to no room, and the segments that step 2 has freed are room.
-//! 4. The files are removed. What snapshots hold stays on the disk, and with it its space, until
-//!    `nodetool clearsnapshot`.
+//! 4. The files are removed, once the compactions of the table that are under way have ended: a
+//!    compaction that is given up removes what it wrote by the names of the files, and what is made
+//!    again in this place may have files of the same names by then. What snapshots hold stays on
+//!    the disk, and with it its space, until `nodetool clearsnapshot`.
 //!
 //! An index has step 4 only: its memtables went with its base's. Retries end with the process;
 //! files that are left then lie in a directory that no table of the schema has.
@@ -26,7 +28,7 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use env::Next;
+use env::{Instant, Next};
 
 use crate::engine::{self, Engine};
 use crate::error::StorageError;
@@ -36,6 +38,13 @@ use crate::{flush, snapshot, truncate};
 
 /// Pause before a table that could not be removed is tried again.
 const RETRY: Duration = Duration::from_secs(5);
+/// Compactions of a dropped table that have ended are noticed after so long at most, where nobody
+/// tells of them.
+const LOOK: Duration = Duration::from_millis(100);
+/// Whoever waits for the first try waits no longer than this for compactions to end. Changes of the
+/// schema wait for the files of dropped indexes; after this time an index is refused whose place is
+/// still taken.
+const HELD_UP_MAX: Duration = Duration::from_secs(5);
 
 impl Dropper {
     /// Registers the task.
@@ -65,15 +74,27 @@ impl Dropper {
             self.queue.lock().expect("no panic inside").push_back(dropped);
         }
         let queue = self.queue.lock().expect("no panic inside");
-        let earliest = queue.iter().filter_map(|dropped| dropped.again_at).min();
+        let earliest = queue.iter().filter_map(|dropped| dropped.next_look(now)).min();
         earliest.map_or(Next::Idle, |at| Next::After(at.since(now)))
     }
 }
 
 impl Dropped {
+    /// When to look at the table again; None: something else wakes the task.
+    fn next_look(&self, now: Instant) -> Option<Instant> {
+        if self.waits_since.is_some() { Some(now.plus(LOOK)) } else { self.again_at }
+    }
+
     /// Goes as far as it can; whether the table is gone.
     fn advance(&mut self, engine: &Arc<Engine>, context: &mut Context<'_>) -> bool {
-        let Poll::Ready(removed) = self.poll(engine, context) else { return false };
+        let Poll::Ready(removed) = self.poll(engine, context) else {
+            let waits_long = self.waits_since.is_some_and(|since| engine.env.now().since(since) >= HELD_UP_MAX);
+            if let Some(done) = self.done.take_if(|_| waits_long) {
+                let why = format!("compactions of {} have not ended yet", self.store.name());
+                done(Err(StorageError::Refused { why }));
+            }
+            return false;
+        };
         let has_failed_before = self.again_at.is_some();
         if let Err(error) = &removed {
             // said once, and not at every try
@@ -123,7 +144,17 @@ impl Dropped {
                     }
                     Stage::Files
                 }
-                Stage::Files => return Poll::Ready(remove_files(engine, &store)),
+                Stage::Files if is_compacted(&store) => {
+                    if self.waits_since.is_none() {
+                        self.waits_since = Some(engine.env.now());
+                        engine.compactor.end_dropped();
+                    }
+                    return Poll::Pending;
+                }
+                Stage::Files => {
+                    self.waits_since = None;
+                    return Poll::Ready(remove_files(engine, &store));
+                }
             }
         }
     }
@@ -138,13 +169,20 @@ fn release(engine: &Engine, store: &TableStore) {
     engine.log.mark_discarded(store.id, engine.log.position());
 }
 
+/// Whether compactions have SSTables of a dropped table or of its indexes. None begins any more.
+fn is_compacted(store: &TableStore) -> bool {
+    let view = store.view();
+    let mut stores = view.indexes.iter().map(|index| &*index.store).chain([store]);
+    stores.any(|store| !store.changes().compacting.is_empty())
+}
+
 /// Files of a table or index that was made again under the same name or id since belong to that.
 fn remove_files(engine: &Engine, store: &Arc<TableStore>) -> Result<(), StorageError> {
     let _no_change = engine.schema_changes.lock().expect("a panic while the schema changes ends the process");
     let tables = engine.stores();
     if tables.iter().any(|other| other.directories == store.directories) {
         tracing::warn!(table = store.name(), "the files of what was dropped stay: it was made again");
-        engine.dropper.end(store.id);
+        engine.dropper.end(store);
         return Ok(());
     }
     // an index is flushed with its table: what is under way ends, what begins later finds that the
@@ -152,7 +190,7 @@ fn remove_files(engine: &Engine, store: &Arc<TableStore>) -> Result<(), StorageE
     let base = tables.iter().find(|base| is_inside(store, base));
     let _none_is_written = flush::in_order(base.unwrap_or(store));
     truncate::remove_files(engine, store)?;
-    engine.dropper.end(store.id);
+    engine.dropper.end(store);
     Ok(())
 }
 

@@ -60,12 +60,11 @@ pub enum StorageError {
         /// Which.
         table: String,
     },
-    /// A table cannot be made yet: the files of a dropped table with its id are not gone.
+    /// A table or an index cannot be made yet: the files of a dropped table with its id, or of a
+    /// dropped index with its name, are not gone.
     FilesOfDropped {
-        /// The table that is to be made.
-        table: String,
-        /// The id, as hexadecimal digits.
-        id: String,
+        /// The table or index that is to be made, as words.
+        what: String,
     },
     /// Another process uses the directory.
     Locked {
@@ -110,10 +109,9 @@ impl fmt::Display for StorageError {
             Self::WritesStopped { why } => write!(f, "writes are refused: {why}"),
             Self::ReadOnly => f.write_str("this node only reads (--read-only): nothing can be written or changed"),
             Self::UnknownTable { table } => write!(f, "there is no table {table}"),
-            Self::FilesOfDropped { table, id } => write!(
-                f,
-                "the files of a table with the id {id} that was dropped are not gone yet: {table} cannot be made now, try again"
-            ),
+            Self::FilesOfDropped { what } => {
+                write!(f, "{what} cannot be made now, try again: the files of the dropped one are not gone yet")
+            }
             Self::Locked { path } => {
                 write!(f, "{} is in use by another process; is Helenus already running on it?", path.display())
             }

@@ -80,6 +80,12 @@ pub fn definitions(table: &TableMetadata, version: Version) -> Vec<Arc<IndexDefi
     table.indexes.values().filter_map(of).collect()
 }
 
+/// The directories of the index `name`, beneath those of its base.
+pub(crate) fn index_directories(base: &[PathBuf], name: &str) -> Vec<PathBuf> {
+    let folder = format!(".{name}");
+    base.iter().map(|directory| directory.join(&folder)).collect()
+}
+
 /// Opens the hidden table of an index, which lies beneath its base's directories.
 fn open_index(
     env: &Env,
@@ -89,8 +95,7 @@ fn open_index(
     base: &[PathBuf],
     definition: Arc<IndexDefinition>,
 ) -> Result<Arc<IndexStore>, StorageError> {
-    let folder = format!(".{}", definition.name);
-    let directories: Vec<PathBuf> = base.iter().map(|directory| directory.join(&folder)).collect();
+    let directories = index_directories(base, &definition.name);
     let opened = files::open_all(env, &directories, &definition.table, cache, options.read_only)?;
     let shards = Shards::at_least(options.shards);
     let store = TableStore::new(

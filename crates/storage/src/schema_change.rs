@@ -6,6 +6,7 @@
 //! in the commit log is durable, and only then may the files of dropped tables go
 //! ([`crate::drops`]).
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -21,7 +22,7 @@ use crate::table::TableStore;
 use crate::table::indexes::IndexStore;
 use crate::table::view::View;
 use crate::tables::Tables;
-use crate::{directories, index, opening, schema_tables, truncate, write};
+use crate::{directories, index, layout, opening, schema_tables, truncate, write};
 
 /// Microseconds between two changes at least: a row that replaces another deletes it one
 /// microsecond before.
@@ -165,6 +166,7 @@ fn prepare(engine: &Engine, before: &Schema, after: &Schema) -> Result<Prepared,
             (Some(old), Some(_)) if Arc::ptr_eq(old, table) || old == table => {}
             (_, Some(store)) => {
                 let open = &store.view().indexes;
+                check_places(engine, table, &store.directories, open)?;
                 let indexes = opening::open_indexes(env, options, caches, memory, &store.directories, table, open)?;
                 let (store, table) = (Arc::clone(store), Arc::clone(table));
                 prepared.altered.push(Altered { store, table, indexes });
@@ -172,9 +174,10 @@ fn prepare(engine: &Engine, before: &Schema, after: &Schema) -> Result<Prepared,
             // the new table would have the old one's SSTables, which are about to be removed
             (_, None) if engine.dropper.is_under_way(table.id) => {
                 let (table, id) = (format!("{}.{}", table.keyspace, table.name), table.id.to_hex());
-                return Err(StorageError::FilesOfDropped { table, id });
+                return Err(StorageError::FilesOfDropped { what: format!("the table {table} with the id {id}") });
             }
             (_, None) => {
+                check_places(engine, table, &layout::table_directories(options, table), &[])?;
                 let store = opening::open_table(env, options, caches, memory, table)?;
                 directories::make_directories(engine, &store)?;
                 prepared.new.push(store);
@@ -182,6 +185,26 @@ fn prepare(engine: &Engine, before: &Schema, after: &Schema) -> Result<Prepared,
         }
     }
     Ok(prepared)
+}
+
+/// Refuses indexes of a table that are to be opened, if the files of a dropped one are in their
+/// place: they would be removed with it, and compactions of the dropped index would remove files of
+/// the same names.
+fn check_places(
+    engine: &Engine,
+    table: &TableMetadata,
+    directories: &[PathBuf],
+    open: &[Arc<IndexStore>],
+) -> Result<(), StorageError> {
+    let is_new = |name: &&String| !open.iter().any(|index| index.name() == name.as_str());
+    for name in table.indexes.keys().filter(is_new) {
+        let places = opening::index_directories(directories, name);
+        if places.first().is_some_and(|place| engine.dropper.has_index_in(place)) {
+            let what = format!("the index {}.{name}", table.keyspace);
+            return Err(StorageError::FilesOfDropped { what });
+        }
+    }
+    Ok(())
 }
 
 fn difference(before: &Schema, after: &Schema) -> Vec<rows_form::SchemaWrite> {
@@ -229,14 +252,16 @@ fn apply_to_tables(engine: &Engine, after: &Schema, prepared: Prepared) -> Vec<A
             Some(set) => engine.flusher.request_set(&store, set, None),
             None => engine.memory.release(old_size),
         }
-        dropped.extend(dropped_indexes(&view, &store.view()));
+        let gone = dropped_indexes(&view, &store.view());
+        gone.iter().for_each(|index| engine.dropper.begin(index));
+        dropped.extend(gone);
         index::attached::components::remove_dropped(engine, &store, &view);
     }
     tables.extend(prepared.new.into_iter().map(|store| (store.id, store)));
     tables.retain(|id, store| {
         let stays = after.table_by_id(*id).is_some();
         if !stays {
-            engine.dropper.begin(*id);
+            engine.dropper.begin(store);
             dropped.push(Arc::clone(store));
         }
         stays

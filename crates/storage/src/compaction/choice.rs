@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use env::rare::{Rare, happens};
+use env::sync::atomic::Ordering;
 use sstable::{Component, Descriptor, SSTable};
 
 use super::purge::{gc_before, is_whole, may_purge, memtable_min_timestamp};
@@ -203,7 +204,7 @@ fn droppable_tombstones(sstable: &SSTable, gc_before: u32) -> f64 {
 /// done.
 pub fn choose_and_mark(store: &Arc<TableStore>) -> Option<Start> {
     let mut changes = store.changes();
-    if !changes.cuts.is_empty() {
+    if !changes.cuts.is_empty() || is_dropped(store, &changes) {
         return None;
     }
     let view = store.view();
@@ -242,6 +243,13 @@ fn odd_choice(state: &State<'_>) -> Option<Choice> {
     (inputs.len() == 2).then_some(Choice { inputs, output: Output::One { level: 0 }, kind: Kind::Compaction })
 }
 
+/// Whether a table, or the index whose table it is, was dropped: nothing of it may be marked any
+/// more. `_changes` shows that nobody else marks: whoever is to remove the files looks for marks
+/// under the same lock, and finds each that was made before.
+fn is_dropped(store: &TableStore, _changes: &Changes) -> bool {
+    store.dropped.load(Ordering::Acquire)
+}
+
 fn mark(changes: &mut Changes, inputs: &[Arc<SSTable>]) {
     for sstable in inputs {
         let is_free = changes.compacting.insert(sstable.descriptor().clone());
@@ -259,9 +267,12 @@ pub(crate) enum Taken {
     Refused,
 }
 
-/// Takes what an operation is for.
+/// Takes what an operation is for: nothing of a table that was dropped.
 pub(crate) fn take_for(store: &TableStore, operation: &Operation, compactions: &Compactions) -> Taken {
     let mut changes = store.changes();
+    if is_dropped(store, &changes) {
+        return Taken::Items(Vec::new());
+    }
     let view = store.view();
     if !changes.compacting.is_empty() {
         // validations and builds have no SSTables for themselves: they are in nobody's way
@@ -321,12 +332,12 @@ pub(crate) fn take_for(store: &TableStore, operation: &Operation, compactions: &
 type TakenAndBusy = (Vec<Arc<SSTable>>, Vec<Arc<SSTable>>);
 
 /// Takes those of some SSTables that are in the view and that nobody else has; gives them and the
-/// others. None are taken while a truncation is under way.
+/// others. None are taken while a truncation is under way, or of a table that was dropped.
 pub(crate) fn take_free(store: &TableStore, wanted: impl Fn(&SSTable) -> bool) -> TakenAndBusy {
     let mut changes = store.changes();
     let view = store.view();
     let all: Vec<_> = view.sstables.iter().filter(|sstable| wanted(sstable)).cloned().collect();
-    if !changes.cuts.is_empty() {
+    if !changes.cuts.is_empty() || is_dropped(store, &changes) {
         return (Vec::new(), all);
     }
     let (busy, free): (Vec<_>, Vec<_>) =

@@ -2,6 +2,7 @@
 //! the disk.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use schema::{TableId, TableKind};
 use crate::error::StorageError;
 use crate::table::TableStore;
 
-/// Told once, when the first try has ended.
+/// Told once: when the first try has ended, or when it has waited for compactions for a while.
 pub type Done = Box<dyn FnOnce(Result<(), StorageError>) + Send>;
 
 pub(crate) type Flush = Pin<Box<dyn Future<Output = Result<(), StorageError>> + Send>>;
@@ -31,6 +32,8 @@ pub(crate) struct Dropped {
     pub(crate) stage: Stage,
     /// The drop failed before, and is not tried again until then; None: it has not failed.
     pub(crate) again_at: Option<Instant>,
+    /// Since when the removal of the files waits for compactions to end; None: it does not.
+    pub(crate) waits_since: Option<Instant>,
     pub(crate) done: Option<Done>,
 }
 
@@ -42,6 +45,9 @@ pub struct Dropper {
     /// Tables whose directories are still needed, from the moment in which the schema does not have
     /// them any more until their files are removed: nobody else takes an empty directory away.
     pub(crate) under_way: Mutex<BTreeSet<TableId>>,
+    /// The same of indexes that were dropped without their table: the first directory of each. An
+    /// index that is made again under the name has its files there.
+    pub(crate) indexes: Mutex<BTreeSet<PathBuf>>,
     /// Tables that were dropped since the process began: the log may still have their rows. An id
     /// for each of them, for as long as the process lives.
     pub(crate) dropped: Mutex<BTreeSet<TableId>>,
@@ -53,25 +59,38 @@ impl Dropper {
     /// first try.
     pub fn request(&self, store: &Arc<TableStore>, done: Option<Done>) {
         let stage = if store.table().kind == TableKind::Index { Stage::Files } else { Stage::Flush(None) };
-        let dropped = Dropped { store: Arc::clone(store), stage, again_at: None, done };
+        let dropped = Dropped { store: Arc::clone(store), stage, again_at: None, waits_since: None, done };
         self.queue.lock().expect("no panic inside").push_back(dropped);
         self.wake();
     }
 
-    /// The schema does not have this table any more; a request to remove it follows.
-    pub(crate) fn begin(&self, id: TableId) {
-        self.under_way.lock().expect("no panic inside").insert(id);
-        self.dropped.lock().expect("no panic inside").insert(id);
+    /// The schema does not have this table or index any more; a request to remove it follows.
+    pub(crate) fn begin(&self, store: &TableStore) {
+        if store.table().kind == TableKind::Index {
+            self.indexes.lock().expect("no panic inside").insert(store.directory.clone());
+            return;
+        }
+        self.under_way.lock().expect("no panic inside").insert(store.id);
+        self.dropped.lock().expect("no panic inside").insert(store.id);
     }
 
-    /// The files of a table are removed, or belong to a table that was made again.
-    pub(crate) fn end(&self, id: TableId) {
-        self.under_way.lock().expect("no panic inside").remove(&id);
+    /// The files of a table or index are removed, or belong to one that was made again.
+    pub(crate) fn end(&self, store: &TableStore) {
+        if store.table().kind == TableKind::Index {
+            self.indexes.lock().expect("no panic inside").remove(&store.directory);
+            return;
+        }
+        self.under_way.lock().expect("no panic inside").remove(&store.id);
     }
 
     /// Whether the directory of a dropped table is still needed.
     pub(crate) fn is_under_way(&self, id: TableId) -> bool {
         self.under_way.lock().expect("no panic inside").contains(&id)
+    }
+
+    /// Whether the files of a dropped index lie in this directory, the first of the index's.
+    pub(crate) fn has_index_in(&self, directory: &Path) -> bool {
+        self.indexes.lock().expect("no panic inside").contains(directory)
     }
 
     /// Whether a table of this id was dropped since the process began.

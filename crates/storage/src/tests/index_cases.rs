@@ -19,10 +19,12 @@ use sstable::Component;
 use types::{CqlType, DecoratedKey};
 
 use super::common::{self, attached_index, delete_row, index, int, number};
+use crate::compaction::choice::{take_free, unmark};
 use crate::compaction::restate::{Restatement, restate};
 use crate::requests::operations::{Operation, ScrubOptions, VerifyOptions, Work};
+use crate::schema_change::Changed;
 use crate::strategy::kind::Kind;
-use crate::{Engine, EngineOptions, TableStore, schema_change};
+use crate::{Engine, EngineOptions, StorageError, TableStore, schema_change};
 
 const ID: TableId = TableId([9; 16]);
 /// Seconds.
@@ -73,12 +75,18 @@ impl Node {
     }
 
     fn put(&self, table: TableMetadata) {
+        let changed = self.change(table).expect("a sound disk");
+        common::remove(&self.sim, &self.engine, &changed.dropped);
+    }
+
+    /// Changes the table; the files of indexes that are dropped by it stay.
+    fn change(&self, table: TableMetadata) -> Result<Changed, StorageError> {
         let keyspace = common::keyspace("ix", Some(Arc::new(table)));
         let changed = schema_change::change(&self.engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace)));
-        let changed = changed.expect("a sound disk").expect("not refused");
+        let changed = changed?.expect("not refused");
         let durable = self.engine.log.wait_durable(changed.position.expect("rows were written"));
         self.sim.block_on(durable).expect("a sound disk syncs");
-        common::remove(&self.sim, &self.engine, &changed.dropped);
+        Ok(changed)
     }
 
     fn store(&self) -> Arc<TableStore> {
@@ -409,6 +417,32 @@ fn an_index_that_is_made_anew_under_its_name_is_another_one() {
         sim.kill();
         Node { engine: open(&sim), sim }.assert_finds("by", value, &[1]);
     }
+}
+
+/// An index is made again under the name of a dropped one: not while a compaction has SSTables of
+/// the old one, because it would remove files that have the names of its own.
+#[test]
+fn an_index_waits_for_compactions_of_a_dropped_one() {
+    let node = Node::with(&[index("by", "v")]);
+    node.set(1, 5, Some(3), None);
+    node.flush();
+    let hidden = Arc::clone(&node.store().view().indexes[0].store);
+    let (taken, _) = take_free(&hidden, |_| true);
+    assert_eq!(taken.len(), 1);
+    let dropped = node.change(table(&[])).expect("a sound disk").dropped;
+    dropped.iter().for_each(|store| node.engine.dropper.request(store, None));
+    node.sim.run_until_idle();
+    assert_eq!(node.engine.dropper.pending(), 1);
+    let again = node.change(table(&[index("by", "c")]));
+    assert!(matches!(again, Err(StorageError::FilesOfDropped { .. })), "the compaction has not ended");
+    assert_eq!(take_free(&hidden, |_| true).0.len(), 0, "no other one begins");
+    unmark(&hidden, &taken);
+    node.sim.advance(Duration::from_secs(1));
+    node.sim.run_until_idle();
+    assert_eq!(node.engine.dropper.pending(), 0);
+    node.alter(&[index("by", "c")]);
+    node.sim.run_until_idle();
+    node.assert_finds("by", int(1), &[1]);
 }
 
 /// Deleted rows in memory count where it is decided whether a partition is read as a whole: a read
