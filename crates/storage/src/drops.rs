@@ -189,6 +189,13 @@ fn remove_files(engine: &Engine, store: &Arc<TableStore>) -> Result<(), StorageE
     // index is dropped
     let base = tables.iter().find(|base| is_inside(store, base));
     let _none_is_written = flush::in_order(base.unwrap_or(store));
+    // a truncation or the end of a snapshot that takes files away by their names ends; one that
+    // comes later finds that the table is dropped
+    let view = store.view();
+    let stores = view.indexes.iter().map(|index| &index.store).chain([store]);
+    let _none_is_removed: Vec<_> = stores
+        .map(|store| store.replacing.lock().expect("a panic while SSTables are replaced ends the process"))
+        .collect();
     truncate::remove_files(engine, store)?;
     engine.dropper.end(store);
     Ok(())

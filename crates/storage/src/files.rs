@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use env::Env;
+use env::sync::MutexGuard;
 use env::sync::atomic::Ordering;
 use rows::codec::{CodecColumn, EncodingStats, Header};
 use rows::{PartitionStream, ReadContext, ReadMode};
@@ -177,13 +178,14 @@ impl Drop for KeptFiles {
     fn drop(&mut self) {
         let store = &self.0;
         let ended = store.unsettled.lock().expect("no panic inside").end_snapshot();
-        // the files of a dropped table or index go with it, and what was made again in its place
-        // may have files of the same names
-        if ended.is_empty() || store.dropped.load(Ordering::Acquire) {
+        if ended.is_empty() {
             return;
         }
         // `refresh` would take files that lie there without a log for new SSTables
-        let _alone = store.replacing.lock().expect("a panic while SSTables are replaced ends the process");
+        let alone = store.replacing.lock().expect("a panic while SSTables are replaced ends the process");
+        if is_left_to_drop(store, &alone) {
+            return;
+        }
         ended.into_iter().for_each(|transaction| settle(store, transaction));
     }
 }
@@ -356,13 +358,17 @@ impl PendingPartition {
 }
 
 /// Takes SSTables out of the view and off the disk, all or none: those that `goes` names, and those
-/// that could not be opened. A compaction of them that is under way comes to nothing.
+/// that could not be opened. A compaction of them that is under way comes to nothing. Where the
+/// table was dropped nothing is done.
 pub fn remove(
     engine: &Engine,
     store: &Arc<TableStore>,
     goes: impl Fn(&Changes, &SSTable) -> bool,
 ) -> Result<(), StorageError> {
-    let _alone = store.replacing.lock().expect("a panic while SSTables are replaced ends the process");
+    let alone = store.replacing.lock().expect("a panic while SSTables are replaced ends the process");
+    if is_left_to_drop(store, &alone) {
+        return Ok(());
+    }
     let sstables: Vec<_> = {
         let changes = store.changes();
         store.view().sstables.iter().filter(|sstable| goes(&changes, sstable)).cloned().collect()
@@ -381,6 +387,12 @@ pub fn remove(
     }
     settle(store, transaction);
     Ok(committed?)
+}
+
+/// Whether the files of a table or index are left to its drop, which removes them under the same
+/// lock. What was made again in its place may have files of the same names.
+fn is_left_to_drop(store: &TableStore, _alone: &MutexGuard<'_, ()>) -> bool {
+    store.dropped.load(Ordering::Acquire)
 }
 
 /// Names of the files of an SSTable, among the names in its directory.

@@ -24,7 +24,7 @@ use crate::compaction::restate::{Restatement, restate};
 use crate::requests::operations::{Operation, ScrubOptions, VerifyOptions, Work};
 use crate::schema_change::Changed;
 use crate::strategy::kind::Kind;
-use crate::{Engine, EngineOptions, StorageError, TableStore, schema_change};
+use crate::{Engine, EngineOptions, StorageError, TableStore, files, schema_change};
 
 const ID: TableId = TableId([9; 16]);
 /// Seconds.
@@ -443,6 +443,28 @@ fn an_index_waits_for_compactions_of_a_dropped_one() {
     node.alter(&[index("by", "c")]);
     node.sim.run_until_idle();
     node.assert_finds("by", int(1), &[1]);
+}
+
+/// A truncation that has begun before its table's index is dropped and made again takes nothing
+/// from the new index, whose SSTables have the names of the old one's.
+#[test]
+fn a_truncation_takes_nothing_from_an_index_that_was_made_again() {
+    let node = Node::with(&[index("by", "v")]);
+    node.set(1, 5, Some(3), None);
+    node.flush();
+    let hidden = Arc::clone(&node.store().view().indexes[0].store);
+    node.alter(&[]);
+    node.alter(&[index("by", "v")]);
+    let _ = node.sim.run_until_idle();
+    let names = |store: &TableStore| store.view().sstables[0].descriptor().prefix();
+    assert_eq!(names(&node.store().view().indexes[0].store), names(&hidden));
+    files::remove(&node.engine, &hidden, |_, _| true).expect("nothing is to be done");
+    drop(hidden);
+    node.sim.block_on(node.engine.drain()).expect("drained");
+    let Node { sim, engine } = node;
+    drop(engine);
+    sim.kill();
+    Node { engine: open(&sim), sim }.assert_finds("by", int(3), &[1]);
 }
 
 /// Deleted rows in memory count where it is decided whether a partition is read as a whole: a read
