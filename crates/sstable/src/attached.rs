@@ -140,6 +140,14 @@ impl Attachments {
         open.terms.remove(index);
         open.graphs.remove(index);
     }
+
+    /// Forgets the terms and vectors that were made for definitions of indexes that `is_known` does
+    /// not know; it is asked with their fingerprints.
+    pub fn retain(&self, is_known: impl Fn(&[u8]) -> bool) {
+        let mut open = self.open();
+        open.terms.retain(|_, terms| is_known(terms.fingerprint()));
+        open.graphs.retain(|_, graph| is_known(graph.fingerprint()));
+    }
 }
 
 /// An offset or number does not fit where the format has room for it.

@@ -290,6 +290,7 @@ impl Build {
     }
 
     fn complete(&self, engine: &Engine) -> Result<(), StorageError> {
+        let _no_change = built::no_change(engine);
         if self.is_dropped() {
             return Ok(());
         }

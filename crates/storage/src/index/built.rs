@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use env::sync::MutexGuard;
 use rows::live::{LiveRows, TombstoneLimits};
 use rows::{DeletionTime, Liveness, Mutation, PartitionUpdate, Row};
 use schema::{IndexMetadata, Schema, TableMetadata};
@@ -59,6 +60,13 @@ fn write(engine: &Engine, keyspace: &str, index: &str, built: bool) -> Result<Op
     let mut update = PartitionUpdate::new(table, key);
     update.add_row(row);
     engine.apply(&[Mutation::of(update)]).map(|applied| applied.position)
+}
+
+/// Keeps changes of the schema away. A build that ends looks under this lock whether its index was
+/// dropped, and notes the index to be complete: noted behind the drop, an index of the same name
+/// would count as complete after a crash in the middle of its own build.
+pub(super) fn no_change(engine: &Engine) -> MutexGuard<'_, ()> {
+    engine.schema_changes.lock().expect("a panic while the schema changes ends the process")
 }
 
 /// SSTables are about to come that these indexes of a table know nothing of: until they are made

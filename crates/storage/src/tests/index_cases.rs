@@ -467,6 +467,23 @@ fn a_truncation_takes_nothing_from_an_index_that_was_made_again() {
     Node { engine: open(&sim), sim }.assert_finds("by", int(3), &[1]);
 }
 
+/// Components are made for an index that is dropped before their SSTable comes into the view: an
+/// index of the same name does not take them for its own.
+#[test]
+fn components_of_a_dropped_index_are_not_those_of_the_next() {
+    let node = Node::with(&[attached_index("by", "v")]);
+    node.set(1, 5, Some(3), None);
+    node.set_text(6, "rust", true, None);
+    node.flush();
+    let sstables = node.store().view().sstables.clone();
+    node.store().replace_sstables(&sstables, Vec::new());
+    node.alter(&[]);
+    node.store().replace_sstables(&[], sstables);
+    node.alter(&[attached_index("by", "values(w)")]);
+    let _ = node.sim.run_until_idle();
+    node.assert_finds("by", Bytes::from_static(b"rust"), &[1]);
+}
+
 /// Deleted rows in memory count where it is decided whether a partition is read as a whole: a read
 /// by the index does not pass them.
 #[test]

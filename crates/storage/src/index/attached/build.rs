@@ -84,10 +84,10 @@ impl AttachedBuild {
 
     /// Does a slice.
     pub fn step(&mut self, engine: &Arc<Engine>) -> Result<Came, StorageError> {
-        let base = &self.request.base;
-        if self.index.store.dropped.load(Ordering::Acquire) || base.dropped.load(Ordering::Acquire) {
+        if self.is_dropped() {
             return Ok(Came::Done);
         }
+        let base = &self.request.base;
         if self.progress.stop.load(Ordering::Relaxed) {
             let why = format!("Compaction interrupted: {}@{}", Kind::IndexBuild.name(), base.name());
             return Err(StorageError::Refused { why });
@@ -102,6 +102,10 @@ impl AttachedBuild {
         }
         self.end(engine, making)?;
         Ok(Came::Again)
+    }
+
+    fn is_dropped(&self) -> bool {
+        self.index.store.dropped.load(Ordering::Acquire) || self.request.base.dropped.load(Ordering::Acquire)
     }
 
     /// Flushes what is in memory, once; Some: the flush is under way.
@@ -135,6 +139,10 @@ impl AttachedBuild {
                 Ok(Came::Again)
             }
             None => {
+                let _no_change = built::no_change(engine);
+                if self.is_dropped() {
+                    return Ok(Came::Done);
+                }
                 built::store(engine, &self.request.base.table().keyspace, name, true)?;
                 self.index.state.set_built(true);
                 Ok(Came::Done)
@@ -143,10 +151,14 @@ impl AttachedBuild {
     }
 
     /// All rows of an SSTable are passed. While its components get their names nobody may take it
-    /// away.
+    /// away. Components of an index that is dropped get none: the drop has removed those that were
+    /// there, or is about to, and an index of the same name would take others for its own.
     fn end(&mut self, engine: &Engine, making: Making) -> Result<(), StorageError> {
         let base = &self.request.base;
         let _alone = base.replacing.lock().expect("a panic while SSTables are replaced ends the process");
+        if self.is_dropped() {
+            return Ok(());
+        }
         let (descriptor, length) = (making.sstable().descriptor().clone(), making.sstable().data_length());
         // an SSTable that was opened anew meanwhile is made again
         let is_there = |sstable: &Arc<SSTable>| std::ptr::eq(sstable.attached(), making.sstable().attached());

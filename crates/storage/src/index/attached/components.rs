@@ -153,7 +153,17 @@ pub fn complete(engine: &Engine, store: &TableStore, sstable: &Arc<SSTable>) -> 
     making.finish(&engine.caches)
 }
 
-/// Removes the components of indexes that are no more.
+/// Forgets components of SSTables that are about to come into a view whose indexes are other ones:
+/// an index was dropped since they were made. Otherwise an index of the same name would take them
+/// for its own.
+pub fn leave_present(view: &View, sstables: &[Arc<SSTable>]) {
+    let is_present = |made_for: &[u8]| of(&view.indexes).any(|index| fingerprint(&index.definition) == made_for);
+    let with_components = sstables.iter().filter(|sstable| sstable.attached().keys().is_some());
+    with_components.for_each(|sstable| sstable.attached().retain(is_present));
+}
+
+/// Removes the components of indexes that are no more. Those of SSTables that are not in the view
+/// yet are forgotten when they come ([`leave_present`]).
 pub fn remove_dropped(engine: &Engine, store: &TableStore, before: &View) {
     let _alone = store.replacing.lock().expect("a panic while SSTables are replaced ends the process");
     let view = store.view();
