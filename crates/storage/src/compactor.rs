@@ -334,17 +334,18 @@ fn next_task(engine: &Arc<Engine>) -> Option<Active> {
     let in_turn = (turn..tables.len()).chain(0..turn);
     for index in in_turn {
         let Some(store) = tables.get(index) else { continue };
-        let wanted = store.auto_compaction.is_on(&store.table())
-            && !store.dropped.load(Ordering::Acquire)
-            && !engine.compactor.is_wanted(store);
-        let Some(start) = wanted.then(|| choose_and_mark(store)).flatten() else { continue };
-        engine.compactor.turn.store(index + 1, Ordering::Relaxed);
-        let table = store.name();
-        match Active::start(engine, start) {
-            Ok(active) => return Some(active),
-            Err(error) => {
-                tracing::error!(table, %error, "a compaction could not start");
-                inspect(engine, store, None, &error);
+        let is_wanted = || store.auto_compaction.is_on(&store.table()) && !engine.compactor.is_wanted(store);
+        // SSTables whose compaction cannot begin are left alone for a while: the next choice is of
+        // others
+        while is_wanted() && let Some(start) = choose_and_mark(store) {
+            engine.compactor.turn.store(index + 1, Ordering::Relaxed);
+            let table = store.name();
+            match Active::start(engine, start) {
+                Ok(active) => return Some(active),
+                Err(error) => {
+                    tracing::error!(table, %error, "a compaction could not start");
+                    inspect(engine, store, None, &error);
+                }
             }
         }
     }

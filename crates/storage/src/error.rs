@@ -16,7 +16,7 @@ pub enum StorageError {
         /// The system's words.
         message: String,
     },
-    /// The device of a file or directory is full.
+    /// The device of a file or directory is full, or has less room than a compaction may need.
     NoSpace {
         /// The file or directory.
         path: PathBuf,

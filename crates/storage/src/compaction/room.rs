@@ -24,8 +24,8 @@ use crate::table::TableStore;
 pub fn check(engine: &Engine, store: &TableStore, total: u64) -> Result<(), StorageError> {
     let available = available(engine, store)?;
     if available < total {
-        let why = format!("a compaction of {total} bytes has only {available} bytes of disk");
-        return Err(StorageError::Refused { why });
+        let message = format!("a compaction of {total} bytes has only {available} bytes of disk");
+        return Err(StorageError::NoSpace { path: store.directory.clone(), message });
     }
     Ok(())
 }

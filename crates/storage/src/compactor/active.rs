@@ -54,7 +54,7 @@ pub enum Advanced {
 }
 
 impl Active {
-    /// Begins; after an error the inputs are free again.
+    /// Begins; after an error the inputs are free again. A strategy leaves them alone for a while.
     pub fn start(engine: &Arc<Engine>, start: Start) -> Result<Self, StorageError> {
         let Start { store, operation, kind, work, mut item } = start;
         let opened: Result<Box<dyn Task>, StorageError> = match work {
@@ -71,7 +71,11 @@ impl Active {
             Work::Scrub(options) => Scrub::open(engine, &store, &item, options).map(|task| Box::new(task) as _),
         };
         let task = opened.inspect_err(|error| {
-            note_damage(&store, error);
+            if operation.is_none() {
+                note(&store, &item, error);
+            } else {
+                note_damage(&store, error);
+            }
             unmark(&store, &item.sstables);
         })?;
         let id = types::timeuuid::from_micros(engine.env.clock.now_micros(), engine.env.random.next_u64());

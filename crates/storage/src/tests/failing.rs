@@ -3,10 +3,14 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
+use env::Random;
 use env::sim::{EIO, ENOSPC, Fault, Op};
 use env::sync::atomic::Ordering;
+use rows::{Cell, Row};
 use sstable::Component;
 
+use super::common::int;
 use super::tombstones::Node;
 use crate::compaction::choice::take_free;
 
@@ -99,6 +103,39 @@ fn compactions_go_on_soon_after_a_disk_was_full() {
     node.sim.disk().heal();
     pass(&node, Duration::from_secs(90));
     assert_eq!((ended(&node), sstables(&node)), ([aborted, 1], 1));
+}
+
+/// There is no room to compact some large SSTables: the small ones of the table are compacted, and
+/// the large ones are tried now and then, and soon after there is room.
+#[test]
+fn a_compaction_without_room_keeps_no_other_ones_waiting() {
+    let node = with_sstables(&[("min_sstable_size", "1")], 0);
+    let dice = node.sim.dice();
+    for _ in 0..4 {
+        for k in 0..500 {
+            let value: Bytes = (0..125).flat_map(|_| dice.next_u64().to_be_bytes()).collect();
+            node.write(k, 10, |update, _| {
+                let mut row = Row::new([Some(int(1))].into_iter().collect());
+                row.add_cell(Cell::live(update.table.regulars[0].id, 10, value));
+                update.add_row(row);
+            });
+        }
+        node.flush();
+    }
+    let large = node.store.view().sstables[0].stored_length();
+    node.sim.disk().set_capacity(Some(1 << 30));
+    let free = node.sim.env().disk.available_space(&node.store.directory).expect("a sound disk");
+    node.sim.disk().set_capacity(Some((1 << 30) - free + large + large / 2));
+    node.store.auto_compaction.set(true);
+    pass(&node, Duration::from_secs(600));
+    let tries: Vec<u32> = node.store.changes().failed.values().map(|failures| failures.times).collect();
+    assert!(tries.len() == 4 && tries.iter().all(|times| (5..20).contains(times)), "{tries:?}");
+    write(&node, 4);
+    pass(&node, Duration::from_secs(10));
+    assert_eq!((ended(&node), sstables(&node)), ([0, 1], 5));
+    node.sim.disk().set_capacity(None);
+    pass(&node, Duration::from_secs(90));
+    assert_eq!((ended(&node), sstables(&node)), ([0, 2], 2));
 }
 
 /// Of some SSTables nothing is left, and the commit log has no room for the note that says so: they
