@@ -84,8 +84,8 @@ pub fn import(
             }
         }
     }
-    let mut count = 0;
-    if !sound.is_empty() {
+    let (mut count, brings) = (0, !sound.is_empty());
+    if brings {
         index::built::doubt(engine, store, &store.view().indexes)?;
     }
     for (directory, sources) in sound {
@@ -97,7 +97,9 @@ pub fn import(
             }
         }
     }
-    index::build::make_again(engine, store);
+    if brings {
+        index::build::make_again(engine, store, &store.view().indexes);
+    }
     tracing::info!(table = store.name(), count, "done loading new SSTables");
     let in_order = options.directories.iter().filter(|directory| failed.contains(directory));
     Ok(in_order.cloned().collect())
@@ -281,7 +283,7 @@ pub fn refresh(engine: &Engine, store: &Arc<TableStore>) -> Result<usize, Storag
     });
     let result = committed.map(|sstables| store.replace_sstables(&[], sstables));
     files::settle(store, transaction);
-    index::build::make_again(engine, store);
+    index::build::make_again(engine, store, &store.view().indexes);
     result?;
     sources.iter().for_each(|source| store.forget_left_out(source));
     Ok(sources.len())

@@ -337,11 +337,7 @@ impl Receiving {
         index::built::doubt(engine, store, &filled.lacking(store))?;
         let added = self.add(transaction, sstables, came)?;
         // indexes that were created since the entries were written are made again with the new rows
-        let lacking = filled.lacking(store);
-        if let Err(error) = index::built::doubt(engine, store, &lacking) {
-            tracing::warn!(table = store.name(), %error, "an index that is made again is noted to be complete");
-        }
-        lacking.iter().for_each(|index| engine.index_builder.request(store, index.name()));
+        index::build::make_again(engine, store, &filled.lacking(store));
         Ok(added)
     }
 

@@ -91,9 +91,14 @@ impl IndexBuilder {
     }
 }
 
-/// Asks for all indexes of a table to be made again: SSTables came that they know nothing of.
-pub(crate) fn make_again(engine: &Engine, base: &Arc<TableStore>) {
-    base.view().indexes.iter().for_each(|index| engine.index_builder.request(base, index.name()));
+/// Asks for indexes of a table to be made again: SSTables came that they know nothing of.
+pub(crate) fn make_again(engine: &Engine, base: &Arc<TableStore>, indexes: &[Arc<IndexStore>]) {
+    indexes.iter().for_each(|index| engine.index_builder.request(base, index.name()));
+    // a build that ended while the SSTables came has noted its index to be complete; none does that
+    // any more while others wait
+    if let Err(error) = built::doubt(engine, base, indexes) {
+        tracing::warn!(table = base.name(), %error, "an index that is made again may be noted to be complete");
+    }
 }
 
 fn step(engine: &Arc<Engine>, current: &mut Option<Work>) -> Next {
@@ -294,11 +299,14 @@ impl Build {
         if self.is_dropped() {
             return Ok(());
         }
+        let Request { base, index, .. } = &self.request;
         // SSTables came while this build ran, and another build follows: after a crash in between
-        // the index must not count as complete
-        if !engine.index_builder.awaits(&self.request.base, &self.request.index) {
-            built::store(engine, &self.request.base.table().keyspace, &self.request.index, true)?;
+        // the index must not count as complete. No build is asked for while this is noted
+        let queue = engine.index_builder.queue.lock().expect("no panic inside");
+        if !queue.iter().any(|request| request.is_of(base, index)) {
+            built::store(engine, &base.table().keyspace, index, true)?;
         }
+        drop(queue);
         self.index.state.set_built(true);
         Ok(())
     }

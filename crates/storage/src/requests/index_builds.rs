@@ -18,6 +18,13 @@ pub(crate) struct Request {
     pub(crate) done: Option<Done>,
 }
 
+impl Request {
+    /// Whether this asks for a build of the index.
+    pub(crate) fn is_of(&self, base: &Arc<TableStore>, index: &str) -> bool {
+        Arc::ptr_eq(&self.base, base) && self.index == index
+    }
+}
+
 /// Builds that were asked for, in order, and the task that does them.
 #[derive(Default)]
 pub struct IndexBuilder {
@@ -26,20 +33,21 @@ pub struct IndexBuilder {
 }
 
 impl IndexBuilder {
-    /// Asks for an index to be made.
+    /// Asks for an index to be made. A build that waits already serves too: when it begins it reads
+    /// the table as it is then. One that somebody is told of does not, because after an error it is
+    /// not tried again.
     pub fn request(&self, base: &Arc<TableStore>, index: &str) {
-        self.push(Request { base: Arc::clone(base), index: index.to_owned(), done: None });
+        let mut queue = self.queue.lock().expect("no panic inside");
+        if !queue.iter().any(|request| request.done.is_none() && request.is_of(base, index)) {
+            queue.push_back(Request { base: Arc::clone(base), index: index.to_owned(), done: None });
+        }
+        drop(queue);
+        self.wake();
     }
 
     /// How many wait.
     pub fn pending(&self) -> usize {
         self.queue.lock().expect("no panic inside").len()
-    }
-
-    /// Whether a build of this index waits.
-    pub(crate) fn awaits(&self, base: &Arc<TableStore>, index: &str) -> bool {
-        let queue = self.queue.lock().expect("no panic inside");
-        queue.iter().any(|request| Arc::ptr_eq(&request.base, base) && request.index == index)
     }
 
     pub(crate) fn push(&self, request: Request) {

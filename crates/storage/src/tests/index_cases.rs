@@ -21,6 +21,7 @@ use types::{CqlType, DecoratedKey};
 use super::common::{self, attached_index, delete_row, index, int, number};
 use crate::compaction::choice::{take_free, unmark};
 use crate::compaction::restate::{Restatement, restate};
+use crate::index::{build, built};
 use crate::requests::operations::{Operation, ScrubOptions, VerifyOptions, Work};
 use crate::schema_change::Changed;
 use crate::strategy::kind::Kind;
@@ -482,6 +483,24 @@ fn components_of_a_dropped_index_are_not_those_of_the_next() {
     node.alter(&[attached_index("by", "values(w)")]);
     let _ = node.sim.run_until_idle();
     node.assert_finds("by", Bytes::from_static(b"rust"), &[1]);
+}
+
+/// SSTables came that an index knows nothing of, and a build ended meanwhile: the index is not
+/// noted to be complete until it is made again, which is asked for once.
+#[test]
+fn an_index_that_is_to_be_made_again_is_not_complete() {
+    let node = Node::with(&[index("by", "v")]);
+    node.set(1, 5, Some(3), None);
+    let is_noted = || built::stored(&node.engine).expect("a sound disk").contains(&("ix".to_owned(), "by".to_owned()));
+    assert!(is_noted());
+    for _ in 0..2 {
+        build::make_again(&node.engine, &node.store(), &node.store().view().indexes);
+    }
+    assert!(!is_noted());
+    assert_eq!(node.engine.index_builder.pending(), 1);
+    let _ = node.sim.run_until_idle();
+    assert!(is_noted());
+    node.assert_finds("by", int(3), &[1]);
 }
 
 /// Deleted rows in memory count where it is decided whether a partition is read as a whole: a read
