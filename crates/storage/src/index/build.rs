@@ -45,6 +45,32 @@ enum Work {
     Attached(Box<AttachedBuild>),
 }
 
+impl Work {
+    /// The index, or its table, was dropped.
+    fn is_dropped(&self) -> bool {
+        match self {
+            Self::Hidden(build) => build.is_dropped(),
+            Self::Attached(build) => build.is_dropped(),
+        }
+    }
+
+    /// Gives up what was made; nothing of it counts.
+    fn abandon(self, engine: &Engine) -> Request {
+        let (request, progress) = match self {
+            Self::Hidden(build) => {
+                let Build { request, progress, .. } = *build;
+                (request, progress)
+            }
+            Self::Attached(build) => {
+                let AttachedBuild { request, progress, .. } = *build;
+                (request, progress)
+            }
+        };
+        engine.compactions.aborted(&progress);
+        request
+    }
+}
+
 /// A build of a legacy index under way.
 struct Build {
     request: Request,
@@ -113,6 +139,8 @@ fn step(engine: &Arc<Engine>, current: &mut Option<Work>) -> Next {
             };
             begin(engine, request, current)
         }
+        // nobody needs its rest, and other builds wait
+        Some(work) if work.is_dropped() => gone(work.abandon(engine)),
         Some(Work::Hidden(build)) => {
             let mut build = Some(*build);
             let next = step_hidden(engine, &mut build);
@@ -177,9 +205,9 @@ fn step_hidden(engine: &Arc<Engine>, current: &mut Option<Build>) -> Next {
 }
 
 fn begin(engine: &Arc<Engine>, request: Request, current: &mut Option<Work>) -> Next {
-    let Some(index) = request.base.view().index(&request.index).cloned() else {
-        return Next::Again;
-    };
+    let is_dropped = request.base.dropped.load(Ordering::Acquire);
+    let index = request.base.view().index(&request.index).filter(|_| !is_dropped).cloned();
+    let Some(index) = index else { return gone(request) };
     if index.definition.is_attached() {
         *current = Some(Work::Attached(Box::new(AttachedBuild::open(engine, request, index))));
         return Next::Again;
@@ -187,6 +215,17 @@ fn begin(engine: &Arc<Engine>, request: Request, current: &mut Option<Work>) -> 
     match Build::open(engine, request, index) {
         Ok(build) => *current = Some(Work::Hidden(Box::new(build))),
         Err((request, error)) => return failed(engine, request, error),
+    }
+    Next::Again
+}
+
+/// Tells whoever waits for a build that its index is there no more.
+fn gone(request: Request) -> Next {
+    let Request { base, index, done } = request;
+    if let Some(done) = done {
+        let why = format!("the index {index} of {} was dropped meanwhile", base.name());
+        // who asked may have gone
+        let _ = done.send(Err(StorageError::Refused { why }));
     }
     Next::Again
 }

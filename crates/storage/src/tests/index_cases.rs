@@ -503,6 +503,23 @@ fn an_index_that_is_to_be_made_again_is_not_complete() {
     node.assert_finds("by", int(3), &[1]);
 }
 
+/// Whoever waits for an index to be made again is told that it was dropped.
+#[test]
+fn a_build_of_a_dropped_index_ends() {
+    for index in [index("by", "v"), attached_index("by", "v")] {
+        let node = Node::with(&[index]);
+        node.set(1, 5, Some(3), None);
+        node.flush();
+        let rebuilt = node.engine.index_builder.rebuild(&node.engine, &node.store(), "by").expect("a sound disk");
+        let without = common::keyspace("ix", Some(Arc::new(table(&[]))));
+        let changed = schema_change::change(&node.engine, |schema| Ok::<_, ()>(schema.with_keyspace(without)));
+        assert!(changed.is_ok_and(|changed| changed.is_ok()));
+        let error = node.sim.block_on(rebuilt).expect_err("there is no index");
+        assert!(error.to_string().contains("by of ix.t was dropped"), "{error}");
+        assert_eq!(node.engine.compactions.running().len(), 0);
+    }
+}
+
 /// Deleted rows in memory count where it is decided whether a partition is read as a whole: a read
 /// by the index does not pass them.
 #[test]

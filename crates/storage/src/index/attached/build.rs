@@ -84,9 +84,6 @@ impl AttachedBuild {
 
     /// Does a slice.
     pub fn step(&mut self, engine: &Arc<Engine>) -> Result<Came, StorageError> {
-        if self.is_dropped() {
-            return Ok(Came::Done);
-        }
         let base = &self.request.base;
         if self.progress.stop.load(Ordering::Relaxed) {
             let why = format!("Compaction interrupted: {}@{}", Kind::IndexBuild.name(), base.name());
@@ -104,7 +101,8 @@ impl AttachedBuild {
         Ok(Came::Again)
     }
 
-    fn is_dropped(&self) -> bool {
+    /// The index, or its table, was dropped.
+    pub fn is_dropped(&self) -> bool {
         self.index.store.dropped.load(Ordering::Acquire) || self.request.base.dropped.load(Ordering::Acquire)
     }
 
