@@ -167,6 +167,8 @@ fn prepare(engine: &Engine, before: &Schema, after: &Schema) -> Result<Prepared,
             (_, Some(store)) => {
                 let open = &store.view().indexes;
                 check_places(engine, table, &store.directories, open)?;
+                let old = before.table_by_id(table.id);
+                old.map_or(Ok(()), |old| clear_places(engine, old, table, &store.directories))?;
                 let indexes = opening::open_indexes(env, options, caches, memory, &store.directories, table, open)?;
                 let (store, table) = (Arc::clone(store), Arc::clone(table));
                 prepared.altered.push(Altered { store, table, indexes });
@@ -203,6 +205,24 @@ fn check_places(
             let what = format!("the index {}.{name}", table.keyspace);
             return Err(StorageError::FilesOfDropped { what });
         }
+    }
+    Ok(())
+}
+
+/// Removes what lies in the place of an index that is new: the process may have ended before the
+/// files of a dropped index of the name were gone, or after a part of them was. The new index is
+/// made of its table, and an SSTable that is there in part could not be opened. A name that another
+/// node has sent may be no word; nothing is removed by such a name, which could be a path.
+fn clear_places(
+    engine: &Engine,
+    old: &TableMetadata,
+    table: &TableMetadata,
+    directories: &[PathBuf],
+) -> Result<(), StorageError> {
+    let is_word = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !name.is_empty();
+    for name in table.indexes.keys().filter(|name| is_word(name) && !old.indexes.contains_key(*name)) {
+        let places = opening::index_directories(directories, name);
+        places.iter().try_for_each(|place| truncate::remove_files_in(engine, place))?;
     }
     Ok(())
 }

@@ -289,7 +289,8 @@ pub fn remove_files(engine: &Engine, store: &Arc<TableStore>) -> Result<(), Stor
     store.directories.iter().try_for_each(|directory| remove_files_in(engine, directory))
 }
 
-fn remove_files_in(engine: &Engine, directory: &Path) -> Result<(), StorageError> {
+/// As [`remove_files`], in one directory.
+pub(crate) fn remove_files_in(engine: &Engine, directory: &Path) -> Result<(), StorageError> {
     let disk = &engine.env.disk;
     if !disk.exists(directory) {
         return Ok(());

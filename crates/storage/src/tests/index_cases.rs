@@ -520,6 +520,24 @@ fn a_build_of_a_dropped_index_ends() {
     }
 }
 
+/// The process ended while the files of a dropped index were being removed: an index of its name
+/// can be made all the same.
+#[test]
+fn an_index_is_made_where_a_part_of_a_dropped_one_lies() {
+    let node = Node::with(&[]);
+    node.set(1, 5, Some(3), None);
+    node.flush();
+    let data = node.store().view().sstables[0].descriptor().path(Component::Data);
+    let name = data.file_name().expect("a file");
+    let directory = node.store().directory.join(".by");
+    let env = node.sim.env();
+    env.disk.create_dir_all(&directory).expect("a sound disk");
+    env.disk.replace_file(&directory.join(name), b"half").expect("a sound disk");
+    node.alter(&[index("by", "v")]);
+    let _ = node.sim.run_until_idle();
+    node.assert_finds("by", int(3), &[1]);
+}
+
 /// Deleted rows in memory count where it is decided whether a partition is read as a whole: a read
 /// by the index does not pass them.
 #[test]
