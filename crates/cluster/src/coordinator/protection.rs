@@ -82,7 +82,7 @@ pub(super) struct Candidates {
     partitions: BTreeMap<DecoratedKey, Vec<Option<Held>>>,
     /// The rows that have to be read again.
     open: Vec<(DecoratedKey, Vec<ClusteringValues>)>,
-    /// Rows that are held, counted once for each replica.
+    /// Rows that are held of the partition that has the most, counted once for each replica.
     pub rows: u32,
 }
 
@@ -117,8 +117,10 @@ impl Candidates {
                 held.iter().flatten().flat_map(Held::rows).filter(is_known).cloned().collect();
             rows.sort_by(|a, b| command.table.comparator.compare_values(a, b));
             rows.dedup();
+            // Cassandra holds one partition at a time. Here a portion bounds the rows of all that
+            // are held together.
             let count = rows.len().saturating_mul(held.len());
-            self.rows = self.rows.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
+            self.rows = self.rows.max(u32::try_from(count).unwrap_or(u32::MAX));
             let agree = end.is_none() && held.windows(2).all(|pair| pair[0].is_some() && pair[0] == pair[1]);
             if !agree {
                 self.open.push((key.clone(), rows));

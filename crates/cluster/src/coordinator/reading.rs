@@ -199,11 +199,14 @@ impl Asked {
         self.portion = self.portion.max(PORTION_FIRST.min(self.part.command.limits.rows));
     }
 
-    /// The next portion is twice as large, or smaller if the last one was large.
+    /// The next portion is twice as large, or smaller if the last one was large. Portions of
+    /// answers that are protected do not grow: all rows of such a portion are held and may be read
+    /// again, and a read that holds too many is refused.
     pub fn grow(&mut self) {
+        let most = if self.is_protected() { PORTION_FIRST } else { PORTION_MAX };
         let is_large = std::mem::take(&mut self.last_size) > PORTION_SIZE;
         let portion = if is_large { self.portion / 2 } else { self.portion.saturating_mul(2) };
-        self.portion = portion.clamp(1, PORTION_MAX).min(self.part.command.limits.rows);
+        self.portion = portion.clamp(1, most).min(self.part.command.limits.rows);
     }
 
     /// The parts that are left behind a partition, or behind a row of it; None: from the

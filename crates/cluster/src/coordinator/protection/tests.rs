@@ -2,15 +2,19 @@
 //! is what the newest data says.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use rows::filter::Operator;
 use rows::{Expression, Mutation, Sought};
 use types::{Consistency, Token};
 
 use super::*;
+use crate::coordinator::contacts::{Contact, Contacts};
 use crate::coordinator::error::FailedRead;
+use crate::coordinator::parts::Part;
+use crate::coordinator::reading::Asked;
 use crate::node::ProtectionLimits;
-use crate::testing::SimRing;
+use crate::testing::{SimRing, table};
 
 fn three(seed: u64) -> SimRing {
     let ring = SimRing::new(seed, &["dc1", "dc1", "dc1"]);
@@ -165,4 +169,29 @@ fn the_rows_that_are_held_are_bounded() {
     }
     ring.node(0).set_protection(ProtectionLimits { warn: 2, fail: 30 });
     assert_eq!(find(&ring, command, 7, 100, Consistency::All).len(), 10);
+}
+
+/// The rows of one partition are held at a time, however many partitions a portion has.
+#[test]
+fn rows_of_many_partitions_do_not_add_up() {
+    let ring = three(25);
+    for (k, c) in (1..5).flat_map(|k| (0..3).map(move |c| (k, c))) {
+        ring.apply_alone(1, &[ring.row("ks", k, c, 7, 10)]);
+    }
+    ring.node(0).set_protection(ProtectionLimits { warn: 9, fail: 9 });
+    let all = ring.select("ks", PartitionRange::all());
+    assert_eq!(find(&ring, all, 7, 100, Consistency::All).len(), 12);
+}
+
+/// All rows of a portion are held, so a long read has no larger ones than a short read.
+#[test]
+fn portions_that_are_protected_do_not_grow() {
+    let command = ReadCommand::whole(&table("ks", "t"), PartitionRange::all());
+    let contact = |port: u16| Contact { address: SocketAddr::from(([127, 0, 0, 1], port)), is_local: false };
+    for (sought, expected) in [(Some(sought(&command, 7, u32::MAX)), 5_000), (None, 40_000)] {
+        let contacts = Contacts { asked: vec![contact(1), contact(2)], spare: Vec::new(), shortage: None };
+        let mut asked = Asked::new(Part { command: command.clone(), contacts }, sought.as_deref());
+        (0..3).for_each(|_| asked.grow());
+        assert_eq!(asked.first().limits.rows, expected);
+    }
 }
