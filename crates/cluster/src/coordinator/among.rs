@@ -124,6 +124,8 @@ pub(super) struct Among<'n> {
     /// Sentences that the client is to be warned with.
     pub warnings: &'n Warnings,
     deadline: Instant,
+    /// Answers that the part waits for which waits for the most.
+    block_for: u32,
 }
 
 impl Node {
@@ -161,7 +163,13 @@ impl<'n> Among<'n> {
         warnings: &'n Warnings,
         trace: Option<Arc<dyn TraceSink>>,
     ) -> Self {
-        Self { node, messenger, level, trace, warnings, deadline: node.env.now().plus(limit) }
+        Self { node, messenger, level, trace, warnings, deadline: node.env.now().plus(limit), block_for: 1 }
+    }
+
+    /// The same read, which waits for the answers that these parts need.
+    pub fn waiting_for(self, parts: &[Part]) -> Self {
+        let most = parts.iter().map(|part| part.contacts.asked.len()).max();
+        Self { block_for: most.map_or(1, count).max(1), ..self }
     }
 
     /// Builds something from the stream of all parts.
@@ -729,9 +737,10 @@ impl Among<'_> {
         self.failed(ReadOutcome::Failed(error.into()))
     }
 
-    /// This node failed, not a replica.
+    /// This node failed, not a replica. The client is told how many answers the read waits for: a
+    /// driver that hears of as many answers as were waited for tries a read again.
     pub(super) fn failed<E>(&self, outcome: ReadOutcome<E>) -> FailedRead<E> {
-        self.node.failed_read(outcome, self.level, 0)
+        self.node.failed_read(outcome, self.level, self.block_for)
     }
 }
 

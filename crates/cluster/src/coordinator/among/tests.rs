@@ -207,7 +207,10 @@ fn a_large_read_waits_for_the_memory_of_results() {
     let others = room.share.take(1 << 20);
     assert_eq!(ring.world.block_on(count(2)).expect("it is small"), 1);
     let late = ring.world.block_on(count(1));
-    assert!(matches!(late, Err(FailedRead::Failed { outcome: ReadOutcome::TimedOut, .. })), "{late:?}");
+    let Err(FailedRead::Failed { outcome: ReadOutcome::TimedOut, received, block_for, .. }) = late else {
+        panic!("there is no memory, and not {late:?}")
+    };
+    assert_eq!((received, block_for), (0, 2), "a driver does not try again what nobody has answered");
     assert_eq!(room.share.used(), 1 << 20, "who waits has nothing that counts");
     let (read, ()) = ring.world.block_on(async {
         let free = async {

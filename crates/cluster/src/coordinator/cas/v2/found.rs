@@ -89,8 +89,9 @@ impl Node {
             return Err(self.failed_read(outcome, level, 1));
         };
         let (limit, trace) = (self.read_limit(&request.commands), request.trace.clone());
-        let among = Among::new(self, messenger, level, limit, &figures.warnings, trace);
         let mut asked = asked(command, found.data.iter().map(|(contact, _)| *contact).collect());
+        let among = Among::new(self, messenger, level, limit, &figures.warnings, trace);
+        let among = among.waiting_for(std::slice::from_ref(&asked.part));
         let first = asked.first();
         for (contact, data) in &found.data {
             let added = asked.add_first(*contact, &first, Portion::new(Data::Encoded(data.clone()), &found.question));
