@@ -5,14 +5,22 @@
 //! repair is then told to so many further replicas, those about to be ones among them; otherwise a
 //! read behind the change of the ring could see less.
 //!
+//! A replica that answers reads may be unable to write, or stop in between. So, where it does not
+//! have what it lacks within the time of `additional_write_policy`, another replica that was not
+//! read is told the same in its place: as many replicas have it then as the read has waited for.
+//!
 //! `read_repair = 'NONE'` leaves that out: such a read may be followed by one that sees less, and a
 //! partition is never seen with one half of a write. Agrees with
 //! `org.apache.cassandra.service.reads.repair.{BlockingReadRepair,BlockingPartitionRepair}`.
 
+use std::cell::RefCell;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::time::Duration;
+use std::vec::IntoIter;
 
 use futures_util::StreamExt;
+use futures_util::future::{Either, join_all, select};
 use futures_util::stream::FuturesUnordered;
 use internode::Verb;
 use membership::Request;
@@ -26,6 +34,7 @@ use super::contacts::{Contact, counts};
 use super::error::{FailedAnswers, FailedRead, RequestError};
 use super::plan::placement;
 use super::reading::Repair;
+use super::speculation;
 use crate::replica::apply::within;
 use crate::stripes::Held;
 use crate::traces;
@@ -39,6 +48,17 @@ const UNDER_WAY_MAX: usize = 64;
 /// A replica, and what it lacks.
 type Lacking = (Contact, Vec<PartitionUpdate>);
 
+/// How the replicas of a part are told what they lack.
+#[derive(Clone, Copy)]
+struct Telling {
+    /// Time that all of them have.
+    rest: Duration,
+    /// How long one of them may take before another one is told in its place; None: none is.
+    patience: Option<Duration>,
+    /// Messages that are under way at once to one of them.
+    under_way: usize,
+}
+
 /// Whether reads of a table tell replicas what they lack (`read_repair`).
 pub(super) fn is_blocking(table: &TableMetadata) -> bool {
     !table.params.read_repair.eq_ignore_ascii_case("none")
@@ -49,11 +69,12 @@ impl Among<'_> {
     pub async fn repair<E>(&self, repairs: Vec<Repair>) -> Result<(), FailedRead<E>> {
         let begun = self.node.env.now();
         let limit = self.node.timeouts().write;
-        for Repair { mut of_replicas } in repairs {
+        for Repair { mut of_replicas, mut others } in repairs {
             self.add_further(&mut of_replicas).map_err(FailedRead::Refused)?;
+            others.retain(|other| of_replicas.iter().all(|(contact, _)| contact != other));
             let count = of_replicas.len();
             let rest = limit.saturating_sub(self.node.env.elapsed(begun));
-            let told = within(&self.node.env, rest, self.tell_all(of_replicas, rest)).await;
+            let told = within(&self.node.env, rest, self.tell_all(of_replicas, others, rest)).await;
             if told != Some(true) {
                 let block_for = u32::try_from(count).unwrap_or(u32::MAX);
                 return Err(FailedRead::of_answers(FailedAnswers {
@@ -102,22 +123,69 @@ impl Among<'_> {
         Ok(())
     }
 
-    /// Tells each replica of a part what it lacks; whether all have it.
-    async fn tell_all(&self, of_replicas: Vec<Lacking>, rest: Duration) -> bool {
-        let mutations = of_replicas.into_iter().flat_map(|(contact, updates)| {
-            let pieces = updates.into_iter().flat_map(pieces);
-            pieces.map(move |update| (contact, Mutation::of(update)))
-        });
-        let mut mutations = mutations.collect::<Vec<_>>().into_iter();
-        let mut waiting: FuturesUnordered<_> = mutations
-            .by_ref()
-            .take(UNDER_WAY_MAX)
-            .map(|(contact, mutation)| self.tell(contact, mutation, rest))
-            .collect();
+    /// Tells each replica of a part what it lacks; whether as many have it in the end. One of
+    /// `others` may stand for one that is late.
+    async fn tell_all(&self, of_replicas: Vec<Lacking>, others: Vec<Contact>, rest: Duration) -> bool {
+        let lacking: Vec<Lacking> = of_replicas.into_iter().filter(|(_, updates)| !updates.is_empty()).collect();
+        let Some(first) = lacking.iter().find_map(|(_, updates)| updates.first()) else { return true };
+        let patience = if others.is_empty() { None } else { self.patience_with_writes(&first.table) };
+        let telling = Telling { rest, patience, under_way: (UNDER_WAY_MAX / lacking.len()).max(1) };
+        let others = RefCell::new(others.into_iter());
+        let told = lacking.iter().map(|(contact, updates)| self.tell_or_another(*contact, updates, &others, telling));
+        join_all(told).await.into_iter().all(|has_it| has_it)
+    }
+
+    /// How long a replica may take to write what it lacks before another one is told; None: none
+    /// is. The policy's percentiles are of the writes of a coordinator, whose latencies are not
+    /// kept: they count as Cassandra counts them before the first writes.
+    fn patience_with_writes(&self, table: &TableMetadata) -> Option<Duration> {
+        let percentile = |_: f64| self.node.timeouts().write / 2;
+        speculation::delay(&table.params.additional_write_policy, &percentile)
+    }
+
+    /// Tells a replica what it lacks and, where that fails or takes too long, the next of `others`:
+    /// whether one of the two has it. Each of `others` stands for one replica only, so that
+    /// everything comes to as many replicas as have lacked it.
+    async fn tell_or_another(
+        &self,
+        contact: Contact,
+        updates: &[PartitionUpdate],
+        others: &RefCell<IntoIter<Contact>>,
+        telling: Telling,
+    ) -> bool {
+        let mut told = pin!(self.tell_updates(contact, updates, telling));
+        let Some(patience) = telling.patience else { return told.await };
+        let has_it = within(&self.node.env, patience, told.as_mut()).await;
+        if has_it == Some(true) {
+            return true;
+        }
+        let other = others.borrow_mut().next();
+        let Some(other) = other else {
+            return match has_it {
+                Some(has_it) => has_it,
+                None => told.await,
+            };
+        };
+        let instead = pin!(self.tell_updates(other, updates, telling));
+        if has_it.is_some() {
+            return instead.await;
+        }
+        match select(told, instead).await {
+            Either::Left((true, _)) | Either::Right((true, _)) => true,
+            Either::Left((false, instead)) => instead.await,
+            Either::Right((false, told)) => told.await,
+        }
+    }
+
+    /// Tells one replica some updates; whether it has all of them.
+    async fn tell_updates(&self, contact: Contact, updates: &[PartitionUpdate], telling: Telling) -> bool {
+        let mut mutations = updates.iter().cloned().flat_map(pieces).map(Mutation::of);
+        let tell = |mutation| self.tell(contact, mutation, telling.rest);
+        let mut waiting: FuturesUnordered<_> = mutations.by_ref().take(telling.under_way).map(tell).collect();
         let mut all_have_it = true;
         while let Some(has_it) = waiting.next().await {
             all_have_it &= has_it;
-            waiting.extend(mutations.next().map(|(contact, mutation)| self.tell(contact, mutation, rest)));
+            waiting.extend(mutations.next().map(tell));
         }
         all_have_it
     }

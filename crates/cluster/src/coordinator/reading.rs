@@ -298,8 +298,10 @@ pub(super) enum Missing {
 
 /// Data that replicas of a part lack of what was read of it.
 pub(super) struct Repair {
-    /// Each replica with what it lacks.
+    /// Each replica that was read with what it lacks.
     pub of_replicas: Vec<(Contact, Vec<PartitionUpdate>)>,
+    /// Replicas whose answers were not read, those first that were not asked.
+    pub others: Vec<Contact>,
 }
 
 /// The stream of all parts. A partition whose rest is the next part is given as one.
@@ -346,7 +348,10 @@ impl ReadingStream {
         let lacking = merge.differences();
         if is_blocking(&asked.part.command.table) && lacking.iter().any(|updates| !updates.is_empty()) {
             let contacts = asked.replicas.iter().map(|(contact, _)| *contact);
-            self.repairs.push(Repair { of_replicas: contacts.zip(lacking).collect() });
+            let is_read = |other: &&Contact| asked.replicas.iter().any(|(contact, _)| contact == *other);
+            let all = asked.part.contacts.spare.iter().chain(&asked.part.contacts.asked);
+            let others = all.filter(|other| !is_read(other)).copied().collect();
+            self.repairs.push(Repair { of_replicas: contacts.zip(lacking).collect(), others });
         }
     }
 

@@ -13,11 +13,12 @@ use rows::{
 };
 use types::{Consistency, Token};
 
-use crate::coordinator::contacts::Contacts;
+use crate::coordinator::among::Among;
+use crate::coordinator::contacts::{Contact, Contacts};
 use crate::coordinator::error::{FailedAnswers, FailedRead, RequestError};
 use crate::coordinator::parts::Part;
-use crate::coordinator::reading::Asked;
-use crate::replica::read::{ReadFigures, ReadOutcome, ReadRequest};
+use crate::coordinator::reading::{Asked, Repair};
+use crate::replica::read::{ReadFigures, ReadOutcome, ReadRequest, Warnings};
 use crate::result_room::ResultRoom;
 use crate::testing::{SimRing, count_unfiltereds, table};
 use crate::thresholds::{Finding, Measure, ReadSizes, SizeThresholds};
@@ -126,6 +127,25 @@ fn a_read_tells_replicas_what_they_lack() {
     assert!(ring.stored(0, "ks", 3).is_empty());
     let figures = &ring.node(0).read_repairs;
     assert_eq!((figures.repaired_blocking.get(), figures.reconcile_read.get()), (1, 1));
+}
+
+/// A replica that was read and does not take what it lacks is replaced by one that was not read.
+#[test]
+fn a_repair_that_a_replica_does_not_take_goes_to_another_one() {
+    let ring = three(20);
+    let row = ring.row("ks", 1, 1, 5, 10);
+    ring.world.network().partition(&[1]);
+    let (node, warnings, limit) = (ring.node(0), Warnings::default(), Duration::from_secs(5));
+    let messenger = node.members().expect("joined");
+    let among = Among::new(node, messenger, Consistency::Quorum, limit, &warnings, None);
+    let contact = |machine: usize| Contact { address: ring.address(machine), is_local: machine == 0 };
+    let repair = |others: Vec<Contact>| {
+        let of_replicas = vec![(contact(0), Vec::new()), (contact(1), row.updates.clone())];
+        ring.world.block_on(among.repair::<ReadError>(vec![Repair { of_replicas, others }]))
+    };
+    assert!(matches!(repair(Vec::new()), Err(FailedRead::Unanswered(_))), "nobody else can be told");
+    repair(vec![contact(2)]).expect("another one is told");
+    assert_eq!([0, 2].map(|machine| ring.stored(machine, "ks", 1)), [vec![], vec![(1, 5)]]);
 }
 
 /// Rows within the limit that another replica has deleted do not make the answer short.
