@@ -4,7 +4,8 @@
 //! 2. The replicas of a part are asked: of a partition the nearest for data and the others for a
 //!    digest of it, of a range all for data. Where digests differ, those replicas are asked for
 //!    data, too. A replica of a partition that fails, or takes longer than `speculative_retry` lets
-//!    the read wait, is replaced by another one that is up, if there is one.
+//!    the read wait, is replaced by another one that is up, if there is one: one that is to give
+//!    its data behind a digest, too.
 //!    Replicas check the conditions of the statement where they may ([`super::filtering`]); answers
 //!    that differ are completed then ([`super::protection`]).
 //! 3. What builds the answer reads the merge of it all ([`super::reading`]). Where that ends early,
@@ -393,7 +394,7 @@ impl Among<'_> {
         if has_digests && differ {
             self.count_mismatch(&command);
             self.tell_trace(|| "Digest mismatch: the replicas are asked for data".to_owned());
-            self.ask_for_data(&mut answers, &question).await?;
+            self.ask_for_data(asked, &mut answers, &question).await?;
         } else if form != Form::Data && !differ {
             // one answer stands for all
             answers.sort_by_key(|(_, reply)| reply.data.is_none());
@@ -512,33 +513,64 @@ impl Among<'_> {
         }
     }
 
-    /// Asks those who have given a digest for data, all of which must come.
+    /// Asks those who have given a digest for data. Where one of them fails, or takes longer than
+    /// `speculative_retry` lets the read wait, a replica that has not answered is asked as well.
+    /// Whoever gives data first has a place in `answers`.
     async fn ask_for_data(
         &self,
+        asked: &Asked,
         answers: &mut [(Contact, Reply)],
         question: &Arc<Question>,
     ) -> Result<(), FailedAnswers> {
-        let lacking = answers.iter_mut().filter(|(_, reply)| reply.data.is_none());
-        let mut lacking: Vec<&mut (Contact, Reply)> = lacking.collect();
-        let asking = lacking.iter().map(|(contact, _)| self.ask(*contact, question, Wanted::Data));
-        let answered = within(&self.node.env, self.rest(), join_all(asking)).await;
-        let missing = lacking.len();
-        let mut failures = Vec::new();
-        for (slot, (contact, reply)) in lacking.iter_mut().zip(answered.into_iter().flatten()) {
-            match reply {
-                Ok(reply) => slot.1 = reply,
-                Err(reason) => failures.push(ReplicaFailure { endpoint: contact.address, reason }),
+        let has_answered = |contact: &Contact| answers.iter().any(|(other, _)| other == contact);
+        let spare = asked.part.contacts.spare.iter().copied();
+        let mut spare = spare.filter(|contact| !has_answered(contact)).collect::<Vec<_>>().into_iter();
+        let lacking = answers.iter().filter(|(_, reply)| reply.data.is_none());
+        let mut waiting: FuturesUnordered<Asking<'_>> =
+            lacking.map(|(contact, _)| self.ask(*contact, question, Wanted::Data)).collect();
+        let begun = self.node.env.now();
+        let mut patience = self.patience(asked).filter(|_| spare.len() > 0);
+        let mut failures: Vec<ReplicaFailure> = Vec::new();
+        loop {
+            let missing = answers.iter().filter(|(_, reply)| reply.data.is_none()).count();
+            if missing == 0 {
+                return Ok(());
+            }
+            let block_for = count(answers.len());
+            let failed = |failures, timed_out| FailedAnswers {
+                level: self.level,
+                block_for,
+                received: block_for - count(missing),
+                data_present: true,
+                failures,
+                timed_out,
+            };
+            let patient = patience.map(|delay| delay.saturating_sub(self.node.env.elapsed(begun)));
+            let wait = self.rest().min(patient.unwrap_or(Duration::MAX));
+            match within(&self.node.env, wait, waiting.next()).await {
+                None if patience.take().is_some() && !self.rest().is_zero() => {
+                    waiting.extend(spare.next().map(|other| self.ask(other, question, Wanted::Data)));
+                }
+                None => return Err(failed(failures, true)),
+                Some(None) => {
+                    let timed_out = failures.iter().all(|failure| failure.reason == FailureReason::Timeout);
+                    return Err(failed(failures, timed_out));
+                }
+                Some(Some((contact, Ok(reply)))) => {
+                    let lacks = |(_, reply): &(Contact, Reply)| reply.data.is_none();
+                    let own = answers.iter().position(|answer| answer.0 == contact && lacks(answer));
+                    let place = own.or_else(|| answers.iter().position(lacks));
+                    if let Some(place) = place {
+                        answers[place] = (contact, reply);
+                    }
+                }
+                Some(Some((contact, Err(reason)))) => {
+                    failures.push(ReplicaFailure { endpoint: contact.address, reason });
+                    waiting.extend(spare.next().map(|other| self.ask(other, question, Wanted::Data)));
+                    patience = patience.filter(|_| spare.len() > 0);
+                }
             }
         }
-        let still = lacking.iter().filter(|(_, reply)| reply.data.is_none()).count();
-        if still == 0 {
-            return Ok(());
-        }
-        debug_assert!(still <= missing, "an answer is not taken back");
-        let timed_out = failures.iter().all(|failure| failure.reason == FailureReason::Timeout);
-        let (level, block_for) = (self.level, count(answers.len()));
-        let received = block_for - count(still);
-        Err(FailedAnswers { level, block_for, received, data_present: true, failures, timed_out })
     }
 
     /// Asks the replicas of a part for what they lack.

@@ -13,7 +13,7 @@ use rows::{
 };
 use types::{Consistency, Token};
 
-use crate::coordinator::among::Among;
+use crate::coordinator::among::{Among, Reply};
 use crate::coordinator::contacts::{Contact, Contacts};
 use crate::coordinator::error::{FailedAnswers, FailedRead, RequestError};
 use crate::coordinator::parts::Part;
@@ -274,6 +274,29 @@ fn a_replica_that_does_not_answer() {
         assert_eq!(read.expect("two replicas answer"), [(k, 1, k)]);
     }
     assert!(speculated() > 0, "another replica was asked");
+}
+
+/// A replica that has given a digest and does not give its data is replaced, too.
+#[test]
+fn a_replica_that_gives_a_digest_and_no_data() {
+    let ring = three(22);
+    (0..3).for_each(|machine| ring.apply_alone(machine, &[ring.row("ks", 1, 1, 5, 10)]));
+    ring.world.network().partition(&[1]);
+    let (node, warnings, limit) = (ring.node(0), Warnings::default(), Duration::from_secs(5));
+    let messenger = node.members().expect("joined");
+    let among = Among::new(node, messenger, Consistency::Quorum, limit, &warnings, None);
+    let contact = |machine: usize| Contact { address: ring.address(machine), is_local: machine == 0 };
+    let read = |spare: Vec<Contact>| {
+        let contacts = Contacts { asked: vec![contact(0), contact(1)], spare, shortage: None };
+        let asked = Asked::new(Part { command: ring.select_key("ks", 1), contacts }, None);
+        let question = asked.question(&asked.first());
+        let mut answers = [0, 1].map(|machine| (contact(machine), Reply { data: None, digest: None }));
+        let given = ring.world.block_on(among.ask_for_data(&asked, &mut answers, &question));
+        given.map(|()| answers.map(|(contact, reply)| (contact, reply.data.is_some())))
+    };
+    assert_eq!(read(vec![contact(2)]), Ok([(contact(0), true), (contact(2), true)]));
+    let late = read(Vec::new()).expect_err("nobody else can be asked");
+    assert_eq!((late.block_for, late.received, late.data_present, late.timed_out), (2, 1, true, true));
 }
 
 /// Where too few are known to be up nobody is asked.
