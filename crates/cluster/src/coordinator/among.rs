@@ -64,8 +64,15 @@ use crate::result_room::ResultRoom;
 use crate::thresholds::Exceeding;
 use crate::traces;
 
-/// Parts that are asked for at once. Partitions by key are all wanted.
+/// Parts that are asked for at once, unless those before had little. Partitions by key are all
+/// wanted.
 const PARTS_MAX: usize = 16;
+/// Parts that are asked for at once where those before had little. Each round trip builds the
+/// answer again from the beginning, so that many small rounds would cost more than all the rows.
+const SMALL_PARTS_MAX: usize = 64;
+/// Bytes that these parts have together, if they are like those before: this node reads its share
+/// of them on the worker.
+const SMALL_PARTS_SIZE: usize = 256 << 10;
 /// Stretches of a range that are asked for at first. Each time that the read goes on to further
 /// ones twice as many are asked for, because those before had little.
 const STRETCHES_FIRST: usize = 1;
@@ -292,11 +299,13 @@ impl Among<'_> {
     ) -> Result<usize, FailedRead<E>> {
         match missing {
             Missing::Part(next) => {
+                let most = parts_at_once(next, parts[..next].iter().map(|asked| asked.size).sum());
                 let keys = parts[next..].iter().take_while(|asked| !asked.part.is_of_range()).count();
-                let count = if keys > 0 { keys.min(PARTS_MAX) } else { *window };
+                let count = if keys > 0 { keys.min(most) } else { most.min(*window) };
+                parts[next..].iter_mut().take(count).for_each(|asked| asked.begin_among(count, PARTS_MAX));
                 self.ask_parts(parts, next, count).await?;
                 if keys == 0 {
-                    *window = (*window * 2).min(PARTS_MAX);
+                    *window = (*window * 2).min(SMALL_PARTS_MAX);
                 }
             }
             Missing::Further(part, lacks) => self.ask_further(&mut parts[part], lacks).await?,
@@ -798,6 +807,14 @@ fn reason_of(outcome: ReadOutcome<AnswerError>, tracks: bool) -> FailureReason {
             FailureReason::Unknown
         }
     }
+}
+
+/// How many parts are asked for at once behind some that had so many bytes together: as many as
+/// these are, if they had little.
+fn parts_at_once(answered: usize, size: usize) -> usize {
+    let each = size / answered.max(1);
+    let fitting = SMALL_PARTS_SIZE / each.max(1);
+    answered.min(fitting).clamp(PARTS_MAX, SMALL_PARTS_MAX)
 }
 
 /// The version of digests that peers are told; it changes nothing in them.

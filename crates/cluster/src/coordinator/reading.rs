@@ -193,6 +193,15 @@ impl Asked {
         }
     }
 
+    /// The first portion is smaller where more than `usual` parts are asked for at once: all of
+    /// them together have no more rows than `usual` portions.
+    pub fn begin_among(&mut self, parts: usize, usual: usize) {
+        if parts > usual && !is_nearest(&self.part.command) {
+            let share = PORTION_FIRST as usize * usual / parts;
+            self.portion = self.portion.min(u32::try_from(share).unwrap_or(PORTION_FIRST));
+        }
+    }
+
     /// A part that has not been asked for begins with a portion of the usual size; the next further
     /// portion of another is twice that.
     pub fn grow_large(&mut self) {

@@ -1,6 +1,7 @@
 //! Reads among several nodes.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -71,6 +72,26 @@ fn a_node_reads_what_others_have() {
         let read = ring.read(through, keys, Consistency::Quorum).expect("answered");
         assert_eq!(read, [(7, 1, 7), (3, 1, 3), (5, 1, 5)]);
     }
+}
+
+/// Partitions that have little are asked for in rounds that grow, each of which builds the answer
+/// again from the beginning.
+#[test]
+fn many_small_partitions_are_read_in_few_rounds() {
+    let ring = three(23);
+    let rows: Vec<Mutation> = (0..200).map(|k| ring.row("ks", k, 1, k, 10)).collect();
+    (0..3).for_each(|machine| ring.apply_alone(machine, &rows));
+    let rounds = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&rounds);
+    let build = move |stream: &mut dyn PartitionStream| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        count_unfiltereds(stream)
+    };
+    let request = ReadRequest::of((0..200).map(|k| ring.select_key("ks", k)).collect());
+    let figures = ReadFigures::default();
+    let read = ring.world.block_on(ring.node(0).read(request, Consistency::Quorum, &figures, build));
+    // 16 partitions, 16, 32, 64, 64 and the rest
+    assert_eq!((read.expect("answered"), rounds.load(Ordering::Relaxed)), (200, 6));
 }
 
 /// The parts of a range have replicas of their own; the rows come in the order of their tokens.
