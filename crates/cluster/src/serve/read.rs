@@ -2,7 +2,8 @@
 //!
 //! 1. The read is tried at once on the thread of links, and goes on in the background if it would
 //!    wait for the disk or pass many rows ([`crate::replica::read`]).
-//! 2. The answer is made as every replica makes it ([`internode::payload::read_answer`]).
+//! 2. The answer is made as every replica makes it ([`internode::payload::read_answer`]). Before
+//!    that, conditions that Cassandra's replicas relax are relaxed ([`ReadRequest::relax`]).
 //! 3. A read that takes longer than somebody waits is given up and not answered.
 //!
 //! Partitions that this node does not own are read all the same, unless such reads are to be
@@ -59,6 +60,7 @@ pub(super) async fn serve(call: Call) {
         tracing::warn!(%error, "a read of another node cannot be served");
         return call.answer(Err(FailureReason::Unknown));
     }
+    request.relax();
     let request = Arc::new(request);
     let wanted = if request.digest.is_some() { Wanted::Digest } else { Wanted::Data };
     let limits =

@@ -123,6 +123,15 @@ impl ReadRequest {
         Self { digest: Some(version), ..self.clone() }
     }
 
+    /// Leaves conditions to the coordinator that no replica can check alone. Called by a replica
+    /// before it reads; the answer may have more rows then.
+    pub fn relax(&mut self) {
+        let relaxed = self.index.and_then(|index| filter::relaxed(&self.table, &index, &self.row_filter));
+        if let Some((row_filter, index)) = relaxed {
+            (self.row_filter, self.index) = (row_filter, Some(index));
+        }
+    }
+
     /// The verb: READ_REQ or RANGE_REQ.
     pub fn verb(&self) -> Verb {
         match self.partitions {

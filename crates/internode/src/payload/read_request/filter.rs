@@ -15,9 +15,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rows::filter::Operator;
 use rows::{Expression, IndexSearch, RowFilter, SearchOperator};
-use schema::index::definition::{IndexDefinition, IndexOperator, IndexPart};
+use schema::index::definition::{Answering, IndexDefinition, IndexOperator, IndexPart};
 use schema::index::sasi::LikeKind;
-use schema::{TableId, TableMetadata};
+use schema::{ColumnKind, ColumnMetadata, TableId, TableMetadata};
 use stdx::{put_i32, put_short_bytes, put_uvint};
 
 use super::Reader;
@@ -126,6 +126,55 @@ fn searches_in<'a>(
     })
 }
 
+/// The conditions that a replica checks in place of all, and the index that it searches for them,
+/// where its rows will be merged with those of others and the storage-attached index `id` is named.
+/// None: all of them.
+///
+/// Of conditions on several columns that may change a row may meet all once merged, and not all on
+/// any replica. The coordinator checks them once more, and relies on a replica to give a row that
+/// meets one of them as its newest values: Cassandra's replicas give rows that meet any. Here the
+/// conditions on key columns and those on one column are left, by which no such row is missed: of
+/// that column the newest value counts, and whoever has it gives the row. Agrees in effect with
+/// `RowFilter.isStrict` and `FilterTree.localSatisfiedBy` (CASSANDRA-19018).
+pub(super) fn relaxed(table: &TableMetadata, id: &[u8; 16], filter: &RowFilter) -> Option<(RowFilter, [u8; 16])> {
+    if !filter.needs_reconciliation || !is_mutable_intersection(table, filter) {
+        return None;
+    }
+    let definitions = table.indexes.values().filter_map(|index| IndexDefinition::of(table, index, false));
+    let attached: Vec<_> = definitions.filter(|index| index.answering() == Answering::Attached).collect();
+    if !attached.iter().any(|index| id_of(&index.name) == *id) {
+        return None;
+    }
+    let answered = |index: &IndexDefinition| filter.expressions.iter().position(|one| value_of(index, one).is_some());
+    let able = attached.iter().filter_map(|index| Some((index.is_of_key(), answered(index)?, index)));
+    let (_, chosen, index) = able.min_by_key(|(is_of_key, place, _)| (*is_of_key, *place))?;
+    let stays = |(place, expression): &(usize, &Expression)| {
+        let column = expression.column().and_then(|id| table.column(id));
+        column.is_some_and(|column| match column.kind {
+            ColumnKind::PartitionKey | ColumnKind::Clustering => true,
+            // the elements of a collection are merged one by one: two conditions are as two columns
+            ColumnKind::Static | ColumnKind::Regular => {
+                column.id == index.column.id && (!column.is_complex() || *place == chosen)
+            }
+        })
+    };
+    let left = filter.expressions.iter().enumerate().filter(stays);
+    let expressions = left.map(|(_, expression)| expression.clone()).collect();
+    Some((RowFilter { expressions, needs_reconciliation: true }, id_of(&index.name)))
+}
+
+/// Whether the conditions are about two columns that may change, or about a static one and any
+/// other. Agrees with `RowFilter.isMutableIntersection`.
+fn is_mutable_intersection(table: &TableMetadata, filter: &RowFilter) -> bool {
+    let columns = filter.expressions.iter().filter_map(|expression| table.column(expression.column()?));
+    let is_changing = |column: &&ColumnMetadata| matches!(column.kind, ColumnKind::Static | ColumnKind::Regular);
+    let mut changing: Vec<&ColumnMetadata> = columns.filter(is_changing).collect();
+    let has_static = changing.iter().any(|column| column.kind == ColumnKind::Static);
+    changing.sort_unstable_by_key(|column| column.id);
+    changing.dedup_by_key(|column| column.id);
+    changing.len() > 1 || (has_static && filter.expressions.len() > 1)
+}
+
 /// The id of an index in messages, if the index answers one of the conditions.
 pub fn index_answering(table: &TableMetadata, name: &str, filter: &RowFilter) -> Option<[u8; 16]> {
     let id = id_of(name);
@@ -165,5 +214,96 @@ fn value_of(definition: &IndexDefinition, expression: &Expression) -> Option<(Se
             types::composite::compose(&[key, value]).ok().map(|value| (SearchOperator::Eq, Bytes::from(value)))
         }
         Expression::MapEquality { .. } | Expression::Custom { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use schema::index::attached::CLASS;
+    use schema::table::ColumnSpec;
+    use schema::{IndexKind, IndexMetadata, TableFlags, TableKind, TableParams};
+    use types::CqlType;
+
+    use super::*;
+
+    /// A table with storage-attached indexes on the columns c, a, b and tags, named by_c and so on.
+    fn table() -> TableMetadata {
+        let column = |(name, kind): (&str, ColumnKind)| ColumnSpec {
+            name: name.to_owned(),
+            kind,
+            position: 0,
+            ty: match name {
+                "tags" => CqlType::Set { element: Arc::new(CqlType::Int), frozen: false },
+                _ => CqlType::Int,
+            },
+            reversed: false,
+        };
+        let columns = [
+            ("k", ColumnKind::PartitionKey),
+            ("c", ColumnKind::Clustering),
+            ("s", ColumnKind::Static),
+            ("a", ColumnKind::Regular),
+            ("b", ColumnKind::Regular),
+            ("d", ColumnKind::Regular),
+            ("tags", ColumnKind::Regular),
+        ];
+        let mut table = TableMetadata::new(
+            TableId([1; 16]),
+            "ks",
+            "t",
+            TableKind::Regular,
+            TableFlags::COMPOUND,
+            TableParams::default(),
+            columns.map(column).into(),
+            BTreeMap::new(),
+            None,
+        );
+        for target in ["c", "a", "b", "tags"] {
+            let options = [("class_name", CLASS), ("target", target)];
+            let options = options.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+            let name = format!("by_{target}");
+            table.indexes.insert(name.clone(), IndexMetadata { name, kind: IndexKind::Custom, options });
+        }
+        table
+    }
+
+    /// The columns of the conditions that are left, and the index that is searched.
+    fn left(names: &str, index: &str, needs_reconciliation: bool) -> Option<String> {
+        let table = table();
+        let expression = |name: &str| {
+            let operator = if name == "tags" { Operator::Contains } else { Operator::Eq };
+            let column = table.column_by_name(name).expect("a column").id;
+            Expression::Simple { column, operator, value: Bytes::from_static(&[0; 4]) }
+        };
+        let filter = RowFilter { expressions: names.split(' ').map(expression).collect(), needs_reconciliation };
+        let (relaxed, id) = relaxed(&table, &id_of(index), &filter)?;
+        assert!(relaxed.needs_reconciliation);
+        assert!(search(&table, &id, &relaxed).is_some(), "the index answers what is left");
+        let column = |one: &Expression| one.column().and_then(|id| table.column(id)).map(|column| column.name.as_str());
+        let columns: Vec<&str> = relaxed.expressions.iter().filter_map(column).collect();
+        let searched = table.indexes.keys().find(|name| id_of(name) == id)?;
+        Some(format!("{} {searched}", columns.join(" ")))
+    }
+
+    #[test]
+    fn conditions_on_several_columns_are_left_to_a_coordinator_that_merges() {
+        for (names, index, expected) in [
+            ("a b", "by_a", Some("a by_a")),
+            ("b a", "by_a", Some("b by_b")),
+            ("d a", "by_a", Some("a by_a")),
+            ("a s", "by_a", Some("a by_a")),
+            ("k c a d a", "by_c", Some("k c a a by_a")),
+            ("c d s", "by_c", Some("c by_c")),
+            ("tags tags a", "by_tags", Some("tags by_tags")),
+            // one column that may change
+            ("a a", "by_a", None),
+            ("k c a", "by_a", None),
+            ("a b", "of_nobody", None),
+        ] {
+            assert_eq!(left(names, index, true).as_deref(), expected, "{names}");
+            assert_eq!(left(names, index, false), None, "{names}: nobody merges");
+        }
     }
 }
