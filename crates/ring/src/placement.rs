@@ -103,6 +103,19 @@ impl Placement {
         }
     }
 
+    /// The last tokens of ranges between two tokens (both excluded), in the order of the ring; of
+    /// all other ranges, where both are the same. The work is that of finding the first, not of
+    /// passing the ring.
+    pub(crate) fn ends_between(&self, start: Token, end: Token) -> impl Iterator<Item = Token> {
+        let behind = self.ends.partition_point(|token| *token <= start);
+        let before = self.ends.partition_point(|token| *token < end);
+        let (first, second) = match start < end {
+            true => (&self.ends[behind..before], &self.ends[..0]),
+            false => (&self.ends[behind..], &self.ends[..before]),
+        };
+        first.iter().chain(second).copied()
+    }
+
     /// The ranges in the order of the ring, each from a token (excluded) to a token (included),
     /// with the endpoints that hold it. The first wraps around the end of the ring.
     pub fn ranges(&self) -> impl Iterator<Item = (Token, Token, &[EndpointId])> {

@@ -63,15 +63,7 @@ impl Ring {
         end: Token,
         level: Consistency,
     ) -> Result<Vec<(Token, Token, ReplicaPlan)>, Shortage> {
-        let mut ends: Vec<Token> = placement.ranges().map(|(_, end, _)| end).collect();
-        let is_inside = |token: &Token| match start < end {
-            true => start < *token && *token < end,
-            false => start < *token || *token < end,
-        };
-        ends.retain(is_inside);
-        // from the start of the range on, around the end of the ring
-        ends.sort_by_key(|token| (*token <= start, *token));
-        ends.push(end);
+        let ends: Vec<Token> = placement.ends_between(start, end).chain([end]).collect();
         let (mut plans, mut from) = (Vec::with_capacity(ends.len()), start);
         for to in ends {
             let plan = self.plan_read(placement, to, level)?;

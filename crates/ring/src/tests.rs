@@ -262,6 +262,23 @@ fn a_range_is_planned_in_parts() {
 }
 
 #[test]
+fn the_ends_of_ranges_between_two_tokens() {
+    let ring = Ring::new(two_centers(), EndpointId(0));
+    let placement = placed(&ring, Replication::Simple { factor: 2 });
+    let all: Vec<Token> = placement.ranges().map(|(_, end, _)| end).collect();
+    for (start, end) in (40..620).step_by(10).flat_map(|start| (40..620).step_by(10).map(move |end| (start, end))) {
+        let (start, end) = (Token(start), Token(end));
+        let is_inside = |token: &Token| match start < end {
+            true => start < *token && *token < end,
+            false => start < *token || *token < end,
+        };
+        let mut expected: Vec<Token> = all.iter().copied().filter(is_inside).collect();
+        expected.sort_by_key(|token| (*token <= start, *token));
+        assert_eq!(placement.ends_between(start, end).collect::<Vec<_>>(), expected, "{start:?} to {end:?}");
+    }
+}
+
+#[test]
 fn ownership_follows_from_tokens_and_copies() {
     let quarter = i64::MIN / 2;
     let nodes = vec![endpoint(1, "dc1", "r1", vec![i64::MIN, 0]), endpoint(2, "dc1", "r1", vec![quarter])];
