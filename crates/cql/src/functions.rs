@@ -54,6 +54,11 @@ pub(crate) type Values = SmallVec<[Option<Bytes>; 4]>;
 /// The outcome of a call: true if a value was appended, false for null.
 type Outcome = Result<bool, CqlError>;
 
+/// The most bytes of a value that a function or a selector makes; a larger one is refused. Calls in
+/// each other could otherwise make a value of any size from a short one: each `to_json` of a text
+/// doubles the quotes in it, and sixty of them in each other would need more memory than there is.
+pub(crate) const VALUE_BYTES_MAX: usize = if cfg!(test) { 1 << 20 } else { 64 << 20 };
+
 /// Appends the value; no argument is null.
 type Strict = fn(&Function, &[&[u8]], &mut Vec<u8>) -> Outcome;
 
@@ -216,9 +221,21 @@ impl Function {
 
     /// Calls the function. It appends the value, or the result is false for null.
     ///
-    /// Errors: arguments that the function refuses. Calling an aggregate is an error of the server.
+    /// Errors: arguments that the function refuses, and a value that is larger than
+    /// [`VALUE_BYTES_MAX`]. Calling an aggregate is an error of the server.
     pub fn call(&self, arguments: &[Option<Bytes>], sources: &dyn Sources, out: &mut Vec<u8>) -> Outcome {
         assert_eq!(arguments.len(), self.arguments.len(), "{} is called as it was resolved", self.name);
+        let start = out.len();
+        let has_value = self.append(arguments, sources, out)?;
+        if out.len() - start > VALUE_BYTES_MAX {
+            let (name, most) = (self.full_name(), VALUE_BYTES_MAX >> 20);
+            return Err(CqlError::invalid(format!("The value of function {name} is larger than {most} MiB")));
+        }
+        Ok(has_value)
+    }
+
+    /// As [`Self::call`], of values of any size.
+    fn append(&self, arguments: &[Option<Bytes>], sources: &dyn Sources, out: &mut Vec<u8>) -> Outcome {
         match self.body {
             Body::Source(body) => {
                 body(sources, out);

@@ -249,8 +249,7 @@ impl Selector {
                 let at = out.len();
                 stdx::put_i32(out, -1);
                 if function.call(&values_of(arguments, row)?, &NoSources, out)? {
-                    let length = i32::try_from(out.len() - at - 4)
-                        .map_err(|_| CqlError::invalid("The value of a function is larger than 2 GiB"))?;
+                    let length = i32::try_from(out.len() - at - 4).expect("the value of a function is bounded");
                     out[at..at + 4].copy_from_slice(&length.to_be_bytes());
                 }
             }

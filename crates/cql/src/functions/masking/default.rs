@@ -3,7 +3,7 @@
 
 use types::{CqlType, CustomType, Duration, collection, timeuuid};
 
-use super::super::{Function, Outcome};
+use super::super::{Function, Outcome, VALUE_BYTES_MAX};
 use crate::error::CqlError;
 use crate::scalar::type_name;
 
@@ -17,7 +17,7 @@ pub(super) fn mask(function: &Function, _: &[Option<&[u8]>], out: &mut Vec<u8>) 
     Ok(true)
 }
 
-/// The fixed value of a type; None: the type has none.
+/// The fixed value of a type; None: the type has none, or one that is too large.
 fn masked(ty: &CqlType) -> Option<Vec<u8>> {
     use CqlType as T;
     Some(match ty {
@@ -44,9 +44,11 @@ fn masked(ty: &CqlType) -> Option<Vec<u8>> {
             collection::build_tuple(&fields?)
         }
         T::Vector { element, dimension } => {
-            let value = masked(element)?;
-            let size = usize::try_from(*dimension).ok()?;
-            collection::build_vector(element, &vec![value; size])
+            let one = collection::build_vector(element, &[masked(element)?]);
+            let count = usize::try_from(*dimension).ok()?;
+            // the dimensions of vectors in each other multiply
+            let size = one.len().checked_mul(count)?;
+            (size <= VALUE_BYTES_MAX).then(|| one.repeat(count))?
         }
         T::Custom(custom) => match custom.as_ref() {
             CustomType::Reversed(ty) => return masked(ty),
