@@ -28,11 +28,18 @@ use stamps::Stamped;
 use crate::ast::CellAttribute;
 use crate::context::Bindings;
 use crate::error::CqlError;
-use crate::functions::{Function, Values};
+use crate::functions::{Function, VALUE_BYTES_MAX, Values};
 use crate::sources::NoSources;
 use crate::terms::Term;
 use crate::values;
 use crate::values::BoundValue;
+
+/// The most bytes of a result, and so of a row: what a frame can carry, less room for its head. A
+/// statement with a larger result is refused.
+pub(crate) const RESULT_BYTES_MAX: usize = if cfg!(test) { 16 << 20 } else { 255 << 20 };
+/// Selectors whose values are appended before the size of the row is looked at again. A statement
+/// names a column as often as its text has room for, so that one row could fill the memory.
+const SELECTORS_UNCHECKED: usize = 4;
 
 /// An expression with a value for each row.
 #[derive(Clone, Debug)]
@@ -113,6 +120,7 @@ impl Selection {
     pub fn put_json(&self, out: &mut Vec<u8>, row: &RowView<'_>) -> Result<(), CqlError> {
         let mut json = String::from("{");
         for (at, (selector, (name, ty))) in self.selectors.iter().zip(&self.names).enumerate() {
+            check_row(json.len())?;
             if at > 0 {
                 json.push_str(", ");
             }
@@ -130,11 +138,24 @@ impl Selection {
 
     /// Appends a row of the result.
     pub fn put(&self, out: &mut Vec<u8>, row: &RowView<'_>) -> Result<(), CqlError> {
-        for selector in &self.selectors {
-            selector.put(out, row)?;
+        let start = out.len();
+        for some in self.selectors.chunks(SELECTORS_UNCHECKED) {
+            check_row(out.len() - start)?;
+            for selector in some {
+                selector.put(out, row)?;
+            }
         }
         Ok(())
     }
+}
+
+/// Refuses a row that has more bytes already than a result may have.
+fn check_row(size: usize) -> Result<(), CqlError> {
+    if size <= RESULT_BYTES_MAX {
+        return Ok(());
+    }
+    let most = RESULT_BYTES_MAX >> 20;
+    Err(CqlError::invalid(format!("A row of the result is larger than {most} MiB: ask for less")))
 }
 
 impl Selector {
@@ -283,8 +304,13 @@ impl Selector {
                 }
             }
             Self::Tuple(parts) => {
-                let values: Result<Vec<_>, _> = parts.iter().map(|part| part.value(row)).collect();
-                Some(values::pack_tuple(&values?))
+                let (mut found, mut room) = (Vec::with_capacity(parts.len()), VALUE_BYTES_MAX);
+                for part in parts {
+                    let value = part.value(row)?;
+                    value.iter().try_for_each(|value| take_room(&mut room, value))?;
+                    found.push(value);
+                }
+                Some(values::pack_tuple(&found))
             }
             Self::List(parts) => Some(values::pack_list(&elements(parts, row)?)),
             Self::Set(ty, parts) => {
@@ -294,9 +320,12 @@ impl Selector {
             }
             Self::Vector(ty, parts) => Some(values::pack_vector(ty, &elements(parts, row)?)),
             Self::Map(ty, entries) => {
-                let mut found = Vec::with_capacity(entries.len());
+                let (mut found, mut room) = (Vec::with_capacity(entries.len()), VALUE_BYTES_MAX);
                 for (key, value) in entries {
-                    found.push((required(key.value(row)?)?, required(value.value(row)?)?));
+                    let (key, value) = (required(key.value(row)?)?, required(value.value(row)?)?);
+                    take_room(&mut room, &key)?;
+                    take_room(&mut room, &value)?;
+                    found.push((key, value));
                 }
                 values::sort_map(ty, &mut found);
                 Some(values::pack_map(&found))
@@ -326,7 +355,30 @@ fn required(value: Option<Bytes>) -> Result<Bytes, CqlError> {
 }
 
 fn elements(parts: &[Selector], row: &RowView<'_>) -> Result<Vec<Bytes>, CqlError> {
-    parts.iter().map(|part| required(part.value(row)?)).collect()
+    let (mut found, mut room) = (Vec::with_capacity(parts.len()), VALUE_BYTES_MAX);
+    for part in parts {
+        let value = required(part.value(row)?)?;
+        take_room(&mut room, &value)?;
+        found.push(value);
+    }
+    Ok(found)
+}
+
+/// Takes the bytes of a part from those that a value may still have. The parts of a value may be
+/// the same column many times.
+fn take_room(room: &mut usize, part: &Bytes) -> Result<(), CqlError> {
+    match room.checked_sub(part.len()) {
+        Some(left) => {
+            *room = left;
+            Ok(())
+        }
+        None => {
+            let most = VALUE_BYTES_MAX >> 20;
+            Err(CqlError::invalid(format!(
+                "A collection, tuple or vector of the select clause is larger than {most} MiB"
+            )))
+        }
+    }
 }
 
 fn element(ty: &CqlType, value: &Bytes, wanted: &Bytes) -> Result<Option<Bytes>, CqlError> {

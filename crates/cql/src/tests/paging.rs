@@ -277,3 +277,24 @@ fn values_of_functions_have_a_greatest_size() {
         assert!(found.starts_with(&format!("error 2200 {error}")), "{selected}: {found:.200}");
     }
 }
+
+/// Without a bound each row would take the memory of all its values before its size is looked at.
+#[test]
+fn a_column_that_is_named_many_times_fills_no_memory() {
+    let node = Memory::new();
+    let answer = |text: &str, values: &[BoundValue]| spell::answer(&run(&node, text, values, &QueryOptions::default()));
+    assert_eq!(answer("CREATE TABLE b (k int PRIMARY KEY, v text)", &[]), "done");
+    let value = BoundValue::Bytes(vec![b'x'; 512 << 10].into());
+    assert_eq!(answer("INSERT INTO b (k, v) VALUES (1, ?)", &[value]), "done");
+    let part = "A collection, tuple or vector of the select clause is larger than 1 MiB";
+    let columns = ["v"; 64].join(", ");
+    for (selected, error) in [
+        (columns.clone(), "A row of the result is larger than 16 MiB: ask for less"),
+        (format!("JSON {columns}"), "A row of the result is larger than 16 MiB: ask for less"),
+        ("(v, v, v)".to_owned(), part),
+        ("[v, v, v]".to_owned(), part),
+    ] {
+        let found = answer(&format!("SELECT {selected} FROM b"), &[]);
+        assert_eq!(found, format!("error 2200 {error}"), "{selected}");
+    }
+}

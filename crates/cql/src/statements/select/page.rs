@@ -19,7 +19,7 @@ use crate::error::CqlError;
 use crate::keys;
 use crate::paging::{PagingState, UNLIMITED};
 use crate::restrictions::BoundFilter;
-use crate::selection::{AggregateState, Column, OwnedRow, RowView, Selection};
+use crate::selection::{AggregateState, Column, OwnedRow, RESULT_BYTES_MAX, RowView, Selection};
 use crate::statements::select::group::{GroupBy, GroupKey};
 use crate::statements::select::nearest::BoundNearest;
 
@@ -177,10 +177,6 @@ const FIRST_BYTES: usize = 256;
 
 /// A paged answer ends its page at this many bytes, however few rows it has.
 const PAGE_BYTES: usize = 8 << 20;
-
-/// The most bytes of a result: what a frame can carry, less room for its head. A statement with a
-/// larger result is refused.
-const RESULT_BYTES_MAX: usize = 255 << 20;
 
 /// Pages are counted in the memory for results from this size on, in steps of this size.
 const COUNTED_BYTES: usize = 64 << 10;
