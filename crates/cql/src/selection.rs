@@ -307,7 +307,7 @@ impl Selector {
                 let (mut found, mut room) = (Vec::with_capacity(parts.len()), VALUE_BYTES_MAX);
                 for part in parts {
                     let value = part.value(row)?;
-                    value.iter().try_for_each(|value| take_room(&mut room, value))?;
+                    value.iter().try_for_each(|value| values::take_room(&mut room, value))?;
                     found.push(value);
                 }
                 Some(values::pack_tuple(&found))
@@ -323,8 +323,8 @@ impl Selector {
                 let (mut found, mut room) = (Vec::with_capacity(entries.len()), VALUE_BYTES_MAX);
                 for (key, value) in entries {
                     let (key, value) = (required(key.value(row)?)?, required(value.value(row)?)?);
-                    take_room(&mut room, &key)?;
-                    take_room(&mut room, &value)?;
+                    values::take_room(&mut room, &key)?;
+                    values::take_room(&mut room, &value)?;
                     found.push((key, value));
                 }
                 values::sort_map(ty, &mut found);
@@ -358,27 +358,10 @@ fn elements(parts: &[Selector], row: &RowView<'_>) -> Result<Vec<Bytes>, CqlErro
     let (mut found, mut room) = (Vec::with_capacity(parts.len()), VALUE_BYTES_MAX);
     for part in parts {
         let value = required(part.value(row)?)?;
-        take_room(&mut room, &value)?;
+        values::take_room(&mut room, &value)?;
         found.push(value);
     }
     Ok(found)
-}
-
-/// Takes the bytes of a part from those that a value may still have. The parts of a value may be
-/// the same column many times.
-fn take_room(room: &mut usize, part: &Bytes) -> Result<(), CqlError> {
-    match room.checked_sub(part.len()) {
-        Some(left) => {
-            *room = left;
-            Ok(())
-        }
-        None => {
-            let most = VALUE_BYTES_MAX >> 20;
-            Err(CqlError::invalid(format!(
-                "A collection, tuple or vector of the select clause is larger than {most} MiB"
-            )))
-        }
-    }
 }
 
 fn element(ty: &CqlType, value: &Bytes, wanted: &Bytes) -> Result<Option<Bytes>, CqlError> {

@@ -22,7 +22,7 @@ pub(crate) use types_of::{common_type, compatible_type, exact_type, preferred_ty
 
 use crate::context::Bindings;
 use crate::error::CqlError;
-use crate::functions::{Function, Values};
+use crate::functions::{Function, VALUE_BYTES_MAX, Values};
 use crate::values::BoundValue;
 use crate::{scalar, values};
 
@@ -165,10 +165,13 @@ impl Composite {
                 values::pack_tuple(&fields(terms, bindings, !*multi_cell, unset)?)
             }
             Self::Vector(ty, terms) => {
-                let mut elements = Vec::with_capacity(terms.len());
+                let (mut elements, mut room) = (Vec::with_capacity(terms.len()), VALUE_BYTES_MAX);
                 for term in terms {
                     match term.eval(bindings)? {
-                        BoundValue::Bytes(bytes) => elements.push(bytes),
+                        BoundValue::Bytes(bytes) => {
+                            values::take_room(&mut room, &bytes)?;
+                            elements.push(bytes);
+                        }
                         BoundValue::Null => return Err(CqlError::invalid("null is not supported inside vectors")),
                         BoundValue::Unset => {
                             return Err(CqlError::invalid("unset is not supported inside vectors"));
@@ -199,10 +202,13 @@ fn fields(
     refuse_unset: bool,
     unset: impl Fn(usize) -> String,
 ) -> Result<Vec<Option<Bytes>>, CqlError> {
-    let mut fields = Vec::with_capacity(terms.len());
+    let (mut fields, mut room) = (Vec::with_capacity(terms.len()), VALUE_BYTES_MAX);
     for (at, term) in terms.iter().enumerate() {
         fields.push(match term.eval(bindings)? {
-            BoundValue::Bytes(bytes) => Some(bytes),
+            BoundValue::Bytes(bytes) => {
+                values::take_room(&mut room, &bytes)?;
+                Some(bytes)
+            }
             BoundValue::Null => None,
             BoundValue::Unset if refuse_unset => return Err(CqlError::invalid(unset(at))),
             BoundValue::Unset => None,

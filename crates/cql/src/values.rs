@@ -12,6 +12,7 @@ use stdx::Cursor;
 use types::{CqlType, collection};
 
 use crate::error::CqlError;
+use crate::functions::VALUE_BYTES_MAX;
 
 mod bound;
 
@@ -98,6 +99,21 @@ pub(crate) fn split_tuple(value: &Bytes) -> Result<Vec<Option<Bytes>>, CqlError>
         fields.push(field.map(|field| share(value, field)));
     }
     Ok(fields)
+}
+
+/// Takes the bytes of a part from those that a value may still have, [`VALUE_BYTES_MAX`] at first.
+/// The same column, or the same bound value, may be a part of a value many times.
+pub(crate) fn take_room(room: &mut usize, part: &Bytes) -> Result<(), CqlError> {
+    match room.checked_sub(part.len()) {
+        Some(left) => {
+            *room = left;
+            Ok(())
+        }
+        None => {
+            let most = VALUE_BYTES_MAX >> 20;
+            Err(CqlError::invalid(format!("A collection, tuple or vector of the statement is larger than {most} MiB")))
+        }
+    }
 }
 
 /// Serializes a list, or a set whose elements are in order.

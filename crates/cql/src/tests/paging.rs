@@ -286,7 +286,7 @@ fn a_column_that_is_named_many_times_fills_no_memory() {
     assert_eq!(answer("CREATE TABLE b (k int PRIMARY KEY, v text)", &[]), "done");
     let value = BoundValue::Bytes(vec![b'x'; 512 << 10].into());
     assert_eq!(answer("INSERT INTO b (k, v) VALUES (1, ?)", &[value]), "done");
-    let part = "A collection, tuple or vector of the select clause is larger than 1 MiB";
+    let part = "A collection, tuple or vector of the statement is larger than 1 MiB";
     let columns = ["v"; 64].join(", ");
     for (selected, error) in [
         (columns.clone(), "A row of the result is larger than 16 MiB: ask for less"),
@@ -296,5 +296,19 @@ fn a_column_that_is_named_many_times_fills_no_memory() {
     ] {
         let found = answer(&format!("SELECT {selected} FROM b"), &[]);
         assert_eq!(found, format!("error 2200 {error}"), "{selected}");
+    }
+}
+
+#[test]
+fn a_marker_in_many_places_of_a_value_fills_no_memory() {
+    let node = Memory::new();
+    let answer = |text: &str, values: &[BoundValue]| spell::answer(&run(&node, text, values, &QueryOptions::default()));
+    let table = "CREATE TABLE b (k int PRIMARY KEY, v vector<text, 3>, t tuple<text, text, text>)";
+    assert_eq!(answer(table, &[]), "done");
+    let value = BoundValue::Bytes(vec![b'x'; 512 << 10].into());
+    let values = [value.clone(), value.clone(), value];
+    for statement in ["INSERT INTO b (k, v) VALUES (1, [?, ?, ?])", "INSERT INTO b (k, t) VALUES (1, (?, ?, ?))"] {
+        let refused = "error 2200 A collection, tuple or vector of the statement is larger than 1 MiB";
+        assert_eq!(answer(statement, &values), refused, "{statement}");
     }
 }
