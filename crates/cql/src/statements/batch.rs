@@ -20,6 +20,7 @@ use crate::context::{Bindings, JsonObjects, Preparing, Receiver};
 use crate::coordinator::{Coordinator, WriteOptions};
 use crate::error::CqlError;
 use crate::options::{Limits, QueryOptions};
+use crate::restrictions::check_combinations;
 use crate::result::{Answer, CqlResult};
 use crate::statements::conditional;
 use crate::terms::{self, Term};
@@ -155,6 +156,7 @@ pub(crate) async fn execute_all<C: Coordinator>(
     check_consistency(options.consistency, plans)?;
     let now = request_seconds(options, coordinator);
     let mut gathered = Gathered::default();
+    let mut named_by_in = 0;
     let mut warnings = Vec::new();
     guard_levels(options, &mut warnings)?;
     for (at, (plan, values)) in statements.iter().enumerate() {
@@ -170,7 +172,12 @@ pub(crate) async fn execute_all<C: Coordinator>(
         };
         guard(plan, &bindings, options, coordinator, &mut warnings)?;
         let updates = plan.updates(&bindings, timestamp, now, &existing);
-        for update in updates.map_err(|error| first_mistake(error, &statements[at..], coordinator))? {
+        let updates = updates.map_err(|error| first_mistake(error, &statements[at..], coordinator))?;
+        // the first row of each statement is bounded by the length of the request
+        let rows = |update: &PartitionUpdate| (update.rows.len() + update.range_deletions.len()).max(1);
+        named_by_in += updates.iter().map(rows).sum::<usize>().saturating_sub(1);
+        check_combinations(1, named_by_in)?;
+        for update in updates {
             guard_update(&update, options, &mut warnings)?;
             gathered.add(update);
         }

@@ -36,7 +36,7 @@ use crate::error::CqlError;
 use crate::guardrails::{QueryGuards, Write};
 use crate::keys;
 use crate::options::QueryOptions;
-use crate::restrictions::{Restrictions, StatementKind};
+use crate::restrictions::{Restrictions, StatementKind, check_combinations};
 use crate::result::{Answer, CqlResult};
 use crate::statements::conditional;
 use crate::statements::conditions::Conditions;
@@ -305,6 +305,7 @@ impl ModificationPlan {
         if target.is_nothing() && self.restrictions.restricts_clustering {
             return Ok(Vec::new());
         }
+        check_combinations(keys.len(), target.count())?;
         let time = time()?;
         let mut updates = Vec::with_capacity(keys.len());
         for key in keys {
@@ -513,6 +514,15 @@ enum Extent {
 }
 
 impl Extent {
+    /// Rows or ranges that are changed in each partition.
+    fn count(&self) -> usize {
+        match self {
+            Self::Ranges(slices) => slices.0.len(),
+            Self::Rows(rows) => rows.len(),
+            Self::Partition | Self::WholePartition | Self::StaticOnly => 1,
+        }
+    }
+
     fn is_nothing(&self) -> bool {
         match self {
             Self::Ranges(slices) => slices.0.is_empty(),

@@ -255,9 +255,17 @@ fn pages_end_by_bytes_too() {
 fn too_many_combinations_are_refused() {
     let node = node();
     let list = (0..600).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
-    let statement = format!("SELECT * FROM t WHERE k = 1 AND c IN ({list}) AND d IN ({list})");
-    let error = run(&node, &statement, &[], &QueryOptions::default()).expect_err("it is refused");
-    assert!(error.to_string().contains("combinations"), "{error}");
+    let half = (0..120).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
+    let update = format!("UPDATE t SET v = 1 WHERE k IN ({half}) AND c IN ({half}) AND d = 1");
+    for statement in [
+        format!("SELECT * FROM t WHERE k = 1 AND c IN ({list}) AND d IN ({list})"),
+        format!("UPDATE t SET v = 1 WHERE k IN ({list}) AND c IN ({list}) AND d = 1"),
+        format!("DELETE FROM t WHERE k IN ({list}) AND c IN ({list})"),
+        format!("BEGIN UNLOGGED BATCH {update}; {update}; APPLY BATCH"),
+    ] {
+        let error = run(&node, &statement, &[], &QueryOptions::default()).expect_err("it is refused");
+        assert!(error.to_string().contains("combinations"), "{error}");
+    }
 }
 
 #[test]

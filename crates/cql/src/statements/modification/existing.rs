@@ -17,6 +17,7 @@ use crate::context::Bindings;
 use crate::coordinator::{Coordinator, ReadOptions};
 use crate::error::CqlError;
 use crate::options::QueryOptions;
+use crate::restrictions::check_combinations;
 
 /// The live rows of the partitions that a statement changes, as they are before it. The rows of a
 /// partition are in the order of the table.
@@ -83,6 +84,7 @@ pub(crate) async fn read<C: Coordinator>(
         let clusterings = plan.restrictions.clusterings(&plan.table, bindings)?;
         Slices::normalized(clusterings.into_iter().map(Slice::of_prefix).collect(), &plan.table.comparator)
     };
+    check_combinations(keys.len(), slices.0.len())?;
     let commands: Vec<_> = keys
         .into_iter()
         .map(|key| ReadCommand {
