@@ -478,3 +478,18 @@ fn an_insert_of_many_names_is_refused_at_once() {
     twice[NAMES - 1] = "n0".to_owned();
     assert_eq!(of(&twice), "error 2200 The column names contains duplicates");
 }
+
+/// Comparing each element with each that is to go would take minutes here.
+#[test]
+fn many_elements_are_taken_from_a_long_list_at_once() {
+    const COUNT: i32 = 50_000;
+    let node = node();
+    let update = |operator: &str, range: std::ops::Range<i32>| {
+        let statement = format!("UPDATE t SET l = l {operator} ? WHERE a = 1 AND b = 'x' AND c = 1 AND d = 1");
+        assert_eq!(shown(&node, &statement, &[ints(&range.collect::<Vec<_>>())]), "done");
+    };
+    update("+", 0..COUNT);
+    update("-", COUNT - 1..2 * COUNT);
+    let left = rows_of(&node, &["SELECT collection_count(l) AS n FROM t"]);
+    assert_eq!(left, format!("n int\n{}", COUNT - 1));
+}

@@ -170,8 +170,11 @@ impl Writer<'_> {
 
     fn discard_from_list(&mut self, column: ColumnId, elements: &Term) -> Result<(), CqlError> {
         if let BoundValue::Bytes(bytes) = elements.eval(self.bindings)? {
-            let unwanted = values::split_list(&bytes)?;
-            for found in list_cells(self.before, column).iter().filter(|found| unwanted.contains(&found.value)) {
+            // sorted: to look through a long list for each of many elements would take minutes
+            let mut unwanted = values::split_list(&bytes)?;
+            unwanted.sort_unstable();
+            let is_unwanted = |found: &&rows::Cell| unwanted.binary_search(&found.value).is_ok();
+            for found in list_cells(self.before, column).iter().filter(is_unwanted) {
                 self.put(column, found.path.clone().unwrap_or_default(), None);
             }
         }
