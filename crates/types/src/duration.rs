@@ -10,6 +10,8 @@ use crate::calendar::{Date, MILLIS_PER_DAY};
 
 const NANOS_PER_MILLI: i64 = 1_000_000;
 const NANOS_PER_HOUR: i64 = 3_600_000_000_000;
+/// Months after which the calendar repeats itself: 400 years.
+const CALENDAR_MONTHS: u32 = 4800;
 
 /// Units from the largest, which is also their order in a text: symbol, name, part of the duration
 /// that they count in, and how many of that part they are.
@@ -124,7 +126,7 @@ impl Duration {
         }
         if self.months == 0 {
             let length = self.millis();
-            return Ok(if length == 0 { millis } else { millis - millis.wrapping_sub(start) % length });
+            return Ok(if length == 0 { millis } else { millis.wrapping_sub(millis.wrapping_sub(start) % length) });
         }
         let month_of = |millis: i64| {
             let date = Date::of_days(millis.div_euclid(MILLIS_PER_DAY));
@@ -134,15 +136,28 @@ impl Duration {
         let mut multiplier = (month_of(millis) - month_of(start)) / months;
         let mut date = Date::of_days(start.div_euclid(MILLIS_PER_DAY)).plus_months(multiplier * months);
         let of_day = start.rem_euclid(MILLIS_PER_DAY);
-        let at = |date: Date| date.days() * MILLIS_PER_DAY + of_day;
+        let at = |date: Date| date.days().wrapping_mul(MILLIS_PER_DAY).wrapping_add(of_day);
         if self.days == 0 && self.nanoseconds == 0 {
             return Ok(at(date));
         }
         let mut floor = at(date).wrapping_add(multiplier.wrapping_mul(self.millis()));
-        while floor > millis && multiplier > 0 {
+        // a step back may shorten the day of the month for good, but none does once all months were
+        // passed
+        for _ in 0..CALENDAR_MONTHS {
+            if floor <= millis || multiplier == 0 {
+                break;
+            }
             multiplier -= 1;
             date = date.plus_months(-months);
             floor = at(date).wrapping_add(multiplier.wrapping_mul(self.millis()));
+        }
+        if floor > millis {
+            let at = |count: i64| {
+                let days = date.plus_months((count - multiplier) * months).days();
+                let of_days = i128::from(days) * i128::from(MILLIS_PER_DAY);
+                of_days + i128::from(of_day) + i128::from(count) * i128::from(self.millis())
+            };
+            floor = i64::try_from(last_until(millis, multiplier, at)).unwrap_or(start);
         }
         Ok(floor.max(start))
     }
@@ -159,6 +174,21 @@ impl Duration {
         }
         Ok(if self.nanoseconds == 0 { nanos } else { nanos - nanos % self.nanoseconds })
     }
+}
+
+/// The greatest of ascending times that is not beyond a limit; the first if all are. The time with
+/// the number `beyond` is. Halving finds the time, because there may be billions of them.
+fn last_until(limit: i64, beyond: i64, at: impl Fn(i64) -> i128) -> i128 {
+    let (mut low, mut high) = (0, beyond);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if at(middle) <= i128::from(limit) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    at(low)
 }
 
 /// `1y2mo3d4h5m6s7ms8us9ns`, without the units that are zero.
@@ -368,5 +398,42 @@ mod tests {
         );
         assert!(two_hours.floor_timestamp(0, 1).is_err());
         assert_eq!(two_hours.floor_time(NANOS_PER_HOUR * 3), Ok(NANOS_PER_HOUR * 2));
+    }
+
+    /// Rounds down as Cassandra does, one duration after the other.
+    fn naive_floor(duration: Duration, millis: i64, start: i64) -> i64 {
+        let month_of = |millis: i64| {
+            let date = Date::of_days(millis.div_euclid(MILLIS_PER_DAY));
+            date.year * 12 + i64::from(date.month)
+        };
+        let months = i64::from(duration.months);
+        let mut count = (month_of(millis) - month_of(start)) / months;
+        let mut date = Date::of_days(start.div_euclid(MILLIS_PER_DAY)).plus_months(count * months);
+        loop {
+            let of_day = start.rem_euclid(MILLIS_PER_DAY);
+            let floor = date.days() * MILLIS_PER_DAY + of_day + count * duration.millis();
+            if floor <= millis || count == 0 {
+                return floor.max(start);
+            }
+            (count, date) = (count - 1, date.plus_months(-months));
+        }
+    }
+
+    #[test]
+    fn floors_of_many_durations_take_no_time() {
+        let day = |year, month, day| Date { year, month, day }.days() * MILLIS_PER_DAY;
+        let starts = [0, day(1970, 1, 31) + 77, day(2024, 2, 29), day(1, 12, 30)];
+        let ends = [day(2024, 3, 31), day(2400, 2, 29) + 5, day(9999, 1, 1), day(20_000, 7, 15) + 86_399_999];
+        for text in ["1mo1d", "1mo31d", "2mo1h", "5mo400d", "1y1ns", "1y200d", "4y1d", "48y30d"] {
+            let duration = Duration::parse(text).expect(text);
+            for (start, end) in starts.iter().flat_map(|start| ends.map(|end| (*start, end))).filter(|(a, b)| a <= b) {
+                let found = duration.floor_timestamp(end, start);
+                assert_eq!(found, Ok(naive_floor(duration, end, start)), "{text} {start} {end}");
+            }
+        }
+        // a billion durations too many at first
+        let (end, duration) = (4_500_000_000_000_000_000, Duration::parse("1mo30d").expect("valid"));
+        let found = duration.floor_timestamp(end, 0).expect("later than the start");
+        assert!((end - 62 * MILLIS_PER_DAY..=end).contains(&found), "{found}");
     }
 }
