@@ -147,14 +147,23 @@ impl FunctionMetadata {
             .map(|(name, ty)| format!("{} {}", ident::maybe_quote(name), shown_type(ty)))
             .collect();
         format!(
-            "CREATE FUNCTION {}({})\n    {} ON NULL INPUT\n    RETURNS {}\n    LANGUAGE {}\n    AS $${}$$;",
+            "CREATE FUNCTION {}({})\n    {} ON NULL INPUT\n    RETURNS {}\n    LANGUAGE {}\n    AS {};",
             ident::qualified(&self.keyspace, &self.name),
             arguments.join(", "),
             if self.called_on_null { "CALLED" } else { "RETURNS NULL" },
             shown_type(&self.returns),
             self.language,
-            self.body
+            self.quoted_body()
         )
+    }
+
+    /// The body between dollars, as Cassandra shows each, or in quotes where dollars of its own
+    /// would end it.
+    fn quoted_body(&self) -> String {
+        match self.body.contains("$$") || self.body.ends_with('$') {
+            true => ident::quote_text(&self.body),
+            false => format!("$${}$$", self.body),
+        }
     }
 }
 
@@ -406,4 +415,33 @@ fn parse_parts<T>(
     }
     *rest = rest.strip_prefix(close)?;
     Some(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_statement_of_a_function_has_all_of_its_body() {
+        let cases = [
+            ("return 'x';", "$$return 'x';$$;"),
+            ("return \"$\";", "$$return \"$\";$$;"),
+            ("return \"$$\" + 'x';", "'return \"$$\" + ''x'';';"),
+            ("return 1; //$", "'return 1; //$';"),
+        ];
+        for (body, shown) in cases {
+            let function = FunctionMetadata {
+                keyspace: "ks".to_owned(),
+                name: "f".to_owned(),
+                arguments: Vec::new(),
+                returns: CqlType::Text,
+                called_on_null: true,
+                language: JAVA.to_owned(),
+                body: body.to_owned(),
+                compiled: Arc::new(Err(String::new())),
+            };
+            let statement = function.describe();
+            assert_eq!(statement.split_once("\n    AS ").map(|(_, body)| body), Some(shown));
+        }
+    }
 }
