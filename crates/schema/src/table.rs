@@ -149,10 +149,11 @@ pub fn stands_before(a: (bool, &str), b: (bool, &str)) -> bool {
     (a.0, name_order(a.1)) < (b.0, name_order(b.1))
 }
 
-/// Gives the next column id.
+/// Gives the next column id. Who adds columns asks [`TableMetadata::column_room`] before.
 fn next_of(next_id: &mut u16) -> ColumnId {
-    *next_id += 1;
-    ColumnId(*next_id - 1)
+    let id = *next_id;
+    *next_id = id.checked_add(1).expect("the statement was refused where no id is left");
+    ColumnId(id)
 }
 
 impl TableMetadata {
@@ -266,6 +267,12 @@ impl TableMetadata {
         for columns in [&self.statics, &self.regulars] {
             assert!(columns.is_sorted_by(&ascend), "columns of {}.{} stand in file order", self.keyspace, self.name);
         }
+    }
+
+    /// How many columns can be added or renamed yet. Ids have 16 bits, and a column keeps its id
+    /// while the node runs, also when it is dropped.
+    pub fn column_room(&self) -> usize {
+        usize::from(u16::MAX - self.next_id)
     }
 
     /// The id that a column of this name, kind and form has here, or had when it was dropped.

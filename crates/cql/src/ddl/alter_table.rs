@@ -133,14 +133,16 @@ fn with_columns(
     columns: &[ColumnDefinition<'_>],
     if_not_exists: bool,
 ) -> Result<TableMetadata, CqlError> {
+    check_room(table, columns.len())?;
     let mut specs = table.specs();
+    let mut names: BTreeSet<String> = specs.iter().map(|spec| spec.name.clone()).collect();
     let mut masks = table.masks.clone();
     for column in columns {
         let name = column.name.as_str();
         let ty = type_name::prepare(&type_name::normalize(&column.type_name), keyspace)?;
         let mask = column.mask.as_ref();
         let mask = mask.map(|mask| masks::prepare(mask, keyspace, &table.name, &column.name, &ty)).transpose()?;
-        if specs.iter().any(|spec| spec.name == name) {
+        if !names.insert(name.to_owned()) {
             if if_not_exists {
                 continue;
             }
@@ -154,6 +156,16 @@ fn with_columns(
     let mut altered = rebuilt(table, specs, table.dropped.clone(), table.params.clone());
     altered.masks = masks;
     Ok(altered)
+}
+
+/// Refuses more new names of columns than there are ids left.
+fn check_room(table: &TableMetadata, columns: usize) -> Result<(), CqlError> {
+    let room = table.column_room();
+    if columns <= room {
+        return Ok(());
+    }
+    let name = full_name(table);
+    Err(CqlError::invalid(format!("Table '{name}' may get {room} columns more at most, but would get {columns}")))
 }
 
 fn check_added(table: &TableMetadata, column: &ColumnDefinition<'_>, ty: &CqlType) -> Result<(), CqlError> {
@@ -281,6 +293,7 @@ fn check_not_indexed(
 }
 
 fn renamed(table: &TableMetadata, columns: &[(Ident<'_>, Ident<'_>)]) -> Result<TableMetadata, CqlError> {
+    check_room(table, columns.len())?;
     let mut specs = table.specs();
     let mut masks = table.masks.clone();
     for (old, new) in columns {

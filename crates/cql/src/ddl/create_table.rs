@@ -23,6 +23,9 @@ use crate::result::{SchemaChangeKind, SchemaTarget};
 
 /// The longest name of a table: with the table's id it is the name of a directory.
 const TABLE_NAME_SIZE_MAX: usize = 222;
+/// The most columns of a new table. Ids of columns have 16 bits; the other half of them is for
+/// columns that come later.
+const COLUMNS_MAX: usize = 1 << 15;
 
 pub(super) fn create(create: &CreateTable<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
     let (keyspace_name, name) = (keyspace_of(&create.name, context)?, create.name.name.as_str());
@@ -87,6 +90,13 @@ fn build(
     keyspace: &KeyspaceMetadata,
     context: &DdlContext,
 ) -> Result<TableMetadata, CqlError> {
+    if create.columns.len() > COLUMNS_MAX {
+        return Err(CqlError::invalid(format!(
+            "Table '{}' may have {COLUMNS_MAX} columns at most, but has {}",
+            create.name,
+            create.columns.len()
+        )));
+    }
     masks::check_enabled(create.columns.iter().map(|column| &column.mask), context)?;
     let options = properties::of_table(&create.properties, context)?;
     let mut params = TableParams::create_with(&options, &context.default_compaction).map_err(refused)?;

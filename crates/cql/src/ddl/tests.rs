@@ -204,3 +204,30 @@ fn doubtful_changes_are_warned_of() {
         schema = after;
     }
 }
+
+/// Ids of columns and numbers of fields have 16 bits.
+#[test]
+fn tables_and_types_have_a_greatest_number_of_columns_and_fields() {
+    let mut schema = system::schema();
+    let keyspace = "CREATE KEYSPACE answers WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
+    for statement in [keyspace, "CREATE TABLE t (k int PRIMARY KEY)"] {
+        schema = changed(&schema, statement);
+    }
+    let columns = |count: usize| (0..count).map(|at| format!("c{at} int")).collect::<Vec<_>>().join(", ");
+    for (statement, error) in [
+        (
+            format!("CREATE TABLE many (k int PRIMARY KEY, {})", columns(32_768)),
+            "Table 'many' may have 32768 columns at most, but has 32769",
+        ),
+        (
+            format!("ALTER TABLE t ADD ({})", columns(65_535)),
+            "Table 'answers.t' may get 65534 columns more at most, but would get 65535",
+        ),
+        (
+            format!("CREATE TYPE many ({})", columns(32_768)),
+            "Type 'many' may have 32767 fields at most, but has 32768",
+        ),
+    ] {
+        assert_eq!(answer(&statement, 1, &mut schema), format!("error 2200 {error}"));
+    }
+}

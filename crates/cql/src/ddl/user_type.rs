@@ -17,6 +17,10 @@ use crate::ast::{AlterType, CreateType, Ident, TypeAlteration, TypeName};
 use crate::error::CqlError;
 use crate::result::{SchemaChangeKind, SchemaTarget};
 
+/// The most fields of a user type. Cells of a type that is not frozen have the numbers of their
+/// fields in 16 bits, which Cassandra reads as signed ones.
+const FIELDS_MAX: usize = i16::MAX as usize;
+
 pub(super) fn create(create: &CreateType<'_>, context: &DdlContext, schema: &Schema) -> Result<Changed, CqlError> {
     let (keyspace_name, name) = (keyspace_of(&create.name, context)?, create.name.name.as_str());
     check_changeable(keyspace_name, Act::Create, SchemaObject::AllTables)?;
@@ -27,6 +31,7 @@ pub(super) fn create(create: &CreateType<'_>, context: &DdlContext, schema: &Sch
         }
         return Err(CqlError::invalid(format!("A user type with name '{name}' already exists")));
     }
+    check_count(name, create.fields.len())?;
     for (at, (field, _)) in create.fields.iter().enumerate() {
         if create.fields[..at].iter().any(|(other, _)| other == field) {
             return Err(CqlError::invalid(format!("Duplicate field name '{field}' in type '{name}'")));
@@ -44,6 +49,13 @@ pub(super) fn create(create: &CreateType<'_>, context: &DdlContext, schema: &Sch
     after.user_types.insert(name.to_owned(), Arc::new(udt));
     let event = event(SchemaChangeKind::Created, SchemaTarget::Type, keyspace_name, name);
     Ok(Some((schema.with_keyspace(after), event)))
+}
+
+fn check_count(name: &str, fields: usize) -> Result<(), CqlError> {
+    if fields <= FIELDS_MAX {
+        return Ok(());
+    }
+    Err(CqlError::invalid(format!("Type '{name}' may have {FIELDS_MAX} fields at most, but has {fields}")))
 }
 
 fn check_field_type(ty: &TypeName<'_>) -> Result<(), CqlError> {
@@ -97,6 +109,7 @@ fn with_field(
             "Cannot add field {field} to type {full_name}: a field with name {field} already exists"
         )));
     }
+    check_count(&udt.name, udt.fields.len() + 1)?;
     let ty = type_name::prepare(&normalized, keyspace)?;
     let normalized = type_name::in_keyspace(&normalized, &keyspace.name);
     if ty.references_udt(&udt.keyspace, &udt.name) {
