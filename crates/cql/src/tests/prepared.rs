@@ -2,7 +2,7 @@
 //! and their warnings.
 
 use bytes::Bytes;
-use types::BatchKind;
+use types::{BatchKind, Consistency};
 
 use super::memory::{Memory, block_on};
 use super::{KEYSPACE, rows_of, run, spell};
@@ -492,4 +492,19 @@ fn many_elements_are_taken_from_a_long_list_at_once() {
     update("-", COUNT - 1..2 * COUNT);
     let left = rows_of(&node, &["SELECT collection_count(l) AS n FROM t"]);
     assert_eq!(left, format!("n int\n{}", COUNT - 1));
+}
+
+#[test]
+fn writes_that_read_say_so_at_any() {
+    let node = node();
+    let options = QueryOptions { consistency: Consistency::Any, ..QueryOptions::default() };
+    let refused = "error 2200 Write operation require a read but consistency ANY is not supported on reads";
+    for (rows, set, expected) in [
+        ("c = 1", "l = l - [1]", refused),
+        ("c IN ()", "l = l - [1]", "done"),
+        ("c = 1", "l = l + [1]", "done"),
+    ] {
+        let statement = format!("UPDATE t SET {set} WHERE a = 1 AND b = 'x' AND {rows} AND d = 1");
+        assert_eq!(spell::answer(&run(&node, &statement, &[], &options)), expected, "{statement}");
+    }
 }

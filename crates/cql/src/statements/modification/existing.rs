@@ -10,7 +10,7 @@ use rows::{
     ClusteringValues, ColumnData, ColumnFilter, DataLimits, LiveRows, PartitionRange, ReadCommand, Row, Slice, Slices,
 };
 use schema::{ClusteringComparator, TableMetadata};
-use types::DecoratedKey;
+use types::{Consistency, DecoratedKey};
 
 use super::ModificationPlan;
 use crate::context::Bindings;
@@ -85,6 +85,10 @@ pub(crate) async fn read<C: Coordinator>(
         Slices::normalized(clusterings.into_iter().map(Slice::of_prefix).collect(), &plan.table.comparator)
     };
     check_combinations(keys.len(), slices.0.len())?;
+    let names_rows = plan.operations.is_empty() || !slices.0.is_empty();
+    if options.consistency == Consistency::Any && names_rows {
+        return Err(CqlError::invalid("Write operation require a read but consistency ANY is not supported on reads"));
+    }
     let commands: Vec<_> = keys
         .into_iter()
         .map(|key| ReadCommand {
