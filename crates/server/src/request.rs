@@ -269,6 +269,7 @@ impl Running<'_> {
 
     async fn query(&self, query: &Query) -> Result<Reply, Failure> {
         self.services.requests.regular_statements.add(1);
+        options::check_page_size(&query.parameters)?;
         let state = self.state(query.parameters.keyspace.as_deref()).await;
         self.trace(|| format!("Parsing {}", shortened(&cql::obfuscate(&query.query))));
         self.trace(|| "Preparing statement".to_owned());
@@ -311,6 +312,7 @@ impl Running<'_> {
             self.client.columns_known.note(&statement);
             return Err(Failure::Unprepared(execute.id.clone()));
         }
+        options::check_page_size(&execute.parameters)?;
         self.trace(|| format!("Executing prepared {}", shortened(&cql::obfuscate(&statement.prepared.query))));
         let state = self.state(execute.parameters.keyspace.as_deref()).await;
         let answer = self.run(&statement, &execute.parameters, &state).await?;

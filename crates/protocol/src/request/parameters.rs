@@ -35,8 +35,8 @@ pub struct QueryParameters {
     pub values: Values,
     /// Whether the client needs no result metadata, because it knows it.
     pub skip_metadata: bool,
-    /// Most rows of an answer; `None` if not given. A value below 1 means "no pages", as in
-    /// Cassandra.
+    /// Most rows of an answer; `None` if not given. A negative value means "no pages", and 0 is
+    /// refused when the statement is executed, as in Cassandra.
     pub page_size: Option<i32>,
     /// The position behind the last page, as the server gave it; None for the first page.
     pub paging_state: Option<Bytes>,

@@ -11,6 +11,14 @@ use protocol::request::{QueryParameters, Value, Values};
 use protocol::response::ColumnSpec;
 use types::Consistency;
 
+/// Refuses pages without rows.
+pub(super) fn check_page_size(parameters: &QueryParameters) -> Result<(), CqlError> {
+    match parameters.page_size {
+        Some(0) => Err(CqlError::Protocol("The page size cannot be 0".to_owned())),
+        _ => Ok(()),
+    }
+}
+
 /// The options of a request.
 pub(super) fn of(
     parameters: &QueryParameters,

@@ -273,3 +273,20 @@ fn a_batch_of_texts_gives_others_their_turn() {
     assert!(matches!(answer.response, Response::Void), "{:?}", answer.response);
     assert!(turns >= COUNT / 100, "{turns} turns");
 }
+
+#[test]
+fn a_page_without_rows_is_refused() {
+    let machine = Machine::new();
+    let answer = |page_size: i32| {
+        let parameters = QueryParameters { page_size: Some(page_size), ..QueryParameters::new(Consistency::One) };
+        let query = "SELECT key FROM system.local".to_owned().into();
+        machine.answer(Request::Query(Query { query, parameters }), false)
+    };
+    match answer(0) {
+        Response::Error(error) => {
+            assert_eq!((error.kind.code(), error.message.as_str()), (0x000A, "The page size cannot be 0"));
+        }
+        answer => panic!("{answer:?}"),
+    }
+    assert!(matches!(answer(-1), Response::Rows(_)));
+}
