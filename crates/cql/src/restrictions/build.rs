@@ -3,9 +3,11 @@
 //! Agrees with `org.apache.cassandra.cql3.restrictions.StatementRestrictions`, its messages
 //! included.
 
+use std::collections::HashMap;
+
 use schema::index::attached::TextForm;
 use schema::index::definition::{Answering, IndexOperator, excludes_empty, text_form};
-use schema::{ColumnKind, ColumnMetadata, TableMetadata};
+use schema::{ColumnId, ColumnKind, ColumnMetadata, TableMetadata};
 
 use super::filter::FilterTest;
 use super::indexes::{self, Clause, IndexUse};
@@ -56,7 +58,14 @@ struct Builder<'t> {
     clustering: Vec<ClusteringRestriction>,
     /// CONTAINS, CONTAINS KEY and LIKE on clustering columns, by the position of the column.
     clustering_contains: Vec<(usize, FilterTest)>,
+    /// The columns of `clustering_contains`, each once. A statement may have a million conditions,
+    /// so that none looks through all others.
+    contained: Vec<usize>,
+    /// The columns of `clustering_contains` that have a LIKE.
+    liked: Vec<usize>,
     others: Vec<(&'t ColumnMetadata, FilterTest)>,
+    /// For each column the place of its first condition in `others`.
+    first_of: HashMap<ColumnId, usize>,
     index_use: IndexUse,
     /// Why a restriction of several clustering columns cannot be a filter, which it would have to
     /// be. None: there is no such restriction.
@@ -129,7 +138,10 @@ impl<'t> Builder<'t> {
             token_is_equal: false,
             clustering: Vec::new(),
             clustering_contains: Vec::new(),
+            contained: Vec::new(),
+            liked: Vec::new(),
             others: Vec::new(),
+            first_of: HashMap::new(),
             index_use: IndexUse::default(),
             filtered_tuples: None,
         }
@@ -208,6 +220,12 @@ impl<'t> Builder<'t> {
             ColumnKind::Clustering => match contains {
                 Some(test) => {
                     self.check_contains(column)?;
+                    if is_like(&test) {
+                        self.liked.push(column.position);
+                    }
+                    if !self.contained.contains(&column.position) {
+                        self.contained.push(column.position);
+                    }
                     self.clustering_contains.push((column.position, test));
                     Ok(())
                 }
@@ -225,7 +243,7 @@ impl<'t> Builder<'t> {
     /// Refuses CONTAINS and LIKE on a clustering column that is restricted otherwise.
     fn check_contains(&self, column: &ColumnMetadata) -> Result<(), CqlError> {
         let at = column.position;
-        if self.clustering_contains.iter().any(|(other, test)| *other == at && is_like(test)) {
+        if self.liked.contains(&at) {
             return more_than_one(&column.name, "a LIKE");
         }
         let known = self.clustering.iter().find(|other| (other.first..other.first + other.width).contains(&at));
@@ -305,9 +323,9 @@ impl<'t> Builder<'t> {
         test: ClusteringTest,
         multi: bool,
     ) -> Result<(), CqlError> {
-        if let Some((at, test)) = self.clustering_contains.iter().find(|(at, _)| (first..first + width).contains(at)) {
+        if let Some(at) = self.contained.iter().find(|at| (first..first + width).contains(at)) {
             let name = &self.table.clustering[*at].name;
-            return if is_like(test) { more_than_one(name, "a LIKE") } else { only_contains(name) };
+            return if self.liked.contains(at) { more_than_one(name, "a LIKE") } else { only_contains(name) };
         }
         let overlaps = |other: &ClusteringRestriction| other.first < first + width && first < other.first + other.width;
         let mut known = self.clustering.iter().enumerate().filter(|(_, other)| overlaps(other)).map(|(at, _)| at);
@@ -366,7 +384,9 @@ impl<'t> Builder<'t> {
         let is_contains = |test: &FilterTest| {
             matches!(test, FilterTest::Contains(_) | FilterTest::ContainsKey(_) | FilterTest::Entry(..))
         };
-        for (_, old) in self.others.iter().filter(|(other, _)| other.name == column.name) {
+        let first = self.first_of.get(&column.id).copied();
+        let of_column = self.others.iter().skip(first.unwrap_or(self.others.len()));
+        for (_, old) in of_column.filter(|(other, _)| other.id == column.id) {
             match (old, &test) {
                 (FilterTest::Compare(Operator::Eq, _), _) => return more_than_one(name, "an Equal"),
                 (FilterTest::In(_), _) => return more_than_one(name, "a IN"),
@@ -375,12 +395,14 @@ impl<'t> Builder<'t> {
                     check_bounds(name, [*old].into_iter(), *new)?;
                 }
                 (FilterTest::NotIn(_), FilterTest::Compare(new, _)) if *new != Operator::Eq => {}
-                (FilterTest::Compare(..) | FilterTest::NotIn(_), FilterTest::NotIn(_)) => {}
+                // conditions that were taken are of one kind, so that the first speaks for all
+                (FilterTest::Compare(..) | FilterTest::NotIn(_), FilterTest::NotIn(_)) => break,
                 (FilterTest::Compare(..) | FilterTest::NotIn(_), _) => return both(name),
-                (_, new) if is_contains(new) => {}
+                (_, new) if is_contains(new) => break,
                 _ => return only_contains(name),
             }
         }
+        self.first_of.entry(column.id).or_insert(self.others.len());
         self.others.push((column, test));
         Ok(())
     }

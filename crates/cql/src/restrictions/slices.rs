@@ -28,12 +28,15 @@ pub(super) fn build(
         if let ClusteringTest::Slice { lower, upper, except, between } = &restriction.test {
             let lower = end(restriction, lower.as_ref(), *between, table, bindings)?;
             let upper = end(restriction, upper.as_ref(), *between, table, bindings)?;
-            let mut slices = ranges(&table.comparator, restriction.first, &prefixes, lower, upper);
-            for one in except {
-                let gaps = gaps(one, &prefixes, table, bindings)?;
-                slices = intersection(&slices, &gaps, &table.comparator);
+            let slices = ranges(&table.comparator, restriction.first, &prefixes, lower, upper);
+            if except.is_empty() {
+                return Ok(slices);
             }
-            return Ok(slices);
+            let (mut parts, mut named) = (vec![slices], 0);
+            for one in except {
+                parts.push(gaps(one, &prefixes, &mut named, table, bindings)?);
+            }
+            return Ok(intersections(parts, &table.comparator));
         }
         extend(&mut prefixes, restriction, table, bindings)?;
         if prefixes.is_empty() {
@@ -264,17 +267,20 @@ fn ranges(
     Slices::normalized(found, comparator)
 }
 
-/// The rows of each prefix but those that an IN names: what NOT IN selects.
+/// The rows of each prefix but those that an IN names: what NOT IN selects. `named`: the gaps of
+/// all NOT INs so far, whose number is bounded.
 fn gaps(
     left_out: &ClusteringRestriction,
     prefixes: &[ClusteringValues],
+    named: &mut usize,
     table: &TableMetadata,
     bindings: &Bindings<'_>,
 ) -> Result<Slices, CqlError> {
     let ClusteringTest::In(rows) = &left_out.test else { return Ok(Slices::all()) };
     let comparator = &table.comparator;
     let rows = in_rows(rows, left_out, table, bindings)?;
-    super::check_combinations(prefixes.len(), rows.len() + 1)?;
+    *named += rows.len() + 1;
+    super::check_combinations(prefixes.len(), *named)?;
     let mut gaps = Vec::with_capacity(prefixes.len() * (rows.len() + 1));
     for prefix in prefixes {
         let longer = |row: &RowValues| prefix.iter().cloned().chain(row.iter().cloned().map(Some)).collect();
@@ -289,6 +295,19 @@ fn gaps(
         gaps.push(Slice { start, end: Bound::end(prefix.clone(), true) });
     }
     Ok(Slices::normalized(gaps, comparator))
+}
+
+/// The rows that lie in slices of each of some. Pairs become one until one is left, so that many
+/// take no square of their number.
+fn intersections(mut parts: Vec<Slices>, comparator: &ClusteringComparator) -> Slices {
+    while parts.len() > 1 {
+        let joined = parts.chunks(2).map(|pair| match pair {
+            [one, other] => intersection(one, other, comparator),
+            rest => rest.first().cloned().unwrap_or_else(Slices::all),
+        });
+        parts = joined.collect();
+    }
+    parts.pop().unwrap_or_else(Slices::all)
 }
 
 /// The rows that lie in slices of both, each of which ascend.

@@ -319,3 +319,23 @@ fn the_word_is_a_name_as_before() {
     let applied = go(&node, "UPDATE between SET \"in\" = 3 WHERE between = 1 IF \"in\" BETWEEN 1 AND 2", &[], None);
     assert_eq!(applied, ["True"]);
 }
+
+/// Comparing each condition with all before it would take minutes here.
+#[test]
+fn many_conditions_on_one_column_take_no_time() {
+    let node = Memory::new();
+    let table = "CREATE TABLE t (k int, c int, l list<int>, f frozen<set<int>>, v int, PRIMARY KEY (k, c, f))";
+    let rows = ["INSERT INTO t (k, c, f) VALUES (1, 3, {1})", "INSERT INTO t (k, c, f) VALUES (1, 5, {1})"];
+    for statement in std::iter::once(table).chain(rows) {
+        run(&node, statement, &[], &QueryOptions::default()).expect("it is taken");
+    }
+    for condition in ["l CONTAINS 1", "f CONTAINS 1", "v NOT IN (1)"] {
+        let conditions = vec![condition; 60_000].join(" AND ");
+        let select = format!("SELECT c FROM t WHERE {conditions} ALLOW FILTERING");
+        crate::prepare(&select, Some(KEYSPACE), &crate::Coordinator::schema(&node)).expect(condition);
+    }
+    // the row with 5 is left out
+    let left_out = (4..6_000).map(|c| format!("c NOT IN ({c})")).collect::<Vec<_>>().join(" AND ");
+    assert_eq!(go(&node, &format!("SELECT c FROM t WHERE k = 1 AND {left_out}"), &[], None), ["3"]);
+    assert_eq!(go(&node, &format!("SELECT c FROM t WHERE k = 1 AND c > 3 AND {left_out}"), &[], None), [""; 0]);
+}
