@@ -7,6 +7,7 @@
 //! Must agree with: `CreateFunctionStatement`, `DropFunctionStatement`, `CreateAggregateStatement`,
 //! `DropAggregateStatement`, in the order and the words of their refusals.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -109,7 +110,8 @@ pub(super) fn create(create: &CreateFunction<'_>, context: &DdlContext, schema: 
         return invalid(format!("Function name '{name}' is invalid"));
     }
     let names: Vec<&str> = create.arguments.iter().map(|(name, _)| name.as_str()).collect();
-    if names.iter().enumerate().any(|(at, name)| names[..at].contains(name)) {
+    let mut seen = HashSet::new();
+    if !names.iter().all(|name| seen.insert(*name)) {
         return invalid(format!(
             "Duplicate argument names for given function {name} with argument names [{}]",
             names.join(", ")

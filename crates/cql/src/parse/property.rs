@@ -4,11 +4,16 @@
 //! `convertPropertyMap`, and `PropertyDefinitions.addProperty`.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use super::name::is_name;
 use super::{Parser, Result, SyntaxError};
 use crate::ast::{ClusteringOrder, Literal, Property, PropertyValue, Term};
 use crate::lexer::{Keyword, Kind};
+
+/// The names of the properties so far. A statement may have a million of them, and no permission is
+/// asked for to parse one, so that a name is not compared with all before.
+type Names<'a> = HashSet<Cow<'a, str>>;
 
 /// The properties after `WITH` of tables and views.
 #[derive(Default)]
@@ -29,9 +34,9 @@ impl<'a> Parser<'a> {
 
     /// The properties after `WITH`.
     pub(super) fn properties(&mut self) -> Result<Vec<Property<'a>>> {
-        let mut properties = Vec::new();
+        let (mut properties, mut names) = (Vec::new(), Names::new());
         loop {
-            self.property(&mut properties)?;
+            properties.push(self.property(&mut names)?);
             if !self.accept_keyword(Keyword::And)? {
                 return Ok(properties);
             }
@@ -40,7 +45,7 @@ impl<'a> Parser<'a> {
 
     /// `WITH …` of a table or a view, if it is there.
     pub(super) fn table_properties(&mut self) -> Result<TableProperties<'a>> {
-        let mut found = TableProperties::default();
+        let (mut found, mut names) = (TableProperties::default(), Names::new());
         if !self.accept_keyword(Keyword::With)? {
             return Ok(found);
         }
@@ -57,7 +62,7 @@ impl<'a> Parser<'a> {
                     self.expect_keyword(Keyword::By)?;
                     found.clustering_order.extend(self.parenthesised(Self::clustering_order)?);
                 }
-                _ => self.property(&mut found.properties)?,
+                _ => found.properties.push(self.property(&mut names)?),
             }
             if !self.accept_keyword(Keyword::And)? {
                 return Ok(found);
@@ -74,18 +79,17 @@ impl<'a> Parser<'a> {
         Ok(ClusteringOrder { column, descending })
     }
 
-    fn property(&mut self, properties: &mut Vec<Property<'a>>) -> Result<()> {
+    fn property(&mut self, names: &mut Names<'a>) -> Result<Property<'a>> {
         let name = self.name("a property name")?;
         self.expect(Kind::Eq, "'='")?;
         let value = match self.token.kind {
             Kind::OpenBrace => PropertyValue::Map(self.property_map()?),
             _ => PropertyValue::Simple(self.property_value()?),
         };
-        if properties.iter().any(|property| property.name == name) {
+        if !names.insert(name.text.clone()) {
             return Err(SyntaxError::plain(format!("Multiple definitions for property '{name}'")));
         }
-        properties.push(Property { name, value });
-        Ok(())
+        Ok(Property { name, value })
     }
 
     /// A constant or a word that is not reserved.
@@ -102,6 +106,7 @@ impl<'a> Parser<'a> {
     /// `{'k': 'v'}` with constants only.
     pub(super) fn property_map(&mut self) -> Result<Vec<(Literal<'a>, Literal<'a>)>> {
         let mut map: Vec<(Literal<'a>, Literal<'a>)> = Vec::new();
+        let mut names = Names::new();
         for (key, value) in self.map_literal()? {
             let key = match key {
                 Term::Literal(literal) => literal,
@@ -118,7 +123,7 @@ impl<'a> Parser<'a> {
                     )));
                 }
             };
-            if map.iter().any(|(other, _)| other.text == key.text) {
+            if !names.insert(key.text.clone()) {
                 return Err(SyntaxError::plain(format!("Multiple definition for property {}", key.text)));
             }
             map.push((key, value));

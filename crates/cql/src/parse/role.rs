@@ -9,6 +9,9 @@ use super::{Parser, Result, SyntaxError};
 use crate::ast::{AddIdentity, AlterRole, CreateRole, RoleOption};
 use crate::lexer::{Keyword, Kind};
 
+const PASSWORD: &str = "PASSWORD";
+const HASHED_PASSWORD: &str = "HASHED_PASSWORD";
+
 impl<'a> Parser<'a> {
     pub(super) fn create_role(&mut self) -> Result<CreateRole<'a>> {
         self.advance()?;
@@ -62,21 +65,21 @@ impl<'a> Parser<'a> {
     /// `WITH option AND …`, if it is there.
     fn role_options(&mut self) -> Result<Vec<RoleOption<'a>>> {
         let mut options: Vec<RoleOption<'a>> = Vec::new();
+        // each once: five at most, whereas options without a name may be repeated without end
+        let mut names: Vec<&'static str> = Vec::new();
         if !self.accept_keyword(Keyword::With)? {
             return Ok(options);
         }
         loop {
             let option = self.role_option()?;
-            if let Some(name) = option_name(&option)
-                && options.iter().any(|other| option_name(other) == Some(name))
-            {
-                return Err(SyntaxError::plain(format!("Multiple definition for property '{name}'")));
+            if let Some(name) = option_name(&option) {
+                if names.contains(&name) {
+                    return Err(SyntaxError::plain(format!("Multiple definition for property '{name}'")));
+                }
+                names.push(name);
             }
             options.push(option);
-            let has = |is: fn(&RoleOption<'_>) -> bool| options.iter().any(is);
-            if has(|option| matches!(option, RoleOption::Password(_)))
-                && has(|option| matches!(option, RoleOption::HashedPassword(_)))
-            {
+            if names.contains(&PASSWORD) && names.contains(&HASHED_PASSWORD) {
                 let message = "Options 'password' and 'hashed password' are mutually exclusive";
                 return Err(SyntaxError::plain(message.to_owned()));
             }
@@ -165,8 +168,8 @@ impl<'a> Parser<'a> {
 /// The option's name in the message when it is given twice; those of access may be repeated.
 fn option_name(option: &RoleOption<'_>) -> Option<&'static str> {
     Some(match option {
-        RoleOption::Password(_) => "PASSWORD",
-        RoleOption::HashedPassword(_) => "HASHED_PASSWORD",
+        RoleOption::Password(_) => PASSWORD,
+        RoleOption::HashedPassword(_) => HASHED_PASSWORD,
         RoleOption::Options(_) => "OPTIONS",
         RoleOption::Superuser(_) => "SUPERUSER",
         RoleOption::Login(_) => "LOGIN",

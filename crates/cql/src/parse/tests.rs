@@ -256,3 +256,23 @@ fn names_of_selected_things() {
         assert_eq!(select.selectors[0].selectable.to_string(), name);
     }
 }
+
+/// Comparing each name with all before it would take minutes here.
+#[test]
+fn many_properties_are_parsed_at_once() {
+    const COUNT: usize = 60_000;
+    let list = |of: &dyn Fn(usize) -> String, between: &str| (0..COUNT).map(of).collect::<Vec<_>>().join(between);
+    let map = list(&|at| format!("'k{at}': 1"), ", ");
+    let create = "CREATE TABLE t (k int PRIMARY KEY) WITH";
+    for statement in [
+        format!("{create} {}", list(&|at| format!("p{at} = 1"), " AND ")),
+        format!("{create} compaction = {{{map}}}"),
+        format!("ALTER KEYSPACE k WITH {}", list(&|at| format!("p{at} = 1"), " AND ")),
+        format!("CREATE ROLE r WITH OPTIONS = {{{map}}}"),
+        format!("CREATE ROLE r WITH {}", list(&|_| "ACCESS TO ALL DATACENTERS".to_owned(), " AND ")),
+    ] {
+        parse(&statement).unwrap_or_else(|error| panic!("{statement:.80}: {error}"));
+    }
+    let twice = format!("{create} compaction = {{{map}, 'k7': 2}}");
+    assert!(parse(&twice).expect_err("twice").to_string().contains("Multiple definition for property k7"));
+}
