@@ -278,8 +278,7 @@ fn restore_log(env: &Env, store: &dyn Store, request: &Request, time: &PointInTi
         true => String::new(),
         false => format!("restore_undone={}\n", undone.join(";")),
     };
-    let text =
-        format!("{RESTORE_COMMAND}restore_directories={shown}\n{undone}restore_point_in_time={}\n", time.text);
+    let text = format!("{RESTORE_COMMAND}restore_directories={shown}\n{undone}restore_point_in_time={}\n", time.text);
     let path = request.directory.join(PROPERTIES);
     let written = env.disk.replace_file(&path, text.as_bytes());
     written.map_err(|error| format!("{}: {error}", path.display()))?;

@@ -337,7 +337,9 @@ fn next_task(engine: &Arc<Engine>) -> Option<Active> {
         let is_wanted = || store.auto_compaction.is_on(&store.table()) && !engine.compactor.is_wanted(store);
         // SSTables whose compaction cannot begin are left alone for a while: the next choice is of
         // others
-        while is_wanted() && let Some(start) = choose_and_mark(store) {
+        while is_wanted()
+            && let Some(start) = choose_and_mark(store)
+        {
             engine.compactor.turn.store(index + 1, Ordering::Relaxed);
             let table = store.name();
             match Active::start(engine, start) {

@@ -223,10 +223,7 @@ fn tables_and_types_have_a_greatest_number_of_columns_and_fields() {
             format!("ALTER TABLE t ADD ({})", columns(65_535)),
             "Table 'answers.t' may get 65534 columns more at most, but would get 65535",
         ),
-        (
-            format!("CREATE TYPE many ({})", columns(32_768)),
-            "Type 'many' may have 32767 fields at most, but has 32768",
-        ),
+        (format!("CREATE TYPE many ({})", columns(32_768)), "Type 'many' may have 32767 fields at most, but has 32768"),
     ] {
         assert_eq!(answer(&statement, 1, &mut schema), format!("error 2200 {error}"));
     }

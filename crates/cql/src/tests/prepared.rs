@@ -499,11 +499,9 @@ fn writes_that_read_say_so_at_any() {
     let node = node();
     let options = QueryOptions { consistency: Consistency::Any, ..QueryOptions::default() };
     let refused = "error 2200 Write operation require a read but consistency ANY is not supported on reads";
-    for (rows, set, expected) in [
-        ("c = 1", "l = l - [1]", refused),
-        ("c IN ()", "l = l - [1]", "done"),
-        ("c = 1", "l = l + [1]", "done"),
-    ] {
+    for (rows, set, expected) in
+        [("c = 1", "l = l - [1]", refused), ("c IN ()", "l = l - [1]", "done"), ("c = 1", "l = l + [1]", "done")]
+    {
         let statement = format!("UPDATE t SET {set} WHERE a = 1 AND b = 'x' AND {rows} AND d = 1");
         assert_eq!(spell::answer(&run(&node, &statement, &[], &options)), expected, "{statement}");
     }

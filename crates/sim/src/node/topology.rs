@@ -42,6 +42,7 @@ use super::{CLIENTS, END_MAX, Layout, SETTLE};
 use crate::faults::{self, Machines};
 use crate::judges::{Finding, Rulings, atomic, bounds, counted, equal, linearizable, members};
 use crate::report::{Report, Settings};
+use crate::starting;
 
 /// Machines with nodes.
 const SERVERS: usize = 4;

@@ -351,9 +351,8 @@ fn keys_of_legacy_indexes_are_found_whoever_wrote() {
     const FIRST_NAN: u64 = 0x7ff8_0000_0000_0000;
     let double = |bits: u64| Bytes::copy_from_slice(&bits.to_be_bytes());
     let doubles = [1_f64.to_bits()].into_iter().chain(FIRST_NAN..FIRST_NAN + NANS).map(double).collect::<Vec<_>>();
-    let tuple = |first: i32, second: &[u8]| {
-        Bytes::from(build_tuple(&[Some(first.to_be_bytes().as_slice()), Some(second)]))
-    };
+    let tuple =
+        |first: i32, second: &[u8]| Bytes::from(build_tuple(&[Some(first.to_be_bytes().as_slice()), Some(second)]));
     let tuples = (1..4).flat_map(|first| [tuple(first, &[]), tuple(first, &5_i32.to_be_bytes())]).collect();
     let pairs = CqlType::Tuple(vec![CqlType::Int, CqlType::Int].into());
     for (ty, keys) in [(CqlType::Double, doubles), (pairs, tuples)] {
