@@ -2,9 +2,10 @@
 //!
 //! Latencies come from the messages of membership (READ_REQ and RANGE_REQ, also when nobody waits
 //! for the answer any more, and with their whole time when none comes) and from this node's own
-//! reads. Whoever plans a read takes the scores; they are computed then, at most once an update
-//! interval, so an idle node does nothing. Latencies are forgotten every reset interval: a replica
-//! that nobody asks any more could not show that it has become fast. Agrees with
+//! reads, those that take too long and those that are given up among them. Whoever plans a read
+//! takes the scores; they are computed then, at most once an update interval, so an idle node does
+//! nothing. Latencies are forgotten every reset interval: a replica that nobody asks any more could
+//! not show that it has become fast. Agrees with
 //! `org.apache.cassandra.locator.DynamicEndpointSnitch`.
 
 mod sample;

@@ -161,6 +161,24 @@ impl Node {
     }
 }
 
+/// The answer of this node to itself that somebody waits for. Where that is given up, because other
+/// replicas were faster, the time that it has taken so far counts as its latency: a node whose own
+/// disk is slow would else be nearest for ever.
+struct OwnAnswer<'n> {
+    node: &'n Node,
+    begun: Instant,
+    /// False: the time says nothing of how fast the node is.
+    counts: bool,
+}
+
+impl Drop for OwnAnswer<'_> {
+    fn drop(&mut self) {
+        if self.counts {
+            self.node.measured_here(self.begun);
+        }
+    }
+}
+
 impl<'n> Among<'n> {
     /// A read at a level that may take `limit` from now on.
     pub fn new(
@@ -668,7 +686,7 @@ impl Among<'_> {
         if contact.is_local {
             let rest = self.rest();
             return Box::pin(async move {
-                let begun = self.node.env.now();
+                let mut own = OwnAnswer { node: self.node, begun: self.node.env.now(), counts: true };
                 let tracks = self.node.tracks_thresholds();
                 let limits = match tracks {
                     true => AnswerLimits { tombstones: self.node.tombstone_limits(&question), ..LOCAL_LIMITS },
@@ -676,15 +694,13 @@ impl Among<'_> {
                 };
                 let trace = self.trace.clone();
                 let answer = self.node.replica.answer(&question, wanted, limits, rest, trace, tracks).await;
-                if answer.is_ok() {
-                    self.node.measured_here(begun);
-                }
                 self.note_own(contact, &answer, tracks, limits.tombstones.warn);
                 let reply = answer.map(|answer| {
                     let data = answer.kept.map(Data::Kept).or(answer.data.map(Data::Encoded));
                     Reply { data, digest: answer.digest }
                 });
                 let reply = reply.map_err(|outcome| reason_of(outcome, tracks));
+                own.counts = matches!(reply, Ok(_) | Err(FailureReason::Timeout));
                 self.measure(contact, asked, &reply);
                 (contact, reply)
             });

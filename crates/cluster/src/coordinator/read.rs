@@ -19,7 +19,7 @@ use super::cas::{Cas, quorum_of};
 use super::error::{FailedAnswers, FailedCas, FailedRead, RequestError};
 use crate::node::Node;
 use crate::replica::apply::WriteError;
-use crate::replica::read::{ReadFigures, ReadRequest, is_of_range};
+use crate::replica::read::{ReadFigures, ReadOutcome, ReadRequest, is_of_range};
 use crate::thresholds::{Exceeding, Measure};
 
 impl Node {
@@ -80,7 +80,8 @@ impl Node {
         request.measures = self.tracks_thresholds();
         let measures = request.measures;
         let read = self.replica.read(request, limit, figures, build).await;
-        if let (Ok(_), Some(begun)) = (&read, begun) {
+        // a read that takes too long counts, too: else this node would be asked alone for ever
+        if let (Ok(_) | Err(ReadOutcome::TimedOut), Some(begun)) = (&read, begun) {
             self.measured_here(begun);
         }
         if measures {

@@ -1,11 +1,15 @@
 //! Reads among several nodes.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
 use env::Random;
+use internode::payload::read_answer::Wanted;
+use internode::payload::read_request::ReadRequest as Question;
 use ring::Shortage;
 use rows::command::RingBound;
 use rows::{
@@ -318,6 +322,51 @@ fn a_replica_that_gives_a_digest_and_no_data() {
     assert_eq!(read(vec![contact(2)]), Ok([(contact(0), true), (contact(2), true)]));
     let late = read(Vec::new()).expect_err("nobody else can be asked");
     assert_eq!((late.block_for, late.received, late.data_present, late.timed_out), (2, 1, true, true));
+}
+
+/// This node's own answer counts for the dynamic snitch although it was given up: others were
+/// faster.
+#[test]
+fn an_own_answer_that_is_given_up_is_measured() {
+    let ring = three(24);
+    let mut large = ring.row("ks", 1, 0, 0, 10);
+    for c in 1..2_000 {
+        large.updates[0].rows.append(&mut ring.row("ks", 1, c, c, 10).updates[0].rows);
+    }
+    ring.apply_alone(0, &[large]);
+    let (node, warnings, limit) = (ring.node(0), Warnings::default(), Duration::from_secs(5));
+    let messenger = node.members().expect("joined");
+    let among = Among::new(node, messenger, Consistency::Quorum, limit, &warnings, None);
+    let question = Arc::new(Question::of(&ring.select_key("ks", 1)));
+    let own = Contact { address: ring.address(0), is_local: true };
+    let mut asking = among.ask(own, &question, Wanted::Data);
+    ring.world.block_on(poll_fn(|context| {
+        assert!(asking.as_mut().poll(context).is_pending(), "so many rows are read in the background");
+        Poll::Ready(())
+    }));
+    ring.world.run_for(Duration::from_millis(20));
+    drop(asking);
+    ring.world.run_for(Duration::from_millis(200));
+    let snitch = node.joined.dynamic_snitch.get().expect("it is on");
+    assert!(snitch.scores().of(own.address) > 0.0);
+}
+
+/// Reads that this node has answered alone, and too late, let the next ones ask others.
+#[test]
+fn own_reads_that_take_too_long_are_measured() {
+    let ring = three(25);
+    let node = ring.node(0);
+    let room = Arc::new(ResultRoom::new(1 << 20));
+    let _others = room.share.take(1 << 20);
+    let commands: Vec<ReadCommand> = (0..65).map(|k| ring.select_key("ks", k)).collect();
+    let asks_others = || node.parts_among(&commands, Consistency::One).expect("all are up").is_some();
+    assert!(!asks_others());
+    let request = ReadRequest { results: Some(Arc::clone(&room)), ..ReadRequest::of(commands.clone()) };
+    let figures = ReadFigures::default();
+    let late = ring.world.block_on(node.read(request, Consistency::One, &figures, count_unfiltereds));
+    assert!(matches!(late, Err(FailedRead::Failed { outcome: ReadOutcome::TimedOut, .. })), "{late:?}");
+    ring.world.run_for(Duration::from_millis(200));
+    assert!(asks_others(), "the others may be faster");
 }
 
 /// Where too few are known to be up nobody is asked.
