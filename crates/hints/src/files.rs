@@ -1,6 +1,6 @@
 //! The files of one host, as the store knows them.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 
 use crate::descriptor::{Descriptor, HostId};
@@ -15,6 +15,9 @@ pub struct HintFile {
     pub size: u64,
     /// Everything before this place was taken by the host.
     pub sent: Position,
+    /// The hints of the page that begins at `sent` that the host has taken too, by their places in
+    /// the page. Known in memory only: after a restart the whole page is sent again.
+    pub taken: BTreeSet<usize>,
 }
 
 impl HintFile {

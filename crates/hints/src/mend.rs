@@ -4,6 +4,7 @@
 //! what its end has not got whole is cut off and told, and the checksum is written. Nothing that
 //! was synced is lost by that: an entry is synced after the ones before it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use env::Disk;
@@ -50,7 +51,7 @@ fn find_file(disk: &dyn Disk, directory: &Path, path: &Path) -> Result<Option<Hi
     if !disk.exists(&directory.join(descriptor.checksum_name())) && !mend(disk, directory, path, reader)? {
         return Ok(None);
     }
-    Ok(Some(HintFile { descriptor, size: disk.file_len(path)?, sent: Position::default() }))
+    Ok(Some(HintFile { descriptor, size: disk.file_len(path)?, sent: Position::default(), taken: BTreeSet::new() }))
 }
 
 /// Whether a file holds zeros alone: a crash has kept its length and lost its head.

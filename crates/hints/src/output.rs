@@ -1,5 +1,6 @@
 //! A hint file that is being written.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -84,7 +85,12 @@ impl Output {
 
     /// Closes the file: nothing is written to it any more.
     pub fn finish(self, disk: &dyn Disk) -> HintFile {
-        let file = HintFile { descriptor: self.descriptor, size: self.size, sent: Position::default() };
+        let file = HintFile {
+            descriptor: self.descriptor,
+            size: self.size,
+            sent: Position::default(),
+            taken: BTreeSet::new(),
+        };
         if let Err(error) = write_checksum(disk, &self.directory, &file.descriptor, self.crc.finalize()) {
             // the next start writes the checksum
             tracing::warn!(file = file.descriptor.file_name(), %error, "a hint file has no checksum yet");
@@ -106,7 +112,12 @@ impl Output {
         if let Err(error) = self.file.set_len(self.synced).and_then(|()| self.file.sync_data()) {
             tracing::warn!(path = %path.display(), %error, "the end of a hint file cannot be cut off; readers stop there");
         }
-        Some(HintFile { descriptor: self.descriptor, size: self.synced, sent: Position::default() })
+        Some(HintFile {
+            descriptor: self.descriptor,
+            size: self.synced,
+            sent: Position::default(),
+            taken: BTreeSet::new(),
+        })
     }
 }
 

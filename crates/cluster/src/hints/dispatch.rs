@@ -4,8 +4,9 @@
 //! up, to `max_hints_delivery_threads` of them at a time: file by file, oldest first, each page by
 //! page. The hints of a page go out at the pace of `hinted_handoff_throttle`, divided by the number
 //! of other nodes; all answers of a page are waited for. A hint that is refused or not answered
-//! ends the sending to this host, which goes on from that page at a later round: a hint may come
-//! twice, and applying it twice changes nothing. A file that was sent whole is removed.
+//! ends the sending to this host, which goes on from that page at a later round, with the hints of
+//! the page that were not taken. A hint may come twice, and applying it twice changes nothing. A
+//! file that was sent whole is removed.
 //!
 //! The hints of this node itself ([`Node::hint_here`]) are not sent but applied, as if they had
 //! come from another node, and at no pace.
@@ -211,8 +212,11 @@ impl Node {
         loop {
             let page = reader.page()?;
             let is_last = page.is_last;
+            if file.sent != page.start {
+                file.taken.clear();
+            }
             file.sent = page.start;
-            if !self.send_page(&file.descriptor.host_id, to, page, pace).await? {
+            if !self.send_page(file, to, page, pace).await? {
                 return Ok(Sent::Part);
             }
             if is_last {
@@ -221,22 +225,32 @@ impl Node {
         }
     }
 
-    /// Sends the hints of a page, which are for `host_id`, to the host `to`, and waits for their
-    /// answers. False: not all were taken.
-    async fn send_page(&self, host_id: &HostId, to: &HostId, page: Page, pace: &mut Pace) -> Result<bool, HintError> {
+    /// Sends the hints of a page of a file that the host `to` has not taken yet, and waits for their
+    /// answers. The file knows then which were taken. False: not all were.
+    ///
+    /// A host can refuse a few of the hints again and again, for instance for lack of room for
+    /// those that it keeps for others. Were the whole page sent each time, all of its hints would
+    /// have to be taken at once, and those that the host keeps for others would pile up there.
+    async fn send_page(
+        &self,
+        file: &mut HintFile,
+        to: &HostId,
+        page: Page,
+        pace: &mut Pace,
+    ) -> Result<bool, HintError> {
         let figures = &self.handoff.figures;
         figures.damaged.add(page.damaged);
-        let own = &self.identity.host_id;
+        let (own, host_id) = (&self.identity.host_id, file.descriptor.host_id);
         if to == own {
-            return Ok(self.take_page(&page).await);
+            return Ok(self.take_page(file, &page).await);
         }
         // only a node that leaves sends hints to another node than their host
-        let is_transfer = to != host_id;
+        let is_transfer = *to != host_id;
         // this node gives its own hints to another one only when it leaves, and nobody keeps hints
         // for a node that has left: whoever gets them applies them, or keeps them for all replicas
-        let host_id = if host_id == own { to } else { host_id };
+        let host_id = if host_id == *own { *to } else { host_id };
         let mut answers = Vec::with_capacity(page.hints.len());
-        for hint in page.hints {
+        for (place, hint) in page.hints.into_iter().enumerate().filter(|(place, _)| !file.taken.contains(place)) {
             let now_millis = self.env.clock.now_micros() / 1000;
             let head = Hint::decode(&hint)?;
             if !head.is_live(u32::MAX, now_millis) {
@@ -252,37 +266,46 @@ impl Node {
             if self.is_handoff_paused() {
                 return Ok(false);
             }
-            let message = HintMessage { host_id: *host_id, hint: Bytes::clone(&hint) };
+            let message = HintMessage { host_id, hint: Bytes::clone(&hint) };
             let request = Request::new(Verb::HintReq, message.encode(), self.timeouts().write);
-            answers.push(members.request(to, request));
+            answers.push((place, members.request(to, request)));
         }
         let mut all_taken = true;
-        for answer in answers {
+        for (place, answer) in answers {
             let answer = answer.await;
             match &answer {
                 Ok(_) => figures.succeeded.add(1),
                 Err(Unanswered::TimedOut) => figures.timed_out.add(1),
                 Err(Unanswered::Failed(_) | Unanswered::Refused) => figures.failed.add(1),
             }
-            all_taken &= answer.is_ok();
+            match answer {
+                Ok(_) => drop(file.taken.insert(place)),
+                Err(_) => all_taken = false,
+            }
         }
         Ok(all_taken)
     }
 
-    /// Applies the hints of a page, which are for this node itself. False: not all were applied.
-    async fn take_page(&self, page: &Page) -> bool {
+    /// Applies the hints of a page of a file, which are for this node itself and were not applied
+    /// yet. False: not all were applied.
+    async fn take_page(&self, file: &mut HintFile, page: &Page) -> bool {
         let figures = &self.handoff.figures;
         let limit = self.timeouts().write;
         let Some(take) = self.handoff.take_own.get() else { return false };
-        let taking = page.hints.iter().map(|hint| within(&self.env, limit, take(Bytes::clone(hint))));
+        let hints = page.hints.iter().enumerate().filter(|(place, _)| !file.taken.contains(place));
+        let (places, hints): (Vec<usize>, Vec<Bytes>) = hints.map(|(place, hint)| (place, Bytes::clone(hint))).unzip();
+        let taking = hints.into_iter().map(|hint| within(&self.env, limit, take(hint)));
         let mut all_taken = true;
-        for taken in join_all(taking).await {
+        for (place, taken) in places.into_iter().zip(join_all(taking).await) {
             match taken {
                 Some(Ok(())) => figures.succeeded.add(1),
                 Some(Err(_)) => figures.failed.add(1),
                 None => figures.timed_out.add(1),
             }
-            all_taken &= matches!(taken, Some(Ok(())));
+            match taken {
+                Some(Ok(())) => drop(file.taken.insert(place)),
+                _ => all_taken = false,
+            }
         }
         all_taken
     }

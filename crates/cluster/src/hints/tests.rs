@@ -316,9 +316,10 @@ fn alter_and_create(schema: &Schema) -> Result<Schema, ()> {
 }
 
 /// A cut-off replica hears of a column and of a table a minute after the cut has healed. The hints
-/// that came before are kept by their sender until then.
+/// that came before are kept by their sender until then; those beside them are sent once.
 #[test]
 fn hints_wait_for_the_schema_of_their_target() {
+    const OTHERS: i32 = 10;
     let ring = ring_of(10, "3");
     // what is pushed has a minute to come, once the nodes have joined a minute ago
     ring.world.run_for(Duration::from_secs(70));
@@ -334,6 +335,9 @@ fn hints_wait_for_the_schema_of_their_target() {
         let row = row.set(column, 5_i32.to_be_bytes().to_vec()).finish();
         ring.write(0, vec![row], Consistency::Quorum).expect("two have it");
     }
+    for k in 10..10 + OTHERS {
+        ring.write(0, vec![ring.row("ks", k, 1, 7, 9)], Consistency::Quorum).expect("two have it");
+    }
     ring.world.network().heal();
     let has_it = |name: &str, column: &str| {
         let node = ring.node(2);
@@ -347,6 +351,10 @@ fn hints_wait_for_the_schema_of_their_target() {
     for (name, column) in columns {
         assert!(ring.world.run_until(SCHEMA_MAX, || has_it(name, column)), "{name}.{column}");
     }
+    assert!(ring.world.run_until(DELIVERY_MAX, || files_of(&ring, 0) == 0));
+    let figures = ring.node(0).handoff_figures();
+    assert!(figures.failed.get() > 2, "both were tried again");
+    assert_eq!(figures.succeeded.get(), OTHERS as u64 + 2, "each was taken once");
 }
 
 #[test]
