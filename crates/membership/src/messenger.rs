@@ -36,7 +36,7 @@ impl Messenger {
             sent.push((peer, Pending::sent(told)));
             Asked::Answer(tell)
         });
-        let mut sent = sent.into_iter();
+        let mut sent = sent.into_iter().filter(|(peer, _)| !refused.contains(peer));
         let pending = |peer| match refused.contains(&peer) {
             true => (peer, Pending::refused()),
             false => sent.next().expect("whoever is not refused is sent the request"),
@@ -73,7 +73,8 @@ impl Messenger {
 
     /// Registers who waits for the answers, and sends. Gives the peers that the request is not sent
     /// to, for which nobody waits: those for which too many requests wait already, and all where it
-    /// cannot be sent. If `to` is one of them the next one passes the request on.
+    /// cannot be sent, but for those of which the asker has heard because their time was over. If
+    /// `to` is one of them the next one passes the request on.
     fn send_asked(
         &self,
         to: SocketAddr,
@@ -111,12 +112,12 @@ impl Messenger {
             header.parameters.push(Parameter::ForwardTo(forward));
         }
         if !self.0.send(first, Envelope { header, payload: request.payload }) {
-            let asked = || std::iter::once(first).chain(behind.iter().copied());
+            let asked = std::iter::once(first).chain(behind);
             let mut state = self.0.state();
-            let forgotten: Vec<_> = asked().map(|peer| state.callbacks.withdraw(id, peer)).collect();
+            let withdrawn: Vec<_> = asked.map(|peer| (peer, state.callbacks.withdraw(id, peer))).collect();
             drop(state);
-            drop(forgotten);
-            refused.extend(asked());
+            // who asks has heard already of a peer whose time was over in between
+            refused.extend(withdrawn.into_iter().filter_map(|(peer, waited)| waited.map(|_| peer)));
         }
         refused
     }
