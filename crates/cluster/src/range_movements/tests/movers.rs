@@ -184,6 +184,8 @@ fn of_two_removals_that_begin_at_the_same_moment_one_goes_on() {
     let node = Arc::clone(ring.node(1));
     ring.world.block_on(async move { removal::remove(&node, &second_id).await }).expect("nobody else removes one");
     agree_on_members(&ring, &[0, 1, 3]);
+    let is_gone = || [0, 1, 3].iter().all(|machine| ring.node(*machine).ring().endpoints().len() == 3);
+    assert!(ring.world.run_until(PATIENCE, is_gone), "all have heard that the second one is removed");
     check_replicas(&ring, &[0]);
 }
 
