@@ -78,7 +78,8 @@ use pending::Pending;
 use segments::{Allocator, Segment};
 
 /// Bytes appended and not yet written. At the limit [`CommitLog::append`] answers
-/// [`LogError::Busy`]; [`CommitLog::ready`] tells when to try again.
+/// [`LogError::Busy`]; [`CommitLog::ready`] tells when to try again. While no more than half of
+/// them wait, a group of records of any size is taken.
 pub const COMMITLOG_PENDING_BYTES_MAX: usize = 64 << 20;
 
 /// A segment's size is between these; `open` moves an option outside to the nearer one. Offsets are
@@ -324,8 +325,10 @@ impl CommitLog {
         let (total, count) = (self.check_sizes(entries)?, entries.count);
         let mut state = self.shared.lock();
         self.shared.check_open()?;
-        // what is larger than the buffer goes when nothing else is there
-        if state.pending.bytes() > 0 && state.pending.bytes() + total > COMMITLOG_PENDING_BYTES_MAX {
+        // `ready` completes at half of the limit. A group that is refused beside less, because
+        // segments are larger than the other half, would be tried again at once, and without end.
+        let pending = state.pending.bytes();
+        if pending > COMMITLOG_PENDING_BYTES_MAX / 2 && pending + total > COMMITLOG_PENDING_BYTES_MAX {
             return Err(LogError::Busy);
         }
         if state.no_room_from.is_none() && happens(Rare::SegmentEnds) {

@@ -179,6 +179,20 @@ fn a_full_buffer_is_busy_until_it_is_written() {
     sim.block_on(log.wait_durable(position)).expect("durable");
 }
 
+/// A group of a large segment may be larger than half of the buffer. It is taken where the log says
+/// that it is ready: its writer would try again without end otherwise.
+#[test]
+fn a_log_that_is_ready_takes_a_group_of_any_size() {
+    let sim = Sim::new(1);
+    let (log, _) = open(&sim, Options { segment_size: 48 << 20, ..Options::default() });
+    let large = vec![7_u8; 15 << 20];
+    log.append_group(&[&large[..]; 2], &[]).expect("nothing else is there");
+    let pending = log.stats().pending_bytes as usize;
+    assert!((1..=COMMITLOG_PENDING_BYTES_MAX / 2).contains(&pending), "the log is ready beside {pending} bytes");
+    log.append_group(&[&large[..]; 3], &[]).expect("the log is ready");
+    assert!(matches!(log.append(&large, &[]), Err(LogError::Busy)));
+}
+
 #[test]
 fn flushed_segments_are_recycled_and_the_log_asks_for_flushes() {
     let sim = Sim::new(1);
