@@ -38,7 +38,8 @@ pub enum StorageError {
         /// The limit: max_mutation_size.
         size_max: usize,
     },
-    /// The commit log's buffer is full: try again when [`crate::Engine::writable`] says so.
+    /// The commit log's buffer is full: try again when [`crate::commitlog::CommitLog::ready`]
+    /// completes.
     Busy,
     /// A view came or went since the changes of views were computed that belong to a write: they
     /// are to be computed again.
