@@ -16,7 +16,8 @@ use rows::{
 use schema::table::ColumnSpec;
 use schema::{ColumnKind, DroppedColumn, IndexMetadata, TableFlags, TableId, TableKind, TableMetadata, TableParams};
 use sstable::Component;
-use types::{CqlType, DecoratedKey};
+use types::collection::build_tuple;
+use types::{CqlType, DecoratedKey, UserType};
 
 use super::common::{self, attached_index, delete_row, index, int, number};
 use crate::compaction::choice::{take_free, unmark};
@@ -223,6 +224,47 @@ fn an_sstable_that_is_opened_anew_has_its_components() {
     node.sim.block_on(node.engine.operate(&node.store(), verify)).expect_err("the digest is damaged");
     assert_eq!(node.store().view().sstables[0].statistics().stats.repaired_at, 0);
     node.assert_finds("by_v", int(3), &[1]);
+}
+
+/// A user type gets another field: an index on a column of the type goes on answering, also when an
+/// SSTable is opened anew or written later.
+#[test]
+fn an_index_outlives_a_change_of_its_user_type() {
+    let node = Node::empty();
+    let alter_type = |fields: &[&str]| {
+        let fields = fields.iter().map(|name| ((*name).to_owned(), CqlType::Int)).collect();
+        let pair = Arc::new(UserType { keyspace: "ix".to_owned(), name: "pair".to_owned(), fields });
+        let before = table(&[]);
+        let ty = CqlType::Udt(Arc::clone(&pair), true);
+        let mut specs = before.specs();
+        specs.push(ColumnSpec { name: "u".into(), kind: ColumnKind::Regular, position: 0, ty, reversed: false });
+        let (kind, flags, params) = (before.kind, before.flags, before.params.clone());
+        let mut table = TableMetadata::new(ID, "ix", "t", kind, flags, params, specs, BTreeMap::new(), None);
+        table.indexes.insert("by_u".to_owned(), attached_index("by_u", "u"));
+        let mut keyspace = common::keyspace("ix", Some(Arc::new(table)));
+        keyspace.user_types.insert(pair.name.clone(), pair);
+        let changed = schema_change::change(&node.engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace)));
+        assert!(changed.is_ok_and(|changed| changed.is_ok()));
+    };
+    let value = Bytes::from(build_tuple(&[Some(int(3))]));
+    let set = |c: i32| {
+        node.apply(|update, _| {
+            let column = update.table.column_by_name("u").expect("there").id;
+            let mut row = row(c);
+            row.add_cell(Cell::live(column, 5, value.clone()));
+            update.add_row(row);
+        });
+        node.flush();
+    };
+    alter_type(&["a"]);
+    set(1);
+    alter_type(&["a", "b"]);
+    node.assert_finds("by_u", value.clone(), &[1]);
+    let (store, sstable) = (node.store(), Arc::clone(&node.store().view().sstables[0]));
+    restate(&node.engine, &store, &sstable, Restatement::Level(1)).expect("a sound disk");
+    node.assert_finds("by_u", value.clone(), &[1]);
+    set(2);
+    node.assert_finds("by_u", value.clone(), &[1, 2]);
 }
 
 /// UPDATE USING TTL on a row that lasts: the row stays in an index on a key column.

@@ -4,6 +4,9 @@
 //! A component fits if it was made for the index as it is defined now (its fingerprint) and for
 //! this SSTable (number of rows, length of the data). One that does not is passed over with a line
 //! in the log, and made again.
+//!
+//! A component that is open stays so when a user type in the type of the column gets another field
+//! or another name for one: the terms of the values that are there stay the same.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,10 +30,24 @@ const ROWS_AT_ONCE: usize = 1 << 16;
 /// The facts on which the terms of an index depend: the column, the part of it, its type, the form
 /// of text.
 pub fn fingerprint(definition: &IndexDefinition) -> Vec<u8> {
+    let (before, behind) = around_type(definition);
+    format!("{before}{:?}{behind}", definition.column.ty).into_bytes()
+}
+
+/// The facts of a fingerprint that stand before the type of the column, and those behind it.
+fn around_type(definition: &IndexDefinition) -> (String, String) {
     let IndexDefinition { name, column, part, attached, vectors, .. } = definition;
     let function = vectors.map_or_else(String::new, |function| format!(" {}", function.name()));
     let form = attached.as_ref().map_or("None".to_owned(), |form| format!("Some({})", form.fact()));
-    format!("{name} {} {part:?} {:?} {form}{function}", column.name, column.ty).into_bytes()
+    (format!("{name} {} {part:?} ", column.name), format!(" {form}{function}"))
+}
+
+/// Whether a fingerprint is that of an index, now or before a user type in the type of its column
+/// was altered. Nothing else alters the type of a column that has an index.
+fn is_of(fingerprint: &[u8], definition: &IndexDefinition) -> bool {
+    let (before, behind) = around_type(definition);
+    let rest = fingerprint.strip_prefix(before.as_bytes());
+    rest.is_some_and(|rest| rest.ends_with(behind.as_bytes()))
 }
 
 /// The component of an index beside an SSTable: its terms, or its vectors.
@@ -157,7 +174,7 @@ pub fn complete(engine: &Engine, store: &TableStore, sstable: &Arc<SSTable>) -> 
 /// an index was dropped since they were made. Otherwise an index of the same name would take them
 /// for its own.
 pub fn leave_present(view: &View, sstables: &[Arc<SSTable>]) {
-    let is_present = |made_for: &[u8]| of(&view.indexes).any(|index| fingerprint(&index.definition) == made_for);
+    let is_present = |made_for: &[u8]| of(&view.indexes).any(|index| is_of(made_for, &index.definition));
     let with_components = sstables.iter().filter(|sstable| sstable.attached().keys().is_some());
     with_components.for_each(|sstable| sstable.attached().retain(is_present));
 }
@@ -169,8 +186,7 @@ pub fn remove_dropped(engine: &Engine, store: &TableStore, before: &View) {
     let view = store.view();
     for index in of(&before.indexes) {
         let old = fingerprint(&index.definition);
-        let is_same = |other: &Arc<IndexStore>| other.definition.is_attached() && fingerprint(&other.definition) == old;
-        if view.indexes.iter().any(is_same) {
+        if of(&view.indexes).any(|other| is_of(&old, &other.definition)) {
             continue;
         }
         for sstable in &view.sstables {
