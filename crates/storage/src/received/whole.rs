@@ -97,8 +97,16 @@ impl WholeSSTable {
 
     /// Statistics.db with level and repair state of the stream; None: it has them.
     fn changed_statistics(&self, origin: Origin, host: Option<[u8; 16]>) -> Result<Option<Vec<u8>>, StorageError> {
+        // mistakes of the sender, of which the disk of this node is not to be suspected
+        let refused = |why: &str| StorageError::Refused { why: format!("a streamed SSTable {why}") };
+        if !self.there.contains(&Component::Statistics) {
+            return Err(refused("came without its statistics"));
+        }
         let path = self.target.path(Component::Statistics);
-        let bytes = self.disk.read_all(&path, STATISTICS_MAX).map_err(|error| StorageError::io(&path, &error))?;
+        let bytes = self.disk.read_all(&path, STATISTICS_MAX).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => refused("has statistics that are too large"),
+            _ => StorageError::io(&path, &error),
+        })?;
         let mut statistics = Statistics::read(&bytes.into(), self.target.version)
             .map_err(|error| StorageError::Corrupt(Box::new(error.of(&path, 0))))?;
         let stats = &mut statistics.stats;

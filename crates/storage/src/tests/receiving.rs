@@ -242,6 +242,21 @@ fn a_damaged_sstable_is_not_added() {
     assert_eq!((files(&to), sstables(&to).len()), (before, 0));
 }
 
+/// An SSTable that comes without statistics is a mistake of its sender. It is not told as a failure
+/// of this node's disk, which would end the node's traffic (`disk_failure_policy: stop`).
+#[test]
+fn an_sstable_without_statistics_is_no_failure_of_the_disk() {
+    let sim = Sim::new(8);
+    let to = open(&sim, Version::DA);
+    let store = to.table(ID).expect("open");
+    let receiving = Receiving::begin(&to, &store, to.moment(), IfTruncated::Drop).expect("a sound disk");
+    let mut whole = receiving.whole(&to, Version::DA).expect("a sound disk");
+    whole.component(Component::Data.name(), 1).expect("a sound disk");
+    whole.write(b"x").expect("a sound disk");
+    let refused = receiving.take(&to, whole, ORIGIN);
+    assert!(matches!(refused, Err(StorageError::Refused { .. })), "{refused:?}");
+}
+
 /// The sender's schema is ahead of the receiver's.
 #[test]
 fn rows_with_an_unknown_column_are_refused() {
