@@ -35,14 +35,8 @@ fn masked(ty: &CqlType) -> Option<Vec<u8>> {
         T::TimeUuid => timeuuid::min_of_millis(0).to_vec(),
         T::Duration => Duration { months: 0, days: 0, nanoseconds: 0 }.encode(),
         T::List { .. } | T::Set { .. } | T::Map { .. } => collection::build_list::<&[u8]>(&[]),
-        T::Tuple(types) => {
-            let fields: Option<Vec<_>> = types.iter().map(|ty| masked(ty).map(Some)).collect();
-            collection::build_tuple(&fields?)
-        }
-        T::Udt(udt, _) => {
-            let fields: Option<Vec<_>> = udt.fields.iter().map(|(_, ty)| masked(ty).map(Some)).collect();
-            collection::build_tuple(&fields?)
-        }
+        T::Tuple(types) => masked_fields(types.iter())?,
+        T::Udt(udt, _) => masked_fields(udt.fields.iter().map(|(_, ty)| ty))?,
         T::Vector { element, dimension } => {
             let one = collection::build_vector(element, &[masked(element)?]);
             let count = usize::try_from(*dimension).ok()?;
@@ -57,4 +51,16 @@ fn masked(ty: &CqlType) -> Option<Vec<u8>> {
             _ => return None,
         },
     })
+}
+
+/// The fixed values of fields as one value; None: a field has none, or all together are too large.
+/// Each field alone may have as many bytes as the value of a function.
+fn masked_fields<'t>(types: impl Iterator<Item = &'t CqlType>) -> Option<Vec<u8>> {
+    let (mut fields, mut room) = (Vec::new(), VALUE_BYTES_MAX);
+    for ty in types {
+        let value = masked(ty)?;
+        room = room.checked_sub(value.len())?;
+        fields.push(Some(value));
+    }
+    Some(collection::build_tuple(&fields))
 }
