@@ -145,11 +145,13 @@ impl Composite {
                 values::pack_list(&elements)
             }
             Self::Map(ty, terms) => {
-                let mut entries = Vec::with_capacity(terms.len());
+                let (mut entries, mut room) = (Vec::with_capacity(terms.len()), VALUE_BYTES_MAX);
                 for (key, value) in terms {
                     let key = element(key, bindings)?
                         .ok_or_else(|| CqlError::invalid("unset value is not supported for map keys"))?;
                     let Some(value) = element(value, bindings)? else { return Ok(BoundValue::Unset) };
+                    values::take_room(&mut room, &key)?;
+                    values::take_room(&mut room, &value)?;
                     entries.push((key, value));
                 }
                 values::sort_map(ty, &mut entries);
@@ -186,10 +188,13 @@ impl Composite {
 }
 
 fn elements(terms: &[Term], bindings: &Bindings<'_>) -> Result<Option<Vec<Bytes>>, CqlError> {
-    let mut elements = Vec::with_capacity(terms.len());
+    let (mut elements, mut room) = (Vec::with_capacity(terms.len()), VALUE_BYTES_MAX);
     for term in terms {
         match element(term, bindings)? {
-            Some(value) => elements.push(value),
+            Some(value) => {
+                values::take_room(&mut room, &value)?;
+                elements.push(value);
+            }
             None => return Ok(None),
         }
     }

@@ -322,3 +322,21 @@ fn a_marker_in_many_places_of_a_value_fills_no_memory() {
         assert_eq!(answer(statement, &values), refused, "{statement}");
     }
 }
+
+/// Markers may not stand in these, but calls may, and a call makes a value as large from a few
+/// letters.
+#[test]
+fn a_collection_of_large_parts_fills_no_memory() {
+    let node = Memory::new();
+    let answer = |text: &str| spell::answer(&run(&node, text, &[], &QueryOptions::default()));
+    let table = "CREATE TABLE b (k int PRIMARY KEY, l list<text>, s set<text>, m map<text, text>)";
+    assert_eq!(answer(table), "done");
+    let part = |letter: &str| format!("'{}'", letter.repeat(600 << 10));
+    let (x, y) = (part("x"), part("y"));
+    for (column, value) in
+        [("l", format!("[{x}, {y}]")), ("s", format!("{{{x}, {y}}}")), ("m", format!("{{{x}: {y}}}"))]
+    {
+        let refused = "error 2200 A collection, tuple or vector of the statement is larger than 1 MiB";
+        assert_eq!(answer(&format!("INSERT INTO b (k, {column}) VALUES (1, {value})")), refused, "{column}");
+    }
+}
