@@ -115,9 +115,10 @@ pub async fn remove(node: &Arc<Node>, host_id: &str) -> Result<()> {
     if !is_under_way(node, endpoint.address) {
         return failed("The removal was ended by 'removenode force' before it had begun");
     }
-    // another change may have begun meanwhile
+    // gossip may have been stopped meanwhile, or another change have begun
     let own = node.identity.broadcast;
-    if let Err(error) = refuse_beside_others(node, &endpoint, |other| other < own) {
+    let heard = node.refuse_unheard().map_err(OperationError::Failed);
+    if let Err(error) = heard.and_then(|()| refuse_beside_others(node, &endpoint, |other| other < own)) {
         forget(node, endpoint.address);
         return Err(error);
     }

@@ -111,13 +111,18 @@ fn of_two_that_begin_at_the_same_moment_one_goes_on() {
     }
 }
 
-/// A node whose gossip is stopped changes nothing: nobody would hear of it.
+/// A node whose gossip is stopped changes nothing: nobody would hear of it. A removal ends that
+/// waits for `ring_delay` meanwhile.
 #[test]
 fn what_nobody_would_hear_of_is_refused() {
     let mut ring = SimRing::new(76, &["dc1"; 3]);
     let host_id = types::literal::print_uuid(&ring.node(2).identity.host_id);
     ring.kill(2);
     ring.agree();
+    let removed = host_id.clone();
+    let begun = beside_result(&ring, 0, move |node| async move { removal::remove(&node, &removed).await });
+    let has_begun = || removal::status(ring.node(0)).starts_with("Removing token");
+    assert!(ring.world.run_until(PATIENCE, has_begun), "it has begun");
     gossip::set_active(ring.node(0), false, true).expect("it is a member");
     let node = Arc::clone(ring.node(0));
     let told = ring.world.block_on(async move {
@@ -129,6 +134,10 @@ fn what_nobody_would_hear_of_is_refused() {
     });
     assert!(told.iter().all(|why| why.contains("`nodetool enablegossip`")), "{told:?}");
     assert_eq!(ring.node(0).mode(), Mode::Normal);
+    assert!(ring.world.run_until(PATIENCE, || begun.lock().expect("no panic inside").is_some()), "it ends");
+    let why = refusal(begun.lock().expect("no panic inside").clone().expect("it is over"));
+    assert!(why.contains("`nodetool enablegossip`"), "{why}");
+    assert_eq!(removal::status(ring.node(0)), "No token removals in process.");
 }
 
 /// A dead node is not replaced while another one joins. That one lacks what only the dead node is
