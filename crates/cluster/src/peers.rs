@@ -118,7 +118,10 @@ fn step(node: &Weak<Node>, kept: &mut Kept) -> Option<Duration> {
             Some(LOAD_PERIOD)
         }
         Err(error) => {
-            tracing::error!(%error, "what is known of other nodes cannot be written to system.peers");
+            // once: a log that has failed for good refuses them every time
+            if kept.written.is_none() {
+                tracing::error!(%error, "what is known of other nodes cannot be written to system.peers");
+            }
             kept.written.get_or_insert(before);
             Some(WRITE_AGAIN)
         }
