@@ -3,6 +3,7 @@
 //! takes a [`TableStore`].
 
 pub(crate) mod arrivals;
+pub(crate) mod attached;
 mod cuts;
 pub mod entries;
 pub mod indexes;
@@ -26,7 +27,6 @@ use tokio::sync::RwLock;
 
 use crate::caches::Caches;
 use crate::commitlog::LogPosition;
-use crate::index::attached::components;
 use crate::inherited::RepairState;
 use crate::metrics::TableMetrics;
 use crate::shards::Shards;
@@ -426,7 +426,7 @@ impl TableStore {
         assert!(is_oldest || flushed.is_empty(), "memtables become SSTables in the order of the log");
         let flushing = old.flushing.iter().filter(|other| !Arc::ptr_eq(other, set)).map(Arc::clone).collect();
         let mut sstables = old.sstables.clone();
-        components::leave_present(&old, &flushed);
+        attached::leave_present(&old, &flushed);
         changes.cuts.note_flushed(&old.flushing, &flushed);
         self.note_written(&mut changes, &flushed);
         sstables.extend(flushed.into_iter().map(|sstable| bound_to(&old.table, sstable)));
@@ -466,7 +466,7 @@ impl TableStore {
             changes.suspect.remove(old.descriptor());
             changes.failed.remove(old.descriptor());
         }
-        components::leave_present(&old, &new_ones);
+        attached::leave_present(&old, &new_ones);
         debug_assert!(keeps_components(&old, old_ones, &new_ones), "queries by an attached index go on");
         self.note_written(changes, &new_ones);
         sstables.extend(new_ones.into_iter().map(|sstable| bound_to(&old.table, sstable)));

@@ -225,8 +225,8 @@ impl Node {
         }
     }
 
-    /// Sends the hints of a page of a file that the host `to` has not taken yet, and waits for their
-    /// answers. The file knows then which were taken. False: not all were.
+    /// Sends the hints of a page of a file that the host `to` has not taken yet, and waits for
+    /// their answers. The file knows then which were taken. False: not all were.
     ///
     /// A host can refuse a few of the hints again and again, for instance for lack of room for
     /// those that it keeps for others. Were the whole page sent each time, all of its hints would

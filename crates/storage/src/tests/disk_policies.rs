@@ -1,4 +1,4 @@
-//! What the policies for failing disks are told of while a node runs.
+//! The failures of which the policies for failing disks are told while a node runs.
 
 use std::path::Path;
 use std::sync::Arc;

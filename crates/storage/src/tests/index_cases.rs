@@ -545,7 +545,7 @@ fn an_index_that_is_to_be_made_again_is_not_complete() {
     node.assert_finds("by", int(3), &[1]);
 }
 
-/// Whoever waits for an index to be made again is told that it was dropped.
+/// An operator who waits for an index to be made again is told that it was dropped.
 #[test]
 fn a_build_of_a_dropped_index_ends() {
     for index in [index("by", "v"), attached_index("by", "v")] {

@@ -4,9 +4,6 @@
 //! A component fits if it was made for the index as it is defined now (its fingerprint) and for
 //! this SSTable (number of rows, length of the data). One that does not is passed over with a line
 //! in the log, and made again.
-//!
-//! A component that is open stays so when a user type in the type of the column gets another field
-//! or another name for one: the terms of the values that are there stay the same.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,34 +18,12 @@ use crate::caches::Caches;
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::table::TableStore;
+use crate::table::attached::{fingerprint, is_of, of};
 use crate::table::indexes::IndexStore;
 use crate::table::view::View;
 
 /// Rows that are passed at a time where nobody waits for a turn.
 const ROWS_AT_ONCE: usize = 1 << 16;
-
-/// The facts on which the terms of an index depend: the column, the part of it, its type, the form
-/// of text.
-pub fn fingerprint(definition: &IndexDefinition) -> Vec<u8> {
-    let (before, behind) = around_type(definition);
-    format!("{before}{:?}{behind}", definition.column.ty).into_bytes()
-}
-
-/// The facts of a fingerprint that stand before the type of the column, and those behind it.
-fn around_type(definition: &IndexDefinition) -> (String, String) {
-    let IndexDefinition { name, column, part, attached, vectors, .. } = definition;
-    let function = vectors.map_or_else(String::new, |function| format!(" {}", function.name()));
-    let form = attached.as_ref().map_or("None".to_owned(), |form| format!("Some({})", form.fact()));
-    (format!("{name} {} {part:?} ", column.name), format!(" {form}{function}"))
-}
-
-/// Whether a fingerprint is that of an index, now or before a user type in the type of its column
-/// was altered. Nothing else alters the type of a column that has an index.
-fn is_of(fingerprint: &[u8], definition: &IndexDefinition) -> bool {
-    let (before, behind) = around_type(definition);
-    let rest = fingerprint.strip_prefix(before.as_bytes());
-    rest.is_some_and(|rest| rest.ends_with(behind.as_bytes()))
-}
 
 /// The component of an index beside an SSTable: its terms, or its vectors.
 pub fn path_of(descriptor: &Descriptor, definition: &IndexDefinition) -> PathBuf {
@@ -56,11 +31,6 @@ pub fn path_of(descriptor: &Descriptor, definition: &IndexDefinition) -> PathBuf
         None => terms_path(descriptor, &definition.name),
         Some(_) => graph_path(descriptor, &definition.name),
     }
-}
-
-/// The attached indexes of a table.
-pub fn of(indexes: &[Arc<IndexStore>]) -> impl Iterator<Item = &Arc<IndexStore>> {
-    indexes.iter().filter(|index| index.definition.is_attached())
 }
 
 /// The indexes whose components an SSTable lacks.
@@ -170,17 +140,8 @@ pub fn complete(engine: &Engine, store: &TableStore, sstable: &Arc<SSTable>) -> 
     making.finish(&engine.caches)
 }
 
-/// Forgets components of SSTables that are about to come into a view whose indexes are other ones:
-/// an index was dropped since they were made. Otherwise an index of the same name would take them
-/// for its own.
-pub fn leave_present(view: &View, sstables: &[Arc<SSTable>]) {
-    let is_present = |made_for: &[u8]| of(&view.indexes).any(|index| is_of(made_for, &index.definition));
-    let with_components = sstables.iter().filter(|sstable| sstable.attached().keys().is_some());
-    with_components.for_each(|sstable| sstable.attached().retain(is_present));
-}
-
 /// Removes the components of indexes that are no more. Those of SSTables that are not in the view
-/// yet are forgotten when they come ([`leave_present`]).
+/// yet are forgotten when they come ([`crate::table::attached::leave_present`]).
 pub fn remove_dropped(engine: &Engine, store: &TableStore, before: &View) {
     let _alone = store.replacing.lock().expect("a panic while SSTables are replaced ends the process");
     let view = store.view();

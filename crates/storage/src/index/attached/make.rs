@@ -21,10 +21,11 @@ use sstable::attached::{GraphWriter, RowKeysWriter, TermsWriter, keys_path, unfi
 use types::DecoratedKey;
 use types::similarity::float_dimension;
 
-use super::components::{fingerprint, open_one, path_of};
+use super::components::{open_one, path_of};
 use crate::caches::Caches;
 use crate::error::StorageError;
 use crate::files;
+use crate::table::attached::fingerprint;
 use crate::table::entries;
 use crate::table::indexes::IndexStore;
 
