@@ -100,7 +100,7 @@ public class Rings {
             leaving = 0;
         int next = 1, fresh = nodes + 1;
         if (replaced == 1) {
-            // in the data centre of the replaced node, perhaps in another rack
+            // in the data center of the replaced node, perhaps in another rack
             places.put(address(fresh), new String[] { places.get(address(next))[0], places.get(address(fresh))[1] });
             metadata.addReplaceTokens(owned.get(next), address(fresh), address(next));
             print(next, "NORMAL", owned.get(next));

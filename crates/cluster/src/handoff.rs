@@ -20,7 +20,7 @@ use types::FailureReason;
 pub struct HandoffSettings {
     /// `hinted_handoff_enabled`
     pub is_enabled: bool,
-    /// `hinted_handoff_disabled_datacenters`: nodes of these data centres get no hints.
+    /// `hinted_handoff_disabled_datacenters`: nodes of these data centers get no hints.
     pub disabled_data_centers: BTreeSet<String>,
     /// `max_hint_window`: a node that has been down for longer gets no more hints.
     pub window: Duration,

@@ -27,7 +27,7 @@ use crate::verb::Verb;
 /// The most parameters that are believed: Cassandra has 15 kinds.
 const PARAMETERS_MAX: usize = 64;
 
-/// The most bytes that a header is believed to have: FORWARD_TO grows with a data centre's
+/// The most bytes that a header is believed to have: FORWARD_TO grows with a data center's
 /// replicas.
 pub const HEADER_SIZE_MAX: usize = 64 << 10;
 
@@ -57,7 +57,7 @@ impl Flags {
 /// A parameter that we know; its value is checked when it is read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Parameter {
-    /// The replicas of this data centre to which the receiver forwards the message, each with the
+    /// The replicas of this data center to which the receiver forwards the message, each with the
     /// id to answer with.
     ForwardTo(Vec<(SocketAddr, u64)>),
     /// The endpoint that gets the answer instead of the link's peer.
@@ -243,7 +243,7 @@ impl Parameter {
     fn put_value(&self, out: &mut Vec<u8>) -> i32 {
         match self {
             Self::ForwardTo(forward) => {
-                put_uvint32(out, i32::try_from(forward.len()).expect("a data centre has fewer nodes"));
+                put_uvint32(out, i32::try_from(forward.len()).expect("a data center has fewer nodes"));
                 for (address, id) in forward {
                     put_address(out, *address);
                     stdx::put_uvint(out, *id);

@@ -1,7 +1,7 @@
 //! Messages that real Cassandra 5.0.8 nodes sent each other, read and written again byte for byte.
 //!
 //! `testdata/messages/` holds message envelopes of three captured rings (version 12; version 13;
-//! version 13 with LZ4 frames and two data centres), `messages.jsonl` what each of them says.
+//! version 13 with LZ4 frames and two data centers), `messages.jsonl` what each of them says.
 //! `testdata/links/` holds links from their first byte, both directions.
 
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, missing_docs)] // reads its captures, as any test may

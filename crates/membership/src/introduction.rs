@@ -14,7 +14,7 @@ pub struct Introduction {
     pub host_id: String,
     /// Its tokens.
     pub tokens: Vec<i64>,
-    /// Name of its data centre.
+    /// Name of its data center.
     pub data_center: String,
     /// Name of its rack.
     pub rack: String,

@@ -63,9 +63,9 @@ pub struct Endpoint {
     pub native: SocketAddr,
     /// The host id. Chosen at its first start and never changed.
     pub host_id: [u8; 16],
-    /// Name of its data centre.
+    /// Name of its data center.
     pub data_center: String,
-    /// Name of its rack, within the data centre.
+    /// Name of its rack, within the data center.
     pub rack: String,
     /// Its tokens, ascending.
     pub tokens: Vec<Token>,
@@ -82,7 +82,7 @@ impl Endpoint {
     }
 
     /// Whether an endpoint at the same position would hold the same ranges, whatever the
-    /// replication: data centre, rack, tokens and part in the ring are the same.
+    /// replication: data center, rack, tokens and part in the ring are the same.
     pub(crate) fn holds_as(&self, other: &Endpoint) -> bool {
         let place = |of: &Endpoint| (of.address, of.state);
         place(self) == place(other)

@@ -11,7 +11,7 @@ use crate::replication::Replication;
 /// Too few replicas are there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shortage {
-    /// How many the level needs: of all, or of the data centre that lacks them.
+    /// How many the level needs: of all, or of the data center that lacks them.
     pub required: u32,
     /// How many of them are up.
     pub alive: u32,
@@ -38,7 +38,7 @@ pub fn block_for(level: Consistency, replication: &Replication, local_data_cente
     }
 }
 
-/// A majority of the replicas of a data centre; of all, where the strategy knows no data centres.
+/// A majority of the replicas of a data center; of all, where the strategy knows no data centers.
 fn local_quorum(replication: &Replication, data_center: &str) -> u32 {
     quorum(replication.factor_in(data_center).unwrap_or_else(|| replication.factor()))
 }

@@ -145,7 +145,7 @@ pub(crate) fn tokens_of<'a>(
 #[derive(Clone, Debug)]
 pub(crate) struct Members {
     tokens: Vec<(Token, EndpointId)>,
-    /// Every member, ascending. A member without tokens counts for the size of its data centre and
+    /// Every member, ascending. A member without tokens counts for the size of its data center and
     /// its rack, and holds nothing.
     ids: Vec<EndpointId>,
 }

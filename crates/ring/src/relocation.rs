@@ -5,7 +5,7 @@
 //! needs the part's data, and gets it from one endpoint of the first:
 //! - **strict**: from the endpoint that loses the part, because no other is sure to have what that
 //!   one has acknowledged at a level below ALL ([`Choice::strict`]);
-//! - otherwise from the nearest that is up: of the own rack, of the own data centre, elsewhere; of
+//! - otherwise from the nearest that is up: of the own rack, of the own data center, elsewhere; of
 //!   equally near ones from the one that is asked for fewer parts.
 //!
 //! Pure, like all of this crate. Must agree with `org.apache.cassandra.dht.RangeStreamer`

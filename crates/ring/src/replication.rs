@@ -1,7 +1,7 @@
 //! How a keyspace is replicated, parsed once from the options that `system_schema.keyspaces` holds.
 //!
 //! The options are checked and expanded (`replication_factor` of NetworkTopologyStrategy stands for
-//! every data centre that is not named) when a statement makes them, in `schema::replication`. Here
+//! every data center that is not named) when a statement makes them, in `schema::replication`. Here
 //! they are read as they are stored. Transient replication (`3/1`) is refused by name: its replicas
 //! would be taken for full ones.
 //! Agrees with `org.apache.cassandra.locator.ReplicationFactor`, `SimpleStrategy`,
@@ -23,9 +23,9 @@ pub enum Replication {
         /// Copies of a partition.
         factor: u32,
     },
-    /// So many in each data centre, in different racks while there are some.
+    /// So many in each data center, in different racks while there are some.
     NetworkTopology {
-        /// Copies by the name of the data centre. None of them is 0.
+        /// Copies by the name of the data center. None of them is 0.
         factors: BTreeMap<String, u32>,
     },
 }
@@ -73,7 +73,7 @@ impl Replication {
         }
     }
 
-    /// Copies of a partition, over all data centres.
+    /// Copies of a partition, over all data centers.
     pub fn factor(&self) -> u32 {
         match self {
             Self::Local => 1,
@@ -82,7 +82,7 @@ impl Replication {
         }
     }
 
-    /// Copies in one data centre; None: the strategy does not know data centres.
+    /// Copies in one data center; None: the strategy does not know data centers.
     pub fn factor_in(&self, data_center: &str) -> Option<u32> {
         match self {
             Self::Local | Self::Simple { .. } => None,

@@ -96,7 +96,7 @@ impl Ring {
         self.endpoint(self.local)
     }
 
-    /// The data centre of this node.
+    /// The data center of this node.
     pub fn local_data_center(&self) -> &str {
         &self.local().data_center
     }
@@ -131,7 +131,7 @@ impl Ring {
         self.keyspaces.get(keyspace).map(Result::as_ref)
     }
 
-    /// The data centres that have endpoints, each with the number of those that own tokens.
+    /// The data centers that have endpoints, each with the number of those that own tokens.
     pub fn data_centers(&self) -> BTreeMap<&str, usize> {
         let mut centers = BTreeMap::new();
         for endpoint in &self.endpoints {

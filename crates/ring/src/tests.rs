@@ -12,7 +12,7 @@ use crate::placement::Placement;
 use crate::replication::Replication;
 use crate::snapshot::Ring;
 
-/// A node of a case: its number, data centre, rack and tokens.
+/// A node of a case: its number, data center, rack and tokens.
 fn endpoint(number: u8, data_center: &str, rack: &str, tokens: Vec<i64>) -> Endpoint {
     let mut tokens: Vec<Token> = tokens.into_iter().map(Token).collect();
     tokens.sort();
@@ -126,7 +126,7 @@ fn parse_changing(words: &[&str]) -> Endpoint {
     Endpoint { state, ..parse_node(&[&words[..3], &words[4..]].concat()) }
 }
 
-/// Two data centres of three nodes each, one token a node, in racks r1, r2, r2.
+/// Two data centers of three nodes each, one token a node, in racks r1, r2, r2.
 fn two_centers() -> Vec<Endpoint> {
     let rack = |number: u8| if number % 3 == 1 { "r1" } else { "r2" };
     let center = |number: u8| if number <= 3 { "dc1" } else { "dc2" };
@@ -209,7 +209,7 @@ fn decided(nodes: Vec<Endpoint>, replication: Replication, level: Consistency) -
     }
 }
 
-/// A majority of all replicas decides, of the local data centre where the level says so; one that
+/// A majority of all replicas decides, of the local data center where the level says so; one that
 /// is about to be a replica counts, and two at a time are refused.
 #[test]
 fn a_majority_decides_conditional_statements() {

@@ -191,7 +191,7 @@ pub fn befall(world: &World, dice: &SimRandom, machines: Machines, kind: Kind) -
             format!("{to} does not hear {from}")
         }
         Kind::Partition => {
-            // of several data centres one may be cut off, with the clients there
+            // of several data centers one may be cut off, with the clients there
             let (half, first_client) = (machines.servers / 2, machines.servers);
             let group: Vec<usize> = match half > 1 && dice.chance(50) {
                 true => (0..half).chain([first_client]).collect(),

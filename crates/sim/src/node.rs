@@ -1,11 +1,11 @@
 //! The subjects that matter: Helenus, the program's own code from the connection layer down to the
 //! commit log, and clients that speak the native protocol to it over the simulated network. One
-//! node, a ring of three, or two data centres of three nodes each with a long way between them.
+//! node, a ring of three, or two data centers of three nodes each with a long way between them.
 //!
 //! What clients do: writes and deletions of versioned keys with their own timestamps, conditional
 //! writes and serial reads of contended keys, increments of counters, logged batches over two
 //! tables. In a ring each node has a copy of each key, clients connect to any node, and read and
-//! write at QUORUM, over data centres at EACH_QUORUM too; conditional writes and serial reads are
+//! write at QUORUM, over data centers at EACH_QUORUM too; conditional writes and serial reads are
 //! agreed on by Paxos v1, v2 or both. What must hold is what the judges say; after the last trouble
 //! the ring comes to rest, is repaired, and the nodes themselves are looked at.
 //!
@@ -51,7 +51,7 @@ const SETTLE: Duration = Duration::from_secs(90);
 pub struct Layout {
     /// How many nodes. They are the first machines.
     pub servers: usize,
-    /// How many data centres they stand in, one after the other.
+    /// How many data centers they stand in, one after the other.
     pub centers: usize,
     /// How many of them are members at the beginning. Together they have as many copies of each
     /// key.
@@ -62,10 +62,10 @@ pub struct Layout {
 pub const NODE: Layout = Layout { servers: 1, centers: 1, members: 1 };
 /// A ring.
 pub const RING: Layout = Layout { servers: 3, centers: 1, members: 3 };
-/// A ring over two data centres.
+/// A ring over two data centers.
 pub const CENTERS: Layout = Layout { servers: 6, centers: 2, members: 6 };
 
-/// The way from a data centre to the other.
+/// The way from a data center to the other.
 const FAR: Link =
     Link { delay_min_micros: 20_000, delay_max_micros: 45_000, loss_percent: 0, bytes_per_second: 4 << 20 };
 
@@ -81,7 +81,7 @@ pub enum Careless {
 }
 
 impl Layout {
-    /// The data centre of a machine. Clients stand in one after the other.
+    /// The data center of a machine. Clients stand in one after the other.
     pub(crate) fn center(&self, machine: usize) -> usize {
         match machine.checked_sub(self.servers) {
             Some(client) => client % self.centers,
@@ -89,7 +89,7 @@ impl Layout {
         }
     }
 
-    /// Data centres are far from each other.
+    /// Data centers are far from each other.
     fn lay_links(&self, world: &World) {
         let machines = self.servers + CLIENTS;
         for (from, to) in (0..machines).flat_map(|from| (0..machines).map(move |to| (from, to))) {

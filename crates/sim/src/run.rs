@@ -15,7 +15,7 @@ pub enum Subject {
     Node,
     /// A ring of three Helenus nodes and its clients.
     Ring,
-    /// A ring of Helenus nodes in two data centres, far from each other, and its clients.
+    /// A ring of Helenus nodes in two data centers, far from each other, and its clients.
     Centers,
     /// A ring of Helenus nodes that join, leave, move, are removed and replaced, and its clients.
     Topology,

@@ -103,7 +103,7 @@ const NODE: &str = "\
 HOST,HOST:PORT  where to begin; the driver learns of the others
 file=FILE       hosts from a file, one a line
 whitelist       only these
-datacenter=NAME only nodes of this data centre
+datacenter=NAME only nodes of this data center
 ";
 const PORT: &str = "native=9042\n";
 const MODE: &str = "\

@@ -73,7 +73,7 @@ impl Consistency {
         matches!(self, Self::Serial | Self::LocalSerial)
     }
 
-    /// Whether only replicas of the coordinator's data centre count.
+    /// Whether only replicas of the coordinator's data center count.
     pub fn is_datacenter_local(self) -> bool {
         matches!(self, Self::LocalOne | Self::LocalQuorum | Self::LocalSerial)
     }

@@ -13,7 +13,7 @@ pub struct HandoffInfo {
     pub is_enabled: bool,
     /// Hints are kept and not sent.
     pub is_paused: bool,
-    /// Data centres whose nodes get no hints.
+    /// Data centers whose nodes get no hints.
     pub disabled_data_centers: Vec<String>,
     /// A node that has been down for longer gets no more hints, milliseconds.
     pub window_millis: u64,
@@ -27,7 +27,7 @@ pub struct HandoffInfo {
 pub enum HandoffChange {
     /// Hints are kept, or not.
     Enable(bool),
-    /// Hints are kept for the nodes of a data centre, or not.
+    /// Hints are kept for the nodes of a data center, or not.
     EnableFor(String, bool),
     /// Hints are sent, or wait.
     Send(bool),
@@ -52,7 +52,7 @@ pub struct PendingHintsInfo {
     pub address: Option<String>,
     /// Its rack; `Unknown` without an address.
     pub rack: String,
-    /// Its data centre; `Unknown` without an address.
+    /// Its data center; `Unknown` without an address.
     pub data_center: String,
     /// `UP`, `DOWN`, or `Unknown` without an address.
     pub status: String,

@@ -1,8 +1,8 @@
 //! Counting the answers of a write's replicas: n of m.
 //!
 //! Pure. Agrees with `org.apache.cassandra.service.AbstractWriteResponseHandler` (`onResponse`,
-//! `onFailure`, `ack`), `DatacenterWriteResponseHandler` (levels of one data centre: answers of
-//! others do not count) and `DatacenterSyncWriteResponseHandler` (EACH_QUORUM: each data centre
+//! `onFailure`, `ack`), `DatacenterWriteResponseHandler` (levels of one data center: answers of
+//! others do not count) and `DatacenterSyncWriteResponseHandler` (EACH_QUORUM: each data center
 //! counts by itself). One difference: a write fails as soon as those that can still answer are too
 //! few. Cassandra takes replicas that are down for some that can.
 
@@ -24,11 +24,11 @@ pub struct Answers {
     pub outstanding: u32,
     /// Replicas that refused or failed, in the order in which they said so.
     pub failures: Vec<ReplicaFailure>,
-    /// EACH_QUORUM over several data centres: the answers of each. Empty otherwise.
+    /// EACH_QUORUM over several data centers: the answers of each. Empty otherwise.
     pub(crate) centers: Vec<OfCenter>,
 }
 
-/// The answers of one data centre.
+/// The answers of one data center.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct OfCenter {
     block_for: u32,
@@ -39,11 +39,11 @@ pub(crate) struct OfCenter {
 /// Where the answer of a replica counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Counted {
-    /// Nowhere: the level is of the coordinator's data centre and the replica is in another.
+    /// Nowhere: the level is of the coordinator's data center and the replica is in another.
     Nowhere,
     /// Among all.
     All,
-    /// In the data centre of this number, and among all.
+    /// In the data center of this number, and among all.
     Center(usize),
 }
 

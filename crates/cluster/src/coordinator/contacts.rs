@@ -1,6 +1,6 @@
 //! Whom a read asks: the replicas of a plan, nearest first.
 //!
-//! Nearest is this node, then replicas of its data centre and rack, then of its data centre, then
+//! Nearest is this node, then replicas of its data center and rack, then of its data center, then
 //! the others, each in the order of the ring; unless the dynamic snitch knows that this order is
 //! much slower than another ([`crate::dynamic_snitch`]). Agrees with
 //! `org.apache.cassandra.locator.ReplicaPlans.contactForRead` and `AbstractNetworkTopologySnitch`.
@@ -66,7 +66,7 @@ impl Contacts {
         assert!(!has_a_number || asked.len() == plan.block_for as usize, "a read asks as many as it waits for");
         let contact = |id: EndpointId| Contact { address: ring.endpoint(id).address, is_local: id == ring.local_id() };
         let spare = match plan.level {
-            // another one may be of a data centre that has its quorum already
+            // another one may be of a data center that has its quorum already
             Consistency::EachQuorum => Vec::new(),
             _ => near.iter().copied().filter(|id| !asked.contains(id)).map(contact).collect(),
         };

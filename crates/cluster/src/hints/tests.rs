@@ -199,7 +199,7 @@ fn hosts_that_get_no_hints() {
     assert!(!node.hint(gone, &row), "handoff is off");
     node.change_handoff_settings(|settings| settings.is_enabled = true);
     node.change_handoff_settings(|settings| settings.disabled_data_centers.extend(["dc1".to_owned()]));
-    assert!(!node.hint(gone, &row), "its data centre");
+    assert!(!node.hint(gone, &row), "its data center");
     node.change_handoff_settings(|settings| settings.disabled_data_centers.clear());
     node.change_handoff_settings(|settings| settings.size_per_host_max = 10);
     assert!(!node.hint(gone, &row), "its hints have their size");

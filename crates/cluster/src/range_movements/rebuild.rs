@@ -1,4 +1,4 @@
-//! `nodetool rebuild`: a member fetches the data of its ranges from others: of another data centre
+//! `nodetool rebuild`: a member fetches the data of its ranges from others: of another data center
 //! when its own is new, or of certain nodes.
 //!
 //! Nothing is written of how far it is: who is interrupted begins again, and rows that come twice
@@ -21,7 +21,7 @@ use crate::streaming::Operation;
 /// From whom what is fetched.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RebuildOptions {
-    /// Only nodes of this data centre give; None: of any.
+    /// Only nodes of this data center give; None: of any.
     pub source_data_center: Option<String>,
     /// Only this keyspace; None: all that nodes share.
     pub keyspace: Option<String>,
@@ -29,7 +29,7 @@ pub struct RebuildOptions {
     pub ranges: Ranges,
     /// Only these nodes give; empty: any.
     pub sources: BTreeSet<IpAddr>,
-    /// Nodes of the own data centre do not give.
+    /// Nodes of the own data center do not give.
     pub excludes_local_data_center: bool,
 }
 

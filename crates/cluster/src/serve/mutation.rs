@@ -1,7 +1,7 @@
 //! MUTATION_REQ, READ_REPAIR_REQ and PAXOS2_COMMIT_REMOTE_REQ: a mutation of which this node is a
 //! replica.
 //!
-//! 1. The message is passed on to the other replicas of this data centre that it names, who answer
+//! 1. The message is passed on to the other replicas of this data center that it names, who answer
 //!    the coordinator.
 //! 2. The mutation is applied, and answered when the commit log has it by its mode. Where its
 //!    changes of views are too large, MUTATION_REQ is refused, and the others, which bring what

@@ -45,7 +45,7 @@ pub(crate) struct SimRing {
     pub world: World,
     /// By machine; None: its process has ended.
     nodes: Vec<Option<Arc<Node>>>,
-    /// The data centre of each.
+    /// The data center of each.
     centers: Vec<String>,
     /// Bytes of a segment of the commit log.
     segment_size: u32,
@@ -64,7 +64,7 @@ pub(crate) struct SimRing {
 }
 
 impl SimRing {
-    /// A ring of new nodes that see each other up, one for each name of a data centre. The tokens
+    /// A ring of new nodes that see each other up, one for each name of a data center. The tokens
     /// are spread evenly, in the order of the machines.
     pub fn new(seed: u64, centers: &[&str]) -> Self {
         Self::of(seed, centers, centers.len(), commitlog::Options::default().segment_size)

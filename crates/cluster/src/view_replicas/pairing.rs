@@ -1,7 +1,7 @@
 //! Which replica of a view has the rows that follow from a replica's rows of the base.
 //!
 //! The replicas of a base row and those of its entry in a view are paired by their places: the
-//! first of one with the first of the other, among those of this data centre that do not hold both.
+//! first of one with the first of the other, among those of this data center that do not hold both.
 //! A node that holds both is paired with itself. So each replica of the view is told by one replica
 //! of the base. A node that is about to hold the entry is told by all.
 //!
@@ -83,7 +83,7 @@ mod tests {
 
     use super::*;
 
-    /// Nodes as data centres, each with one token, in the order of the tokens.
+    /// Nodes as data centers, each with one token, in the order of the tokens.
     fn ring(nodes: &[&str], local: u32, replication: Replication) -> Ring {
         let endpoint = |(number, data_center): (u8, &&str)| Endpoint {
             address: ([127, 0, 0, number], 7000).into(),

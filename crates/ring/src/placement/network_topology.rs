@@ -1,12 +1,12 @@
-//! NetworkTopologyStrategy: so many endpoints in each data centre, in different racks while there
+//! NetworkTopologyStrategy: so many endpoints in each data center, in different racks while there
 //! are some.
 //!
-//! One walk around the ring serves all data centres. In each of them
+//! One walk around the ring serves all data centers. In each of them
 //! 1. an endpoint of a rack that has no replica yet is taken;
 //! 2. an endpoint of a rack that has one is taken only if racks are fewer than copies, and only as
 //!    often as copies exceed racks. So every rack gets one, and repeats are the first that are met,
 //!    even before a new rack;
-//! 3. a data centre with fewer endpoints than copies gives all it has.
+//! 3. a data center with fewer endpoints than copies gives all it has.
 //!
 //! Agrees with `org.apache.cassandra.locator.NetworkTopologyStrategy.calculateNaturalReplicas`.
 
@@ -15,14 +15,14 @@ use std::collections::BTreeMap;
 use super::Natural;
 use crate::endpoint::{Endpoint, EndpointId};
 
-/// The strategy among some members: data centres and racks are counted once for all ranges.
+/// The strategy among some members: data centers and racks are counted once for all ranges.
 pub(super) struct NetworkTopology<'a> {
     endpoints: &'a [Endpoint],
-    /// Empty data centres, each of which a walk fills.
+    /// Empty data centers, each of which a walk fills.
     centers: Vec<Filling<'a>>,
 }
 
-/// A data centre that is being filled.
+/// A data center that is being filled.
 #[derive(Clone)]
 struct Filling<'a> {
     name: &'a str,
@@ -35,7 +35,7 @@ struct Filling<'a> {
 }
 
 impl<'a> Filling<'a> {
-    /// None: the data centre has no endpoint.
+    /// None: the data center has no endpoint.
     fn new(name: &'a str, factor: u32, members: &[EndpointId], endpoints: &'a [Endpoint]) -> Option<Self> {
         let here = members.iter().map(|id| &endpoints[id.index()]).filter(|endpoint| endpoint.data_center == name);
         let (mut nodes, mut racks) = (0u32, Vec::new());
@@ -67,7 +67,7 @@ impl<'a> Filling<'a> {
 }
 
 impl<'a> NetworkTopology<'a> {
-    /// `members` are the endpoints that count for data centres and racks.
+    /// `members` are the endpoints that count for data centers and racks.
     pub fn new(endpoints: &'a [Endpoint], members: &[EndpointId], factors: &'a BTreeMap<String, u32>) -> Self {
         let centers =
             factors.iter().filter_map(|(name, factor)| Filling::new(name, *factor, members, endpoints)).collect();

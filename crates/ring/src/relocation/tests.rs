@@ -23,7 +23,7 @@ impl Draw {
     }
 }
 
-/// Three to nine endpoints in one or two data centres of two racks, one to three tokens each.
+/// Three to nine endpoints in one or two data centers of two racks, one to three tokens each.
 fn drawn(draw: &mut Draw) -> (Ring, Vec<Replication>) {
     let (count, centers, each) = (3 + draw.below(7), 1 + draw.below(2), 1 + draw.below(3));
     let endpoint = |number: u64, draw: &mut Draw| {

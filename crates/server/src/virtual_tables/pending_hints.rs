@@ -8,7 +8,7 @@ use crate::services::Services;
 
 pub(super) const TABLES: &[VirtualTable] = &[VirtualTable::of_views("pending_hints", rows)];
 
-/// Data centre, rack and state of a host that nobody in the ring is.
+/// Data center, rack and state of a host that nobody in the ring is.
 const UNKNOWN: &str = "Unknown";
 
 fn rows(services: &Services) -> Vec<VirtualRow> {

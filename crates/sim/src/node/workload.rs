@@ -47,7 +47,7 @@ const CONTENTS: [(&str, &str); 5] = [
     ("second", "id"),
 ];
 
-/// The name of a data centre, by its number.
+/// The name of a data center, by its number.
 pub(super) fn center_name(number: usize) -> String {
     format!("dc{}", number + 1)
 }
@@ -87,7 +87,7 @@ impl Seen {
         Self { layout, history, counters, batches, working: Arc::default() }
     }
 
-    /// The level of reads and writes. EACH_QUORUM of two data centres is a QUORUM of their sum.
+    /// The level of reads and writes. EACH_QUORUM of two data centers is a QUORUM of their sum.
     fn level(&self, random: &dyn Random) -> u16 {
         match self.layout {
             Layout { servers: 1, .. } => ONE,

@@ -56,7 +56,7 @@ impl Connection {
     }
 }
 
-/// The hosts, whether only they are used, and the data centre.
+/// The hosts, whether only they are used, and the data center.
 fn nodes(mut node: Words) -> Result<(Vec<String>, bool, Option<String>)> {
     let (whitelist, datacenter) = (node.flag("whitelist"), node.value("datacenter="));
     let file = node.value("file=");

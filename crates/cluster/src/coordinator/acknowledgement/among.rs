@@ -176,7 +176,7 @@ impl Among {
     fn failed(&mut self, position: usize, cause: WriteError) -> RequestError {
         let mut answers = self.sent[position].answers();
         if cause == WriteError::TimedOut {
-            // EACH_QUORUM: together they may be as many as the level needs, and one data centre
+            // EACH_QUORUM: together they may be as many as the level needs, and one data center
             // lacks some
             answers.received = answers.received.min(answers.block_for.saturating_sub(1));
         }

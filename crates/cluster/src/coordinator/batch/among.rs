@@ -2,8 +2,8 @@
 //!
 //! 1. All mutations are planned; where the replicas of one are too few nothing is sent. While
 //!    replicas that answer in time have much unanswered the batch waits.
-//! 2. The record is stored by two live nodes of this data centre ([`super::hosts`]); by one where
-//!    there is no second, by this node where it is the only one of the data centre. If they do not
+//! 2. The record is stored by two live nodes of this data center ([`super::hosts`]); by one where
+//!    there is no second, by this node where it is the only one of the data center. If they do not
 //!    all answer, nothing of the batch is written (write type BATCH_LOG).
 //! 3. The mutations are sent to their replicas (write type BATCH).
 //! 4. When all have their answers the record is removed. If they do not come, or this node has not
@@ -69,7 +69,7 @@ impl Node {
     }
 
     /// The nodes that keep the record of a batch, as `batchlog_endpoint_strategy` says. Empty: no
-    /// other node of the data centre is up.
+    /// other node of the data center is up.
     pub(crate) fn batch_hosts(&self, ring: &Ring) -> Vec<EndpointId> {
         let strategy = self.joined.batch_hosts.get().copied().unwrap_or_default();
         let snitch = self.joined.dynamic_snitch.get().filter(|_| strategy.by_latency);

@@ -1,11 +1,11 @@
 //! Which nodes keep the record of a logged batch.
 //!
-//! Two live nodes of this data centre other than this one: of two racks where there are such, and
+//! Two live nodes of this data center other than this one: of two racks where there are such, and
 //! away from this node's rack unless `batchlog_endpoint_strategy` prefers it. They are drawn, or,
 //! where the strategy goes by latency, the fastest by the scores of the dynamic snitch.
 //!
 //! Agrees with `org.apache.cassandra.locator.ReplicaPlans.filterBatchlogEndpoints`, with one
-//! difference: of a data centre of two nodes the other one alone keeps the record. There Cassandra
+//! difference: of a data center of two nodes the other one alone keeps the record. There Cassandra
 //! takes both, and refuses batches while the other is down.
 
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ pub(super) struct Hosts<'a> {
 }
 
 impl Hosts<'_> {
-    /// The nodes that keep a record. Empty: no other node of the data centre is up.
+    /// The nodes that keep a record. Empty: no other node of the data center is up.
     pub fn choose(&self, random: &dyn Random) -> Vec<EndpointId> {
         let ring = self.ring;
         let all = (0u32..).map(EndpointId).zip(ring.endpoints());
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn a_record_lies_in_two_racks_away_from_its_coordinator() {
         let chosen = |nodes: &[&str]| drawn(nodes, false);
-        // alone in its data centre; with one other; with others that are down
+        // alone in its data center; with one other; with others that are down
         assert_eq!(chosen(&["a/1", "b/1", "b/1"]), all(&[&[0]]));
         assert_eq!(chosen(&["a/1", "a/1", "b/1"]), all(&[&[1]]));
         assert_eq!(chosen(&["a/1", "-a/1", "-a/2"]), all(&[&[]]));

@@ -8,7 +8,7 @@
 //!    that it is not there. Where another statement came first, all begins again.
 //! 4. What was accepted is committed ([`super::commit`]).
 //!
-//! LOCAL_SERIAL asks the replicas of this data centre alone. Agrees with `StorageProxy.doPaxos`
+//! LOCAL_SERIAL asks the replicas of this data center alone. Agrees with `StorageProxy.doPaxos`
 //! (`paxos_variant: v1`).
 
 use std::sync::Arc;

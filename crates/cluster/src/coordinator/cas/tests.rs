@@ -321,7 +321,7 @@ fn a_coordinator_that_was_too_slow_gets_what_was_decided() {
     assert!(got_it, "the hint arrives");
 }
 
-/// LOCAL_SERIAL asks the replicas of its data centre alone, SERIAL those of all.
+/// LOCAL_SERIAL asks the replicas of its data center alone, SERIAL those of all.
 #[test]
 fn local_serial_is_of_one_data_center() {
     let mut ring = SimRing::new(9, &["dc1", "dc1", "dc2", "dc2"]);
@@ -331,7 +331,7 @@ fn local_serial_is_of_one_data_center() {
     for (to, variant) in [(4, PaxosVariant::V1), (5, PaxosVariant::V2)] {
         coordinate(&ring, 1, variant);
         let local = Statement { serial: Consistency::LocalSerial, commit: Consistency::LocalQuorum, ..statement(1, 1) };
-        local.set(&ring, to).expect("the data centre has a majority");
+        local.set(&ring, to).expect("the data center has a majority");
     }
     let refused = statement(1, 1).set(&ring, 6);
     let shortage = ring::Shortage { required: 3, alive: 2 };

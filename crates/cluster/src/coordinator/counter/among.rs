@@ -1,7 +1,7 @@
 //! Counters among several nodes: one replica of a mutation leads it.
 //!
-//! 1. This node leads where it is a replica. Otherwise a random live replica of its data centre
-//!    does, and if there is none the first live one, unless the level is of the data centre. A node
+//! 1. This node leads where it is a replica. Otherwise a random live replica of its data center
+//!    does, and if there is none the first live one, unless the level is of the data center. A node
 //!    that does not take drivers yet (RPC_READY) leads nothing: it may still be starting.
 //! 2. The leader turns increments into its shards, applies them, and sends the result, which can be
 //!    applied any number of times, to the other replicas.

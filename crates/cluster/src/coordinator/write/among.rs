@@ -3,8 +3,8 @@
 //! 1. All mutations are planned; where the replicas of one are too few nothing is sent.
 //! 2. While a replica that answers in time has its part of the bytes that may be unanswered, the
 //!    request waits: its client is held back, and no write is refused.
-//! 3. Each is sent to its live peers: one message to each of this data centre, and one to each
-//!    other data centre, where the receiver passes it on. Replicas that are down get a hint.
+//! 3. Each is sent to its live peers: one message to each of this data center, and one to each
+//!    other data center, where the receiver passes it on. Replicas that are down get a hint.
 //! 4. Those of which this node is a replica are applied here, as one step.
 //! 5. The wait for the answers is given ([`super::super::acknowledgement::among`]).
 //!
@@ -292,7 +292,7 @@ impl Node {
     }
 }
 
-/// EACH_QUORUM over data centres: how many of each must answer. Empty at other levels.
+/// EACH_QUORUM over data centers: how many of each must answer. Empty at other levels.
 fn quorums(level: Consistency, replication: &Replication) -> Vec<(&str, u32)> {
     match (level, replication) {
         (Consistency::EachQuorum, Replication::NetworkTopology { factors }) => {

@@ -145,7 +145,7 @@ fn a_replica_without_the_table_fails_by_name() {
     assert_eq!(told, [(ring.address(2), FailureReason::IncompatibleSchema)]);
 }
 
-/// Each other data centre gets one message, and its replicas answer the coordinator.
+/// Each other data center gets one message, and its replicas answer the coordinator.
 #[test]
 fn other_data_centres_pass_writes_on() {
     let ring = SimRing::new(6, &["dc1", "dc2", "dc2", "dc2"]);
@@ -156,7 +156,7 @@ fn other_data_centres_pass_writes_on() {
         settle(&ring);
         (0..4).for_each(|machine| assert_eq!(ring.stored(machine, "ks", k), [(1, 1)], "{level}, machine {machine}"));
     }
-    // the other data centre is cut off: only the levels that need it feel that
+    // the other data center is cut off: only the levels that need it feel that
     ring.world.network().partition(&[0]);
     let write = |level| ring.write(0, vec![ring.row("ks", 1, 1, 1, 10)], level);
     write(Consistency::LocalQuorum).expect("its own replica has it");
@@ -164,7 +164,7 @@ fn other_data_centres_pass_writes_on() {
     assert_eq!((of_each.cause, of_each.answers.received, of_each.answers.block_for), (WriteError::TimedOut, 1, 3));
 }
 
-/// Three of four replicas have a write at EACH_QUORUM, and yet one data centre lacks its quorum.
+/// Three of four replicas have a write at EACH_QUORUM, and yet one data center lacks its quorum.
 #[test]
 fn each_quorum_counts_each_data_centre() {
     let ring = SimRing::new(7, &["dc1", "dc1", "dc1", "dc2"]);
