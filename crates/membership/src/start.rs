@@ -393,6 +393,13 @@ fn check(wish: &JoinOptions, ring: &States) -> Result<(), JoinError> {
         *replaces == Some(*endpoint)
             || matches!(&own, Some(Status::BootReplace(replaced)) if *replaced == endpoint.to_string())
     };
+    // of two members with one token the one that was started last has it, as everywhere in the ring.
+    // Somebody may not have heard yet that this node has replaced the other one
+    let own_generation = ring.iter().find(|(endpoint, state)| {
+        *endpoint == local && state.value(ApplicationState::HostId) == Some(introduction.host_id.as_str())
+    });
+    let own_generation = own_generation.filter(|_| *is_member).map(|(_, state)| state.generation);
+    let is_earlier = |state: &EndpointState| own_generation.is_some_and(|own| state.generation < own);
     // a member knows better than hearsay who it is
     for (endpoint, state) in ring.iter().filter(|(_, state)| !(*is_member && is_hearsay(state))) {
         if Status::of(state).is_some_and(|status| status.is_dead()) || is_replaced(endpoint) {
@@ -408,7 +415,7 @@ fn check(wish: &JoinOptions, ring: &States) -> Result<(), JoinError> {
             continue;
         }
         // the same node under another address keeps its tokens
-        if host_id == introduction.host_id {
+        if host_id == introduction.host_id || is_earlier(state) {
             continue;
         }
         let tokens = state.value(ApplicationState::Tokens).map(internode::payload::gossip::tokens::tokens_of);

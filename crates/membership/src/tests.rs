@@ -213,7 +213,8 @@ fn what_would_take_the_place_of_another_is_refused() {
 }
 
 /// A node that replaces one whose clock was ahead has been started after it for the others, which
-/// give a token to the one that was started last.
+/// give a token to the one that was started last. So it is when either of them starts again, while
+/// others still know both.
 #[test]
 fn a_replacement_has_been_started_after_the_node_that_it_replaces() {
     let hour = 3_600;
@@ -229,14 +230,24 @@ fn a_replacement_has_been_started_after_the_node_that_it_replaces() {
         let mut replacing = JoinOptions { replaces: Some(address(&world, 1)), ..options(&world, 2, "lab") };
         replacing.introduction.tokens = vec![1000];
         let own = replacing.generation;
-        let joined = join(&world, 2, replacing);
-        assert!(world.run_until(Duration::from_secs(30), || alive(&joined).is_some()));
-        let joined = joined.lock().expect("no panic");
+        let again = JoinOptions { replaces: None, ..replacing.clone() };
+        let of_second = join(&world, 2, replacing);
+        assert!(world.run_until(Duration::from_secs(30), || alive(&of_second).is_some()));
+        let joined = of_second.lock().expect("no panic");
         let membership = joined.as_ref().and_then(|joined| joined.as_ref().ok()).expect("it has joined");
         let told = membership.with_gossip(|gossip| {
             [1, 2].map(|machine| gossip.state(address(&world, machine)).map(|state| state.generation))
         });
         assert_eq!(told, [Some(generation), Some(if follows { generation + 1 } else { own })]);
+        drop(joined);
+        world.run_for(Duration::from_secs(5));
+        world.kill(2);
+        let restarted = join(&world, 2, again);
+        assert!(world.run_until(Duration::from_secs(30), || alive(&restarted).is_some()));
+        let former = join(&world, 1, options(&world, 1, "lab"));
+        assert!(world.run_until(Duration::from_secs(30), || former.lock().expect("no panic").is_some()));
+        let refusal = former.lock().expect("no panic").take().and_then(Result::err).expect("it is refused");
+        assert_eq!(refusal.to_string(), "the token 1000 belongs to 10.0.0.3:7000; choose another (initial_token)");
     }
 }
 

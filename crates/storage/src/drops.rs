@@ -41,9 +41,9 @@ const RETRY: Duration = Duration::from_secs(5);
 /// Compactions of a dropped table that have ended are noticed after so long at most, where nobody
 /// tells of them.
 const LOOK: Duration = Duration::from_millis(100);
-/// A change that waits for the first try waits no longer than this for compactions to end. Changes of the
-/// schema wait for the files of dropped indexes; after this time an index is refused whose place is
-/// still taken.
+/// A change that waits for the first try waits no longer than this for compactions to end. Changes
+/// of the schema wait for the files of dropped indexes; after this time an index is refused whose
+/// place is still taken.
 const HELD_UP_MAX: Duration = Duration::from_secs(5);
 
 impl Dropper {

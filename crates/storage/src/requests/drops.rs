@@ -45,8 +45,8 @@ pub struct Dropper {
     /// Tables whose directories are still needed, from the moment in which the schema does not have
     /// them any more until their files are removed: nobody else takes an empty directory away.
     pub(crate) under_way: Mutex<BTreeSet<TableId>>,
-    /// Indexes that were dropped without their table, in the same states: the first directory of each. An
-    /// index that is made again under the name has its files there.
+    /// Indexes that were dropped without their table, in the same states: the first directory of
+    /// each. An index that is made again under the name has its files there.
     pub(crate) indexes: Mutex<BTreeSet<PathBuf>>,
     /// Tables that were dropped since the process began: the log may still have their rows. An id
     /// for each of them, for as long as the process lives.
