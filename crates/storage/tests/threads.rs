@@ -47,8 +47,9 @@ const FLUSHES: i32 = 4;
 const WRITERS: i32 = 3;
 /// Writes of each.
 const WRITES: i32 = 3;
-/// The most steps that the power stays on for, once all threads have begun.
-const POWER_STEPS_MAX: u64 = 400;
+/// The most steps that a thread leaves to the others: before the power goes, once all have begun,
+/// or between two flushes.
+const OTHERS_STEPS_MAX: u64 = 400;
 /// Schedules of each kind within which a defect has to be found.
 const SCHEDULES_OF_DEFECT: usize = 400;
 /// Changes of priorities in a schedule by priorities.
@@ -144,8 +145,8 @@ fn random() -> u64 {
 }
 
 /// Lets the others work for a while, or to their end.
-fn leave_power_on() {
-    for _ in 0..random() % POWER_STEPS_MAX {
+fn let_others_work() {
+    for _ in 0..random() % OTHERS_STEPS_MAX {
         shuttle::thread::yield_now();
     }
 }
@@ -180,7 +181,7 @@ fn log() {
             }
         };
         let writers: Vec<_> = (0..WRITERS).map(|writer| shuttle::thread::spawn(write(writer))).collect();
-        leave_power_on();
+        let_others_work();
         sim.power_cut();
         writers.into_iter().for_each(|writer| writer.join().expect("no panic"));
     }
@@ -286,9 +287,10 @@ fn flush() {
     let engine = opened(&sim);
     let store = engine.table_by_name("model", "t").expect("made");
     // behind the first flush the flusher has nothing else to do, and sleeps when the next one is
-    // asked for
+    // asked for after a while
     for k in 0..FLUSHES {
         engine.apply(&[mutation(k)]).expect("room");
+        let_others_work();
         block_on(engine.flush(&store)).expect("a sound disk");
         let view = store.view();
         assert!(view.memtable_size() == 0 && !view.sstables.is_empty(), "flush {k}");
@@ -335,7 +337,7 @@ fn engine() {
             assert!(missing.is_empty(), "{missing:?} were acknowledged and are not read");
             sim.power_cut();
         } else {
-            leave_power_on();
+            let_others_work();
             sim.power_cut();
             switch.send_replace(false);
             writers.into_iter().for_each(|writer| writer.join().expect("no panic"));
