@@ -62,7 +62,7 @@ impl Node {
         level: Consistency,
     ) -> Result<Vec<ReplicaReport>, FailedRead<E>> {
         let parts = match self.members() {
-            Some(_) => self.parts_among(commands, level).map_err(FailedRead::Refused)?,
+            Some(_) => self.all_parts_among(commands, level).map_err(FailedRead::Refused)?,
             None => None,
         };
         let mut replicas: BTreeMap<SocketAddr, ReplicaReport> = BTreeMap::new();

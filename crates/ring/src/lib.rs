@@ -4,7 +4,8 @@
 //! Pure: everything here is computed from values that the caller gives. Knows no socket, no clock,
 //! no thread, no schema and no storage. [`Ring`] is an immutable snapshot; whoever changes the ring
 //! (a node that joins, a keyspace with another replication, a neighbour that is down) makes a new
-//! one and publishes it as an `Arc`. A request takes one snapshot and keeps to it.
+//! one and publishes it as an `Arc`. A request takes one snapshot and keeps to it; a read of a
+//! range takes the newest one for each round of questions.
 //!
 //! - [`Endpoint`]: a node as the others know it
 //! - [`Replication`]: how a keyspace is replicated, parsed once from its options

@@ -104,14 +104,15 @@ impl Placement {
     }
 
     /// The last tokens of ranges between two tokens (both excluded), in the order of the ring; of
-    /// all other ranges, where both are the same. The work is that of finding the first, not of
-    /// passing the ring.
+    /// all other ranges, where both are the same. None, where all ranges have the same endpoints.
+    /// The work is that of finding the first, not of passing the ring.
     pub(crate) fn ends_between(&self, start: Token, end: Token) -> impl Iterator<Item = Token> {
-        let behind = self.ends.partition_point(|token| *token <= start);
-        let before = self.ends.partition_point(|token| *token < end);
+        let ends: &[Token] = if self.natural.len() > 1 { &self.ends[..] } else { &[] };
+        let behind = ends.partition_point(|token| *token <= start);
+        let before = ends.partition_point(|token| *token < end);
         let (first, second) = match start < end {
-            true => (&self.ends[behind..before], &self.ends[..0]),
-            false => (&self.ends[behind..], &self.ends[..before]),
+            true => (&ends[behind..before], &ends[..0]),
+            false => (&ends[behind..], &ends[..before]),
         };
         first.iter().chain(second).copied()
     }

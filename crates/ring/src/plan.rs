@@ -54,26 +54,21 @@ impl Ring {
     }
 
     /// The plans of a read of the range from `start` (excluded) to `end` (included): one for each
-    /// part that has replicas of its own, in the order of the ring. Start and end being the same
-    /// means the whole ring.
+    /// range of the ring in it, in the order of the ring. Err: too few replicas of that range are
+    /// up. Start and end being the same means the whole ring. Each plan is made when the iterator
+    /// comes to it, since a read may need the first few of thousands.
     pub fn plan_range(
         &self,
         placement: &Placement,
         start: Token,
         end: Token,
         level: Consistency,
-    ) -> Result<Vec<(Token, Token, ReplicaPlan)>, Shortage> {
-        let ends: Vec<Token> = placement.ends_between(start, end).chain([end]).collect();
-        let (mut plans, mut from) = (Vec::with_capacity(ends.len()), start);
-        for to in ends {
-            let plan = self.plan_read(placement, to, level)?;
-            match plans.last_mut() {
-                Some((_, last, former)) if *former == plan => *last = to,
-                _ => plans.push((from, to, plan)),
-            }
-            from = to;
-        }
-        Ok(plans)
+    ) -> impl Iterator<Item = (Token, Token, Result<ReplicaPlan, Shortage>)> {
+        let mut last = start;
+        placement.ends_between(start, end).chain([end]).map(move |to| {
+            let from = std::mem::replace(&mut last, to);
+            (from, to, self.plan_read(placement, to, level))
+        })
     }
 
     fn plan(

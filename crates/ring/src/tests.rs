@@ -249,16 +249,21 @@ fn a_range_is_planned_in_parts() {
     let ring = Ring::new(two_centers(), EndpointId(0));
     let placement = placed(&ring, Replication::Simple { factor: 1 });
     let parts = |start: i64, end: i64| -> Vec<(i64, i64, Vec<u8>)> {
-        let plans = ring.plan_range(&placement, Token(start), Token(end), Consistency::One).expect("all are up");
-        plans.iter().map(|(from, to, plan)| (from.0, to.0, numbers(&ring, &plan.live))).collect()
+        let plans = ring.plan_range(&placement, Token(start), Token(end), Consistency::One);
+        plans.map(|(from, to, plan)| (from.0, to.0, numbers(&ring, &plan.expect("all are up").live))).collect()
     };
     assert_eq!(parts(150, 250), [(150, 200, vec![2]), (200, 250, vec![3])]);
     assert_eq!(parts(550, 100), [(550, 600, vec![6]), (600, 100, vec![1])]);
     assert_eq!(parts(610, 50), [(610, 50, vec![1])]);
     assert_eq!(parts(0, 0).len(), 7);
     let everywhere = placed(&ring, Replication::Simple { factor: 6 });
-    let plans = ring.plan_range(&everywhere, Token(0), Token(0), Consistency::One).expect("all are up");
-    assert_eq!(plans.iter().map(|(_, _, plan)| plan.live.len()).collect::<Vec<_>>(), [6; 7]);
+    let live = |placement: &Placement| -> Vec<usize> {
+        let plans = ring.plan_range(placement, Token(0), Token(0), Consistency::One);
+        plans.map(|(_, _, plan)| plan.expect("all are up").live.len()).collect()
+    };
+    assert_eq!(live(&everywhere), [6; 7]);
+    // where all ranges have the same endpoints there is one
+    assert_eq!(live(&placed(&ring, Replication::Local)), [1]);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Reads that other nodes have a share in.
 //!
-//! 1. The read is split into parts that have replicas of their own ([`super::parts`]).
+//! 1. The read is split into parts that have replicas of their own ([`super::parts`]); a range as
+//!    far as each round needs it, in the ring as it is then.
 //! 2. The replicas of a part are asked: of a partition the nearest for data and the others for a
 //!    digest of it, of a range all for data. Where digests differ, those replicas are asked for
 //!    data, too. A replica of a partition that fails, or takes longer than `speculative_retry` lets
@@ -43,13 +44,13 @@ use membership::{Messenger, Request};
 use rows::command::TraceSink;
 use rows::live::TombstoneLimits;
 use rows::replicas::Lack;
-use rows::{Build, BuildError, BuildResult, ReadCommand, ReadError};
+use rows::{Build, BuildError, BuildResult, ReadCommand, ReadError, Sought};
 use stdx::Taken;
 use types::{Consistency, FailureReason, ReplicaFailure};
 
-use super::contacts::Contact;
+use super::contacts::{Contact, Contacts};
 use super::error::{FailedAnswers, FailedRead};
-use super::parts::{Part, parts_of};
+use super::parts::{Part, Planner};
 use super::plan::placement;
 use super::read_repair::is_blocking;
 use super::reading::{Asked, Data, Missing, Portion, READING_SIZE_MAX, ReadingStream, Repair};
@@ -134,21 +135,67 @@ pub(super) struct Among<'n> {
     deadline: Instant,
     /// Answers that the part waits for which waits for the most.
     block_for: u32,
+    /// The rows that are looked for; None: every row.
+    sought: Option<Arc<Sought>>,
 }
 
 impl Node {
-    /// The parts of a read that other nodes have a share in; None: this node alone is asked.
+    /// The parts of a read that other nodes have a share in; None: this node alone is asked. Parts
+    /// of ranges are planned as far as the first round of the read needs them.
     pub(crate) fn parts_among(
         &self,
         commands: &[ReadCommand],
         level: Consistency,
     ) -> Result<Option<Vec<Part>>, RequestError> {
+        self.plan_parts(commands, level, STRETCHES_FIRST)
+    }
+
+    /// As [`Self::parts_among`], where the parts of ranges are planned to their end.
+    pub(crate) fn all_parts_among(
+        &self,
+        commands: &[ReadCommand],
+        level: Consistency,
+    ) -> Result<Option<Vec<Part>>, RequestError> {
+        self.plan_parts(commands, level, usize::MAX)
+    }
+
+    /// The parts of a read that other nodes have a share in, of whose ranges `ahead` stretches are
+    /// planned.
+    fn plan_parts(
+        &self,
+        commands: &[ReadCommand],
+        level: Consistency,
+        ahead: usize,
+    ) -> Result<Option<Vec<Part>>, RequestError> {
         let Some(first) = commands.first().filter(|command| !command.table.is_virtual()) else { return Ok(None) };
         let ring = self.ring.load();
         let Some(placement) = placement(&ring, &first.table.keyspace)? else { return Ok(None) };
         let scores = self.joined.dynamic_snitch.get().map(DynamicSnitch::scores);
-        let parts = parts_of(&ring, placement, commands, level, scores.as_deref())?;
-        Ok(parts.iter().any(|part| !part.contacts.is_local()).then_some(parts))
+        let planner = Planner { ring: &ring, placement, level, scores: scores.as_deref() };
+        let mut parts = planner.parts(commands, ahead)?;
+        loop {
+            if parts.iter().any(|part| part.contacts.is_planned && !part.contacts.is_local()) {
+                return Ok(Some(parts));
+            }
+            // others may have a share in what is not planned: twice as much is planned each time
+            let Some(rest) = parts.iter().position(|part| !part.contacts.is_planned) else { return Ok(None) };
+            let further = planner.parts(std::slice::from_ref(&parts[rest].command), parts.len())?;
+            parts.splice(rest..=rest, further);
+        }
+    }
+
+    /// Plans the rest of a range, at most `ahead` stretches of it, in the ring as it is now.
+    fn plan_rest(&self, rest: &ReadCommand, level: Consistency, ahead: usize) -> Result<Vec<Part>, RequestError> {
+        let ring = self.ring.load();
+        let Some(placement) = placement(&ring, &rest.table.keyspace)? else {
+            // the keyspace was dropped: this node is asked, as by a read that begins now
+            let own = Contact { address: self.identity.broadcast, is_local: true };
+            let contacts = Contacts { asked: vec![own], spare: Vec::new(), shortage: None, is_planned: true };
+            return Ok(vec![Part { command: rest.clone(), contacts }]);
+        };
+        let scores = self.joined.dynamic_snitch.get().map(DynamicSnitch::scores);
+        let planner = Planner { ring: &ring, placement, level, scores: scores.as_deref() };
+        planner.parts(std::slice::from_ref(rest), ahead)
     }
 }
 
@@ -189,13 +236,19 @@ impl<'n> Among<'n> {
         warnings: &'n Warnings,
         trace: Option<Arc<dyn TraceSink>>,
     ) -> Self {
-        Self { node, messenger, level, trace, warnings, deadline: node.env.now().plus(limit), block_for: 1 }
+        let deadline = node.env.now().plus(limit);
+        Self { node, messenger, level, trace, warnings, deadline, block_for: 1, sought: None }
     }
 
     /// The same read, which waits for the answers that these parts need.
     pub fn waiting_for(self, parts: &[Part]) -> Self {
         let most = parts.iter().map(|part| part.contacts.asked.len()).max();
         Self { block_for: most.map_or(1, count).max(1), ..self }
+    }
+
+    /// The same read, whose replicas check what they can of the conditions on these rows.
+    pub fn looking_for(self, sought: Option<Arc<Sought>>) -> Self {
+        Self { sought, ..self }
     }
 
     /// Builds something from the stream of all parts.
@@ -207,7 +260,7 @@ impl<'n> Among<'n> {
         build: B,
     ) -> Result<B::Built, FailedRead<B::Error>> {
         let mut window = STRETCHES_FIRST;
-        let sought = request.sought.as_deref();
+        let sought = self.sought.as_deref();
         let mut parts: Arc<Vec<Asked>> = Arc::new(parts.into_iter().map(|part| Asked::new(part, sought)).collect());
         let (mut taken, mut room) = match &request.results {
             Some(room) if room.share.is_used_up() => (None, Some(room)),
@@ -320,6 +373,7 @@ impl Among<'_> {
                 let most = parts_at_once(next, parts[..next].iter().map(|asked| asked.size).sum());
                 let keys = parts[next..].iter().take_while(|asked| !asked.part.is_of_range()).count();
                 let count = if keys > 0 { keys.min(most) } else { most.min(*window) };
+                self.plan_ahead(parts, next, count).map_err(FailedRead::Refused)?;
                 parts[next..].iter_mut().take(count).for_each(|asked| asked.begin_among(count, PARTS_MAX));
                 self.ask_parts(parts, next, count).await?;
                 if keys == 0 {
@@ -337,6 +391,18 @@ impl Among<'_> {
         }
         let what = format!("the answers of replicas to one read exceed {} MiB: read in pages", READING_SIZE_MAX >> 20);
         Err(self.failed(ReadOutcome::Failed(ReadError::Malformed { offset: 0, what }.into())))
+    }
+
+    /// Plans the parts from `next` on as far as the `count` of them are asked for now.
+    fn plan_ahead(&self, parts: &mut Vec<Asked>, next: usize, count: usize) -> Result<(), RequestError> {
+        loop {
+            let mut wanted = parts.iter().skip(next).take(count);
+            let Some(place) = wanted.position(|asked| !asked.part.contacts.is_planned) else { return Ok(()) };
+            let rest = &parts[next + place];
+            let planned = self.node.plan_rest(&rest.part.command, self.level, count - place)?;
+            let planned = rest.planned_as(planned, self.sought.as_deref());
+            parts.splice(next + place..=next + place, planned);
+        }
     }
 
     /// Builds the answer from a scan: on a thread that waits for portions.
@@ -379,6 +445,8 @@ impl Among<'_> {
         // a part that lacks replicas may not be needed: those before it are asked alone
         let able = parts.iter().skip(next).take(window).take_while(|asked| asked.part.contacts.shortage.is_none());
         let wanted = next..next + able.count();
+        let are_planned = parts[wanted.clone()].iter().all(|asked| asked.part.contacts.is_planned);
+        assert!(are_planned, "whoever is asked for a part was chosen before");
         let answers = join_all(parts[wanted.clone()].iter().map(|asked| self.ask_first(asked))).await;
         let wanted: Vec<Asked> = parts.drain(wanted).collect();
         let mut answered = Vec::with_capacity(wanted.len());

@@ -33,6 +33,8 @@ pub(crate) struct Contacts {
     /// Too few replicas are up: nobody is asked, and a read that comes here is refused. None: there
     /// are enough.
     pub shortage: Option<Shortage>,
+    /// False: nobody has been chosen yet ([`Self::unplanned`]).
+    pub is_planned: bool,
 }
 
 impl Contacts {
@@ -70,12 +72,17 @@ impl Contacts {
             Consistency::EachQuorum => Vec::new(),
             _ => near.iter().copied().filter(|id| !asked.contains(id)).map(contact).collect(),
         };
-        Self { asked: asked.into_iter().map(contact).collect(), spare, shortage: None }
+        Self { asked: asked.into_iter().map(contact).collect(), spare, shortage: None, is_planned: true }
     }
 
     /// Of tokens of which too few replicas are up.
     pub fn too_few(shortage: Shortage) -> Self {
-        Self { asked: Vec::new(), spare: Vec::new(), shortage: Some(shortage) }
+        Self { asked: Vec::new(), spare: Vec::new(), shortage: Some(shortage), is_planned: true }
+    }
+
+    /// Of the rest of a range: they are chosen when the read comes there.
+    pub fn unplanned() -> Self {
+        Self { asked: Vec::new(), spare: Vec::new(), shortage: None, is_planned: false }
     }
 
     /// Whether this node alone is asked.

@@ -3,13 +3,14 @@
 //! Where this node has them all, one stream of its own gives the whole range. Otherwise
 //! [`super::parts`] splits it.
 
-use ring::{Placement, ReplicaPlan, Ring, Shortage};
+use ring::{Placement, Ring, Shortage};
 use rows::PartitionRange;
 use rows::command::RingBound;
 use types::{Consistency, Token};
 
-/// How many replicas the parts of a range wait for at most. Parts that have too few do not count,
-/// as a read may end before it comes to them; refused where all of them have.
+/// How many replicas the parts of a range wait for: the level and the replication say it, so that
+/// it is the same for all of them. Parts that have too few do not count, as a read may end before
+/// it comes to them; refused where all of them have.
 pub(super) fn block_for(
     ring: &Ring,
     placement: &Placement,
@@ -21,28 +22,14 @@ pub(super) fn block_for(
         // nothing can be in the range, and plan_range would take it for the whole ring
         return Ok(1);
     }
-    let of_parts = plans(ring, placement, (start, end), level).into_iter();
-    let of_parts = of_parts.map(|(_, _, plan)| plan.map(|plan| plan.block_for));
-    of_parts
-        .reduce(|most, next| match (most, next) {
-            (Ok(most), Ok(next)) => Ok(most.max(next)),
-            (Ok(one), Err(_)) | (Err(_), Ok(one)) => Ok(one),
-            (Err(first), Err(_)) => Err(first),
-        })
-        .unwrap_or(Ok(1))
-}
-
-/// The plans of the parts of a range that have replicas of their own, in the order of the ring.
-/// Err: too few replicas of a part are up. `start` (excluded) is before `end` (included).
-pub(super) fn plans(
-    ring: &Ring,
-    placement: &Placement,
-    (start, end): (Token, Token),
-    level: Consistency,
-) -> Vec<(Token, Token, Result<ReplicaPlan, Shortage>)> {
-    // ANY needs no replica that is up: the range is split whatever there is of its parts
-    let parts = ring.plan_range(placement, start, end, Consistency::Any).expect("ANY lacks no replicas");
-    parts.into_iter().map(|(from, to, _)| (from, to, ring.plan_read(placement, to, level))).collect()
+    let mut shortage = None;
+    for (_, _, plan) in ring.plan_range(placement, start, end, level) {
+        match plan {
+            Ok(plan) => return Ok(plan.block_for),
+            Err(lacking) => _ = shortage.get_or_insert(lacking),
+        }
+    }
+    shortage.map_or(Ok(1), Err)
 }
 
 /// The tokens that partitions of a range may have: excluded start, included end. No token more:

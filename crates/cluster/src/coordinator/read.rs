@@ -71,7 +71,8 @@ impl Node {
             // boxed: by value it would make the future of every request larger, which is moved
             // several times
             let (limit, trace) = (self.read_limit(&request.commands), request.trace.clone());
-            let among = Among::new(self, messenger, level, limit, &figures.warnings, trace).waiting_for(&parts);
+            let among = Among::new(self, messenger, level, limit, &figures.warnings, trace);
+            let among = among.waiting_for(&parts).looking_for(request.sought.clone());
             return Box::pin(among.read(parts, request, figures, build)).await;
         }
         let block_for = self.plan_read(&request.commands, level).map_err(FailedRead::Refused)?;

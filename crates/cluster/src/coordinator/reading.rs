@@ -74,6 +74,10 @@ pub(super) struct Asked {
 impl Asked {
     /// A part of which nobody has been asked. `sought`: the rows of it that are looked for.
     pub fn new(mut part: Part, sought: Option<&Sought>) -> Self {
+        if !part.contacts.is_planned {
+            // how many replicas check the conditions is not known yet
+            return Self::of(part, None);
+        }
         let filtering = sought.and_then(|sought| Filtering::of(&part.command, sought, part.contacts.asked.len()));
         if let Some(filtering) = &filtering {
             let limits = &mut part.command.limits;
@@ -84,9 +88,20 @@ impl Asked {
     }
 
     fn of(part: Part, filtering: Option<Arc<Filtering>>) -> Self {
-        let first = if !is_nearest(&part.command) && happens(Rare::PortionOfOne) { 1 } else { PORTION_FIRST };
+        let may_be_small = part.contacts.is_planned && !is_nearest(&part.command);
+        let first = if may_be_small && happens(Rare::PortionOfOne) { 1 } else { PORTION_FIRST };
         let portion = part.command.limits.rows.min(first);
         Self { part, filtering, portion, size: 0, last_size: 0, replicas: Vec::new(), confirmed: Vec::new() }
+    }
+
+    /// The parts that this one, the rest of a range, was planned as. Their first portions are no
+    /// larger than its own.
+    pub fn planned_as(&self, parts: Vec<Part>, sought: Option<&Sought>) -> Vec<Self> {
+        let asked = |part| {
+            let asked = Self::new(part, sought);
+            Self { portion: asked.portion.min(self.portion), ..asked }
+        };
+        parts.into_iter().map(asked).collect()
     }
 
     /// Whether the answers of its replicas have to be protected.

@@ -118,6 +118,12 @@ fn a_range_is_read_from_all_its_replicas() {
             assert_eq!(first, expected[..7]);
         }
     }
+    // of the four ranges of the ring the first round needs those up to the first of others
+    for through in 0..3 {
+        let all = [ring.select("one", PartitionRange::all())];
+        let parts = ring.node(through).parts_among(&all, Consistency::One).expect("all are up");
+        assert!(parts.is_some_and(|parts| parts.iter().any(|part| !part.contacts.is_planned)), "through {through}");
+    }
 }
 
 /// A row that one replica has and others lack is seen, and the others have it before the client
@@ -225,7 +231,7 @@ fn a_search_for_the_nearest_keeps_its_portion() {
     let search = |operator| IndexSearch { name: "by_v".into(), operator, value: Bytes::new() };
     for (operator, expected) in [(SearchOperator::Eq, 100), (SearchOperator::Ann, 500)] {
         let command = ReadCommand { indexes: vec![search(operator)], ..limited(whole.clone(), 500) };
-        let contacts = Contacts { asked: Vec::new(), spare: Vec::new(), shortage: None };
+        let contacts = Contacts { asked: Vec::new(), spare: Vec::new(), shortage: None, is_planned: true };
         let mut asked = Asked::new(Part { command, contacts }, None);
         asked.begin_small();
         assert_eq!(asked.first().limits.rows, expected, "{operator:?}");
@@ -312,7 +318,7 @@ fn a_replica_that_gives_a_digest_and_no_data() {
     let among = Among::new(node, messenger, Consistency::Quorum, limit, &warnings, None);
     let contact = |machine: usize| Contact { address: ring.address(machine), is_local: machine == 0 };
     let read = |spare: Vec<Contact>| {
-        let contacts = Contacts { asked: vec![contact(0), contact(1)], spare, shortage: None };
+        let contacts = Contacts { asked: vec![contact(0), contact(1)], spare, shortage: None, is_planned: true };
         let asked = Asked::new(Part { command: ring.select_key("ks", 1), contacts }, None);
         let question = asked.question(&asked.first());
         let mut answers = [0, 1].map(|machine| (contact(machine), Reply { data: None, digest: None }));

@@ -189,7 +189,8 @@ fn portions_that_are_protected_do_not_grow() {
     let command = ReadCommand::whole(&table("ks", "t"), PartitionRange::all());
     let contact = |port: u16| Contact { address: SocketAddr::from(([127, 0, 0, 1], port)), is_local: false };
     for (sought, expected) in [(Some(sought(&command, 7, u32::MAX)), 5_000), (None, 40_000)] {
-        let contacts = Contacts { asked: vec![contact(1), contact(2)], spare: Vec::new(), shortage: None };
+        let asked = vec![contact(1), contact(2)];
+        let contacts = Contacts { asked, spare: Vec::new(), shortage: None, is_planned: true };
         let mut asked = Asked::new(Part { command: command.clone(), contacts }, sought.as_deref());
         (0..3).for_each(|_| asked.grow());
         assert_eq!(asked.first().limits.rows, expected);

@@ -127,7 +127,7 @@ fn scans_leave_threads_to_what_they_wait_for() {
     let turns = Arc::new(Semaphore::new(SCANS_MAX));
     let contact = Contact { address: "127.0.0.1:7000".parse().expect("an address"), is_local: true };
     let command = ReadCommand::whole(&table("ks", "t"), PartitionRange::all());
-    let contacts = Contacts { asked: vec![contact], spare: Vec::new(), shortage: None };
+    let contacts = Contacts { asked: vec![contact], spare: Vec::new(), shortage: None, is_planned: true };
     let part = Asked::new(Part { command, contacts }, None);
     let scan = || async {
         let read_portion = async |Order { mut parts, .. }: Order| {

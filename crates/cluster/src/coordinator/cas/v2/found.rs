@@ -53,7 +53,7 @@ pub(super) fn question(command: &ReadCommand) -> Arc<Question> {
 }
 
 fn asked(command: &ReadCommand, asked: Vec<Contact>) -> Asked {
-    let contacts = Contacts { asked, spare: Vec::new(), shortage: None };
+    let contacts = Contacts { asked, spare: Vec::new(), shortage: None, is_planned: true };
     Asked::new(Part { command: command.clone(), contacts }, None)
 }
 
