@@ -25,9 +25,17 @@ use crate::{
 /// Gives the stream of a portion, each time from its beginning.
 pub type Replay = Arc<dyn Fn() -> Box<dyn PartitionStream> + Send + Sync>;
 
-/// The portions that one replica has answered so far. Clones share them.
+/// The portions that one replica has answered so far. Clones share them, and all that is known of
+/// them, until one of the clones gets a further portion: each attempt to build an answer makes
+/// several, and of a read of many partitions there may be as many cuts.
 #[derive(Clone)]
 pub struct Answers {
+    held: Arc<Held>,
+}
+
+/// The content of [`Answers`].
+#[derive(Clone)]
+struct Held {
     table: Arc<TableMetadata>,
     /// The time of the read in seconds.
     now: u32,
@@ -56,14 +64,20 @@ struct Found {
 impl Answers {
     /// The answers of a replica that has given none yet.
     pub fn new(table: &Arc<TableMetadata>, now: u32) -> Self {
-        Self {
+        let held = Held {
             table: Arc::clone(table),
             now,
             partitions: Vec::new(),
             end: None,
             rows: BTreeMap::new(),
             cuts: BTreeMap::new(),
-        }
+        };
+        Self { held: Arc::new(held) }
+    }
+
+    /// The content, to be changed: a copy of it where others share it.
+    fn held_mut(&mut self) -> &mut Held {
+        Arc::make_mut(&mut self.held)
     }
 
     /// Adds a portion of partitions in `range`, asked for with `limits`: the answer to the read
@@ -74,49 +88,53 @@ impl Answers {
         range: &PartitionRange,
         limits: DataLimits,
     ) -> Result<(), ReadError> {
-        let found = self.look_through(&portion, range, limits)?;
+        let found = self.held.look_through(&portion, range, limits)?;
         let is_whole = matches!(range, PartitionRange::Key(_));
-        self.end = found.last.filter(|_| found.is_full && !is_whole);
-        self.cuts.extend(found.cuts);
-        self.partitions.push(portion);
+        let held = self.held_mut();
+        held.end = found.last.filter(|_| found.is_full && !is_whole);
+        held.cuts.extend(found.cuts);
+        held.partitions.push(portion);
         Ok(())
     }
 
     /// Adds a portion of rows of a partition behind [`Self::cut`], asked for with `limits`.
     pub fn add_rows(&mut self, portion: Replay, key: &DecoratedKey, limits: DataLimits) -> Result<(), ReadError> {
-        let found = self.look_through(&portion, &PartitionRange::Key(key.clone()), limits)?;
-        self.cuts.remove(key);
-        self.cuts.extend(found.cuts);
-        self.rows.entry(key.clone()).or_default().push(portion);
+        let found = self.held.look_through(&portion, &PartitionRange::Key(key.clone()), limits)?;
+        let held = self.held_mut();
+        held.cuts.remove(key);
+        held.cuts.extend(found.cuts);
+        held.rows.entry(key.clone()).or_default().push(portion);
         Ok(())
     }
 
     /// The last partition that is known, if there may be others behind it.
     pub fn end(&self) -> Option<&DecoratedKey> {
-        self.end.as_ref()
+        self.held.end.as_ref()
     }
 
     /// The last row of a partition that is known, if there may be others behind it.
     pub fn cut(&self, key: &DecoratedKey) -> Option<&ClusteringValues> {
-        self.cuts.get(key)
+        self.held.cuts.get(key)
     }
 
     /// Says that there are no further rows of a partition behind [`Self::cut`].
     pub fn has_all_rows(&mut self, key: &DecoratedKey) {
-        self.cuts.remove(key);
+        self.held_mut().cuts.remove(key);
     }
 
     /// Says that there are no partitions behind [`Self::end`].
     pub fn has_all_partitions(&mut self) {
-        self.end = None;
+        self.held_mut().end = None;
     }
 
     /// Everything that the replica has answered, from the beginning.
     pub fn stream(&self) -> Box<dyn PartitionStream> {
-        let answers = self.clone();
-        Box::new(AnswerStream { answers, next: 0, current: None, key: None, more: 0, rows: None, ahead: None })
+        let held = Arc::clone(&self.held);
+        Box::new(AnswerStream { held, next: 0, current: None, key: None, more: 0, rows: None, ahead: None })
     }
+}
 
+impl Held {
     /// Reads a portion through: its partitions must lie in the range and ascend.
     fn look_through(&self, portion: &Replay, range: &PartitionRange, limits: DataLimits) -> Result<Found, ReadError> {
         let mut stream = portion();
@@ -160,7 +178,7 @@ impl Answers {
 
 /// The portions of one replica, one after the other.
 struct AnswerStream {
-    answers: Answers,
+    held: Arc<Held>,
     /// The next portion of partitions.
     next: usize,
     current: Option<Box<dyn PartitionStream>>,
@@ -178,7 +196,7 @@ impl AnswerStream {
     /// Goes to the next portion of rows of the current partition; false: there is none.
     fn open_rows(&mut self) -> Result<bool, ReadError> {
         self.rows = None;
-        let portions = self.key.as_ref().and_then(|key| self.answers.rows.get(key));
+        let portions = self.key.as_ref().and_then(|key| self.held.rows.get(key));
         let Some(portion) = portions.and_then(|portions| portions.get(self.more)) else { return Ok(false) };
         self.more += 1;
         let mut rows = portion();
@@ -209,7 +227,7 @@ impl AnswerStream {
     fn joined(&mut self, marker: RangeTombstoneMarker) -> Result<Option<RangeTombstoneMarker>, ReadError> {
         let next = self.next_item()?;
         let (ends, begins) = match &next {
-            Some(Unfiltered::Marker(next)) if is_at(next, &marker, &self.answers.table) => {
+            Some(Unfiltered::Marker(next)) if is_at(next, &marker, &self.held.table) => {
                 (marker.close.or(next.close), marker.open.or(next.open))
             }
             _ => {
@@ -241,7 +259,7 @@ impl PartitionStream for AnswerStream {
                 return Ok(Some(head));
             }
             self.key = None;
-            self.current = self.answers.partitions.get(self.next).map(|portion| portion());
+            self.current = self.held.partitions.get(self.next).map(|portion| portion());
             self.next += 1;
             if self.current.is_none() {
                 return Ok(None);
@@ -255,7 +273,7 @@ impl PartitionStream for AnswerStream {
                 None => self.next_item()?,
                 ahead => ahead,
             };
-            let has_portions = self.key.as_ref().is_some_and(|key| self.answers.rows.contains_key(key));
+            let has_portions = self.key.as_ref().is_some_and(|key| self.held.rows.contains_key(key));
             match next {
                 Some(Unfiltered::Marker(marker)) if has_portions => {
                     if let Some(marker) = self.joined(marker)? {

@@ -419,6 +419,22 @@ fn columns_that_were_not_queried_are_not_repaired() {
 }
 
 #[test]
+fn whoever_reads_answers_copies_nothing_of_them() {
+    let table = table();
+    let portion = replay(vec![(PartitionHead::new(key(1), DeletionTime::LIVE, None), Vec::new())]);
+    let mut answers = Answers::new(&table, NOW);
+    answers.add_partitions(Arc::clone(&portion), &PartitionRange::all(), DataLimits::NONE).expect("it is sound");
+    let mut answers = vec![answers; 2];
+    let merge = ReplicaMerge::new(&table, &answers, false, &ColumnFilter::All);
+    assert_eq!(Arc::strong_count(&portion), 2, "that of this test and that of all answers");
+    drop(merge);
+    // an answer that goes on has its own
+    let further = replay(vec![(PartitionHead::new(key(1), DeletionTime::LIVE, None), Vec::new())]);
+    answers[0].add_rows(further, &key(1), DataLimits::NONE).expect("it is sound");
+    assert_eq!(Arc::strong_count(&portion), 3);
+}
+
+#[test]
 fn an_answer_with_partitions_that_were_not_asked_for_is_refused() {
     let table = table();
     let head = |number| PartitionHead::new(key(number), DeletionTime::LIVE, None);
