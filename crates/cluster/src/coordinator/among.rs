@@ -119,6 +119,13 @@ struct First {
     confirmed: Vec<Contact>,
 }
 
+impl First {
+    /// Bytes of the answers.
+    fn size(&self) -> usize {
+        self.portions.iter().map(|(_, portion)| portion.size).sum()
+    }
+}
+
 /// The result of building the answer, what was missing for it, what replicas lack, and the live
 /// rows and tombstones that it read.
 type Attempt<B> = (BuildResult<B>, Option<Missing>, Vec<Repair>, [u64; 2]);
@@ -389,8 +396,13 @@ impl Among<'_> {
         if size <= READING_SIZE_MAX {
             return Ok(size);
         }
+        Err(self.too_large())
+    }
+
+    /// The error of a read that would hold more than [`READING_SIZE_MAX`].
+    pub(super) fn too_large<E: From<ReadError>>(&self) -> FailedRead<E> {
         let what = format!("the answers of replicas to one read exceed {} MiB: read in pages", READING_SIZE_MAX >> 20);
-        Err(self.failed(ReadOutcome::Failed(ReadError::Malformed { offset: 0, what }.into())))
+        self.failed(ReadOutcome::Failed(ReadError::Malformed { offset: 0, what }.into()))
     }
 
     /// Plans the parts from `next` on as far as the `count` of them are asked for now.
@@ -448,11 +460,15 @@ impl Among<'_> {
         let are_planned = parts[wanted.clone()].iter().all(|asked| asked.part.contacts.is_planned);
         assert!(are_planned, "whoever is asked for a part was chosen before");
         let answers = join_all(parts[wanted.clone()].iter().map(|asked| self.ask_first(asked))).await;
+        // bytes that the read holds now
+        let mut held: usize = parts.iter().map(|asked| asked.size).sum();
+        held += answers.iter().flatten().map(First::size).sum::<usize>();
         let wanted: Vec<Asked> = parts.drain(wanted).collect();
         let mut answered = Vec::with_capacity(wanted.len());
         for (mut asked, answer) in wanted.into_iter().zip(answers) {
-            let First { command, portions, confirmed } = answer.map_err(FailedRead::of_answers)?;
-            let size = portions.iter().map(|(_, portion)| portion.size).sum();
+            let first = answer.map_err(FailedRead::of_answers)?;
+            let size = first.size();
+            let First { command, portions, confirmed } = first;
             let add = move |asked: &mut Asked| {
                 let mut portions = portions.into_iter();
                 portions.try_for_each(|(contact, portion)| {
@@ -462,7 +478,7 @@ impl Among<'_> {
             self.add_to(&mut asked, size, add).await?;
             asked.confirmed = confirmed;
             if asked.is_protected() {
-                answered.extend(self.protected(asked).await?);
+                answered.extend(self.protected(asked, &mut held).await?);
             } else {
                 answered.push(asked);
             }

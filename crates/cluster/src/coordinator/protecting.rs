@@ -1,5 +1,6 @@
 //! Asks for what protects the filtered answers to a part ([`super::protection`]).
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::StreamExt;
@@ -14,7 +15,7 @@ use super::among::{Among, INLINE_SIZE_MAX, count};
 use super::contacts::Contact;
 use super::error::{FailedAnswers, FailedRead};
 use super::protection::{Candidates, window};
-use super::reading::Asked;
+use super::reading::{Asked, READING_SIZE_MAX};
 use crate::node::ProtectionLimits;
 use crate::replica::apply::within;
 use crate::replica::read::ReadOutcome;
@@ -23,8 +24,13 @@ use crate::replica::read::ReadOutcome;
 const PARTITIONS_AT_ONCE: usize = 16;
 
 impl Among<'_> {
-    /// The part as it can be read, and behind it the parts that are left to be asked for.
-    pub(super) async fn protected<E: From<ReadError>>(&self, mut asked: Asked) -> Result<Vec<Asked>, FailedRead<E>> {
+    /// The part as it can be read, and behind it the parts that are left to be asked for. `held`:
+    /// bytes of answers that the read holds, to which those are added that are asked for here.
+    pub(super) async fn protected<E: From<ReadError>>(
+        &self,
+        mut asked: Asked,
+        held: &mut usize,
+    ) -> Result<Vec<Asked>, FailedRead<E>> {
         let command = asked.first();
         let answers: Vec<Answers> = asked.replicas.iter().map(|(_, answers)| answers.clone()).collect();
         let window = window(&command, &answers.iter().collect::<Vec<_>>());
@@ -37,7 +43,9 @@ impl Among<'_> {
                 false => self.long("compare answers", compare).await?,
             };
             let candidates = candidates.map_err(|error| self.failed(ReadOutcome::Failed(error.into())))?;
-            let completed = self.complete(&asked, candidates).await?;
+            let before = *held;
+            let completed = self.complete(&asked, candidates, held).await?;
+            asked.size += *held - before;
             for ((_, answers), completed) in asked.replicas.iter_mut().zip(completed) {
                 *answers = completed;
             }
@@ -49,38 +57,48 @@ impl Among<'_> {
         Ok(std::iter::once(asked).chain(left).collect())
     }
 
-    /// Reads the rows whose answers differ from every replica.
+    /// Reads the rows whose answers differ from every replica. Their bytes count for the read like
+    /// those of its other answers: a few rows may be large ones.
     async fn complete<E: From<ReadError>>(
         &self,
         asked: &Asked,
         mut candidates: Candidates,
+        held: &mut usize,
     ) -> Result<Vec<Answers>, FailedRead<E>> {
         self.check_protection(&asked.part.command, candidates.rows)?;
         let contacts: Vec<Contact> = asked.replicas.iter().map(|(contact, _)| *contact).collect();
         let commands = candidates.commands();
         for (replica, contact) in contacts.iter().enumerate() {
-            let asking = stream::iter(&commands).map(|command| self.ask_again(*contact, command, contacts.len()));
-            let answers = asking.buffered(PARTITIONS_AT_ONCE).collect::<Vec<_>>();
-            let answers = within(&self.node.env, self.rest(), answers).await;
-            let answers = answers.ok_or_else(|| self.lacking(contacts.len(), Vec::new()))?;
-            let answers: Result<Vec<_>, FailedRead<E>> = answers.into_iter().collect();
-            candidates.complete(replica, answers?).map_err(|error| self.unreadable(*contact, error))?;
+            let asking = stream::iter(&commands).map(|command| self.ask_again::<E>(*contact, command, contacts.len()));
+            let mut asking = pin!(asking.buffered(PARTITIONS_AT_ONCE));
+            let mut answers = Vec::with_capacity(commands.len());
+            loop {
+                let next = within(&self.node.env, self.rest(), asking.next()).await;
+                let Some(answer) = next.ok_or_else(|| self.lacking(contacts.len(), Vec::new()))? else { break };
+                let (answer, size) = answer?;
+                *held += size;
+                if *held > READING_SIZE_MAX {
+                    return Err(self.too_large());
+                }
+                answers.push(answer);
+            }
+            candidates.complete(replica, answers).map_err(|error| self.unreadable(*contact, error))?;
         }
         candidates.into_answers(contacts.len()).map_err(|error| self.failed(ReadOutcome::Failed(error.into())))
     }
 
-    /// Asks a replica for rows by name, without conditions.
+    /// Asks a replica for rows by name, without conditions. Gives the bytes of the answer, too.
     async fn ask_again<E>(
         &self,
         contact: Contact,
         command: &ReadCommand,
         replicas: usize,
-    ) -> Result<Box<dyn PartitionStream>, FailedRead<E>> {
+    ) -> Result<(Box<dyn PartitionStream>, usize), FailedRead<E>> {
         let question = Arc::new(Question::of(command));
         let (_, reply) = self.ask(contact, &question, Wanted::Data).await;
         let failed = |reason| self.lacking(replicas, vec![ReplicaFailure { endpoint: contact.address, reason }]);
         let data = reply.map_err(failed)?.data.unwrap_or_default();
-        Ok(data.stream(&question))
+        Ok((data.stream(&question), data.size()))
     }
 
     /// Too few replicas gave the rows whose answers differ.

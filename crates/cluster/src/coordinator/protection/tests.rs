@@ -3,17 +3,20 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use rows::filter::Operator;
 use rows::{Expression, Mutation, Sought};
 use types::{Consistency, Token};
 
 use super::*;
+use crate::coordinator::among::Among;
 use crate::coordinator::contacts::{Contact, Contacts};
 use crate::coordinator::error::FailedRead;
 use crate::coordinator::parts::Part;
-use crate::coordinator::reading::Asked;
+use crate::coordinator::reading::{Asked, Missing, READING_SIZE_MAX};
 use crate::node::ProtectionLimits;
+use crate::replica::read::{ReadOutcome, Warnings};
 use crate::testing::{SimRing, table};
 
 fn three(seed: u64) -> SimRing {
@@ -169,6 +172,38 @@ fn the_rows_that_are_held_are_bounded() {
     }
     ring.node(0).set_protection(ProtectionLimits { warn: 2, fail: 30 });
     assert_eq!(find(&ring, command, 7, 100, Consistency::All).len(), 10);
+}
+
+/// The bytes that are read again count for the read like those of its first answers.
+#[test]
+fn the_bytes_that_are_read_again_are_bounded() {
+    let ring = three(26);
+    for c in 0..10 {
+        ring.apply_alone(1, &[ring.row("ks", 1, c, 7, 10)]);
+    }
+    let (node, command, level) = (ring.node(0), ring.select_key("ks", 1), Consistency::All);
+    let (messenger, warnings) = (node.members().expect("joined"), Warnings::default());
+    let among = Among::new(node, messenger, level, Duration::from_secs(1_000), &warnings, None);
+    // the bytes that are held behind the first answers to a part that had some before
+    let fetch = |sought: Option<&Sought>, before: usize| {
+        let parts = node.parts_among(std::slice::from_ref(&command), level).expect("all are up");
+        let parts = parts.into_iter().flatten();
+        let mut parts: Vec<Asked> = parts.map(|part| Asked::new(part, sought)).collect();
+        parts[0].size = before;
+        let (mut window, mut taken) = (1, None);
+        ring.world.block_on(among.fetch::<ReadError>(&mut parts, Missing::Part(0), &mut window, &mut taken))
+    };
+    let looked_for = sought(&command, 7, 100);
+    let size = fetch(Some(looked_for.as_ref()), 0).expect("all answer");
+    assert!(size > fetch(None, 0).expect("all answer"), "each replica was asked for the rows again");
+    let rest = READING_SIZE_MAX - size;
+    assert_eq!(fetch(Some(looked_for.as_ref()), rest).expect("so much may be held"), READING_SIZE_MAX);
+    match fetch(Some(looked_for.as_ref()), rest + 1) {
+        Err(FailedRead::Failed { outcome: ReadOutcome::Failed(ReadError::Malformed { what, .. }), .. }) => {
+            assert!(what.contains("exceed 256 MiB"), "{what}");
+        }
+        other => panic!("no more may be held, and not {other:?}"),
+    }
 }
 
 /// The rows of one partition are held at a time, however many partitions a portion has.
