@@ -35,11 +35,25 @@ pub struct Directories {
     pub system: Option<PathBuf>,
     /// `commitlog_directory`. It need not be there yet.
     pub commitlog: PathBuf,
+    /// Directories beside the commit log. Empty until [`recognise`] has found the commit log.
+    pub beside: Beside,
     /// Tables whose folders have other names than `<keyspace>/<table>-<id>` beneath a data
     /// directory, and these folders.
     pub places: BTreeMap<TableId, Vec<PathBuf>>,
     /// The schema of `schema.cql` files, for want of `system_schema`.
     pub schema: Option<Schema>,
+}
+
+/// Directories that lie beside the commit log where the configuration does not name others. They
+/// need not be there yet.
+#[derive(Debug, Default)]
+pub struct Beside {
+    /// `hints_directory`
+    pub hints: PathBuf,
+    /// `saved_caches_directory`
+    pub saved_caches: PathBuf,
+    /// `cdc_raw_directory`
+    pub cdc_raw: PathBuf,
 }
 
 /// The options of the command line on directories.
@@ -52,8 +66,8 @@ pub struct Told<'a> {
     pub read_only: bool,
 }
 
-/// Finds the directories of a node; their paths are absolute. Err: a sentence on what is in the
-/// way.
+/// Finds the directories of a node; their paths are absolute. Relative names of the configuration
+/// are relative to `--data-dir`. Err: a sentence on what is in the way.
 pub fn recognise(env: &Env, told: &Told<'_>, config: &Config) -> Result<Directories, String> {
     // transaction logs have the paths of files, and Cassandra may read them in another directory
     let data_dir = std::path::absolute(told.data_dir).unwrap_or_else(|_| told.data_dir.to_owned());
@@ -63,6 +77,7 @@ pub fn recognise(env: &Env, told: &Told<'_>, config: &Config) -> Result<Director
         found.commitlog = told.data_dir.join(directory);
     }
     found.system = config.local_system_data_file_directory.as_ref().map(|directory| told.data_dir.join(directory));
+    found.beside = beside(told, config, &found.commitlog);
     if told.read_only {
         let missing = |directory: &&PathBuf| !env.disk.exists(directory);
         if let Some(directory) = found.data.iter().find(missing) {
@@ -70,6 +85,19 @@ pub fn recognise(env: &Env, told: &Told<'_>, config: &Config) -> Result<Director
         }
     }
     Ok(found)
+}
+
+fn beside(told: &Told<'_>, config: &Config, commitlog: &Path) -> Beside {
+    let place = |named: Option<&String>, name: &str| match named {
+        Some(directory) => told.data_dir.join(directory),
+        None => commitlog.parent().unwrap_or(Path::new(".")).join(name),
+    };
+    let cdc_raw = config.commitlog.cdc.as_ref().and_then(|cdc| cdc.raw_directory.as_ref());
+    Beside {
+        hints: place(config.hints_directory.as_ref(), "hints"),
+        saved_caches: place(config.saved_caches_directory.as_ref(), "saved_caches"),
+        cdc_raw: place(cdc_raw, "cdc_raw"),
+    }
 }
 
 fn find(env: &Env, told: &Told<'_>, config: &Config) -> Result<Directories, String> {
@@ -110,7 +138,8 @@ fn of_data(
     data: Vec<PathBuf>,
     commitlog: PathBuf,
 ) -> Result<Directories, String> {
-    let mut found = Directories { what, data, system: None, commitlog, places: BTreeMap::new(), schema: None };
+    let (beside, places) = (Beside::default(), BTreeMap::new());
+    let mut found = Directories { what, data, system: None, commitlog, beside, places, schema: None };
     if let Some(file) = told.schema_file {
         let folders = found.data.iter().map(|data| folders::tables(env, data)).collect::<Result<Vec<_>, _>>()?;
         let folders: Vec<Folder> = folders.into_iter().flatten().collect();
@@ -149,8 +178,8 @@ fn of_tables(env: &Env, told: &Told<'_>, folders: &[Folder]) -> Result<Directori
     }
     let what = format!("{} folders of tables (snapshots or copies), schema from schema.cql", folders.len());
     let places = if regular { BTreeMap::new() } else { places };
-    let commitlog = dir.join("commitlog");
-    Ok(Directories { what, data: vec![dir.to_owned()], system: None, commitlog, places, schema: Some(schema) })
+    let (data, commitlog, beside) = (vec![dir.to_owned()], dir.join("commitlog"), Beside::default());
+    Ok(Directories { what, data, system: None, commitlog, beside, places, schema: Some(schema) })
 }
 
 /// The directory above a path, also above a relative one such as `.`.

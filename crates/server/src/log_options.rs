@@ -11,6 +11,8 @@ use storage::commitlog::{
     RestorePoint, SyncMode, Undone,
 };
 
+use crate::directory::Directories;
+
 /// Bytes of log for each core where `commitlog_total_space` is not set: a disk of 300 MB a second
 /// reads them in less than two seconds. Flushes are asked for earlier if these bytes would take
 /// long to replay, see [`REPLAY_NANOS`].
@@ -37,7 +39,7 @@ const CAPTURED_SHARE: u64 = 8;
 pub(crate) fn of(
     env: &Env,
     config: &Config,
-    directory: &Path,
+    found: &Directories,
     cores: usize,
     engine: &Arc<OnceLock<Weak<Engine>>>,
 ) -> Result<commitlog::Options, String> {
@@ -50,7 +52,7 @@ pub(crate) fn of(
         segment_size: limit(log.segment_size),
         mutation_size_max: limit(log.max_mutation_size),
         replay_budget: log.total_space.is_none().then(|| replay_budget(cores as u64)),
-        total_space: log.total_space.unwrap_or_else(|| total_space(env, directory, cores as u64).max(wanted)),
+        total_space: log.total_space.unwrap_or_else(|| total_space(env, &found.commitlog, cores as u64).max(wanted)),
         sync: match log.sync {
             CommitLogSync::Batch => SyncMode::Batch,
             CommitLogSync::Group(window) => SyncMode::Group(window),
@@ -75,7 +77,7 @@ pub(crate) fn of(
         compression: compression.map_err(|why| format!("commitlog_compression: {why}"))?,
         archive: log.archiving.as_ref().map(archive),
         restore_point: log.archiving.as_ref().map_or_else(RestorePoint::default, restore_point),
-        capture: log.cdc.as_ref().map(|cdc| capture(env, cdc, directory)),
+        capture: log.cdc.as_ref().map(|cdc| capture(env, cdc, &found.beside.cdc_raw)),
     })
 }
 
@@ -109,9 +111,7 @@ fn restore_point(archiving: &config::Archiving) -> RestorePoint {
     }
 }
 
-fn capture(env: &Env, cdc: &config::Cdc, commitlog: &Path) -> CaptureOptions {
-    let beside = || commitlog.parent().unwrap_or(Path::new(".")).join("cdc_raw");
-    let directory = cdc.raw_directory.as_ref().map_or_else(beside, PathBuf::from);
+fn capture(env: &Env, cdc: &config::Cdc, directory: &Path) -> CaptureOptions {
     // the directory may not be there yet
     let there = directory.ancestors().find(|path| env.disk.exists(path)).unwrap_or(Path::new("."));
     let of_disk = env.disk.total_space(there).map_or(CAPTURED_BYTES, |total| total / CAPTURED_SHARE);
@@ -119,7 +119,7 @@ fn capture(env: &Env, cdc: &config::Cdc, commitlog: &Path) -> CaptureOptions {
         total_space: cdc.total_space.unwrap_or(of_disk.min(CAPTURED_BYTES)),
         check_interval: cdc.check_interval,
         block_writes: cdc.block_writes,
-        directory,
+        directory: directory.to_owned(),
     }
 }
 

@@ -9,7 +9,7 @@
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
@@ -148,10 +148,7 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
         "the directory is {}",
         found.what
     );
-    let hints_directory = match &config.hints_directory {
-        Some(directory) => options.data_dir.join(directory),
-        None => found.commitlog.parent().unwrap_or(Path::new(".")).join("hints"),
-    };
+    let hints_directory = found.beside.hints.clone();
     let shards = options.shards.unwrap_or(4 * cores);
     let replay_watch = ReplayWatch::default();
     let mut engine_options =
@@ -500,8 +497,8 @@ fn engine_options(
 ) -> Result<EngineOptions, StartError> {
     let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     let caches = memory.cache_sizes(&config.caches).map_err(StartError::Memory)?;
-    let saved_caches = Some(saved_caches(config, &found));
-    let commitlog = log_options::of(env, config, &found.commitlog, cores, engine).map_err(StartError::CommitLog)?;
+    let commitlog = log_options::of(env, config, &found, cores, engine).map_err(StartError::CommitLog)?;
+    let saved_caches = Some(saved_caches(config, found.beside.saved_caches));
     Ok(EngineOptions {
         data_directories: found.data,
         system_directory: found.system,
@@ -548,11 +545,10 @@ fn engine_options(
     })
 }
 
-fn saved_caches(config: &Config, found: &Directories) -> SavedCaches {
-    let beside = || found.commitlog.parent().unwrap_or(Path::new(".")).join("saved_caches");
+fn saved_caches(config: &Config, directory: PathBuf) -> SavedCaches {
     let caches = &config.caches;
     SavedCaches {
-        directory: config.saved_caches_directory.as_ref().map_or_else(beside, PathBuf::from),
+        directory,
         keys_period: caches.key_save_period,
         rows_period: caches.row_save_period,
         keys_to_save: caches.key_keys_to_save,

@@ -112,3 +112,15 @@ fn paths_are_absolute() {
         assert!(found.commitlog.is_absolute() && found.data.iter().all(|data| data.is_absolute()), "{found:?}");
     }
 }
+
+#[test]
+fn directories_beside_the_log_are_relative_to_that_of_the_node() {
+    let places = |sets: &[&str]| {
+        let Beside { hints, saved_caches, cdc_raw } = recognised(Path::new("/node"), sets, false).unwrap().beside;
+        [hints, saved_caches, cdc_raw].map(|place| place.display().to_string())
+    };
+    assert_eq!(places(&["commitlog_directory=/log/c"]), ["/log/hints", "/log/saved_caches", "/log/cdc_raw"]);
+    let named =
+        ["cdc_enabled=true", "hints_directory=h", "saved_caches_directory=caches/s", "cdc_raw_directory=changes"];
+    assert_eq!(places(&named), ["/node/h", "/node/caches/s", "/node/changes"]);
+}
