@@ -78,6 +78,7 @@ pub fn recognise(env: &Env, told: &Told<'_>, config: &Config) -> Result<Director
     }
     found.system = config.local_system_data_file_directory.as_ref().map(|directory| told.data_dir.join(directory));
     found.beside = beside(told, config, &found.commitlog);
+    check_apart(&found)?;
     if told.read_only {
         let missing = |directory: &&PathBuf| !env.disk.exists(directory);
         if let Some(directory) = found.data.iter().find(missing) {
@@ -97,6 +98,39 @@ fn beside(told: &Told<'_>, config: &Config, commitlog: &Path) -> Beside {
         hints: place(config.hints_directory.as_ref(), "hints"),
         saved_caches: place(config.saved_caches_directory.as_ref(), "saved_caches"),
         cdc_raw: place(cdc_raw, "cdc_raw"),
+    }
+}
+
+/// Refuses one directory for two purposes, where Cassandra refuses it and with its sentences
+/// (`DatabaseDescriptor`). With one exception: the system tables may lie in a data directory, as
+/// after `helenus backup restore`.
+fn check_apart(found: &Directories) -> Result<(), String> {
+    const ANY_DATA: &str = "any data_file_directories";
+    let Directories { data, system, commitlog, beside: Beside { hints, saved_caches, .. }, .. } = found;
+    let of_data = data.iter().flat_map(|data| {
+        [
+            ("commitlog_directory", commitlog, ANY_DATA, data),
+            ("hints_directory", hints, ANY_DATA, data),
+            ("saved_caches_directory", saved_caches, ANY_DATA, data),
+        ]
+    });
+    let of_system = system.iter().flat_map(|system| {
+        [
+            ("local_system_data_file_directory", system, "the commitlog_directory", commitlog),
+            ("local_system_data_file_directory", system, "the saved_caches_directory", saved_caches),
+            ("local_system_data_file_directory", system, "the hints_directory", hints),
+        ]
+    });
+    let of_log = [
+        ("saved_caches_directory", saved_caches, "the commitlog_directory", commitlog),
+        ("hints_directory", hints, "the commitlog_directory", commitlog),
+        ("saved_caches_directory", saved_caches, "the hints_directory", hints),
+    ];
+    match of_data.chain(of_system).chain(of_log).find(|(_, one, _, other)| one == other) {
+        Some((key, directory, other, _)) => {
+            Err(format!("{key} must not be the same as {other}: both are {}", directory.display()))
+        }
+        None => Ok(()),
     }
 }
 

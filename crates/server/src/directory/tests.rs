@@ -124,3 +124,25 @@ fn directories_beside_the_log_are_relative_to_that_of_the_node() {
         ["cdc_enabled=true", "hints_directory=h", "saved_caches_directory=caches/s", "cdc_raw_directory=changes"];
     assert_eq!(places(&named), ["/node/h", "/node/caches/s", "/node/changes"]);
 }
+
+#[test]
+fn one_directory_for_two_purposes_is_refused() {
+    for (sets, refused) in [
+        ("commitlog_directory=data", "commitlog_directory must not be the same as any data_file_directories"),
+        ("hints_directory=data", "hints_directory must not be the same as any data_file_directories"),
+        ("saved_caches_directory=./data/", "saved_caches_directory must not be the same as any data_file_directories"),
+        ("saved_caches_directory=commitlog", "saved_caches_directory must not be the same as the commitlog_directory"),
+        ("hints_directory=/node/commitlog", "hints_directory must not be the same as the commitlog_directory"),
+        ("hints_directory=saved_caches", "saved_caches_directory must not be the same as the hints_directory"),
+        (
+            "local_system_data_file_directory=hints",
+            "local_system_data_file_directory must not be the same as the hints_directory",
+        ),
+        // a restore makes these one
+        ("local_system_data_file_directory=data", ""),
+        ("hints_directory=commitlog/hints", ""),
+    ] {
+        let why = recognised(Path::new("/node"), &[sets], false).err().unwrap_or_default();
+        assert_eq!(why.split(": both are").next(), Some(refused), "{sets}");
+    }
+}
