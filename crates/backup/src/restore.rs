@@ -34,7 +34,8 @@ const DEPTH_MAX: usize = 16;
 const SEGMENTS: &str = "commitlog-restored";
 /// The file that tells a start which segments are replayed, and up to when.
 const PROPERTIES: &str = "commitlog_archiving.properties";
-/// Its first line. A file that does not begin with it was written by somebody else.
+/// Its first line, a command that Cassandra can run too; a node copies by itself where there is no
+/// `cp`. A file that does not begin with the line was written by somebody else.
 const RESTORE_COMMAND: &str = "restore_command=/bin/cp -f %from %to\n";
 /// Bytes of the file at most: the restores that it names are counted too.
 const PROPERTIES_SIZE_MAX: u64 = 1 << 20;

@@ -8,10 +8,14 @@
 //! archiver's own thread, at a start on the starting one, and at the end on that which ends the
 //! log: one at a time, each for at most [`COMMAND_TIME_MAX`].
 //!
+//! A plain `cp` or `ln` is carried out here where the machine has no such program, as a container
+//! may have none: the file that asks for it is then one that Cassandra understands as well.
+//!
 //! Not here: which of the records are replayed (see `recovery`), the file that says all this (see
 //! `config::Archiving`).
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +24,7 @@ use env::{Env, Next, Wake};
 
 use super::format::{self, Header};
 use super::replay::Replay;
+use super::segments::TEMPORARY;
 use super::{LogError, ReplayPolicy, Shared, compressed};
 
 /// A command that takes longer is killed, and has failed.
@@ -27,6 +32,9 @@ pub const COMMAND_TIME_MAX: Duration = Duration::from_secs(600);
 
 /// No header is longer: version, id, length and up to 64 KiB of parameters, checksum.
 const HEADER_LEN_MAX: u64 = 4 + 8 + 2 + (64 << 10) + 4;
+
+/// Bytes that a copy reads and writes at once.
+const COPY_STEP: u64 = 1 << 20;
 
 /// The commands and directories by which segments are archived and restored.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -65,13 +73,76 @@ impl ArchiveOptions {
 }
 
 /// Runs a command with names put into its words.
-fn run(env: &Env, words: &[String], names: &[(&str, &str)]) -> Result<(), String> {
+fn run(env: &Env, command: &[String], names: &[(&str, &str)]) -> Result<(), String> {
     let with_names = |word: &String| names.iter().fold(word.clone(), |word, (from, to)| word.replace(from, to));
-    let words: Vec<String> = words.iter().map(with_names).collect();
+    let words: Vec<String> = command.iter().map(with_names).collect();
     let Some((program, arguments)) = words.split_first() else { return Err("there is no command".to_owned()) };
     let said = |why: String| format!("{}: {why}", words.join(" "));
-    let ended = env.programs.run(program, arguments, COMMAND_TIME_MAX).map_err(|error| said(error.to_string()))?;
+    let ended = env.programs.run(program, arguments, COMMAND_TIME_MAX);
+    if let (Err(error), Some(plain), [.., from, to]) = (&ended, plain(command), arguments)
+        && error.kind() == io::ErrorKind::NotFound
+    {
+        return plain(env, Path::new(from), Path::new(to)).map_err(|error| said(error.to_string()));
+    }
+    let ended = ended.map_err(|error| said(error.to_string()))?;
     if ended.is_success { Ok(()) } else { Err(said(format!("{}: {}", ended.status, ended.output))) }
+}
+
+/// Makes a file of the name behind from that of the name before.
+type Plain = fn(&Env, &Path, &Path) -> io::Result<()>;
+
+/// The work of a command that copies or links a segment to a file of a name in which nothing is
+/// left to the program; None: the command is another one.
+fn plain(command: &[String]) -> Option<Plain> {
+    let (program, arguments) = command.split_first()?;
+    let (is_forced, from, to) = match arguments {
+        [from, to] => (false, from, to),
+        [flag, from, to] if flag == "-f" => (true, from, to),
+        _ => return None,
+    };
+    // with another end the name could be that of a directory, in which the file is to lie
+    let is_named = matches!(from.as_str(), "%path" | "%from") && (to == "%to" || to.ends_with("/%name"));
+    match (program.as_str(), is_forced) {
+        ("cp" | "/bin/cp" | "/usr/bin/cp", _) if is_named => Some(copy),
+        ("ln" | "/bin/ln" | "/usr/bin/ln", false) if is_named => Some(link),
+        _ => None,
+    }
+}
+
+/// Makes a copy, which has its name once it is whole and durable. It replaces a file of that name,
+/// and does not write into it: the file may be another name of the original.
+fn copy(env: &Env, from: &Path, to: &Path) -> io::Result<()> {
+    let mut temporary = to.as_os_str().to_owned();
+    temporary.push(TEMPORARY);
+    let temporary = Path::new(&temporary);
+    let copied = copy_bytes(env, from, temporary).and_then(|()| env.disk.rename(temporary, to));
+    if copied.is_err() {
+        // half a copy takes room; the error that is told is the first one
+        let _ = env.disk.remove_file(temporary);
+    }
+    copied.and_then(|()| env.disk.sync_dir(above(to)))
+}
+
+fn copy_bytes(env: &Env, from: &Path, to: &Path) -> io::Result<()> {
+    let (source, mut copy) = (env.disk.open_read(from)?, env.disk.create(to)?);
+    let mut at = 0;
+    while at < source.len() {
+        let mut piece = vec![0; (source.len() - at).min(COPY_STEP) as usize];
+        source.read_at(&mut piece, at)?;
+        copy.write_all(&piece)?;
+        at += piece.len() as u64;
+    }
+    copy.sync_data()
+}
+
+fn link(env: &Env, from: &Path, to: &Path) -> io::Result<()> {
+    env.disk.hard_link(from, to)?;
+    env.disk.sync_dir(above(to))
+}
+
+/// The directory of a file.
+fn above(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Prepares a replay: the segments found are archived, and then those in the restore directories
@@ -98,6 +169,11 @@ fn restore(env: &Env, directory: &Path, options: &ArchiveOptions, from: &Path) -
     disk.create_dir_all(from).map_err(LogError::io(from))?;
     for entry in disk.list_dir(from).map_err(LogError::io(from))? {
         let source = from.join(&entry.name);
+        let half = entry.name.strip_suffix(TEMPORARY).and_then(format::parse_file_name);
+        if half.is_some() {
+            tracing::warn!(path = %source.display(), "a copy of a segment was not ended, and is not restored");
+            continue;
+        }
         let refused = |why: String| LogError::NotRestored { path: source.clone(), why };
         let header = archived_header(env, &source).map_err(refused)?;
         let target = directory.join(format::versioned_file_name(header.version, header.id));

@@ -28,6 +28,9 @@ fn restoring(directory: &Path, command: &str) -> Options {
 
 const COPY: &str = "cp %path /data/archive/%name";
 const RESTORE: &str = "cp %from %to";
+/// The simulated machine has no such program, so that the log copies by itself.
+const OWN_COPY: &str = "/bin/cp -f %path /data/archive/%name";
+const OWN_RESTORE: &str = "/bin/cp -f %from %to";
 
 fn write(sim: &Sim, log: &CommitLog, numbers: std::ops::Range<u64>) {
     for number in numbers {
@@ -63,6 +66,37 @@ fn full_segments_are_archived_and_restored() {
     assert_eq!(found, (0..20).map(|number| record(number, 1000)).collect::<Vec<_>>());
     flush_and_end(&sim, &log);
     assert_eq!(segments(&sim, &archive()).len(), 3, "the archive stays");
+}
+
+/// A second copy replaces what has the name, also where that is the segment itself.
+#[test]
+fn a_copy_or_link_needs_no_program() {
+    for (first, second) in [(OWN_COPY, OWN_COPY), ("/bin/ln %path /data/archive/%name", OWN_COPY)] {
+        let sim = Sim::new(1);
+        let disk = sim.env().disk;
+        disk.create_dir_all(&archive()).expect("made");
+        disk.replace_file(&archive().join("CommitLog-8-7.log.tmp"), b"half a copy").expect("written");
+        let (log, _) = open(&sim, archiving(first));
+        write(&sim, &log, 0..20);
+        sim.run_until_idle();
+        assert_eq!(segments(&sim, &archive()).len(), 2, "{first}");
+        drop(log);
+        sim.kill();
+        let (log, found) = open(&sim, archiving(second));
+        assert_eq!(found.len(), 20, "{first}");
+        flush_and_end(&sim, &log);
+        drop(log);
+        assert!(segments(&sim, &directory()).is_empty(), "{first}");
+        let (_, found) = open(&sim, restoring(&archive(), OWN_RESTORE));
+        assert_eq!(found, (0..20).map(|number| record(number, 1000)).collect::<Vec<_>>(), "{first}");
+    }
+    for other in ["/bin/cp %path /data/archive", "/bin/cp -a %path /data/%name", "/bin/ln -f %path /data/%name"] {
+        let sim = Sim::new(1);
+        let (log, _) = open(&sim, archiving(other));
+        write(&sim, &log, 0..1);
+        flush_and_end(&sim, &log);
+        assert_eq!(segments(&sim, &directory()).len(), 1, "{other}: a program that is not there archives nothing");
+    }
 }
 
 #[test]
@@ -120,7 +154,7 @@ fn the_archive_has_what_was_acknowledged() {
         let dice = sim.dice();
         sim.env().disk.create_dir_durable(&archive()).expect("made");
         let compression = dice.chance(50).then(|| Compression::new("LZ4Compressor", &BTreeMap::new()).expect("known"));
-        let options = Options { compression, ..archiving(COPY) };
+        let options = Options { compression, ..archiving(if seed % 2 == 0 { COPY } else { OWN_COPY }) };
         let (mut durable, mut number) = (Vec::new(), 0);
         for life in 0..4 {
             let is_last = life == 3;
@@ -157,7 +191,7 @@ fn the_archive_has_what_was_acknowledged() {
             sim.kill();
             sim.disk().heal();
         }
-        let (_, found) = open(&sim, restoring(&archive(), RESTORE));
+        let (_, found) = open(&sim, restoring(&archive(), if seed % 4 < 2 { RESTORE } else { OWN_RESTORE }));
         let lost = durable.iter().find(|record| !found.contains(record));
         assert!(lost.is_none(), "seed {seed}: {:?}", lost.map(|record| &record[..8]));
         checked += durable.len();
