@@ -71,6 +71,7 @@ pub fn create(env: &Env, store: &dyn Store, request: &Request, told: &(dyn Fn(u6
         node: request.node.clone(),
         created_at: env.clock.now_micros() / 1000,
         taken_at: source::taken_at(&tables),
+        log_segment: source::log_segment(&tables),
         ring: request.ring.clone(),
         keyspaces: request.keyspaces.clone(),
         tables: tables.into_iter().zip(entries).map(|(table, files)| of_table(table, files)).collect(),

@@ -400,6 +400,7 @@ mod tests {
             },
             created_at: taken_at + DAY,
             taken_at: Some(taken_at),
+            log_segment: None,
             ring: Vec::new(),
             keyspaces: Vec::new(),
             tables: vec![table("few", few), table("many", many)],

@@ -6,6 +6,7 @@
 //! notes the restore beside its segments, and the note is brought with them, as a key whose last
 //! name is `POINT-SEGMENT` ([`Restored`]). A later restore leaves out the writes that were undone.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use env::Env;
@@ -58,6 +59,15 @@ pub fn bring(env: &Env, store: &dyn Store, host_id: &str, segment: &Path) -> Res
 /// The segments of a node that the store holds.
 pub fn segments(store: &dyn Store, host_id: &str) -> Result<Vec<Object>> {
     store.list(&prefix(host_id)?)
+}
+
+/// The ids of segments.
+pub fn ids(segments: &[Object]) -> BTreeSet<u64> {
+    let id = |object: &Object| {
+        let name = object.key.rsplit('/').next()?.strip_prefix("CommitLog-")?.strip_suffix(".log")?;
+        name.split_once('-')?.1.parse().ok()
+    };
+    segments.iter().filter_map(id).collect()
 }
 
 fn bring_note(env: &Env, store: &dyn Store, host_id: &str, note: &Path) -> Result<()> {

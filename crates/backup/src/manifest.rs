@@ -86,6 +86,10 @@ pub struct Manifest {
     /// backup is later. None: not known.
     #[serde(default)]
     pub taken_at: Option<i64>,
+    /// The segment of the commit log that was written when the snapshot of the first table was
+    /// taken: later writes are in it and behind it. None: not known.
+    #[serde(default)]
+    pub log_segment: Option<u64>,
     /// The host ids of the ring's members when the backup was made; empty: not known.
     #[serde(default)]
     pub ring: Vec<String>,

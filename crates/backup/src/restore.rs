@@ -37,6 +37,8 @@ const PROPERTIES: &str = "commitlog_archiving.properties";
 /// Its first line, a command that Cassandra can run too; a node copies by itself where there is no
 /// `cp`. A file that does not begin with the line was written by somebody else.
 const RESTORE_COMMAND: &str = "restore_command=/bin/cp -f %from %to\n";
+/// A time so soon after the backup, in microseconds, is that of the backup, rounded up to a second.
+const ROUNDED_MICROS: i64 = 1_000_000;
 /// Bytes of the file at most: the restores that it names are counted too.
 const PROPERTIES_SIZE_MAX: u64 = 1 << 20;
 
@@ -52,6 +54,9 @@ pub struct Request {
     /// Writes up to this time are replayed from archived segments; None: the backup alone is
     /// restored.
     pub point_in_time: Option<PointInTime>,
+    /// Segments are replayed also where the archive has none of the time at which the backup was
+    /// taken: writes after the backup are lacking then.
+    pub accepts_gap: bool,
 }
 
 /// A time up to which writes are replayed.
@@ -87,7 +92,11 @@ pub fn restore(env: &Env, store: &dyn Store, request: &Request, told: &(dyn Fn(u
         check_time(&manifest, time)?;
         segments_directory(&request.directory)?;
         // before hours of fetching
-        check_segments(log::segments(store, &request.host_id)?.len(), &request.host_id)?;
+        let segments = log::segments(store, &request.host_id)?;
+        check_segments(segments.len(), &request.host_id)?;
+        if !request.accepts_gap {
+            check_gap(&manifest, time, &log::ids(&segments))?;
+        }
     }
     let data = request.directory.join(DATA);
     if let Some(keyspace) = keyspace_in(env, &request.directory) {
@@ -138,6 +147,32 @@ fn check_segments(count: usize, host_id: &str) -> Result<()> {
         0 => Err(format!("the store has no segment of the commit log of {host_id}")),
         _ => Ok(()),
     }
+}
+
+/// Refuses an archive that began after the backup was taken: writes between would be in neither.
+///
+/// The segment that is written while a snapshot is taken is archived when it is full, or when the
+/// node stops or starts. Where it is not in the archive and a later one is, nothing was archived at
+/// that time. A backup of an earlier version has no note of the segment. Ids of segments are times,
+/// milliseconds since 1970, so that an archive that begins after the backup is known even so.
+fn check_gap(manifest: &Manifest, time: &PointInTime, archived: &BTreeSet<u64>) -> Result<()> {
+    let taken_at = manifest.taken_at;
+    if taken_at.is_some_and(|taken_at| time.micros <= taken_at.saturating_mul(1000).saturating_add(ROUNDED_MICROS)) {
+        return Ok(());
+    }
+    let (wanted, later) = match (manifest.log_segment, taken_at.and_then(|millis| u64::try_from(millis).ok())) {
+        (Some(wanted), _) if archived.contains(&wanted) => return Ok(()),
+        (Some(wanted), _) => (format!("segment {wanted}"), archived.range(wanted..).next()),
+        (None, Some(taken_at)) => ("its segment".to_owned(), archived.first().filter(|first| **first > taken_at)),
+        (None, None) => return Ok(()),
+    };
+    let Some(later) = later else { return Ok(()) };
+    Err(format!(
+        "the archive of the commit log does not reach back to backup {}: {wanted}, which was written when the backup \
+         was taken, is not in it, and the first later one is {later}. Writes between would be lost: use a later \
+         backup, restore without --point-in-time, or go on without these writes (--accept-gap)",
+        manifest.tag
+    ))
 }
 
 /// A keyspace of a directory that is a data directory: one with a directory of a table.

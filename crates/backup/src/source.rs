@@ -66,6 +66,8 @@ pub struct TableFiles {
     pub schema: String,
     /// When the snapshot was taken, milliseconds since 1970; None: its manifest does not say.
     pub taken_at: Option<i64>,
+    /// The segment of the commit log that was written then; None: its manifest does not say.
+    pub log_segment: Option<u64>,
     /// The files of its SSTables.
     pub files: Vec<File>,
 }
@@ -84,8 +86,17 @@ pub fn tables(env: &Env, data_directories: &[PathBuf], tag: &str, of_node: &[Nod
 /// When the last of the snapshots was taken; those of tables that describe the node do not count.
 /// The backup holds no later write.
 pub fn taken_at(tables: &[TableFiles]) -> Option<i64> {
-    let counted = tables.iter().filter(|files| files.table.keyspace != NODE_KEYSPACE);
-    counted.filter_map(|files| files.taken_at).max()
+    counted(tables).filter_map(|files| files.taken_at).max()
+}
+
+/// The segment of the commit log that was written when the first of the snapshots was taken, as for
+/// [`taken_at`].
+pub fn log_segment(tables: &[TableFiles]) -> Option<u64> {
+    counted(tables).filter_map(|files| files.log_segment).min()
+}
+
+fn counted(tables: &[TableFiles]) -> impl Iterator<Item = &TableFiles> {
+    tables.iter().filter(|files| files.table.keyspace != NODE_KEYSPACE)
 }
 
 /// The manifest.json of a snapshot, of Helenus or of Cassandra.
@@ -95,6 +106,9 @@ struct SnapshotManifest {
     files: Vec<String>,
     /// When the snapshot was taken, as ISO 8601; None: Cassandra before 4.1 wrote the manifest.
     created_at: Option<String>,
+    /// The segment of the commit log that was written then; None: Cassandra, or an earlier version,
+    /// wrote the manifest.
+    commitlog_segment: Option<u64>,
 }
 
 /// The snapshot of a table, of all data directories together.
@@ -142,7 +156,7 @@ fn of_table(env: &Env, roots: &[PathBuf], tag: &str, table: NodeTable) -> Result
     if schema.is_none() && !is_system_keyspace(&table.keyspace) {
         return Err(lacking(SCHEMA));
     }
-    let mut taken_at = None;
+    let (mut taken_at, mut log_segment) = (None, None::<u64>);
     for text in &manifests {
         let manifest: SnapshotManifest = serde_json::from_str(text)
             .map_err(|error| format!("the {MANIFEST} of the snapshot {tag} of {shown} cannot be read: {error}"))?;
@@ -151,8 +165,9 @@ fn of_table(env: &Env, roots: &[PathBuf], tag: &str, table: NodeTable) -> Result
         }
         let time = manifest.created_at.and_then(|text| text.parse::<jiff::Timestamp>().ok());
         taken_at = taken_at.max(time.map(jiff::Timestamp::as_millisecond));
+        log_segment = log_segment.into_iter().chain(manifest.commitlog_segment).min();
     }
-    Ok(TableFiles { table, schema: schema.unwrap_or_default(), taken_at, files })
+    Ok(TableFiles { table, schema: schema.unwrap_or_default(), taken_at, log_segment, files })
 }
 
 /// Two files of one name, if there are such.

@@ -93,12 +93,17 @@ impl Bench {
 
     /// Restores the backup `two`; up to a time as many milliseconds after its snapshot.
     fn restore(&self, to: &str, after: Option<i64>) -> crate::Result<restore::Done> {
+        self.restore_with(to, after, false)
+    }
+
+    fn restore_with(&self, to: &str, after: Option<i64>, accepts_gap: bool) -> crate::Result<restore::Done> {
         let micros = |after: i64| (TAKEN_AT + after) * 1000;
         let request = restore::Request {
             tag: "two".to_owned(),
             host_id: HOST.to_owned(),
             directory: self.path(to),
             point_in_time: after.map(|after| PointInTime { text: "TIME".to_owned(), micros: micros(after) }),
+            accepts_gap,
         };
         restore::restore(&self.env, &*self.store(), &request, &|_| ())
     }
@@ -401,6 +406,48 @@ fn segments_are_brought_once_and_restored_up_to_a_time() {
         files(&bench.path("again/commitlog-restored")),
         [("CommitLog-8-1700000000000.log".to_owned(), b"records".to_vec())]
     );
+}
+
+/// Ids of segments are told as milliseconds after the backup.
+#[test]
+fn an_archive_that_began_after_the_backup_is_refused() {
+    let cases: [(Option<i64>, &[i64], bool); 8] = [
+        // the segment that was written while the backup was taken is there
+        (Some(-50), &[-50, -49], false),
+        // nothing later is there, so that nothing is lacking before it
+        (Some(-50), &[-900], false),
+        // archiving began while this process of the node ran on, or with the next one
+        (Some(-50), &[-40], true),
+        (Some(-50), &[-900, -40], true),
+        (Some(-50), &[30], true),
+        // an earlier version has not noted the segment
+        (None, &[-900, 30], false),
+        (None, &[-40], false),
+        (None, &[30], true),
+    ];
+    for (noted, archived, has_gap) in cases {
+        let bench = Bench::new();
+        bench.put("two", 1, b"rows");
+        if let Some(noted) = noted {
+            let manifest = bench.snapshot("two").join("manifest.json");
+            let text = fs::read_to_string(&manifest).unwrap();
+            let segment = format!("{{\"commitlog_segment\":{},", TAKEN_AT + noted);
+            fs::write(&manifest, text.replacen('{', &segment, 1)).unwrap();
+        }
+        bench.create("two").unwrap();
+        for id in archived {
+            let path = bench.path(&format!("CommitLog-8-{}.log", TAKEN_AT + id));
+            fs::write(&path, b"records").unwrap();
+            log::bring(&bench.env, &*bench.store(), HOST, &path).unwrap();
+        }
+        let restored = bench.restore("again", Some(2000));
+        assert_eq!(restored.is_err(), has_gap, "{noted:?} {archived:?}");
+        let Err(refused) = restored else { continue };
+        assert!(refused.contains("does not reach back to backup two"), "{refused}");
+        assert!(!bench.path("again").exists(), "nothing was fetched");
+        bench.restore("at-the-backup", Some(877)).unwrap();
+        assert!(bench.restore_with("again", Some(2000), true).unwrap().log.is_some());
+    }
 }
 
 /// The directory of the node may be that of cassandra.yaml, too.

@@ -71,6 +71,8 @@ pub fn take(engine: &Engine, store: &Arc<TableStore>, tag: &str) -> Result<PathB
     crate::directories::make_directories(engine, store)?;
     let target = make_directory(engine, &store.directory, tag)?;
     let io = |error: std::io::Error| StorageError::io(&target, &error);
+    // before the SSTables are known, so that no record behind them is in a later segment alone
+    let segment = engine.log.position().segment;
     let _kept = KeptFiles::of(store);
     let view = store.view();
     let mut links = Links { engine, tag, places: BTreeMap::new() };
@@ -96,6 +98,8 @@ pub fn take(engine: &Engine, store: &Arc<TableStore>, tag: &str) -> Result<PathB
         "created_at": iso(created),
         "expires_at": null,
         "ephemeral": false,
+        // Cassandra passes this over; a restore to a point in time needs the segments from this on
+        "commitlog_segment": segment,
     });
     disk.replace_file(&target.join("manifest.json"), manifest.to_string().as_bytes()).map_err(io)?;
     Ok(target)

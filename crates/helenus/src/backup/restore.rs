@@ -27,6 +27,10 @@ pub struct Restore {
     /// YYYY:MM:DD HH:MM:SS.
     #[arg(long, value_name = "TIME")]
     point_in_time: Option<String>,
+    /// Replay archived segments also where the archive began after the backup was taken: writes
+    /// between are lacking then.
+    #[arg(long, requires = "point_in_time")]
+    accept_gap: bool,
 }
 
 impl Restore {
@@ -38,6 +42,7 @@ impl Restore {
             host_id: self.host_id.clone(),
             directory: self.data_dir.clone(),
             point_in_time,
+            accepts_gap: self.accept_gap,
         };
         let Done { tables, files, log, data } = backup::restore::restore(env, &*store, &request, &|_| ())?;
         say(&format!(

@@ -73,3 +73,12 @@ fn a_snapshot_keeps_files_and_holds_nobody_up() {
         assert_eq!((keys(&node, &node.store("t")), data_files(&node, &store.directory)), (vec![0, 1, 2, 3], 1));
     }
 }
+
+#[test]
+fn the_manifest_names_the_segment_that_is_written() {
+    let (node, store) = with_sstables(43, 1);
+    let directory = snapshot::take(&node.engine, &store, "monday").expect("a sound disk links");
+    let text = node.engine.env.disk.read_all(&directory.join("manifest.json"), 1 << 20).expect("it is there");
+    let manifest: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
+    assert_eq!(manifest["commitlog_segment"].as_u64(), Some(node.engine.log.position().segment));
+}
