@@ -24,7 +24,7 @@ pub enum Backup {
     /// Make the data directory of a node again, for a ring of the same nodes and tokens.
     Restore(restore::Restore),
     /// Load a backup into a running ring of any topology.
-    Load(load::Load),
+    Load(Box<load::Load>),
     /// Bring segments of the commit log; for archive_command.
     Log(log::Log),
 }

@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+mod access;
 mod context;
 mod dump;
 mod failure;
@@ -27,5 +28,6 @@ mod tombstones;
 mod upgrade;
 mod verify;
 
+pub use access::RingAccess;
 pub use context::Context;
 pub use program::run;

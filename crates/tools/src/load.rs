@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bulk::{Access, Loaded, Options, Planned, Throttle, Watch};
+use bulk::{Loaded, Options, Planned, Throttle, Watch};
 use clap::Args;
 use env::Env;
-use tls::TlsOptions;
 
+use crate::access::RingAccess;
 use crate::context::Context;
 use crate::failure::{DONE, FAILED, Failure};
 use crate::progress::Progress;
@@ -20,8 +20,6 @@ use crate::{open, target};
 const MEGABIT: u64 = 125_000;
 /// Bytes of a mebibyte.
 const MEBIBYTE: u64 = 1 << 20;
-/// Most bytes of a PEM file.
-const PEM_SIZE_MAX: u64 = 1 << 20;
 
 /// Stream the SSTables of a directory into a ring.
 #[derive(Args, Debug)]
@@ -29,21 +27,8 @@ pub struct Arguments {
     /// The directory of a table, of a snapshot, or KEYSPACE/TABLE with SSTables in it.
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// Nodes that are asked for the ring, one after the other until one answers.
-    #[arg(short = 'd', long, required = true, value_delimiter = ',', value_name = "HOST[,HOST]")]
-    nodes: Vec<String>,
-    /// The port for clients.
-    #[arg(short = 'p', long, default_value_t = 9042)]
-    port: u16,
-    /// The port on which nodes listen for each other [default: as the ring tells].
-    #[arg(long)]
-    storage_port: Option<u16>,
-    /// The user's name.
-    #[arg(short = 'u', long, requires = "password")]
-    username: Option<String>,
-    /// The user's password.
-    #[arg(long, requires = "username")]
-    password: Option<String>,
+    #[command(flatten)]
+    ring: RingAccess,
     /// Addresses of nodes to which nothing is streamed.
     #[arg(short = 'i', long, value_delimiter = ',', value_name = "ADDRESS[,ADDRESS]")]
     ignore: Vec<IpAddr>,
@@ -61,8 +46,6 @@ pub struct Arguments {
     no_progress: bool,
     #[command(flatten)]
     rates: Rates,
-    #[command(flatten)]
-    encryption: EncryptionFiles,
 }
 
 /// Limits of the pace; 0: none.
@@ -86,24 +69,6 @@ struct Rates {
     /// As --inter-dc-throttle-mib, for SSTables that go whole [default: the same].
     #[arg(long, value_name = "MIB")]
     entire_sstable_inter_dc_throttle_mib: Option<u64>,
-}
-
-/// Files of keys and certificates, as PEM.
-#[derive(Args, Debug)]
-struct EncryptionFiles {
-    /// Certificates that sign those of the nodes' port for clients; with it the port is encrypted.
-    #[arg(long, value_name = "PEM")]
-    truststore: Option<PathBuf>,
-    /// Key and certificate to show on the port for clients.
-    #[arg(long, value_name = "PEM", requires = "truststore")]
-    keystore: Option<PathBuf>,
-    /// Certificates that sign those of the nodes' links; with it links are encrypted
-    /// (server_encryption_options).
-    #[arg(long, value_name = "PEM", requires = "internode_keystore")]
-    internode_truststore: Option<PathBuf>,
-    /// Key and certificate to show on links to the nodes.
-    #[arg(long, value_name = "PEM", requires = "internode_truststore")]
-    internode_keystore: Option<PathBuf>,
 }
 
 /// Loads the SSTables of the directory.
@@ -132,20 +97,12 @@ fn options(arguments: &Arguments, env: &Env) -> Result<Options, Failure> {
             return Err(Failure::usage(why));
         }
     };
-    let login = arguments.username.clone().zip(arguments.password.clone());
-    let EncryptionFiles { truststore, keystore, internode_truststore, internode_keystore } = &arguments.encryption;
-    let access = Access {
-        nodes: arguments.nodes.clone(),
-        port: arguments.port,
-        login,
-        tls: tls(env, truststore.as_deref(), keystore.as_deref())?,
-    };
     Ok(Options {
-        access,
+        access: arguments.ring.access(env).map_err(Failure::new)?,
         keyspace,
         table,
-        storage_port: arguments.storage_port,
-        internode_tls: tls(env, internode_truststore.as_deref(), internode_keystore.as_deref())?,
+        storage_port: arguments.ring.storage_port(),
+        internode_tls: arguments.ring.internode_tls(env).map_err(Failure::new)?,
         ignored: arguments.ignore.clone(),
         connections_per_host: usize::from(arguments.connections_per_host),
         throttle: arguments.rates.throttle(),
@@ -168,18 +125,6 @@ impl Rates {
             entire_inter_dc: entire(self.entire_sstable_inter_dc_throttle_mib, parts_inter_dc),
         }
     }
-}
-
-fn tls(env: &Env, trusted: Option<&Path>, identity: Option<&Path>) -> Result<Option<TlsOptions>, Failure> {
-    let read = |path: &Path| {
-        let bytes = env.disk.read_all(path, PEM_SIZE_MAX);
-        let bytes = bytes.map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
-        let text = String::from_utf8(bytes);
-        text.map_err(|_| Failure::new(format!("{} is not PEM (keystores of Java are not read)", path.display())))
-    };
-    let Some(trusted) = trusted else { return Ok(None) };
-    let identity = identity.map(read).transpose()?.unwrap_or_default();
-    Ok(Some(TlsOptions { identity, trusted: Some(read(trusted)?), ..TlsOptions::default() }))
 }
 
 /// Prints who has got what.

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use backup::load::{Done, Grace, Request};
-use bulk::{Access, Options, Throttle, Watch};
+use bulk::{Options, Throttle, Watch};
 use clap::{Args, ValueEnum};
 use env::Env;
+use tools::RingAccess;
 
 use super::say;
 
@@ -22,18 +23,8 @@ pub struct Load {
     /// The name of the backup.
     #[arg(short = 't', long)]
     tag: String,
-    /// Nodes that are asked for the ring, one after the other until one answers.
-    #[arg(short = 'd', long, required = true, value_delimiter = ',', value_name = "HOST[,HOST]")]
-    nodes: Vec<String>,
-    /// The port for clients.
-    #[arg(short = 'p', long, default_value_t = 9042)]
-    port: u16,
-    /// The user's name.
-    #[arg(short = 'u', long, requires = "password")]
-    username: Option<String>,
-    /// The user's password.
-    #[arg(long, requires = "username")]
-    password: Option<String>,
+    #[command(flatten)]
+    ring: RingAccess,
     /// Where SSTables are kept while they are streamed.
     #[arg(long, value_name = "DIR")]
     scratch: PathBuf,
@@ -64,15 +55,13 @@ enum GcGrace {
 impl Load {
     pub(super) fn run(&self, env: &Env) -> Result<(), String> {
         let store = backup::open(env, &self.from)?;
-        let login = self.username.clone().zip(self.password.clone());
-        let access = Access { nodes: self.nodes.clone(), port: self.port, login, tls: None };
         let rate = self.throttle_mib.saturating_mul(MEBIBYTE);
         let options = Options {
-            access,
+            access: self.ring.access(env)?,
             keyspace: String::new(),
             table: String::new(),
-            storage_port: None,
-            internode_tls: None,
+            storage_port: self.ring.storage_port(),
+            internode_tls: self.ring.internode_tls(env)?,
             ignored: Vec::new(),
             connections_per_host: 1,
             throttle: Throttle { parts: rate, entire: rate, ..Throttle::default() },
@@ -113,7 +102,27 @@ impl Watch for Nobody {}
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::arguments::{Command, Program};
+    use crate::backup::Backup;
+
+    /// The files are read before a node is asked: the first is named, since none of them is there.
+    #[test]
+    fn the_ring_may_be_encrypted_and_a_password_stand_in_a_file() {
+        for (options, missing) in [
+            (["--truststore", "/no/trust", "--keystore", "/no/key"], "/no/key: "),
+            (["--internode-truststore", "/no/trust", "--internode-keystore", "/no/own"], "/no/own: "),
+            (["--username", "ann", "--password-file", "/no/passwords"], "/no/passwords: "),
+        ] {
+            let words = ["helenus", "backup", "load", "--from", "store", "-t", "t", "-d", "n", "--scratch", "s"];
+            let program = Program::try_parse_from(words.into_iter().chain(options)).expect("known options");
+            let Some(Command::Backup(Backup::Load(load))) = program.command else { panic!("a load was asked") };
+            let refused = load.run(&env::real::env()).expect_err(missing);
+            assert!(refused.starts_with(missing), "{refused}");
+        }
+    }
 
     #[test]
     fn nodes_that_a_backup_lacks_are_named() {
