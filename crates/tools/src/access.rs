@@ -155,6 +155,9 @@ mod tests {
         }
     }
 
+    /// The identity and the trusted certificates for a port; None: no TLS there.
+    type Shown = Option<(String, Option<String>)>;
+
     #[test]
     fn each_port_has_its_certificates() {
         let (env, directory) = (env::real::env(), tempfile::tempdir().expect("a directory"));
@@ -165,7 +168,7 @@ mod tests {
         };
         let files = [path("trusted"), path("own")];
         let [trusted, own] = [files[0].as_str(), files[1].as_str()];
-        let of = |words: &[&str]| -> Result<Vec<Option<(String, Option<String>)>>, String> {
+        let of = |words: &[&str]| -> Result<Vec<Shown>, String> {
             let ring = parsed(words)?;
             let shown = |tls: Option<TlsOptions>| tls.map(|tls| (tls.identity, tls.trusted));
             Ok(vec![shown(ring.access(&env)?.tls), shown(ring.internode_tls(&env)?)])
