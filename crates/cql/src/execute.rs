@@ -85,8 +85,9 @@ async fn of_plan<C: Explain>(
             truncate(table, coordinator).await?;
             Ok(CqlResult::Void.into())
         }
-        Plan::Explain(plan) => explain::execute(plan, values, options, coordinator).await,
-        Plan::Other => other::execute(prepared, options, client, coordinator).await,
+        // boxed: these are larger than reads and writes, whose future is copied for each request
+        Plan::Explain(plan) => Box::pin(explain::execute(plan, values, options, coordinator)).await,
+        Plan::Other => Box::pin(other::execute(prepared, options, client, coordinator)).await,
     }
 }
 

@@ -393,8 +393,8 @@ fn check(wish: &JoinOptions, ring: &States) -> Result<(), JoinError> {
         *replaces == Some(*endpoint)
             || matches!(&own, Some(Status::BootReplace(replaced)) if *replaced == endpoint.to_string())
     };
-    // of two members with one token the one that was started last has it, as everywhere in the ring.
-    // Somebody may not have heard yet that this node has replaced the other one
+    // of two members with one token the one that was started last has it, as everywhere in the
+    // ring; somebody may not have heard yet that this node has replaced the other one
     let own_generation = ring.iter().find(|(endpoint, state)| {
         *endpoint == local && state.value(ApplicationState::HostId) == Some(introduction.host_id.as_str())
     });

@@ -332,7 +332,8 @@ impl Coordinator for RequestCoordinator {
             node.write_batch(mutations, consistency, self.trace_sink()).await
         } else if options.counters {
             self.trace(|| format!("Adding to the counters of {count} partitions"));
-            node.add_to_counters(mutations, consistency, self.observing(), self.trace_sink()).await
+            // boxed: the future of other writes stays as small as it is
+            Box::pin(node.add_to_counters(mutations, consistency, self.observing(), self.trace_sink())).await
         } else {
             self.describe(&mutations);
             match &self.trace {
