@@ -102,7 +102,7 @@ pub(crate) fn split_tuple(value: &Bytes) -> Result<Vec<Option<Bytes>>, CqlError>
 }
 
 /// Takes the bytes of a part from those that a value may still have, [`VALUE_BYTES_MAX`] at first.
-/// The same column, or the same bound value, may be a part of a value many times.
+/// One column, or one bound value, may be a part of a value many times.
 pub(crate) fn take_room(room: &mut usize, part: &Bytes) -> Result<(), CqlError> {
     match room.checked_sub(part.len()) {
         Some(left) => {

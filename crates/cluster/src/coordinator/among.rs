@@ -24,36 +24,34 @@
 //! jobs. Agrees in effect with `org.apache.cassandra.service.reads.{AbstractReadExecutor,
 //! ReadCallback,DigestResolver,DataResolver}` and `reads.range.RangeCommandIterator`.
 
-use std::future::Future;
-use std::pin::Pin;
+mod replies;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use env::Instant;
 use env::rare::{Rare, happens};
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
-use internode::payload::read_answer::{Answer, AnswerError, AnswerLimits, Wanted};
+use internode::payload::read_answer::Wanted;
 use internode::payload::read_request::ReadRequest as Question;
-use internode::payload::read_response::ReadResponse;
-use internode::{Envelope, Flags};
-use links::limits::MESSAGE_SIZE_MAX;
-use membership::{Messenger, Request};
+use membership::Messenger;
 use rows::command::TraceSink;
-use rows::live::TombstoneLimits;
 use rows::replicas::Lack;
 use rows::{Build, BuildError, BuildResult, ReadCommand, ReadError, Sought};
 use stdx::Taken;
 use types::{Consistency, FailureReason, ReplicaFailure};
+
+use replies::Asking;
+pub(super) use replies::Reply;
 
 use super::contacts::{Contact, Contacts};
 use super::error::{FailedAnswers, FailedRead};
 use super::parts::{Part, Planner};
 use super::plan::placement;
 use super::read_repair::is_blocking;
-use super::reading::{Asked, Data, Missing, Portion, READING_SIZE_MAX, ReadingStream, Repair};
+use super::reading::{Asked, Missing, Portion, READING_SIZE_MAX, ReadingStream, Repair};
 use super::scan::{self, Order, Scanned, Unended};
 use super::speculation;
 use crate::coordinator::error::RequestError;
@@ -62,8 +60,6 @@ use crate::node::Node;
 use crate::replica::apply::within;
 use crate::replica::read::{ReadFigures, ReadOutcome, ReadRequest, Warnings};
 use crate::result_room::ResultRoom;
-use crate::thresholds::Exceeding;
-use crate::traces;
 
 /// Parts that are asked for at once, unless those before had little. Partitions by key are all
 /// wanted.
@@ -88,16 +84,6 @@ pub(super) const INLINE_SIZE_MAX: usize = 128 << 10;
 /// Bytes of answers up to which a read neither counts nor waits while results use up their share.
 const SMALL_SIZE_MAX: usize = 64 << 10;
 
-/// The own answer of this node is kept as rows up to so many bytes, and encoded beyond: rows take
-/// several times the memory of their bytes.
-const KEPT_SIZE_MAX: usize = 64 << 10;
-
-/// The answer of a replica: data, a digest, or both.
-pub(super) struct Reply {
-    pub data: Option<Data>,
-    digest: Option<[u8; 16]>,
-}
-
 /// The form of the answers of a part's replicas.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Form {
@@ -108,9 +94,6 @@ enum Form {
     /// Data of all, from which digests are made.
     DataWithDigests,
 }
-
-/// The answer that a replica will give, or why it will not.
-pub(super) type Asking<'a> = Pin<Box<dyn Future<Output = (Contact, Result<Reply, FailureReason>)> + 'a>>;
 
 /// The first answers of a part's replicas.
 struct First {
@@ -206,33 +189,6 @@ impl Node {
     }
 }
 
-impl Node {
-    /// The dynamic snitch learns how long a read of this node itself took.
-    pub(super) fn measured_here(&self, begun: Instant) {
-        if let Some(snitch) = self.joined.dynamic_snitch.get() {
-            snitch.add(self.identity.broadcast, self.env.elapsed(begun));
-        }
-    }
-}
-
-/// The answer of this node to itself that somebody waits for. Where that is given up, because other
-/// replicas were faster, the time that it has taken so far counts as its latency: a node whose own
-/// disk is slow would else be nearest for ever.
-struct OwnAnswer<'n> {
-    node: &'n Node,
-    begun: Instant,
-    /// False: the time says nothing of how fast the node is.
-    counts: bool,
-}
-
-impl Drop for OwnAnswer<'_> {
-    fn drop(&mut self) {
-        if self.counts {
-            self.node.measured_here(self.begun);
-        }
-    }
-}
-
 impl<'n> Among<'n> {
     /// A read at a level that may take `limit` from now on.
     pub fn new(
@@ -247,13 +203,13 @@ impl<'n> Among<'n> {
         Self { node, messenger, level, trace, warnings, deadline, block_for: 1, sought: None }
     }
 
-    /// The same read, which waits for the answers that these parts need.
+    /// This read, which waits for the answers that these parts need.
     pub fn waiting_for(self, parts: &[Part]) -> Self {
         let most = parts.iter().map(|part| part.contacts.asked.len()).max();
         Self { block_for: most.map_or(1, count).max(1), ..self }
     }
 
-    /// The same read, whose replicas check what they can of the conditions on these rows.
+    /// This read, whose replicas check what they can of the conditions on these rows.
     pub fn looking_for(self, sought: Option<Arc<Sought>>) -> Self {
         Self { sought, ..self }
     }
@@ -626,7 +582,7 @@ impl Among<'_> {
 
     /// Asks those who have given a digest for data. Where one of them fails, or takes longer than
     /// `speculative_retry` lets the read wait, a replica that has not answered is asked as well.
-    /// Whoever gives data first has a place in `answers`.
+    /// The replicas that give data first have a place in `answers`.
     async fn ask_for_data(
         &self,
         asked: &Asked,
@@ -763,86 +719,6 @@ impl Among<'_> {
         }
     }
 
-    /// Asks a replica. A peer is sent its message before this returns.
-    pub(super) fn ask(&self, contact: Contact, question: &Arc<Question>, wanted: Wanted) -> Asking<'_> {
-        let question = Arc::clone(question);
-        let asked = self.node.env.now();
-        if contact.is_local {
-            let rest = self.rest();
-            return Box::pin(async move {
-                let mut own = OwnAnswer { node: self.node, begun: self.node.env.now(), counts: true };
-                let tracks = self.node.tracks_thresholds();
-                let limits = match tracks {
-                    true => AnswerLimits { tombstones: self.node.tombstone_limits(&question), ..LOCAL_LIMITS },
-                    false => LOCAL_LIMITS,
-                };
-                let trace = self.trace.clone();
-                let answer = self.node.replica.answer(&question, wanted, limits, rest, trace, tracks).await;
-                self.note_own(contact, &answer, tracks, limits.tombstones.warn);
-                let reply = answer.map(|answer| {
-                    let data = answer.kept.map(Data::Kept).or(answer.data.map(Data::Encoded));
-                    Reply { data, digest: answer.digest }
-                });
-                let reply = reply.map_err(|outcome| reason_of(outcome, tracks));
-                own.counts = matches!(reply, Ok(_) | Err(FailureReason::Timeout));
-                self.measure(contact, asked, &reply);
-                (contact, reply)
-            });
-        }
-        let payload = match wanted {
-            Wanted::Digest => question.for_digest(DIGEST_VERSION).encode(),
-            Wanted::Data | Wanted::Both => question.encode(),
-        };
-        self.tell_trace(|| {
-            let (verb, peer, size) = (question.verb().name(), contact.address, payload.len());
-            format!("Sending {verb} message to /{peer} message size {size} bytes")
-        });
-        let parameters = traces::parameters(self.trace.as_deref());
-        let request = Request::new(question.verb(), payload, self.rest());
-        let flags =
-            if self.node.tracks_thresholds() { request.flags.with(Flags::TRACK_WARNINGS) } else { request.flags };
-        let request = Request { parameters, flags, ..request };
-        let sent = self.messenger.request(contact.address, request);
-        Box::pin(async move {
-            let answered = sent.await;
-            if let Ok(envelope) = &answered {
-                let (verb, peer) = (envelope.header.verb.name(), contact.address);
-                self.tell_trace(|| format!("{verb} message received from /{peer}"));
-            }
-            let reply = match answered {
-                Err(unanswered) => Err(unanswered.reason()),
-                Ok(envelope) if let Some(reason) = self.exceeds(contact, &envelope) => Err(reason),
-                Ok(envelope) => self.reply_in(envelope.payload, question, wanted).await.map_err(|error| {
-                    let peer = contact.address;
-                    tracing::warn!(%peer, %error, "the answer of another node to a read cannot be read");
-                    FailureReason::Unknown
-                }),
-            };
-            self.measure(contact, asked, &reply);
-            (contact, reply)
-        })
-    }
-
-    /// Notes the answer of a replica, where somebody wants to know it.
-    fn measure(&self, contact: Contact, asked: Instant, reply: &Result<Reply, FailureReason>) {
-        if let Some(answers) = &self.warnings.answers {
-            let bytes = reply.as_ref().ok().map(|reply| reply.data.as_ref().map_or(0, Data::size));
-            answers.add(contact.address, self.node.env.elapsed(asked), bytes);
-        }
-    }
-
-    /// Notes the thresholds that a replica found exceeded; gives why it ended its read, if it did.
-    fn exceeds(&self, contact: Contact, answer: &Envelope) -> Option<FailureReason> {
-        self.warnings.findings.add_told(contact.address, &answer.header.parameters)
-    }
-
-    /// Notes what this node's own answer passed, as other replicas tell it.
-    fn note_own(&self, contact: Contact, answer: &Result<Answer, ReadOutcome<AnswerError>>, tracks: bool, warn: u64) {
-        for Exceeding { measure, is_failure, number } in self.node.exceeded(answer, tracks, warn) {
-            self.warnings.findings.add(contact.address, measure, is_failure, number);
-        }
-    }
-
     /// Builds the answer from what there is.
     async fn attempt<B: Build>(
         &self,
@@ -855,20 +731,6 @@ impl Among<'_> {
         }
         let (parts, build) = (Arc::clone(parts), Arc::clone(build));
         self.long("merge", move || attempt(&parts, &*build)).await
-    }
-
-    /// The answer in a payload. A digest of large data is made on a thread for long jobs.
-    async fn reply_in(&self, payload: Bytes, question: Arc<Question>, wanted: Wanted) -> Result<Reply, String> {
-        if wanted == Wanted::Data || payload.len() <= INLINE_SIZE_MAX {
-            return reply_of(&payload, &question, wanted);
-        }
-        let (of_job, same) = (payload.clone(), Arc::clone(&question));
-        let long = self.node.env.blocking_long("digest", move || reply_of(&of_job, &same, wanted));
-        match long.await {
-            Ok(reply) => reply,
-            // no thread is free, which is not the peer's fault: the worker makes the digest
-            Err(_) => reply_of(&payload, &question, wanted),
-        }
     }
 
     /// The error of a read one of whose answers cannot be used.
@@ -885,53 +747,12 @@ impl Among<'_> {
     }
 }
 
-/// Limits of this node's own answer: tombstones are counted in what builds the result.
-const LOCAL_LIMITS: AnswerLimits =
-    AnswerLimits { tombstones: TombstoneLimits::NONE, size_max: MESSAGE_SIZE_MAX, kept_size_max: KEPT_SIZE_MAX };
-
-/// Why this node has not answered itself. `tracks`: thresholds are tracked.
-fn reason_of(outcome: ReadOutcome<AnswerError>, tracks: bool) -> FailureReason {
-    match outcome {
-        ReadOutcome::TimedOut | ReadOutcome::Failed(AnswerError::Read(ReadError::TimedOut)) => FailureReason::Timeout,
-        ReadOutcome::Failed(AnswerError::Read(ReadError::IndexNotAvailable { .. })) => FailureReason::IndexNotAvailable,
-        ReadOutcome::Failed(AnswerError::TooLarge { .. } | AnswerError::Read(ReadError::TooLarge { .. })) => {
-            FailureReason::ReadSize
-        }
-        ReadOutcome::Failed(AnswerError::Read(ReadError::TooManyTombstones(_))) => FailureReason::ReadTooManyTombstones,
-        ReadOutcome::Failed(AnswerError::Read(ReadError::TooManyIndexes { .. })) if tracks => {
-            FailureReason::ReadTooManyIndexes
-        }
-        ReadOutcome::Overloaded => FailureReason::Unknown,
-        ReadOutcome::Failed(AnswerError::Read(error)) => {
-            tracing::error!(%error, "a read failed");
-            FailureReason::Unknown
-        }
-    }
-}
-
 /// How many parts are asked for at once behind some that had so many bytes together: as many as
 /// these are, if they had little.
 fn parts_at_once(answered: usize, size: usize) -> usize {
     let each = size / answered.max(1);
     let fitting = SMALL_PARTS_SIZE / each.max(1);
     answered.min(fitting).clamp(PARTS_MAX, SMALL_PARTS_MAX)
-}
-
-/// The version of digests that peers are told; it changes nothing in them.
-const DIGEST_VERSION: i32 = 12;
-
-/// The answer in a payload, with its digest if digests are compared.
-fn reply_of(payload: &Bytes, question: &Question, wanted: Wanted) -> Result<Reply, String> {
-    let response = ReadResponse::decode(payload).map_err(|error| error.to_string())?;
-    let digest = match (&response, wanted) {
-        (ReadResponse::Data(_), Wanted::Data) => None,
-        (response, _) => Some(response.digest(question).map_err(|error| error.to_string())?),
-    };
-    match response {
-        ReadResponse::Data(data) => Ok(Reply { data: Some(Data::Encoded(data.partitions)), digest }),
-        ReadResponse::Digest(_) if wanted != Wanted::Digest => Err("a digest, where data was asked for".to_owned()),
-        ReadResponse::Digest(_) => Ok(Reply { data: None, digest }),
-    }
 }
 
 fn attempt<B: Build>(parts: &Arc<Vec<Asked>>, build: &B) -> Attempt<B> {
