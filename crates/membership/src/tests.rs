@@ -251,6 +251,34 @@ fn a_replacement_has_been_started_after_the_node_that_it_replaces() {
     }
 }
 
+/// A node that was removed owns nothing in the ring any more: a member that has come to its tokens
+/// keeps them, also where that member was started before the removed node.
+#[test]
+fn a_removed_node_does_not_take_its_tokens_back() {
+    let world = World::new(23, 3);
+    let first = join(&world, 0, options(&world, 0, "lab"));
+    world.run_for(Duration::from_secs(5));
+    let _second = join(&world, 1, options(&world, 1, "lab"));
+    assert!(world.run_until(Duration::from_secs(30), || alive(&first) == Some(1)));
+    world.kill(1);
+    let joined = first.lock().expect("no panic");
+    let membership = joined.as_ref().and_then(|joined| joined.as_ref().ok()).expect("it has joined");
+    let second = address(&world, 1);
+    membership.shared.with_gossip(|gossip, now| gossip.assassinate(second, None, now)).expect("it is removed");
+    drop(joined);
+    assert!(matches!(status_told(&first, second), Some(Status::Left(_))));
+    let mut owner = options(&world, 2, "lab");
+    owner.introduction.tokens = vec![1000];
+    owner.generation -= 3_600;
+    let third = join(&world, 2, owner);
+    assert!(world.run_until(Duration::from_secs(30), || alive(&third).is_some()));
+    world.run_for(Duration::from_secs(5));
+    let former = join(&world, 1, options(&world, 1, "lab"));
+    assert!(world.run_until(Duration::from_secs(30), || former.lock().expect("no panic").is_some()));
+    let refusal = former.lock().expect("no panic").take().and_then(Result::err).expect("it is refused");
+    assert_eq!(refusal.to_string(), "the token 1000 belongs to 10.0.0.3:7000; choose another (initial_token)");
+}
+
 /// The ring knows the address of a node from an earlier start: whether the node may start there
 /// depends on how far that start had come, and on what this one wants.
 #[test]
