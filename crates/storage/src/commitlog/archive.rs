@@ -93,15 +93,20 @@ type Plain = fn(&Env, &Path, &Path) -> io::Result<()>;
 
 /// The work of a command that copies or links a segment to a file of a name in which nothing is
 /// left to the program; None: the command is another one.
-fn plain(command: &[String]) -> Option<Plain> {
+pub(super) fn plain(command: &[String]) -> Option<Plain> {
     let (program, arguments) = command.split_first()?;
     let (is_forced, from, to) = match arguments {
         [from, to] => (false, from, to),
         [flag, from, to] if flag == "-f" => (true, from, to),
         _ => return None,
     };
-    // with another end the name could be that of a directory, in which the file is to lie
-    let is_named = matches!(from.as_str(), "%path" | "%from") && (to == "%to" || to.ends_with("/%name"));
+    let is_named = match from.as_str() {
+        // with another end the name could be that of a directory, in which the file is to lie; and
+        // %to stays as it is when a segment is archived: each would replace the one before
+        "%path" => to.ends_with("/%name"),
+        "%from" => to == "%to",
+        _ => false,
+    };
     match (program.as_str(), is_forced) {
         ("cp" | "/bin/cp" | "/usr/bin/cp", _) if is_named => Some(copy),
         ("ln" | "/bin/ln" | "/usr/bin/ln", false) if is_named => Some(link),

@@ -1,6 +1,7 @@
 //! Archiving under a simulated disk: whatever was acknowledged is in the archive once the log has
 //! ended, or else in a file that stays.
 
+use super::super::archive::plain;
 use super::super::format;
 use super::*;
 
@@ -96,6 +97,24 @@ fn a_copy_or_link_needs_no_program() {
         write(&sim, &log, 0..1);
         flush_and_end(&sim, &log);
         assert_eq!(segments(&sim, &directory()).len(), 1, "{other}: a program that is not there archives nothing");
+    }
+}
+
+/// Other commands fail where their program is not there, and their segments stay.
+#[test]
+fn a_plain_copy_or_link_has_the_names_of_one_purpose() {
+    for (command, is_plain) in [
+        (OWN_COPY, true),
+        (OWN_RESTORE, true),
+        ("ln %path /data/archive/%name", true),
+        // one file with the name %to would have each segment in turn
+        ("cp %path %to", false),
+        ("cp %from /data/%name", false),
+        ("cp \"%path\" \"/data/%name\"", false),
+        ("cp -f -p %path /data/%name", false),
+        ("ln -s %path /data/%name", false),
+    ] {
+        assert_eq!(plain(&words(command)).is_some(), is_plain, "{command}");
     }
 }
 
