@@ -398,8 +398,8 @@ fn check(wish: &JoinOptions, ring: &States) -> Result<(), JoinError> {
     let own_generation = ring.iter().find(|(endpoint, state)| {
         *endpoint == local && state.value(ApplicationState::HostId) == Some(introduction.host_id.as_str())
     });
-    // a node that was removed has no tokens in the ring, and its removal has a later generation than
-    // a member that has come to them by a move
+    // a node that was removed has no tokens in the ring; its removal has a later generation than a
+    // member that has come to them by a move
     let is_known_member = own.as_ref().is_some_and(|status| status.owns_tokens() && !status.is_dead());
     let own_generation = own_generation.filter(|_| *is_member && is_known_member).map(|(_, state)| state.generation);
     let is_earlier = |state: &EndpointState| own_generation.is_some_and(|own| state.generation < own);
