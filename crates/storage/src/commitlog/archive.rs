@@ -117,15 +117,20 @@ pub(super) fn plain(command: &[String]) -> Option<Plain> {
 /// Makes a copy, which has its name once it is whole and durable. It replaces a file of that name,
 /// and does not write into it: the file may be another name of the original.
 fn copy(env: &Env, from: &Path, to: &Path) -> io::Result<()> {
-    let mut temporary = to.as_os_str().to_owned();
-    temporary.push(TEMPORARY);
-    let temporary = Path::new(&temporary);
-    let copied = copy_bytes(env, from, temporary).and_then(|()| env.disk.rename(temporary, to));
+    let temporary = temporary_of(to);
+    let copied = copy_bytes(env, from, &temporary).and_then(|()| env.disk.rename(&temporary, to));
     if copied.is_err() {
         // half a copy takes room; the error that is told is the first one
-        let _ = env.disk.remove_file(temporary);
+        let _ = env.disk.remove_file(&temporary);
     }
     copied.and_then(|()| env.disk.sync_dir(above(to)))
+}
+
+/// The name that a segment has until it is whole.
+fn temporary_of(path: &Path) -> PathBuf {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(TEMPORARY);
+    temporary.into()
 }
 
 fn copy_bytes(env: &Env, from: &Path, to: &Path) -> io::Result<()> {
@@ -185,10 +190,16 @@ fn restore(env: &Env, directory: &Path, options: &ArchiveOptions, from: &Path) -
         if disk.exists(&target) {
             continue;
         }
-        let names = [("%from", &*source.to_string_lossy()), ("%to", &*target.to_string_lossy())];
+        // under another name until it is whole: half a segment that a command which was cut off has
+        // left would be taken for one that was restored before
+        let temporary = temporary_of(&target);
+        if disk.exists(&temporary) {
+            disk.remove_file(&temporary).map_err(LogError::io(&temporary))?;
+        }
+        let names = [("%from", &*source.to_string_lossy()), ("%to", &*temporary.to_string_lossy())];
         run(env, &options.restore_command, &names).map_err(refused)?;
-        let synced = disk.open_write(&target).and_then(|mut file| file.sync_data());
-        synced.map_err(LogError::io(&target))?;
+        let synced = disk.open_write(&temporary).and_then(|mut file| file.sync_data());
+        synced.and_then(|()| disk.rename(&temporary, &target)).map_err(LogError::io(&temporary))?;
         tracing::info!(segment = header.id, from = %source.display(), "restored a segment of the commit log");
     }
     disk.sync_dir(directory).map_err(LogError::io(directory))

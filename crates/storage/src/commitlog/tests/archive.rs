@@ -69,6 +69,24 @@ fn full_segments_are_archived_and_restored() {
     assert_eq!(segments(&sim, &archive()).len(), 3, "the archive stays");
 }
 
+/// A restore that is cut off leaves nothing that the next start takes for a segment.
+#[test]
+fn a_restore_that_was_cut_off_is_made_again() {
+    for command in [RESTORE, OWN_RESTORE] {
+        let sim = Sim::new(1);
+        sim.env().disk.create_dir_all(&archive()).expect("made");
+        let (log, _) = open(&sim, archiving(COPY));
+        write(&sim, &log, 0..20);
+        flush_and_end(&sim, &log);
+        drop(log);
+        sim.disk().inject(Fault { skip: 1, ..Fault::next(Op::Write, "/commitlog/CommitLog-") });
+        let failed = CommitLog::open(&sim.env(), &directory(), restoring(&archive(), command));
+        assert!(matches!(failed, Err(LogError::NotRestored { .. })), "{command}");
+        let (_, found) = open(&sim, restoring(&archive(), command));
+        assert_eq!(found, (0..20).map(|number| record(number, 1000)).collect::<Vec<_>>(), "{command}");
+    }
+}
+
 /// A second copy replaces what has the name, also where that is the segment itself.
 #[test]
 fn a_copy_or_link_needs_no_program() {
