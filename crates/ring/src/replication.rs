@@ -23,7 +23,7 @@ pub enum Replication {
         /// Copies of a partition.
         factor: u32,
     },
-    /// So many in each data center, in different racks while there are some.
+    /// Each data center has its own number of copies, in different racks while there are some.
     NetworkTopology {
         /// Copies by the name of the data center. None of them is 0.
         factors: BTreeMap<String, u32>,

@@ -346,7 +346,8 @@ fn every_key_is_found_and_none_else() {
 /// written here, and Cassandra's.
 #[test]
 fn keys_of_legacy_indexes_are_found_whoever_wrote() {
-    /// So many that several have the same byte of hash in the trie, which cannot tell them apart.
+    /// With this many NaNs several have the same byte of hash in the trie, which cannot tell them
+    /// apart.
     const NANS: u64 = 1_500;
     const FIRST_NAN: u64 = 0x7ff8_0000_0000_0000;
     let double = |bits: u64| Bytes::copy_from_slice(&bits.to_be_bytes());
