@@ -18,29 +18,36 @@ use crate::table::view::FlushSet;
 use crate::truncation_records::Truncation;
 use crate::{layout, snapshot, truncation_records};
 
-/// Records that a table is being truncated: what the log has of it up to `position` is not
-/// replayed. The caller waits until the returned position is durable before anything of the table
-/// goes.
+/// Records that tables are being truncated: what the log has of each up to its cut is not replayed.
+/// The caller waits until the returned position is durable before anything of the tables goes.
+///
+/// A truncation that was begun later may have been recorded already, since snapshots take their
+/// time. Its position stays then: otherwise a start would replay what it has removed.
 fn record(engine: &Engine, cuts: &[(Arc<Cut>, Arc<TableStore>)]) -> Result<Option<LogPosition>, StorageError> {
     let at_millis = engine.env.clock.now_micros() / 1000;
     let schema = engine.schema();
     let Some(local) = schema.table("system", "local") else { return Ok(None) };
     let mut recorded: Vec<_> =
         cuts.iter().map(|(_, store)| store.truncation.lock().expect("no panic inside")).collect();
+    let mut truncations = Vec::with_capacity(cuts.len());
+    for ((cut, _), former) in cuts.iter().zip(&recorded) {
+        let former: Option<Truncation> = **former;
+        let position = former.map_or(cut.position, |former| former.position.max(cut.position));
+        truncations.push(Truncation { position, at_millis });
+    }
     let now = engine.next_timestamp(1);
-    let of_cut = |(cut, store): &(Arc<Cut>, Arc<TableStore>)| {
-        let truncation = Truncation { position: cut.position, at_millis };
-        truncation_records::mutation(local, store.id, truncation, now)
+    let of_cut = |((_, store), truncation): (&(Arc<Cut>, Arc<TableStore>), &Truncation)| {
+        truncation_records::mutation(local, store.id, *truncation, now)
     };
-    let mutations: Option<Vec<Mutation>> = cuts.iter().map(of_cut).collect();
+    let mutations: Option<Vec<Mutation>> = cuts.iter().zip(&truncations).map(of_cut).collect();
     let Some(mut updates) = mutations.map(|all| all.into_iter().flat_map(|mutation| mutation.updates)) else {
         return Ok(None);
     };
     let Some(mut update) = updates.next() else { return Ok(None) };
     update.merge(updates);
     let applied = engine.apply(&[Mutation::of(update)])?;
-    for (recorded, (cut, _)) in recorded.iter_mut().zip(cuts) {
-        **recorded = Some(Truncation { position: cut.position, at_millis });
+    for (recorded, truncation) in recorded.iter_mut().zip(truncations) {
+        **recorded = Some(truncation);
     }
     Ok(applied.position)
 }
