@@ -14,10 +14,11 @@
 //! 3. The snapshot is taken. If the disk refuses it, the files stay and it is tried again: the
 //!    operator has asked for the snapshot as the way back from a DROP that was a mistake. Hard
 //!    links need next to no room, and the segments that step 2 has freed are room.
-//! 4. The files are removed, once the compactions of the table that are under way have ended: a
-//!    compaction that is given up removes what it wrote by the names of the files, and what is made
-//!    again in this place may have files of the same names by then. What snapshots hold stays on
-//!    the disk, and with it its space, until `nodetool clearsnapshot`.
+//! 4. The files are removed, once the compactions of the table that are under way have ended, and
+//!    the streams in which SSTables of it come: a compaction or a stream that is given up removes
+//!    what it wrote by the names of the files, and what is made again in this place may have files
+//!    of the same names by then. What snapshots hold stays on the disk, and with it its space,
+//!    until `nodetool clearsnapshot`.
 //!
 //! An index has step 4 only: its memtables went with its base's. Retries end with the process;
 //! files that are left then lie in a directory that no table of the schema has.
@@ -38,8 +39,8 @@ use crate::{flush, snapshot, truncate};
 
 /// Pause before a table that could not be removed is tried again.
 const RETRY: Duration = Duration::from_secs(5);
-/// Compactions of a dropped table that have ended are noticed after so long at most, where nobody
-/// tells of them.
+/// Compactions and streams of a dropped table that have ended are noticed after so long at most,
+/// where nobody tells of them.
 const LOOK: Duration = Duration::from_millis(100);
 /// A change that waits for the first try waits no longer than this for compactions to end. Changes
 /// of the schema wait for the files of dropped indexes; after this time an index is refused whose
@@ -144,7 +145,7 @@ impl Dropped {
                     }
                     Stage::Files
                 }
-                Stage::Files if is_compacted(&store) => {
+                Stage::Files if is_written(&store) => {
                     if self.waits_since.is_none() {
                         self.waits_since = Some(engine.env.now());
                         engine.compactor.end_dropped();
@@ -169,11 +170,15 @@ fn release(engine: &Engine, store: &TableStore) {
     engine.log.mark_discarded(store.id, engine.log.position());
 }
 
-/// Whether compactions have SSTables of a dropped table or of its indexes. None begins any more.
-fn is_compacted(store: &TableStore) -> bool {
+/// Whether compactions have SSTables of a dropped table or of its indexes, or SSTables come in a
+/// stream. None begins any more.
+fn is_written(store: &TableStore) -> bool {
     let view = store.view();
     let mut stores = view.indexes.iter().map(|index| &*index.store).chain([store]);
-    stores.any(|store| !store.changes().compacting.is_empty())
+    stores.any(|store| {
+        let changes = store.changes();
+        changes.receiving > 0 || !changes.compacting.is_empty()
+    })
 }
 
 /// Files of a table or index that was made again under the same name or id since belong to that.

@@ -171,6 +171,9 @@ pub struct Changes {
     pub log_frozen_at: Option<LogPosition>,
     /// Truncations that are under way.
     pub cuts: Cuts,
+    /// Streams in which SSTables of other nodes come, from before the first file until all are
+    /// added or given up.
+    pub receiving: usize,
 }
 
 impl TableStore {

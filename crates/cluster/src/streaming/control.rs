@@ -195,7 +195,11 @@ impl Control {
         let mut closes = false;
         let result = loop {
             let Some(effect) = effects.pop_front() else {
-                let event = self.next().await;
+                let mut event = self.next().await;
+                // not when all files have come: the drop waits for the end of the session
+                if let Some(name) = self.live.dropped() {
+                    event = Event::Broken(format!("{name} was dropped meanwhile"));
+                }
                 effects.extend(self.live.on(event, now_ms(&self.node)));
                 continue;
             };

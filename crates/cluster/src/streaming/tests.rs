@@ -384,6 +384,28 @@ fn a_receiver_that_loses_its_power_has_nothing_of_the_stream() {
     assert!((0..KEYS).all(|k| ring.stored(1, "ks", k) == expected(k)));
 }
 
+/// The receiver's table is dropped while a file of it comes, whose data is far away: the files of
+/// the table are on the disk until the session has ended.
+#[test]
+fn a_session_ends_when_its_table_is_dropped() {
+    let ring = ring_with_rows(22);
+    let (node, directory) = (ring.node(1), store(&ring, 1, "ks").directory.clone());
+    let running = Running::begin(&ring, ask(&ring, 0, vec![whole_ring()]));
+    let changed = storage::schema_change::change(&node.engine, |schema| {
+        let mut keyspace = schema.keyspace("ks").cloned().expect("the keyspace");
+        Arc::make_mut(&mut keyspace).tables.remove("t");
+        Ok::<_, ()>(schema.with_keyspace((*keyspace).clone()))
+    });
+    let dropped = changed.expect("a sound disk").expect("not refused").dropped;
+    dropped.iter().for_each(|store| node.engine.dropper.request(store, None));
+    let files = || node.env.disk.list_dir(&directory).unwrap_or_default().iter().filter(|file| !file.is_dir).count();
+    let is_gone = || node.transfers.all().is_empty() && files() == 0;
+    assert!(ring.world.run_until(Duration::from_secs(4), is_gone), "{} files", files());
+    let outcome = running.end(&ring);
+    let failure = outcome.failures().next().expect("nothing has come");
+    assert!(failure.reason.contains("ks.t was dropped meanwhile"), "{failure}");
+}
+
 fn store(ring: &SimRing, machine: usize, keyspace: &str) -> Arc<TableStore> {
     ring.node(machine).engine.table_by_name(keyspace, "t").expect("the table")
 }

@@ -177,6 +177,13 @@ impl Live {
         comes || locked(&self.outgoing).keys().any(|id| id.table == table)
     }
 
+    /// The name of a table of which files come and that was dropped meanwhile; None: there is none.
+    pub fn dropped(&self) -> Option<String> {
+        let incoming = locked(&self.incoming);
+        let mut stores = incoming.values().map(|incoming| incoming.receiving().store());
+        stores.find(|store| store.is_closed()).map(|store| store.name())
+    }
+
     /// Whether a file that begins to come is awaited.
     pub fn admit(&self, file: &Arrived) -> Result<(), String> {
         locked(&self.session).admit(file)

@@ -32,7 +32,8 @@ pub(crate) struct Dropped {
     pub(crate) stage: Stage,
     /// The drop failed before, and is not tried again until then; None: it has not failed.
     pub(crate) again_at: Option<Instant>,
-    /// Since when the removal of the files waits for compactions to end; None: it does not.
+    /// Since when the removal of the files waits for compactions and streams to end; None: it does
+    /// not.
     pub(crate) waits_since: Option<Instant>,
     pub(crate) done: Option<Done>,
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::task::{Context, Waker};
+use std::time::Duration;
 
 use env::sim::{DATA, Sim};
 use rows::live::{LiveRows, TombstoneLimits};
@@ -11,7 +12,9 @@ use rows::{
     Cell, IndexSearch, Liveness, Mutation, PartitionRange, PartitionUpdate, ReadCommand, ReadContext, ReadMode, Row,
 };
 use schema::table::ColumnSpec;
-use schema::{ColumnKind, IndexKind, IndexMetadata, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+use schema::{
+    ColumnKind, IndexKind, IndexMetadata, KeyspaceMetadata, TableFlags, TableId, TableKind, TableMetadata, TableParams,
+};
 use sstable::{Component, SSTable, Version};
 use types::{CqlType, DecoratedKey};
 
@@ -272,6 +275,35 @@ fn rows_with_an_unknown_column_are_refused() {
     let refused = receiving.write_rows(&to, &mut stream, &header, 40, ORIGIN);
     assert!(matches!(refused, Err(StorageError::Refused { why }) if why.contains("Unknown column v")));
     assert_eq!(sim.block_on(receiving.finish(&to)).expect("nothing is added"), 0);
+}
+
+/// A table is dropped while SSTables of it come, and is made again with its id: not before the
+/// stream has ended, because its files go by names that those of the new table may have.
+#[test]
+fn a_table_is_not_made_again_while_sstables_of_the_dropped_one_come() {
+    let (_from_sim, from) = source(Version::DA);
+    let sim = Sim::new(13);
+    let to = open(&sim, Version::DA);
+    let (store, keyspace) = (to.table(ID).expect("open"), to.schema().keyspace("ks").cloned().expect("it was made"));
+    let put =
+        |keyspace: KeyspaceMetadata| schema_change::change(&to, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace)));
+    let make = || put(KeyspaceMetadata::clone(&keyspace));
+    let pass = || {
+        sim.run_until_idle();
+        sim.advance(Duration::from_millis(200));
+        sim.run_until_idle();
+    };
+    let coming = receive(&from, &to, true).expect("a sound disk");
+    let changed = put(common::keyspace("ks", None)).expect("a sound disk").expect("not refused");
+    sim.block_on(to.log.wait_durable(changed.position.expect("rows were written"))).expect("a sound disk syncs");
+    changed.dropped.iter().for_each(|store| to.dropper.request(store, None));
+    pass();
+    assert!(matches!(make(), Err(StorageError::FilesOfDropped { .. })), "SSTables come");
+    assert!(Receiving::begin(&to, &store, to.moment(), IfTruncated::Drop).is_err(), "the table is gone");
+    coming.abandon();
+    pass();
+    assert!(make().expect("a sound disk").is_ok());
+    assert_eq!(files(&to), Vec::<String>::new());
 }
 
 /// TRUNCATE between the news of a stream and its first file, and between its last file and its end:
