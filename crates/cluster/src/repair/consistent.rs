@@ -37,7 +37,7 @@ use super::ranges;
 use crate::clock::uuid_text;
 use crate::node::Node;
 use crate::repairs::sessions::{LocalSession, TABLE, may_become};
-use crate::repairs::{Awaited, SESSIONS_MAX, Told};
+use crate::repairs::{Awaited, Participation, SESSIONS_MAX, Told};
 use crate::system_rows;
 
 /// After a start a node waits so many seconds for a peer to be up that it has to tell of a failure.
@@ -213,19 +213,30 @@ pub(crate) fn begin(node: &Arc<Node>, request: PrepareConsistent) -> Result<(), 
             });
         }
     }
-    run(node, move || async move {
-        let prepared = prepare::set_apart(&here, &participation).await;
-        let is_yes =
-            match prepared.and_then(|()| step(&here, &id, Some(SessionState::Preparing), SessionState::Prepared)) {
-                Ok(is_prepared) => is_prepared,
-                Err(why) => {
-                    tracing::warn!(why, session = uuid_text(&id), "data of an incremental repair cannot be put apart");
-                    fail(&here, &id);
-                    false
-                }
-            };
+    let begun = run(node, move || async move {
+        let is_yes = prepared(&here, &participation).await;
         vote(&here, coordinator, Verb::PrepareConsistentRsp, id, is_yes).await;
-    })
+    });
+    // otherwise a request that comes again, because the refusal was lost, would be acknowledged,
+    // and the coordinator would wait for a vote for ever
+    if begun.is_err() {
+        fail(node, &id);
+    }
+    begun
+}
+
+/// Puts the data of a session apart; gives whether the session goes on.
+async fn prepared(node: &Arc<Node>, participation: &Participation) -> bool {
+    let id = participation.prepare.parent;
+    let apart = prepare::set_apart(node, participation).await;
+    match apart.and_then(|()| step(node, &id, Some(SessionState::Preparing), SessionState::Prepared)) {
+        Ok(is_prepared) => is_prepared,
+        Err(why) => {
+            tracing::warn!(why, session = uuid_text(&id), "data of an incremental repair cannot be put apart");
+            fail(node, &id);
+            false
+        }
+    }
 }
 
 /// The first validation of the session begins here.

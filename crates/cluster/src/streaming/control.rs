@@ -196,7 +196,7 @@ impl Control {
         let result = loop {
             let Some(effect) = effects.pop_front() else {
                 let mut event = self.next().await;
-                // not when all files have come: the drop waits for the end of the session
+                // the session ends now, not when all files have come: the drop waits for its end
                 if let Some(name) = self.live.dropped() {
                     event = Event::Broken(format!("{name} was dropped meanwhile"));
                 }

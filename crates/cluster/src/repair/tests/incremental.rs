@@ -306,6 +306,31 @@ fn a_participant_that_is_asked_again_answers_again() {
     }
 }
 
+/// PREPARE_CONSISTENT where too much waits for the thread of repair: nobody works at the session,
+/// which has failed. A request that comes again, since the refusal was lost, is voted against.
+#[test]
+fn a_session_that_there_is_no_room_for_has_failed() {
+    let ring = drifted(27);
+    let (node, coordinator, participant) = (ring.node(1), ring.address(0), ring.address(1));
+    let prepare = Prepare {
+        tables: vec![node.engine.table_by_name("ks", "t").expect("the table is there").id],
+        parent: [6; 16],
+        ranges: vec![Tokens { start: Token(0), end: Token(0) }],
+        is_incremental: true,
+        repaired_at: 1,
+        is_global: true,
+        preview: Preview::None,
+    };
+    participant::prepare(node, coordinator, prepare).expect("taken");
+    let request = PrepareConsistent { session: [6; 16], coordinator, participants: vec![coordinator, participant] };
+    while node.repair_task(|| async {}) {}
+    assert!(consistent::begin(node, request.clone()).is_err(), "nothing more is taken");
+    assert_eq!(sessions(&ring, 1), [SessionState::Failed]);
+    ring.world.run_for(Duration::from_secs(1));
+    let ask = || consistent::begin(node, request).expect("acknowledged");
+    assert_eq!(vote_of(&ring, Awaited::Prepared([6; 16], participant), ask), Some(false));
+}
+
 /// An ended session tells since when ranges are repaired, until all ranges that the node still
 /// holds were repaired later.
 #[test]
