@@ -11,10 +11,11 @@
 //! ```
 //!
 //! FAILED_SESSION at any step before the commit: the data counts as unrepaired, as before. A
-//! participant that has heard nothing for an hour asks the others (STATUS_REQ), and after a day the
-//! session has failed. After a restart sessions that had not promised have failed; one that has
-//! promised waits for the outcome. This module is the participant; [`coordinated`] the coordinator,
-//! [`sweep`] what time brings. Agrees with `org.apache.cassandra.repair.consistent.LocalSessions`.
+//! participant that has heard nothing for an hour asks the others (STATUS_REQ), and after a day
+//! without an answer of the coordinator the session has failed. After a restart sessions that had
+//! not promised have failed; one that has promised waits for the outcome. This module is the
+//! participant; [`coordinated`] the coordinator, [`sweep`] what time brings. Agrees with
+//! `org.apache.cassandra.repair.consistent.LocalSessions`.
 
 pub(super) mod coordinated;
 mod prepare;
@@ -307,12 +308,17 @@ pub(crate) fn tell_status(node: &Node, to: SocketAddr, id: SessionId) {
     }
 }
 
-/// STATUS_RSP: only that a session has ended elsewhere changes it here.
-pub(crate) fn hear_status(node: &Arc<Node>, status: &Status) -> Result<(), Refusal> {
+/// STATUS_RSP: only the end of a session elsewhere changes it here. The news that a session goes on
+/// counts from its coordinator, and at its coordinator. Otherwise participants whose coordinator is
+/// gone for good would keep the session for ever by telling each other of it, as those of Cassandra
+/// do.
+pub(crate) fn hear_status(node: &Arc<Node>, from: SocketAddr, status: &Status) -> Result<(), Refusal> {
     match status.state {
         ended @ (SessionState::Finalized | SessionState::Failed) => step(node, &status.session, None, ended).map(drop),
         _ => {
-            if let Some(session) = node.repairs.sessions().get_mut(&status.session) {
+            if let Some(session) = node.repairs.sessions().get_mut(&status.session)
+                && (session.coordinator == from || session.coordinator == node.identity.broadcast)
+            {
                 session.last_update = now_seconds(node);
             }
             Ok(())

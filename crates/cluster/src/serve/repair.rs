@@ -97,7 +97,7 @@ fn status(call: &Call) {
             .map(|session| consistent::tell_status(&call.node, from, session)),
         _ => Status::decode(&call.payload)
             .map_err(unreadable)
-            .and_then(|status| consistent::hear_status(&call.node, &status)),
+            .and_then(|status| consistent::hear_status(&call.node, from, &status)),
     };
     if let Err(why) = heard {
         tracing::warn!(why, verb = call.header.verb.name(), peer = %from, "a message of repair is passed over");

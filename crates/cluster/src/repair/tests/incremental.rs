@@ -1,7 +1,7 @@
 //! Incremental repairs: what was repaired once is not looked at again, and participants agree on it
 //! whatever happens to one of them. `HELENUS_SEEDS=4` kills at further steps.
 
-use internode::payload::repair::consistent::{PrepareConsistent, SessionState};
+use internode::payload::repair::consistent::{PrepareConsistent, SessionState, Status};
 use sstable::SSTable;
 use storage::inherited::RepairState;
 
@@ -351,6 +351,25 @@ fn a_session_of_ranges_that_were_handed_on_is_forgotten() {
         node.repairs.sessions().insert(later.id, later);
         consistent::sweep::age(node);
         assert_eq!(node.repairs.sessions().contains_key(&earlier.id), is_known, "repaired later: {repaired:?}");
+    }
+}
+
+/// The coordinator of a session is gone for good, and the other participants tell each other that
+/// the session goes on. Its data would stay apart for ever, and no other incremental repair of the
+/// ranges could begin.
+#[test]
+fn a_session_fails_a_day_after_its_coordinator_was_heard() {
+    let ring = drifted(28);
+    let node = ring.node(1);
+    let session = session_at(&ring, 1, 9, SessionState::Prepared);
+    let old = LocalSession { last_update: session.last_update - 2 * 24 * 60 * 60, ..session };
+    for (from, expected) in [(2, SessionState::Failed), (0, SessionState::Prepared)] {
+        node.repairs.sessions().insert(old.id, old.clone());
+        let status = Status { session: old.id, state: SessionState::Prepared };
+        consistent::hear_status(node, ring.address(from), &status).expect("taken");
+        consistent::sweep::age(node);
+        let state = node.repairs.sessions().get(&old.id).map(|session| session.state);
+        assert_eq!(state, Some(expected), "machine {from} has told that it goes on");
     }
 }
 
