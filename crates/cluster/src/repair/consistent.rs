@@ -13,9 +13,9 @@
 //! FAILED_SESSION at any step before the commit: the data counts as unrepaired, as before. A
 //! participant that has heard nothing for an hour asks the others (STATUS_REQ), and after a day
 //! without an answer of the coordinator the session has failed. After a restart sessions that had
-//! not promised have failed; one that has promised waits for the outcome. This module is the
-//! participant; [`coordinated`] the coordinator, [`sweep`] what time brings. Agrees with
-//! `org.apache.cassandra.repair.consistent.LocalSessions`.
+//! not promised have failed; one that has promised waits for the outcome, unless this node is its
+//! coordinator. This module is the participant; [`coordinated`] the coordinator, [`sweep`] what
+//! time brings. Agrees with `org.apache.cassandra.repair.consistent.LocalSessions`.
 
 pub(super) mod coordinated;
 mod prepare;
@@ -327,8 +327,8 @@ pub(crate) fn hear_status(node: &Arc<Node>, from: SocketAddr, status: &Status) -
 }
 
 /// Reads the sessions that this node has taken part in. Those that a stop has interrupted have
-/// failed, unless they were promised; whoever coordinates them is told. Until this is done, and for
-/// good where it cannot be done, data of sessions that are not known stays apart.
+/// failed, unless they were promised to another node; whoever coordinates them is told. Until this
+/// is done, and for good where it cannot be done, data of sessions that are not known stays apart.
 pub(super) fn restore(node: &Arc<Node>) {
     let schema = node.schema();
     let Some(table) = schema.table("system", TABLE) else { return };
@@ -340,7 +340,8 @@ pub(super) fn restore(node: &Arc<Node>) {
     for (key, row) in rows.iter().take(SESSIONS_MAX) {
         match LocalSession::of_row(table, &key.key, row) {
             Some(session) => {
-                if !session.has_ended() && session.state != SessionState::FinalizePromised {
+                let is_own = session.coordinator == node.identity.broadcast;
+                if !session.has_ended() && (is_own || session.state != SessionState::FinalizePromised) {
                     interrupted.push(session.id);
                 }
                 node.repairs.sessions().insert(session.id, session);
@@ -360,7 +361,8 @@ pub(super) fn restore(node: &Arc<Node>) {
     for id in interrupted {
         fail(node, &id);
         let Some(session) = node.repairs.sessions().get(&id).cloned() else { continue };
-        // nobody can have committed without this node's promise
+        // nobody can have committed without this node's promise; the good end of its own sessions
+        // is told once that is durable
         let is_own = session.coordinator == node.identity.broadcast;
         let others = if is_own { session.participants } else { vec![session.coordinator] };
         told.extend(others.into_iter().filter(|to| *to != node.identity.broadcast).map(|to| (id, to)));

@@ -81,7 +81,12 @@ impl<'a> Coordinated<'a> {
         if !super::commit(self.node, &session)? {
             return Err(self.failed());
         }
-        // from here on the session ends well: who is not told now asks later
+        // otherwise a start could find the session promised, and fail what others have ended well
+        if let Err(error) = self.node.engine.log.sync().await {
+            tracing::warn!(%error, "the good end of a repair session is not durable: participants have to ask for it");
+            return Ok(());
+        }
+        // from here on the session ends well: a participant that is not told now asks later
         let others = self.participants.iter().filter(|participant| **participant != local);
         join_all(others.map(|to| super::tell(self.node, *to, Verb::FinalizeCommitMsg, session.to_vec()))).await;
         Ok(())

@@ -373,6 +373,29 @@ fn a_session_fails_a_day_after_its_coordinator_was_heard() {
     }
 }
 
+/// The coordinator ends between its own promise and the end of the session. Nobody else could tell
+/// the outcome, and all would wait for it.
+#[test]
+fn a_coordinator_that_starts_again_fails_the_session_that_it_had_promised() {
+    let mut ring = drifted(29);
+    let session = session_at(&ring, 0, 8, SessionState::Repairing);
+    session_at(&ring, 1, 8, SessionState::FinalizePromised);
+    consistent::propose(ring.node(0), ring.address(0), session.id).expect("taken");
+    let all_are = |ring: &SimRing, machines: &[usize], state: SessionState| {
+        let is = |machine: &usize| {
+            let sessions = ring.node(*machine).repairs.sessions();
+            sessions.get(&session.id).is_some_and(|session| session.state == state)
+        };
+        ring.world.run_until(REPAIR_MAX, || machines.iter().all(is))
+    };
+    assert!(all_are(&ring, &[0], SessionState::FinalizePromised));
+    ring.world.run_for(SYNC_MAX);
+    ring.kill(0);
+    ring.start(0);
+    ring.agree();
+    assert!(all_are(&ring, &[0, 1], SessionState::Failed));
+}
+
 /// Data of a session that nobody knows is released, but not before the sessions are read.
 #[test]
 fn a_missing_session_has_failed_when_the_sessions_are_read() {
