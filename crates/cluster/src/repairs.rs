@@ -19,6 +19,7 @@ use env::MakeLocal;
 use internode::payload::repair::{Prepare, SessionId, SyncResponse};
 use schema::TableId;
 use storage::frozen::Frozen;
+use storage::received::Moment;
 use tokio::sync::{mpsc, oneshot};
 
 use command::Command;
@@ -90,6 +91,9 @@ pub(crate) struct Participation {
     pub generation: Option<i32>,
     /// The repair as the coordinator told of it.
     pub prepare: Prepare,
+    /// The begin of the repair on this node, by the truncations of the node: a later one of its
+    /// tables ends the repair.
+    pub since: Moment,
     /// When the repair began on this node, or when its last task began or ended; milliseconds since
     /// 1970.
     pub last_used: AtomicI64,
@@ -159,6 +163,11 @@ impl Repairs {
     /// A parent session that this node takes part in.
     pub fn participation(&self, id: &SessionId) -> Option<Arc<Participation>> {
         self.participations().get(id).cloned()
+    }
+
+    /// Whether this node takes part in a repair of a table.
+    pub fn is_repaired(&self, table: TableId) -> bool {
+        self.participations().values().any(|participation| participation.prepare.tables.contains(&table))
     }
 
     /// The sessions of incremental repairs that this node takes part in or has taken part in.

@@ -67,7 +67,7 @@ impl Exchange {
                 .map(|(keyspace, ranges)| RangeTransfer { keyspace, tables: Vec::new(), ranges })
                 .collect(),
         });
-        StreamPlan { operation, pending_repair: None, preview: Preview::None, peers: peers.collect() }
+        StreamPlan { operation, pending_repair: None, preview: Preview::None, since: None, peers: peers.collect() }
     }
 
     /// Streams everything; `on_end` is told of each peer as its streams end. Err: the sentences of

@@ -33,6 +33,7 @@ pub(crate) fn prepare(node: &Node, coordinator: SocketAddr, prepare: Prepare) ->
     if let Some(gone) = prepare.tables.iter().find(|table| schema.table_by_id(**table).is_none()) {
         return Err(format!("Table with id {gone} was dropped during prepare phase of repair"));
     }
+    let since = node.engine.moment();
     let mut participations = node.repairs.participations();
     if participations.contains_key(&prepare.parent) {
         return Ok(());
@@ -47,6 +48,7 @@ pub(crate) fn prepare(node: &Node, coordinator: SocketAddr, prepare: Prepare) ->
         coordinator,
         generation: generation(node, coordinator),
         prepare,
+        since,
         last_used: AtomicI64::new(begun_at),
         frozen: Default::default(),
         tasks: Default::default(),

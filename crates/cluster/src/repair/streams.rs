@@ -37,6 +37,8 @@ pub(super) async fn exchange(node: &Arc<Node>, exchange: Exchange<'_>) -> Result
     if is_on(Defect::NoHealing) {
         return Ok(Vec::new());
     }
+    // a TRUNCATE that comes behind this look finds the session, or makes its cut behind `since`
+    let participation = node.repairs.participation(&job.parent).ok_or("the repair has ended here")?;
     let request = RangeRequest {
         keyspace: job.keyspace.clone(),
         tables: vec![job.table.clone()],
@@ -47,6 +49,7 @@ pub(super) async fn exchange(node: &Arc<Node>, exchange: Exchange<'_>) -> Result
         operation: Operation::Repair,
         pending_repair: pending.filter(|_| !preview.is_preview()),
         preview: previewed(preview),
+        since: Some(participation.since),
         peers: vec![PeerStreams { peer, requests: vec![request], transfers }],
     };
     let outcome = streaming::run(node, plan).await;

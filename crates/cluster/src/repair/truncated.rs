@@ -4,7 +4,8 @@
 //! not have.
 //!
 //! 1. Validations of the table end, and so does putting its data apart.
-//! 2. The node takes part in these repairs no more: what is asked of it for them is refused.
+//! 2. The node takes part in these repairs no more: what is asked of it for them is refused, and so
+//!    are files of tables of which it takes part in no other repair (`crate::streaming`).
 //! 3. Sessions of incremental repairs fail, unless their end was promised: then only the
 //!    coordinator may still fail them.
 //! 4. Streams of repairs that are about the table end. The other tables of such a repair are

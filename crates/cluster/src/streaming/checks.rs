@@ -1,13 +1,17 @@
 //! The checks before bytes flow: whether this node has the tables and the room for the files that a
 //! peer announces, whether the repair that they are for goes on, and whether a peer asks for ranges
 //! that this node has.
+//!
+//! A session of a full repair does not say which one it belongs to. Its follower takes files of
+//! tables of which it takes part in some repair. A replica that has not heard of a TRUNCATE yet
+//! would otherwise bring the rows back to one whose TRUNCATE has ended the repair.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use internode::payload::repair::consistent::SessionState;
 use storage::received::{IfTruncated, Since};
-use streaming::Summary;
+use streaming::{Operation, Summary};
 
 use super::collect::Wanted;
 use crate::clock::uuid_text;
@@ -32,6 +36,11 @@ pub(super) async fn announced(node: &Arc<Node>, live: &Live, summaries: &[Summar
         return Err(format!("the incremental repair {} has failed here", uuid_text(&id)));
     }
     let is_preview = live.init.preview != streaming::Preview::None;
+    // a TRUNCATE that ends the repair behind this look has its cut behind the begin of the session
+    let needs_repair = live.key.follows && live.init.operation == Operation::Repair && !is_preview;
+    if needs_repair && let Some((store, _)) = wanted.iter().find(|(store, _)| !node.repairs.is_repaired(store.id)) {
+        return Err(format!("this node takes part in no repair of {}", store.name()));
+    }
     if wanted.is_empty() || is_preview || node.transfers.settings.load().skips_space_check {
         return Ok(());
     }

@@ -12,7 +12,7 @@ use gossip::Status;
 use links::Peer;
 use membership::Messenger;
 use schema::TableId;
-use storage::received::Receiving;
+use storage::received::{Moment, Receiving};
 use streaming::session::Limits;
 use streaming::{Effect, Event, LinkReader, Message, PrepareSyn, Session, StreamInit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
@@ -52,6 +52,8 @@ const READ_SIZE: usize = 64 << 10;
 pub(super) struct Opening {
     pub init: StreamInit,
     pub peer: SocketAddr,
+    /// As [`super::StreamPlan::since`].
+    pub since: Option<Moment>,
     pub requests: Vec<streaming::StreamRequest>,
     pub transfers: Vec<Wanted>,
 }
@@ -68,13 +70,13 @@ fn limits(node: &Node) -> Limits {
 
 /// Opens a session with a peer and runs it to its end.
 pub(super) async fn initiate(node: &Arc<Node>, opening: Opening) -> SessionEnd {
-    let Opening { init, peer, requests, transfers } = opening;
+    let Opening { init, peer, since, requests, transfers } = opening;
     let failed = |reason: String| StreamFailure { peer, reason };
     let (tell, events) = mpsc::channel(EVENTS_MAX);
     let key = SessionKey { plan: init.plan, peer, index: init.session_index, follows: false };
     // before the files are looked for, which takes its time: a TRUNCATE that begins meanwhile ends
     // the stream of a repair
-    let begun_at = node.engine.moment();
+    let begun_at = since.unwrap_or_else(|| node.engine.moment());
     let files = collect::files(node, &init, transfers).await.map_err(failed)?;
     let offers = sending::offers(&files);
     let (session, effects) = Session::initiate(init.clone(), requests, offers, limits(node), now_ms(node));

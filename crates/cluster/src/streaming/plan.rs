@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use storage::received::Moment;
 use streaming::{Operation, PlanId, Preview, StreamInit, StreamRequest, Summary, TokenRange};
 use tokio::sync::oneshot;
 
@@ -26,6 +27,9 @@ pub struct StreamPlan {
     pub pending_repair: Option<[u8; 16]>,
     /// Not [`Preview::None`]: both sides tell how much they would send, and nothing is sent.
     pub preview: Preview,
+    /// A repair: a moment of this node from before its replicas were compared. A TRUNCATE of this
+    /// node since then fails the streams of its table. None: the begin of the session is meant.
+    pub since: Option<Moment>,
     /// The peers, each once. A peer of which nothing is wanted and to which nothing is sent is
     /// passed over.
     pub peers: Vec<PeerStreams>,
@@ -120,7 +124,7 @@ pub async fn run_telling(
     mut on_end: impl FnMut(SocketAddr, &SessionEnd),
 ) -> StreamOutcome {
     let plan_id = node.uuids.next();
-    let StreamPlan { operation, pending_repair, preview, peers } = plan;
+    let StreamPlan { operation, pending_repair, preview, since, peers } = plan;
     let connections = node.transfers.settings.load().connections_per_host.max(1);
     let mut running = FuturesUnordered::new();
     let mut peers_ends: Vec<PeerEnd> = Vec::with_capacity(peers.len());
@@ -137,7 +141,7 @@ pub async fn run_telling(
             let of_session = Arc::clone(node);
             let command = Command::Run(Box::new(move || {
                 Box::pin(async move {
-                    let opening = Opening { init, peer, requests, transfers };
+                    let opening = Opening { init, peer, since, requests, transfers };
                     drop(tell.send(control::initiate(&of_session, opening).await));
                 })
             }));

@@ -5,10 +5,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use internode::payload::repair::Prepare;
 use storage::TableStore;
 
 use super::*;
 use crate::node::Node;
+use crate::repair::participant;
 use crate::testing::{SimRing, poll};
 
 const KEYS: i32 = 300;
@@ -38,7 +40,8 @@ fn expected(k: i32) -> Vec<(i32, i32)> {
 fn ask(ring: &SimRing, from: usize, ranges: Vec<TokenRange>) -> StreamPlan {
     let request = RangeRequest { keyspace: "ks".to_owned(), tables: Vec::new(), ranges };
     let peer = PeerStreams { peer: ring.address(from), requests: vec![request], transfers: Vec::new() };
-    StreamPlan { operation: Operation::Rebuild, pending_repair: None, preview: Preview::None, peers: vec![peer] }
+    let (operation, pending_repair, preview, since) = (Operation::Rebuild, None, Preview::None, None);
+    StreamPlan { operation, pending_repair, preview, since, peers: vec![peer] }
 }
 
 fn run_on(ring: &SimRing, machine: usize, plan: StreamPlan) -> StreamOutcome {
@@ -133,14 +136,33 @@ fn ranges_that_were_not_asked_for_do_not_come() {
     }
 }
 
+/// A stream of a repair with a machine, in which both sides send.
+fn exchange(ring: &SimRing, with: usize) -> StreamPlan {
+    let mut plan = StreamPlan { operation: Operation::Repair, ..ask(ring, with, vec![whole_ring()]) };
+    plan.peers[0].transfers = plan.peers[0].requests.clone();
+    plan
+}
+
+/// A machine takes part in a full repair of `ks.t`.
+fn take_part(ring: &SimRing, machine: usize) {
+    let prepare = Prepare {
+        tables: vec![store(ring, machine, "ks").id],
+        parent: [7; 16],
+        ranges: Vec::new(),
+        is_incremental: false,
+        repaired_at: 0,
+        is_global: true,
+        preview: internode::payload::repair::Preview::None,
+    };
+    participant::prepare(ring.node(machine), ring.address(0), prepare).expect("taken");
+}
+
 #[test]
 fn data_is_sent_and_received_in_one_session() {
     let ring = ring_with_rows(3);
     ring.apply_alone(1, &[ring.row("ks", 9_000, 1, 7, 1_000)]);
-    let mut plan = ask(&ring, 1, vec![whole_ring()]);
-    plan.operation = Operation::Repair;
-    plan.peers[0].transfers = plan.peers[0].requests.clone();
-    let outcome = run_on(&ring, 0, plan);
+    take_part(&ring, 1);
+    let outcome = run_on(&ring, 0, exchange(&ring, 1));
     assert!(outcome.is_complete(), "{outcome:?}");
     for machine in [0, 1] {
         assert_eq!(ring.stored(machine, "ks", 9_000), [(1, 7)]);
@@ -543,8 +565,7 @@ fn a_truncation_before_a_repair_sends_its_files_fails_the_stream() {
     // the files are looked for when this one has ended
     let mut first = Box::pin(storage::truncate::truncate(&node.engine, &store));
     carry_on_to_cut(&ring, &store, first.as_mut());
-    let mut plan = StreamPlan { operation: Operation::Repair, ..ask(&ring, 0, vec![whole_ring()]) };
-    plan.peers[0].transfers = plan.peers[0].requests.clone();
+    let plan = exchange(&ring, 0);
     let later = async {
         node.env.sleep(Duration::from_secs(5)).await;
         tokio::join!(first, storage::truncate::truncate(&node.engine, &store))
@@ -554,6 +575,32 @@ fn a_truncation_before_a_repair_sends_its_files_fails_the_stream() {
     let failure = outcome.failures().next().expect("the repair has to compare anew");
     assert!(failure.reason.contains("ks.t was truncated meanwhile"), "{failure}");
     assert_nothing_came(&ring, 1);
+}
+
+/// TRUNCATE on the node that opens a stream of a repair, between the look at its replicas and the
+/// begin of the session.
+#[test]
+fn a_truncation_before_a_stream_of_a_repair_begins_fails_the_stream() {
+    let ring = ring_with_rows(24);
+    let since = Some(ring.node(1).engine.moment());
+    truncate(&ring, 1, "ks");
+    let outcome = run_on(&ring, 1, StreamPlan { since, ..exchange(&ring, 0) });
+    let failure = outcome.failures().next().expect("the repair has to compare anew");
+    assert!(failure.reason.contains("ks.t was truncated meanwhile"), "{failure}");
+    assert_nothing_came(&ring, 1);
+}
+
+/// TRUNCATE has ended a repair on one node. Another one, which has not heard of the TRUNCATE yet,
+/// opens a stream of the repair and sends rows from before.
+#[test]
+fn files_of_a_repair_that_has_ended_here_are_refused() {
+    let ring = ring_with_rows(23);
+    take_part(&ring, 1);
+    ring.world.block_on(ring.node(1).truncate_here("ks", "t")).expect("truncated");
+    assert!(!run_on(&ring, 0, exchange(&ring, 1)).is_complete());
+    assert_nothing_came(&ring, 1);
+    let ended = ring.node(1).ended_streams().pop().expect("one session").end;
+    assert_eq!(ended, Some(Err("this node takes part in no repair of ks.t".to_owned())));
 }
 
 /// TRUNCATE of either side ends streams of repairs of the table.
