@@ -10,6 +10,7 @@ use super::values::*;
 use super::{SchemaRow, SchemaTable};
 use crate::error::{Result, SchemaError};
 use crate::index::IndexKind;
+use crate::params::speculative;
 use crate::table::ColumnSpec;
 use crate::{
     ColumnKind, ColumnMask, DroppedColumn, IndexMetadata, KeyspaceMetadata, Replication, Schema, TableFlags, TableId,
@@ -387,8 +388,15 @@ fn read_index(row: Row<'_>) -> Result<IndexMetadata> {
     })
 }
 
+/// Reads a speculative retry policy in its form of 5.0: Cassandra 3 has written `99PERCENTILE`, and
+/// the row of a table stays so until somebody alters the table. A text that is no policy stays.
+fn read_policy(bytes: &[u8]) -> Option<String> {
+    let text = read_text(bytes)?;
+    Some(speculative::normalize(&text).unwrap_or(text))
+}
+
 fn read_params(row: Row<'_>) -> Result<TableParams> {
-    let additional = row.maybe("additional_write_policy", read_text)?;
+    let additional = row.maybe("additional_write_policy", read_policy)?;
     Ok(TableParams {
         comment: row.maybe("comment", read_text)?.unwrap_or_default(),
         additional_write_policy: additional.unwrap_or_else(|| "99p".to_owned()),
@@ -408,6 +416,6 @@ fn read_params(row: Row<'_>) -> Result<TableParams> {
         memtable_flush_period_in_ms: row.need("memtable_flush_period_in_ms", read_int)?,
         min_index_interval: row.need("min_index_interval", read_int)?,
         read_repair: row.maybe("read_repair", read_text)?.unwrap_or_else(|| "BLOCKING".to_owned()),
-        speculative_retry: row.need("speculative_retry", read_text)?,
+        speculative_retry: row.need("speculative_retry", read_policy)?,
     })
 }

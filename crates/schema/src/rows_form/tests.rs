@@ -205,3 +205,20 @@ fn built_in_keyspaces_stay_whole() {
     let names = BTreeSet::from(["system_auth".to_owned()]);
     assert_eq!(schema.with_rows(&names, &[]).schema.keyspace("system_auth"), Some(auth));
 }
+
+/// The policies in the rows of a table that Cassandra 3 made are those of today: a coordinator that
+/// does not know `99PERCENTILE` would never ask another replica.
+#[test]
+fn policies_of_cassandra_3_are_read() {
+    for (stored, read) in [("99PERCENTILE", "99p"), ("99.0percentile", "99p"), ("50.0ms", "50ms"), ("NONE", "NEVER")] {
+        let mut rows = rows_of(&keyspace());
+        let of_table = |row: &&mut SchemaRow| row.table == SchemaTable::Tables;
+        let row = rows.iter_mut().find(of_table).expect("a row");
+        let policies = ["speculative_retry", "additional_write_policy"];
+        let cells = row.cells.iter_mut().filter(|(name, _)| policies.contains(&name.as_str()));
+        cells.for_each(|(_, value)| *value = text(stored));
+        let loaded = Schema::from_rows(rows, None).schema;
+        let params = &loaded.table("ks", "t").expect("read").params;
+        assert_eq!([params.speculative_retry.as_str(), params.additional_write_policy.as_str()], [read; 2], "{stored}");
+    }
+}
