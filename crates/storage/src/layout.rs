@@ -1,11 +1,15 @@
 //! Where things lie on disk: `<data>/<keyspace>/<table>-<id>/` in each data directory, as in
 //! Cassandra.
 //!
+//! Before 2.1 Cassandra has put a table in `<data>/<keyspace>/<table>/`. Every later version leaves
+//! such a directory where it is and goes on writing there.
+//!
 //! The local system keyspaces lie in one directory, but for the few tables that grow. Agrees with
 //! `org.apache.cassandra.db.Directories` and `SystemKeyspace.TABLES_SPLIT_ACROSS_MULTIPLE_DISKS`.
 
 use std::path::{Path, PathBuf};
 
+use env::Env;
 use schema::TableMetadata;
 use schema::system::is_local_keyspace;
 
@@ -20,19 +24,30 @@ pub const BACKUPS: &str = "backups";
 pub const SPLIT_SYSTEM_TABLES: [&str; 5] = ["batches", "paxos", "compaction_history", "prepared_statements", "repairs"];
 
 /// The directory of a table beneath a data directory.
-pub fn table_directory(data: &Path, table: &TableMetadata) -> PathBuf {
+fn table_directory(data: &Path, table: &TableMetadata) -> PathBuf {
     data.join(&table.keyspace).join(format!("{}-{}", table.name, table.id.to_hex()))
 }
 
-/// The directories of a table, at least one; they need not exist.
-pub fn table_directories(options: &EngineOptions, table: &TableMetadata) -> Vec<PathBuf> {
+/// The directory in which Cassandra has put a table before 2.1.
+fn directory_without_id(data: &Path, table: &TableMetadata) -> PathBuf {
+    data.join(&table.keyspace).join(&table.name)
+}
+
+/// The directories of a table, at least one; they need not exist. Where one without an id is there,
+/// all are without: Cassandra looks in no other then, and would not find what was written there.
+pub fn table_directories(env: &Env, options: &EngineOptions, table: &TableMetadata) -> Vec<PathBuf> {
     if let Some(places) = options.places.get(&table.id).filter(|places| !places.is_empty()) {
         return places.clone();
     }
-    if !lies_in_one_directory(table) {
-        return options.data_directories.iter().map(|data| table_directory(data, table)).collect();
-    }
-    let mut directories = vec![table_directory(system_directory(options), table)];
+    let beneath: Vec<&Path> = match lies_in_one_directory(table) {
+        true => vec![system_directory(options)],
+        false => options.data_directories.iter().map(PathBuf::as_path).collect(),
+    };
+    let without_id: Vec<PathBuf> = beneath.iter().map(|data| directory_without_id(data, table)).collect();
+    let mut directories = match without_id.iter().any(|directory| env.disk.exists(directory)) {
+        true => without_id,
+        false => beneath.iter().map(|data| table_directory(data, table)).collect(),
+    };
     if options.read_only {
         // nothing can be moved: what lies elsewhere is read there
         directories.extend(former_directories(options, table));
@@ -49,7 +64,7 @@ pub fn former_directories(options: &EngineOptions, table: &TableMetadata) -> Vec
     }
     let own = system_directory(options);
     let others = options.data_directories.iter().filter(|data| data.as_path() != own);
-    others.map(|data| table_directory(data, table)).collect()
+    others.flat_map(|data| [table_directory(data, table), directory_without_id(data, table)]).collect()
 }
 
 /// The directory of the local system keyspaces.

@@ -27,7 +27,7 @@ pub(crate) fn open_table(
     memory: &Arc<MemtableMemory>,
     table: &Arc<TableMetadata>,
 ) -> Result<Arc<TableStore>, StorageError> {
-    let directories = layout::table_directories(options, table);
+    let directories = layout::table_directories(env, options, table);
     let opened = files::open_all(env, &directories, table, cache, options.read_only)?;
     let shards = Shards::at_least(options.shards);
     let indexes = open_indexes(env, options, cache, memory, &directories, table, &[])?;

@@ -76,6 +76,7 @@ pub fn change<R>(
 /// An index that the other node has dropped and made again in another way under the same name takes
 /// two steps: the first puts the schema of before in force without the index, and stores nothing of
 /// the rows ([`Changed::continues`]). A start in between finds the old index and makes it again.
+/// So does a table in whose directory another one is made again.
 pub fn merge(engine: &Engine, received: Vec<Mutation>) -> Result<Option<Changed>, StorageError> {
     if engine.options.read_only {
         return Err(StorageError::ReadOnly);
@@ -92,7 +93,8 @@ pub fn merge(engine: &Engine, received: Vec<Mutation>) -> Result<Option<Changed>
     }
     let loaded = before.with_rows(&touched, &stored.rows(Some(&touched), now));
     schema_tables::tell(&loaded.ignored, &loaded.unreadable);
-    if let Some(without) = index::built::without_redefined(&before, &loaded.schema) {
+    let redefined = index::built::without_redefined(&before, &loaded.schema);
+    if let Some(without) = redefined.or_else(|| without_replaced(engine, &before, &loaded.schema)) {
         let changed = bring_about(engine, before, without, Vec::new())?;
         return Ok(Some(Changed { continues: true, ..changed }));
     }
@@ -173,13 +175,10 @@ fn prepare(engine: &Engine, before: &Schema, after: &Schema) -> Result<Prepared,
                 let (store, table) = (Arc::clone(store), Arc::clone(table));
                 prepared.altered.push(Altered { store, table, indexes });
             }
-            // the new table would have the old one's SSTables, which are about to be removed
-            (_, None) if engine.dropper.is_under_way(table.id) => {
-                let (table, id) = (format!("{}.{}", table.keyspace, table.name), table.id.to_hex());
-                return Err(StorageError::FilesOfDropped { what: format!("the table {table} with the id {id}") });
-            }
             (_, None) => {
-                check_places(engine, table, &layout::table_directories(options, table), &[])?;
+                let places = layout::table_directories(env, options, table);
+                check_place(engine, table, &places)?;
+                check_places(engine, table, &places, &[])?;
                 let store = opening::open_table(env, options, caches, memory, table)?;
                 directories::make_directories(engine, &store)?;
                 prepared.new.push(store);
@@ -187,6 +186,35 @@ fn prepare(engine: &Engine, before: &Schema, after: &Schema) -> Result<Prepared,
         }
     }
     Ok(prepared)
+}
+
+/// Refuses a table that is new, if the files of a dropped one are in its place: of one with its id,
+/// or, where the directory has no id in its name, of one with its name. The new table would have
+/// SSTables that are about to be removed.
+fn check_place(engine: &Engine, table: &TableMetadata, directories: &[PathBuf]) -> Result<(), StorageError> {
+    let is_taken = directories.first().is_some_and(|place| engine.dropper.has_table_in(place));
+    if !is_taken && !engine.dropper.is_under_way(table.id) {
+        return Ok(());
+    }
+    let (table, id) = (format!("{}.{}", table.keyspace, table.name), table.id.to_hex());
+    Err(StorageError::FilesOfDropped { what: format!("the table {table} with the id {id}") })
+}
+
+/// The schema `before` without the tables in whose directories `after` has others: tables of one
+/// name have one place where its directory has no id. None: there are no such.
+fn without_replaced(engine: &Engine, before: &Schema, after: &Schema) -> Option<Schema> {
+    let mut without = None;
+    for new in after.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
+        let Some(old) = before.table(&new.keyspace, &new.name).filter(|old| old.id != new.id) else { continue };
+        let places = layout::table_directories(&engine.env, &engine.options, new);
+        if engine.table(old.id).is_some_and(|store| store.directories == places) {
+            let schema = without.take().unwrap_or_else(|| before.clone());
+            let mut keyspace = schema.keyspaces[&old.keyspace].as_ref().clone();
+            keyspace.tables.remove(&old.name);
+            without = Some(schema.with_keyspace(keyspace));
+        }
+    }
+    without
 }
 
 /// Refuses indexes of a table that are to be opened, if the files of a dropped one are in their

@@ -1,7 +1,7 @@
 //! Requests to the dropper (`crate::drops`): tables that the schema has no more, to be taken off
 //! the disk.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -44,8 +44,9 @@ pub(crate) struct Dropped {
 pub struct Dropper {
     pub(crate) queue: Mutex<VecDeque<Dropped>>,
     /// Tables whose directories are still needed, from the moment in which the schema does not have
-    /// them any more until their files are removed: nobody else takes an empty directory away.
-    pub(crate) under_way: Mutex<BTreeSet<TableId>>,
+    /// them any more until their files are removed: nobody else takes an empty directory away. With
+    /// the first directory of each.
+    pub(crate) under_way: Mutex<BTreeMap<TableId, PathBuf>>,
     /// Indexes that were dropped without their table, in the same states: the first directory of
     /// each. An index that is made again under the name has its files there.
     pub(crate) indexes: Mutex<BTreeSet<PathBuf>>,
@@ -71,7 +72,7 @@ impl Dropper {
             self.indexes.lock().expect("no panic inside").insert(store.directory.clone());
             return;
         }
-        self.under_way.lock().expect("no panic inside").insert(store.id);
+        self.under_way.lock().expect("no panic inside").insert(store.id, store.directory.clone());
         self.dropped.lock().expect("no panic inside").insert(store.id);
     }
 
@@ -86,7 +87,12 @@ impl Dropper {
 
     /// Whether the directory of a dropped table is still needed.
     pub(crate) fn is_under_way(&self, id: TableId) -> bool {
-        self.under_way.lock().expect("no panic inside").contains(&id)
+        self.under_way.lock().expect("no panic inside").contains_key(&id)
+    }
+
+    /// Whether the files of a dropped table lie in this directory, the first of the table's.
+    pub(crate) fn has_table_in(&self, directory: &Path) -> bool {
+        self.under_way.lock().expect("no panic inside").values().any(|known| known == directory)
     }
 
     /// Whether the files of a dropped index lie in this directory, the first of the index's.

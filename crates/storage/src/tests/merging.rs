@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use env::sim::{DATA, Sim};
 use rows::{ColumnData, Mutation};
-use schema::{Schema, TableMetadata};
+use schema::{Schema, TableId, TableMetadata};
 
-use super::restart::{open, options};
-use crate::Engine;
+use super::common::remove;
+use super::restart::{check, open, options, table, write};
 use crate::schema_change::{self, Changed};
+use crate::{Engine, StorageError};
 
 const HOUR: i64 = 3_600_000_000;
 
@@ -84,4 +85,42 @@ fn only_shared_rows_are_merged() {
     assert_ne!(before.version, version);
     assert!(schema_change::merge(&engine, of_system).expect("read").is_none());
     assert!(Arc::ptr_eq(&before, &engine.schema()));
+}
+
+/// A table lies in a directory without its id, as Cassandra before 2.1 has made it, and another node
+/// has dropped it and made it again: the new table must not have the files of the old one.
+#[test]
+fn a_table_that_is_made_again_does_not_share_a_directory_without_id() {
+    let sim = Sim::new(7);
+    let (engine, _) = open(&sim.env(), options(Path::new(DATA), 16 << 20));
+    write(&engine, 0);
+    sim.block_on(engine.drain()).expect("drained");
+    let with_id = engine.table_by_name("restart", "t").expect("open").directory.clone();
+    drop(engine);
+    sim.kill();
+    sim.env().disk.rename(&with_id, &with_id.with_file_name("t")).expect("a sound disk renames");
+    let (engine, _) = open(&sim.env(), options(Path::new(DATA), 16 << 20));
+    check(&engine, 3);
+
+    let twin = Sim::new(8);
+    let (other, _) = open(&twin.env(), options(Path::new(DATA), 16 << 20));
+    let changed = |made: Option<Arc<TableMetadata>>| {
+        let decide = |schema: &Schema| {
+            let mut keyspace = schema.keyspaces["restart"].as_ref().clone();
+            keyspace.tables.remove("t");
+            keyspace.tables.extend(made.map(|table| (table.name.clone(), table)));
+            Ok::<_, ()>(schema.with_keyspace(keyspace))
+        };
+        schema_change::change(&other, decide).expect("stored").expect("not refused").written
+    };
+    let rows = later([changed(None), changed(Some(table(9, "t")))].concat(), HOUR);
+
+    let first = schema_change::merge(&engine, rows.clone()).expect("stored").expect("new rows");
+    assert!(first.continues && engine.schema().table("restart", "t").is_none());
+    let early = schema_change::merge(&engine, rows.clone());
+    assert!(matches!(early, Err(StorageError::FilesOfDropped { .. })), "the files are there");
+    remove(&sim, &engine, &first.dropped);
+    assert!(!schema_change::merge(&engine, rows).expect("stored").expect("new rows").continues);
+    let store = engine.table_by_name("restart", "t").expect("it was made");
+    assert_eq!((store.id, store.view().sstables.len()), (TableId([9; 16]), 0));
 }

@@ -22,7 +22,7 @@ use crate::{Engine, EngineOptions, commitlog, schema_change};
 pub(super) const PARTITIONS: i32 = 500;
 pub(super) const NAMES: [&str; 2] = ["t", "u"];
 
-fn table(id: u8, name: &str) -> Arc<TableMetadata> {
+pub(super) fn table(id: u8, name: &str) -> Arc<TableMetadata> {
     let spec =
         |name: &str, kind| ColumnSpec { name: name.into(), kind, position: 0, ty: CqlType::Int, reversed: false };
     let specs =
@@ -149,6 +149,35 @@ fn system_tables_that_lie_elsewhere_are_not_overlooked() {
         sim.kill();
         check(&open(&sim.env(), same).0, 3);
     }
+}
+
+/// Cassandra before 2.1 has put tables in directories without their ids, and goes on writing there
+/// in later versions.
+#[test]
+fn a_directory_without_an_id_stays_that_of_its_table() {
+    let sim = Sim::new(13);
+    let options = || spread(&["a", "b"], None);
+    let (engine, _) = open(&sim.env(), options());
+    write(&engine, 0);
+    sim.block_on(engine.drain()).expect("drained");
+    let directories_of =
+        |engine: &Engine, name: &str| engine.table_by_name("restart", name).expect("open").directories.clone();
+    let [with_id, of_other] = NAMES.map(|name| directories_of(&engine, name));
+    drop(engine);
+    sim.kill();
+    let without_id: Vec<PathBuf> = with_id.iter().map(|directory| directory.with_file_name("t")).collect();
+    for (from, to) in with_id.iter().zip(&without_id) {
+        sim.env().disk.rename(from, to).expect("a sound disk renames");
+    }
+    let (engine, _) = open(&sim.env(), options());
+    check(&engine, 3);
+    assert_eq!(NAMES.map(|name| directories_of(&engine, name)), [without_id, of_other]);
+    write(&engine, 3);
+    sim.block_on(engine.drain()).expect("drained");
+    drop(engine);
+    assert!(with_id.iter().all(|directory| !sim.env().disk.exists(directory)), "nothing is written there");
+    sim.kill();
+    check(&open(&sim.env(), options()).0, 6);
 }
 
 #[test]
