@@ -44,7 +44,7 @@ const NOOP_CHUNK_LENGTH: usize = 4 << 10;
 /// Opens the SSTables in a table's directories. What a crash left half done is settled first, or,
 /// where nothing may be written, passed over. A damaged file set is named in the log and left out:
 /// what becomes of that is the caller's matter. No file is removed that no transaction log names. A
-/// disk that fails ends the start.
+/// disk that fails ends the start, and so does an SSTable under a name that is no more in use.
 ///
 /// As in Cassandra an SSTable is what has a Data.db; a missing table of contents is no sign that it
 /// is not whole, since its transaction log says so.
@@ -69,7 +69,10 @@ pub fn open_all(
         let entries = env.disk.list_dir_if_there(directory).map_err(|error| StorageError::io(directory, &error))?;
         let entries = entries.unwrap_or_default();
         for entry in entries.into_iter().filter(|entry| !entry.is_dir) {
-            let Some((descriptor, component)) = Descriptor::parse(directory, &entry.name) else { continue };
+            let Some((descriptor, component)) = Descriptor::parse(directory, &entry.name) else {
+                refuse_old_name(directory, &entry.name)?;
+                continue;
+            };
             if let SSTableId::Sequence(sequence) = descriptor.id {
                 opened.last_sequence = opened.last_sequence.max(sequence);
             }
@@ -79,6 +82,24 @@ pub fn open_all(
         }
     }
     Ok(opened)
+}
+
+/// Refuses an SSTable under a name from before Cassandra 2.2, such as `ks-table-ka-1-Data.db`:
+/// without it rows would be missing, and what it deletes would be back. An SSTable that was never
+/// completed has `tmp` or `tmplink` in its name, and is passed over as in Cassandra
+/// (`Descriptor.isValidFile`).
+fn refuse_old_name(directory: &Path, name: &str) -> Result<(), StorageError> {
+    let Some(prefix) = name.strip_suffix("-Data.db") else { return Ok(()) };
+    let parts: Vec<&str> = prefix.split('-').collect();
+    if matches!(parts.as_slice(), [_, _, "tmp" | "tmplink", ..] | ["tmp" | "tmplink", _, _, "big"]) {
+        return Ok(());
+    }
+    let why = format!(
+        "{} has no name that an SSTable has since Cassandra 2.2: it is not read, and its rows would be missing. Have the \
+         Cassandra that wrote it upgraded (nodetool upgradesstables) first, or take the file to another place",
+        directory.join(name).display()
+    );
+    Err(StorageError::Refused { why })
 }
 
 fn open_one(

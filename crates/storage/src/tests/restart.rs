@@ -180,6 +180,26 @@ fn a_directory_without_an_id_stays_that_of_its_table() {
     check(&open(&sim.env(), options()).0, 6);
 }
 
+/// An SSTable of Cassandra 2.1, which has another kind of name, is not passed over. One that was
+/// never completed is.
+#[test]
+fn an_sstable_under_an_old_name_stops_the_start() {
+    let sim = Sim::new(14);
+    let (engine, _) = open(&sim.env(), options(Path::new(DATA), 16 << 20));
+    sim.block_on(engine.log.sync()).expect("a sound disk syncs");
+    let directory = engine.table_by_name("restart", "t").expect("open").directory.clone();
+    drop(engine);
+    sim.kill();
+    let put = |name: &str| sim.env().disk.replace_file(&directory.join(name), b"").expect("a sound disk");
+    put("restart-t-tmp-ka-1-Data.db");
+    put("tmplink-la-1-big-Data.db");
+    drop(open(&sim.env(), options(Path::new(DATA), 16 << 20)));
+    sim.kill();
+    put("restart-t-ka-2-Data.db");
+    let refused = crate::open(&sim.env(), options(Path::new(DATA), 16 << 20)).err().expect("rows would be missing");
+    assert!(matches!(&refused, crate::StorageError::Refused { why } if why.contains("restart-t-ka-2-Data.db")));
+}
+
 #[test]
 fn each_directory_of_sstables_is_locked() {
     let sim = Sim::new(12);
