@@ -210,11 +210,16 @@ fn resolve_column(column: &HeaderColumn, table: &TableMetadata, is_static: bool)
     let ty = parse_type(&column.ty)?;
     let known =
         table.column_by_name(&column.name).filter(|known| !known.is_primary_key() && known.is_static() == is_static);
-    // headers before 3.6 name user types, which were always frozen then, without saying so
-    let frozen_after_all = matches!(ty, CqlType::Udt(..)) && known.is_some_and(|known| !known.is_complex());
-    let complex = ty.is_multi_cell() && !frozen_after_all;
-    let known = known.filter(|known| known.is_complex() == complex);
     let dropped = table.dropped.get(&column.name);
+    // headers before 3.6 name user types, which were always frozen then, without saying so; of a
+    // user type that is not frozen no column can be dropped
+    let is_frozen = match (known, dropped) {
+        (Some(known), _) => !known.is_complex(),
+        (None, dropped) => dropped.is_some_and(|dropped| !dropped.ty.is_multi_cell()),
+    };
+    let ty = if is_frozen && matches!(ty, CqlType::Udt(..)) { ty.freeze() } else { ty };
+    let complex = ty.is_multi_cell();
+    let known = known.filter(|known| known.is_complex() == complex);
     let has_form = |dropped: &DroppedColumn| {
         (dropped.kind == ColumnKind::Static) == is_static && dropped.ty.is_multi_cell() == complex
     };
@@ -232,4 +237,43 @@ fn resolve_column(column: &HeaderColumn, table: &TableMetadata, is_static: bool)
 /// Bytes kept alive by nothing but themselves: slices of a map that must not outlive it cheaply.
 pub(super) fn detached(bytes: &[u8]) -> Bytes {
     Bytes::copy_from_slice(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A column of a user type in the header of Cassandra 3.0, which does not say that it is
+    /// frozen, is one value also where it was dropped since. Otherwise its cells would be read as
+    /// those of fields, and the partition would count as damaged.
+    #[test]
+    fn user_types_of_3_0_are_frozen_whether_or_not_the_column_is_there() {
+        let class = "org.apache.cassandra.db.marshal.UserType(ks,75,61:org.apache.cassandra.db.marshal.UTF8Type)";
+        let udt = parse_type(class).expect("a type").freeze();
+        let spec = |name: &str, kind, ty| ColumnSpec { name: name.to_owned(), kind, position: 0, ty, reversed: false };
+        let key = spec("k", ColumnKind::PartitionKey, CqlType::Int);
+        let (name, ty) = ("v".to_owned(), CqlType::Tuple([CqlType::Text].into()));
+        let gone = DroppedColumn { name: name.clone(), ty, kind: ColumnKind::Regular, dropped_time: 1 };
+        let header = HeaderComponent {
+            stats: EncodingStats::default(),
+            key_type: "org.apache.cassandra.db.marshal.Int32Type".to_owned(),
+            clustering: Vec::new(),
+            statics: Vec::new(),
+            regulars: vec![HeaderColumn { name, ty: class.to_owned() }],
+            deletion_times: DeletionTimeForm::Signed,
+        };
+        let of_table = |columns: Vec<ColumnSpec>, dropped: BTreeMap<String, DroppedColumn>| {
+            let (id, params) = (TableId([1; 16]), TableParams::default());
+            let (kind, flags) = (TableKind::Regular, TableFlags::COMPOUND);
+            let table = TableMetadata::new(id, "ks", "t", kind, flags, params, columns, dropped, None);
+            header.resolve(&table).expect("resolved").regulars.remove(0)
+        };
+        let there = of_table(vec![key.clone(), spec("v", ColumnKind::Regular, udt.clone())], BTreeMap::new());
+        let dropped = of_table(vec![key.clone()], BTreeMap::from([("v".to_owned(), gone)]));
+        for column in [there, dropped] {
+            assert_eq!((column.complex, column.ty, column.id.is_some()), (false, udt.clone(), true));
+        }
+        let not_frozen = spec("v", ColumnKind::Regular, parse_type(class).expect("a type"));
+        assert!(of_table(vec![key, not_frozen], BTreeMap::new()).complex);
+    }
 }
