@@ -332,8 +332,19 @@ fn read_view(row: Row<'_>) -> Result<ViewDefinition> {
 fn read_column(row: Row<'_>, user_types: &BTreeMap<String, Arc<UserType>>) -> Result<ColumnSpec> {
     let ty = row.need("type", read_text)?;
     let kind = row.need("kind", read_text)?;
+    let name = row.key(1)?;
+    // files name the column by these bytes, which are of any type in a table of Thrift: by the text
+    // its cells would not be found, and the next compaction would leave them out
+    if row.cell("column_name_bytes").is_some_and(|bytes| bytes.as_ref() != name.as_bytes()) {
+        return Err(SchemaError::Corrupt(format!(
+            "{}.{} has the column {name}, whose name in files is not this text (column_name_bytes): such tables, which \
+             Thrift could make, are not served",
+            row.0.keyspace,
+            row.key(0)?
+        )));
+    }
     Ok(ColumnSpec {
-        name: row.key(1)?,
+        name,
         kind: ColumnKind::from_name(&kind).ok_or_else(|| row.corrupt("kind"))?,
         position: usize::try_from(row.need("position", read_int)?).unwrap_or(0),
         ty: type_text::parse(&ty, &|name| user_types.get(name).cloned()).ok_or_else(|| row.corrupt("type"))?,

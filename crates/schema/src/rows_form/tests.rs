@@ -168,6 +168,14 @@ fn broken_rows_are_named() {
         "system_schema.columns: type of ks.t.s is missing or unreadable",
     ];
     assert_eq!(read(rows), expected);
+    // a table of Thrift whose names of columns are numbers: files have other bytes than the text
+    let mut rows = rows_of(&keyspace());
+    let columns = rows.iter_mut().filter(|row| row.table == SchemaTable::Columns && row.clustering[1] == "v");
+    let cells = columns.flat_map(|row| &mut row.cells).filter(|(name, _)| name == "column_name_bytes");
+    cells.for_each(|(_, value)| *value = bigint(1));
+    let expected = "ks.t has the column v, whose name in files is not this text (column_name_bytes): such tables, which \
+                    Thrift could make, are not served";
+    assert_eq!(read(rows), [expected]);
     let mut rows = rows_of(&keyspace());
     rows.iter_mut().for_each(|row| row.cells.retain(|(name, _)| name != "gc_grace_seconds"));
     assert_eq!(read(rows), ["system_schema.tables: gc_grace_seconds of ks.t is missing or unreadable"]);
