@@ -93,8 +93,6 @@ pub struct ClusterInfo {
     /// `default_compaction`: the compaction options of a table that is created without any, as they
     /// are stored in the schema.
     pub default_compaction: Arc<BTreeMap<String, String>>,
-    /// Tokens, each with the node it belongs to as `/address:port`.
-    pub ring: Vec<(i64, String)>,
 }
 
 impl Default for ClusterInfo {
@@ -108,7 +106,6 @@ impl Default for ClusterInfo {
             moving: Vec::new(),
             default_index: Some(LEGACY_INDEX.to_owned()),
             default_compaction: Arc::new(schema::TableParams::default().compaction),
-            ring: Vec::new(),
         }
     }
 }
@@ -154,6 +151,12 @@ pub trait Coordinator {
     /// The cluster that this node belongs to.
     fn cluster(&self) -> ClusterInfo {
         ClusterInfo::default()
+    }
+
+    /// The last token of each range of the ring, with the nodes that hold a keyspace's data of that
+    /// range, as `/address:port`.
+    fn ownership(&self, _keyspace: &str) -> Vec<(i64, Vec<String>)> {
+        Vec::new()
     }
 
     /// The present roles and permissions; empty on a node where nobody has to log in.

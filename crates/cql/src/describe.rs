@@ -27,16 +27,21 @@ const SCHEMA_CHANGED: &str = "The schema has changed since the previous page of 
 /// Length of a schema version and a number in a paging state.
 const PAGING_STATE_SIZE: usize = 24;
 
-/// Answers a DESCRIBE. `keyspace` is the connection's.
+/// Answers a DESCRIBE. `keyspace` is the connection's. `ownership` gives the last token of each
+/// range of the ring, with the nodes that hold a keyspace's data of that range.
 pub fn describe(
     statement: &Describe<'_>,
     keyspace: Option<&str>,
     schema: &Schema,
     cluster: &ClusterInfo,
+    ownership: impl Fn(&str) -> Vec<(i64, Vec<String>)>,
     options: &QueryOptions,
 ) -> Result<ResultSet, CqlError> {
     let (metadata, rows) = match &statement.target {
-        DescribeTarget::Cluster => describe_cluster(keyspace, cluster),
+        DescribeTarget::Cluster => {
+            let of_users = keyspace.filter(|keyspace| !schema::system::is_system_keyspace(keyspace));
+            describe_cluster(of_users.map(ownership), cluster)
+        }
         target => {
             let (elements, with_statement) = elements::of(target, keyspace, schema)?;
             let names: &[&str] = match with_statement {
@@ -58,18 +63,21 @@ fn column(name: &str, ty: CqlType) -> ColumnSpec {
     ColumnSpec { keyspace: "system".into(), table: "describe".into(), name: name.into(), ty }
 }
 
-/// DESCRIBE CLUSTER: one row; with a keyspace of users also who owns what.
-fn describe_cluster(keyspace: Option<&str>, cluster: &ClusterInfo) -> (ResultMetadata, Vec<Vec<Vec<u8>>>) {
+/// DESCRIBE CLUSTER: one row. `ownership`: the nodes of each range, for the keyspace of the
+/// connection; None: the connection has no keyspace of users.
+fn describe_cluster(
+    ownership: Option<Vec<(i64, Vec<String>)>>,
+    cluster: &ClusterInfo,
+) -> (ResultMetadata, Vec<Vec<Vec<u8>>>) {
     let mut metadata = texts(&["cluster", "partitioner", "snitch"]);
     let mut row: Vec<Vec<u8>> =
         [&cluster.name, &cluster.partitioner, &cluster.snitch].map(|text| text.as_bytes().to_vec()).into();
-    if keyspace.is_some_and(|keyspace| !schema::system::is_system_keyspace(keyspace)) {
+    if let Some(ranges) = ownership {
         let list = CqlType::List { element: Arc::new(CqlType::Text), frozen: true };
         let ownership = CqlType::Map { key: Arc::new(CqlType::Text), value: Arc::new(list), frozen: true };
-        let entries = cluster
-            .ring
+        let entries = ranges
             .iter()
-            .map(|(token, endpoint)| (token.to_string().into_bytes(), collection::build_list(&[endpoint.as_bytes()])))
+            .map(|(token, nodes)| (token.to_string().into_bytes(), collection::build_list(nodes)))
             .collect();
         metadata.columns.push(column("range_ownership", ownership));
         row.push(collection::build_map(&CqlType::Text, entries));

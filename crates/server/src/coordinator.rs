@@ -21,7 +21,7 @@ use cql::{
     SchemaChange, SchemaEvent, WriteOptions,
 };
 use env::MakeLocal;
-use ring::State;
+use ring::{EndpointId, State};
 use rows::command::TraceSink;
 use rows::report::ReadReport;
 use rows::{Build, Mutation, PartitionRange, PartitionStream, PartitionUpdate, ReadCommand, ReadError, Sought};
@@ -292,9 +292,15 @@ impl Coordinator for RequestCoordinator {
                 .map(|peer| format!("/{}", peer.address))
                 .collect(),
             default_compaction: Arc::clone(&self.services.default_compaction),
-            ring: ring.tokens().map(|(token, owner)| (token.0, format!("/{}", owner.address))).collect(),
             ..ClusterInfo::default()
         }
+    }
+
+    fn ownership(&self, keyspace: &str) -> Vec<(i64, Vec<String>)> {
+        let ring = self.services.node.ring();
+        let Some(placement) = ring.placement(keyspace) else { return Vec::new() };
+        let name = |id: &EndpointId| format!("/{}", ring.endpoint(*id).address);
+        placement.ranges().map(|(_, end, nodes)| (end.0, nodes.iter().map(name).collect())).collect()
     }
 
     async fn roles(&self, of: RolesOf<'_>) -> Result<Arc<Roles>, CqlError> {

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use schema::{IndexKind, IndexMetadata, KeyspaceMetadata, Schema, TableId, TableMetadata, system};
+use types::{CqlType, collection};
 
 use super::describe;
 use crate::ast::Statement;
@@ -60,7 +61,8 @@ fn run(statement: &str, keyspace: Option<&str>, options: &QueryOptions) -> Resul
     let Statement::Describe(statement) = parsed.statement else {
         panic!("a DESCRIBE");
     };
-    describe(&statement, keyspace, &described_schema(), &ClusterInfo::default(), options)
+    let ownership = |keyspace: &str| vec![(-5, vec![format!("/{keyspace}:7000"), "/10.0.0.2:7000".to_owned()])];
+    describe(&statement, keyspace, &described_schema(), &ClusterInfo::default(), ownership, options)
 }
 
 /// The rows in the form of the files.
@@ -154,7 +156,12 @@ fn the_current_keyspace_counts() {
     let none = QueryOptions::default();
     assert_eq!(text(&run("DESCRIBE TABLE only_key", Some("shop"), &none).expect("valid")).len(), 1);
     assert_eq!(text(&run("DESCRIBE TABLES", Some("MixedCase"), &none).expect("valid")).len(), 1);
-    assert_eq!(run("DESCRIBE CLUSTER", Some("shop"), &none).expect("valid").metadata.columns.len(), 4);
+    let cluster = run("DESCRIBE CLUSTER", Some("shop"), &none).expect("valid");
+    assert_eq!(cluster.metadata.columns.len(), 4);
+    // the nodes that hold the range of this keyspace
+    let nodes = collection::build_list(&["/shop:7000", "/10.0.0.2:7000"]);
+    let ranges = collection::build_map(&CqlType::Text, vec![("-5", nodes)]);
+    assert!(cluster.rows.ends_with(&ranges), "{:?}", cluster.rows);
     assert_eq!(run("DESCRIBE CLUSTER", Some("system"), &none).expect("valid").metadata.columns.len(), 3);
     let error = run("DESCRIBE nosuch", Some("shop"), &none).expect_err("nothing of that name");
     assert_eq!(error.to_string(), "'nosuch' not found in keyspace 'shop'");

@@ -31,7 +31,8 @@ pub(super) async fn execute<C: Coordinator>(
     let statement = &parse(&prepared.query)?.statement;
     if let Statement::Describe(statement) = statement {
         let keyspace = client.keyspace.as_deref().or(keyspace);
-        let rows = describe(statement, keyspace, &coordinator.schema(), &coordinator.cluster(), options)?;
+        let ownership = |keyspace: &str| coordinator.ownership(keyspace);
+        let rows = describe(statement, keyspace, &coordinator.schema(), &coordinator.cluster(), ownership, options)?;
         return Ok(CqlResult::Rows(rows).into());
     }
     if roles::is_of_roles(statement) {

@@ -114,6 +114,10 @@ impl<C: Explain> Coordinator for Watching<'_, C> {
         self.node.cluster()
     }
 
+    fn ownership(&self, keyspace: &str) -> Vec<(i64, Vec<String>)> {
+        self.node.ownership(keyspace)
+    }
+
     async fn roles(&self, of: RolesOf<'_>) -> Result<Arc<Roles>, CqlError> {
         self.node.roles(of).await
     }

@@ -282,3 +282,20 @@ fn a_trace_names_the_nodes_that_have_the_write() {
         assert_eq!(found, count, "{}", String::from_utf8_lossy(&events));
     }
 }
+
+/// DESCRIBE CLUSTER names every node that holds a range of the keyspace, not its owner alone.
+#[test]
+fn describe_cluster_names_all_replicas() {
+    let ring = Ring::new(4);
+    let mut client = ring.connect();
+    client.query("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 3}");
+    client.query("USE k");
+    let (opcode, answer) = client.try_query("DESCRIBE CLUSTER");
+    let answer = String::from_utf8_lossy(&answer);
+    assert_eq!(opcode, RESULT, "{answer}");
+    let tokens = ring.nodes[0].services.node.ring().tokens().count();
+    for machine in 0..NODES {
+        let name = format!("/{}:", ring.world.address(machine));
+        assert_eq!(answer.matches(&name).count(), tokens, "{name} in {answer}");
+    }
+}
