@@ -88,21 +88,50 @@ pub fn replicas(answer: &Answer, token: i64) -> Result<Option<Vec<String>>, Curs
     let Some(bytes) = rows.first().and_then(|row| page.field(row, "range_ownership")) else { return Ok(None) };
     let mut ranges = Vec::new();
     let mut parts = Elements::of_map(bytes).into_iter().flatten().map_while(Result::ok);
-    while let (Some(start), Some(hosts)) = (parts.next(), parts.next()) {
-        let start = start.and_then(|bytes| std::str::from_utf8(bytes).ok()).and_then(|text| text.parse::<i64>().ok());
+    while let (Some(end), Some(hosts)) = (parts.next(), parts.next()) {
+        let end = end.and_then(|bytes| std::str::from_utf8(bytes).ok()).and_then(|text| text.parse::<i64>().ok());
         let hosts = Elements::new(hosts.unwrap_or_default()).into_iter().flatten().map_while(Result::ok).flatten();
         let hosts: Vec<String> = hosts.map(|bytes| host(&String::from_utf8_lossy(bytes)).to_owned()).collect();
-        ranges.extend(start.map(|start| (start, hosts)));
+        ranges.extend(end.map(|end| (end, hosts)));
     }
     ranges.sort();
-    // a range begins behind its token; the last one goes on over the end of the ring
-    let found = ranges.iter().rev().find(|(start, _)| *start < token).or(ranges.last());
-    Ok(found.map(|(_, hosts)| hosts.clone()))
+    Ok(holders(&ranges, token).cloned())
 }
 
-/// The address in `/127.0.0.1:7000`, as DESCRIBE CLUSTER writes hosts.
+/// The hosts of the range that a token is in; `ranges` ascend. DESCRIBE CLUSTER names a range by its
+/// last token. The first range begins behind the token of the last one and goes on over the end of
+/// the ring.
+fn holders(ranges: &[(i64, Vec<String>)], token: i64) -> Option<&Vec<String>> {
+    let found = ranges.iter().find(|(end, _)| token <= *end).or(ranges.first());
+    found.map(|(_, hosts)| hosts)
+}
+
+/// The address in `/127.0.0.1:7000` or `name/127.0.0.1:7000`, as DESCRIBE CLUSTER writes hosts.
 fn host(text: &str) -> &str {
-    let text = text.trim_start_matches('/');
+    let text = text.rsplit_once('/').map_or(text, |(_, address)| address);
     let address = text.rsplit_once(':').map_or(text, |(address, _)| address);
     address.trim_start_matches('[').trim_end_matches(']')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A range has its last token, and not the token in front of it.
+    #[test]
+    fn a_token_lies_in_the_range_that_ends_at_it_or_behind_it() {
+        let ranges = [-10, 0, 10].map(|end| (end, vec![format!("10.0.0.{}", end + 20)]));
+        let holder = |token| holders(&ranges, token).map(|hosts| hosts.join(" "));
+        let expected = [(-11, 10), (-10, 10), (-9, 20), (0, 20), (1, 30), (10, 30), (11, 10), (i64::MAX, 10)];
+        for (token, last) in expected {
+            assert_eq!(holder(token), Some(format!("10.0.0.{last}")), "{token}");
+        }
+        assert_eq!(holders(&[], 0), None);
+    }
+
+    #[test]
+    fn addresses_of_hosts() {
+        let hosts = ["/127.0.0.1:7000", "localhost/127.0.0.1:7000", "/[fe80::1]:7000"];
+        assert_eq!(hosts.map(host), ["127.0.0.1", "127.0.0.1", "fe80::1"]);
+    }
 }
