@@ -142,29 +142,71 @@ impl Container {
             String::from_utf8_lossy(&bytes).into_owned()
         };
         let name = read("/proc/sys/kernel/hostname");
-        let address = own_address(&read("/etc/hosts"), name.trim(), &read("/proc/net/fib_trie"));
+        let network = Network {
+            trie: read("/proc/net/fib_trie"),
+            routes: read("/proc/net/route"),
+            interfaces: read("/proc/net/dev"),
+        };
+        let address = own_address(&read("/etc/hosts"), name.trim(), &network);
         let password_file = password::read_file(env, &variables);
         Self { variables, address, config, has_rackdc, password_file }
     }
 }
 
-/// The address that `/etc/hosts` gives the container's name, if it is one of its addresses; else
-/// the first of its addresses that is no loopback one (`/proc/net/fib_trie`).
-fn own_address(hosts: &str, name: &str, trie: &str) -> Option<IpAddr> {
-    let mut own = Vec::new();
-    let mut last = "";
-    for line in trie.lines().map(str::trim) {
-        if line.ends_with("host LOCAL") {
-            own.extend(last.parse::<Ipv4Addr>().ok().filter(|address| !address.is_loopback()));
+/// The kernel's word about the network of the container.
+struct Network {
+    /// `/proc/net/fib_trie`: the addresses, in the order of their numbers.
+    trie: String,
+    /// `/proc/net/route`: the networks, each with its interface.
+    routes: String,
+    /// `/proc/net/dev`: the interfaces, in the order in which they were made.
+    interfaces: String,
+}
+
+impl Network {
+    /// The addresses by which others may reach the container: neither loopback nor link-local ones.
+    fn addresses(&self) -> Vec<Ipv4Addr> {
+        let mut own = Vec::new();
+        let mut last = "";
+        let is_own = |address: &Ipv4Addr| !address.is_loopback() && !address.is_link_local();
+        for line in self.trie.lines().map(str::trim) {
+            if line.ends_with("host LOCAL") {
+                own.extend(last.parse::<Ipv4Addr>().ok().filter(is_own));
+            }
+            last = line.strip_prefix("|-- ").unwrap_or(last);
         }
-        last = line.strip_prefix("|-- ").unwrap_or(last);
+        own
     }
+
+    /// The place of the interface that is in the network of an address. An address of no known
+    /// network comes last.
+    fn interface_of(&self, address: Ipv4Addr) -> usize {
+        let mut names = self.interfaces.lines().filter_map(|line| Some(line.split_once(':')?.0.trim()));
+        let address = u32::from_ne_bytes(address.octets());
+        // numbers in hexadecimal digits, each with its bytes in the order of the network
+        let number = |word: &str| u32::from_str_radix(word, 16).ok();
+        let is_on = |line: &str, name: &str| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let [of, network, gateway, _, _, _, _, mask, ..] = words.as_slice() else { return false };
+            let mask = number(mask).unwrap_or(0);
+            *of == name && number(gateway) == Some(0) && mask != 0 && number(network) == Some(address & mask)
+        };
+        names.position(|name| self.routes.lines().any(|line| is_on(line, name))).unwrap_or(usize::MAX)
+    }
+}
+
+/// The address that `/etc/hosts` gives the container's name, if it is one of its addresses; else
+/// the address of its first interface. On the network of its machine (`--network host`) a container
+/// has the addresses of bridges, too, by which no other machine reaches it.
+fn own_address(hosts: &str, name: &str, network: &Network) -> Option<IpAddr> {
+    let own = network.addresses();
     let named = hosts.lines().find_map(|line| {
         let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
         let address: Ipv4Addr = words.next()?.parse().ok()?;
         (words.any(|word| word == name) && own.contains(&address)).then_some(address)
     });
-    named.or_else(|| own.first().copied()).map(IpAddr::V4)
+    let first = || own.iter().copied().min_by_key(|address| network.interface_of(*address));
+    named.or_else(first).map(IpAddr::V4)
 }
 
 /// The command line for a container. `words`: those behind the entrypoint. Err: a sentence that

@@ -166,11 +166,29 @@ fn the_containers_address() {
     let trie = "Main:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 0.0.0.0\n        /0 universe UNICAST\n     +-- 127.0.0.0/8 2 0 2\n        \
                 |-- 127.0.0.1\n           /32 host LOCAL\n     +-- 172.17.0.0/16 2 0 2\n        |-- 172.17.0.0\n           \
                 /16 link UNICAST\n        |-- 172.17.0.2\n           /32 host LOCAL\n        |-- 172.18.0.5\n           /32 host LOCAL\n";
-    let own = |hosts: &str| own_address(hosts, "box", trie).map(|address| address.to_string());
+    let network = |trie: &str| Network { trie: trie.to_owned(), routes: String::new(), interfaces: String::new() };
+    let own = |hosts: &str| own_address(hosts, "box", &network(trie)).map(|address| address.to_string());
     assert_eq!(own(""), Some("172.17.0.2".into()));
     assert_eq!(own("127.0.0.1 localhost\n172.18.0.5\tbox # docker\n"), Some("172.18.0.5".into()));
     assert_eq!(own("10.9.9.9 box\n"), Some("172.17.0.2".into()));
-    assert_eq!(own_address("127.0.0.1 box", "box", ""), None);
+    assert_eq!(own_address("127.0.0.1 box", "box", &network("")), None);
+}
+
+/// On the network of its machine a container takes the address of the machine's first interface,
+/// not that of a bridge with a lower number, and no link-local one.
+#[test]
+fn the_address_is_that_of_the_first_interface() {
+    let trie = ["169.254.8.1", "172.17.0.1", "192.168.1.5"].map(|own| format!("|-- {own}\n   /32 host LOCAL\n"));
+    let network = Network {
+        trie: trie.concat(),
+        routes: "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n\
+                 eth0\t00000000\t0101A8C0\t0003\t0\t0\t100\t00000000\t0\t0\t0\n\
+                 docker0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0\n\
+                 eth0\t0001A8C0\t00000000\t0001\t0\t0\t100\t00FFFFFF\t0\t0\t0\n"
+            .to_owned(),
+        interfaces: "Inter-| Receive\n face |bytes\n    lo: 1 2\n  eth0: 3 4\ndocker0: 5 6\n".to_owned(),
+    };
+    assert_eq!(own_address("127.0.1.1 box", "box", &network), Some(IpAddr::from([192, 168, 1, 5])));
 }
 
 #[test]
