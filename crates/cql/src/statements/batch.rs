@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rows::{Cell, ClusteringValues, ColumnData, Mutation, NO_TTL, PartitionUpdate, Row};
+use schema::TableMetadata;
 use types::BatchKind;
+use types::ident::maybe_quote;
 
 use super::modification::{
     ExistingRows, ModificationPlan, check_consistency, default_timestamp, guard, guard_levels, guard_update,
@@ -182,6 +184,9 @@ pub(crate) async fn execute_all<C: Coordinator>(
             gathered.add(update);
         }
     }
+    if kind == BatchKind::Logged {
+        warn_of_grace(statements, &mut warnings);
+    }
     let mutations = gathered.mutations();
     if mutations.is_empty() {
         return Ok(Answer { result: CqlResult::Void, warnings });
@@ -281,14 +286,33 @@ impl Gathered {
     }
 }
 
-fn table_names(mutations: &[Mutation]) -> (String, usize) {
-    let names: BTreeSet<_> = mutations
-        .iter()
-        .flat_map(|mutation| &mutation.updates)
-        .map(|update| format!("{}.{}", update.table.keyspace, update.table.name))
-        .collect();
+/// The names of tables as a warning shows them, each once, and how many there are.
+fn names_of<'t>(tables: impl Iterator<Item = &'t Arc<TableMetadata>>) -> (String, usize) {
+    let name = |table: &Arc<TableMetadata>| format!("{}.{}", maybe_quote(&table.keyspace), maybe_quote(&table.name));
+    let names: BTreeSet<String> = tables.map(name).collect();
     let count = names.len();
     (format!("[{}]", names.into_iter().collect::<Vec<_>>().join(", ")), count)
+}
+
+fn table_names(mutations: &[Mutation]) -> (String, usize) {
+    names_of(mutations.iter().flat_map(|mutation| &mutation.updates).map(|update| &update.table))
+}
+
+/// Warns of tables whose writes the batch log does not bring back: a record that is older than the
+/// least gc_grace_seconds of its tables is not replayed.
+fn warn_of_grace(statements: &[(&ModificationPlan, &[BoundValue])], warnings: &mut Vec<String>) {
+    let tables = statements.iter().map(|(plan, _)| &plan.table);
+    let mut without = tables.filter(|table| table.params.gc_grace_seconds == 0).peekable();
+    if without.peek().is_none() {
+        return;
+    }
+    let (names, count) = names_of(without);
+    let plural = if count == 1 { "" } else { "s" };
+    warnings.push(format!(
+        "Executing a LOGGED BATCH on table{plural} {names}, configured with a gc_grace_seconds of 0. The \
+         gc_grace_seconds is used to TTL batchlog entries, so setting gc_grace_seconds too low on tables involved in \
+         an atomic batch might cause batchlog entries to expire before being replayed."
+    ));
 }
 
 fn check_size(mutations: &[Mutation], limits: &Limits, warnings: &mut Vec<String>) -> Result<(), CqlError> {

@@ -344,6 +344,29 @@ fn batches_join_what_belongs_together_and_warn() {
     assert!(error.to_string().contains("only UPDATE, INSERT and DELETE"));
 }
 
+/// The batch log does not bring back writes of tables whose gc_grace_seconds is 0: the client of a
+/// logged batch is told, once for all of them.
+#[test]
+fn logged_batches_warn_of_tables_without_grace() {
+    let node = node();
+    let tables = ["CREATE TABLE n (k int PRIMARY KEY)", "CREATE TABLE \"N\" (k int PRIMARY KEY)"];
+    rows_of(&node, &tables.map(|table| format!("{table} WITH gc_grace_seconds = 0")).each_ref().map(String::as_str));
+    let batch = |kind: &str, tables: &[&str]| {
+        let inserts: String = tables.iter().map(|table| format!("INSERT INTO {table} (k) VALUES (1); ")).collect();
+        go(&node, &format!("BEGIN {kind} BATCH {inserts} APPLY BATCH"), &[]).expect("it is written").warnings
+    };
+    let warning = |tables: &str| {
+        format!(
+            "Executing a LOGGED BATCH on {tables}, configured with a gc_grace_seconds of 0. The gc_grace_seconds is \
+             used to TTL batchlog entries, so setting gc_grace_seconds too low on tables involved in an atomic batch \
+             might cause batchlog entries to expire before being replayed."
+        )
+    };
+    assert_eq!(batch("", &["n", "n"]), [warning("table [answers.n]")]);
+    assert_eq!(batch("", &["n", "\"N\""]), [warning("tables [answers.\"N\", answers.n]")]);
+    assert_eq!(batch("UNLOGGED", &["n"]), [""; 0]);
+}
+
 #[test]
 fn what_is_not_executed_says_so() {
     let node = node();
