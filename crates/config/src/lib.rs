@@ -42,6 +42,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use value::What;
+
 pub use admin_port::AdminPort;
 pub use archiving::{ARCHIVING_FILE, Archiving};
 pub use auth::{Auth, AuthCache};
@@ -351,7 +353,23 @@ pub struct SchemaSwitches {
     pub user_functions_warn_timeout: Duration,
 }
 
+/// The keys whose value is an address of this node, or the name of a host that has the address.
+const ADDRESSES: [&str; 4] = ["broadcast_address", "broadcast_rpc_address", "listen_address", "rpc_address"];
+
 impl Config {
+    /// The names of hosts that stand for addresses of this node, each with its key.
+    /// [`Config::load`] takes addresses alone: the caller looks the names up, and gives their
+    /// addresses as further settings.
+    pub fn host_names(yaml: Option<&str>, sets: &[String]) -> Vec<(&'static str, String)> {
+        // mistakes are told when the configuration is read for good
+        let Ok(values) = load::load(yaml, sets, true) else { return Vec::new() };
+        let name_at = |key: &'static str| match &values.by_name.get(key)?.what {
+            What::Text(text) if is_host_name(text) => Some((key, text.clone())),
+            _ => None,
+        };
+        ADDRESSES.into_iter().filter_map(name_at).collect()
+    }
+
     /// Reads the text of a cassandra.yaml and `key=value` settings. `lenient`: unknown and
     /// unhonoured keys are noted instead of refused.
     pub fn load(yaml: Option<&str>, sets: &[String], lenient: bool) -> Result<Self, ConfigError> {
@@ -369,7 +387,7 @@ impl Config {
 
     /// Whether the file or a setting gives a value for the key.
     pub fn is_set(&self, name: &str) -> bool {
-        self.values.by_name.get(name).is_some_and(|value| value.what != value::What::Null)
+        self.values.by_name.get(name).is_some_and(|value| value.what != What::Null)
     }
 
     /// The keys that the file or a setting gives, under their present names and in their order,
@@ -392,7 +410,7 @@ impl Config {
     /// The value of a key, or its default.
     fn value(&self, key: &catalogue::Key) -> value::Value {
         match self.values.by_name.get(key.name) {
-            Some(value) if value.what != value::What::Null => value.clone(),
+            Some(value) if value.what != What::Null => value.clone(),
             _ => value::Value::of_default(key).expect("defaults are checked by a test"),
         }
     }
@@ -402,6 +420,11 @@ impl Default for Config {
     fn default() -> Self {
         Self::load(None, &[], false).expect("the defaults are valid")
     }
+}
+
+/// Whether the value of an address is a name that has to be looked up.
+fn is_host_name(text: &str) -> bool {
+    !text.is_empty() && text != "localhost" && text.parse::<IpAddr>().is_err()
 }
 
 #[cfg(test)]

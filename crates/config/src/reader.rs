@@ -111,7 +111,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `localhost` or an address; names of other hosts are not looked up.
+    /// `localhost` or an address. Names of other hosts were looked up before
+    /// ([`crate::Config::host_names`]).
     pub fn address(&mut self, name: &str) -> Option<IpAddr> {
         let text = self.text(name)?;
         if text == "localhost" {

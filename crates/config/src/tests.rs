@@ -277,6 +277,18 @@ fn refusals_name_the_key() {
     assert_eq!(wildcard.len(), 1);
 }
 
+/// Addresses of the node may be names of hosts, in the file and in settings.
+#[test]
+fn names_of_hosts_are_found() {
+    let yaml = "listen_address: node1.example.com\nrpc_address: localhost\nbroadcast_address: 10.0.0.1\nno_key: 1";
+    let sets = ["broadcast_rpc_address=public".to_owned(), "listen_address=node2".to_owned()];
+    let names = |sets: &[String]| Config::host_names(Some(yaml), sets);
+    let name = |key, name: &str| (key, name.to_owned());
+    assert_eq!(names(&[]), [name("listen_address", "node1.example.com")]);
+    assert_eq!(names(&sets), [name("broadcast_rpc_address", "public"), name("listen_address", "node2")]);
+    assert!(Config::host_names(None, &["rpc_address='::1'".to_owned()]).is_empty());
+}
+
 #[test]
 fn classes_of_auth_have_short_and_long_names() {
     let yaml =

@@ -18,6 +18,8 @@ const USUAL_PLACE: (&str, &str) = ("datacenter1", "rack1");
 pub fn load(env: &Env, options: &Serve) -> Result<Config, String> {
     let text = options.config.as_deref().map(|path| read(env, path)).transpose()?;
     let mut settings = settings(options);
+    let addresses = looked_up(env, text.as_deref(), &settings)?;
+    settings.extend(addresses);
     let read = |settings: &[String]| Config::load(text.as_deref(), settings, options.lenient);
     let mut config = read(&settings).map_err(|error| error.to_string())?;
     // a wildcard is no address that other nodes could connect to
@@ -47,6 +49,19 @@ pub fn load(env: &Env, options: &Serve) -> Result<Config, String> {
     config.ring.location = location(env, options, &config)?;
     config.ring.topology_file = topology_file(options, snitch);
     Ok(config)
+}
+
+/// The addresses of the hosts that the configuration names, as settings. Of several addresses the
+/// first of IPv4 counts, as in Cassandra.
+fn looked_up(env: &Env, yaml: Option<&str>, settings: &[String]) -> Result<Vec<String>, String> {
+    let address = |(key, host): (&'static str, String)| {
+        let found = env.network.resolve(&host).unwrap_or_default();
+        match found.into_iter().min_by_key(|address| address.is_ipv6()) {
+            Some(address) => Ok(format!("{key}='{address}'")),
+            None => Err(format!("{key}: {host} is neither an address nor a host that has one")),
+        }
+    };
+    Config::host_names(yaml, settings).into_iter().map(address).collect()
 }
 
 /// The file that is read again while the node runs.
@@ -167,6 +182,23 @@ mod tests {
             ("127.0.0.9".into(), "127.0.0.2".into())
         );
         assert!(!loaded(&["--seeds", "a", "--set", "auto_bootstrap=false"]).expect("valid").ring.auto_bootstrap);
+    }
+
+    /// Addresses may be names of hosts; a host that nobody knows is named with its key.
+    #[test]
+    fn names_of_hosts_are_looked_up() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let yaml = directory.path().join("cassandra.yaml");
+        let load = |host: &str| {
+            let text = format!("listen_address: {host}\nrpc_address: 127.0.0.7\n");
+            env::real::env().disk.replace_file(&yaml, text.as_bytes()).expect("written");
+            loaded(&["--config", yaml.to_str().expect("a path")])
+        };
+        assert!(load("LOCALHOST").expect("every machine knows it").listen_address.is_loopback());
+        // too long for a name server to be asked
+        let nobody = "n".repeat(300);
+        let error = load(&nobody).expect_err("no such host");
+        assert_eq!(error, format!("listen_address: {nobody} is neither an address nor a host that has one"));
     }
 
     /// A metadata service that knows these paths, and the address at which it listens.
