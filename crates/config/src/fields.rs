@@ -23,8 +23,8 @@ const TIMEOUT_MIN: Duration = Duration::from_millis(10);
 
 pub(crate) fn build(values: Values) -> Result<Config, ConfigError> {
     let mut reader = Reader::new(&values);
-    let listen_address = reader.address("listen_address").unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
-    let rpc_address = reader.address("rpc_address").unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let listen_address = reader.address_of_nodes("listen_address").unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let rpc_address = reader.address("rpc_address").unwrap_or(listen_address);
     let num_tokens = reader.num_tokens();
     let ring = crate::ring::ring(&mut reader);
     let sstable = reader.sstable_format(ring.compatibility);
@@ -41,7 +41,7 @@ pub(crate) fn build(values: Values) -> Result<Config, ConfigError> {
         uuid_sstable_identifiers: reader.boolean("uuid_sstable_identifiers_enabled"),
         commitlog_directory: reader.text("commitlog_directory"),
         listen_address,
-        broadcast_address: reader.address("broadcast_address").unwrap_or(listen_address),
+        broadcast_address: reader.address_of_nodes("broadcast_address").unwrap_or(listen_address),
         rpc_address,
         broadcast_rpc_address: reader.broadcast_rpc_address(rpc_address),
         storage_port: reader.port("storage_port"),
@@ -288,6 +288,15 @@ fn is_without_options(format: &Json) -> bool {
 }
 
 impl Reader<'_> {
+    /// An address that other nodes are told. A wildcard would lead each of them to itself.
+    fn address_of_nodes(&mut self, name: &str) -> Option<IpAddr> {
+        let address = self.address(name)?;
+        if address.is_unspecified() {
+            self.problem(name, &format!("cannot be a wildcard address ({address})"));
+        }
+        Some(address)
+    }
+
     fn broadcast_rpc_address(&mut self, rpc_address: IpAddr) -> IpAddr {
         let address = self.address("broadcast_rpc_address").unwrap_or(rpc_address);
         if address.is_unspecified() {

@@ -90,7 +90,7 @@ pub struct Config {
     pub listen_address: IpAddr,
     /// broadcast_address, or the listen address
     pub broadcast_address: IpAddr,
-    /// rpc_address: where clients connect
+    /// rpc_address: where clients connect; without it the listen address
     pub rpc_address: IpAddr,
     /// broadcast_rpc_address, or the rpc address
     pub broadcast_rpc_address: IpAddr,

@@ -261,6 +261,8 @@ fn refusals_name_the_key() {
         ),
         ("max_mutation_size: 32MiB", "commitlog_segment_size: must be at least twice the size of max_mutation_size"),
         ("rpc_address: somewhere", "rpc_address: 'somewhere' is not an IP address"),
+        ("listen_address: 0.0.0.0\nrpc_address: 10.0.0.5", "listen_address: cannot be a wildcard address (0.0.0.0)"),
+        ("broadcast_address: '::'", "broadcast_address: cannot be a wildcard address (::)"),
         (
             "client_encryption_options: {enabled: true}",
             "client_encryption_options: keystores of Java (JKS, PKCS12) are not read; say ssl_context_factory: {class_name: \
@@ -275,6 +277,16 @@ fn refusals_name_the_key() {
     assert_eq!(sets, ["--set nonsense: must be key=value"]);
     let wildcard = with(&["rpc_address=0.0.0.0"]).expect_err("needs a broadcast address").problems;
     assert_eq!(wildcard.len(), 1);
+}
+
+/// Clients connect to the address that other nodes connect to, unless the file says another one.
+#[test]
+fn clients_are_served_at_the_listen_address() {
+    let rpc = |yaml: &str| Config::load(Some(yaml), &[], false).expect(yaml).rpc_address.to_string();
+    assert_eq!(rpc("cluster_name: a"), "127.0.0.1");
+    assert_eq!(rpc("listen_address: 10.0.0.5"), "10.0.0.5");
+    assert_eq!(rpc("listen_address: 10.0.0.5\nrpc_address:"), "10.0.0.5");
+    assert_eq!(rpc("listen_address: 10.0.0.5\nrpc_address: 127.0.0.1"), "127.0.0.1");
 }
 
 /// Addresses of the node may be names of hosts, in the file and in settings.
