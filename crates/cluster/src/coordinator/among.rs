@@ -24,38 +24,31 @@
 //! jobs. Agrees in effect with `org.apache.cassandra.service.reads.{AbstractReadExecutor,
 //! ReadCallback,DigestResolver,DataResolver}` and `reads.range.RangeCommandIterator`.
 
+mod first;
+mod planning;
 mod replies;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use env::Instant;
-use env::rare::{Rare, happens};
-use futures_util::StreamExt;
 use futures_util::future::join_all;
-use futures_util::stream::FuturesUnordered;
 use internode::payload::read_answer::Wanted;
-use internode::payload::read_request::ReadRequest as Question;
 use membership::Messenger;
 use rows::command::TraceSink;
 use rows::replicas::Lack;
-use rows::{Build, BuildError, BuildResult, ReadCommand, ReadError, Sought};
+use rows::{Build, BuildError, BuildResult, ReadError, Sought};
 use stdx::Taken;
 use types::{Consistency, FailureReason, ReplicaFailure};
 
-use replies::Asking;
-pub(super) use replies::Reply;
+use first::First;
 
-use super::contacts::{Contact, Contacts};
+use super::contacts::Contact;
 use super::error::{FailedAnswers, FailedRead};
-use super::parts::{Part, Planner};
-use super::plan::placement;
-use super::read_repair::is_blocking;
+use super::parts::Part;
 use super::reading::{Asked, Missing, Portion, READING_SIZE_MAX, ReadingStream, Repair};
 use super::scan::{self, Order, Scanned, Unended};
-use super::speculation;
 use crate::coordinator::error::RequestError;
-use crate::dynamic_snitch::DynamicSnitch;
 use crate::node::Node;
 use crate::replica::apply::within;
 use crate::replica::read::{ReadFigures, ReadOutcome, ReadRequest, Warnings};
@@ -84,31 +77,6 @@ pub(super) const INLINE_SIZE_MAX: usize = 128 << 10;
 /// Bytes of answers up to which a read neither counts nor waits while results use up their share.
 const SMALL_SIZE_MAX: usize = 64 << 10;
 
-/// The form of the answers of a part's replicas.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Form {
-    /// Data of all.
-    Data,
-    /// Data of the nearest, and digests of the others.
-    OneData,
-    /// Data of all, from which digests are made.
-    DataWithDigests,
-}
-
-/// The first answers of a part's replicas.
-struct First {
-    command: ReadCommand,
-    portions: Vec<(Contact, Portion)>,
-    confirmed: Vec<Contact>,
-}
-
-impl First {
-    /// Bytes of the answers.
-    fn size(&self) -> usize {
-        self.portions.iter().map(|(_, portion)| portion.size).sum()
-    }
-}
-
 /// The result of building the answer, what was missing for it, what replicas lack, and the live
 /// rows and tombstones that it read.
 type Attempt<B> = (BuildResult<B>, Option<Missing>, Vec<Repair>, [u64; 2]);
@@ -127,66 +95,6 @@ pub(super) struct Among<'n> {
     block_for: u32,
     /// The rows that are looked for; None: every row.
     sought: Option<Arc<Sought>>,
-}
-
-impl Node {
-    /// The parts of a read that other nodes have a share in; None: this node alone is asked. Parts
-    /// of ranges are planned as far as the first round of the read needs them.
-    pub(crate) fn parts_among(
-        &self,
-        commands: &[ReadCommand],
-        level: Consistency,
-    ) -> Result<Option<Vec<Part>>, RequestError> {
-        self.plan_parts(commands, level, STRETCHES_FIRST)
-    }
-
-    /// As [`Self::parts_among`], where the parts of ranges are planned to their end.
-    pub(crate) fn all_parts_among(
-        &self,
-        commands: &[ReadCommand],
-        level: Consistency,
-    ) -> Result<Option<Vec<Part>>, RequestError> {
-        self.plan_parts(commands, level, usize::MAX)
-    }
-
-    /// The parts of a read that other nodes have a share in, of whose ranges `ahead` stretches are
-    /// planned.
-    fn plan_parts(
-        &self,
-        commands: &[ReadCommand],
-        level: Consistency,
-        ahead: usize,
-    ) -> Result<Option<Vec<Part>>, RequestError> {
-        let Some(first) = commands.first().filter(|command| !command.table.is_virtual()) else { return Ok(None) };
-        let ring = self.ring.load();
-        let Some(placement) = placement(&ring, &first.table.keyspace)? else { return Ok(None) };
-        let scores = self.joined.dynamic_snitch.get().map(DynamicSnitch::scores);
-        let planner = Planner { ring: &ring, placement, level, scores: scores.as_deref() };
-        let mut parts = planner.parts(commands, ahead)?;
-        loop {
-            if parts.iter().any(|part| part.contacts.is_planned && !part.contacts.is_local()) {
-                return Ok(Some(parts));
-            }
-            // others may have a share in what is not planned: twice as much is planned each time
-            let Some(rest) = parts.iter().position(|part| !part.contacts.is_planned) else { return Ok(None) };
-            let further = planner.parts(std::slice::from_ref(&parts[rest].command), parts.len())?;
-            parts.splice(rest..=rest, further);
-        }
-    }
-
-    /// Plans the rest of a range, at most `ahead` stretches of it, in the ring as it is now.
-    fn plan_rest(&self, rest: &ReadCommand, level: Consistency, ahead: usize) -> Result<Vec<Part>, RequestError> {
-        let ring = self.ring.load();
-        let Some(placement) = placement(&ring, &rest.table.keyspace)? else {
-            // the keyspace was dropped: this node is asked, as by a read that begins now
-            let own = Contact { address: self.identity.broadcast, is_local: true };
-            let contacts = Contacts { asked: vec![own], spare: Vec::new(), shortage: None, is_planned: true };
-            return Ok(vec![Part { command: rest.clone(), contacts }]);
-        };
-        let scores = self.joined.dynamic_snitch.get().map(DynamicSnitch::scores);
-        let planner = Planner { ring: &ring, placement, level, scores: scores.as_deref() };
-        planner.parts(std::slice::from_ref(rest), ahead)
-    }
 }
 
 impl<'n> Among<'n> {
@@ -361,18 +269,6 @@ impl Among<'_> {
         self.failed(ReadOutcome::Failed(ReadError::Malformed { offset: 0, what }.into()))
     }
 
-    /// Plans the parts from `next` on as far as the `count` of them are asked for now.
-    fn plan_ahead(&self, parts: &mut Vec<Asked>, next: usize, count: usize) -> Result<(), RequestError> {
-        loop {
-            let mut wanted = parts.iter().skip(next).take(count);
-            let Some(place) = wanted.position(|asked| !asked.part.contacts.is_planned) else { return Ok(()) };
-            let rest = &parts[next + place];
-            let planned = self.node.plan_rest(&rest.part.command, self.level, count - place)?;
-            let planned = rest.planned_as(planned, self.sought.as_deref());
-            parts.splice(next + place..=next + place, planned);
-        }
-    }
-
     /// Builds the answer from a scan: on a thread that waits for portions.
     async fn scan<B: Build>(
         &self,
@@ -441,203 +337,6 @@ impl Among<'_> {
         }
         parts.splice(next..next, answered);
         Ok(())
-    }
-
-    /// The first answers of a part's replicas: as many as the level wants.
-    async fn ask_first(&self, asked: &Asked) -> Result<First, FailedAnswers> {
-        let command = asked.first();
-        let question = asked.question(&command);
-        let has_several = asked.part.contacts.asked.len() > 1;
-        let has_digests = !asked.part.is_of_range() && has_several;
-        let form = match has_several {
-            true if has_digests => Form::OneData,
-            true if asked.is_protected() => Form::DataWithDigests,
-            _ => Form::Data,
-        };
-        let mut answers = self.gather(asked, &question, form).await?;
-        let differ = answers.windows(2).any(|pair| pair[0].1.digest != pair[1].1.digest)
-            || (form != Form::Data && happens(Rare::DigestsDiffer));
-        let mut confirmed = Vec::new();
-        if has_digests && differ {
-            self.count_mismatch(&command);
-            self.tell_trace(|| "Digest mismatch: the replicas are asked for data".to_owned());
-            self.ask_for_data(asked, &mut answers, &question).await?;
-        } else if form != Form::Data && !differ {
-            // one answer stands for all
-            answers.sort_by_key(|(_, reply)| reply.data.is_none());
-            confirmed = answers.drain(1..).map(|(contact, _)| contact).collect();
-        }
-        let portion = |(contact, reply): (Contact, Reply)| {
-            (contact, Portion::new(reply.data.expect("data was asked for"), &question))
-        };
-        Ok(First { portions: answers.into_iter().map(portion).collect(), confirmed, command })
-    }
-
-    /// Waits for the answers of as many replicas as the level wants, data among them.
-    async fn gather(
-        &self,
-        asked: &Asked,
-        question: &Arc<Question>,
-        form: Form,
-    ) -> Result<Vec<(Contact, Reply)>, FailedAnswers> {
-        let contacts = &asked.part.contacts;
-        let block_for = contacts.asked.len();
-        let wanted = |is_first: bool| match form {
-            Form::Data => Wanted::Data,
-            Form::OneData if !is_first => Wanted::Digest,
-            Form::OneData | Form::DataWithDigests => Wanted::Both,
-        };
-        let asking = contacts.asked.iter().enumerate();
-        let mut waiting: FuturesUnordered<Asking<'_>> =
-            asking.map(|(index, contact)| self.ask(*contact, question, wanted(index == 0))).collect();
-        let mut spare = contacts.spare.iter();
-        let begun = self.node.env.now();
-        let mut patience = self.patience(asked);
-        let (mut replies, mut failures): (Vec<(Contact, Reply)>, Vec<ReplicaFailure>) = (Vec::new(), Vec::new());
-        loop {
-            let has_data = replies.iter().any(|(_, reply)| reply.data.is_some());
-            if replies.len() >= block_for && has_data {
-                let is_repeated = |(at, (contact, _)): (usize, &(Contact, Reply))| {
-                    replies[..at].iter().any(|(other, _)| other.address == contact.address)
-                };
-                assert!(!replies.iter().enumerate().any(is_repeated), "a replica answers a read once");
-                self.record(asked, begun);
-                return Ok(replies);
-            }
-            let failed = |failures, timed_out| FailedAnswers {
-                level: self.level,
-                block_for: count(block_for),
-                received: count(replies.len()),
-                data_present: has_data,
-                failures,
-                timed_out,
-            };
-            let patient = patience.map(|delay| delay.saturating_sub(self.node.env.elapsed(begun)));
-            let wait = self.rest().min(patient.unwrap_or(Duration::MAX));
-            match within(&self.node.env, wait, waiting.next()).await {
-                None if patience.take().is_some() && !self.rest().is_zero() => {
-                    let other = spare.next().expect("patience ends where another one can be asked");
-                    if let Some(store) = self.node.engine.table(asked.part.command.table.id) {
-                        store.metrics.speculative_retries.add(1);
-                    }
-                    waiting.push(self.ask(*other, question, wanted(!has_data)));
-                }
-                None => return Err(failed(failures, true)),
-                Some(None) => {
-                    let timed_out = failures.iter().all(|failure| failure.reason == FailureReason::Timeout);
-                    return Err(failed(failures, timed_out));
-                }
-                Some(Some((contact, Ok(reply)))) => replies.push((contact, reply)),
-                Some(Some((contact, Err(reason)))) => {
-                    failures.push(ReplicaFailure { endpoint: contact.address, reason });
-                    if let Some(other) = spare.next() {
-                        patience = patience.filter(|_| spare.len() > 0);
-                        waiting.push(self.ask(*other, question, wanted(!has_data)));
-                    }
-                }
-            }
-        }
-    }
-
-    /// How long the replicas of a part may take before another one is asked; None: none is.
-    fn patience(&self, asked: &Asked) -> Option<Duration> {
-        let Part { command, contacts } = &asked.part;
-        if asked.part.is_of_range() || contacts.spare.is_empty() {
-            return None;
-        }
-        if happens(Rare::SpeculateNow) {
-            return Some(Duration::ZERO);
-        }
-        let store = self.node.engine.table(command.table.id)?;
-        let percentile = |share| {
-            // an allocation of a kilobyte, beside the messages of the read
-            let latencies = store.metrics.coordinator_read_latency.snapshot();
-            match latencies.count() {
-                0 => self.node.timeouts().read / 2,
-                _ => Duration::from_micros(latencies.percentile(share)),
-            }
-        };
-        speculation::delay(&command.table.params.speculative_retry, &percentile)
-    }
-
-    /// Counts a read whose replicas do not agree, as
-    /// `org.apache.cassandra.service.reads.repair.AbstractReadRepair.startRepair` does.
-    fn count_mismatch(&self, command: &ReadCommand) {
-        let figures = &self.node.read_repairs;
-        let figure = if is_blocking(&command.table) { &figures.repaired_blocking } else { &figures.reconcile_read };
-        figure.add(1);
-        if let Some(store) = self.node.engine.table(command.table.id) {
-            store.metrics.digest_mismatches.add(1);
-        }
-    }
-
-    /// Counts how long the replicas of a part took.
-    fn record(&self, asked: &Asked, begun: Instant) {
-        let store = self.node.engine.table(asked.part.command.table.id);
-        if let Some(store) = store.filter(|_| !asked.part.is_of_range()) {
-            let micros = u64::try_from(self.node.env.elapsed(begun).as_micros()).unwrap_or(u64::MAX);
-            store.metrics.coordinator_read_latency.record(micros);
-        }
-    }
-
-    /// Asks those who have given a digest for data. Where one of them fails, or takes longer than
-    /// `speculative_retry` lets the read wait, a replica that has not answered is asked as well.
-    /// The replicas that give data first have a place in `answers`.
-    async fn ask_for_data(
-        &self,
-        asked: &Asked,
-        answers: &mut [(Contact, Reply)],
-        question: &Arc<Question>,
-    ) -> Result<(), FailedAnswers> {
-        let has_answered = |contact: &Contact| answers.iter().any(|(other, _)| other == contact);
-        let spare = asked.part.contacts.spare.iter().copied();
-        let mut spare = spare.filter(|contact| !has_answered(contact)).collect::<Vec<_>>().into_iter();
-        let lacking = answers.iter().filter(|(_, reply)| reply.data.is_none());
-        let mut waiting: FuturesUnordered<Asking<'_>> =
-            lacking.map(|(contact, _)| self.ask(*contact, question, Wanted::Data)).collect();
-        let begun = self.node.env.now();
-        let mut patience = self.patience(asked).filter(|_| spare.len() > 0);
-        let mut failures: Vec<ReplicaFailure> = Vec::new();
-        loop {
-            let missing = answers.iter().filter(|(_, reply)| reply.data.is_none()).count();
-            if missing == 0 {
-                return Ok(());
-            }
-            let block_for = count(answers.len());
-            let failed = |failures, timed_out| FailedAnswers {
-                level: self.level,
-                block_for,
-                received: block_for - count(missing),
-                data_present: true,
-                failures,
-                timed_out,
-            };
-            let patient = patience.map(|delay| delay.saturating_sub(self.node.env.elapsed(begun)));
-            let wait = self.rest().min(patient.unwrap_or(Duration::MAX));
-            match within(&self.node.env, wait, waiting.next()).await {
-                None if patience.take().is_some() && !self.rest().is_zero() => {
-                    waiting.extend(spare.next().map(|other| self.ask(other, question, Wanted::Data)));
-                }
-                None => return Err(failed(failures, true)),
-                Some(None) => {
-                    let timed_out = failures.iter().all(|failure| failure.reason == FailureReason::Timeout);
-                    return Err(failed(failures, timed_out));
-                }
-                Some(Some((contact, Ok(reply)))) => {
-                    let lacks = |(_, reply): &(Contact, Reply)| reply.data.is_none();
-                    let own = answers.iter().position(|answer| answer.0 == contact && lacks(answer));
-                    let place = own.or_else(|| answers.iter().position(lacks));
-                    if let Some(place) = place {
-                        answers[place] = (contact, reply);
-                    }
-                }
-                Some(Some((contact, Err(reason)))) => {
-                    failures.push(ReplicaFailure { endpoint: contact.address, reason });
-                    waiting.extend(spare.next().map(|other| self.ask(other, question, Wanted::Data)));
-                    patience = patience.filter(|_| spare.len() > 0);
-                }
-            }
-        }
     }
 
     /// Asks the replicas of a part for what they lack.

@@ -18,7 +18,8 @@ use rows::{
 };
 use types::{Consistency, Token};
 
-use crate::coordinator::among::{Among, Reply};
+use crate::coordinator::among::Among;
+use crate::coordinator::among::replies::Reply;
 use crate::coordinator::contacts::{Contact, Contacts};
 use crate::coordinator::error::{FailedAnswers, FailedRead, RequestError};
 use crate::coordinator::parts::Part;
