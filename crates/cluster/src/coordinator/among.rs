@@ -27,6 +27,7 @@
 mod first;
 mod planning;
 mod replies;
+mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,30 +1,23 @@
-//! The first answers of a part's replicas: whom the read waits for, how long, and who is asked
-//! instead of a replica that fails or is late.
+//! The first answers of a part's replicas, as many as the level wants.
 //!
 //! The nearest replica gives data, the others a digest of it. Where digests differ, the replicas
-//! that gave one are asked for data as well.
+//! that gave one are asked for data as well. [`Waiting`] is either wait.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use env::Instant;
 use env::rare::{Rare, happens};
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
 use internode::payload::read_answer::Wanted;
 use internode::payload::read_request::ReadRequest as Question;
 use rows::ReadCommand;
-use types::{FailureReason, ReplicaFailure};
 
-use super::replies::{Asking, Reply};
-use super::{Among, count};
+use super::Among;
+use super::replies::Reply;
+use super::waiting::Waiting;
 use crate::coordinator::contacts::Contact;
 use crate::coordinator::error::FailedAnswers;
-use crate::coordinator::parts::Part;
 use crate::coordinator::read_repair::is_blocking;
 use crate::coordinator::reading::{Asked, Portion};
-use crate::coordinator::speculation;
-use crate::replica::apply::within;
 
 /// The form of the answers of a part's replicas.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,12 +90,10 @@ impl Among<'_> {
             Form::OneData | Form::DataWithDigests => Wanted::Both,
         };
         let asking = contacts.asked.iter().enumerate();
-        let mut waiting: FuturesUnordered<Asking<'_>> =
-            asking.map(|(index, contact)| self.ask(*contact, question, wanted(index == 0))).collect();
-        let mut spare = contacts.spare.iter();
-        let begun = self.node.env.now();
-        let mut patience = self.patience(asked);
-        let (mut replies, mut failures): (Vec<(Contact, Reply)>, Vec<ReplicaFailure>) = (Vec::new(), Vec::new());
+        let asking = asking.map(|(index, contact)| (*contact, wanted(index == 0)));
+        let mut waiting = Waiting::new(self, asked, question, &contacts.spare, asking);
+        waiting.counts_retries = true;
+        let mut replies: Vec<(Contact, Reply)> = Vec::new();
         loop {
             let has_data = replies.iter().any(|(_, reply)| reply.data.is_some());
             if replies.len() >= block_for && has_data {
@@ -110,63 +101,14 @@ impl Among<'_> {
                     replies[..at].iter().any(|(other, _)| other.address == contact.address)
                 };
                 assert!(!replies.iter().enumerate().any(is_repeated), "a replica answers a read once");
-                self.record(asked, begun);
+                self.record(asked, waiting.begun);
                 return Ok(replies);
             }
-            let failed = |failures, timed_out| FailedAnswers {
-                level: self.level,
-                block_for: count(block_for),
-                received: count(replies.len()),
-                data_present: has_data,
-                failures,
-                timed_out,
-            };
-            let patient = patience.map(|delay| delay.saturating_sub(self.node.env.elapsed(begun)));
-            let wait = self.rest().min(patient.unwrap_or(Duration::MAX));
-            match within(&self.node.env, wait, waiting.next()).await {
-                None if patience.take().is_some() && !self.rest().is_zero() => {
-                    let other = spare.next().expect("patience ends where another one can be asked");
-                    if let Some(store) = self.node.engine.table(asked.part.command.table.id) {
-                        store.metrics.speculative_retries.add(1);
-                    }
-                    waiting.push(self.ask(*other, question, wanted(!has_data)));
-                }
-                None => return Err(failed(failures, true)),
-                Some(None) => {
-                    let timed_out = failures.iter().all(|failure| failure.reason == FailureReason::Timeout);
-                    return Err(failed(failures, timed_out));
-                }
-                Some(Some((contact, Ok(reply)))) => replies.push((contact, reply)),
-                Some(Some((contact, Err(reason)))) => {
-                    failures.push(ReplicaFailure { endpoint: contact.address, reason });
-                    if let Some(other) = spare.next() {
-                        patience = patience.filter(|_| spare.len() > 0);
-                        waiting.push(self.ask(*other, question, wanted(!has_data)));
-                    }
-                }
+            match waiting.next(wanted(!has_data)).await {
+                Ok(answer) => replies.push(answer),
+                Err(end) => return Err(waiting.failed(end, block_for, replies.len(), has_data)),
             }
         }
-    }
-
-    /// How long the replicas of a part may take before another one is asked; None: none is.
-    fn patience(&self, asked: &Asked) -> Option<Duration> {
-        let Part { command, contacts } = &asked.part;
-        if asked.part.is_of_range() || contacts.spare.is_empty() {
-            return None;
-        }
-        if happens(Rare::SpeculateNow) {
-            return Some(Duration::ZERO);
-        }
-        let store = self.node.engine.table(command.table.id)?;
-        let percentile = |share| {
-            // an allocation of a kilobyte, beside the messages of the read
-            let latencies = store.metrics.coordinator_read_latency.snapshot();
-            match latencies.count() {
-                0 => self.node.timeouts().read / 2,
-                _ => Duration::from_micros(latencies.percentile(share)),
-            }
-        };
-        speculation::delay(&command.table.params.speculative_retry, &percentile)
     }
 
     /// Counts a read whose replicas do not agree, as
@@ -189,9 +131,9 @@ impl Among<'_> {
         }
     }
 
-    /// Asks those who have given a digest for data. Where one of them fails, or takes longer than
-    /// `speculative_retry` lets the read wait, a replica that has not answered is asked as well.
-    /// The replicas that give data first have a place in `answers`.
+    /// Asks the replicas that have given a digest for data. Where one of them fails, or takes
+    /// longer than `speculative_retry` lets the read wait, a replica that has not answered is
+    /// asked as well. The replicas that give data first have a place in `answers`.
     pub(super) async fn ask_for_data(
         &self,
         asked: &Asked,
@@ -200,52 +142,28 @@ impl Among<'_> {
     ) -> Result<(), FailedAnswers> {
         let has_answered = |contact: &Contact| answers.iter().any(|(other, _)| other == contact);
         let spare = asked.part.contacts.spare.iter().copied();
-        let mut spare = spare.filter(|contact| !has_answered(contact)).collect::<Vec<_>>().into_iter();
-        let lacking = answers.iter().filter(|(_, reply)| reply.data.is_none());
-        let mut waiting: FuturesUnordered<Asking<'_>> =
-            lacking.map(|(contact, _)| self.ask(*contact, question, Wanted::Data)).collect();
-        let begun = self.node.env.now();
-        let mut patience = self.patience(asked).filter(|_| spare.len() > 0);
-        let mut failures: Vec<ReplicaFailure> = Vec::new();
+        let spare: Vec<Contact> = spare.filter(|contact| !has_answered(contact)).collect();
+        let lacking = answers.iter().filter(|answer| lacks_data(answer));
+        let lacking = lacking.map(|(contact, _)| (*contact, Wanted::Data));
+        let mut waiting = Waiting::new(self, asked, question, &spare, lacking);
         loop {
-            let missing = answers.iter().filter(|(_, reply)| reply.data.is_none()).count();
+            let missing = answers.iter().filter(|answer| lacks_data(answer)).count();
             if missing == 0 {
                 return Ok(());
             }
-            let block_for = count(answers.len());
-            let failed = |failures, timed_out| FailedAnswers {
-                level: self.level,
-                block_for,
-                received: block_for - count(missing),
-                data_present: true,
-                failures,
-                timed_out,
+            let (contact, reply) = match waiting.next(Wanted::Data).await {
+                Ok(answer) => answer,
+                Err(end) => return Err(waiting.failed(end, answers.len(), answers.len() - missing, true)),
             };
-            let patient = patience.map(|delay| delay.saturating_sub(self.node.env.elapsed(begun)));
-            let wait = self.rest().min(patient.unwrap_or(Duration::MAX));
-            match within(&self.node.env, wait, waiting.next()).await {
-                None if patience.take().is_some() && !self.rest().is_zero() => {
-                    waiting.extend(spare.next().map(|other| self.ask(other, question, Wanted::Data)));
-                }
-                None => return Err(failed(failures, true)),
-                Some(None) => {
-                    let timed_out = failures.iter().all(|failure| failure.reason == FailureReason::Timeout);
-                    return Err(failed(failures, timed_out));
-                }
-                Some(Some((contact, Ok(reply)))) => {
-                    let lacks = |(_, reply): &(Contact, Reply)| reply.data.is_none();
-                    let own = answers.iter().position(|answer| answer.0 == contact && lacks(answer));
-                    let place = own.or_else(|| answers.iter().position(lacks));
-                    if let Some(place) = place {
-                        answers[place] = (contact, reply);
-                    }
-                }
-                Some(Some((contact, Err(reason)))) => {
-                    failures.push(ReplicaFailure { endpoint: contact.address, reason });
-                    waiting.extend(spare.next().map(|other| self.ask(other, question, Wanted::Data)));
-                    patience = patience.filter(|_| spare.len() > 0);
-                }
+            let own = answers.iter().position(|answer| answer.0 == contact && lacks_data(answer));
+            let place = own.or_else(|| answers.iter().position(lacks_data));
+            if let Some(place) = place {
+                answers[place] = (contact, reply);
             }
         }
     }
+}
+
+fn lacks_data((_, reply): &(Contact, Reply)) -> bool {
+    reply.data.is_none()
 }
