@@ -1,0 +1,109 @@
+//! Nodes that do not come back are removed, and the others fetch what they had from each other.
+
+use super::*;
+
+/// The node that has the only living copies of some ranges dies while a removal fetches them. The
+/// removal waits for it, however long it is away. Seeds 7000 and 7003 of the deaths: it ended after
+/// `ring_delay`, and a replica had nothing.
+#[test]
+fn a_removal_waits_for_a_source_that_is_down() {
+    let mut ring = ring_with_a_removal(47);
+    let is_leaving =
+        |ring: &SimRing| ring.node(0).ring().endpoints().iter().any(|endpoint| endpoint.state == State::Leaving);
+    assert!(ring.world.run_until(PATIENCE, || is_leaving(&ring)), "the removal has begun");
+    ring.kill(1);
+    ring.world.run_until(Duration::from_secs(90), || false);
+    assert!(ring.node(0).joined.movements.state().removal.is_some(), "it waits");
+    ring.start(1);
+    let has_ended = ring.world.run_until(PATIENCE, || ring.node(0).joined.movements.state().removal.is_none());
+    assert!(has_ended, "its source is back");
+    agree_on_members(&ring, &[0, 1]);
+    assert!(ring.world.run_until(PATIENCE, || ring.node(0).ring().endpoints().len() == 2), "the third is forgotten");
+    check_replicas(&ring, &[0]);
+}
+
+#[test]
+fn a_node_that_does_not_come_back_is_removed() {
+    let mut ring = ring_of(3, 3);
+    let host_id = types::literal::print_uuid(&ring.node(2).identity.host_id);
+    let remove = |ring: &SimRing, id: &str| {
+        let (node, id) = (Arc::clone(ring.node(0)), id.to_owned());
+        ring.world.block_on(async move { removal::remove(&node, &id).await })
+    };
+    let refused = |ring: &SimRing, id: &str| match remove(ring, id) {
+        Err(OperationError::Failed(why) | OperationError::Invalid(why)) => why,
+        Ok(()) => panic!("{id} is removed"),
+    };
+    assert!(refused(&ring, &host_id).contains("is alive and owns this ID. Use decommission command"));
+    assert_eq!(refused(&ring, "00000000-0000-0000-0000-000000000009"), "Host ID not found.");
+    assert_eq!(removal::status(ring.node(0)), "No token removals in process.");
+    ring.kill(2);
+    ring.agree();
+    remove(&ring, &host_id).expect("removed");
+    assert_eq!(removal::status(ring.node(0)), "No token removals in process.");
+    agree_on_members(&ring, &[0, 1]);
+    check_replicas(&ring, &[0]);
+}
+
+/// A node that dies while it restores the copies of a removed one restores them when it is started
+/// again, though it sees nobody up at first, and tells the coordinator, who waits for it.
+#[test]
+fn a_removal_goes_on_when_who_gains_by_it_has_died() {
+    let mut ring = ring_with_a_removal(4);
+    let is_told = || ring.node(1).ring().endpoints().iter().any(|endpoint| endpoint.state == State::Leaving);
+    assert!(ring.world.run_until(PATIENCE, is_told), "who gains ranges is told");
+    ring.power_cut(1);
+    ring.world.run_until(Duration::from_millis(500), || false);
+    ring.start(1);
+    agree_on_members(&ring, &[0, 1]);
+    let is_over = || removal::status(ring.node(0)) == "No token removals in process.";
+    assert!(ring.world.run_until(PATIENCE, is_over), "{}", removal::status(ring.node(0)));
+    check_replicas(&ring, &[0]);
+}
+
+/// A removal that waits for a node which is down comes to its end when the removed node is none
+/// that is being removed any more.
+#[test]
+fn a_removal_ends_when_there_is_nobody_to_remove() {
+    type Ending = fn(&mut SimRing);
+    let comes_back: Ending = |ring| ring.start(2);
+    let is_assassinated: Ending = |ring| {
+        let (node, address) = (Arc::clone(ring.node(0)), ring.address(2));
+        ring.world.block_on(async move { gossip::assassinate(&node, address).await }).expect("it is down");
+    };
+    let is_forced: Ending = |ring| removal::force(ring.node(0));
+    let endings = [
+        (comes_back, Some("has come back while it was removed: it stays in the ring"), 2),
+        (is_assassinated, None, 1),
+        (is_forced, None, 1),
+    ];
+    for (seed, (ending, expected, members)) in (49..).zip(endings) {
+        let mut ring = ring_of(seed, 3);
+        let host_id = types::literal::print_uuid(&ring.node(2).identity.host_id);
+        ring.kill(2);
+        ring.agree();
+        let outcome = Arc::new(Mutex::new(None));
+        let told = Arc::clone(&outcome);
+        beside(&ring, 0, move |node| async move {
+            *told.lock().expect("no panic inside") = Some(removal::remove(&node, &host_id).await);
+        });
+        let waits = |ring: &SimRing| ring.node(0).joined.movements.state().removal.is_some();
+        assert!(ring.world.run_until(PATIENCE, || waits(&ring)), "it has begun");
+        ring.kill(1);
+        ring.world.run_until(Duration::from_secs(60), || false);
+        assert!(waits(&ring), "it waits for the second node");
+        ending(&mut ring);
+        let is_over = || outcome.lock().expect("no panic inside").is_some();
+        assert!(ring.world.run_until(PATIENCE, is_over), "seed {seed}: it ends");
+        let outcome = outcome.lock().expect("no panic inside").take().expect("it is over");
+        match (outcome, expected) {
+            (Err(OperationError::Failed(why)), Some(expected)) => assert!(why.contains(expected), "{why}"),
+            (outcome, expected) => assert_eq!((outcome.is_ok(), expected), (true, None), "seed {seed}: {outcome:?}"),
+        }
+        assert_eq!(removal::status(ring.node(0)), "No token removals in process.");
+        let known = ring.node(0).ring();
+        let owners =
+            known.endpoints().iter().filter(|one| one.state == State::Normal && one.address != ring.address(1));
+        assert_eq!(owners.count(), members, "seed {seed}: {:?}", known.endpoints());
+    }
+}
