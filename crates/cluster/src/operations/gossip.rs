@@ -117,7 +117,9 @@ pub fn set_active(node: &Node, active: bool, is_ready: bool) -> Result<()> {
 }
 
 /// Removes an endpoint that does not come back, without its data being handed on. Takes half a
-/// minute, in which it must not give a sign of life.
+/// minute, in which it must not give a sign of life. Refused while this node takes no part in
+/// gossip: the node would hear no sign of life of an endpoint that is well, and tell the others to
+/// remove it once gossip begins again. Cassandra removes a live endpoint then.
 pub async fn assassinate(node: &Node, address: SocketAddr) -> Result<()> {
     let Some(messenger) = node.members() else {
         return invalid("this node is alone: there is nobody to remove");
@@ -125,12 +127,15 @@ pub async fn assassinate(node: &Node, address: SocketAddr) -> Result<()> {
     if address == node.identity.broadcast {
         return invalid("a node does not remove itself");
     }
+    node.refuse_unheard().map_err(failed)?;
     tracing::warn!(%address, "an endpoint is removed by gossip (assassinate)");
     let heard = |state: &EndpointState| (state.generation, state.heartbeat);
     let seen = messenger.with_gossip(|gossip| gossip.peers().get(&address).map(|peer| heard(&peer.state)));
     if seen.is_some() {
         node.env.sleep(RING_DELAY).await;
     }
+    // gossip may have been stopped meanwhile: a live endpoint would seem silent
+    node.refuse_unheard().map_err(failed)?;
     let now = gossip::Now {
         monotonic: Duration::from_nanos(node.env.clock.monotonic_nanos()),
         wall_millis: node.env.clock.now_micros() / 1000,

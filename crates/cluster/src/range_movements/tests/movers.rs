@@ -140,6 +140,30 @@ fn what_nobody_would_hear_of_is_refused() {
     assert_eq!(removal::status(ring.node(0)), "No token removals in process.");
 }
 
+/// A node whose gossip is stopped, before it is told to assassinate an endpoint or while it waits
+/// for a sign of life of it, does not remove an endpoint that is well.
+#[test]
+fn a_live_endpoint_is_not_assassinated_while_gossip_is_stopped() {
+    for stops_first in [true, false] {
+        let ring = ring_of(77, 3);
+        let stop = || gossip::set_active(ring.node(0), false, true).expect("it is a member");
+        if stops_first {
+            stop();
+        }
+        let address = ring.address(2);
+        let begun = beside_result(&ring, 0, move |node| async move { gossip::assassinate(&node, address).await });
+        ring.world.run_for(Duration::from_millis(10));
+        if !stops_first {
+            stop();
+        }
+        assert!(ring.world.run_until(PATIENCE, || begun.lock().expect("no panic inside").is_some()), "it ends");
+        let why = refusal(begun.lock().expect("no panic inside").clone().expect("it is over"));
+        assert!(why.contains("`nodetool enablegossip`"), "{why}");
+        gossip::set_active(ring.node(0), true, true).expect("it is a member");
+        agree_on_members(&ring, &[0, 1, 2]);
+    }
+}
+
 /// A dead node is not replaced while another one joins. That one lacks what only the dead node is
 /// sure to have; when it is stopped the replacement goes on.
 #[test]
