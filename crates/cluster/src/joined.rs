@@ -68,9 +68,9 @@ pub(crate) struct Joined {
     pub(crate) former_owners: Mutex<FormerOwners>,
     /// Nodes that have been replaced, and those that are about to be.
     pub(crate) replacements: Mutex<Replacements>,
-    /// The removal of another node that this node follows, or has followed last: its address and
-    /// the generation in which that was told.
-    pub(crate) followed_removals: Mutex<Option<(SocketAddr, i32)>>,
+    /// The removals of other nodes that this node follows, or has followed without having heard of
+    /// their end: the address of the node and the generation in which the removal was told.
+    pub(crate) followed_removals: Mutex<BTreeSet<(SocketAddr, i32)>>,
     /// Versions of schemas that members tell and that are here: this node has had each of them, or
     /// has taken it over from a neighbour.
     pub(crate) received_schemas: ArcSwap<BTreeSet<[u8; 16]>>,

@@ -17,7 +17,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use env::MakeLocal;
@@ -331,10 +331,7 @@ pub(crate) fn follow_removing(node: &Arc<Node>, gossip: &Gossip, endpoint: Socke
     let Some(coordinator) = coordinator.and_then(|text| text.strip_prefix("REMOVER,")).map(str::to_owned) else {
         return;
     };
-    let removal = (endpoint, peer.state.generation);
-    if node.joined.followed_removals.lock().unwrap_or_else(std::sync::PoisonError::into_inner).replace(removal)
-        == Some(removal)
-    {
+    if !begins_to_follow(node, gossip, (endpoint, peer.state.generation)) {
         return;
     }
     tracing::info!(%endpoint, coordinator, "a node is being removed from the ring");
@@ -352,6 +349,18 @@ pub(crate) fn follow_removing(node: &Arc<Node>, gossip: &Gossip, endpoint: Socke
     if let Err(error) = node.env.tasks.try_spawn_local_worker("restore", make) {
         tracing::error!(%endpoint, %error, "no thread restores the copies of a removed node; repair this node");
     }
+}
+
+/// Notes that this node follows a removal, which is told in a generation; false: it does so
+/// already. Removals that have ended are forgotten.
+fn begins_to_follow(node: &Node, gossip: &Gossip, removal: (SocketAddr, i32)) -> bool {
+    let is_under_way = |(address, generation): &(SocketAddr, i32)| {
+        let peer = gossip.peers().get(address).filter(|peer| peer.status() == Some(Status::Removing));
+        peer.is_some_and(|peer| peer.state.generation == *generation)
+    };
+    let mut followed = node.joined.followed_removals.lock().unwrap_or_else(PoisonError::into_inner);
+    followed.retain(is_under_way);
+    followed.insert(removal)
 }
 
 /// Follows the removals that this node heard of while it got in touch with the others.

@@ -1,6 +1,7 @@
 //! Nodes that do not come back are removed, and the others fetch what they had from each other.
 
 use super::*;
+use crate::streaming::Operation;
 
 /// The node that has the only living copies of some ranges dies while a removal fetches them. The
 /// removal waits for it, however long it is away. Seeds 7000 and 7003 of the deaths: it ended after
@@ -106,4 +107,37 @@ fn a_removal_ends_when_there_is_nobody_to_remove() {
             known.endpoints().iter().filter(|one| one.state == State::Normal && one.address != ring.address(1));
         assert_eq!(owners.count(), members, "seed {seed}: {:?}", known.endpoints());
     }
+}
+
+/// A node that has heard of two removals looks once more which there are, as it does at the end of
+/// its start. It has followed both, and fetches nothing anew.
+#[test]
+fn two_removals_at_once_are_followed_once_each() {
+    let mut ring = SimRing::new(64, &["dc1"; 5]);
+    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
+    write(&ring, 0, 0, Consistency::All);
+    let host_id = |machine: usize| types::literal::print_uuid(&ring.node(machine).identity.host_id);
+    let coordinator = host_id(0);
+    let removed = [1, 3].map(|machine| (ring.address(machine), host_id(machine)));
+    ring.kill(1);
+    ring.kill(3);
+    ring.agree();
+    let now = removal::now(ring.node(0));
+    ring.node(0).members().expect("joined").with_gossip(|gossip| {
+        for (address, host_id) in &removed {
+            let generation = gossip.peers().get(address).expect("known").state.generation;
+            gossip.advertise_removing(*address, host_id, &coordinator, generation, now).expect("known");
+        }
+    });
+    let node = ring.node(2);
+    let fetched = || {
+        let ended = node.ended_streams().into_iter();
+        ended.filter(|session| session.operation == Operation::RestoreReplicaCount && !session.follows).count()
+    };
+    ring.world.run_for(Duration::from_secs(60));
+    let before = fetched();
+    assert!(before > 0, "it gains ranges");
+    node.membership().expect("joined").with_gossip(|gossip| removal::follow_all_removing(node, gossip));
+    ring.world.run_for(Duration::from_secs(60));
+    assert_eq!(fetched(), before);
 }
