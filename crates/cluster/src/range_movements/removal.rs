@@ -103,7 +103,7 @@ pub async fn remove(node: &Arc<Node>, host_id: &str) -> Result<()> {
             );
         }
         let token = endpoint.tokens.first().map_or(0, |token| token.0);
-        state.removal = Some(Removal { address: endpoint.address, token, waiting });
+        state.removal = Some(Removal { address: endpoint.address, token, waiting: waiting.clone() });
     }
     let (coordinator, host_id) =
         (types::literal::print_uuid(&node.identity.host_id), types::literal::print_uuid(&endpoint.host_id));
@@ -121,6 +121,11 @@ pub async fn remove(node: &Arc<Node>, host_id: &str) -> Result<()> {
     if let Err(error) = heard.and_then(|()| refuse_beside_others(node, &endpoint, |other| other < own)) {
         forget(node, endpoint.address);
         return Err(error);
+    }
+    // a node that has confirmed before it was told has confirmed an earlier removal:
+    // REPLICATION_DONE_REQ does not say which one it is about
+    if let Some(removal) = &mut node.joined.movements.state().removal {
+        removal.waiting = waiting;
     }
     let now = now(node);
     let told = messenger.with_gossip(|gossip| {

@@ -141,3 +141,17 @@ fn two_removals_at_once_are_followed_once_each() {
     ring.world.run_for(Duration::from_secs(60));
     assert_eq!(fetched(), before);
 }
+
+/// A node confirms an earlier removal once more, because the answer to the first time came too
+/// late. The next removal, of which that node has not been told yet, waits for it all the same.
+#[test]
+fn a_late_confirmation_of_an_earlier_removal_does_not_count() {
+    let mut ring = ring_with_a_removal(65);
+    let has_begun = || removal::status(ring.node(0)).starts_with("Removing token");
+    assert!(ring.world.run_until(PATIENCE, has_begun), "it has begun");
+    removal::confirmed(ring.node(0), ring.address(1));
+    ring.kill(1);
+    ring.world.run_for(Duration::from_secs(60));
+    let removal = ring.node(0).joined.movements.state().removal.clone().expect("it waits");
+    assert!(removal.waiting.contains(&ring.address(1)), "{:?}", removal.waiting);
+}
