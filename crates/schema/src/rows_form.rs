@@ -12,6 +12,8 @@
 //! Triggers are not executed. Their rows, and those of functions, are kept unchanged with the
 //! keyspace or table that they belong to.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use bytes::Bytes;
 use types::{CqlType, UserType, literal};
 
@@ -100,10 +102,12 @@ fn alter_table(old: &TableMetadata, new: &TableMetadata, writes: &mut Vec<Schema
         return;
     }
     writes.push(put(own_row(new)));
-    let still = |row: &SchemaRow| after.iter().any(|(other, _)| other.clustering == row.clustering);
-    writes.extend(before.iter().filter(|(row, _)| !still(row)).map(|(row, _)| delete(row)));
+    // looked up: a table may have tens of thousands of columns
+    let stay: BTreeSet<_> = after.iter().map(|(row, _)| place(row)).collect();
+    writes.extend(before.iter().filter(|(row, _)| !stay.contains(&place(row))).map(|(row, _)| delete(row)));
+    let stored: BTreeMap<_, _> = before.iter().map(|rows| (place(&rows.0), rows)).collect();
     for (column, rows) in columns(new).zip(&after) {
-        if !before.contains(rows) {
+        if stored.get(&place(&rows.0)) != Some(&rows) {
             put_column(new, column, writes);
         }
     }
@@ -160,10 +164,15 @@ fn diff_rows(
     writes: &mut Vec<SchemaWrite>,
 ) {
     let (old, new): (Vec<_>, Vec<_>) = (old.collect(), new.collect());
-    let same_place = |a: &SchemaRow, b: &SchemaRow| a.table == b.table && a.clustering == b.clustering;
-    let gone = old.iter().filter(|row| !new.iter().any(|other| same_place(row, other)));
-    writes.extend(gone.map(delete));
-    writes.extend(new.iter().filter(|row| !old.contains(row)).cloned().map(put));
+    let stay: BTreeSet<_> = new.iter().map(place).collect();
+    writes.extend(old.iter().filter(|row| !stay.contains(&place(row))).map(delete));
+    let stored: BTreeMap<_, _> = old.iter().map(|row| (place(row), row)).collect();
+    writes.extend(new.iter().filter(|row| stored.get(&place(row)) != Some(row)).cloned().map(put));
+}
+
+/// The place of a row in its keyspace: one row is there at most.
+fn place(row: &SchemaRow) -> (SchemaTable, &[Bytes]) {
+    (row.table, &row.clustering)
 }
 
 fn delete(row: &SchemaRow) -> SchemaWrite {

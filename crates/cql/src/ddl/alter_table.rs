@@ -295,6 +295,8 @@ fn check_not_indexed(
 fn renamed(table: &TableMetadata, columns: &[(Ident<'_>, Ident<'_>)]) -> Result<TableMetadata, CqlError> {
     check_room(table, columns.len())?;
     let mut specs = table.specs();
+    let mut places: BTreeMap<String, usize> =
+        specs.iter().enumerate().map(|(at, spec)| (spec.name.clone(), at)).collect();
     let mut masks = table.masks.clone();
     for (old, new) in columns {
         let Some(column) = table.column_by_name(old.as_str()).filter(|column| !table.is_hidden(column)) else {
@@ -304,7 +306,7 @@ fn renamed(table: &TableMetadata, columns: &[(Ident<'_>, Ident<'_>)]) -> Result<
         if !column.is_primary_key() {
             return Err(CqlError::invalid(format!("Cannot rename non PRIMARY KEY column {old}")));
         }
-        if specs.iter().any(|spec| spec.name == new.as_str()) {
+        if places.contains_key(new.as_str()) {
             return Err(CqlError::invalid(format!(
                 "Cannot rename column {old} to {new} in table '{}'; another column with that name already exists",
                 full_name(table)
@@ -313,8 +315,9 @@ fn renamed(table: &TableMetadata, columns: &[(Ident<'_>, Ident<'_>)]) -> Result<
         check_not_indexed(table, column, |indexes| {
             format!("Can't rename column {old} because it has dependent secondary indexes ({indexes})")
         })?;
-        for spec in specs.iter_mut().filter(|spec| spec.name == old.as_str()) {
-            spec.name = new.as_str().to_owned();
+        if let Some(at) = places.remove(old.as_str()) {
+            specs[at].name = new.as_str().to_owned();
+            places.insert(new.as_str().to_owned(), at);
         }
         if let Some(mask) = masks.remove(old.as_str()) {
             masks.insert(new.as_str().to_owned(), mask);

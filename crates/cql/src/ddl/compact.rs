@@ -6,13 +6,14 @@
 //!
 //! Must agree with: `CreateTableStatement.validateCompactTable` and `.fixupCompactTable`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schema::table::ColumnSpec;
 use schema::{ColumnKind, TableFlags, TableMetadata};
 use types::CqlType;
 
 use super::DdlContext;
+use super::create_table::key_names;
 use crate::ast::{CreateTable, PrimaryKey};
 use crate::error::CqlError;
 
@@ -22,9 +23,8 @@ pub(super) fn check(
     primary_key: &PrimaryKey<'_>,
     columns: &BTreeMap<String, CqlType>,
 ) -> Result<(), CqlError> {
-    let is_key =
-        |name: &str| primary_key.partition.iter().chain(&primary_key.clustering).any(|column| column.as_str() == name);
-    let others: Vec<_> = columns.iter().filter(|(name, _)| !is_key(name)).collect();
+    let key = key_names(primary_key);
+    let others: Vec<_> = columns.iter().filter(|(name, _)| !key.contains(name.as_str())).collect();
     if others.iter().any(|(_, ty)| ty.is_multi_cell()) {
         return Err(CqlError::invalid("Non-frozen collections and UDTs are not supported with COMPACT STORAGE"));
     }
@@ -76,5 +76,6 @@ pub(super) fn dropped(table: &TableMetadata, context: &DdlContext) -> Result<Tab
 }
 
 fn free_name(specs: &[ColumnSpec], mut names: impl Iterator<Item = String>) -> String {
-    names.find(|name| specs.iter().all(|spec| spec.name != *name)).expect("the names have no end")
+    let taken: BTreeSet<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
+    names.find(|name| !taken.contains(name.as_str())).expect("the names have no end")
 }

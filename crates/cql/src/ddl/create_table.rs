@@ -2,7 +2,8 @@
 //! types.
 //!
 //! The checks stand in the order in which Cassandra makes them, since a statement with two mistakes
-//! must be refused for the same one.
+//! must be refused for the same one. A table may have tens of thousands of columns, in its key as
+//! well: names are looked up in sets, otherwise one statement would hold a worker for seconds.
 //!
 //! Must agree with: `CreateTableStatement`, `TableMetadata.validate`.
 
@@ -17,7 +18,7 @@ use super::{
     Act, Changed, DdlContext, SchemaObject, check_changeable, compact, event, existing_keyspace, is_word, keyspace_of,
     masks, properties, refused, type_name,
 };
-use crate::ast::{CreateTable, Ident, PrimaryKey};
+use crate::ast::{ColumnDefinition, CreateTable, Ident, PrimaryKey};
 use crate::error::CqlError;
 use crate::result::{SchemaChangeKind, SchemaTarget};
 
@@ -171,6 +172,8 @@ fn check_primary_key(
     columns: &BTreeMap<String, CqlType>,
 ) -> Result<(), CqlError> {
     let table = create.name.name.as_str();
+    let statics = create.columns.iter().filter(|column| column.is_static);
+    let statics: BTreeSet<&str> = statics.map(|column| column.name.as_str()).collect();
     let mut seen = BTreeSet::new();
     for column in primary_key.partition.iter().chain(&primary_key.clustering) {
         let Some(ty) = columns.get(column.as_str()) else {
@@ -184,11 +187,16 @@ fn check_primary_key(
             )));
         }
         check_key_type(column, ty)?;
-        if create.columns.iter().any(|defined| defined.name == *column && defined.is_static) {
+        if statics.contains(column.as_str()) {
             return Err(CqlError::invalid(format!("Static column '{column}' cannot be part of the PRIMARY KEY")));
         }
     }
     Ok(())
+}
+
+/// The names of the columns of a key.
+pub(super) fn key_names<'k>(primary_key: &'k PrimaryKey<'_>) -> BTreeSet<&'k str> {
+    primary_key.partition.iter().chain(&primary_key.clustering).map(Ident::as_str).collect()
 }
 
 fn check_key_type(column: &Ident<'_>, ty: &CqlType) -> Result<(), CqlError> {
@@ -215,9 +223,10 @@ fn check_key_type(column: &Ident<'_>, ty: &CqlType) -> Result<(), CqlError> {
 /// The order must name the first clustering columns, in their order, and nothing else.
 fn check_clustering_order(create: &CreateTable<'_>, primary_key: &PrimaryKey<'_>) -> Result<(), CqlError> {
     let clustering = &primary_key.clustering;
+    let names: BTreeSet<&str> = clustering.iter().map(Ident::as_str).collect();
     let ordered: Vec<&Ident<'_>> = create.clustering_order.iter().map(|order| &order.column).collect();
     let strangers: Vec<&str> =
-        ordered.iter().filter(|column| !clustering.contains(column)).map(|column| column.as_str()).collect();
+        ordered.iter().map(|column| column.as_str()).filter(|column| !names.contains(column)).collect();
     if !strangers.is_empty() {
         return Err(CqlError::invalid(format!(
             "Only clustering key columns can be defined in CLUSTERING ORDER directive: [{}] are not clustering columns",
@@ -245,9 +254,8 @@ fn check_counters(
     columns: &BTreeMap<String, CqlType>,
     params: &TableParams,
 ) -> Result<(), CqlError> {
-    let is_key =
-        |name: &str| primary_key.partition.iter().chain(&primary_key.clustering).any(|column| column.as_str() == name);
-    if columns.iter().any(|(name, ty)| !is_key(name) && !ty.is_counter()) {
+    let key = key_names(primary_key);
+    if columns.iter().any(|(name, ty)| !key.contains(name.as_str()) && !ty.is_counter()) {
         return Err(CqlError::invalid("Cannot mix counter and non counter columns in the same table"));
     }
     if params.default_time_to_live > 0 {
@@ -262,16 +270,19 @@ fn specs(
     mut columns: BTreeMap<String, CqlType>,
 ) -> Vec<ColumnSpec> {
     let mut specs = Vec::new();
+    let defined: BTreeMap<&str, &ColumnDefinition<'_>> =
+        create.columns.iter().map(|column| (column.name.as_str(), column)).collect();
+    let descending = create.clustering_order.iter().filter(|order| order.descending);
+    let descending: BTreeSet<&str> = descending.map(|order| order.column.as_str()).collect();
     let keys = [(ColumnKind::PartitionKey, &primary_key.partition), (ColumnKind::Clustering, &primary_key.clustering)];
     for (kind, names) in keys {
         for (position, name) in names.iter().enumerate() {
             let ty = columns.remove(name.as_str()).expect("key columns were checked to exist once");
             let by_class =
-                create.columns.iter().any(|column| column.name == *name && type_name::is_reversed(&column.type_name));
-            let ordered = create.clustering_order.iter().any(|order| order.column == *name && order.descending);
-            let descending = kind == ColumnKind::Clustering && (ordered || by_class);
+                defined.get(name.as_str()).is_some_and(|column| type_name::is_reversed(&column.type_name));
+            let reversed = kind == ColumnKind::Clustering && (descending.contains(name.as_str()) || by_class);
             let name = name.as_str().to_owned();
-            specs.push(ColumnSpec { name, kind, position, ty, reversed: descending });
+            specs.push(ColumnSpec { name, kind, position, ty, reversed });
         }
     }
     for column in &create.columns {

@@ -228,3 +228,34 @@ fn tables_and_types_have_a_greatest_number_of_columns_and_fields() {
         assert_eq!(answer(&statement, 1, &mut schema), format!("error 2200 {error}"));
     }
 }
+
+/// A type and a table with about as many names as they may have. Where each name is compared with
+/// all others, this test takes minutes.
+#[test]
+fn tens_of_thousands_of_names_are_looked_up() {
+    let mut schema = system::schema();
+    let mut number = 0;
+    let mut ask = |statement: &str| {
+        number += 1;
+        answer(statement, number, &mut schema)
+    };
+    let replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}";
+    ask(&format!("CREATE KEYSPACE answers WITH replication = {replication}"));
+    let names: Vec<String> = (1..32_767).rev().map(|number| format!("c{number:05}")).collect();
+    let list = |separator: &str, form: &dyn Fn(&str) -> String| {
+        names.iter().map(|name| form(name)).collect::<Vec<_>>().join(separator)
+    };
+    let declared = list(", ", &|name| format!("{name} int"));
+    let renamed = list(" AND ", &|name| format!("{name} TO d{name}"));
+    let twice = ask(&format!("CREATE TYPE many ({declared}, c00001 int)"));
+    assert_eq!(twice, "error 2200 Duplicate field name 'c00001' in type 'many'");
+    assert_eq!(ask(&format!("CREATE TYPE many ({declared})")), "Created Type answers many");
+    assert_eq!(ask(&format!("ALTER TYPE many RENAME {renamed}")), "Updated Type answers many");
+    let (key, order) = (names.join(", "), list(", ", &|name| format!("{name} DESC")));
+    let columns = format!("k int, {declared}, PRIMARY KEY (k, {key})");
+    let table = format!("CREATE TABLE many ({columns}) WITH CLUSTERING ORDER BY ({order})");
+    assert_eq!(ask(&table), "Created Table answers many");
+    assert_eq!(ask(&format!("ALTER TABLE many RENAME {renamed}")), "Updated Table answers many");
+    let table = schema.table("answers", "many").expect("it was made");
+    assert!(table.clustering.iter().all(|column| column.reversed && column.name.starts_with("dc")));
+}

@@ -4,6 +4,7 @@
 //! Must agree with: `CreateTypeStatement`, `AlterTypeStatement`,
 //! `KeyspaceMetadata.withUpdatedUserType`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use schema::{KeyspaceMetadata, Schema, TableMetadata};
@@ -32,10 +33,8 @@ pub(super) fn create(create: &CreateType<'_>, context: &DdlContext, schema: &Sch
         return Err(CqlError::invalid(format!("A user type with name '{name}' already exists")));
     }
     check_count(name, create.fields.len())?;
-    for (at, (field, _)) in create.fields.iter().enumerate() {
-        if create.fields[..at].iter().any(|(other, _)| other == field) {
-            return Err(CqlError::invalid(format!("Duplicate field name '{field}' in type '{name}'")));
-        }
+    if let Some(field) = repeated(create.fields.iter().map(|(field, _)| field.as_str())) {
+        return Err(CqlError::invalid(format!("Duplicate field name '{field}' in type '{name}'")));
     }
     let normalized: Vec<(&Ident<'_>, TypeName<'_>)> =
         create.fields.iter().map(|(field, ty)| (field, type_name::normalize(ty))).collect();
@@ -49,6 +48,13 @@ pub(super) fn create(create: &CreateType<'_>, context: &DdlContext, schema: &Sch
     after.user_types.insert(name.to_owned(), Arc::new(udt));
     let event = event(SchemaChangeKind::Created, SchemaTarget::Type, keyspace_name, name);
     Ok(Some((schema.with_keyspace(after), event)))
+}
+
+/// The first name that has stood before. A name is not compared with each of those before it: a
+/// type may have tens of thousands.
+fn repeated<'n>(mut names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let mut seen = BTreeSet::new();
+    names.find(|name| !seen.insert(*name))
 }
 
 fn check_count(name: &str, fields: usize) -> Result<(), CqlError> {
@@ -143,17 +149,17 @@ fn with_renamed_fields(
 ) -> Result<UserType, CqlError> {
     let full_name = qualified(&udt.keyspace, &udt.name);
     let mut altered = udt.clone();
+    let places: BTreeMap<&str, usize> =
+        udt.fields.iter().enumerate().map(|(at, (name, _))| (name.as_str(), at)).collect();
     for (old, new) in renames {
-        match udt.fields.iter().position(|(name, _)| name == old.as_str()) {
-            Some(at) => altered.fields[at].0 = new.as_str().to_owned(),
+        match places.get(old.as_str()) {
+            Some(at) => altered.fields[*at].0 = new.as_str().to_owned(),
             None if if_exists => {}
             None => return Err(CqlError::invalid(format!("Unkown field {old} in user type {full_name}"))),
         }
     }
-    for (at, (name, _)) in altered.fields.iter().enumerate() {
-        if altered.fields[..at].iter().any(|(other, _)| other == name) {
-            return Err(CqlError::invalid(format!("Duplicate field name {name} in type {}", udt.keyspace)));
-        }
+    if let Some(name) = repeated(altered.fields.iter().map(|(name, _)| name.as_str())) {
+        return Err(CqlError::invalid(format!("Duplicate field name {name} in type {}", udt.keyspace)));
     }
     Ok(altered)
 }

@@ -230,3 +230,21 @@ fn policies_of_cassandra_3_are_read() {
         assert_eq!([params.speculative_retry.as_str(), params.additional_write_policy.as_str()], [read; 2], "{stored}");
     }
 }
+
+/// An option of a table with tens of thousands of columns changes, which writes none of them. Where
+/// each column is compared with all others, this test takes minutes.
+#[test]
+fn columns_of_a_wide_table_are_looked_up() {
+    let key = std::iter::once(spec("k", ColumnKind::PartitionKey, 0, CqlType::Int));
+    let others = (0..30_000).map(|number| spec(&format!("c{number:05}"), ColumnKind::Regular, 0, CqlType::Int));
+    let (specs, params) = (key.chain(others).collect(), TableParams::default());
+    let (id, flags) = (TableId([7; 16]), TableFlags::COMPOUND);
+    let table = TableMetadata::new(id, "ks", "t", TableKind::Regular, flags, params, specs, BTreeMap::new(), None);
+    let mut before = keyspace();
+    let mut after = before.clone();
+    let mut altered = table.clone();
+    altered.params.comment = "wide".to_owned();
+    before.tables.insert("t".to_owned(), Arc::new(table));
+    after.tables.insert("t".to_owned(), Arc::new(altered));
+    assert_eq!(diff(Some(&before), Some(&after)).len(), 2, "the keyspace and the table");
+}
