@@ -6,6 +6,7 @@ mod answers;
 mod conditional;
 mod extensions;
 mod functions;
+mod lists;
 mod memory;
 mod model;
 mod paging;

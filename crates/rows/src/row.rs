@@ -117,6 +117,10 @@ impl ColumnData {
     }
 }
 
+/// The most cells of a complex column that [`Row::add_complex_cell_near_end`] moves for another
+/// one.
+const MOVED_MAX: usize = 64;
+
 /// A row, or the static row of a partition (its clustering is then empty).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Row {
@@ -247,11 +251,45 @@ impl Row {
         if complex.deletion.deletes(cell.timestamp) {
             return;
         }
-        insert_by_path(ty, &mut complex.cells, cell);
+        let left = insert_by_path(ty, &mut complex.cells, cell, usize::MAX);
+        debug_assert!(left.is_none(), "any number of cells may be moved");
+    }
+
+    /// Adds a cell of a complex column, as [`Row::add_complex_cell`] does, unless more than
+    /// [`MOVED_MAX`] cells would have to move for it: such a cell is given back. Cells that come in
+    /// descending order of their paths would otherwise take time by the square of their number.
+    pub fn add_complex_cell_near_end(&mut self, table: &TableMetadata, cell: Cell) -> Option<Cell> {
+        let ty = table.type_of(cell.column)?;
+        let complex = self.complex_mut(cell.column)?;
+        if complex.deletion.deletes(cell.timestamp) {
+            return None;
+        }
+        insert_by_path(ty, &mut complex.cells, cell, MOVED_MAX)
+    }
+
+    /// Adds cells of a complex column, whatever the order of their paths: n cells cost n log n, and
+    /// the cells that are there are passed once.
+    pub fn add_complex_cells(&mut self, table: &TableMetadata, column: ColumnId, mut cells: Vec<Cell>) {
+        let Some(ty) = table.type_of(column) else { return };
+        let order = |a: &Cell, b: &Cell| {
+            compare_paths(ty, a.path.as_deref().unwrap_or_default(), b.path.as_deref().unwrap_or_default())
+        };
+        cells.sort_by(order);
+        cells.dedup_by(|next, kept| {
+            let is_same = order(next, kept) == Ordering::Equal;
+            if is_same && next.reconcile(kept) == Ordering::Greater {
+                std::mem::swap(next, kept);
+            }
+            is_same
+        });
+        let added = ComplexColumn { column, deletion: DeletionTime::LIVE, cells };
+        self.merge_column(ColumnData::Complex(Box::new(added)), table);
     }
 }
 
-fn insert_by_path(ty: &types::CqlType, cells: &mut Vec<Cell>, cell: Cell) {
+/// Inserts a cell by its path, reconciled with the cell of the same path. A cell for which more
+/// than `moved_max` others would have to move is given back.
+fn insert_by_path(ty: &types::CqlType, cells: &mut Vec<Cell>, cell: Cell, moved_max: usize) -> Option<Cell> {
     let path = cell.path.clone().unwrap_or_default();
     let order = |other: &Cell| compare_paths(ty, other.path.as_deref().unwrap_or_default(), &path);
     match cells.last() {
@@ -262,9 +300,11 @@ fn insert_by_path(ty: &types::CqlType, cells: &mut Vec<Cell>, cell: Cell) {
                     cells[index] = cell;
                 }
             }
+            Err(index) if cells.len() - index > moved_max => return Some(cell),
             Err(index) => cells.insert(index, cell),
         },
     }
+    None
 }
 
 /// Compares the paths of a complex column: time-UUIDs of lists, elements of sets, keys of maps,

@@ -13,6 +13,7 @@ mod assign;
 mod existing;
 mod indexed;
 mod operation;
+mod pending;
 mod plan;
 
 use std::sync::Arc;
@@ -26,8 +27,10 @@ use schema::TableMetadata;
 use schema::index::definition::IndexDefinition;
 use types::{Consistency, CqlType};
 
+use apply::Writer;
 pub(crate) use existing::{ExistingRows, read as read_existing};
 pub(crate) use operation::Operation;
+use pending::Pending;
 pub(crate) use plan::{prepare_delete, prepare_insert, prepare_update};
 
 use crate::context::{Bindings, JsonObjects};
@@ -487,14 +490,10 @@ impl ModificationPlan {
         time: &WriteTime,
         before: Option<&Row>,
     ) -> Result<(), CqlError> {
-        for operation in operations {
-            if operation.requires_read() && !row.columns.is_empty() {
-                let pending = existing::with_pending(before, row, &self.table, time.now);
-                operation.apply(row, &self.table, bindings, time, Some(&pending))?;
-            } else {
-                operation.apply(row, &self.table, bindings, time, before)?;
-            }
-        }
+        let pending = Pending::new(row, &self.table, before, time.now);
+        let mut writer = Writer { pending, bindings, time };
+        operations.iter().try_for_each(|operation| operation.apply(&mut writer))?;
+        writer.pending.finish();
         Ok(())
     }
 }

@@ -4,11 +4,11 @@
 //! `org.apache.cassandra.cql3.{Constants,Lists,Sets,Maps,UserTypes}`.
 
 use bytes::Bytes;
-use rows::{ColumnData, Row};
-use schema::{ColumnId, TableMetadata};
+use schema::ColumnId;
 use types::{CqlType, number, timeuuid};
 
 use super::operation::TypedColumn;
+use super::pending::Pending;
 use super::{Operation, WriteTime, cell};
 use crate::context::Bindings;
 use crate::error::CqlError;
@@ -17,17 +17,8 @@ use crate::terms::Term;
 use crate::values::{self, BoundValue};
 
 impl Operation {
-    /// Writes what the operation does into `row`. `before` is the row as it is, for operations that
-    /// read it ([`Operation::requires_read`]).
-    pub fn apply(
-        &self,
-        row: &mut Row,
-        table: &TableMetadata,
-        bindings: &Bindings<'_>,
-        time: &WriteTime,
-        before: Option<&Row>,
-    ) -> Result<(), CqlError> {
-        let mut writer = Writer { row, table, bindings, time, before };
+    /// Writes what the operation does.
+    pub(super) fn apply(&self, writer: &mut Writer<'_>) -> Result<(), CqlError> {
         match self {
             Self::Set(column, value) => writer.set(*column, value),
             Self::SetComplex(column, value) => writer.set_complex(column, value),
@@ -39,7 +30,7 @@ impl Operation {
             Self::DiscardFromList(column, elements) => writer.discard_from_list(*column, elements),
             Self::Discard(column, elements) => writer.discard(column, elements),
             Self::SetKey(column, key, value) => {
-                let key = map_key(key, bindings)?;
+                let key = map_key(key, writer.bindings)?;
                 writer.set_part(*column, key, value)
             }
             Self::SetIndex(column, index, value) => writer.set_index(*column, index, value),
@@ -59,25 +50,22 @@ impl Operation {
 }
 
 /// A row that is being written, and what it is written with.
-struct Writer<'a> {
-    row: &'a mut Row,
-    table: &'a TableMetadata,
-    bindings: &'a Bindings<'a>,
-    time: &'a WriteTime,
-    /// The row as it is; None where no operation of the statement reads, or the row is not there.
-    before: Option<&'a Row>,
+pub(super) struct Writer<'a> {
+    pub pending: Pending<'a>,
+    pub bindings: &'a Bindings<'a>,
+    pub time: &'a WriteTime,
 }
 
 impl Writer<'_> {
     /// A cell of a column of many cells; without a value a tombstone.
     fn put(&mut self, column: ColumnId, path: Bytes, value: Option<Bytes>) {
-        self.row.add_complex_cell(self.table, cell(column, Some(path), value, self.time));
+        self.pending.put(cell(column, Some(path), value, self.time));
     }
 
     fn set(&mut self, column: ColumnId, value: &Term) -> Result<(), CqlError> {
         match value.eval(self.bindings)? {
-            BoundValue::Bytes(value) => self.row.add_cell(cell(column, None, Some(value), self.time)),
-            BoundValue::Null => self.row.add_cell(cell(column, None, None, self.time)),
+            BoundValue::Bytes(value) => self.pending.row.add_cell(cell(column, None, Some(value), self.time)),
+            BoundValue::Null => self.pending.row.add_cell(cell(column, None, None, self.time)),
             BoundValue::Unset => {}
         }
         Ok(())
@@ -87,7 +75,7 @@ impl Writer<'_> {
         match value.eval(self.bindings)? {
             BoundValue::Unset => Ok(()),
             value => {
-                self.row.add_complex_deletion(column.id, self.time.overwrite());
+                self.pending.delete(column.id, self.time.overwrite());
                 match value {
                     BoundValue::Bytes(bytes) => self.add_elements(column, &bytes),
                     BoundValue::Null | BoundValue::Unset => Ok(()),
@@ -98,7 +86,7 @@ impl Writer<'_> {
 
     fn increment(&mut self, column: ColumnId, by: &Term) -> Result<(), CqlError> {
         if let Some(increment) = increment(by, self.bindings)? {
-            self.row.add_increment(column, self.time.timestamp, increment);
+            self.pending.row.add_increment(column, self.time.timestamp, increment);
         }
         Ok(())
     }
@@ -110,14 +98,14 @@ impl Writer<'_> {
                 "The negation of {decrement} overflows supported counter precision (signed 8 bytes integer)"
             ))
         })?;
-        self.row.add_increment(column, self.time.timestamp, increment);
+        self.pending.row.add_increment(column, self.time.timestamp, increment);
         Ok(())
     }
 
     fn add_value(&mut self, column: &TypedColumn, value: &Term) -> Result<(), CqlError> {
-        if let Some(ColumnData::Simple(old)) = self.before.and_then(|row| row.column(column.id)) {
-            let sum = add_values(&column.ty, &old.value, value, self.bindings)?;
-            self.row.add_cell(cell(column.id, None, Some(sum), self.time));
+        if let Some(old) = self.pending.value(column.id) {
+            let sum = add_values(&column.ty, &old, value, self.bindings)?;
+            self.pending.row.add_cell(cell(column.id, None, Some(sum), self.time));
         }
         Ok(())
     }
@@ -173,9 +161,8 @@ impl Writer<'_> {
             // sorted: to look through a long list for each of many elements would take minutes
             let mut unwanted = values::split_list(&bytes)?;
             unwanted.sort_unstable();
-            let is_unwanted = |found: &&rows::Cell| unwanted.binary_search(&found.value).is_ok();
-            for found in list_cells(self.before, column).iter().filter(is_unwanted) {
-                self.put(column, found.path.clone().unwrap_or_default(), None);
+            for path in self.pending.paths(column, |found| unwanted.binary_search(&found.value).is_ok()) {
+                self.put(column, path, None);
             }
         }
         Ok(())
@@ -208,7 +195,7 @@ impl Writer<'_> {
         };
         // what is wrong with the value is said before what is wrong with the index
         let evaluated = value.eval(self.bindings)?;
-        let path = path_at(self.before, column, &index, "Attempted to set an element on a list which is null")?;
+        let path = self.pending.path_at(column, &index, "Attempted to set an element on a list which is null")?;
         match evaluated {
             BoundValue::Bytes(value) => self.put(column, path, Some(value)),
             BoundValue::Null => self.put(column, path, None),
@@ -219,9 +206,9 @@ impl Writer<'_> {
 
     fn delete(&mut self, column: ColumnId, is_complex: bool) {
         if is_complex {
-            self.row.add_complex_deletion(column, self.time.deletion());
+            self.pending.delete(column, self.time.deletion());
         } else {
-            self.row.add_cell(cell(column, None, None, self.time));
+            self.pending.row.add_cell(cell(column, None, None, self.time));
         }
     }
 
@@ -241,7 +228,7 @@ impl Writer<'_> {
             BoundValue::Null => return Err(CqlError::invalid("Invalid null value for list index")),
             BoundValue::Unset => return Ok(()),
         };
-        let path = path_at(self.before, column, &index, "Attempted to delete an element from a list which is null")?;
+        let path = self.pending.path_at(column, &index, "Attempted to delete an element from a list which is null")?;
         self.put(column, path, None);
         Ok(())
     }
@@ -332,24 +319,4 @@ fn prepended(elements: Vec<Bytes>, bindings: &Bindings<'_>) -> Vec<(Bytes, Bytes
 /// 28 bits in four bytes of seven: so that signed bytes order as the number does.
 fn split_seven(number: u32) -> [u8; 4] {
     [21, 14, 7, 0].map(|shift| u8::try_from((number >> shift) & 0x7f).expect("seven bits"))
-}
-
-/// The cells of a list in the row as it is.
-fn list_cells(before: Option<&Row>, id: ColumnId) -> &[rows::Cell] {
-    match before.and_then(|row| row.column(id)) {
-        Some(ColumnData::Complex(complex)) => &complex.cells,
-        _ => &[],
-    }
-}
-
-/// The path of the element at an index.
-fn path_at(before: Option<&Row>, id: ColumnId, index: &Bytes, when_null: &str) -> Result<Bytes, CqlError> {
-    let cells = list_cells(before, id);
-    let index = <[u8; 4]>::try_from(index.as_ref()).map_or(0, i32::from_be_bytes);
-    if cells.is_empty() {
-        return Err(CqlError::invalid(when_null));
-    }
-    let found = usize::try_from(index).ok().and_then(|index| cells.get(index));
-    let out = || CqlError::invalid(format!("List index {index} out of bound, list has size {}", cells.len()));
-    Ok(found.ok_or_else(out)?.path.clone().unwrap_or_default())
 }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use rows::live::TombstoneLimits;
 use rows::{
-    ClusteringValues, ColumnData, ColumnFilter, DataLimits, LiveRows, PartitionRange, ReadCommand, Row, Slice, Slices,
+    ClusteringValues, ColumnFilter, DataLimits, LiveRows, PartitionRange, ReadCommand, Row, Slice, Slices,
 };
-use schema::{ClusteringComparator, TableMetadata};
+use schema::ClusteringComparator;
 use types::{Consistency, DecoratedKey};
 
 use super::ModificationPlan;
@@ -49,23 +49,6 @@ impl ExistingRows {
         let at = rows.binary_search_by(|row| comparator.compare_values(&row.clustering, clustering)).ok()?;
         rows.get(at)
     }
-}
-
-/// The row that an operation sees: the row before the statement, with the writes of the statement's
-/// earlier operations.
-pub(super) fn with_pending(before: Option<&Row>, pending: &Row, table: &TableMetadata, now: u32) -> Row {
-    let mut row = before.cloned().unwrap_or_else(|| Row::new(pending.clustering.clone()));
-    row.merge(pending.clone(), table);
-    for data in &mut row.columns {
-        if let ColumnData::Complex(complex) = data {
-            complex.cells.retain(|cell| cell.is_live(now));
-        }
-    }
-    row.columns.retain(|data| match data {
-        ColumnData::Simple(cell) => cell.is_live(now),
-        ColumnData::Complex(complex) => !complex.cells.is_empty(),
-    });
-    row
 }
 
 /// Reads the rows that the operations of a statement need.

@@ -1,0 +1,52 @@
+//! Statements with tens of thousands of elements of one collection. Where each of them takes time
+//! in proportion to the others, these tests take minutes.
+
+use super::memory::Memory;
+use super::rows_of;
+
+const ELEMENTS: usize = 40_000;
+
+fn joined(element: impl Fn(usize) -> String) -> String {
+    (0..ELEMENTS).map(element).collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn elements_of_a_list_are_set_and_deleted_by_index() {
+    let node = Memory::new();
+    let all = joined(|at| at.to_string());
+    // the last first
+    let set = joined(|at| format!("l[{}] = -{at}", ELEMENTS - 1 - at));
+    let null = joined(|at| format!("l[0] = {}", if at + 2 < ELEMENTS { "null" } else { "7" }));
+    let deleted = joined(|_| "l[0]".to_owned());
+    let statements = [
+        "CREATE TABLE t (k int PRIMARY KEY, l list<int>)".to_owned(),
+        format!("INSERT INTO t (k, l) VALUES (1, [{all}])"),
+        format!("UPDATE t SET {set} WHERE k = 1"),
+        format!("UPDATE t SET {null} WHERE k = 1"),
+        "SELECT l FROM t WHERE k = 1".to_owned(),
+    ];
+    let left = rows_of(&node, &statements.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(left.contains(&format!("[7, -{}]", ELEMENTS - 1)), "{left}");
+    let again = [
+        format!("UPDATE t SET l = [{all}] WHERE k = 1"),
+        format!("DELETE {deleted} FROM t WHERE k = 1"),
+        "SELECT l FROM t WHERE k = 1".to_owned(),
+    ];
+    let left = rows_of(&node, &again.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(!left.contains('['), "{left}");
+}
+
+#[test]
+fn entries_of_a_map_are_set_in_descending_order() {
+    let node = Memory::new();
+    let set = joined(|at| format!("m[{}] = {at}", ELEMENTS - at));
+    let deleted = joined(|at| format!("m[{}]", ELEMENTS + 1 - at));
+    let statements = [
+        "CREATE TABLE t (k int PRIMARY KEY, m map<int, int>)".to_owned(),
+        format!("UPDATE t SET {set} WHERE k = 1"),
+        format!("DELETE {deleted} FROM t WHERE k = 1"),
+        "SELECT m FROM t WHERE k = 1".to_owned(),
+    ];
+    let left = rows_of(&node, &statements.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(left.contains(&format!("{{1: {}}}", ELEMENTS - 1)), "{left}");
+}
