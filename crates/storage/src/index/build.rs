@@ -25,7 +25,7 @@ use super::attached::build::{AttachedBuild, Came};
 use super::built;
 use crate::engine::{self, Engine};
 use crate::error::StorageError;
-use crate::requests::index_builds::{IndexBuilder, Request};
+use crate::requests::index_builds::{self, IndexBuilder, Request};
 use crate::requests::progress::Running;
 use crate::strategy::kind::Kind;
 use crate::table::TableStore;
@@ -119,10 +119,16 @@ impl IndexBuilder {
 
 /// Asks for indexes of a table to be made again: SSTables came that they know nothing of.
 pub(crate) fn make_again(engine: &Engine, base: &Arc<TableStore>, indexes: &[Arc<IndexStore>]) {
-    indexes.iter().for_each(|index| engine.index_builder.request(base, index.name()));
-    // a build that ended while the SSTables came has noted its index to be complete; none does that
-    // any more while others wait
-    if let Err(error) = built::doubt(engine, base, indexes) {
+    // A build that ended while the SSTables came has noted its index to be complete; none does that
+    // any more while another build waits. No build begins before the note is taken away: it could
+    // have ended before that, and its own note would be taken away. The index would be made once
+    // more at the next start, and answer no query until then.
+    let mut queue = engine.index_builder.queue.lock().expect("no panic inside");
+    indexes.iter().for_each(|index| index_builds::add(&mut queue, base, index.name()));
+    let doubted = built::doubt(engine, base, indexes);
+    drop(queue);
+    engine.index_builder.wake();
+    if let Err(error) = doubted {
         tracing::warn!(table = base.name(), %error, "an index that is made again may be noted to be complete");
     }
 }

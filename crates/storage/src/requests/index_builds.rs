@@ -33,15 +33,9 @@ pub struct IndexBuilder {
 }
 
 impl IndexBuilder {
-    /// Asks for an index to be made. A build that waits already serves too: when it begins it reads
-    /// the table as it is then. One that somebody is told of does not, because after an error it is
-    /// not tried again.
+    /// Asks for an index to be made.
     pub fn request(&self, base: &Arc<TableStore>, index: &str) {
-        let mut queue = self.queue.lock().expect("no panic inside");
-        if !queue.iter().any(|request| request.done.is_none() && request.is_of(base, index)) {
-            queue.push_back(Request { base: Arc::clone(base), index: index.to_owned(), done: None });
-        }
-        drop(queue);
+        add(&mut self.queue.lock().expect("no panic inside"), base, index);
         self.wake();
     }
 
@@ -59,5 +53,14 @@ impl IndexBuilder {
         if let Some(wake) = self.wake.lock().expect("no panic inside").as_ref() {
             wake.wake();
         }
+    }
+}
+
+/// Adds a build of an index to those that wait. A build that waits already serves too: when it
+/// begins it reads the table as it is then. One that somebody is told of does not, because after an
+/// error it is not tried again.
+pub(crate) fn add(queue: &mut VecDeque<Request>, base: &Arc<TableStore>, index: &str) {
+    if !queue.iter().any(|request| request.done.is_none() && request.is_of(base, index)) {
+        queue.push_back(Request { base: Arc::clone(base), index: index.to_owned(), done: None });
     }
 }
