@@ -37,7 +37,12 @@ const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A ring of three of which the first `started` are there, with rows of two copies.
 fn ring_of(seed: u64, started: usize) -> SimRing {
-    let mut ring = SimRing::begun(seed, &["dc1", "dc1", "dc1"], started);
+    ring_among(seed, 3, started)
+}
+
+/// A ring of so many machines, of which the first `started` are there, with rows of two copies.
+fn ring_among(seed: u64, machines: usize, started: usize) -> SimRing {
+    let mut ring = SimRing::begun(seed, &vec!["dc1"; machines], started);
     ring.movements = MovementSettings { ring_delay: Duration::from_secs(10), ..MovementSettings::default() };
     ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
     write(&ring, 0, 0, Consistency::All);

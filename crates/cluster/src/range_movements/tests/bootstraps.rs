@@ -80,10 +80,7 @@ fn writes_during_a_bootstrap_reach_the_new_node() {
 #[test]
 fn two_new_nodes_wait_for_each_other() {
     for (seed, apart) in [(15, 0), (16, 3_000)] {
-        let mut ring = SimRing::begun(seed, &["dc1", "dc1", "dc1", "dc1"], 2);
-        ring.movements = MovementSettings { ring_delay: Duration::from_secs(10), ..MovementSettings::default() };
-        ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
-        write(&ring, 0, 0, Consistency::All);
+        let mut ring = ring_among(seed, 4, 2);
         ring.spawn(3);
         ring.world.run_until(Duration::from_millis(apart), || false);
         ring.spawn(2);

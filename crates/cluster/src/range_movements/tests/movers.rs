@@ -20,10 +20,7 @@ fn knows(ring: &SimRing, machine: usize, other: usize, is_state: fn(State) -> bo
 /// is removed. When the new one is a member the same may be asked again.
 #[test]
 fn what_comes_beside_a_node_that_joins_is_refused() {
-    let mut ring = SimRing::begun(70, &["dc1"; 4], 3);
-    ring.movements = MovementSettings { ring_delay: Duration::from_secs(10), ..MovementSettings::default() };
-    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
-    write(&ring, 0, 0, Consistency::All);
+    let mut ring = ring_among(70, 4, 3);
     ring.spawn(3);
     let is_seen = || (0..3).all(|machine| knows(&ring, machine, 3, State::is_joining));
     assert!(ring.world.run_until(PATIENCE, is_seen), "it says that it joins");
@@ -53,10 +50,7 @@ fn what_comes_beside_a_node_that_joins_is_refused() {
 /// is removed, and the new one comes again.
 #[test]
 fn a_removal_waits_for_the_end_of_another_change() {
-    let mut ring = SimRing::begun(71, &["dc1"; 4], 3);
-    ring.movements = MovementSettings { ring_delay: Duration::from_secs(10), ..MovementSettings::default() };
-    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
-    write(&ring, 0, 0, Consistency::All);
+    let mut ring = ring_among(71, 4, 3);
     let host_id = types::literal::print_uuid(&ring.node(2).identity.host_id);
     let is_down = |ring: &SimRing, machine: usize| {
         let (address, snapshot) = (ring.address(machine), ring.node(0).ring());
@@ -168,10 +162,7 @@ fn a_live_endpoint_is_not_assassinated_while_gossip_is_stopped() {
 /// sure to have; when it is stopped the replacement goes on.
 #[test]
 fn a_replacement_waits_for_the_end_of_another_change() {
-    let mut ring = SimRing::begun(75, &["dc1"; 5], 3);
-    ring.movements = MovementSettings { ring_delay: Duration::from_secs(10), ..MovementSettings::default() };
-    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
-    write(&ring, 0, 0, Consistency::All);
+    let mut ring = ring_among(75, 5, 3);
     ring.tokens.insert(3, ring.node(2).ring().local().tokens.iter().map(|token| token.0).collect());
     ring.kill(2);
     ring.agree();
