@@ -13,7 +13,7 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Whether the process (EMFILE) or the machine (ENFILE) had no file descriptor left. As with a full
@@ -69,6 +69,11 @@ pub trait Disk: Send + Sync {
 
     /// Whether a file or directory of that name exists. No also where the disk cannot tell.
     fn exists(&self, path: &Path) -> bool;
+    /// The path from the root to a file or directory that is there, without symbolic links. (The
+    /// simulator has none.)
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
+        std::path::absolute(path)
+    }
     /// When a file was last written, milliseconds since 1970; 0: not known (the simulator keeps no
     /// times).
     fn modified_millis(&self, _path: &Path) -> io::Result<u64> {

@@ -4,7 +4,7 @@
 //! no change and succeed.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::{DirEntry, Disk, Env, Lock, ReadFile, WriteFile};
@@ -68,6 +68,10 @@ impl Disk for ReadOnly {
 
     fn exists(&self, path: &Path) -> bool {
         self.0.exists(path)
+    }
+
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
+        self.0.real_path(path)
     }
 
     fn modified_millis(&self, path: &Path) -> io::Result<u64> {

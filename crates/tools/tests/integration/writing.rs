@@ -307,6 +307,30 @@ fn a_running_node_is_left_alone() {
     assert_eq!(run(&["upgrade", "-a", path]).code, 0);
 }
 
+/// A short way to a table of the running node, and a table of the node that lies on another disk.
+#[test]
+fn a_running_node_is_seen_behind_a_symbolic_link() {
+    let disk = env::real::env().disk;
+    let (table, data) = copy(&fixture("dels"));
+    let node = tempfile::tempdir().unwrap();
+    let link = node.path().join("table");
+    std::os::unix::fs::symlink(table.path(), &link).unwrap();
+    let through_link = link.join(data.file_name().unwrap());
+    let arguments = ["upgrade", "-a", through_link.to_str().unwrap()];
+    for locked in [table.path(), node.path()] {
+        let path = locked.join("helenus.lock");
+        let lock = disk.lock_file(&path).unwrap();
+        let ran = run(&arguments);
+        assert_eq!(ran.code, 1, "{}", locked.display());
+        assert!(ran.err.contains("a running node holds this data directory"), "{}", ran.err);
+        drop(lock);
+        disk.remove_file(&path).unwrap();
+    }
+    drop(disk.lock_file(&table.path().join("helenus.lock")).unwrap());
+    let ran = run(&arguments);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+}
+
 /// A node was killed between the commit of a compaction and the removal of its inputs, and
 /// `*-Data.db` of a shell names them.
 #[test]
