@@ -35,8 +35,11 @@ const SEGMENTS: &str = "commitlog-restored";
 /// The file that tells a start which segments are replayed, and up to when.
 const PROPERTIES: &str = "commitlog_archiving.properties";
 /// Its first line, a command that Cassandra can run too; a node copies by itself where there is no
-/// `cp`. A file that does not begin with the line was written by somebody else.
+/// `cp`.
 const RESTORE_COMMAND: &str = "restore_command=/bin/cp -f %from %to\n";
+/// The beginnings of lines of the file, beside its directory.
+const UNDONE: &str = "restore_undone=";
+const POINT: &str = "restore_point_in_time=";
 /// A time so soon after the backup, in microseconds, is that of the backup, rounded up to a second.
 const ROUNDED_MICROS: i64 = 1_000_000;
 /// Bytes of the file at most: the restores that it names are counted too.
@@ -269,11 +272,13 @@ fn fetch(env: &Env, store: &dyn Store, manifest: &Manifest, fetched: &Path, told
 fn clear_properties(env: &Env, request: &Request) -> Result<()> {
     let path = request.directory.join(PROPERTIES);
     let wrong = |error: std::io::Error| format!("{}: {error}", path.display());
-    let text = match env.disk.read_all(&path, PROPERTIES_SIZE_MAX) {
+    let is_ours = match env.disk.read_all(&path, PROPERTIES_SIZE_MAX) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        read => read.map_err(wrong)?,
+        // no restore writes a file as long as that
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => false,
+        read => std::str::from_utf8(&read.map_err(wrong)?).is_ok_and(is_of_restore),
     };
-    if text.starts_with(RESTORE_COMMAND.as_bytes()) {
+    if is_ours {
         return env.disk.remove_file(&path).map_err(wrong);
     }
     match request.point_in_time {
@@ -282,6 +287,25 @@ fn clear_properties(env: &Env, request: &Request) -> Result<()> {
             "{} is there, and the restore writes a file of this name: move it away, and back after the first start",
             path.display()
         )),
+    }
+}
+
+/// Whether a restore has written a properties file: it has the lines of [`restore_log`] and nothing
+/// else. With a line of the operator (an `archive_command`, a comment) it is the operator's own,
+/// also where it began as a copy of ours.
+fn is_of_restore(text: &str) -> bool {
+    let Some(lines) = text.strip_prefix(RESTORE_COMMAND).and_then(|rest| rest.strip_suffix('\n')) else {
+        return false;
+    };
+    let end_of_directory = format!("/{SEGMENTS}");
+    let is_directory = |line: &str| {
+        let named = line.strip_prefix("restore_directories=");
+        named.is_some_and(|named| named.ends_with(&end_of_directory) && !named.contains(','))
+    };
+    match lines.split('\n').collect::<Vec<_>>()[..] {
+        [directory, point] => is_directory(directory) && point.starts_with(POINT),
+        [directory, undone, point] => is_directory(directory) && undone.starts_with(UNDONE) && point.starts_with(POINT),
+        _ => false,
     }
 }
 
@@ -312,9 +336,9 @@ fn restore_log(env: &Env, store: &dyn Store, request: &Request, time: &PointInTi
         .collect();
     let undone = match undone.is_empty() {
         true => String::new(),
-        false => format!("restore_undone={}\n", undone.join(";")),
+        false => format!("{UNDONE}{}\n", undone.join(";")),
     };
-    let text = format!("{RESTORE_COMMAND}restore_directories={shown}\n{undone}restore_point_in_time={}\n", time.text);
+    let text = format!("{RESTORE_COMMAND}restore_directories={shown}\n{undone}{POINT}{}\n", time.text);
     let path = request.directory.join(PROPERTIES);
     let written = env.disk.replace_file(&path, text.as_bytes());
     written.map_err(|error| format!("{}: {error}", path.display()))?;

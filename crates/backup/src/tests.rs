@@ -467,10 +467,25 @@ fn the_archiving_file_of_the_operator_stays_and_that_of_an_earlier_restore_goes(
     bench.restore(to, None).unwrap();
     assert_eq!(fs::read_to_string(&file).unwrap(), "archive_command=/usr/bin/mine\n");
     fs::remove_file(&file).unwrap();
+    let mut ours = String::new();
     for (after, is_there) in [(Some(0), true), (None, false)] {
         fs::remove_dir_all(bench.path("again/data")).unwrap();
         bench.restore(to, after).unwrap();
         assert_eq!(file.exists(), is_there);
+        ours.push_str(&fs::read_to_string(&file).unwrap_or_default());
+    }
+    // files that the operator has made from ours
+    for edited in [
+        format!("{ours}archive_command=/usr/bin/mine\n"),
+        format!("# mine\n{ours}"),
+        ours.replace("/commitlog-restored\n", "/archive\n"),
+        ours.replace("/bin/cp", "/usr/bin/cp"),
+    ] {
+        fs::remove_dir_all(bench.path("again/data")).unwrap();
+        fs::write(&file, &edited).unwrap();
+        assert!(bench.restore(to, Some(0)).is_err(), "{edited}");
+        bench.restore(to, None).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), edited);
     }
 }
 
