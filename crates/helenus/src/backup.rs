@@ -49,6 +49,14 @@ pub fn run(verb: &Backup) -> ExitCode {
     }
 }
 
+/// Refuses the name of a snapshot that no backup can have. A node takes snapshots of more names, and
+/// such a one would stay there: no backup is made of it.
+pub fn check_tag(tag: &str) -> Result<(), String> {
+    backup::manifest::check_name(tag).map_err(|why| {
+        format!("--tag: {why}: it has letters, digits and . _ - + @ alone, and no dot at the beginning")
+    })
+}
+
 /// Prints a line on stdout. Err: nobody reads it.
 fn say(line: &str) -> Result<(), String> {
     use std::io::Write;

@@ -10,11 +10,11 @@ use admin::verbs::{
 };
 use backup::NodeTable;
 use backup::create::{Done, Request};
-use backup::manifest::{Keyspace, NodeIdentity, check_name};
+use backup::manifest::{Keyspace, NodeIdentity};
 use clap::Args;
 use env::Env;
 
-use super::say;
+use super::{check_tag, say};
 use crate::admin_port::AdminPort;
 
 /// Options of `helenus backup create`.
@@ -39,10 +39,7 @@ pub struct Create {
 
 impl Create {
     pub(super) fn run(&self, env: &Env) -> Result<(), String> {
-        // the node takes snapshots of more names, and one that no backup can have would stay there
-        check_name(&self.tag).map_err(|why| {
-            format!("--tag: {why}: it has letters, digits and . _ - + @ alone, and no dot at the beginning")
-        })?;
+        check_tag(&self.tag)?;
         let store = backup::open(env, &self.to)?;
         let client = self.node.client()?;
         let api: &dyn AdminApi = &client;

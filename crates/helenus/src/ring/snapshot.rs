@@ -9,6 +9,7 @@ use admin::verbs::{RingSnapshotInfo, RingSnapshotRequest};
 use clap::Args;
 
 use crate::admin_port::AdminPort;
+use crate::backup::check_tag;
 
 /// Options of `helenus ring snapshot`.
 #[derive(Args)]
@@ -24,22 +25,22 @@ pub struct Snapshot {
 
 /// Carries out `helenus ring snapshot`.
 pub fn run(snapshot: &Snapshot) -> ExitCode {
-    let request = RingSnapshotRequest { name: snapshot.tag.clone(), keyspaces: snapshot.keyspaces.clone() };
-    let client = match snapshot.node.client() {
-        Ok(client) => client,
-        Err(error) => {
-            eprintln!("helenus: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
-    let api: &dyn AdminApi = &client;
-    match api.ask(&request) {
+    match take(snapshot) {
         Ok(shares) => report(&snapshot.tag, &shares),
-        Err(error) => {
-            eprintln!("helenus: {error}");
+        Err(why) => {
+            eprintln!("helenus: {why}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// The shares of all nodes. Err: no node was asked.
+fn take(snapshot: &Snapshot) -> Result<Vec<RingSnapshotInfo>, String> {
+    check_tag(&snapshot.tag)?;
+    let client = snapshot.node.client()?;
+    let api: &dyn AdminApi = &client;
+    let request = RingSnapshotRequest { name: snapshot.tag.clone(), keyspaces: snapshot.keyspaces.clone() };
+    api.ask(&request).map_err(|error| error.to_string())
 }
 
 fn report(tag: &str, shares: &[RingSnapshotInfo]) -> ExitCode {
@@ -56,5 +57,26 @@ fn report(tag: &str, shares: &[RingSnapshotInfo]) -> ExitCode {
     match shares.iter().all(|share| share.failure.is_none()) {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::arguments::{Command, Program};
+    use crate::ring::Ring;
+
+    /// Nothing listens on the port: a node that is asked is told apart from a refusal.
+    #[test]
+    fn a_name_that_no_backup_can_have_is_refused_before_a_node_is_asked() {
+        for tag in ["mon day", "2026-11-29T10:00", "a/b", ".a", ""] {
+            let words = ["helenus", "ring", "snapshot", "--tag", tag, "--port", "1"];
+            let program = Program::try_parse_from(words).expect("known options");
+            let Some(Command::Ring(Ring::Snapshot(snapshot))) = program.command else { panic!("a snapshot was asked") };
+            let refused = take(&snapshot).expect_err(tag);
+            assert!(refused.starts_with("--tag: "), "{refused}");
+        }
     }
 }
