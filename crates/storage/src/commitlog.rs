@@ -35,6 +35,7 @@ mod form;
 mod format;
 #[doc(hidden)]
 pub mod fuzzing;
+mod ledger;
 mod load;
 mod options;
 mod pending;
@@ -73,6 +74,7 @@ pub use replay::Replay;
 use captured::Capture;
 use durable::Durability;
 use form::Form;
+use ledger::Ledger;
 use load::Load;
 use pending::Pending;
 use segments::{Allocator, Segment};
@@ -135,7 +137,7 @@ struct Shared {
     allocator: Mutex<Allocator>,
     /// Held while a segment is archived: by the archiver's task, and by the end, which waits for
     /// it.
-    archiver: Mutex<()>,
+    archiver: Mutex<Ledger>,
 }
 
 /// How a segment came to be full.
@@ -199,16 +201,20 @@ impl CommitLog {
         options.segment_size = options.segment_size.clamp(COMMITLOG_SEGMENT_SIZE_MIN, COMMITLOG_SEGMENT_SIZE_MAX);
         options.mutation_size_max = options.mutation_size_max.min(options.segment_size / 2);
         env.disk.create_dir_durable(directory).map_err(LogError::io(directory))?;
-        if let Some(archive) = &options.archive {
-            archive::before_replay(env, directory, archive, options.replay_policy)?;
-        }
+        let archive = options.archive.as_ref();
+        let archived = archive
+            .map(|archive| archive::before_replay(env, directory, archive, options.replay_policy))
+            .transpose()?
+            .unwrap_or_default();
         let replay = Replay::open(env, directory, options.replay_policy)?;
         let first_own = replay.last_id().map_or(1, |last| last + 1);
         let form = Arc::new(Form::new(options.compression.as_ref()));
         let allocator = Allocator::new(directory, Arc::clone(&form), form.file_len(options.segment_size), first_own);
         let capture = options.capture.clone();
         let capture = capture.map(|capture| Capture::open(&*env.disk, capture, options.segment_size)).transpose()?;
-        let state = State::new(first_own, replay.segments(), &options, &form);
+        let mut segments = replay.segments();
+        archived.mark(&mut segments);
+        let state = State::new(first_own, segments, &options, &form);
         let shared = Arc::new(Shared {
             env: env.clone(),
             directory: directory.to_owned(),
@@ -219,7 +225,7 @@ impl CommitLog {
             durability: Durability::new(first_own),
             load: Load::default(),
             allocator: Mutex::new(allocator),
-            archiver: Mutex::new(()),
+            archiver: Mutex::new(archived.ledger),
         });
         let allocator = segments::start(shared.clone());
         let archiver = archive::start(&shared, allocator.clone());
@@ -272,7 +278,7 @@ impl CommitLog {
         let durability = Durability::new(first_own);
         durability.stop();
         let (env, directory) = (env.clone(), directory.to_owned());
-        let (state, archiver, load) = (Mutex::new(state), Mutex::new(()), Load::default());
+        let (state, archiver, load) = (Mutex::new(state), Mutex::new(Ledger::default()), Load::default());
         let shared =
             Shared { env, directory, options, form, capture: None, state, durability, load, allocator, archiver };
         let nothing = || shared.env.tasks.background("commitlog", Box::new(|| Next::Done));

@@ -4,7 +4,9 @@
 //! A segment is handed to the command once it is synced and nothing is written to it any more, and
 //! is not removed before the command has ended. When that fails, the segment's file stays, for
 //! whoever mends it; the log forgets it, and the next start finds it, as it finds whatever was
-//! left, and tries again. Archives are often links, so files are not recycled. Commands run on the
+//! left, and tries again: each start does, until the segment is archived. A segment that was
+//! archived before it was found may go also where the command fails now (see `ledger`). Archives
+//! are often links, so files are not recycled. Commands run on the
 //! archiver's own thread, at a start on the starting one, and at the end on that which ends the
 //! log: one at a time, each for at most [`COMMAND_TIME_MAX`].
 //!
@@ -14,7 +16,7 @@
 //! Not here: which of the records are replayed (see `recovery`), the file that says all this (see
 //! `config::Archiving`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,9 +25,10 @@ use std::time::Duration;
 use env::{Env, Next, Wake};
 
 use super::format::{self, Header};
+use super::ledger::Ledger;
 use super::replay::Replay;
 use super::segments::TEMPORARY;
-use super::{LogError, ReplayPolicy, Shared, compressed};
+use super::{LogError, ReplayPolicy, Segment, Shared, compressed};
 
 /// A command that takes longer is killed, and has failed.
 pub const COMMAND_TIME_MAX: Duration = Duration::from_secs(600);
@@ -70,12 +73,26 @@ impl ArchiveOptions {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         run(env, &self.command, &[("%path", &path.to_string_lossy()), ("%name", &name)])
     }
+
+    /// Whether a plain command (see [`plain`]) has made what it makes of a segment before: `ln`
+    /// fails then.
+    fn has_made(&self, env: &Env, path: &Path) -> bool {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let words = with_names(&self.command, &[("%path", &path.to_string_lossy()), ("%name", &name)]);
+        let made = words.last().filter(|_| plain(&self.command).is_some());
+        made.is_some_and(|made| is_equal(env, path, Path::new(made)).unwrap_or(false))
+    }
+}
+
+/// The words of a command with names put into them.
+fn with_names(command: &[String], names: &[(&str, &str)]) -> Vec<String> {
+    let put = |word: &String| names.iter().fold(word.clone(), |word, (from, to)| word.replace(from, to));
+    command.iter().map(put).collect()
 }
 
 /// Runs a command with names put into its words.
 fn run(env: &Env, command: &[String], names: &[(&str, &str)]) -> Result<(), String> {
-    let with_names = |word: &String| names.iter().fold(word.clone(), |word, (from, to)| word.replace(from, to));
-    let words: Vec<String> = command.iter().map(with_names).collect();
+    let words = with_names(command, names);
     let Some((program, arguments)) = words.split_first() else { return Err("there is no command".to_owned()) };
     let said = |why: String| format!("{}: {why}", words.join(" "));
     let ended = env.programs.run(program, arguments, COMMAND_TIME_MAX);
@@ -145,6 +162,21 @@ fn copy_bytes(env: &Env, from: &Path, to: &Path) -> io::Result<()> {
     copy.sync_data()
 }
 
+/// Whether two files have the same bytes.
+fn is_equal(env: &Env, one: &Path, other: &Path) -> io::Result<bool> {
+    let (one, other) = (env.disk.open_read(one)?, env.disk.open_read(other)?);
+    let (mut at, mut is_equal) = (0, one.len() == other.len());
+    while is_equal && at < one.len() {
+        let mut piece = vec![0; (one.len() - at).min(COPY_STEP) as usize];
+        let mut beside = piece.clone();
+        one.read_at(&mut piece, at)?;
+        other.read_at(&mut beside, at)?;
+        is_equal = piece == beside;
+        at += piece.len() as u64;
+    }
+    Ok(is_equal)
+}
+
 fn link(env: &Env, from: &Path, to: &Path) -> io::Result<()> {
     env.disk.hard_link(from, to)?;
     env.disk.sync_dir(above(to))
@@ -155,6 +187,25 @@ fn above(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
+/// What a start knows of the archive.
+#[derive(Default)]
+pub(super) struct AtStart {
+    pub(super) ledger: Ledger,
+    /// Segments that were found and are in no archive: their files stay.
+    failed: BTreeSet<u64>,
+}
+
+impl AtStart {
+    /// Marks the segments whose files stay.
+    pub(super) fn mark(&self, segments: &mut BTreeMap<u64, Segment>) {
+        for id in &self.failed {
+            if let Some(segment) = segments.get_mut(id) {
+                segment.archived = Archived::Failed;
+            }
+        }
+    }
+}
+
 /// Prepares a replay: the segments found are archived, and then those in the restore directories
 /// are brought back.
 pub(super) fn before_replay(
@@ -162,16 +213,37 @@ pub(super) fn before_replay(
     directory: &Path,
     options: &ArchiveOptions,
     policy: ReplayPolicy,
-) -> Result<(), LogError> {
+) -> Result<AtStart, LogError> {
+    let mut found = AtStart { ledger: Ledger::read(&*env.disk, directory)?, failed: BTreeSet::new() };
     if options.is_archiving() {
         // a torn end is cut first: in an archive nobody would know it for one
-        for path in Replay::open(env, directory, policy)?.paths() {
-            if let Err(why) = options.archive(env, path) {
-                tracing::warn!(%why, "archiving a segment found at the start failed; it may have been archived before");
+        for (id, path) in Replay::open(env, directory, policy)?.used() {
+            if !archive_found(env, options, &mut found.ledger, path) {
+                found.failed.insert(id);
             }
         }
     }
-    options.restore_directories.iter().try_for_each(|from| restore(env, directory, options, from))
+    options.restore_directories.iter().try_for_each(|from| restore(env, directory, options, from))?;
+    Ok(found)
+}
+
+/// Archives a segment that a start has found; whether it is in the archive now.
+fn archive_found(env: &Env, options: &ArchiveOptions, ledger: &mut Ledger, path: &Path) -> bool {
+    let Err(why) = options.archive(env, path) else {
+        ledger.add(&*env.disk, path);
+        return true;
+    };
+    let is_archived = ledger.has(path) || options.has_made(env, path);
+    if is_archived {
+        tracing::info!(%why, "a segment found at the start was not archived again");
+    } else {
+        tracing::error!(
+            %why, path = %path.display(),
+            "archiving a segment of the commit log that was found at the start failed: its file stays, and the next \
+             start tries again"
+        );
+    }
+    is_archived
 }
 
 fn restore(env: &Env, directory: &Path, options: &ArchiveOptions, from: &Path) -> Result<(), LogError> {
@@ -251,14 +323,14 @@ impl Shared {
     }
 
     fn archive_next(&self, allocator: &Wake) -> Next {
-        let _one_at_a_time = self.archiver.lock().expect("no step of the archiver panics");
+        let mut ledger = self.archiver.lock().expect("no step of the archiver panics");
         let next = {
             let state = self.lock();
             let waits = state.segments.iter().find(|(_, segment)| segment.archived == Archived::Waits);
             waits.map(|(id, segment)| (*id, segment.path().to_owned()))
         };
         let Some((id, path)) = next else { return Next::Idle };
-        let archived = self.archive(&path);
+        let archived = self.archive(&mut ledger, &path);
         if let Some(segment) = self.lock().segments.get_mut(&id) {
             segment.archived = archived;
         }
@@ -266,19 +338,22 @@ impl Shared {
         Next::Again
     }
 
-    fn archive(&self, path: &Path) -> Archived {
+    fn archive(&self, ledger: &mut Ledger, path: &Path) -> Archived {
         let Some(options) = self.archiving() else { return Archived::Settled };
-        let Err(why) = options.archive(&self.env, path) else { return Archived::Settled };
+        let Err(why) = options.archive(&self.env, path) else {
+            ledger.add(&*self.env.disk, path);
+            return Archived::Settled;
+        };
         tracing::error!(%why, path = %path.display(), "archiving a segment of the commit log failed: its file stays");
         Archived::Failed
     }
 
     /// At the end: what was not archived yet is. Gives the segments whose files may go.
-    pub(super) fn archive_rest(&self, segments: BTreeMap<u64, super::Segment>) -> BTreeMap<u64, super::Segment> {
-        let may_go = |segment: &mut super::Segment| {
+    pub(super) fn archive_rest(&self, ledger: &mut Ledger, segments: BTreeMap<u64, Segment>) -> BTreeMap<u64, Segment> {
+        let mut may_go = |segment: &mut Segment| {
             let is_new = segment.archived == Archived::NotYet && segment.is_used;
             if segment.archived == Archived::Waits || is_new {
-                segment.archived = self.archive(segment.path());
+                segment.archived = self.archive(ledger, segment.path());
             }
             segment.archived != Archived::Failed
         };

@@ -118,9 +118,9 @@ impl Replay {
         (self.next, self.failed) = (0, false);
     }
 
-    /// The files of the segments, in order.
-    pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.files.iter().map(|(_, path)| path.as_path())
+    /// The segments that hold something, or may, and their files, in order.
+    pub(super) fn used(&self) -> impl Iterator<Item = (u64, &Path)> {
+        self.files.iter().take(self.used).map(|(id, path)| (*id, path.as_path()))
     }
 
     /// The segments with the bytes of their files.

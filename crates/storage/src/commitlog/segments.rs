@@ -72,7 +72,7 @@ impl Segment {
         Segment { path, size, records: 0, captured, archived, is_used: false, durable_end: 0, dirty: BTreeMap::new() }
     }
 
-    /// One that was there at the start, and was archived then.
+    /// One that was there at the start, and was archived then, unless it is marked as failed.
     pub(super) fn replayed(path: PathBuf, size: u64) -> Self {
         let records = size / REPLAYED_RECORD_BYTES;
         Segment { archived: Archived::Settled, records, ..Self::new(path, size) }
@@ -269,7 +269,7 @@ impl Shared {
     /// may have purged what these records would bring back.
     pub(super) fn remove_all(&self) -> Result<(), LogError> {
         // a command that runs ends first
-        let _archiver = self.archiver.lock().expect("no step of the archiver panics");
+        let mut ledger = self.archiver.lock().expect("no step of the archiver panics");
         let allocator = self.allocator();
         let segments = {
             let mut state = self.lock();
@@ -286,7 +286,7 @@ impl Shared {
         if let Some(capture) = &self.capture {
             segments.iter().try_for_each(|(id, segment)| capture.release(disk, segment, *id))?;
         }
-        for path in self.archive_rest(segments).into_values().map(|segment| segment.path).chain(ahead) {
+        for path in self.archive_rest(&mut ledger, segments).into_values().map(|segment| segment.path).chain(ahead) {
             if disk.exists(&path) {
                 disk.remove_file(&path).map_err(LogError::io(&path))?;
             }
