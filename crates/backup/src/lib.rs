@@ -5,13 +5,14 @@
 //! nodes/HOST-ID/sstables/KEYSPACE/TABLE-ID/FILE@STAMP   a file of an SSTable
 //! nodes/HOST-ID/commitlog/SEGMENT                       an archived segment of the commit log
 //! nodes/HOST-ID/commitlog-restores/POINT-SEGMENT        a restore, after which the node ran on
+//! nodes/HOST-ID/commitlog-runs/RUN                      the segment with which the node began
 //! ```
 //!
 //! - [`create`]: brings the files of a snapshot that the store does not hold, then the manifest
 //! - [`verify`]: reads every file of a backup and compares its digest
 //! - [`restore`]: makes the data directory of the same node again
 //! - [`load`]: loads a backup into a ring of any topology
-//! - [`log`]: brings segments of the commit log
+//! - [`log`]: brings segments of the commit log; [`runs`]: whether some of them are lacking
 //! - [`store`]: where it all lies; [`manifest`]: what a backup consists of
 //!
 //! SSTables never change, so a backup brings only what is new: a file that the store holds under
@@ -27,6 +28,7 @@ pub mod load;
 pub mod log;
 pub mod manifest;
 pub mod restore;
+pub mod runs;
 mod source;
 pub mod store;
 pub mod verify;

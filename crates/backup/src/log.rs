@@ -12,8 +12,9 @@ use std::path::Path;
 use env::Env;
 
 use crate::manifest::check_name;
+use crate::runs::Runs;
 use crate::store::{Object, Store, bring_bytes};
-use crate::{Result, copy};
+use crate::{Result, copy, runs};
 
 /// The file beside the segments by which a node notes that a point in time was restored: the two
 /// numbers of [`Restored`] with a blank between them (`storage::restore_point` writes the file).
@@ -42,10 +43,15 @@ fn prefix_of_restores(host_id: &str) -> Result<String> {
     Ok(format!("{}-restores", prefix(host_id)?))
 }
 
-/// Brings a segment, and before it the note of a restore that lies beside it. A segment that the
-/// store holds in its whole length stays as it is, so that the command can be repeated.
+fn prefix_of_runs(host_id: &str) -> Result<String> {
+    Ok(format!("{}-runs", prefix(host_id)?))
+}
+
+/// Brings a segment, and before it the notes of a restore and of runs that lie beside it. A segment
+/// that the store holds in its whole length stays as it is, so that the command can be repeated.
 pub fn bring(env: &Env, store: &dyn Store, host_id: &str, segment: &Path) -> Result<()> {
     bring_note(env, store, host_id, &segment.with_file_name(NOTE_FILE))?;
+    runs::bring(env, store, &prefix_of_runs(host_id)?, segment)?;
     let name = segment.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     check_name(name)?;
     let size = env.disk.file_len(segment).map_err(|error| format!("{}: {error}", segment.display()))?;
@@ -59,6 +65,11 @@ pub fn bring(env: &Env, store: &dyn Store, host_id: &str, segment: &Path) -> Res
 /// The segments of a node that the store holds.
 pub fn segments(store: &dyn Store, host_id: &str) -> Result<Vec<Object>> {
     store.list(&prefix(host_id)?)
+}
+
+/// The runs of a node that the store holds.
+pub fn runs(store: &dyn Store, host_id: &str) -> Result<Runs> {
+    runs::read(store, &prefix_of_runs(host_id)?)
 }
 
 /// The ids of segments.

@@ -13,8 +13,9 @@ use std::sync::{Mutex, PoisonError};
 use env::{Env, Part};
 
 use crate::manifest::{Entry, Manifest, Table, check_name};
+use crate::runs::Runs;
 use crate::store::Store;
-use crate::{Result, copy, log};
+use crate::{Result, copy, log, runs};
 
 /// Files that are fetched at one time.
 const AT_ONCE: usize = 4;
@@ -58,7 +59,7 @@ pub struct Request {
     /// restored.
     pub point_in_time: Option<PointInTime>,
     /// Segments are replayed also where the archive has none of the time at which the backup was
-    /// taken: writes after the backup are lacking then.
+    /// taken, or lacks some in the middle: writes after the backup are lacking then.
     pub accepts_gap: bool,
 }
 
@@ -97,8 +98,10 @@ pub fn restore(env: &Env, store: &dyn Store, request: &Request, told: &(dyn Fn(u
         // before hours of fetching
         let segments = log::segments(store, &request.host_id)?;
         check_segments(segments.len(), &request.host_id)?;
-        if !request.accepts_gap {
-            check_gap(&manifest, time, &log::ids(&segments))?;
+        if !request.accepts_gap && !is_time_of(&manifest, time) {
+            let archived = log::ids(&segments);
+            check_beginning(&manifest, &archived)?;
+            check_middle(&manifest, time, &archived, &log::runs(store, &request.host_id)?)?;
         }
     }
     let data = request.directory.join(DATA);
@@ -152,18 +155,21 @@ fn check_segments(count: usize, host_id: &str) -> Result<()> {
     }
 }
 
+/// Whether a time is that of the backup: no segment is needed.
+fn is_time_of(manifest: &Manifest, time: &PointInTime) -> bool {
+    let is_soon = |taken_at: i64| time.micros <= taken_at.saturating_mul(1000).saturating_add(ROUNDED_MICROS);
+    manifest.taken_at.is_some_and(is_soon)
+}
+
 /// Refuses an archive that began after the backup was taken: writes between would be in neither.
 ///
 /// The segment that is written while a snapshot is taken is archived when it is full, or when the
 /// node stops or starts. Where it is not in the archive and a later one is, nothing was archived at
 /// that time. A backup of an earlier version has no note of the segment. Ids of segments are times,
 /// milliseconds since 1970, so that an archive that begins after the backup is known even so.
-fn check_gap(manifest: &Manifest, time: &PointInTime, archived: &BTreeSet<u64>) -> Result<()> {
-    let taken_at = manifest.taken_at;
-    if taken_at.is_some_and(|taken_at| time.micros <= taken_at.saturating_mul(1000).saturating_add(ROUNDED_MICROS)) {
-        return Ok(());
-    }
-    let (wanted, later) = match (manifest.log_segment, taken_at.and_then(|millis| u64::try_from(millis).ok())) {
+fn check_beginning(manifest: &Manifest, archived: &BTreeSet<u64>) -> Result<()> {
+    let taken_at = manifest.taken_at.and_then(|millis| u64::try_from(millis).ok());
+    let (wanted, later) = match (manifest.log_segment, taken_at) {
         (Some(wanted), _) if archived.contains(&wanted) => return Ok(()),
         (Some(wanted), _) => (format!("segment {wanted}"), archived.range(wanted..).next()),
         (None, Some(taken_at)) => ("its segment".to_owned(), archived.first().filter(|first| **first > taken_at)),
@@ -175,6 +181,22 @@ fn check_gap(manifest: &Manifest, time: &PointInTime, archived: &BTreeSet<u64>) 
          was taken, is not in it, and the first later one is {later}. Writes between would be lost: use a later \
          backup, restore without --point-in-time, or go on without these writes (--accept-gap)",
         manifest.tag
+    ))
+}
+
+/// Refuses an archive that lacks segments behind the backup and in front of others. Writes of the
+/// segments that it has may follow ones that it lacks. Of a segment with an id that is a later time
+/// than the point nothing is wanted, since it was written afterwards.
+fn check_middle(manifest: &Manifest, time: &PointInTime, archived: &BTreeSet<u64>, runs: &Runs) -> Result<()> {
+    let taken_at = manifest.taken_at.and_then(|millis| u64::try_from(millis).ok());
+    let Some(from) = manifest.log_segment.or(taken_at) else { return Ok(()) };
+    let until = u64::try_from(time.micros.div_euclid(1000)).unwrap_or(0);
+    let Some((one, next)) = runs::lacking(archived, runs, from, until) else { return Ok(()) };
+    Err(format!(
+        "the archive of the commit log lacks segments between {one} and {next}, which may have writes from before \
+         that time: the node archived nothing for a while, as in the first run after a restore, or they were lost. \
+         Bring them where they are still there (helenus backup log), use a later backup, restore without \
+         --point-in-time, or go on without these writes (--accept-gap)"
     ))
 }
 

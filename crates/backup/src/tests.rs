@@ -450,6 +450,32 @@ fn an_archive_that_began_after_the_backup_is_refused() {
     }
 }
 
+#[test]
+fn an_archive_that_lacks_a_segment_in_the_middle_is_refused() {
+    let bench = Bench::new();
+    bench.put("two", 1, b"rows");
+    let manifest = bench.snapshot("two").join("manifest.json");
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, text.replacen('{', &format!("{{\"commitlog_segment\":{TAKEN_AT},"), 1)).unwrap();
+    bench.create("two").unwrap();
+    fs::create_dir(bench.path("log")).unwrap();
+    let noted = format!("run {TAKEN_AT}\nof a later version\narchived CommitLog-8-{TAKEN_AT}.log\n");
+    fs::write(bench.path("log/archived_segments"), noted).unwrap();
+    let bring = |id: i64| {
+        let path = bench.path(&format!("log/CommitLog-8-{id}.log"));
+        fs::write(&path, b"records").unwrap();
+        log::bring(&bench.env, &*bench.store(), HOST, &path).unwrap();
+    };
+    bring(TAKEN_AT);
+    bring(TAKEN_AT + 2);
+    let refused = bench.restore("again", Some(2000)).unwrap_err();
+    assert!(refused.contains(&format!("lacks segments between {TAKEN_AT} and {}", TAKEN_AT + 2)), "{refused}");
+    assert!(!bench.path("again").exists(), "nothing was fetched");
+    assert!(bench.restore_with("without", Some(2000), true).unwrap().log.is_some());
+    bring(TAKEN_AT + 1);
+    assert_eq!(bench.restore("again", Some(2000)).unwrap().log.unwrap().0, 3);
+}
+
 /// The directory of the node may be that of cassandra.yaml, too.
 #[test]
 fn the_archiving_file_of_the_operator_stays_and_that_of_an_earlier_restore_goes() {

@@ -201,11 +201,8 @@ impl CommitLog {
         options.segment_size = options.segment_size.clamp(COMMITLOG_SEGMENT_SIZE_MIN, COMMITLOG_SEGMENT_SIZE_MAX);
         options.mutation_size_max = options.mutation_size_max.min(options.segment_size / 2);
         env.disk.create_dir_durable(directory).map_err(LogError::io(directory))?;
-        let archive = options.archive.as_ref();
-        let archived = archive
-            .map(|archive| archive::before_replay(env, directory, archive, options.replay_policy))
-            .transpose()?
-            .unwrap_or_default();
+        let archive = options.archive.clone().unwrap_or_default();
+        let archived = archive::before_replay(env, directory, &archive, options.replay_policy)?;
         let replay = Replay::open(env, directory, options.replay_policy)?;
         let first_own = replay.last_id().map_or(1, |last| last + 1);
         let form = Arc::new(Form::new(options.compression.as_ref()));
@@ -244,10 +241,12 @@ impl CommitLog {
     pub fn begin(&self, after: u64) -> Result<(), LogError> {
         let Shared { env, directory, options, form, capture, .. } = &*self.shared;
         let clock = u64::try_from(env.clock.now_micros() / 1000).unwrap_or(1);
+        let mut ledger = self.shared.archiver.lock().expect("no step of the archiver panics");
         let mut allocator = self.shared.allocator();
         let mut state = self.shared.lock();
         let first = clock.max(state.first_own).max(after.saturating_add(1));
         assert!(state.appended == 0, "the log begins before its first record");
+        self.shared.note_run(&mut ledger, first)?;
         allocator.begin(&*env.disk, first)?;
         let mut segment =
             Segment::new(directory.join(format::file_name(first)), form.file_len(options.segment_size).into());
@@ -259,7 +258,7 @@ impl CommitLog {
         state.segments.insert(first, segment);
         state.begin(first, options, form);
         self.shared.durability.begin(first);
-        drop((state, allocator));
+        drop((state, allocator, ledger));
         self.allocator.wake();
         Ok(())
     }

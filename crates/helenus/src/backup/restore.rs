@@ -27,8 +27,8 @@ pub struct Restore {
     /// YYYY:MM:DD HH:MM:SS.
     #[arg(long, value_name = "TIME")]
     point_in_time: Option<String>,
-    /// Replay archived segments also where the archive began after the backup was taken: writes
-    /// between are lacking then.
+    /// Replay archived segments also where the archive began after the backup was taken, or lacks
+    /// some in the middle: their writes are lacking then.
     #[arg(long, requires = "point_in_time")]
     accept_gap: bool,
 }

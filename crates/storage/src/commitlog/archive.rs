@@ -188,7 +188,6 @@ fn above(path: &Path) -> &Path {
 }
 
 /// What a start knows of the archive.
-#[derive(Default)]
 pub(super) struct AtStart {
     pub(super) ledger: Ledger,
     /// Segments that were found and are in no archive: their files stay.
@@ -218,6 +217,7 @@ pub(super) fn before_replay(
     if options.is_archiving() {
         // a torn end is cut first: in an archive nobody would know it for one
         for (id, path) in Replay::open(env, directory, policy)?.used() {
+            found.ledger.find(id);
             if !archive_found(env, options, &mut found.ledger, path) {
                 found.failed.insert(id);
             }
@@ -320,6 +320,17 @@ impl Shared {
         {
             segment.archived = Archived::Waits;
         }
+    }
+
+    /// Notes with which segment this run of the node begins, for restores to a point in time. A
+    /// node that never archives notes nothing.
+    pub(super) fn note_run(&self, ledger: &mut Ledger, first: u64) -> Result<(), LogError> {
+        let disk = &*self.env.disk;
+        if self.archiving().is_some() {
+            return ledger.begin_run(disk, first);
+        }
+        let is_restored = self.options.archive.as_ref().is_some_and(|archive| !archive.restore_directories.is_empty());
+        if is_restored || ledger.is_kept() { ledger.begin_gap(disk, first) } else { Ok(()) }
     }
 
     fn archive_next(&self, allocator: &Wake) -> Next {

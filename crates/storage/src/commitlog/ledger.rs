@@ -1,16 +1,32 @@
-//! A file beside the segments that says which of them were archived.
+//! A file beside the segments that says which of them were archived, and which an archive has to
+//! have.
 //!
 //! A start archives again what it finds, and a command that does not replace what is there (a
 //! script that refuses names it knows) fails then for a segment that was archived before. The file
 //! tells that failure from one of a segment that is in no archive: a file of the first kind may go,
 //! one of the second kind is all that there is.
 //!
-//! The file has a line `archived NAME` for each archived segment that may still be here. Other
-//! lines are passed over. It is replaced as a whole, and Cassandra does not look at it.
+//! A restore to a point in time has to know whether the archive lacks segments in the middle. Their
+//! ids tell it of one run of the node, from a start to the next, in which they are consecutive. The
+//! next run begins with a greater id, the time of its start. So the file says with which segment a
+//! run begins, and which one was the last before it; or that nothing was archived before it for a
+//! while. `helenus backup log` brings that with the segments (`backup::log`).
+//!
+//! The file has these lines; others are passed over. It is replaced as a whole, and Cassandra does
+//! not look at it.
+//!
+//! ```text
+//! run FIRST              a run begins with this segment; nothing is known of the time before
+//! run FIRST after LAST   the last segment before the run that held something
+//! run FIRST gap FROM     from this segment on, up to the run, not all was archived
+//! gap FROM               from this segment on not all is archived: there is no command
+//! archived NAME          an archived segment that may still be here, and the newest archived one
+//! ```
+//!
+//! Runs of which no segment is here are forgotten: their lines were brought with the segments.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use env::Disk;
@@ -21,32 +37,100 @@ use super::{LogError, format};
 const NAME: &str = "archived_segments";
 /// Most bytes of the file: it has a line for each segment that is here.
 const LEN_MAX: u64 = 16 << 20;
-/// The beginning of a line of an archived segment.
-const ARCHIVED: &str = "archived ";
+
+/// The log before a run.
+#[derive(Clone, Copy)]
+enum Before {
+    Unknown,
+    /// Its last segment that held something.
+    Last(u64),
+    /// From this segment on not all was archived.
+    Gap(u64),
+}
 
 /// The content of the file.
 #[derive(Default)]
 pub(super) struct Ledger {
     directory: PathBuf,
-    /// The names of archived segments that may still be here, by id.
+    /// The first segments of runs.
+    runs: BTreeMap<u64, Before>,
+    /// From this segment on not all is archived.
+    gap: Option<u64>,
+    /// The names of archived segments that may still be here, and of the newest one, by id.
     archived: BTreeMap<u64, String>,
+    /// The segments that this start has found and that hold something.
+    found: BTreeSet<u64>,
 }
 
 impl Ledger {
     pub(super) fn read(disk: &dyn Disk, directory: &Path) -> Result<Self, LogError> {
-        let path = directory.join(NAME);
-        let bytes = match disk.read_all(&path, LEN_MAX) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            read => read.map_err(LogError::io(&path))?,
-        };
         let mut ledger = Self { directory: directory.to_owned(), ..Self::default() };
-        String::from_utf8_lossy(&bytes).lines().for_each(|line| ledger.take(line));
+        let path = directory.join(NAME);
+        if disk.exists(&path) {
+            let bytes = disk.read_all(&path, LEN_MAX).map_err(LogError::io(&path))?;
+            String::from_utf8_lossy(&bytes).lines().for_each(|line| ledger.take(line));
+        }
         Ok(ledger)
     }
 
     fn take(&mut self, line: &str) {
-        if let Some((id, name)) = line.strip_prefix(ARCHIVED).and_then(|name| named(Path::new(name))) {
-            self.archived.insert(id, name);
+        let number = |text: &str| text.parse::<u64>().ok();
+        let (run, archived) = match line.split(' ').collect::<Vec<_>>()[..] {
+            ["run", first] => (number(first).zip(Some(Before::Unknown)), None),
+            ["run", first, "after", last] => (number(first).zip(number(last).map(Before::Last)), None),
+            ["run", first, "gap", from] => (number(first).zip(number(from).map(Before::Gap)), None),
+            ["archived", name] => (None, named(Path::new(name))),
+            ["gap", from] => {
+                self.gap = number(from);
+                return;
+            }
+            _ => return,
+        };
+        self.runs.extend(run);
+        self.archived.extend(archived);
+    }
+
+    /// Whether there is something to say.
+    pub(super) fn is_kept(&self) -> bool {
+        !self.runs.is_empty() || !self.archived.is_empty() || self.gap.is_some()
+    }
+
+    /// A start has found a segment that holds something, and archives it.
+    pub(super) fn find(&mut self, id: u64) {
+        self.found.insert(id);
+    }
+
+    /// A run of the node begins with a segment, and archives.
+    pub(super) fn begin_run(&mut self, disk: &dyn Disk, first: u64) -> Result<(), LogError> {
+        let before = self.before();
+        let ends: Vec<u64> = self.runs.keys().skip(1).copied().chain([u64::MAX]).collect();
+        let (mut ends, found) = (ends.into_iter(), &self.found);
+        self.runs.retain(|first, _| {
+            let end = ends.next().unwrap_or(u64::MAX);
+            found.range(*first..end).next().is_some()
+        });
+        self.runs.insert(first, before);
+        self.gap = None;
+        self.write(disk)
+    }
+
+    /// A run of the node begins with a segment, and does not archive.
+    pub(super) fn begin_gap(&mut self, disk: &dyn Disk, first: u64) -> Result<(), LogError> {
+        self.gap.get_or_insert(first);
+        self.write(disk)
+    }
+
+    /// The log before the run that begins.
+    fn before(&self) -> Before {
+        if let Some(from) = self.gap {
+            return Before::Gap(from);
+        }
+        let last = self.archived.keys().next_back().max(self.found.last()).copied();
+        match (self.runs.last_key_value(), last) {
+            // the run before this one held nothing
+            (Some((first, before)), last) if last.is_none_or(|last| last < *first) => *before,
+            (_, Some(last)) => Before::Last(last),
+            (_, None) => Before::Unknown,
         }
     }
 
@@ -62,8 +146,8 @@ impl Ledger {
         if self.archived.insert(id, name).is_some() {
             return;
         }
-        let directory = &self.directory;
-        self.archived.retain(|_, name| disk.exists(&directory.join(name.as_str())));
+        let (directory, newest) = (&self.directory, self.archived.keys().next_back().copied());
+        self.archived.retain(|id, name| Some(*id) == newest || disk.exists(&directory.join(name.as_str())));
         if let Err(error) = self.write(disk) {
             tracing::warn!(%error, "cannot note that a segment of the commit log was archived");
         }
@@ -71,9 +155,19 @@ impl Ledger {
 
     fn write(&self, disk: &dyn Disk) -> Result<(), LogError> {
         let mut text = String::new();
+        // writing to a string does not fail
+        for (first, before) in &self.runs {
+            let _ = match before {
+                Before::Unknown => writeln!(text, "run {first}"),
+                Before::Last(last) => writeln!(text, "run {first} after {last}"),
+                Before::Gap(from) => writeln!(text, "run {first} gap {from}"),
+            };
+        }
+        if let Some(from) = self.gap {
+            let _ = writeln!(text, "gap {from}");
+        }
         for name in self.archived.values() {
-            // writing to a string does not fail
-            let _ = writeln!(text, "{ARCHIVED}{name}");
+            let _ = writeln!(text, "archived {name}");
         }
         let path = self.directory.join(NAME);
         disk.replace_file(&path, text.as_bytes()).map_err(LogError::io(&path))

@@ -182,6 +182,47 @@ fn a_segment_that_was_archived_goes_where_the_start_cannot_archive_it_again() {
     }
 }
 
+/// By these lines a restore to a point in time knows what an archive lacks.
+#[test]
+fn runs_and_what_was_not_archived_are_noted() {
+    let sim = Sim::new(1);
+    sim.env().disk.create_dir_all(&archive()).expect("made");
+    let run = |options: Options, numbers: std::ops::Range<u64>| {
+        let (log, _) = open(&sim, options);
+        write(&sim, &log, numbers);
+        sim.run_until_idle();
+        let noted = sim.env().disk.read_all(&directory().join("archived_segments"), 1 << 20);
+        let noted = String::from_utf8(noted.unwrap_or_default()).expect("text");
+        let noted: Vec<String> =
+            noted.lines().filter(|line| !line.starts_with("archived ")).map(str::to_owned).collect();
+        let (first, last) = (log.first_own(), log.position().segment);
+        drop(log);
+        sim.kill();
+        (noted, first, last)
+    };
+    let (noted, _, last) = run(small(), 0..20);
+    assert!(noted.is_empty(), "{noted:?}: a node that does not archive");
+    let (noted, first, of_first) = run(archiving(COPY), 0..20);
+    let begun = format!("run {first} after {last}");
+    assert_eq!(noted, std::slice::from_ref(&begun));
+    let (noted, second, _) = run(archiving(COPY), 0..0);
+    assert_eq!(noted, [begun, format!("run {second} after {of_first}")]);
+    // a run that held nothing is passed over
+    let (noted, third, _) = run(archiving(COPY), 0..0);
+    let begun = format!("run {third} after {of_first}");
+    assert_eq!(noted, std::slice::from_ref(&begun));
+    let (noted, gap, _) = run(small(), 0..20);
+    assert_eq!(noted, [begun.clone(), format!("gap {gap}")]);
+    let (noted, _, _) = run(small(), 0..20);
+    assert_eq!(noted, [begun.clone(), format!("gap {gap}")]);
+    let (noted, fourth, _) = run(archiving(COPY), 0..20);
+    assert_eq!(noted, [begun, format!("run {fourth} gap {gap}")]);
+    // a restored node has a log of its own
+    sim.env().disk.remove_dir_all(&directory()).expect("removed");
+    let (noted, restored, _) = run(restoring(&archive(), RESTORE), 0..20);
+    assert_eq!(noted, [format!("gap {restored}")]);
+}
+
 #[test]
 fn what_is_no_segment_is_not_restored() {
     let sim = Sim::new(1);
