@@ -294,6 +294,18 @@ fn a_manifest_that_cannot_be_read_is_not_written_and_does_not_stop_later_backups
     bench.restore("again", None).unwrap();
 }
 
+/// A link to itself cannot be read, and is there.
+#[test]
+fn a_store_that_cannot_be_read_is_not_an_empty_one() {
+    let bench = Bench::new();
+    assert!(bench.store().list("manifests").unwrap().is_empty(), "there is no store yet");
+    let directory = bench.path("store/manifests");
+    fs::create_dir(bench.path("store")).unwrap();
+    std::os::unix::fs::symlink(&directory, &directory).unwrap();
+    let failed = listing::list(&*bench.store()).unwrap_err();
+    assert!(failed.contains("store/manifests"), "{failed}");
+}
+
 /// A manifest of a later version, or a damaged one, hides no other backup.
 #[test]
 fn what_can_be_read_is_listed() {

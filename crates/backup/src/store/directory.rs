@@ -59,7 +59,10 @@ impl Store for Directory {
     fn list(&self, prefix: &str) -> Result<Vec<Object>> {
         let path = self.path(prefix)?;
         let mut found = Vec::new();
-        if self.env.disk.exists(&path) {
+        // a directory that cannot be read is not one that is not there: a restore would take the
+        // archive for one without earlier restores, and a list would have no backups
+        let there = self.env.disk.list_dir_if_there(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        if there.is_some() {
             self.walk(prefix, 0, &mut found)?;
         }
         found.sort();
