@@ -202,7 +202,7 @@ impl CommitLog {
         options.mutation_size_max = options.mutation_size_max.min(options.segment_size / 2);
         env.disk.create_dir_durable(directory).map_err(LogError::io(directory))?;
         let archive = options.archive.clone().unwrap_or_default();
-        let archived = archive::before_replay(env, directory, &archive, options.replay_policy)?;
+        let ledger = archive::before_replay(env, directory, &archive, options.replay_policy)?;
         let replay = Replay::open(env, directory, options.replay_policy)?;
         let first_own = replay.last_id().map_or(1, |last| last + 1);
         let form = Arc::new(Form::new(options.compression.as_ref()));
@@ -210,7 +210,7 @@ impl CommitLog {
         let capture = options.capture.clone();
         let capture = capture.map(|capture| Capture::open(&*env.disk, capture, options.segment_size)).transpose()?;
         let mut segments = replay.segments();
-        archived.mark(&mut segments);
+        archive::mark_failed(&ledger, &mut segments);
         let state = State::new(first_own, segments, &options, &form);
         let shared = Arc::new(Shared {
             env: env.clone(),
@@ -222,7 +222,7 @@ impl CommitLog {
             durability: Durability::new(first_own),
             load: Load::default(),
             allocator: Mutex::new(allocator),
-            archiver: Mutex::new(archived.ledger),
+            archiver: Mutex::new(ledger),
         });
         let allocator = segments::start(shared.clone());
         let archiver = archive::start(&shared, allocator.clone());

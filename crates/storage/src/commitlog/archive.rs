@@ -2,13 +2,13 @@
 //! back (Cassandra's `CommitLogArchiver`).
 //!
 //! A segment is handed to the command once it is synced and nothing is written to it any more, and
-//! is not removed before the command has ended. When that fails, the segment's file stays, for
-//! whoever mends it; the log forgets it, and the next start finds it, as it finds whatever was
-//! left, and tries again: each start does, until the segment is archived. A segment that was
-//! archived before it was found may go also where the command fails now (see `ledger`). Archives
-//! are often links, so files are not recycled. Commands run on the
-//! archiver's own thread, at a start on the starting one, and at the end on that which ends the
-//! log: one at a time, each for at most [`COMMAND_TIME_MAX`].
+//! is not removed before the command has ended. When that fails, the segment's file stays until a
+//! command succeeds: where that of another segment has succeeded, the archive is there again, and
+//! one that failed is tried once more; so is each that a start finds. A segment that was archived
+//! before it was found may go also where the command fails now (see `ledger`). Archives are often
+//! links, so files are not recycled. Commands run on the archiver's own thread, at a start on the
+//! starting one, and at the end on that which ends the log: one at a time, each for at most
+//! [`COMMAND_TIME_MAX`].
 //!
 //! A plain `cp` or `ln` is carried out here where the machine has no such program, as a container
 //! may have none: the file that asks for it is then one that Cassandra understands as well.
@@ -16,7 +16,7 @@
 //! Not here: which of the records are replayed (see `recovery`), the file that says all this (see
 //! `config::Archiving`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -187,24 +187,6 @@ fn above(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// What a start knows of the archive.
-pub(super) struct AtStart {
-    pub(super) ledger: Ledger,
-    /// Segments that were found and are in no archive: their files stay.
-    failed: BTreeSet<u64>,
-}
-
-impl AtStart {
-    /// Marks the segments whose files stay.
-    pub(super) fn mark(&self, segments: &mut BTreeMap<u64, Segment>) {
-        for id in &self.failed {
-            if let Some(segment) = segments.get_mut(id) {
-                segment.archived = Archived::Failed;
-            }
-        }
-    }
-}
-
 /// Prepares a replay: the segments found are archived, and then those in the restore directories
 /// are brought back.
 pub(super) fn before_replay(
@@ -212,38 +194,41 @@ pub(super) fn before_replay(
     directory: &Path,
     options: &ArchiveOptions,
     policy: ReplayPolicy,
-) -> Result<AtStart, LogError> {
-    let mut found = AtStart { ledger: Ledger::read(&*env.disk, directory)?, failed: BTreeSet::new() };
+) -> Result<Ledger, LogError> {
+    let mut ledger = Ledger::read(&*env.disk, directory)?;
     if options.is_archiving() {
         // a torn end is cut first: in an archive nobody would know it for one
         for (id, path) in Replay::open(env, directory, policy)?.used() {
-            found.ledger.find(id);
-            if !archive_found(env, options, &mut found.ledger, path) {
-                found.failed.insert(id);
-            }
+            ledger.find(id);
+            archive_found(env, options, &mut ledger, path);
         }
     }
     options.restore_directories.iter().try_for_each(|from| restore(env, directory, options, from))?;
-    Ok(found)
+    Ok(ledger)
 }
 
-/// Archives a segment that a start has found; whether it is in the archive now.
-fn archive_found(env: &Env, options: &ArchiveOptions, ledger: &mut Ledger, path: &Path) -> bool {
-    let Err(why) = options.archive(env, path) else {
-        ledger.add(&*env.disk, path);
-        return true;
-    };
-    let is_archived = ledger.has(path) || options.has_made(env, path);
-    if is_archived {
+/// Archives a segment that a start has found. Where that fails its file stays, unless the segment
+/// was archived before.
+fn archive_found(env: &Env, options: &ArchiveOptions, ledger: &mut Ledger, path: &Path) {
+    let Err(why) = options.archive(env, path) else { return ledger.add(&*env.disk, path) };
+    if ledger.has(path) || options.has_made(env, path) {
         tracing::info!(%why, "a segment found at the start was not archived again");
-    } else {
-        tracing::error!(
-            %why, path = %path.display(),
-            "archiving a segment of the commit log that was found at the start failed: its file stays, and the next \
-             start tries again"
-        );
+        return;
     }
-    is_archived
+    tracing::error!(
+        %why, path = %path.display(),
+        "archiving a segment of the commit log that was found at the start failed: its file stays"
+    );
+    ledger.fail(path);
+}
+
+/// Marks segments of which a start has found that they are in no archive: their files stay.
+pub(super) fn mark_failed(ledger: &Ledger, segments: &mut BTreeMap<u64, Segment>) {
+    for id in ledger.failed() {
+        if let Some(segment) = segments.get_mut(&id) {
+            segment.archived = Archived::Failed;
+        }
+    }
 }
 
 fn restore(env: &Env, directory: &Path, options: &ArchiveOptions, from: &Path) -> Result<(), LogError> {
@@ -335,18 +320,36 @@ impl Shared {
 
     fn archive_next(&self, allocator: &Wake) -> Next {
         let mut ledger = self.archiver.lock().expect("no step of the archiver panics");
-        let next = {
+        let waits = {
             let state = self.lock();
             let waits = state.segments.iter().find(|(_, segment)| segment.archived == Archived::Waits);
             waits.map(|(id, segment)| (*id, segment.path().to_owned()))
         };
-        let Some((id, path)) = next else { return Next::Idle };
+        let failed = || if self.durability.is_stopped() { None } else { ledger.next_failed() };
+        let Some((id, path)) = waits.or_else(failed) else { return Next::Idle };
         let archived = self.archive(&mut ledger, &path);
-        if let Some(segment) = self.lock().segments.get_mut(&id) {
-            segment.archived = archived;
-        }
+        self.note_archived(id, &path, archived);
         allocator.wake();
         Next::Again
+    }
+
+    /// A command has ended. Where it failed before, and nobody needed the segment any more, the log
+    /// has forgotten the segment: its file goes now.
+    fn note_archived(&self, id: u64, path: &Path, archived: Archived) {
+        // a step of the allocator may have taken the segment out, and may put it back
+        let _between_steps = self.allocator();
+        if let Some(segment) = self.lock().segments.get_mut(&id) {
+            segment.archived = archived;
+            return;
+        }
+        if archived != Archived::Settled {
+            return;
+        }
+        let disk = &*self.env.disk;
+        let removed = disk.remove_file(path).and_then(|()| disk.sync_dir(&self.directory));
+        if let Err(error) = removed {
+            tracing::warn!(%error, path = %path.display(), "an archived segment of the commit log cannot be removed");
+        }
     }
 
     fn archive(&self, ledger: &mut Ledger, path: &Path) -> Archived {
@@ -356,6 +359,7 @@ impl Shared {
             return Archived::Settled;
         };
         tracing::error!(%why, path = %path.display(), "archiving a segment of the commit log failed: its file stays");
+        ledger.fail(path);
         Archived::Failed
     }
 

@@ -60,6 +60,12 @@ pub(super) struct Ledger {
     archived: BTreeMap<u64, String>,
     /// The segments that this start has found and that hold something.
     found: BTreeSet<u64>,
+    /// The files of segments whose command has failed since the start.
+    failed: BTreeMap<u64, PathBuf>,
+    /// The last command succeeded: one of those that failed may be tried again.
+    works: bool,
+    /// The segment that was tried again last.
+    tried: u64,
 }
 
 impl Ledger {
@@ -143,6 +149,8 @@ impl Ledger {
     /// longer than it has to.
     pub(super) fn add(&mut self, disk: &dyn Disk, segment: &Path) {
         let Some((id, name)) = named(segment) else { return };
+        self.works = true;
+        self.failed.remove(&id);
         if self.archived.insert(id, name).is_some() {
             return;
         }
@@ -151,6 +159,26 @@ impl Ledger {
         if let Err(error) = self.write(disk) {
             tracing::warn!(%error, "cannot note that a segment of the commit log was archived");
         }
+    }
+
+    /// The command of a segment has failed.
+    pub(super) fn fail(&mut self, segment: &Path) {
+        self.works = false;
+        self.failed.extend(named(segment).map(|(id, _)| (id, segment.to_owned())));
+    }
+
+    /// The segments whose command has failed since the start.
+    pub(super) fn failed(&self) -> impl Iterator<Item = u64> {
+        self.failed.keys().copied()
+    }
+
+    /// A segment that is to be tried again, and its file. Each in turn, so that one that always
+    /// fails holds up no other. None: there is none, or the last command failed.
+    pub(super) fn next_failed(&mut self) -> Option<(u64, PathBuf)> {
+        let behind = self.failed.range(self.tried.saturating_add(1)..).next();
+        let (id, path) = behind.or_else(|| self.failed.first_key_value()).filter(|_| self.works)?;
+        self.tried = *id;
+        Some((*id, path.clone()))
     }
 
     fn write(&self, disk: &dyn Disk) -> Result<(), LogError> {

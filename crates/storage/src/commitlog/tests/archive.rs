@@ -136,6 +136,28 @@ fn a_plain_copy_or_link_has_the_names_of_one_purpose() {
     }
 }
 
+/// The place of the archive is not there for a while. Segments that the log has forgotten meanwhile
+/// are tried again too, while the node runs on.
+#[test]
+fn what_failed_is_tried_again_once_a_command_succeeds() {
+    let sim = Sim::new(1);
+    let (log, _) = open(&sim, archiving(COPY));
+    write(&sim, &log, 0..20);
+    log.mark_flushed(key(1).0, key(1).1, log.position());
+    sim.run_until_idle();
+    sim.env().disk.create_dir_all(&archive()).expect("made");
+    let failed = segments(&sim, &directory())[..2].to_vec();
+    write(&sim, &log, 20..40);
+    sim.run_until_idle();
+    let (archived, left) = (segments(&sim, &archive()), segments(&sim, &directory()));
+    assert!(failed.iter().all(|name| archived.contains(name) && !left.contains(name)), "{archived:?} {left:?}");
+    flush_and_end(&sim, &log);
+    drop(log);
+    assert!(segments(&sim, &directory()).is_empty());
+    let (_, found) = open(&sim, restoring(&archive(), RESTORE));
+    assert_eq!(found, (0..40).map(|number| record(number, 1000)).collect::<Vec<_>>());
+}
+
 /// Each start tries again, until the segments are in the archive.
 #[test]
 fn what_cannot_be_archived_stays_and_is_tried_again() {
