@@ -34,7 +34,7 @@ pub mod store;
 pub mod verify;
 
 pub use manifest::{Manifest, NodeIdentity};
-pub use source::NodeTable;
+pub use source::{NodeTable, check_directories};
 pub use store::{Store, open};
 
 #[cfg(test)]

@@ -72,11 +72,17 @@ pub struct TableFiles {
     pub files: Vec<File>,
 }
 
+/// Refuses data directories that are not there, as a slip names them.
+pub fn check_directories(env: &Env, data_directories: &[PathBuf]) -> Result<()> {
+    match data_directories.iter().find(|directory| !env.disk.exists(directory)) {
+        Some(missing) => Err(format!("there is no directory {}", missing.display())),
+        None => Ok(()),
+    }
+}
+
 /// The snapshots of this name of all tables of a node. Err: one is missing or not whole.
 pub fn tables(env: &Env, data_directories: &[PathBuf], tag: &str, of_node: &[NodeTable]) -> Result<Vec<TableFiles>> {
-    if let Some(missing) = data_directories.iter().find(|directory| !env.disk.exists(directory)) {
-        return Err(format!("there is no directory {}", missing.display()));
-    }
+    check_directories(env, data_directories)?;
     let roots = roots_of(env, data_directories);
     let mut of_node = of_node.to_vec();
     of_node.sort();

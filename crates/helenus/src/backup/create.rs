@@ -40,6 +40,9 @@ pub struct Create {
 impl Create {
     pub(super) fn run(&self, env: &Env) -> Result<(), String> {
         check_tag(&self.tag)?;
+        // before the node takes the snapshot: otherwise the backup that is made once the slip is
+        // mended has the rows of this moment, and not of its own
+        backup::check_directories(env, &self.data_dir)?;
         let store = backup::open(env, &self.to)?;
         let client = self.node.client()?;
         let api: &dyn AdminApi = &client;
@@ -212,6 +215,17 @@ mod tests {
             let refused = create.run(&env::real::env()).expect_err(tag);
             assert!(refused.starts_with("--tag: "), "{refused}");
         }
+    }
+
+    #[test]
+    fn a_data_directory_that_is_not_there_is_refused_before_the_node_is_asked() {
+        let missing = "/no/such/directory";
+        let words =
+            ["helenus", "backup", "create", "--tag", "a", "--data-dir", missing, "--to", "store", "--port", "1"];
+        let program = Program::try_parse_from(words).expect("known options");
+        let Some(Command::Backup(Backup::Create(create))) = program.command else { panic!("a backup was asked") };
+        let refused = create.run(&env::real::env()).expect_err(missing);
+        assert_eq!(refused, "there is no directory /no/such/directory");
     }
 
     fn snapshot(name: &str, table_id: &str, created_at: Option<i64>) -> SnapshotInfo {
