@@ -13,6 +13,7 @@
 mod password;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
@@ -118,6 +119,8 @@ impl Translated {
 pub struct Container {
     /// The variables of the process.
     pub variables: BTreeMap<String, String>,
+    /// The names of variables whose values are no text.
+    pub not_text: Vec<String>,
     /// The address by which other containers reach this one; None: none was found.
     pub address: Option<IpAddr>,
     /// The file cassandra.yaml that was mounted, if there is one.
@@ -132,7 +135,7 @@ pub struct Container {
 impl Container {
     /// The container in which the process runs.
     pub fn of_process(env: &Env) -> Self {
-        let variables: BTreeMap<String, String> = std::env::vars().collect();
+        let (variables, not_text) = texts(std::env::vars_os());
         let conf = variables.get("CASSANDRA_CONF").map_or(CONF_DIR, String::as_str);
         let yaml = Path::new(conf).join("cassandra.yaml");
         let config = env.disk.exists(&yaml).then(|| yaml.display().to_string());
@@ -149,8 +152,22 @@ impl Container {
         };
         let address = own_address(&read("/etc/hosts"), name.trim(), &network);
         let password_file = password::read_file(env, &variables);
-        Self { variables, address, config, has_rackdc, password_file }
+        Self { variables, not_text, address, config, has_rackdc, password_file }
     }
+}
+
+/// The variables that are text, and the names of those whose values are not. Variables of others
+/// may be of any bytes.
+fn texts(all: impl Iterator<Item = (OsString, OsString)>) -> (BTreeMap<String, String>, Vec<String>) {
+    let (mut variables, mut not_text) = (BTreeMap::new(), Vec::new());
+    for (name, value) in all {
+        match (name.into_string(), value.into_string()) {
+            (Ok(name), Ok(value)) => drop(variables.insert(name, value)),
+            (Ok(name), Err(_)) => not_text.push(name),
+            (Err(_), _) => {}
+        }
+    }
+    (variables, not_text)
 }
 
 /// The kernel's word about the network of the container.
@@ -218,6 +235,9 @@ pub fn translate(container: &Container, words: &[String]) -> Result<Translated, 
         Some(word) if word.starts_with('-') => words,
         Some(_) => return Ok(Translated { words: words.to_vec(), ..Translated::default() }),
     };
+    if let Some(name) = container.not_text.iter().find(|name| VARIABLES.iter().any(|(known, _)| known == name)) {
+        return Err(format!("{name}: its value is no text (UTF-8)"));
+    }
     let mut options = Options { container, sets: Vec::new(), words: Vec::new(), notes: Vec::new() };
     options.take_addresses()?;
     options.take_place();

@@ -14,6 +14,7 @@
 //! size of the parts.
 
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,12 +84,9 @@ fn client(place: &str, request_size: u64) -> Result<(Arc<dyn ObjectStore>, Path)
     let (scheme, prefix) = ObjectStoreScheme::parse(&url).map_err(|error| format!("{place}: {error}"))?;
     let time = time_of(request_size);
     let retry = RetryConfig { retry_timeout: time * ATTEMPTS_TIME, ..RetryConfig::default() };
-    let is_meant = |name: &str| VARIABLES.iter().any(|beginning| name.starts_with(beginning));
-    let variables = std::env::vars().filter(|(name, _)| is_meant(name));
-    let variables = variables.map(|(name, value)| (name.to_ascii_lowercase(), value));
+    let timeout = ("timeout".to_owned(), format!("{} s", time.as_secs()));
     // variables stand behind, so that AWS_TIMEOUT and its like change the limit
-    let options: Vec<_> =
-        std::iter::once(("timeout".to_owned(), format!("{} s", time.as_secs()))).chain(variables).collect();
+    let options: Vec<_> = std::iter::once(timeout).chain(variables(std::env::vars_os())).collect();
     // the builders have these methods in common, and no trait
     macro_rules! build {
         ($builder:ty) => {{
@@ -107,6 +105,14 @@ fn client(place: &str, request_size: u64) -> Result<(Arc<dyn ObjectStore>, Path)
         _ => return Err(format!("{place}: this is no store in the cloud that is known")),
     };
     Ok((store, prefix))
+}
+
+/// The variables that are given to the store's client, with names in lower case. Those of others
+/// may be of any bytes.
+fn variables(all: impl Iterator<Item = (OsString, OsString)>) -> impl Iterator<Item = (String, String)> {
+    let texts = all.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let is_meant = |name: &str| VARIABLES.iter().any(|beginning| name.starts_with(beginning));
+    texts.filter(move |(name, _)| is_meant(name)).map(|(name, value)| (name.to_ascii_lowercase(), value))
 }
 
 impl Cloud {
@@ -340,6 +346,8 @@ impl Download for Getting {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
     use object_store::memory::InMemory;
 
     use super::*;
@@ -347,6 +355,14 @@ mod tests {
 
     fn cloud() -> Cloud {
         Cloud::with_client(Arc::new(InMemory::new()), Path::default(), "memory://").expect("a runtime")
+    }
+
+    #[test]
+    fn variables_of_others_may_be_of_any_bytes() {
+        let latin = || OsString::from_vec(b"Caf\xe9".to_vec());
+        let all = [("AWS_REGION".into(), "here".into()), (latin(), "x".into()), ("PLACE".into(), latin())];
+        let taken: Vec<_> = variables(all.into_iter()).collect();
+        assert_eq!(taken, [("aws_region".to_owned(), "here".to_owned())]);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Each variable of the official image by its name.
 
+use std::os::unix::ffi::OsStringExt;
+
 use clap::Parser;
 
 use super::*;
@@ -9,6 +11,7 @@ use crate::configuration;
 fn container(variables: &[(&str, &str)]) -> Container {
     Container {
         variables: variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        not_text: Vec::new(),
         address: Some(IpAddr::from([172, 17, 0, 2])),
         config: None,
         has_rackdc: false,
@@ -212,4 +215,17 @@ fn a_password_is_chosen_once_and_is_not_the_default() {
     let mounted = Container { config: Some("/c/cassandra.yaml".to_owned()), ..container(&[("HELENUS_PASSWORD", "a")]) };
     let words = translate(&mounted, &[]).expect("valid").words;
     assert!(!words.iter().any(|word| word.starts_with("authenticator=")), "{words:?}");
+}
+
+/// Variables of others do not count, whatever their bytes are.
+#[test]
+fn a_variable_of_ours_that_is_no_text_is_named() {
+    let latin = || OsString::from_vec(b"Caf\xe9".to_vec());
+    let all = [("CASSANDRA_DC".into(), "north".into()), (latin(), "x".into()), ("PLACE".into(), latin())];
+    let (variables, not_text) = texts(all.into_iter());
+    assert_eq!((variables.len(), &not_text[..]), (1, &["PLACE".to_owned()][..]));
+    let translated = |not_text: Vec<String>| translate(&Container { not_text, ..container(&[]) }, &[]);
+    assert!(translated(not_text).is_ok());
+    let refused = translated(vec!["CASSANDRA_CLUSTER_NAME".to_owned()]).expect_err("no text");
+    assert!(refused.starts_with("CASSANDRA_CLUSTER_NAME: "), "{refused}");
 }
