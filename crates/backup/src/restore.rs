@@ -118,6 +118,7 @@ pub fn restore(env: &Env, store: &dyn Store, request: &Request, told: &(dyn Fn(u
             return Err(format!("{} is not empty: a node is restored into a new directory", taken.display()));
         }
     }
+    check_place(env, &request.directory, &data)?;
     clear_properties(env, request)?;
     let fetched = request.directory.join(FETCHED);
     let named = files_of(&manifest, &fetched);
@@ -198,6 +199,28 @@ fn check_middle(manifest: &Manifest, time: &PointInTime, archived: &BTreeSet<u64
          Bring them where they are still there (helenus backup log), use a later backup, restore without \
          --point-in-time, or go on without these writes (--accept-gap)"
     ))
+}
+
+/// Refuses a directory of data that is a symbolic link, or a file system that is mounted there. The
+/// rename that makes fetched files the data would fail behind hours of fetching, or take the place
+/// of the link, so that the data would lie on another disk than the operator wants.
+fn check_place(env: &Env, directory: &Path, data: &Path) -> Result<()> {
+    if !env.disk.exists(data) {
+        return Ok(());
+    }
+    let wrong = |error: std::io::Error| format!("{}: {error}", data.display());
+    let place = |path: &Path| -> std::io::Result<(PathBuf, u64)> {
+        Ok((env.disk.real_path(path)?, env.disk.file_system(path)?))
+    };
+    let (above, of_above) = place(directory).map_err(wrong)?;
+    match place(data).map_err(wrong)? == (above.join(DATA), of_above) {
+        true => Ok(()),
+        false => Err(format!(
+            "{} is a link or a mounted file system, and files are fetched beside it and renamed: name a directory on \
+             that disk instead, and the directory {DATA} in it in data_file_directories",
+            data.display()
+        )),
+    }
 }
 
 /// A keyspace of a directory that is a data directory: one with a directory of a table.

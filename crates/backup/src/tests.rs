@@ -194,6 +194,25 @@ fn a_data_directory_is_not_the_directory_of_a_new_node() {
     assert!(refused.contains("it holds the keyspace ks"), "{refused}");
 }
 
+/// The data would take the place of the link, and lie on the disk that has too little room.
+#[test]
+fn data_that_lies_elsewhere_is_no_data_of_a_new_node() {
+    let bench = Bench::new();
+    bench.put("two", 1, b"rows");
+    bench.create("two").unwrap();
+    let (link, large) = (bench.path("again/data"), bench.path("large"));
+    fs::create_dir_all(bench.path("again")).unwrap();
+    fs::create_dir(&large).unwrap();
+    std::os::unix::fs::symlink(&large, &link).unwrap();
+    let refused = bench.restore("again", None).unwrap_err();
+    assert!(refused.contains("again/data is a link or a mounted file system"), "{refused}");
+    assert!(link.is_symlink() && !bench.path("again/restoring").exists(), "nothing was fetched");
+    bench.restore("large", None).unwrap();
+    // a directory that is there and empty is what the first start of a service leaves
+    fs::create_dir_all(bench.path("third/data")).unwrap();
+    bench.restore("third", None).unwrap();
+}
+
 /// The hints of a node in its old place hold writes that the restore undoes.
 #[test]
 fn a_directory_with_hints_is_not_the_directory_of_a_new_node() {
