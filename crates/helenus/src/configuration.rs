@@ -4,12 +4,16 @@ use std::path::{Path, PathBuf};
 
 use config::{ARCHIVING_FILE, Archiving, Config, Located, Location, Place, Snitch};
 use env::Env;
+use server::directory::{self, Told};
 
 use crate::arguments::Serve;
 use crate::metadata_service::MetadataService;
 
 /// The most bytes that a cassandra.yaml, or a file beside it, may have.
 const CONFIG_SIZE_MAX: u64 = 16 << 20;
+
+/// The file in a data directory whose lock a running node holds. As in `storage::recovery`.
+const LOCK_FILE: &str = "helenus.lock";
 
 /// The names of Cassandra for where a node stands that says nothing of it.
 const USUAL_PLACE: (&str, &str) = ("datacenter1", "rack1");
@@ -29,6 +33,7 @@ pub fn load(env: &Env, options: &Serve) -> Result<Config, String> {
         config = read(&settings).map_err(|error| error.to_string())?;
     }
     config.commitlog.archiving = options.config.as_deref().map_or(Ok(None), |path| archiving(env, path))?;
+    check_restore(env, options, &config)?;
     let snitch = config.ring.snitch;
     if snitch.is_of_cloud() {
         let Located { place, public } = located(env, options, snitch)?;
@@ -109,6 +114,37 @@ fn archiving(env: &Env, config: &Path) -> Result<Option<Archiving>, String> {
     }
     let parsed = Archiving::parse(&read(env, &path)?);
     parsed.map(Some).map_err(|why| format!("{}: {why}", path.display()))
+}
+
+/// Refuses a first start that would pass over a restore to a point in time. `helenus backup
+/// restore` has left the file that has archived segments replayed beside the data, and it is not
+/// beside cassandra.yaml: the node would serve without the writes of these segments. A data
+/// directory in which a node has run has the file of its lock; no backup has that.
+fn check_restore(env: &Env, options: &Serve, config: &Config) -> Result<(), String> {
+    let is_read = config.commitlog.archiving.as_ref().is_some_and(|read| !read.restore_directories.is_empty());
+    if is_read || options.read_only {
+        return Ok(());
+    }
+    let told = Told { data_dir: &options.data_dir, schema_file: options.schema.as_deref(), read_only: false };
+    // the start itself says what is in the way of a directory
+    let Ok(found) = directory::recognise(env, &told, config) else { return Ok(()) };
+    let waits = |file: &PathBuf| {
+        // a file that cannot be read or parsed is of no restore
+        Archiving::parse(&read(env, file).unwrap_or_default()).is_ok_and(|restore| {
+            let mut directories = restore.restore_directories.iter();
+            restore.point_in_time.is_some() && directories.any(|directory| env.disk.exists(Path::new(directory)))
+        })
+    };
+    let new = found.data.iter().filter(|data| !env.disk.exists(&data.join(LOCK_FILE)));
+    match new.filter_map(|data| Some(data.parent()?.join(ARCHIVING_FILE))).find(waits) {
+        None => Ok(()),
+        Some(file) => Err(format!(
+            "{} is of a restore to a point in time, and this is the first start behind it: put it beside \
+             cassandra.yaml (--config) for this start, so that the archived segments of the commit log are replayed, \
+             or remove it to start without their writes",
+            file.display()
+        )),
+    }
 }
 
 /// Where this node stands, and others where a file says it: `--dc` and `--rack`, or the file of the
@@ -199,6 +235,37 @@ mod tests {
         let nobody = "n".repeat(300);
         let error = load(&nobody).expect_err("no such host");
         assert_eq!(error, format!("listen_address: {nobody} is neither an address nor a host that has one"));
+    }
+
+    #[test]
+    fn a_restore_whose_segments_were_not_replayed_is_not_passed_over() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let disk = env::real::env().disk;
+        let place = |name: &str| directory.path().join(name);
+        let text = |path: &Path| path.to_str().expect("a path").to_owned();
+        let (restored, file) = (place("node/commitlog-restored"), place("node").join(ARCHIVING_FILE));
+        disk.create_dir_all(&place("node/data/system_schema")).expect("made");
+        disk.create_dir_all(&restored).expect("made");
+        disk.create_dir_all(&place("conf")).expect("made");
+        disk.replace_file(&place("conf/cassandra.yaml"), b"cluster_name: a\n").expect("written");
+        let (data_dir, yaml) = (text(&place("node")), text(&place("conf/cassandra.yaml")));
+        let start = || loaded(&["--data-dir", &data_dir, "--config", &yaml]).map(drop);
+        let write = |path: &Path, lines: &str| disk.replace_file(path, lines.as_bytes()).expect("written");
+        write(&file, "archive_command=/usr/bin/mine %path\n");
+        assert_eq!(start(), Ok(()), "a file of the operator");
+        let lines = format!(
+            "restore_command=/bin/cp -f %from %to\nrestore_directories={}\nrestore_point_in_time=2026:11:21 08:11:02\n",
+            restored.display()
+        );
+        write(&file, &lines);
+        let refused = start().expect_err("the file is beside the data alone");
+        assert!(refused.starts_with(&text(&file)), "{refused}");
+        assert!(loaded(&["--data-dir", &data_dir]).is_err(), "no cassandra.yaml");
+        write(&place("conf").join(ARCHIVING_FILE), &lines);
+        assert_eq!(start(), Ok(()), "the first start");
+        disk.remove_file(&place("conf").join(ARCHIVING_FILE)).expect("removed");
+        write(&place("node/data").join(LOCK_FILE), "");
+        assert_eq!(start(), Ok(()), "later starts");
     }
 
     /// A metadata service that knows these paths, and the address at which it listens.
