@@ -19,7 +19,7 @@ use types::literal::to_plain_text;
 use types::{CqlType, Token, marshal};
 
 use crate::context::Context;
-use crate::failure::{DONE, Failure};
+use crate::failure::{DONE, FAILED, Failure};
 use crate::open;
 use crate::target::Targets;
 use bars::Bars;
@@ -50,14 +50,23 @@ pub fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<u8, Failu
     if arguments.timestamp_unit != "MICROSECONDS" {
         return Err(Failure::usage(format!("-t {}: write timestamps are MICROSECONDS", arguments.timestamp_unit)));
     }
+    let mut code = DONE;
     for descriptor in arguments.targets.sstables(context.env)? {
-        let statistics = open::statistics(context.env, &descriptor)?;
-        let viewer = Viewer { arguments, descriptor: &descriptor, statistics: &statistics, out: String::new() };
-        let text = viewer.print(context)?;
-        context.out.write_all(text.as_bytes())?;
+        let text = open::statistics(context.env, &descriptor).and_then(|statistics| {
+            let viewer = Viewer { arguments, descriptor: &descriptor, statistics: &statistics, out: String::new() };
+            viewer.print(context)
+        });
+        match text {
+            Ok(text) => context.out.write_all(text.as_bytes())?,
+            // a damaged one hides none of the others
+            Err(failure) => {
+                code = FAILED;
+                writeln!(context.err, "helenus sstable: {failure}")?;
+            }
+        }
     }
     context.out.flush()?;
-    Ok(DONE)
+    Ok(code)
 }
 
 struct Viewer<'a> {

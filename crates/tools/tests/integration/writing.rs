@@ -354,6 +354,19 @@ fn files_that_do_not_count_are_not_written_anew() {
 }
 
 #[test]
+fn metadata_of_a_damaged_sstable_hides_no_other() {
+    let (directory, data) = copy(&fixture("dels"));
+    for component in ["Data.db", "Statistics.db"] {
+        std::fs::write(directory.path().join(format!("da-0-bti-{component}")), b"damaged").unwrap();
+    }
+    let whole = run(&["metadata", data.to_str().unwrap()]);
+    let ran = run(&["metadata", directory.path().to_str().unwrap()]);
+    assert_eq!((whole.code, ran.code), (0, 1));
+    assert!(ran.err.contains("da-0-bti-Statistics.db"), "{}", ran.err);
+    assert_eq!(ran.out, whole.out);
+}
+
+#[test]
 fn a_list_shows_what_counts() {
     let (directory, _) = copy(&fixture("dels"));
     let path = directory.path().to_str().unwrap();
