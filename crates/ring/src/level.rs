@@ -31,7 +31,9 @@ pub fn block_for(level: Consistency, replication: &Replication, local_data_cente
         Consistency::Quorum | Consistency::Serial => quorum(replication.factor()),
         Consistency::LocalQuorum | Consistency::LocalSerial => local_quorum(replication, local_data_center),
         Consistency::EachQuorum => match replication {
-            Replication::NetworkTopology { factors } => factors.values().map(|factor| quorum(*factor)).sum(),
+            Replication::NetworkTopology { factors } => {
+                factors.values().fold(0u32, |sum, factor| sum.saturating_add(quorum(*factor)))
+            }
             Replication::Local | Replication::Simple { .. } => quorum(replication.factor()),
         },
         Consistency::All => replication.factor(),

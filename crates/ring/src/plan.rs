@@ -82,7 +82,8 @@ impl Ring {
         if !pending.is_empty() {
             let local = pending.iter().filter(|id| self.endpoint(**id).data_center == self.local_data_center());
             let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-            block_for += level::more_for_pending(level, count(pending.len()), count(local.count()));
+            let more = level::more_for_pending(level, count(pending.len()), count(local.count()));
+            block_for = block_for.saturating_add(more);
         }
         let (mut live, mut down) = (Replicas::new(), Replicas::new());
         for id in natural.iter().chain(pending) {

@@ -73,12 +73,13 @@ impl Replication {
         }
     }
 
-    /// Copies of a partition, over all data centers.
+    /// Copies of a partition, over all data centers. A sum that is too large for its type stays at
+    /// the greatest number: one that began at 0 again would make a quorum of a few replicas.
     pub fn factor(&self) -> u32 {
         match self {
             Self::Local => 1,
             Self::Simple { factor } => *factor,
-            Self::NetworkTopology { factors } => factors.values().sum(),
+            Self::NetworkTopology { factors } => factors.values().fold(0u32, |sum, factor| sum.saturating_add(*factor)),
         }
     }
 
@@ -116,6 +117,8 @@ mod tests {
         assert_eq!(parsed("LocalStrategy", &[]), Ok(Replication::Local));
         assert_eq!(parsed("SimpleStrategy", &[(FACTOR, "3")]), Ok(Replication::Simple { factor: 3 }));
         assert_eq!(parsed(full, &[("dc1", "3"), ("dc2", "0")]), Ok(network(&[("dc1", 3)])));
+        let huge = network(&[("dc1", 2_147_483_647), ("dc2", 2_147_483_647), ("dc3", 3)]);
+        assert_eq!(huge.factor(), u32::MAX, "copies are not counted from 0 again");
         let refused = |class, options: &[(&str, &str)]| parsed(class, options).expect_err("refused");
         assert_eq!(refused(full, &[("dc1", "3/1")]), "transient replication (\"3/1\") is not supported");
         assert_eq!(refused("SimpleStrategy", &[]), "\"\" is not a replication factor");

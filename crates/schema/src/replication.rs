@@ -115,7 +115,7 @@ impl Replication {
         let of = |text: &String| text.split('/').next().and_then(|all| all.parse::<u32>().ok()).unwrap_or(0);
         match self.short_class() {
             "LocalStrategy" => 1,
-            _ => self.options.values().map(of).sum(),
+            _ => self.options.values().map(of).fold(0u32, u32::saturating_add),
         }
     }
 }
@@ -215,6 +215,9 @@ mod tests {
         assert_eq!(simple.class, "org.apache.cassandra.locator.SimpleStrategy");
         assert_eq!(simple.factor(), 3);
         assert_eq!(made(&[("class", "SimpleStrategy")]).expect("valid").factor(), 1);
+        let options = [("a", "2147483647"), ("b", "2147483647"), ("c", "3")];
+        let huge = Replication { class: format!("{PACKAGE}NetworkTopologyStrategy"), options: map(&options) };
+        assert_eq!(huge.factor(), u32::MAX, "copies are not counted from 0 again");
         let network = made(&[("class", "NetworkTopologyStrategy"), ("replication_factor", "2")]).expect("valid");
         assert_eq!(network.options, map(&[("datacenter1", "2")]));
         let by_default = |class| {
