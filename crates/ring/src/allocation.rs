@@ -111,6 +111,7 @@ impl Plan {
             true => names.iter().position(|name| *name == wish.rack).unwrap_or(names.len()),
             false => units.len(),
         };
+        assert!(owned.windows(2).all(|pair| pair[0].0 < pair[1].0), "the tokens of a ring of allocation ascend");
         let copies = if in_rack { 1 } else { wish.copies.max(1) };
         Ok(Self { owned, groups, new_group, copies })
     }
@@ -147,6 +148,8 @@ fn without_clashes(chosen: Vec<Token>, members: &[&Endpoint], random: &mut dyn F
         tokens.push(token);
     }
     tokens.sort_unstable();
+    assert!(tokens.windows(2).all(|pair| pair[0] < pair[1]), "a node has no token twice");
+    assert!(!tokens.iter().any(|token| taken.contains(token)), "a new node takes no token of another");
     tokens
 }
 

@@ -64,6 +64,7 @@ impl Ring {
             // more than there are: no replica that comes up makes the statement possible
             return Err(Shortage { required: participants + 1, alive });
         }
+        assert!(participants < 2 * required, "two sets of replicas that promise have one in common");
         Ok(CasPlan { level, required, live })
     }
 
@@ -86,6 +87,9 @@ impl Ring {
         if alive < required {
             return Err(Shortage { required, alive });
         }
+        let participants = count(natural.len() + pending.len());
+        assert!(participants < 2 * required, "two sets of replicas that promise have one in common");
+        assert!(count(natural.len()) < 2 * reads, "two sets of replicas that are read have one in common");
         Ok(PromisePlan { live, pending, required, reads })
     }
 }

@@ -11,6 +11,10 @@ use crate::snapshot::Ring;
 /// Size of the ring: tokens there are.
 const RING: f64 = 18_446_744_073_709_551_616.0;
 
+/// How far a sum of parts may be from the whole: each of a million parts is rounded by 2^-53 at
+/// most.
+const ROUNDING_MAX: f64 = 1e-6;
+
 /// The part of the ring from a token (excluded) to another (included); the whole ring where they
 /// are the same.
 pub fn part(start: Token, end: Token) -> f64 {
@@ -30,6 +34,8 @@ impl Ring {
         for (start, (end, owner)) in starts.zip(self.owners()) {
             owned[owner.index()] += part(start, *end);
         }
+        let sum: f64 = owned.iter().sum();
+        assert!(last.is_none() || (sum - 1.0).abs() < ROUNDING_MAX, "the parts of the endpoints are the ring");
         owned
     }
 

@@ -63,6 +63,10 @@ impl Placement {
         let pending = if is_changing { pending::of(endpoints, &members, &now, natural) } else { Vec::new() };
         let former =
             if former.is_empty() { Vec::new() } else { former::of(endpoints, former, &now, &pending, natural) };
+        assert!(ends.windows(2).all(|pair| pair[0] < pair[1]), "the ends of ranges ascend");
+        let is_of_all = |lists: &[Natural]| lists.is_empty() || lists.len() == ends.len();
+        assert!(now.len() == ends.len(), "each range has its endpoints");
+        assert!(is_of_all(&pending) && is_of_all(&former), "all ranges have pending and former endpoints, or none has");
         if now.windows(2).all(|pair| pair[0] == pair[1]) {
             now.truncate(1);
         }
@@ -199,6 +203,8 @@ impl Members {
 /// A replication among some members, of which many ranges are asked.
 pub(crate) struct Strategy<'a> {
     members: &'a Members,
+    /// The copies that the replication asks for. A small ring has fewer.
+    copies_max: usize,
     kind: Kind<'a>,
 }
 
@@ -217,7 +223,7 @@ impl<'a> Strategy<'a> {
                 Kind::NetworkTopology(NetworkTopology::new(endpoints, &members.ids, factors))
             }
         };
-        Self { members, kind }
+        Self { members, copies_max: replication.factor() as usize, kind }
     }
 
     /// The endpoints that hold a token.
@@ -230,6 +236,7 @@ impl<'a> Strategy<'a> {
         };
         let is_repeated = |(index, id): (usize, &EndpointId)| natural[..index].contains(id);
         assert!(!natural.iter().enumerate().any(is_repeated), "an endpoint holds a range once");
+        assert!(natural.len() <= self.copies_max, "a range has no more copies than its replication says");
         natural
     }
 }

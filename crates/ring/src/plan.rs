@@ -92,6 +92,8 @@ impl Ring {
                 false => down.push(*id),
             }
         }
+        let is_repeated = |(at, id): (usize, &EndpointId)| live[..at].contains(id) || down.contains(id);
+        debug_assert!(!live.iter().enumerate().any(is_repeated), "the replicas of a plan are distinct");
         level::check(level, block_for, &placement.replication, &live, self.endpoints(), self.local_data_center())?;
         // ANY is content with a hint, and EACH_QUORUM was judged by data center
         let is_judged_by_all = !matches!(level, Consistency::Any | Consistency::EachQuorum);

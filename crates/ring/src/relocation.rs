@@ -109,7 +109,10 @@ impl Ring {
             before: then.natural(*end),
             after: later.natural(*end),
         };
-        starts.zip(&ends).map(part).collect()
+        let parts: Vec<Part> = starts.zip(&ends).map(part).collect();
+        let sum: u128 = parts.iter().map(|part| width((part.start, part.end))).sum();
+        assert!(parts.is_empty() || sum == 1u128 << 64, "the parts of a change are the ring");
+        parts
     }
 
     /// The ranges that an endpoint fetches before it owns tokens: those of its own when it joins,
@@ -136,6 +139,7 @@ impl Ring {
                 part.after.iter().filter(|id| part.is_gained_by(**id)).for_each(|id| add(&mut flows, *id, &part));
             }
         }
+        assert!(!flows.contains_key(&who), "an endpoint that leaves hands nothing to itself");
         flows
     }
 
@@ -168,6 +172,7 @@ impl Ring {
         for part in parts.iter().filter(|part| part.before.contains(&who) && !part.after.contains(&who)) {
             part.after.iter().filter(|id| part.is_gained_by(**id)).for_each(|id| add(&mut transfers, *id, part));
         }
+        assert!(!transfers.contains_key(&who), "an endpoint that moves hands nothing to itself");
         Ok((fetches, transfers))
     }
 
@@ -209,8 +214,9 @@ impl Ring {
             let endpoint = self.endpoint(*id);
             *id != who && endpoint.is_up && (choice.may_give)(endpoint)
         };
-        let mut fetches = Fetches::default();
+        let (mut fetches, mut wanted) = (Fetches::default(), 0);
         for part in parts {
+            wanted += width((part.start, part.end));
             let no_source = |needed: Vec<EndpointId>, is_ambiguous| {
                 Err(NoSource { start: part.start, end: part.end, needed, is_ambiguous })
             };
@@ -233,6 +239,9 @@ impl Ring {
                 None => append(&mut fetches.missing, part.start, part.end),
             }
         }
+        let planned = fetches.from.values().flatten().chain(&fetches.missing).copied().map(width);
+        assert_eq!(planned.sum::<u128>(), wanted, "each token that is wanted is fetched once, or is missing");
+        assert!(!fetches.from.contains_key(&who), "an endpoint fetches nothing from itself");
         Ok(fetches)
     }
 
@@ -266,6 +275,14 @@ impl Ring {
 
 fn add(flows: &mut Flows, id: EndpointId, part: &Part) {
     append(flows.entry(id).or_default(), part.start, part.end);
+}
+
+/// Tokens of a range. Start and end being the same means the whole ring.
+fn width((start, end): (Token, Token)) -> u128 {
+    match end.0.wrapping_sub(start.0) as u64 {
+        0 => 1u128 << 64,
+        tokens => u128::from(tokens),
+    }
 }
 
 /// Adds a range; one that continues the last becomes part of it.

@@ -61,6 +61,8 @@ impl Ring {
     pub fn with_endpoints(&self, endpoints: Vec<Endpoint>, local: EndpointId, former: Former) -> Self {
         let are_the_same = self.endpoints.len() == endpoints.len()
             && self.endpoints.iter().zip(&endpoints).all(|(one, other)| one.holds_as(other));
+        let is_known = |id: &EndpointId| id.index() < endpoints.len();
+        assert!(former.keys().all(is_known), "a former owner is an endpoint of the ring");
         if are_the_same && self.local == local && self.former == former {
             return Self { endpoints, ..self.clone() };
         }

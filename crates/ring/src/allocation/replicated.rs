@@ -204,6 +204,7 @@ impl<'g> Loads<'g> {
     /// The new node has this token.
     fn take(&mut self, token: Token) {
         let position = self.owned.partition_point(|(known, _)| *known < token);
+        assert!(self.owned.get(position).is_none_or(|(known, _)| *known != token), "a token is taken once");
         self.owned.insert(position, (token, self.new));
         self.by_token.insert(position, self.best);
         self.renew(position);

@@ -25,6 +25,7 @@ pub(super) fn split(owned: &mut Owned, new: Unit, count: usize, random: &mut dyn
         let (start, end) = largest(owned);
         let token = at(start, end, RATIO_MIN + RATIO_SPREAD * share(random()));
         let place = owned.partition_point(|(known, _)| *known < token);
+        assert!(owned.get(place).is_none_or(|(known, _)| *known != token), "a range is split between its ends");
         owned.insert(place, (token, new));
         chosen.push(token);
     }

@@ -41,6 +41,7 @@ pub(super) fn allocate(owned: Owned, new: Unit, count: usize, random: &mut dyn F
         target -= step;
     }
     // a giver with fewer ranges than were wanted of it leaves the rest to splits of what is largest
+    assert!(tokens.len() <= count, "nodes give no more ranges than are wanted of them");
     let missing = count - tokens.len();
     if missing > 0 {
         let mut all: Owned = owned.into_iter().chain(tokens.iter().map(|token| (*token, new))).collect();
