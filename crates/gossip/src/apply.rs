@@ -157,9 +157,9 @@ impl Gossip {
 
     pub(crate) fn mark_dead(&mut self, endpoint: SocketAddr, now: Duration) {
         let Some(peer) = self.peers.get_mut(&endpoint).filter(|peer| peer.is_alive) else { return };
+        assert!(peer.echo_sent.is_none(), "an endpoint that is alive is asked for no sign of life");
         peer.is_alive = false;
         peer.since = now;
-        peer.echo_sent = None;
         self.tell(Event::Down(endpoint));
     }
 

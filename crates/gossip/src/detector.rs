@@ -8,12 +8,16 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::options::ROUND;
+
 /// Intervals that are remembered.
 const SAMPLES_MAX: usize = 1000;
 
 /// A longer interval is not a sample: the peer was away, and its return says nothing about its pace
 /// (`fd_max_interval_ms`). The first arrival counts as one such interval (`fd_initial_value_ms`).
 const INTERVAL_MAX: Duration = Duration::from_millis(2000);
+
+const _: () = assert!(ROUND.as_millis() < INTERVAL_MAX.as_millis(), "the pace of rounds is a sample");
 
 /// 1 / ln 10: phi counts powers of ten.
 const PHI_FACTOR: f64 = std::f64::consts::LOG10_E;
@@ -41,6 +45,8 @@ impl ArrivalWindow {
             self.intervals.push_back(interval);
             self.sum += interval;
         }
+        assert!(self.intervals.len() <= SAMPLES_MAX, "a window keeps a bounded number of intervals");
+        debug_assert_eq!(self.sum, self.intervals.iter().sum::<Duration>(), "the sum is that of the intervals");
         self.last = Some(now);
     }
 

@@ -33,6 +33,7 @@ impl Local {
     /// Another second has passed.
     pub fn beat(&mut self) {
         self.state.heartbeat = self.next();
+        self.check();
     }
 
     /// Sets a value. Values that belong together are set in the order in which others must see
@@ -40,6 +41,11 @@ impl Local {
     pub fn set(&mut self, state: ApplicationState, value: impl Into<String>) {
         let value = VersionedValue { value: value.into(), version: self.next() };
         put(&mut self.state, state, value);
+        self.check();
+    }
+
+    fn check(&self) {
+        assert_eq!(self.state.max_version(), self.counter, "the last change has the greatest version");
     }
 
     fn next(&mut self) -> i32 {
@@ -54,4 +60,6 @@ pub(crate) fn put(of: &mut EndpointState, state: ApplicationState, value: Versio
         Ok(place) => of.values[place].1 = value,
         Err(place) => of.values.insert(place, (state, value)),
     }
+    let ascend = |pair: &[(ApplicationState, VersionedValue)]| pair[0].0 < pair[1].0;
+    assert!(of.values.windows(2).all(ascend), "the values of a state that is kept ascend by their numbers");
 }

@@ -53,17 +53,21 @@ impl Gossip {
                 partners.extend(pick(&seeds, draw));
             }
         }
+        assert!(!partners.contains(&self.options.local), "a node begins no round with itself");
         partners
     }
 
     /// Convicts who is silent for too long, and forgets who is not coming back.
     fn check(&mut self, now: Now) {
+        assert!(self.checked.is_none_or(|last| last <= now.monotonic), "the clock of rounds does not go back");
         let paused = self.checked.is_some_and(|last| now.monotonic.saturating_sub(last) > LOCAL_PAUSE);
         self.checked = Some(now.monotonic);
         if paused {
             self.lenient_until = now.monotonic + LOCAL_PAUSE;
         }
         self.quarantined.retain(|_, quarantine| quarantine.until > now.monotonic);
+        let is_known = |endpoint: &SocketAddr| self.peers.contains_key(endpoint);
+        assert!(!self.quarantined.keys().any(is_known), "an endpoint that was removed is not known");
         if now.monotonic < self.lenient_until {
             return;
         }
@@ -83,6 +87,10 @@ impl Gossip {
 fn pick(among: &[SocketAddr], draw: &mut Draw<'_>) -> Option<SocketAddr> {
     match among.len() {
         0 => None,
-        count => among.get(draw(count)).copied(),
+        count => {
+            let place = draw(count);
+            assert!(place < count, "a number is drawn below its bound");
+            among.get(place).copied()
+        }
     }
 }
