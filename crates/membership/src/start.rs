@@ -186,10 +186,13 @@ impl Membership {
             let own = generation(gossip.local);
             // the clock of the node in whose place this one stands was ahead, and a token that both
             // own belongs to the one that was started last
+            let replaced = replaces.and_then(generation);
+            // nobody believes a generation that is further ahead, so that it was told by mistake
             let believed_max = now.wall_millis / 1000 + GENERATION_AHEAD_MAX;
-            let replaced = replaces.and_then(generation).filter(|of| i64::from(*of) < believed_max);
-            if let Some(earlier) = own.max(replaced).filter(|of| *of >= machine.local.state().generation) {
-                machine.local.begin_generation(earlier.saturating_add(1));
+            let told = own.into_iter().chain(replaced).filter(|of| i64::from(*of) < believed_max);
+            let earlier = told.max().filter(|of| *of >= machine.local.state().generation);
+            if let Some(next) = earlier.and_then(|earlier| earlier.checked_add(1)) {
+                machine.local.begin_generation(next);
             }
             if is_member {
                 introduction.set_normal(&mut machine.local);

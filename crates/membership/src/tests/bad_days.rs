@@ -1,7 +1,7 @@
 //! Neighbours that are wrong in themselves: of another cluster, with a wrong clock, with the host
 //! id of another node.
 
-use internode::payload::gossip::Syn;
+use internode::payload::gossip::{Ack, Syn};
 use internode::{Header, InternodeError};
 use links::{Links, Receiver};
 
@@ -43,6 +43,29 @@ fn a_generation_of_the_far_future_is_kept_out() {
     assert!(third.lock().unwrap().is_some());
     assert!(nodes.iter().all(|node| alive_at(node, address(&world, 2)).is_none()));
     assert!(nodes.iter().all(|node| alive(node) == Some(1)));
+}
+
+/// A seed tells a node that starts of an earlier start of it, in a generation that none can follow.
+/// The node keeps its own: the others would not believe another one, nor any later start.
+#[test]
+fn a_node_does_not_follow_a_generation_that_nobody_believes() {
+    let world = World::new(47, 2);
+    let heard = Arc::new(Listening::default());
+    let links = Links::start(&world.env(0), options(&world, 0, "lab").links, heard.clone()).unwrap();
+    let wish = options(&world, 1, "lab");
+    let (own, host_id) = (wish.generation, wish.introduction.host_id.clone());
+    let joined = join(&world, 1, wish);
+    let asks = || heard.0.lock().unwrap().contains(&Verb::GossipDigestSyn);
+    assert!(world.run_until(Duration::from_secs(5), asks));
+    let mut told = EndpointState { generation: i32::MAX, ..member() };
+    told.values.push((ApplicationState::HostId, VersionedValue { value: host_id, version: 1 }));
+    let ack = Ack { digests: Vec::new(), states: vec![(address(&world, 1), told)] };
+    let header = Header::new(Verb::GossipDigestAck, 1, world.env(0).clock.now_micros() / 1000, 60_000);
+    links.send(address(&world, 1), Envelope { header, payload: ack.encode().unwrap().into() }).unwrap();
+    assert!(world.run_until(Duration::from_secs(10), || joined.lock().unwrap().is_some()));
+    let joined = joined.lock().unwrap();
+    let membership = joined.as_ref().and_then(|joined| joined.as_ref().ok()).expect("it has joined");
+    assert_eq!(membership.with_gossip(|gossip| gossip.local.state().generation), own);
 }
 
 /// Nodes of another cluster in the list of seeds, or with the same seeds, stay strangers: neither
