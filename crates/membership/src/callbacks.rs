@@ -26,6 +26,8 @@ use crate::request::KeptBytes;
 /// answered. The table of so many takes some 30 MB, beside what each asker keeps.
 pub const CALLBACKS_MAX: usize = 200_000;
 
+const _: () = assert!(CALLBACKS_MAX < i32::MAX as usize, "an id is free again before it is given again");
+
 /// A peer may have this part of the room that is left.
 const PEER_PART: usize = 2;
 
@@ -134,6 +136,7 @@ impl<T> Callbacks<T> {
         }
         let before = self.waiting.insert((id, peer), Waiting { time, bytes: kept.bytes, of: of() });
         assert!(before.is_none(), "an id names one request to a peer at a time");
+        assert!(self.waiting.len() <= CALLBACKS_MAX, "the requests that wait have a bound");
         let of_peer = self.by_peer.entry(peer).or_default();
         of_peer.count += 1;
         if of_peer.bytes == 0 {
@@ -180,6 +183,7 @@ impl<T> Callbacks<T> {
             End::Expired { begun } => of_peer.is_slow |= of_peer.heard <= begun,
             End::NotSent => {}
         }
+        assert!(of_peer.count > 0 || of_peer.bytes == 0, "nothing is kept for a peer for which no request waits");
         if of_peer.count == 0 && !of_peer.is_slow {
             self.by_peer.remove(&peer);
         }
@@ -193,6 +197,8 @@ impl<T> Callbacks<T> {
             let end = End::Expired { begun: waiting.time.start };
             self.forget_one(*peer, waiting.bytes, end);
         });
+        let counted: usize = self.by_peer.values().map(|of_peer| of_peer.count).sum();
+        assert_eq!(counted, self.waiting.len(), "each request that waits is counted for its peer");
         late.sort_by_key(|(id, peer, _)| (*id, *peer));
         late.into_iter().map(|(_, peer, waiting)| (peer, waiting.of)).collect()
     }

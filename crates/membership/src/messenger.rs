@@ -41,7 +41,9 @@ impl Messenger {
             true => (peer, Pending::refused()),
             false => sent.next().expect("whoever is not refused is sent the request"),
         };
-        std::iter::once(to).chain(others.iter().copied()).map(pending).collect()
+        let answers: Vec<_> = std::iter::once(to).chain(others.iter().copied()).map(pending).collect();
+        assert!(sent.next().is_none(), "each answer that is waited for is given to the caller");
+        answers
     }
 
     /// Asks a node, which passes the request on to `others`. `asker` hears once of each of them;

@@ -53,6 +53,13 @@ const SHADOW_LOOK: Duration = Duration::from_millis(10);
 /// clients.
 const SETTLE_MAX: Duration = Duration::from_secs(3);
 
+const _: () = {
+    assert!(SHADOW_LOOK.as_millis() < SHADOW_REPEAT_MIN.as_millis(), "an answer is seen before the next question");
+    assert!(SHADOW_REPEAT_MIN.as_millis() < SHADOW_REPEAT_MAX.as_millis(), "pauses grow");
+    assert!(SHADOW_OTHERS.as_secs() < SHADOW_SEED_MAX.as_secs(), "a seed asks whom it knows before it goes on alone");
+    assert!(SHADOW_SEED_MAX.as_secs() < SHADOW_MAX.as_secs(), "a seed goes on before others give up");
+};
+
 /// How a node joins.
 #[derive(Clone, Debug)]
 pub struct JoinOptions {
