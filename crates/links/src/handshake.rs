@@ -11,6 +11,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 /// The most bytes of a handshake's message.
 const MESSAGE_SIZE_MAX: usize = 64;
 
+const _: () = assert!(Accept::SIZE <= MESSAGE_SIZE_MAX, "the answer of a handshake is one that peers take");
+
 /// The content type of a TLS record that holds a handshake; the major version 3 follows it.
 const TLS_HANDSHAKE: u8 = 0x16;
 
@@ -49,7 +51,9 @@ fn decode_initiate(bytes: &[u8]) -> Result<Option<(Initiate, usize)>, InternodeE
 
 /// The opener's side. Gives the version of what follows, and the peer's highest.
 pub(crate) async fn open(stream: &mut dyn Stream, initiate: &Initiate) -> io::Result<(MessagingVersion, i32)> {
-    stream.write_all(&initiate.encode()).await?;
+    let initial = initiate.encode();
+    assert!(initial.len() <= MESSAGE_SIZE_MAX, "a handshake is one that peers take");
+    stream.write_all(&initial).await?;
     stream.flush().await?;
     let accept = read(stream, &mut BytesMut::with_capacity(MESSAGE_SIZE_MAX), Accept::decode).await?;
     Ok((initiate.versions.accept(accept.version).map_err(bad)?, accept.max))

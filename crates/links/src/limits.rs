@@ -78,3 +78,11 @@ pub const PEERS_MAX: usize = 1024;
 const _: () = assert!(READ_SIZE <= QUEUE_SIZE_MAX && WRITE_SIZE <= QUEUE_SIZE_MAX);
 const _: () = assert!(MESSAGE_SIZE_MAX <= RESERVE_EACH_MAX && RESERVE_EACH_MAX <= RESERVE_SIZE_MAX);
 const _: () = assert!(MESSAGE_SIZE_MAX <= RECEIVE_RESERVE_MAX);
+const _: () = assert!(READ_SIZE <= RECEIVE_OWN_MAX, "what is read at once has room of its own");
+const _: () = assert!(3 * PEERS_MAX <= INBOUND_MAX, "each peer may open its three links");
+const _: () = {
+    assert!(RETRY_MIN.as_millis() < RETRY_MAX.as_millis(), "pauses grow");
+    assert!(CONNECT_MAX.as_secs() < HANDSHAKE_MAX.as_secs(), "a handshake takes longer than a connection");
+    assert!(USER_TIMEOUT.as_secs() < STREAM_USER_TIMEOUT.as_secs(), "streams wait longer than messages");
+    assert!(RECEIVE_RETRY.as_millis() < RECEIVE_WAIT_MAX.as_millis(), "a link looks for room more than once");
+};

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::counts::{Inbound, InboundCounts, OutboundCounts};
 use crate::inbound::Doors;
-use crate::limits::PEERS_MAX;
+use crate::limits::{MESSAGE_SIZE_MAX, PEERS_MAX};
 use crate::neighbour::{LinkOptions, Receiver};
 use crate::outbound::Outbound;
 use crate::queue::{Queue, Refused, Reserve, Room};
@@ -21,7 +21,13 @@ use crate::settings::LinkSettings;
 use crate::streams::StreamOpener;
 
 /// Links that wait to be opened. The thread opens them at once.
-const OPENING_MAX: usize = PEERS_MAX * 3;
+const OPENING_MAX: usize = QUEUES_MAX;
+
+/// Queues that there can be: one for each link to each peer.
+const QUEUES_MAX: usize = PEERS_MAX * LinkType::MESSAGING.len();
+
+const _: () = assert!(LARGE_MESSAGE_SIZE < MESSAGE_SIZE_MAX, "a large message is none that is too large");
+const _: () = assert!(HEADER_SIZE_MAX < MESSAGE_SIZE_MAX, "a message has room for its header");
 
 type Queues = Mutex<HashMap<(SocketAddr, LinkType), Arc<Queue>>>;
 
@@ -111,7 +117,7 @@ impl Links {
         if let Some(queue) = queues.get(&(to, link)) {
             return Ok(Arc::clone(queue));
         }
-        if queues.len() >= PEERS_MAX * LinkType::MESSAGING.len() {
+        if queues.len() >= QUEUES_MAX {
             return Err(Refused::TooManyPeers);
         }
         let of_peer = LinkType::MESSAGING.iter().find_map(|link| queues.get(&(to, *link)));
@@ -126,7 +132,8 @@ impl Links {
         let queue = Arc::new(Queue::new(room));
         let opening = self.opening.as_ref().ok_or(Refused::Ended)?;
         opening.try_send((to, link, Arc::clone(&queue))).map_err(|_| Refused::Ended)?;
-        queues.insert((to, link), Arc::clone(&queue));
+        let before = queues.insert((to, link), Arc::clone(&queue));
+        assert!(before.is_none() && queues.len() <= QUEUES_MAX, "each link to a peer has one queue");
         Ok(queue)
     }
 

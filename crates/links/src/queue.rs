@@ -45,20 +45,27 @@ impl std::error::Error for Refused {}
 
 /// Bytes that several queues may hold beyond the room of each.
 #[derive(Debug)]
-pub(crate) struct Reserve(AtomicUsize);
+pub(crate) struct Reserve {
+    size: usize,
+    /// Bytes that are not taken.
+    left: AtomicUsize,
+}
 
 impl Reserve {
     /// `size` bytes, of which nothing is taken.
     pub(crate) fn new(size: usize) -> Self {
-        Self(AtomicUsize::new(size))
+        Self { size, left: AtomicUsize::new(size) }
     }
 
     fn take(&self, size: usize) -> bool {
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(size)).is_ok()
+        let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(size));
+        let (Ok(left) | Err(left)) = taken;
+        assert!(left <= self.size || is_on(Defect::NoBound), "bytes of a reserve are given back once");
+        taken.is_ok()
     }
 
     fn give_back(&self, size: usize) {
-        self.0.fetch_add(size, Ordering::Relaxed);
+        self.left.fetch_add(size, Ordering::Relaxed);
     }
 }
 
@@ -193,6 +200,7 @@ impl Queue {
             taken.push(message);
         }
         assert!(!waiting.messages.is_empty() || waiting.bytes == 0, "an empty queue is charged nothing");
+        assert!(size <= size_max || taken.len() == 1, "beyond the size that is asked for only one message is taken");
         self.room.give_back(before - waiting.borrowed(self.room.own));
         drop(waiting);
         self.counts.expired.add(expired, expired_bytes);
@@ -210,7 +218,7 @@ impl Queue {
             *bytes -= if fresh { 0 } else { charge(message) };
             fresh
         });
-        assert!(!messages.is_empty() || *bytes == 0, "an empty queue is charged nothing");
+        assert_eq!(*bytes, messages.iter().map(charge).sum::<usize>(), "a queue is charged for what waits in it");
         let (left, expired, expired_bytes) = (messages.len(), before - messages.len(), bytes_before - *bytes);
         self.room.give_back(borrowed - waiting.borrowed(self.room.own));
         drop(waiting);
@@ -257,6 +265,7 @@ impl Queue {
         self.room.give_back(waiting.borrowed(self.room.own));
         let dropped = std::mem::take(&mut waiting.messages);
         let bytes = std::mem::take(&mut waiting.bytes);
+        assert_eq!(bytes, dropped.iter().map(charge).sum::<usize>(), "a queue is charged for what waits in it");
         drop(waiting);
         self.counts.expired.add(dropped.len(), bytes);
         self.is_reset.store(true, Ordering::Release);

@@ -13,12 +13,16 @@ use env::Env;
 
 use crate::limits::{RECEIVE_OWN_MAX, RECEIVE_RETRY, RECEIVE_WAIT_MAX};
 
-/// Bytes that are left of the memory that all links share.
-pub(crate) struct Room(Cell<usize>);
+/// The memory that all links share.
+pub(crate) struct Room {
+    size: usize,
+    /// Bytes that no link has borrowed.
+    left: Cell<usize>,
+}
 
 impl Room {
     pub(crate) fn new(size: usize) -> Rc<Self> {
-        Rc::new(Self(Cell::new(size)))
+        Rc::new(Self { size, left: Cell::new(size) })
     }
 }
 
@@ -50,11 +54,12 @@ impl Borrowed {
 
     fn try_hold(&mut self, bytes: usize) -> bool {
         let wanted = bytes.saturating_sub(RECEIVE_OWN_MAX);
-        let left = self.room.0.get() + self.bytes;
+        let left = self.room.left.get() + self.bytes;
+        assert!(left <= self.room.size, "what a link has borrowed is given back once");
         if wanted > left {
             return false;
         }
-        self.room.0.set(left - wanted);
+        self.room.left.set(left - wanted);
         self.bytes = wanted;
         true
     }
@@ -62,6 +67,6 @@ impl Borrowed {
 
 impl Drop for Borrowed {
     fn drop(&mut self) {
-        self.room.0.set(self.room.0.get() + self.bytes);
+        self.room.left.set(self.room.left.get() + self.bytes);
     }
 }
