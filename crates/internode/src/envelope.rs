@@ -171,10 +171,12 @@ impl Header {
     }
 
     /// The header at the start of `bytes`, its own length and that of the payload behind it; `None`
-    /// asks for more bytes.
+    /// asks for more bytes. A header of more than [`HEADER_SIZE_MAX`] bytes is refused: a node that
+    /// passes its message on adds a parameter, and the header has to fit in one frame still.
     pub fn decode(bytes: &[u8]) -> Result<Option<(Self, usize, usize)>, InternodeError> {
         let mut cursor = Cursor::new(bytes);
         match read_header(&mut cursor) {
+            Ok(_) if cursor.position() > HEADER_SIZE_MAX => Err(broken("the size of a header", cursor.position())),
             Ok((header, payload)) => Ok(Some((header, cursor.position(), payload))),
             Err(InternodeError::Bytes(CursorError::Truncated { .. })) if bytes.len() < HEADER_SIZE_MAX => Ok(None),
             Err(error) => Err(error),
@@ -351,5 +353,17 @@ mod tests {
         assert!(matches!(with(0, &[0xf0, 0x7f, 0xff, 0xff, 0xff]), Err(InternodeError::Value { .. })));
         assert!(matches!(with(6, &[1, 2]), Err(InternodeError::Value { .. })));
         assert!(matches!(with(99, &[1, 2]), Ok(Some(_))));
+    }
+
+    /// A node that passes a message on could not put a larger header into one frame.
+    #[test]
+    fn a_header_has_a_bound() {
+        for (size, is_taken) in [(HEADER_SIZE_MAX - 20, true), (HEADER_SIZE_MAX, false)] {
+            let mut header = Header::new(Verb::MutationReq, 1, 0, 10_000);
+            header.parameters = vec![Parameter::Other(99, Bytes::from(vec![0; size]))];
+            let mut out = Vec::new();
+            header.encode(&mut out, 0);
+            assert_eq!(Header::decode(&out).is_ok(), is_taken, "{size} bytes");
+        }
     }
 }

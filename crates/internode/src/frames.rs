@@ -213,6 +213,7 @@ impl MessageWriter {
         if from == 0 {
             self.scratch.clear();
             envelope.header.encode(&mut self.scratch, payload.len());
+            assert!(self.scratch.len() <= PAYLOAD_SIZE_MAX, "the first frame of a message has its whole header");
             self.message_size = self.scratch.len() + payload.len();
             from = payload.len().min(PAYLOAD_SIZE_MAX - self.scratch.len());
             self.scratch.extend_from_slice(&payload[..from]);
