@@ -16,9 +16,11 @@ use std::cmp::Ordering;
 use bytes::{Bytes, BytesMut};
 use segments::{PAYLOAD_SIZE_MAX, SegmentDecoder, SegmentEncoder, SegmentError};
 
-use crate::envelope::{Envelope, Header};
+use crate::envelope::{Envelope, HEADER_SIZE_MAX, Header};
 use crate::error::InternodeError;
 use crate::handshake::Framing;
+
+const _: () = assert!(HEADER_SIZE_MAX < PAYLOAD_SIZE_MAX, "a header fits in a frame");
 
 /// Takes the frames of one inbound link apart.
 #[derive(Debug)]
@@ -136,6 +138,7 @@ impl MessageReader {
             return Ok(None);
         }
         let Some(cut) = self.cut.take() else { return Ok(None) };
+        assert!(cut.bytes.len() <= cut.seen, "no more bytes are kept of a message than have come");
         self.message_size = cut.size;
         let is_whole = cut.bytes.len() == cut.size;
         Ok(is_whole.then(|| Envelope { header: cut.header, payload: cut.bytes.freeze().slice(cut.payload_start..) }))

@@ -131,6 +131,11 @@ impl Initiate {
         stdx::put_u32(&mut out, flags | versions);
         put_address(&mut out, self.from);
         put_checksum(&mut out);
+        let is_same = |(read, size): (Self, usize)| {
+            let of = |initiate: &Self| (initiate.link, initiate.framing, initiate.versions);
+            of(&read) == of(self) && size == out.len()
+        };
+        assert!(Self::decode(&out).is_ok_and(|read| read.is_some_and(is_same)), "a handshake is read as it is written");
         out
     }
 
@@ -188,6 +193,7 @@ impl Accept {
         stdx::put_i32(&mut out, self.max);
         stdx::put_i32(&mut out, self.version);
         put_checksum(&mut out);
+        assert_eq!(out.len(), Self::SIZE, "the answer of a handshake has one size");
         out
     }
 

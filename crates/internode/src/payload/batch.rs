@@ -41,6 +41,10 @@ impl StoredBatch {
             put_uvint32(&mut out, i32::try_from(mutation.len()).expect("a mutation is below 2 GiB"));
             out.extend_from_slice(mutation);
         }
+        debug_assert!(
+            Self::decode(&Bytes::copy_from_slice(&out)).is_ok_and(|read| read == *self),
+            "a batch is read as it is written"
+        );
         out
     }
 

@@ -32,7 +32,12 @@ fn end_of(level: Consistency) -> Vec<u8> {
 impl CounterMutation {
     /// The payload.
     pub fn encode(&self) -> Vec<u8> {
-        [&self.mutation[..], &end_of(self.level)].concat()
+        let payload = [&self.mutation[..], &end_of(self.level)].concat();
+        debug_assert!(
+            Self::decode(&Bytes::copy_from_slice(&payload)).is_ok_and(|read| read == *self),
+            "increments are read as they are written"
+        );
+        payload
     }
 
     /// From a payload. The mutation is a slice of it.

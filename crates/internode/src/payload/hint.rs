@@ -29,6 +29,10 @@ impl HintMessage {
         out.extend_from_slice(&self.host_id);
         put_uvint(&mut out, self.hint.len() as u64);
         out.extend_from_slice(&self.hint);
+        debug_assert!(
+            Self::decode(&Bytes::copy_from_slice(&out)).is_ok_and(|read| read == *self),
+            "a hint is read as it is written"
+        );
         out
     }
 
