@@ -25,6 +25,8 @@ pub const BLOCK_SIZE: usize = 256 << 10;
 /// A block that claims to give more is damaged: 2 GiB is the largest entry.
 const BLOCK_SIZE_MAX: u32 = i32::MAX as u32;
 
+const _: () = assert!(BLOCK_SIZE <= BLOCK_SIZE_MAX as usize, "a block is one that readers take");
+
 /// `hints_compression`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Compression {

@@ -83,6 +83,7 @@ impl Descriptor {
 
     /// Appends the head.
     pub fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
         let parameters = self.compression.as_ref().map_or_else(|| b"{}".to_vec(), Compression::parameters);
         let length = u32::try_from(parameters.len()).expect("a class and some numbers are short");
         let mut crc = checksum(self.version.number(), self.millis, &self.host_id, length);
@@ -94,6 +95,8 @@ impl Descriptor {
         out.extend_from_slice(&parameters);
         crc.update(&parameters);
         put_u32(out, crc.finalize());
+        let is_same = |(read, size): (Self, usize)| read == *self && size == out.len() - start;
+        assert!(Self::decode(&out[start..]).is_ok_and(is_same), "the head of a file is read as it is written");
     }
 
     /// The descriptor at the start of a file's bytes, and the length of its head.

@@ -33,7 +33,8 @@ impl Entry {
         Self::finish(out)
     }
 
-    /// An entry of a hint that came from another node.
+    /// An entry of a hint that came from another node. None: a hint of 2 GiB or more, or an empty
+    /// one.
     pub fn of_hint(hint: &[u8]) -> Option<Self> {
         let mut out = Vec::with_capacity(hint.len() + ENTRY_OVERHEAD);
         out.resize(HEAD, 0);
@@ -42,7 +43,8 @@ impl Entry {
     }
 
     fn finish(mut out: Vec<u8>) -> Option<Self> {
-        let size = i32::try_from(out.len().checked_sub(HEAD)?).ok()?.to_be_bytes();
+        // readers take an entry of nothing for the end of what can be read
+        let size = i32::try_from(out.len().checked_sub(HEAD)?).ok().filter(|size| *size > 0)?.to_be_bytes();
         let mut crc = crc32fast::Hasher::new();
         crc.update(&size);
         let of_size = crc.clone().finalize().to_be_bytes();
@@ -52,6 +54,10 @@ impl Entry {
         for_checksum.copy_from_slice(&of_size);
         crc.update(hint);
         put_u32(&mut out, crc.finalize());
+        debug_assert!(
+            matches!(find(&out), Found::Hint(_, whole) if whole == out.len()),
+            "an entry is read as it is written"
+        );
         Some(Self(out))
     }
 

@@ -133,5 +133,6 @@ fn entries_within(entries: &[u8], room: usize) -> usize {
         }
         end = next;
     }
+    assert!(end > 0 || entries.is_empty(), "a buffer begins with a whole entry");
     end
 }

@@ -138,7 +138,10 @@ impl Reader {
     /// How many bytes of the file hold what has been given: behind them nothing could be read.
     pub fn sound_length(&self) -> u64 {
         match self.descriptor.compression {
-            None => self.head + self.at,
+            None => {
+                assert!(self.head + self.at <= self.next, "what was given was read before");
+                self.head + self.at
+            }
             Some(_) => self.next,
         }
     }
@@ -148,6 +151,7 @@ impl Reader {
     }
 
     fn pass(&mut self, count: usize) {
+        assert!(count <= self.buffer.len() - self.given, "only what was read is given");
         self.given += count;
         self.at += count as u64;
     }

@@ -22,6 +22,12 @@ pub(crate) const BUFFER_SIZE_EAGER: usize = BUFFER_SIZE_MAX / 4;
 /// A larger entry is refused, as Cassandra refuses one that is larger than half a buffer.
 pub const ENTRY_SIZE_MAX: usize = BUFFER_SIZE_MAX / 2;
 
+const _: () = {
+    assert!(BUFFER_SIZE_EAGER < BUFFER_SIZE_MAX, "the writer begins before hints are refused");
+    assert!(ENTRY_SIZE_MAX <= BUFFER_SIZE_MAX, "the largest entry finds room in an empty buffer");
+    assert!(ENTRY_SIZE_MAX <= i32::MAX as usize, "the size of an entry is a number of a file");
+};
+
 /// Sizes and times of a store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
@@ -108,6 +114,8 @@ impl State {
     pub fn take(&mut self, host_id: &HostId) -> Option<HintFile> {
         let host = self.hosts.get_mut(host_id).filter(|host| host.sending.is_none())?;
         let file = host.files.pop_front()?;
+        let is_oldest = |other: &HintFile| file.descriptor.millis <= other.descriptor.millis;
+        assert!(host.files.iter().all(is_oldest), "the file that is sent is the oldest one of its host");
         host.sending = Some((file.descriptor.millis, file.size));
         Some(file)
     }

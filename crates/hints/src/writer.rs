@@ -65,6 +65,9 @@ fn flush(shared: &Shared, outputs: &mut BTreeMap<HostId, Output>) -> bool {
         put_away(shared, outputs, host_id, &buffer, written, closed);
     }
     let mut state = shared.state();
+    let in_buffers: usize = state.hosts.values().map(|host| host.buffer.len()).sum();
+    assert_eq!(in_buffers, state.buffered, "the bytes in the buffers are charged, and no others");
+    assert!(upto <= state.added, "hints are durable only when they were added");
     if is_whole {
         state.durable = state.durable.max(upto);
     } else {
@@ -135,6 +138,7 @@ fn put_away(
     closed: Vec<HintFile>,
 ) {
     let mut state = shared.state();
+    assert!(written <= entries.len(), "no more is written than there is");
     assert!(state.buffered >= entries.len(), "bytes that are written were charged");
     state.buffered -= written;
     let host = state.hosts.entry(host_id).or_default();
