@@ -248,7 +248,8 @@ impl Session {
 
     /// Follower: PREPARE_SYN.
     fn asked(&mut self, syn: PrepareSyn) -> Result<Vec<Effect>, String> {
-        if self.state != State::Preparing || self.is_collecting {
+        // files that this side has offered wait for PREPARE_ACK
+        if self.state != State::Preparing || self.is_collecting || !self.sending.is_empty() {
             return Err("PREPARE_SYN came twice".to_owned());
         }
         self.expect(&syn.summaries)?;

@@ -94,6 +94,20 @@ fn a_control_link_has_messages_of_its_session_alone() {
     }
 }
 
+/// A peer that asks again, before it has taken what it has asked for, would make this side offer the
+/// files of a table twice.
+#[test]
+fn a_peer_asks_once() {
+    let mut session = Session::follow(&init(), LIMITS, 0);
+    let asks = || Event::Message(Message::PrepareSyn(PrepareSyn { requests: Vec::new(), summaries: Vec::new() }));
+    assert_eq!(session.on(asks(), 1), [Effect::Collect(Vec::new())]);
+    let offers = vec![Offer { table: table(1), files: vec![(1, 10)] }];
+    let answered = session.on(Event::Collected(offers), 2);
+    assert!(matches!(answered[..], [Effect::Send(Message::PrepareSynAck(_))]), "{answered:?}");
+    let refused = Effect::Finished(Err("PREPARE_SYN came twice".to_owned()));
+    assert_eq!(session.on(asks(), 3), [Effect::Send(Message::SessionFailed), Effect::Close, refused]);
+}
+
 fn drawn_offers(random: &mut Random) -> Vec<Offer> {
     let tables = random.below(4);
     let offer = |number| Offer {
