@@ -119,7 +119,8 @@ pub enum Effect {
     Finished(Result<(), String>),
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// The state of a session, in the order in which one follows the other.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum State {
     /// Until both sides know what will be sent.
     Preparing,
@@ -268,7 +269,7 @@ impl Session {
         }
         // without files of its own the follower gets no PREPARE_ACK
         if self.sending.is_empty() {
-            self.state = State::Streaming;
+            self.go_on(State::Streaming);
         }
         effects.extend(self.maybe_complete());
         Ok(effects)
@@ -296,7 +297,7 @@ impl Session {
         if self.state != State::Preparing || self.is_collecting {
             return Err("PREPARE_ACK came when no files were announced, or twice".to_owned());
         }
-        self.state = State::Streaming;
+        self.go_on(State::Streaming);
         let files: Vec<Received> = self.sending.iter().flat_map(|(table, sending)| sending.missing(*table)).collect();
         let mut effects = if files.is_empty() { Vec::new() } else { vec![Effect::SendFiles(files)] };
         effects.extend(self.maybe_complete());
@@ -375,7 +376,7 @@ impl Session {
             }
             Role::Initiator if self.has_complete => self.end(Ok(())),
             Role::Initiator => {
-                self.state = State::WaitComplete;
+                self.go_on(State::WaitComplete);
                 Vec::new()
             }
         }
@@ -396,11 +397,18 @@ impl Session {
         effects
     }
 
+    fn go_on(&mut self, to: State) {
+        assert!(self.state <= to, "a session only goes forward");
+        self.state = to;
+    }
+
     /// Only the initiator closes the links of a session that is complete: what the follower sent
     /// last may still be on its way.
     fn end(&mut self, result: Result<(), String>) -> Vec<Effect> {
         assert!(self.state != State::Ended, "the end of a session is told once");
-        self.state = State::Ended;
+        let is_done = self.receiving.is_empty() && self.sending.values().all(Sending::is_done);
+        assert!(is_done || self.is_preview || result.is_err(), "a session is complete when all files are there");
+        self.go_on(State::Ended);
         let closes = self.role == Role::Initiator || result.is_err();
         let close = closes.then_some(Effect::Close);
         close.into_iter().chain([Effect::Finished(result)]).collect()

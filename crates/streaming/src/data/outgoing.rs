@@ -40,6 +40,8 @@ pub fn normalized(ranges: &[TokenRange]) -> Vec<TokenRange> {
             _ => merged.push(part),
         }
     }
+    let is_apart = |pair: &[TokenRange]| pair[0].right < pair[1].left;
+    assert!(merged.windows(2).all(is_apart), "ranges that are in order do not touch");
     merged
 }
 
@@ -157,6 +159,8 @@ pub fn stored_runs(chunks: &[Chunk], length_max: u64) -> Vec<Run> {
             _ => runs.push(Run { offset: chunk.offset, length }),
         }
     }
+    let stored: u64 = chunks.iter().map(|chunk| u64::from(chunk.length) + CHUNK_CHECKSUM_LEN).sum();
+    assert_eq!(runs.iter().map(|run| run.length).sum::<u64>(), stored, "runs have the bytes of their chunks");
     runs
 }
 

@@ -65,11 +65,18 @@ impl PlainReader {
 fn lengths(compressed: i32, length: i32) -> Result<(usize, usize), StreamingError> {
     let known = usize::try_from(length).ok().filter(|length| (1..=BLOCK_LENGTH_MAX).contains(length));
     let length = known.ok_or(StreamingError::Value { part: "the length of a block", found: i64::from(length) })?;
-    let bound = length + length / 255 + 16;
+    let bound = compressed_bound(length);
     let known = usize::try_from(compressed).ok().filter(|compressed| (1..=bound).contains(compressed));
     let wrong = StreamingError::Value { part: "the compressed length of a block", found: i64::from(compressed) };
     Ok((known.ok_or(wrong)?, length))
 }
+
+/// Bytes that a block of so many bytes has at most when it is compressed.
+const fn compressed_bound(length: usize) -> usize {
+    length + length / 255 + 16
+}
+
+const _: () = assert!(compressed_bound(BLOCK_LENGTH_MAX) <= i32::MAX as usize, "the lengths of a block fit in i32");
 
 fn decompress(block: &[u8], length: usize) -> Result<Bytes, StreamingError> {
     let mut out = vec![0; length];
@@ -94,7 +101,12 @@ pub fn put_block(out: &mut Vec<u8>, content: &[u8]) -> std::io::Result<()> {
     let start = out.len();
     out.resize(start + HEAD_LENGTH + lz4::block::compress_bound(content.len())?, 0);
     let compressed = lz4::block::compress_to_buffer(content, None, false, &mut out[start + HEAD_LENGTH..])?;
+    assert!((1..=compressed_bound(content.len())).contains(&compressed), "a block is one that receivers take");
     out.truncate(start + HEAD_LENGTH + compressed);
+    debug_assert!(
+        decompress(&out[start + HEAD_LENGTH..], content.len()).is_ok_and(|read| read == content),
+        "a block is read as it is written"
+    );
     let lengths = [compressed, content.len()].map(|length| i32::try_from(length).expect("blocks are bounded"));
     out[start..start + 4].copy_from_slice(&lengths[0].to_be_bytes());
     out[start + 4..start + HEAD_LENGTH].copy_from_slice(&lengths[1].to_be_bytes());

@@ -72,6 +72,7 @@ impl Sending {
     pub fn acknowledge(&mut self, sequence: i32) -> Result<(), String> {
         if usize::try_from(sequence).is_ok_and(|sequence| sequence < self.count) {
             self.missing.remove(&sequence);
+            assert!(self.missing.len() < self.count, "a file that the peer has is not missing");
             return Ok(());
         }
         Err(format!("RECEIVED of file {sequence} of {}", self.count))
@@ -109,6 +110,7 @@ impl Expected {
         self.seen.insert(file.id.sequence);
         self.taken += file.files;
         assert!(self.taken <= self.files, "a file is admitted before it is taken");
+        assert!(self.seen.len() <= self.taken, "each file counts at least once");
     }
 
     pub fn is_whole(&self) -> bool {
