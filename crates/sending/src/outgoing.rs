@@ -156,7 +156,7 @@ impl Outgoing {
                 Form::Plain { blocks, chunk: None }
             }
         };
-        Pieces { file: Arc::clone(self), form }
+        Pieces { file: Arc::clone(self), form, left: content.transfer_bytes() }
     }
 }
 
@@ -178,11 +178,22 @@ enum Form {
 pub struct Pieces {
     file: Arc<Outgoing>,
     form: Form,
+    /// Bytes of the file's total that have not been given.
+    left: u64,
 }
 
 impl Pieces {
     /// The next piece; None: all were given.
     pub fn read_next(&mut self) -> Result<Option<Piece>, ReadError> {
+        let piece = self.read()?;
+        let counted = piece.as_ref().map_or(self.left, |piece| piece.counted);
+        assert!(counted <= self.left, "the pieces of a file have no more bytes than its header says");
+        assert!(piece.is_some() || self.left == 0, "the pieces of a file have all bytes that its header says");
+        self.left -= counted;
+        Ok(piece)
+    }
+
+    fn read(&mut self) -> Result<Option<Piece>, ReadError> {
         let sstable = &self.file.sstable;
         let io = |error: std::io::Error| ReadError::Io { path: self.file.name().into(), message: error.to_string() };
         match &mut self.form {
