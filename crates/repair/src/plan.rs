@@ -38,6 +38,7 @@ pub struct Sync {
 pub fn standard(differences: Vec<Difference>, local: SocketAddr, pull: bool) -> Vec<Sync> {
     let sync = |difference: Difference| {
         let [first, second] = difference.between;
+        assert!(first != second, "a replica is compared with others alone");
         let (source, destination) = if second == local { (second, first) } else { (first, second) };
         let is_mutual = !(pull && source == local);
         Sync { source, destination, ranges: difference.ranges, is_mutual }
@@ -103,6 +104,7 @@ impl Sweep {
                 _ => joined.push((first, end)),
             }
         }
+        assert!(joined.windows(2).all(|pair| pair[0].1 < pair[1].0), "the spans of a difference do not overlap");
         Self { spans: joined, at: 0 }
     }
 
@@ -188,6 +190,7 @@ impl Planner {
     fn finish(self) -> Vec<Sync> {
         let node = |at: usize| self.nodes[at];
         let sync = |((source, destination), ranges)| {
+            assert!(source != destination, "a replica fetches from others alone");
             let (source, destination) = (node(source), node(destination));
             Sync { source, destination, ranges, is_mutual: false }
         };

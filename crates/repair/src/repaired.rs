@@ -50,6 +50,8 @@ impl Repaired {
             repaired.parts.extend(new.into_iter().map(|part| (part, at)));
             repaired.parts.sort_unstable();
         }
+        let is_apart = |pair: &[(Part, i64)]| pair[0].0.1 <= pair[1].0.0;
+        assert!(repaired.parts.windows(2).all(is_apart), "parts that were repaired do not overlap");
         repaired
     }
 
@@ -68,6 +70,9 @@ impl Repaired {
         let covered: Vec<Part> = found.iter().map(|(part, _)| *part).collect();
         found.extend(without(&wanted, &covered).into_iter().map(|part| (part, 0)));
         found.sort_unstable();
+        let width = |part: &Part| part.1 - part.0;
+        let of_found: i128 = found.iter().map(|(part, _)| width(part)).sum();
+        assert_eq!(of_found, wanted.iter().map(width).sum::<i128>(), "the sections of ranges are the ranges");
         let section = |((start, end), repaired_at)| Section { range: range_of(start, end), repaired_at };
         found.into_iter().map(section).collect()
     }

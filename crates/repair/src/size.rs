@@ -28,6 +28,9 @@ pub fn empty_trees(ranges: &[(Tokens, u64)], budget: u64, depth_max: u32) -> Mer
         let others = LEAVES_MAX.saturating_sub(LEAVES_MIN * ranges.len() as u64);
         sizes = leaves_of(ranges, others * LEAF_COST, leaves_max);
     }
+    let leaves: u64 = sizes.iter().sum();
+    let leaves_min = LEAVES_MIN * ranges.len() as u64;
+    assert!(leaves <= LEAVES_MAX.max(leaves_min), "the trees of all ranges have a bounded number of leaves");
     let trees = ranges.iter().zip(sizes).map(|((range, _), size)| MerkleTree::new(*range, size));
     MerkleTrees::new(trees.collect())
 }

@@ -31,6 +31,9 @@ pub const DEPTH_MAX: u32 = 126;
 /// `repair_session_max_tree_depth`.
 pub const LEAVES_MAX: u64 = 1 << 20;
 
+const _: () = assert!(LEAVES_MAX.is_power_of_two() && LEAVES_MAX.ilog2() <= DEPTH_MAX, "a tree is split in halves");
+const _: () = assert!(2 * LEAVES_MAX <= u32::MAX as u64, "the position of a node fits in u32");
+
 /// A node of a tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Node {
@@ -97,7 +100,9 @@ impl MerkleTree {
         assert!((1..=LEAVES_MAX).contains(&size_max), "a tree has a bounded number of leaves");
         let mut nodes = Vec::with_capacity(2 * size_max as usize);
         grow(&mut nodes, range, size_max.ilog2());
-        Self { range, size_max, nodes }
+        let tree = Self { range, size_max, nodes };
+        assert!(tree.leaves() as u64 <= size_max, "a tree has no more leaves than it is allowed");
+        tree
     }
 
     /// The range.

@@ -112,6 +112,8 @@ impl MerkleTrees {
         for _ in 0..count {
             trees.push(MerkleTree::read(&mut cursor, deepest, &mut levels)?);
         }
+        let kept: u64 = trees.iter().map(|tree| 2 * tree.leaves() as u64 - 1).sum();
+        assert!(kept <= nodes_max, "no more nodes of an answer are kept than there is room for");
         match cursor.remaining() {
             0 => Ok(Self { trees }),
             left => Err(InternodeError::Trailing { left }),

@@ -18,6 +18,7 @@ use stdx::Cursor;
 use super::{DEPTH_MAX, EMPTY, HASH_SIZE, Hash, MerkleTree, Node, halves, position, xor};
 
 const PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partitioner";
+const _: () = assert!(DEPTH_MAX <= i8::MAX as u32, "the depth of a tree is a byte of Java");
 const LEAF: u8 = 1;
 const INNER: u8 = 2;
 
@@ -82,6 +83,7 @@ impl MerkleTree {
         let mut reader = NodeReader { nodes: Vec::new(), deepest, levels };
         reader.read(cursor, range, 0)?;
         let mut nodes = reader.nodes;
+        assert!(nodes.len() % 2 == 1, "each node of a tree has two children or none");
         nodes.shrink_to_fit();
         Ok(Self { range, size_max, nodes })
     }
