@@ -176,7 +176,9 @@ where
     /// oldest other one started.
     pub fn expire(&mut self, limit: Instant) -> Option<Instant> {
         let mut oldest = None;
+        let mut bytes: usize = self.last.iter().map(|last| last.size).sum();
         for waiting in self.waiting.iter_mut() {
+            bytes += waiting.size;
             if waiting.started >= limit {
                 oldest = Some(oldest.map_or(waiting.started, |oldest: Instant| oldest.min(waiting.started)));
             } else if !waiting.expired {
@@ -184,6 +186,7 @@ where
                 waiting.waker.take().into_iter().for_each(Waker::wake);
             }
         }
+        assert_eq!(bytes, self.bytes, "the bytes in flight are those of the requests that wait");
         oldest
     }
 

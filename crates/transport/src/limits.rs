@@ -172,4 +172,10 @@ const _: () = {
     assert!(READ_SIZE < LARGE_BODY, "a large body is seen before it is read");
     assert!(OUT_SLICE_SIZE_SCARCE <= OUT_UNCOUNTED, "a slice fits in what each connection may hold");
     assert!(OUT_SLICE_SIZE <= OUT_SIZE_KEPT && OUT_SLICE_SIZE <= TURN_WRITE_MAX, "a turn writes a slice");
+    assert!(OUT_SLICE_SIZE <= OUT_LARGE, "a response that is cut has a slice at least");
+    assert!(READ_SIZE <= TURN_READ_MAX, "a turn reads what one read brings");
+    assert!(WAITING_SIZE < LARGE_BODY, "a small request counts as one while it waits");
+    assert!(CONNECTION_EVENTS_MAX <= WORKER_EVENTS_MAX, "the events of a connection come through its worker");
+    assert!(TICK.as_millis() < HUNG_UP_PATIENCE.as_millis(), "timeouts are looked at before they are over");
+    assert!(TICK.as_millis() < LINGER.as_millis(), "a connection that lingers is looked at before its end");
 };

@@ -85,6 +85,11 @@ impl LargeResponses {
             }
         }
         assert!(self.bytes == 0 || !self.queue.is_empty(), "without large responses no bytes wait");
+        let size = |large: &Large| {
+            let behind: usize = large.behind.iter().map(BytesMut::len).sum();
+            large.head.len() + large.rest.len() + behind
+        };
+        debug_assert_eq!(self.bytes, self.queue.iter().map(size).sum::<usize>(), "the bytes are those that wait");
     }
 }
 
