@@ -67,6 +67,7 @@ impl Replacements {
     /// An endpoint is a member: if it was about to replace another one, it has done so.
     fn complete(&mut self, endpoint: &Endpoint, others: &[(i32, Endpoint)]) {
         let Some((host_id, address)) = self.begun.remove(&endpoint.address) else { return };
+        assert!(address != endpoint.address, "a node replaces another one");
         let is_replaced = |other: &Endpoint| {
             let takes = |token| endpoint.tokens.binary_search(token).is_ok();
             // on another directory the node has not got the data of the other one
@@ -77,6 +78,7 @@ impl Replacements {
         if self.replaced.len() > REPLACED_MAX {
             self.replaced.pop_first();
         }
+        assert!(self.replaced.len() <= REPLACED_MAX, "the replaced nodes that are remembered have a bound");
     }
 }
 

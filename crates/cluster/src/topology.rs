@@ -259,6 +259,7 @@ fn without_conflicts(this: (i32, Endpoint), mut others: Vec<(i32, Endpoint)>) ->
         }
     }
     kept.sort_by_key(|(at, _)| (*at != this, *at));
+    assert!(kept.first().is_some_and(|(at, _)| *at == this), "this node is the first endpoint of its ring");
     kept.into_iter().map(|(_, endpoint)| endpoint).collect()
 }
 

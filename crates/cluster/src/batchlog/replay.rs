@@ -199,6 +199,7 @@ impl Node {
             is_full = due.len() >= PAGE_RECORDS_MAX || bytes >= PAGE_BYTES_MAX;
             !is_full
         })?;
+        assert!(due.len() <= PAGE_RECORDS_MAX, "a page has a bounded number of records");
         *behind = due.last().filter(|_| is_full).map(|record| record.key.clone());
         let page = Page { records: due.len(), failed: 0, bytes, is_last: !is_full };
         Ok((due, page, are_left))

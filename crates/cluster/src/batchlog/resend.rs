@@ -131,6 +131,7 @@ impl Node {
             Ok((due, page)) => {
                 let (sent, failed) = of_each(due, |record| self.resend(others, record));
                 resending.sent.extend(sent);
+                assert!(resending.sent.len() <= WINDOW_RECORDS_MAX, "the batches that are on their way have a bound");
                 page.without(failed).pause(throttle)
             }
             Err(error) => {

@@ -84,8 +84,11 @@ impl Planner<'_> {
                 }
             }
         }
+        let stretches_max = ahead.max(1).saturating_add(1);
+        assert!(stretches.len() <= stretches_max, "so many stretches are planned ahead, and the rest is one");
         let inner = stretches.iter().skip(1).map(|(from, _)| RingBound::Token { token: *from, inclusive: true });
         let ends: Vec<RingBound> = inner.chain([end.clone()]).collect();
+        assert_eq!(ends.len(), stretches.len(), "each stretch ends where the next one begins");
         let bounded = stretches.into_iter().zip(ends).enumerate().map(|(index, ((from, contacts), end))| {
             let start = match index {
                 0 => start.clone(),

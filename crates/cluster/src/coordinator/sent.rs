@@ -101,6 +101,7 @@ impl Sent {
     pub fn keep(&self, share: &Arc<Share>) -> KeptBytes {
         let bytes = self.hintable.as_ref().map_or(0, Hintable::size);
         let mut state = self.state();
+        assert!(state.kept.is_none(), "the bytes of a mutation are counted once");
         if bytes > 0 && state.unheard > 0 {
             state.kept = Some(share.take(bytes));
         }
@@ -274,6 +275,10 @@ impl Asker for Sent {
         let mut state = self.state();
         assert!(state.unheard > 0, "membership tells of a peer once");
         state.unheard -= 1;
+        let local = self.ring.local_id();
+        let mut counted = self.replicas.iter().zip(&state.is_counted);
+        let are_counted = counted.all(|((id, _), is_counted)| *is_counted || *id == local);
+        assert!(state.unheard > 0 || are_counted, "the answer of a peer that is heard of is counted");
         let (settled, kept) = match state.unheard {
             0 => (state.on_settled.take(), state.kept.take()),
             _ => (None, None),

@@ -212,6 +212,7 @@ impl Node {
         loop {
             let page = reader.page()?;
             let is_last = page.is_last;
+            assert!(page.start >= file.sent, "the pages of a file are sent in their order");
             if file.sent != page.start {
                 file.taken.clear();
             }

@@ -92,6 +92,7 @@ impl Exchange {
 
 fn add(to: &mut BTreeMap<SocketAddr, BTreeMap<String, Ranges>>, ring: &Ring, keyspace: &str, flows: &Flows) {
     for (id, ranges) in flows {
+        assert!(*id != ring.local_id(), "ranges flow between this node and others");
         let of_peer = to.entry(ring.endpoint(*id).address).or_default();
         of_peer.entry(keyspace.to_owned()).or_default().extend(ranges);
     }

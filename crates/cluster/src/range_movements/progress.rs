@@ -121,6 +121,7 @@ fn bytes_of((left, right): (Token, Token)) -> Bytes {
         bytes.put_i32(TOKEN_SIZE);
         bytes.put_i64(token.0);
     }
+    debug_assert_eq!(range_of(&bytes), Some((left, right)), "a range is read as it is written");
     bytes.freeze()
 }
 

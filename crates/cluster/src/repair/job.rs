@@ -174,6 +174,7 @@ impl RepairJob<'_> {
             Ok::<_, String>(trees)
         };
         let mut trees: Vec<_> = try_join_all(groups.into_values().map(one_after_the_other)).await?.concat();
+        assert_eq!(trees.len(), self.endpoints().len(), "each replica gives its trees once");
         // as the replicas are told: the order decides which of two opens the streams
         trees.sort_by_key(|(endpoint, _)| (*endpoint == self.local(), *endpoint));
         Ok(trees)

@@ -2,6 +2,7 @@
 //! topology, repairs, or loads files; [`run`] opens a session with each peer, all at once.
 //! `org.apache.cassandra.streaming.{StreamPlan,StreamResultFuture,StreamState}`.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -126,6 +127,8 @@ pub async fn run_telling(
     let plan_id = node.uuids.next();
     let StreamPlan { operation, pending_repair, preview, since, peers } = plan;
     let connections = node.transfers.settings.load().connections_per_host.max(1);
+    let distinct: BTreeSet<SocketAddr> = peers.iter().map(|streams| streams.peer).collect();
+    assert_eq!(distinct.len(), peers.len(), "a plan names each peer once");
     let mut running = FuturesUnordered::new();
     let mut peers_ends: Vec<PeerEnd> = Vec::with_capacity(peers.len());
     for (place, streams) in peers.into_iter().enumerate() {
@@ -159,6 +162,7 @@ pub async fn run_telling(
             on_end(whole.peer, &whole.end);
         }
     }
+    assert!(peers_ends.iter().all(|whole| whole.running == 0), "a plan has ended when all of its sessions have");
     let sessions = peers_ends.into_iter().map(|whole| (whole.peer, whole.end)).collect();
     StreamOutcome { plan_id, sessions }
 }

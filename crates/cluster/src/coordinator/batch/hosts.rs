@@ -47,10 +47,13 @@ impl Hosts<'_> {
         if members.len() > HOSTS && away >= HOSTS && !self.prefers_own_rack {
             members.retain(is_away);
         }
-        match self.scores {
+        let chosen = match self.scores {
             Some(scores) => self.fastest(members, scores),
             None => self.drawn(members, random),
-        }
+        };
+        assert!(chosen.len() <= HOSTS && !chosen.contains(&ring.local_id()), "two other nodes at most keep a record");
+        assert!(!matches!(chosen[..], [one, other] if one == other), "the hosts of a record are distinct");
+        chosen
     }
 
     /// Two of different racks, and a second of a rack that is the only one.

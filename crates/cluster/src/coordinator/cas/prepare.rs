@@ -52,6 +52,7 @@ impl Promises {
             self.preempted_by = Some(known.latest(answer.in_progress.ballot));
             return;
         }
+        assert!(self.promised.iter().all(|(known, _)| *known != from), "a replica promises a ballot once");
         self.promised.push((from, answer.most_recent.ballot));
         if answer.in_progress.is_after(&self.in_progress) {
             self.in_progress = answer.in_progress;

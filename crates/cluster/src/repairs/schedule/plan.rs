@@ -81,6 +81,8 @@ pub fn cut(ranges: &[Tokens], bytes_max: u64, bytes: impl Fn(Tokens) -> u64) -> 
         }
     }
     groups.extend((!group.is_empty()).then_some(group));
+    let is_bounded = |group: &Vec<Tokens>| (1..=RANGES_MAX).contains(&group.len());
+    assert!(groups.iter().all(is_bounded), "a repair has some ranges, and a bounded number of them");
     groups
 }
 
@@ -101,7 +103,11 @@ fn split(range: Tokens, parts: u64) -> Vec<Tokens> {
     let at = |part: u64| Token(range.start.0.wrapping_add((step * part) as i64));
     let part =
         |number: u64| Tokens { start: at(number), end: if number + 1 == parts { range.end } else { at(number + 1) } };
-    (0..parts).map(part).collect()
+    let parts: Vec<Tokens> = (0..parts).map(part).collect();
+    assert!(parts.windows(2).all(|two| two[0].end == two[1].start), "the parts of a range follow each other");
+    let ends = (parts.first().map(|first| first.start), parts.last().map(|last| last.end));
+    assert_eq!(ends, (Some(range.start), Some(range.end)), "the parts of a range are the range");
+    parts
 }
 
 #[cfg(test)]

@@ -237,7 +237,9 @@ impl Progress {
             // only this directory, so that a disk that is gone stays gone
             env.disk.create_dir_below(above, directory)?;
         }
-        env.disk.replace_file(path, &self.encode())
+        let bytes = self.encode();
+        debug_assert_eq!(Self::decode(&bytes).as_ref(), Some(self), "the progress is read as it is written");
+        env.disk.replace_file(path, &bytes)
     }
 }
 

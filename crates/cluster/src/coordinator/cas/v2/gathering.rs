@@ -98,6 +98,7 @@ impl Gathering {
     /// Nothing heard. `none` stands for no proposal and no commit.
     pub fn new(numbers: Numbers, none: Commit) -> Self {
         assert!(numbers.required > 0, "a majority is at least one");
+        assert!(numbers.required <= numbers.asked, "as many are asked as have to promise");
         Self {
             numbers,
             accepted: none.clone(),
@@ -150,7 +151,14 @@ impl Gathering {
             self.hear_early(from, promise)
         }
         self.has_quorum |= self.having.len() + self.lacking.len() >= self.numbers.required;
+        self.check();
         self.outcome()
+    }
+
+    /// A replica that is being told of the latest commit is counted nowhere meanwhile.
+    fn check(&self) {
+        let counted = self.having.len() + self.lacking.len() + self.failed;
+        assert!(counted <= self.numbers.asked, "a replica has the latest commit, lacks it or fails");
     }
 
     fn raise_low_bound(&mut self, low_bound: u64) {
@@ -285,12 +293,14 @@ impl Gathering {
             });
         }
         self.having.push(replica);
+        self.check();
         (self.having.len() >= self.numbers.required).then(|| self.ready())
     }
 
     /// A replica has failed, or will not answer.
     pub fn fail(&mut self) -> Option<Outcome> {
         self.failed += 1;
+        self.check();
         (self.failed + self.numbers.required > self.numbers.asked).then_some(Outcome::Failed)
     }
 }

@@ -64,6 +64,7 @@ impl Votes {
     /// it is as soon as one replica has refused.
     pub fn verdict(&self, must_know: bool) -> Verdict {
         let Self { required, asked, accepted, refused, failed } = *self;
+        assert!(accepted + refused + failed <= asked, "a replica answers once");
         let outstanding = asked - accepted - refused - failed;
         match () {
             () if accepted >= required => Verdict::Accepted,
