@@ -119,7 +119,8 @@ fn use_now(node: &Node, participation: &Participation) {
 fn end<T>(node: &Node, participation: &Participation, task: TaskId, result: &Result<T, String>) {
     use_now(node, participation);
     let progress = if result.is_ok() { Progress::Succeeded } else { Progress::Failed };
-    participation.tasks().insert(task, progress);
+    let before = participation.tasks().insert(task, progress);
+    assert_eq!(before, Some(Progress::Running), "a task ends once");
 }
 
 /// The coordinator has not acknowledged the result of a task: it is told that the task has failed

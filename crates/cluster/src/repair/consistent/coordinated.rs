@@ -28,6 +28,7 @@ pub(in crate::repair) struct Coordinated<'a> {
 impl<'a> Coordinated<'a> {
     /// A repair with these nodes besides this one.
     pub fn new(node: &'a Arc<Node>, command: &'a Command, others: &BTreeSet<SocketAddr>) -> Self {
+        assert!(!others.contains(&node.identity.broadcast), "a node takes part in a repair once");
         let participants = others.iter().copied().chain([node.identity.broadcast]).collect();
         Self { node, command, participants }
     }

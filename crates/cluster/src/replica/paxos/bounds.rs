@@ -144,6 +144,9 @@ impl Replica {
         if after == before {
             return None;
         }
+        let goes_back = |end: Token| history::ballot_of(&before, end).is_after(&history::ballot_of(&after, end));
+        let ends = before.entries.iter().map(|(end, _)| *end).filter(|end| *end != Token::MIN);
+        assert!(!ends.chain([Token(i64::MAX)]).any(goes_back), "the bound of a token never goes back");
         state.written_micros = now.max(state.written_micros.saturating_add(1));
         let (key, clustering) = (name.0.clone().into_bytes(), name.1.clone().into_bytes());
         let row = SystemRow::new(&table(&self.engine), &[&key], &[&clustering], state.written_micros, None);

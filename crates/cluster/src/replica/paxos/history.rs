@@ -81,6 +81,7 @@ fn with_ends(mut ends: Vec<Token>, of: impl Fn(Token) -> Ballot) -> History {
     if entries.last().is_some_and(|(_, ballot)| *ballot == last) {
         entries.pop();
     }
+    assert!(entries.windows(2).all(|pair| pair[0].0 < pair[1].0), "the tokens of a history ascend");
     History { entries, last }
 }
 
