@@ -68,7 +68,8 @@ impl Gossip {
         }
         self.note_knowledge(from, &ack.digests);
         self.apply(ack.states, now);
-        let states: States = ack.digests.iter().filter_map(|digest| self.asked(digest)).collect();
+        let asked = ack.digests.iter().filter_map(|digest| self.asked(digest));
+        let states: States = asked.take(self.states_max()).collect();
         self.send(from, Message::Ack2(Ack2 { states }));
     }
 
@@ -110,6 +111,12 @@ impl Gossip {
         self.peers.get(&endpoint).is_some_and(|peer| peer.is_remembered)
     }
 
+    /// Most states of an answer: one of each endpoint that is known. A message with more digests
+    /// than that repeats some, and would get an answer a hundred times its size.
+    fn states_max(&self) -> usize {
+        self.peers.len() + 1
+    }
+
     /// The digests to ask for and the states to send unasked. Endpoints that the digests leave out
     /// are not volunteered.
     fn compare(&self, digests: &[Digest]) -> Ack {
@@ -119,6 +126,9 @@ impl Gossip {
                 ack.digests.push(Digest { max_version: 0, ..*digest });
                 continue;
             };
+            if ack.states.len() == self.states_max() {
+                continue;
+            }
             let (generation, max_version) = (known.generation, known.max_version());
             let is_local = digest.endpoint == self.options.local;
             if digest.generation == generation && digest.max_version == max_version {

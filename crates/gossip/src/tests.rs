@@ -4,7 +4,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use internode::payload::gossip::{ApplicationState, Syn};
+use internode::payload::gossip::{Ack, ApplicationState, Digest, Syn};
 
 use super::*;
 
@@ -258,6 +258,21 @@ fn a_stranger_is_not_answered_and_a_look_shows_nothing() {
     let Some(shadow::Seen::Ring(states)) = newcomer.seen() else { panic!("the ring") };
     assert_eq!(states.len(), 2);
     assert!(newcomer.peers().is_empty(), "a look changes nothing");
+}
+
+/// A message that names an endpoint again and again gets its state once, however long it is.
+#[test]
+fn digests_that_repeat_an_endpoint_get_no_larger_answer() {
+    let now = Now { monotonic: Duration::ZERO, wall_millis: 0 };
+    let (mut member, asker) = (node(0, 1000), node(1, 1000));
+    let digests = vec![Digest { endpoint: address(0), generation: 1, max_version: 0 }; 50];
+    let Message::Syn(syn) = asker.syn(digests.clone()) else { panic!("a SYN") };
+    member.on_syn(address(1), &syn);
+    let [Output::Send(_, Message::Ack(ack))] = &member.take_outputs()[..] else { panic!("one ACK") };
+    assert_eq!(ack.states.len(), 1);
+    member.on_ack(address(1), Ack { digests, states: Vec::new() }, now);
+    let [Output::Send(_, Message::Ack2(ack2))] = &member.take_outputs()[..] else { panic!("one ACK2") };
+    assert_eq!(ack2.states.len(), 1);
 }
 
 #[test]
