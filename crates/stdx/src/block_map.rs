@@ -26,6 +26,9 @@ pub type Key = SmallVec<[u8; INLINE_MAX]>;
 /// Most entries of a block.
 pub const BLOCK_MAX: usize = 32;
 
+// a full block is halved: both halves hold as many entries, and none of them is empty
+const _: () = assert!(BLOCK_MAX >= 2 && BLOCK_MAX.is_multiple_of(2));
+
 /// The values of a map: they say how the sum of a block is kept up to date.
 pub trait Value {
     /// The sum over a block's values. After a value has left, the sum may still include it (for
@@ -269,6 +272,7 @@ impl<V: Value> BlockMap<V> {
             block.entries.last().map(|(key, _)| key) < upper.entries.first().map(|(key, _)| key),
             "keys ascend from block to block"
         );
+        debug_assert_eq!(block.entries.len() + upper.entries.len(), BLOCK_MAX + 1, "halving a block loses no entry");
         if let Some((bound, _)) = upper.entries.first() {
             self.more.insert(bound.clone(), upper);
         }
@@ -278,6 +282,7 @@ impl<V: Value> BlockMap<V> {
     pub fn remove(&mut self, key: &[u8]) -> Option<V> {
         let block = self.block_of_mut(key);
         let at = block.find(key).ok()?;
+        debug_assert!(block.entries.len() <= BLOCK_MAX, "a block holds no more entries than it may");
         let (_, value) = block.entries.remove(at);
         value.take_from(&mut block.sum);
         if block.entries.is_empty()

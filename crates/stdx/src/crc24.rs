@@ -6,6 +6,9 @@ const POLYNOMIAL: u32 = 0x197_4f0b;
 
 const TABLE: [u32; 256] = table();
 
+// the remainder of one bit is the polynomial without its highest bit
+const _: () = assert!(TABLE[0] == 0 && TABLE[1] == POLYNOMIAL & 0xff_ffff);
+
 const fn table() -> [u32; 256] {
     let mut table = [0u32; 256];
     let mut index = 0;
