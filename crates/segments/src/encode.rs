@@ -91,6 +91,7 @@ impl SegmentEncoder {
         });
         let envelope_start = out.len();
         write(out);
+        debug_assert!(out.len() >= envelope_start, "an envelope stands behind what was there before it");
         if out.len() - start - header_size <= PAYLOAD_SIZE_MAX {
             return;
         }
@@ -118,8 +119,10 @@ impl SegmentEncoder {
     }
 
     fn append_lz4(&mut self, out: &mut BytesMut, write: impl FnOnce(&mut BytesMut)) {
+        debug_assert!(self.scratch.len() <= PAYLOAD_SIZE_MAX, "an open segment holds no more than a payload may");
         let envelope_start = self.scratch.len();
         write(&mut self.scratch);
+        debug_assert!(self.scratch.len() >= envelope_start, "an envelope stands behind what was there before it");
         if self.scratch.len() <= PAYLOAD_SIZE_MAX {
             return;
         }
@@ -145,6 +148,10 @@ impl SegmentEncoder {
             if size < payload.len() {
                 stored = &self.compressed[..size];
                 uncompressed_size = payload.len();
+                debug_assert!(
+                    lz4::block::decompress(stored, i32::try_from(payload.len()).ok()).is_ok_and(|read| read == payload),
+                    "a payload is decompressed to what it was"
+                );
             }
         }
         let (header, header_size) = self.format.header(stored.len(), uncompressed_size, self_contained);

@@ -37,6 +37,12 @@ const CRC24_SIZE: usize = 3;
 const LENGTH_BITS: u32 = 17;
 const LENGTH_MASK: u64 = (1 << LENGTH_BITS) - 1;
 
+// the greatest payload has a length, and lengths and flag have room in the header of each form
+const _: () = assert!(PAYLOAD_SIZE_MAX as u64 == LENGTH_MASK);
+const _: () = assert!(LENGTH_BITS < 8 * SegmentFormat::Plain.word_size() as u32);
+const _: () = assert!(2 * LENGTH_BITS < 8 * SegmentFormat::Lz4.word_size() as u32);
+const _: () = assert!(SegmentFormat::Lz4.header_size() <= size_of::<u64>());
+
 /// The forms of segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentFormat {
@@ -74,6 +80,7 @@ impl SegmentFormat {
     /// The header for a payload of these lengths, and how many of its bytes count.
     pub fn header(self, stored: usize, uncompressed: usize, self_contained: bool) -> ([u8; 8], usize) {
         assert!(stored <= PAYLOAD_SIZE_MAX && uncompressed <= PAYLOAD_SIZE_MAX, "a segment's lengths fit in 17 bits");
+        assert!(uncompressed == 0 || self == Self::Lz4, "a segment is compressed only where its form has the length");
         let flag = u64::from(self_contained);
         let word = match self {
             Self::Plain | Self::Unprotected => stored as u64 | flag << LENGTH_BITS,
