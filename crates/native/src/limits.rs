@@ -8,6 +8,8 @@ pub(crate) const PARSED_TIMES: usize = 16;
 /// A large text counts with this at least, as the longest one does whose terms are not counted.
 pub(crate) const PARSED_MIN: usize = 1 << 20;
 
+const _: () = assert!(PARSED_MIN == transport::limits::LARGE_BODY * PARSED_TIMES);
+
 /// Bytes that a large text counts with for each of its terms: for nodes of the tree, and for a
 /// part of the plan of its statement.
 pub(crate) const TERM_SIZE: usize = 128;
@@ -42,6 +44,9 @@ pub(crate) const OPTIONS_MAX: usize = 32;
 /// Bytes of these options together, and of the name and of the version of a driver each. The option
 /// that exceeds them is not kept, and none behind it.
 pub(crate) const OPTIONS_SIZE_MAX: usize = 8 << 10;
+
+// a STARTUP may have all the options that are kept
+const _: () = assert!(OPTIONS_SIZE_MAX < UNKNOWN_FRAME_SIZE_MAX);
 
 /// Logins that may fail on one connection; with the last it is closed.
 pub(crate) const FAILED_LOGINS_MAX: u32 = 10;

@@ -37,6 +37,13 @@ pub mod flags {
     pub const USE_BETA: u8 = 0x10;
 }
 
+// each flag is a bit of its own
+const _: () = assert!(
+    flags::COMPRESSED | flags::TRACING | flags::CUSTOM_PAYLOAD | flags::WARNING | flags::USE_BETA
+        == flags::COMPRESSED + flags::TRACING + flags::CUSTOM_PAYLOAD + flags::WARNING + flags::USE_BETA
+);
+const _: () = assert!(OLD_HEADER_SIZE < HEADER_SIZE);
+
 /// The header of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
@@ -120,6 +127,7 @@ pub fn begin_response(out: &mut BytesMut, version: ProtocolVersion, flags: u8, s
 /// Writes the length of the body, which begins at `body_start` and ends at the end of `out`.
 pub fn finish_response(out: &mut BytesMut, body_start: usize) {
     assert!((HEADER_SIZE..=out.len()).contains(&body_start), "a response's body stands behind its header");
+    debug_assert_eq!(out[body_start - 4..body_start], [0; 4], "the length of a response is written once");
     let size = u32::try_from(out.len() - body_start).expect("responses are bounded below 2 GiB");
     out[body_start - 4..body_start].copy_from_slice(&size.to_be_bytes());
 }

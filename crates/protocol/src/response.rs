@@ -120,6 +120,7 @@ impl Response {
 }
 
 fn put_options(out: &mut BytesMut, options: &[(String, Vec<String>)]) {
+    assert!(options.len() <= usize::from(u16::MAX), "the options of a server are few");
     out.put_u16(options.len() as u16);
     for (key, values) in options {
         put_string(out, key);
@@ -173,6 +174,7 @@ impl ResponseEnvelope {
         if compression.is_some_and(|compression| compression.compress_tail(out, body_start)) {
             flags |= flags::COMPRESSED;
         }
+        debug_assert_eq!(out[envelope_start + 1] & flags, 0, "the flags of a response are set once");
         out[envelope_start + 1] |= flags;
         finish_response(out, body_start);
     }

@@ -45,6 +45,7 @@ impl EnvelopeJoiner {
     /// Takes the next segment. [`Self::next_envelope`] must have returned `None` before.
     pub fn push(&mut self, segment: Segment) -> Result<(), HeaderError> {
         debug_assert!(self.whole.is_empty(), "a segment is emptied before the next is taken");
+        debug_assert!(self.discard == 0 || self.partial.is_empty(), "nothing is kept of an envelope that is discarded");
         let mut payload = segment.payload;
         if self.discard > 0 {
             let gone = self.discard.min(payload.len());
