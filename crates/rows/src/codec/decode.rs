@@ -300,8 +300,13 @@ impl<'a> Reader<'a> {
                 self.column(&mut row, column, header, has_complex_deletion)?;
             }
         }
-        if !row.columns.is_sorted_by_key(ColumnData::column) {
+        let ascends = |a: &ColumnData, b: &ColumnData| a.column() < b.column();
+        if !row.columns.is_sorted_by(ascends) {
             row.columns.sort_by_key(ColumnData::column);
+            // a header may name a column twice
+            if !row.columns.is_sorted_by(ascends) {
+                return invalid("a row has a column twice");
+            }
         }
         Ok(row)
     }

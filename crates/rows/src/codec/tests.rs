@@ -136,6 +136,24 @@ fn mutations_round_trip() {
     }
 }
 
+/// The columns of an update are named by whoever sends it. A row in memory has each of them once.
+#[test]
+fn a_row_with_a_column_twice_is_invalid() {
+    let table = table();
+    let mut row = Row::new(clustering(1, "x"));
+    row.add_cell(Cell::tombstone(id(&table, "a"), 7, DELETION_TIME_EPOCH));
+    row.add_cell(Cell::tombstone(id(&table, "b"), 8, DELETION_TIME_EPOCH));
+    let mut update = PartitionUpdate::new(Arc::clone(&table), DecoratedKey::new(Bytes::from_static(&[0, 0, 0, 1])));
+    update.add_row(row);
+    let mut out = Vec::new();
+    encode_mutation(&mut out, &Mutation::of(update));
+    let names = [2, 1, b'a', 1, b'b'];
+    let at = out.windows(names.len()).position(|bytes| bytes == names).expect("the names of the columns");
+    out[at + 4] = b'a';
+    let result = decode_mutation(&Bytes::from(out), &|_| Some(Arc::clone(&table)));
+    assert_eq!(result, Err(CodecError::Invalid("a row has a column twice".into())));
+}
+
 #[test]
 fn mutated_bytes_never_panic() {
     let table = table();
