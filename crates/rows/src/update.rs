@@ -83,19 +83,17 @@ impl PartitionUpdate {
     pub fn merge(&mut self, others: impl IntoIterator<Item = PartitionUpdate>) {
         let comparator = self.table.comparator.clone();
         let order = |a: &Row, b: &Row| comparator.compare_values(&a.clustering, &b.clustering);
-        let mut in_order = true;
         for other in others {
             self.deletion = self.deletion.merge(other.deletion);
             if let Some(row) = other.static_row {
                 self.add_static(row);
             }
-            for row in other.rows {
-                in_order &= self.rows.last().is_none_or(|last| order(last, &row) == Ordering::Less);
-                self.rows.push(row);
-            }
+            self.rows.extend(other.rows);
             self.range_deletions.extend(other.range_deletions);
         }
-        if !in_order {
+        // rows that a peer sent stand in its order, also those that were there before
+        let ascends = |pair: &[Row]| order(&pair[0], &pair[1]) == Ordering::Less;
+        if !self.rows.windows(2).all(ascends) {
             // a stable sort: rows of the same clustering stay in the order of their arrival
             self.rows.sort_by(order);
             let mut merged: Vec<Row> = Vec::with_capacity(self.rows.len());
@@ -107,7 +105,6 @@ impl PartitionUpdate {
             }
             self.rows = merged;
         }
-        let ascends = |pair: &[Row]| order(&pair[0], &pair[1]) == Ordering::Less;
         assert!(self.rows.windows(2).all(ascends), "rows of an update ascend");
     }
 }
@@ -199,6 +196,31 @@ pub(crate) mod tests {
             assert_eq!(merged, expected);
             let order = |rows: &[Row]| table.comparator.compare_values(&rows[0].clustering, &rows[1].clustering);
             assert!(merged.rows.windows(2).all(|rows| order(rows) == Ordering::Less));
+        }
+    }
+
+    /// Whoever sends an update says in which order its rows stand, and may repeat one.
+    #[test]
+    fn rows_in_any_order_are_merged() {
+        let table = table();
+        let update = |clusterings: &[i32]| {
+            let mut update = PartitionUpdate::new(Arc::clone(&table), DecoratedKey::new(Bytes::from_static(b"k")));
+            for clustering in clusterings {
+                let clustering = Bytes::copy_from_slice(&clustering.to_be_bytes());
+                let mut row = Row::new([Some(clustering)].into_iter().collect());
+                row.add_cell(cell(1));
+                update.rows.push(row);
+            }
+            update
+        };
+        let cases: [(&[i32], &[i32]); 4] = [(&[3, 1, 2], &[4]), (&[1, 1], &[2]), (&[2, 1], &[]), (&[2], &[3, 1, 1])];
+        for (own, other) in cases {
+            let mut merged = update(own);
+            merged.merge([update(other)]);
+            let mut expected = [own, other].concat();
+            expected.sort_unstable();
+            expected.dedup();
+            assert_eq!(merged.rows, update(&expected).rows);
         }
     }
 }
