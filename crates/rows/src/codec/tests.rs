@@ -9,7 +9,7 @@ use schema::{ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TablePar
 use types::{CqlType, DecoratedKey};
 
 use super::*;
-use crate::{ClusteringPrefix, ColumnData, Mutation, PartitionUpdate, Slice};
+use crate::{ClusteringPrefix, ColumnData, ComplexColumn, Mutation, PartitionUpdate, Slice};
 
 fn table() -> Arc<TableMetadata> {
     table_of(TableId([7; 16]))
@@ -152,6 +152,26 @@ fn a_row_with_a_column_twice_is_invalid() {
     out[at + 4] = b'a';
     let result = decode_mutation(&Bytes::from(out), &|_| Some(Arc::clone(&table)));
     assert_eq!(result, Err(CodecError::Invalid("a row has a column twice".into())));
+}
+
+/// The cells of a collection come as a file or a peer has them.
+#[test]
+fn cells_of_a_collection_in_any_order_are_merged() {
+    let table = table();
+    let header = Header::for_table(&table, EncodingStats::default());
+    let m = id(&table, "m");
+    let cell = |key: &'static [u8]| Cell::live(m, 9, Bytes::from_static(&[0, 0, 0, 1])).at(Bytes::from_static(key));
+    let mut row = Row::new(clustering(1, "x"));
+    let complex = ComplexColumn { column: m, deletion: DeletionTime::LIVE, cells: vec![cell(b"k2"), cell(b"k1")] };
+    row.columns.push(ColumnData::Complex(Box::new(complex)));
+    let mut out = Vec::new();
+    encode_row(&mut out, &row, false, &header, Framing::Message);
+    let (decoded, _) = decode_unfiltered(&Bytes::from(out), 0, &header, false).expect("the order is not looked at");
+    assert_eq!(decoded, Decoded::Row(row.clone()));
+    let mut merged = row.clone();
+    merged.merge(row, &table);
+    let Some(ColumnData::Complex(complex)) = merged.column(m) else { panic!("the collection is gone") };
+    assert!([b"k1", b"k2"].iter().all(|key| complex.cells.iter().any(|cell| cell.path.as_deref() == Some(&key[..]))));
 }
 
 #[test]
