@@ -9,6 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use schema::{ColumnKind, TableId, TableMetadata};
 use stdx::{Cursor, put_uvint, put_vbytes};
+use types::composite::KEY_BYTES_MAX;
 
 use super::decode::get_deletion_delta;
 use super::encode::put_deletion_delta;
@@ -236,7 +237,12 @@ impl<'a> MutationDecoder<'a> {
         let mut cursor = Cursor::new(rest);
         let id: [u8; 16] = cursor.take(16)?.try_into().map_err(|_| CodecError::Truncated)?;
         let Some(table) = self.table(TableId(id)) else { return Ok((None, buffer.len())) };
-        let key = table.decorate(Bytes::copy_from_slice(cursor.vbytes()?));
+        let key = cursor.vbytes()?;
+        // a longer key fits no file: it could be logged, but never flushed
+        if key.len() > KEY_BYTES_MAX {
+            return invalid(format!("a partition key of {} bytes", key.len()));
+        }
+        let key = table.decorate(Bytes::copy_from_slice(key));
         let flags = cursor.u8()?;
         let mut update = PartitionUpdate::new(table, key);
         if flags & IS_EMPTY != 0 {

@@ -136,6 +136,21 @@ fn mutations_round_trip() {
     }
 }
 
+/// Clients are refused such a key; a peer may send it.
+#[test]
+fn a_partition_key_that_no_file_can_hold_is_invalid() {
+    let table = table();
+    for (length, fits) in [(types::composite::KEY_BYTES_MAX, true), (types::composite::KEY_BYTES_MAX + 1, false)] {
+        let key = DecoratedKey::new(Bytes::from(vec![b'k'; length]));
+        let mutation = Mutation::of(PartitionUpdate::new(Arc::clone(&table), key));
+        let mut out = Vec::new();
+        encode_mutation(&mut out, &mutation);
+        let expected =
+            if fits { Ok(Some(mutation)) } else { Err(CodecError::Invalid("a partition key of 65536 bytes".into())) };
+        assert_eq!(decode_mutation(&Bytes::from(out), &|_| Some(Arc::clone(&table))), expected);
+    }
+}
+
 /// The columns of an update are named by whoever sends it. A row in memory has each of them once.
 #[test]
 fn a_row_with_a_column_twice_is_invalid() {
