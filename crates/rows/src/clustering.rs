@@ -36,7 +36,7 @@ pub enum PrefixKind {
 
 impl PrefixKind {
     /// Reads the ordinal on disk.
-    pub fn from_ordinal(ordinal: u8) -> Option<Self> {
+    pub const fn from_ordinal(ordinal: u8) -> Option<Self> {
         Some(match ordinal {
             0 => Self::ExclEndBound,
             1 => Self::InclStartBound,
@@ -91,6 +91,16 @@ impl PrefixKind {
         matches!(self, Self::InclEndExclStartBoundary | Self::ExclEndInclStartBoundary)
     }
 }
+
+// each kind is read back from its ordinal
+const _: () = {
+    let mut ordinal = 0;
+    while let Some(kind) = PrefixKind::from_ordinal(ordinal) {
+        assert!(kind as u8 == ordinal);
+        ordinal += 1;
+    }
+    assert!(ordinal == PrefixKind::ExclStartBound as u8 + 1);
+};
 
 /// A position in the order of a partition: a row's clustering, or a bound with fewer values.
 #[derive(Clone, PartialEq, Eq, Debug)]

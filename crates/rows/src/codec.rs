@@ -71,6 +71,17 @@ const CELL_ROW_TTL: u8 = 0x10;
 /// A subset of this many columns or more is written as indexes instead of a bitmap.
 const LARGE_SUBSET: usize = 64;
 
+// each flag is a bit of its own: of a row they fill the byte
+const _: () = {
+    let of_rows = HAS_TIMESTAMP ^ HAS_TTL ^ HAS_DELETION ^ HAS_ALL_COLUMNS ^ HAS_COMPLEX_DELETION ^ EXTENSION;
+    assert!(of_rows ^ END_OF_PARTITION ^ IS_MARKER == u8::MAX);
+    let of_cells = CELL_TOMBSTONE ^ CELL_EXPIRING ^ CELL_EMPTY_VALUE ^ CELL_ROW_TIMESTAMP ^ CELL_ROW_TTL;
+    assert!(of_cells == (1 << 5) - 1);
+};
+// a subset that is not large has a bit for each column
+const _: () = assert!(LARGE_SUBSET <= u64::BITS as usize);
+const _: () = assert!(TIMESTAMP_EPOCH == DELETION_TIME_EPOCH as i64 * 1_000_000);
+
 /// How deletion times of partitions and open ranges are written, and which local deletion times
 /// exist.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -334,6 +345,10 @@ impl Header {
                 let index = columns.partition_point(before);
                 columns.insert(index, column);
             }
+            debug_assert!(
+                columns.is_sorted_by(|a, b| schema::stands_before((a.complex, &a.name), (b.complex, &b.name))),
+                "columns of a header stand in file order"
+            );
             columns
         };
         let (statics, regulars) = (joined(self.statics, statics), joined(self.regulars, regulars));

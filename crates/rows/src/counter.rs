@@ -108,6 +108,10 @@ fn encode(shards: &[Shard]) -> Bytes {
         out.extend_from_slice(&shard.clock.to_be_bytes());
         out.extend_from_slice(&shard.count.to_be_bytes());
     }
+    debug_assert!(
+        shards.len() > i16::MAX as usize || decode(&out).is_ok_and(|read| read[..] == *shards),
+        "a context is read as it was written"
+    );
     out.into()
 }
 

@@ -39,6 +39,15 @@ impl DeadKind {
     }
 }
 
+// counts by kind are indexed by the kind
+const _: () = {
+    let mut at = 0;
+    while at < DeadKind::ALL.len() {
+        assert!(DeadKind::ALL[at] as usize == at);
+        at += 1;
+    }
+};
+
 /// The time and the grace period that decide what is dead and whether it may go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Grace {

@@ -80,6 +80,15 @@ impl Operator {
     }
 }
 
+// no two operators have one number
+const _: () = {
+    let mut at = 1;
+    while at < Operator::ALL.len() {
+        assert!((Operator::ALL[at - 1] as u8) < Operator::ALL[at] as u8);
+        at += 1;
+    }
+};
+
 /// One condition.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Expression {

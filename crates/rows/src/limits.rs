@@ -377,6 +377,7 @@ impl Counter {
         self.rows += 1;
         self.stopped |= self.rows >= self.limits.rows;
         if let Counting::Rows { per_partition, .. } = self.limits.counting {
+            debug_assert!(self.rows <= self.limits.rows, "no more rows are given than wanted");
             self.in_partition += 1;
             self.partition_stopped |= self.in_partition >= per_partition;
         }

@@ -264,6 +264,8 @@ impl RangeTombstoneList {
                 break;
             }
         }
+        debug_assert!(passed <= limit, "no more cuts are passed than asked");
+        debug_assert_eq!(last.is_some(), passed > 0, "the last of the cuts that are passed is known");
         let beyond = |(key, cut): &(CutKey, Cut)| if reversed { self.up_to(key) } else { cut.deletion };
         (passed, last.map(|found| (&found.0, beyond(found))))
     }
@@ -364,6 +366,8 @@ pub fn markers(tombstones: &[RangeTombstone]) -> Vec<RangeTombstoneMarker> {
         let end = &tombstone.slice.end;
         markers.extend(marker_at(end.values.clone(), end.kind.side() < 0, Some(tombstone.deletion), None));
     }
+    debug_assert!(markers.windows(2).all(|pair| pair[0].open == pair[1].close), "a range that opens closes next");
+    debug_assert!(markers.last().is_none_or(|last| last.open.is_none()), "no range is open behind the last marker");
     markers
 }
 

@@ -18,6 +18,9 @@ use crate::{PartitionStream, ReadError};
 
 /// Number of parts of the ring for which tombstones are counted.
 pub const RANGES: usize = 16;
+// the parts are of one width
+const _: () = assert!(RANGES.is_power_of_two());
+
 /// Most partitions that can be listed.
 pub const TOP_MAX: usize = 1_000;
 
@@ -134,7 +137,18 @@ impl TombstoneMap {
             map.rows += rows;
             map.end_partition(Worst { tombstones: kinds.iter().sum(), key: head.key, rows, kinds });
         }
+        map.check();
         Ok(map)
+    }
+
+    /// Asserts that each count of the tombstones is complete.
+    fn check(&self) {
+        let total = self.tombstones();
+        assert_eq!(self.waits.iter().sum::<u64>(), total, "each tombstone waits for the end of gc_grace, or not");
+        assert_eq!(self.ranges.iter().sum::<u64>(), total, "each tombstone has its place on the ring");
+        let decided = self.may_go + self.kept_by.iter().sum::<u64>();
+        let over = if self.unrepaired { 0 } else { self.waits[0] };
+        assert_eq!(decided, over, "a tombstone whose gc_grace is over may go, or a source keeps it");
     }
 
     fn count(&mut self, dead: &Dead, oldest: Option<(i64, usize)>) {

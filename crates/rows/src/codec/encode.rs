@@ -76,6 +76,7 @@ pub fn present_columns<'a>(row: &'a Row, header: &Header) -> Present<'a> {
     if !in_order {
         present.sort_by_key(|(index, _)| *index);
     }
+    debug_assert!(present.is_sorted_by(|(a, _), (b, _)| a < b), "a row has each column once");
     present
 }
 
@@ -103,8 +104,12 @@ fn put_column(
 
 /// Writes a range tombstone marker.
 pub fn encode_marker(out: &mut Vec<u8>, marker: &RangeTombstoneMarker, header: &Header, framing: Framing) {
+    let kind = marker.position.kind;
+    // the kind tells a reader how many deletions follow
+    assert_ne!(marker.close.is_some(), kind.is_start(), "a marker closes a range unless it is a start");
+    assert_ne!(marker.open.is_some(), kind.is_end(), "a marker opens a range unless it is an end");
     out.push(IS_MARKER);
-    out.push(marker.position.kind as u8);
+    out.push(kind as u8);
     put_u16(out, marker.position.values.len() as u16);
     if !marker.position.values.is_empty() {
         put_clustering_values(out, &marker.position.values, &header.clustering);
