@@ -21,6 +21,12 @@ use crate::version::Version;
 /// Bytes of the checksum behind each chunk.
 pub const CHUNK_CHECKSUM_LEN: u64 = 4;
 
+/// The most bytes that a chunk takes in Data.db, without its checksum: no compressor makes it twice
+/// as long.
+pub(crate) fn stored_length_max(chunk_length: usize) -> usize {
+    chunk_length * 2 + 1024
+}
+
 /// A read `CompressionInfo.db`. The offsets stay where they are.
 #[derive(Clone, Debug)]
 pub struct CompressionInfo {
@@ -85,9 +91,8 @@ impl CompressionInfo {
         let offset = self.offset(index).ok_or_else(malformed)?;
         let next = index.checked_add(1).and_then(|next| self.offset(next)).unwrap_or(file_length);
         let length = next.min(file_length).checked_sub(offset).and_then(|with| with.checked_sub(CHUNK_CHECKSUM_LEN));
-        // no compressor makes a chunk twice as long
         match length.and_then(|length| usize::try_from(length).ok()) {
-            Some(length) if length <= self.params.chunk_length * 2 + 1024 => Ok(StoredChunk { offset, length }),
+            Some(length) if length <= stored_length_max(self.params.chunk_length) => Ok(StoredChunk { offset, length }),
             _ => Err(malformed()),
         }
     }
@@ -114,13 +119,15 @@ impl CompressionInfo {
 
 /// The file up to the offsets.
 pub fn put_head(out: &mut Vec<u8>, params: &CompressionParams, data_length: u64, chunk_count: u64) {
+    let chunk_length = params.chunk_length;
+    assert!(chunk_length.is_power_of_two() && chunk_length <= CHUNK_LENGTH_MAX, "a reader takes the chunk length");
     put_utf(out, params.compressor.class());
     put_u32(out, params.options.len() as u32);
     for (key, value) in &params.options {
         put_utf(out, key);
         put_utf(out, value);
     }
-    put_u32(out, params.chunk_length as u32);
+    put_u32(out, chunk_length as u32);
     put_u32(out, params.compressed_length_max as u32);
     put_u64(out, data_length);
     put_u32(out, chunk_count as u32);

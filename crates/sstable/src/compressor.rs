@@ -16,6 +16,9 @@ use lz4::block::CompressionMode;
 pub const CHUNK_LENGTH_DEFAULT: usize = 16 * 1024;
 /// Chunks longer than this are refused, in schemas and in files.
 pub const CHUNK_LENGTH_MAX: usize = 1 << 30;
+
+const _: () = assert!(CHUNK_LENGTH_DEFAULT.is_power_of_two() && CHUNK_LENGTH_DEFAULT <= CHUNK_LENGTH_MAX);
+
 /// "Chunks are never stored as they are".
 pub const NO_COMPRESSED_LENGTH_MAX: usize = i32::MAX as usize;
 const ZSTD_LEVEL_DEFAULT: i32 = 3;
@@ -263,7 +266,7 @@ impl CompressionParams {
                 out.truncate(start + length);
             }
             Compressor::Deflate => {
-                let mut encoder = ZlibEncoder::new(out, Compression::default());
+                let mut encoder = ZlibEncoder::new(&mut *out, Compression::default());
                 encoder.write_all(chunk)?;
                 encoder.finish()?;
             }
@@ -275,6 +278,10 @@ impl CompressionParams {
             }
             Compressor::Noop => out.extend_from_slice(chunk),
         }
+        debug_assert!(
+            self.compressor.decompress(&out[start..], chunk.len()).is_ok_and(|read| read == chunk),
+            "a chunk is decompressed to what it was"
+        );
         Ok(())
     }
 }

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use env::{Disk, WriteFile};
 use stdx::{put_u32, put_u64};
 
-use crate::compression_info::{CHUNK_CHECKSUM_LEN, put_head};
-use crate::compressor::{CompressionParams, Effort};
+use crate::compression_info::{CHUNK_CHECKSUM_LEN, put_head, stored_length_max};
+use crate::compressor::{CHUNK_LENGTH_MAX, CompressionParams, Effort};
 use crate::descriptor::{Component, Descriptor};
 use crate::error::Error;
 
@@ -25,6 +25,7 @@ const SIDE_BUFFER: usize = 64 * 1024;
 
 // the buffer holds a whole plain chunk
 const _: () = assert!(WRITE_BUFFER >= PLAIN_CHUNK_LENGTH);
+const _: () = assert!(PLAIN_CHUNK_LENGTH <= CHUNK_LENGTH_MAX);
 
 /// A component being written.
 pub(crate) struct ComponentFile {
@@ -190,6 +191,8 @@ impl DataWriter {
                     // compressed
                     self.waiting.resize(start + chunk.len().max(params.compressed_length_max), 0);
                 }
+                let length = self.waiting.len() - start;
+                assert!(length <= stored_length_max(params.chunk_length), "a reader takes a chunk of this length");
                 let checksum = crc32fast::hash(&self.waiting[start..]);
                 put_u32(&mut self.waiting, checksum);
             }

@@ -60,13 +60,14 @@ impl Ord for SSTableId {
     }
 }
 
-/// `width` digits of base 36; `None` when the number needs more.
+/// `width` digits of base 36, which the number fits.
 fn base36(mut value: u64, width: usize) -> String {
     let mut digits = vec![b'0'; width];
     for digit in digits.iter_mut().rev() {
         *digit = b"0123456789abcdefghijklmnopqrstuvwxyz"[(value % 36) as usize];
         value /= 36;
     }
+    debug_assert_eq!(value, 0, "a part of an id has room in its digits");
     digits.into_iter().map(char::from).collect()
 }
 
@@ -183,6 +184,15 @@ impl Component {
         Self::ALL.into_iter().find(|component| component.name() == name)
     }
 }
+
+// the components are listed in their order
+const _: () = {
+    let mut at = 0;
+    while at < Component::ALL.len() {
+        assert!(Component::ALL[at] as usize == at);
+        at += 1;
+    }
+};
 
 /// An SSTable by its place and name. The id alone does not identify an SSTable: a table with
 /// several data directories may have files of one id in two of them, for instance after files were

@@ -21,6 +21,10 @@ const BITS_MAX: usize = 20;
 const HASHES_MAX: [usize; BITS_MAX + 1] = [0, 0, 2, 3, 4, 5, 6, 6, 7, 8, 8, 8, 8, 9, 10, 10, 11, 12, 12, 13, 14];
 /// More hashes than this are a sign of corruption.
 const HASHES_READ_MAX: u32 = 256;
+
+// a filter that is written is read
+const _: () = assert!(HASHES_MAX[BITS_MAX] <= HASHES_READ_MAX as usize);
+
 /// Added to the bits of every filter.
 const EXCESS_BITS: u64 = 20;
 

@@ -25,6 +25,8 @@ pub const PAGE_SIZE: usize = 4096;
 
 const PAGE: u64 = PAGE_SIZE as u64;
 
+const _: () = assert!(PAGE_SIZE.is_power_of_two());
+
 /// How pages are come by.
 #[derive(Clone, Copy, Debug)]
 pub struct Access {

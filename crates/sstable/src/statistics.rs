@@ -117,6 +117,7 @@ impl Statistics {
             out.extend_from_slice(body);
             put_checksum(&mut out, crc32fast::hash(body));
         }
+        assert_eq!(out.len(), offset, "the components of Statistics.db lie where its table says");
         out
     }
 }

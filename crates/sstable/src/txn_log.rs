@@ -282,6 +282,8 @@ impl Transaction {
     /// any part of them, and none is needed before the COMMIT.
     fn append_all(&mut self, records: Vec<Record>) -> Result<(), Error> {
         assert!(!self.is_committed(), "a transaction takes nothing more after its commit");
+        let are_removed = records.iter().all(|record| record.kind == Kind::Remove);
+        assert!(records.len() == 1 || !records.is_empty() && are_removed, "only REMOVE records are written together");
         let lines: String = records.iter().flat_map(|record| [record.print(), "\n".to_owned()]).collect();
         let written = self.replicas.iter_mut().try_for_each(|replica| replica.append(&lines));
         self.suspect |= written.is_err();
@@ -312,9 +314,14 @@ impl Transaction {
 
     /// An SSTable is going to be written.
     pub fn add(&mut self, descriptor: &Descriptor) -> Result<(), Error> {
+        let prefix = prefix_of(descriptor);
+        debug_assert!(
+            !self.records.iter().any(|record| record.kind == Kind::Add && record.prefix == prefix),
+            "a transaction writes an SSTable once"
+        );
         self.reach(&descriptor.directory)?;
         let files = Component::ALL.len() as u32;
-        self.append(Record { kind: Kind::Add, prefix: prefix_of(descriptor), modified: 0, files })
+        self.append(Record { kind: Kind::Add, prefix, modified: 0, files })
     }
 
     /// SSTables are to go when this commits.

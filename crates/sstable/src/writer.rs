@@ -259,6 +259,7 @@ impl SSTableWriter {
             debug_assert!(row.is_empty(), "the header has no static columns");
             return;
         }
+        assert!(partition.first.is_none(), "the static row stands before the rows");
         partition.awaits_static_row = false;
         encode_row(&mut self.data.buffer, row, true, &self.header, Framing::Disk { previous_size: 0 });
         if !row.is_empty() {
@@ -386,6 +387,7 @@ impl SSTableWriter {
         }
         let ends = partition.first.as_ref().zip(partition.last.as_ref());
         let size = self.data.position() - partition.start;
+        assert_eq!(size, end_offset + 1, "a partition ends with one byte");
         let tombstones = self.stats.end_partition(&key.key, size, ends);
         self.last_key = Some(partition.key);
         self.count += 1;
@@ -447,6 +449,7 @@ impl SSTableWriter {
             &statistics.write(self.descriptor.version),
         )?;
         components.sort_unstable();
+        assert!(components.is_sorted_by(|a, b| a < b), "each component is written once");
         let toc = print_toc(&components);
         ComponentFile::write_whole(disk, &self.descriptor.path(Component::Toc), toc.as_bytes())?;
         let directory = &self.descriptor.directory;

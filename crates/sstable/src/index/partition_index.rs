@@ -150,6 +150,7 @@ pub(crate) fn put_sized(out: &mut SmallVec<[u8; 20]>, value: i64) -> u8 {
     let magnitude = if value < 0 { !value } else { value };
     let width = (64 - magnitude.leading_zeros()) as usize / 8 + 1;
     out.extend_from_slice(&value.to_be_bytes()[8 - width..]);
+    debug_assert_eq!(read_sized(&out[out.len() - width..]), value, "an integer is read as it was written");
     width as u8
 }
 
@@ -199,6 +200,7 @@ impl PartitionIndexWriter {
         let count = self.trie.count();
         let root = self.trie.finish(&mut self.out);
         let keys_at = self.out.position();
+        assert!(root < keys_at, "the keys stand behind the trie");
         put_short_bytes(&mut self.out.bytes, &self.first);
         put_short_bytes(&mut self.out.bytes, &self.last);
         for value in [keys_at, count, root] {

@@ -193,6 +193,7 @@ impl RowIndexWriter {
         let position = self.out.position();
         put_short_bytes(&mut self.out.bytes, key);
         let base = self.out.position();
+        assert!(root < base, "the entry of a partition stands behind its trie");
         put_uvint(&mut self.out.bytes, data_position);
         put_svint(&mut self.out.bytes, (root as i64).wrapping_sub(base as i64));
         put_uvint(&mut self.out.bytes, blocks);
@@ -204,6 +205,7 @@ impl RowIndexWriter {
 fn payload(block: &Block) -> Payload {
     let mut bytes = SmallVec::new();
     let mut flags = put_sized(&mut bytes, block.offset as i64);
+    assert!(flags < HAS_OPEN_MARKER, "the width of an offset has three bits");
     if !block.open.is_live() {
         flags |= HAS_OPEN_MARKER;
         let mut deletion = Vec::with_capacity(12);

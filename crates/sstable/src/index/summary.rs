@@ -147,13 +147,15 @@ impl SummaryBuilder {
 
     /// The file.
     pub fn finish(self) -> Vec<u8> {
+        let full_size = self.partitions.div_ceil(u64::from(self.interval));
+        assert!(self.offsets.len() as u64 <= full_size, "no partition is sampled twice");
         let base = self.offsets.len() as u32 * 4;
         let mut out = Vec::with_capacity(HEAD_LEN + base as usize + self.samples.len() + 64);
         put_u32(&mut out, self.interval);
         put_u32(&mut out, self.offsets.len() as u32);
         put_u64(&mut out, u64::from(base) + self.samples.len() as u64);
         put_u32(&mut out, FULL_SAMPLING);
-        put_u32(&mut out, u32::try_from(self.partitions.div_ceil(u64::from(self.interval))).unwrap_or(u32::MAX));
+        put_u32(&mut out, u32::try_from(full_size).unwrap_or(u32::MAX));
         for offset in &self.offsets {
             out.extend_from_slice(&(offset + base).to_le_bytes());
         }

@@ -209,6 +209,7 @@ impl Cardinality {
                 words.iter().for_each(|word| out.extend_from_slice(&word.to_be_bytes()));
             }
         }
+        debug_assert!(Self::read(&out).is_some(), "a sketch is read as it was written");
         out
     }
 }

@@ -207,6 +207,11 @@ impl StatsCollector {
         if let Some(last) = self.last {
             self.stats.covered.end = as_bound(last, PrefixKind::InclEndBound);
         }
+        let Stats { min_timestamp, max_timestamp, min_ttl, max_ttl, .. } = self.stats;
+        assert!(min_timestamp <= max_timestamp, "the least timestamp is not above the greatest");
+        assert!(min_ttl <= max_ttl, "the least TTL is not above the greatest");
+        let Stats { min_local_deletion_time, max_local_deletion_time, .. } = self.stats;
+        assert!(min_local_deletion_time <= max_local_deletion_time, "the first deletion is not behind the last");
         self.stats.tombstones = std::mem::take(&mut self.stats.tombstones).finish();
         (self.stats, self.cardinality)
     }

@@ -95,6 +95,7 @@ impl Histogram {
     }
 
     pub(super) fn write(&self, out: &mut Vec<u8>) {
+        assert_eq!(self.counts.len(), self.limits.len() + 1, "a bucket lies below each limit, and one above all");
         put_u32(out, self.counts.len() as u32);
         for (index, count) in self.counts.iter().enumerate() {
             put_i64(out, self.limits[index.saturating_sub(1)]);

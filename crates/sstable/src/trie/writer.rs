@@ -150,6 +150,8 @@ impl Pending {
         if let Some(payload) = &self.payload {
             out.bytes.extend_from_slice(&payload.bytes);
         }
+        let page = PAGE_SIZE as u64;
+        debug_assert_eq!(position / page, (out.position() - 1) / page, "no node crosses a page");
         position
     }
 
@@ -261,6 +263,7 @@ impl TrieWriter {
 
     /// Adds a key, greater than the one before.
     pub fn add(&mut self, key: &[u8], payload: Payload, out: &mut PagedBuffer) {
+        assert!((1..16).contains(&payload.flags), "the flags of a payload are four bits, and not 0");
         let common = if self.count == 0 { 0 } else { common_prefix(&self.last, key) };
         assert!(self.count == 0 || key.get(common) > self.last.get(common), "keys of a trie ascend");
         self.count += 1;
