@@ -62,6 +62,8 @@ impl UnderWay {
     }
 
     fn end(self, status: Status) {
+        assert_eq!(self.running, 0, "an operation ends when its last part has");
+        assert!(self.items.as_ref().is_none_or(VecDeque::is_empty), "an operation that ends leaves nothing marked");
         let result = match self.failure {
             Some(error) => Err(error),
             None => Ok(Ended { status, lines: self.lines }),
@@ -180,6 +182,8 @@ impl Compactor {
             let item = if under_way.has_room() { under_way.items.as_mut().and_then(VecDeque::pop_front) } else { None };
             if let Some(item) = item {
                 under_way.running += 1;
+                let (running, jobs) = (under_way.running, under_way.operation.jobs);
+                assert!(jobs == 0 || running <= jobs, "no more parts of an operation run than it has jobs");
                 let (kind, work) = (under_way.operation.kind, under_way.operation.work);
                 return Some(Start {
                     store: Arc::clone(&under_way.store),
@@ -204,6 +208,7 @@ impl Compactor {
         let mut queue = self.queue.lock().expect("no panic inside");
         let Some(index) = queue.operations.iter().position(|under_way| under_way.id == id) else { return };
         let under_way = &mut queue.operations[index];
+        assert!(under_way.running > 0, "a part of an operation ends once");
         under_way.running -= 1;
         match result {
             Ok(lines) => under_way.lines.extend(lines),

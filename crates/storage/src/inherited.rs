@@ -69,6 +69,8 @@ impl Inherited {
     /// become level 0.
     pub fn of(inputs: &[Arc<SSTable>], host: Option<[u8; 16]>) -> Self {
         let stats: Vec<&Stats> = inputs.iter().map(|sstable| &sstable.statistics().stats).collect();
+        let is_same = |pair: &[&Stats]| RepairState::of(pair[0]) == RepairState::of(pair[1]);
+        assert!(stats.windows(2).all(is_same), "SSTables of one repair state are compacted together");
         let ours = stats.iter().filter(|stats| host.is_some() && stats.originating_host == host);
         Self {
             level: if let [single] = stats.as_slice() { single.level } else { 0 },

@@ -195,6 +195,7 @@ impl Outputs {
         if !replaced.iter().all(is_there) {
             return Err(StorageError::Refused { why: format!("{} was truncated meanwhile", self.store.name()) });
         }
+        assert!(self.sides().all(|side| side.writer.is_none()), "all outputs have ended before they come to count");
         let cache: Arc<dyn sstable::FileCache> = Arc::clone(&engine.caches) as _;
         let table = self.store.table();
         let open = |done: &FinishedSSTable| -> Result<Arc<SSTable>, StorageError> {

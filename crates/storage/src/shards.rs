@@ -33,7 +33,9 @@ impl Shards {
     pub fn of(self, token: Token) -> usize {
         let unsigned = (token.0 as u64) ^ (1 << 63);
         // a shift by 64 is no shift at all: one shard is a case of its own
-        if self.bits == 0 { 0 } else { (unsigned >> (64 - self.bits)) as usize }
+        let shard = if self.bits == 0 { 0 } else { (unsigned >> (64 - self.bits)) as usize };
+        debug_assert!(shard < self.count(), "a token is of one of the shards");
+        shard
     }
 
     /// The shards that a range touches.

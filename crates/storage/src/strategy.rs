@@ -26,7 +26,7 @@ pub mod unified;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use types::Token;
 
@@ -100,6 +100,13 @@ impl State<'_> {
     /// SSTables that are not being compacted.
     pub fn free(&self) -> Vec<Candidate> {
         self.sstables.iter().filter(|candidate| !candidate.compacting).copied().collect()
+    }
+
+    /// Whether these are places of SSTables, each once, that are not being compacted.
+    fn are_free(&self, places: &[usize]) -> bool {
+        let distinct: BTreeSet<&usize> = places.iter().collect();
+        let is_free = |place: &usize| self.sstables.get(*place).is_some_and(|candidate| !candidate.compacting);
+        !places.is_empty() && distinct.len() == places.len() && places.iter().all(is_free)
     }
 
     /// All of the table's SSTables that some of these overlap, without these.
@@ -183,12 +190,15 @@ impl Strategy {
 
     /// The SSTables to compact next; None: there is nothing to do.
     pub fn choose(&self, state: &State<'_>, memory: &mut Memory) -> Option<Choice> {
-        match self {
+        let choice = match self {
             Self::SizeTiered(options) => size_tiered::choose(state, options),
             Self::Leveled(options) => leveled::choose(state, options, memory),
             Self::TimeWindow(options) => time_window::choose(state, options, memory),
             Self::Unified(options) => unified::choose(state, options, memory),
-        }
+        };
+        let are_free = choice.as_ref().is_none_or(|choice| state.are_free(&choice.inputs));
+        assert!(are_free, "a strategy chooses SSTables once each, and none that is being compacted");
+        choice
     }
 
     /// About how many compactions are still to be done.

@@ -306,6 +306,12 @@ impl TableStore {
         assert_eq!(view.active.len(), self.shards.count(), "a table has one memtable a shard that takes writes");
         let ends = view.flushing.iter().map(|set| set.up_to);
         assert!(ends.is_sorted(), "memtables wait for their flush in the order of the log");
+        let mut sets = view.flushing.iter().map(|set| set.memtables.len());
+        assert!(sets.all(|count| count == self.shards.count()), "memtables of all shards are flushed together");
+        let mut attached = view.active.iter().map(|memtable| memtable.indexes().len());
+        assert!(attached.all(|count| count == view.indexes.len()), "each index has its memtable beside the table's");
+        let newest = view.sstables.iter().map(|sstable| sstable.statistics().stats.max_timestamp);
+        assert!(newest.is_sorted_by(|a, b| a >= b), "a view has the newest SSTables first");
         self.view.store(Arc::new(view));
     }
 
@@ -464,6 +470,7 @@ impl TableStore {
         let old = self.view();
         let gone = |sstable: &Arc<SSTable>| old_ones.iter().any(|other| other.descriptor() == sstable.descriptor());
         let mut sstables: Vec<_> = old.sstables.iter().filter(|sstable| !gone(sstable)).map(Arc::clone).collect();
+        assert_eq!(sstables.len() + old_ones.len(), old.sstables.len(), "SSTables that are replaced were in the view");
         for old in old_ones {
             changes.written.remove(old.descriptor());
             changes.suspect.remove(old.descriptor());

@@ -32,6 +32,7 @@ impl TokenRanges {
                 _ => merged.push((start, end)),
             }
         }
+        assert!(merged.windows(2).all(|pair| pair[0].1 < pair[1].0), "ranges of tokens ascend and are apart");
         Self(merged)
     }
 

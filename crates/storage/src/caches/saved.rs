@@ -74,6 +74,7 @@ pub fn encode(kind: Kind, hot: &[Hot]) -> Vec<u8> {
         out.extend_from_slice(&hot.table);
         put_bytes(&mut out, hot.sstable.as_bytes());
         if kind == Kind::Chunks {
+            assert!(hot.chunks.is_sorted(), "chunks are saved in ascending order");
             put_uvint(&mut out, hot.chunks.len() as u64);
             let mut before = 0;
             for chunk in &hot.chunks {

@@ -227,6 +227,7 @@ pub fn choose_and_mark(store: &Arc<TableStore>) -> Option<Start> {
         let odd = if happens(Rare::OddCompaction) { odd_choice(&state) } else { None };
         let Some(choice) = odd.or_else(|| strategy.choose(&state, memory)) else { continue };
         let chosen: Vec<_> = choice.inputs.iter().filter_map(|index| group.sstables.get(*index).cloned()).collect();
+        assert_eq!(chosen.len(), choice.inputs.len(), "a strategy chooses from the SSTables that it was shown");
         if !chosen.is_empty() {
             mark(&mut changes, &chosen);
             let item = Item { output: Some(choice.output), ..Item::of(chosen) };

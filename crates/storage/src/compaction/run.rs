@@ -84,6 +84,7 @@ impl Merge {
             engine.compactions.reduced.fetch_add(1, Ordering::Relaxed);
             engine.compactions.left_out.fetch_add(removed.len() as u64, Ordering::Relaxed);
         }
+        assert_eq!(item.sstables.len(), read.len() + expired.len(), "what goes was read, or has expired as a whole");
         for sstable in &expired {
             tracing::info!(
                 table = store.name(),

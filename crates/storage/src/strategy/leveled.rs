@@ -87,6 +87,10 @@ pub fn levels(sstables: &[Candidate]) -> [Vec<Candidate>; LEVELS] {
         }
     }
     levels[0].sort_by_key(|candidate| (candidate.max_timestamp, candidate.index));
+    let count: usize = levels.iter().map(Vec::len).sum();
+    assert_eq!(count, sstables.len(), "each SSTable is in one level");
+    let apart = |level: &Vec<Candidate>| level.windows(2).all(|pair| pair[0].last < pair[1].first);
+    debug_assert!(levels.iter().skip(1).all(apart), "SSTables of a level do not overlap");
     levels
 }
 

@@ -136,5 +136,7 @@ pub fn connected(candidates: &[Candidate]) -> Vec<Vec<Candidate>> {
         }
         end = end.max(Some(candidate.last));
     }
+    let count: usize = groups.iter().map(Vec::len).sum();
+    assert_eq!(count, candidates.len(), "each SSTable is in one group");
     groups
 }

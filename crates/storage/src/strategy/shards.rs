@@ -61,7 +61,9 @@ fn highest_power_of_two(count: f64) -> u32 {
 pub fn boundaries(count: u32) -> Vec<Token> {
     let count = i128::from(count.max(1));
     let boundary = |index: i128| Token(((index << 64) / count + i128::from(i64::MIN)) as i64);
-    (1..count).map(boundary).collect()
+    let boundaries: Vec<Token> = (1..count).map(boundary).collect();
+    debug_assert!(boundaries.is_sorted_by(|a, b| a < b), "shards of the ring are none of them empty");
+    boundaries
 }
 
 /// The share of the ring between two tokens, both included.

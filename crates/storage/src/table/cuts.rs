@@ -54,12 +54,14 @@ impl Cuts {
     /// under that lock.
     pub fn begin(&mut self, number: u64, last: Option<Arc<FlushSet>>) {
         assert!(self.cuts.iter().all(|cut| cut.number < number), "cuts of a table are numbered in their order");
+        assert!(self.decided < number, "no SSTable from before a cut is removed before the cut is made");
         self.cuts.push(Cut { number, last, since: BTreeSet::new() });
     }
 
     /// SSTables from before a cut are about to be removed. From now on no rows from before the cut
     /// come into the view.
     pub fn decide(&mut self, number: u64) {
+        assert!(self.cuts.iter().any(|cut| cut.number == number), "what is removed is from before a cut");
         self.decided = self.decided.max(number);
     }
 
