@@ -91,6 +91,9 @@ pub const COMMITLOG_SEGMENT_SIZE_MIN: u32 = 4 << 10;
 pub const COMMITLOG_SEGMENT_SIZE_MAX: u32 = 1 << 30;
 
 const _: () = assert!(COMMITLOG_SEGMENT_SIZE_MAX <= i32::MAX as u32);
+const _: () = assert!(COMMITLOG_SEGMENT_SIZE_MIN <= COMMITLOG_SEGMENT_SIZE_MAX);
+// a writer that waits for its time is woken before appends wait for room
+const _: () = assert!(pending::WAKE_BYTES < COMMITLOG_PENDING_BYTES_MAX / 2);
 
 /// Bytes of the last segment that there is room for, a quarter of it at most, which records of
 /// clients leave free: on a full device only [`CommitLog::append_reserved`] may use them, for what

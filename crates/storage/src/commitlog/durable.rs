@@ -61,6 +61,8 @@ impl Durability {
 
     /// The first segment of this process has its id.
     pub(super) fn begin(&self, first_segment: u64) {
+        let position = self.position.load(Ordering::Acquire);
+        assert_eq!(position, 0, "the first segment has its id before anything is durable");
         self.first_segment.store(first_segment, Ordering::Release);
     }
 

@@ -65,6 +65,7 @@ impl Entries {
     pub fn end_group(&mut self) {
         const HEAD_ENTRY: usize = format::GROUP_HEAD_LEN + ENTRY_OVERHEAD as usize;
         assert!(self.pieces.is_empty(), "records of a group are encoded here, so none is shared");
+        assert!(self.count > 1, "a group has records behind its head");
         let behind = self.bytes.split_off(HEAD_ENTRY);
         let (count, largest) = (self.count, self.largest);
         self.bytes.clear();

@@ -53,6 +53,9 @@ const GROUP_HEAD: [u8; 17] = *b"\x01\xffhelenus-group-1";
 /// Length of the head of a group: those bytes and the length of the group.
 pub(super) const GROUP_HEAD_LEN: usize = GROUP_HEAD.len() + 4;
 
+// readers take the head of a group for a mutation
+const _: () = assert!(GROUP_HEAD_LEN >= RECORD_SIZE_MIN);
+
 /// The head of a group whose entries take so many bytes.
 pub(super) fn group_head(length: u32) -> [u8; GROUP_HEAD_LEN] {
     let mut head = [0; GROUP_HEAD_LEN];

@@ -20,10 +20,16 @@ const PAUSED: u32 = 125;
 /// Percent. A segment of small rows is a quarter of a server's budget, and the load grows by whole
 /// ones: pauses are to come long before.
 pub(super) const HELD: u32 = 200;
+
+// flushes are asked for, then writes pause, then they are held
+const _: () = assert!(100 < PAUSED && PAUSED < HELD);
+
 /// Longest pause of one write before that.
 const PAUSE_MAX: Duration = Duration::from_millis(10);
 /// Longest wait of one write, of the two seconds that it may take.
 const HELD_MAX: Duration = Duration::from_secs(1);
+
+const _: () = assert!(PAUSE_MAX.as_nanos() < HELD_MAX.as_nanos());
 
 /// See the module.
 #[derive(Default)]

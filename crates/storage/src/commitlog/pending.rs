@@ -75,6 +75,11 @@ impl Section {
     }
 }
 
+fn assert_in_order(sections: &VecDeque<Section>) {
+    let places = sections.iter().map(|section| (section.segment, section.start));
+    assert!(places.is_sorted_by(|a, b| a < b), "sections of the log are written in order");
+}
+
 pub(super) struct Pending {
     segment_size: u32,
     header_len: u32,
@@ -258,7 +263,10 @@ impl Pending {
         if !self.buffer.is_empty() {
             pieces.push(Piece::Own(std::mem::replace(&mut self.buffer, std::mem::take(&mut self.spare))));
         }
-        Some(Section { segment: self.segment, marker, start: self.start, pieces, len: self.offset - self.start })
+        let len = self.offset - self.start;
+        let held: usize = pieces.iter().map(|piece| piece.len()).sum();
+        assert_eq!(held, len as usize, "a section of the log is as long as its pieces");
+        Some(Section { segment: self.segment, marker, start: self.start, pieces, len })
     }
 
     /// Takes everything to be written. With `sync` the open section ends: the next record begins
@@ -266,6 +274,7 @@ impl Pending {
     pub(super) fn take(&mut self, sync: bool) -> VecDeque<Section> {
         let mut sections = std::mem::take(&mut self.closed);
         sections.extend(self.cut());
+        assert_in_order(&sections);
         if sync {
             self.open = None;
             self.forced = false;
@@ -295,8 +304,7 @@ impl Pending {
     /// the section that was open may have ended.
     pub(super) fn put_back(&mut self, mut sections: VecDeque<Section>) {
         sections.extend(self.closed.drain(..));
-        let places = sections.iter().map(|section| (section.segment, section.start));
-        assert!(places.is_sorted_by(|a, b| a < b), "sections of the log are written in order");
+        assert_in_order(&sections);
         self.closed = sections;
         self.forced = true;
     }

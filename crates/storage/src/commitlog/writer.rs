@@ -273,6 +273,8 @@ impl Writer {
         };
         let synced = current.file.sync_data();
         synced.map_err(LogError::sync(&self.shared.directory.join(format::file_name(current.id))))?;
+        assert_eq!(self.end.segment, current.id, "what is synced is the segment that was written last");
+        assert!(current.synced_end <= current.stored_end, "what is durable of a segment stays so");
         current.unsynced = false;
         current.syncs += 1;
         current.synced_end = current.stored_end;
@@ -391,6 +393,8 @@ impl Writer {
 }
 
 fn write_plain(current: &mut Current, section: &mut Section) -> io::Result<()> {
+    // one that failed is written again where it was
+    assert!(section.start <= current.stored_end, "sections of a segment leave no gap");
     let marker = format::marker(section.segment, section.marker, section.end());
     current.stored_end = section.end();
     let begins = section.start == section.marker;

@@ -85,14 +85,14 @@ impl Round {
 
     /// Begins anew; its lists are empty.
     pub(super) fn begin(&mut self) {
+        assert!(self.lists.iter().all(|list| list.len() == 0), "a round begins when the one before was replayed");
         (self.read, self.skipped, self.bytes) = (0, 0, 0);
     }
 
     /// A record of a partition with this token, for its shard.
     pub(super) fn push(&mut self, shard: usize, token: Token, position: LogPosition, record: &[u8]) {
         self.bytes += record.len();
-        if let Some(list) = self.lists.get_mut(shard) {
-            list.push(token, position, record);
-        }
+        assert!(shard < self.lists.len(), "each record goes to one of the shards");
+        self.lists[shard].push(token, position, record);
     }
 }
