@@ -29,7 +29,8 @@ impl TableId {
     /// Reads 32 hex digits. None: the text has another form.
     pub fn from_hex(text: &str) -> Option<Self> {
         let digits = text.as_bytes();
-        if digits.len() != 32 {
+        // a number may have a sign, an id may not
+        if digits.len() != 32 || !digits.iter().all(u8::is_ascii_hexdigit) {
             return None;
         }
         let mut bytes = [0u8; 16];
@@ -67,6 +68,14 @@ mod tests {
         for (keyspace, table, id) in cases {
             assert_eq!(TableId::of_system_table(keyspace, table).to_hex(), id);
             assert_eq!(TableId::from_hex(id), Some(TableId::of_system_table(keyspace, table)));
+        }
+    }
+
+    #[test]
+    fn what_is_not_32_digits_is_no_id() {
+        let id = "7ad54392bcdd35a684174e047860b377";
+        for wrong in [&id[1..], &id.replace("7a", "+a"), &id.replace("7a", "-0"), &id.replace("7a", "gg"), ""] {
+            assert_eq!(TableId::from_hex(wrong), None, "{wrong}");
         }
     }
 }
