@@ -23,7 +23,9 @@ impl TableId {
 
     /// 32 hex digits without dashes: the form in directory names.
     pub fn to_hex(self) -> String {
-        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+        let hex: String = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
+        debug_assert!(Self::from_hex(&hex) == Some(self), "an id is read as it was written");
+        hex
     }
 
     /// Reads 32 hex digits. None: the text has another form.

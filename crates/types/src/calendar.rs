@@ -11,6 +11,9 @@ const YEARS_PER_ERA: i64 = 400;
 /// Days from 0000-03-01, where the calculation below begins, to 1970-01-01.
 const DAYS_TO_EPOCH: i64 = 719_468;
 
+// in 400 years 97 are leap years
+const _: () = assert!(DAYS_PER_ERA == YEARS_PER_ERA * 365 + 97);
+
 /// A date.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Date {
@@ -49,7 +52,10 @@ impl Date {
         let march_month = (5 * day_of_year + 2) / 153;
         let day = day_of_year - (153 * march_month + 2) / 5 + 1;
         let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-        Self { year: year_of_era + era * YEARS_PER_ERA + i64::from(month <= 2), month: month as u8, day: day as u8 }
+        let year = year_of_era + era * YEARS_PER_ERA + i64::from(month <= 2);
+        let date = Self { year, month: month as u8, day: day as u8 };
+        debug_assert_eq!(date.days(), days, "a day is that of its date");
+        date
     }
 
     /// Days from 1970-01-01 to this date.

@@ -158,6 +158,7 @@ pub fn build_list<T: AsRef<[u8]>>(elements: &[T]) -> Vec<u8> {
     let mut out = Vec::with_capacity(4 + elements.iter().map(|element| 4 + element.as_ref().len()).sum::<usize>());
     put_count(&mut out, elements.len());
     elements.iter().for_each(|element| put_int_bytes(&mut out, Some(element.as_ref())));
+    debug_assert!(self::elements(&out).count() == elements.len(), "a list decodes to its elements");
     out
 }
 
@@ -165,9 +166,7 @@ pub fn build_list<T: AsRef<[u8]>>(elements: &[T]) -> Vec<u8> {
 pub fn build_set<T: AsRef<[u8]>>(element: &CqlType, mut elements: Vec<T>) -> Vec<u8> {
     elements.sort_by(|a, b| compare(element, a.as_ref(), b.as_ref()));
     elements.dedup_by(|a, b| compare(element, a.as_ref(), b.as_ref()) == Ordering::Equal);
-    let built = build_list(&elements);
-    debug_assert!(self::elements(&built).count() == elements.len(), "a set decodes to its elements");
-    built
+    build_list(&elements)
 }
 
 /// Serializes a map: sorts by key; of several entries with one key the last counts.
@@ -189,6 +188,7 @@ pub fn build_map<K: AsRef<[u8]>, V: AsRef<[u8]>>(key: &CqlType, mut entries: Vec
 pub fn build_tuple<T: AsRef<[u8]>>(fields: &[Option<T>]) -> Vec<u8> {
     let mut out = Vec::new();
     fields.iter().for_each(|field| put_int_bytes(&mut out, field.as_ref().map(AsRef::as_ref)));
+    debug_assert!(Fields::new(&out).count() == fields.len(), "a tuple decodes to its fields");
     out
 }
 

@@ -42,6 +42,15 @@ const ALL: [(Consistency, &str); 12] = [
     (Consistency::NodeLocal, "NODE_LOCAL"),
 ];
 
+// a level is found by its code, and its name by the level
+const _: () = {
+    let mut code = 0;
+    while code < ALL.len() {
+        assert!(ALL[code].0 as usize == code);
+        code += 1;
+    }
+};
+
 impl Consistency {
     /// All levels, in the order of their codes.
     pub fn all() -> impl Iterator<Item = Self> {

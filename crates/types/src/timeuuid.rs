@@ -7,6 +7,10 @@
 const EPOCH_TICKS: i64 = 122_192_928_000_000_000;
 const TICKS_PER_MICRO: i64 = 10;
 const TICKS_PER_MILLI: i64 = 10_000;
+
+// 141,427 days
+const _: () = assert!(EPOCH_TICKS == 141_427 * 86_400_000 * TICKS_PER_MILLI);
+
 /// 2010-01-01 in milliseconds since 1970. The times of prepended list elements are mirrored around
 /// it.
 pub const LIST_REFERENCE_MILLIS: i64 = 1_262_304_000_000;
