@@ -25,7 +25,7 @@ use transport::limits::OUT_LARGE;
 use transport::{Found, Opened, Output, Received, Refusal, ServerLimits, Service, Session};
 
 use crate::authenticator::Authenticator;
-use crate::details::Native;
+use crate::details::{Native, Stage};
 use crate::framing::{Framing, Sizes, Unusable};
 use crate::handler::{Handled, RequestHandler};
 use crate::limits::{COMPRESSED_APART, UNKNOWN_FRAME_SIZE_MAX};
@@ -243,6 +243,11 @@ where
             Ok(envelope) => envelope,
             Err(error) => return self.refuse_broken(header, &error, out),
         };
+        debug_assert_eq!(
+            self.client.is_some(),
+            self.opened.stats.stage() == Stage::Ready,
+            "a connection has its client once it is ready"
+        );
         match envelope.request {
             Request::Query(_) | Request::Prepare(_) | Request::Execute(_) | Request::Batch(_)
                 if self.client.is_some() =>

@@ -127,7 +127,7 @@ pub fn begin_response(out: &mut BytesMut, version: ProtocolVersion, flags: u8, s
 /// Writes the length of the body, which begins at `body_start` and ends at the end of `out`.
 pub fn finish_response(out: &mut BytesMut, body_start: usize) {
     assert!((HEADER_SIZE..=out.len()).contains(&body_start), "a response's body stands behind its header");
-    debug_assert_eq!(out[body_start - 4..body_start], [0; 4], "the length of a response is written once");
+    debug_assert_eq!(out[body_start - 4..body_start], [0u8; 4], "the length of a response is written once");
     let size = u32::try_from(out.len() - body_start).expect("responses are bounded below 2 GiB");
     out[body_start - 4..body_start].copy_from_slice(&size.to_be_bytes());
 }

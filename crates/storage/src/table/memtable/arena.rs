@@ -11,6 +11,9 @@ const CHUNK_SIZE_MAX: usize = 1 << 20;
 /// Values from this size on have their own allocation instead of arena space.
 const OWN_ALLOCATION: usize = 64 << 10;
 
+// what has no allocation of its own fits a chunk
+const _: () = assert!(CHUNK_SIZE_MIN <= CHUNK_SIZE_MAX && OWN_ALLOCATION <= CHUNK_SIZE_MAX);
+
 /// Chunks of bytes and what they, and the structures around them, take.
 #[derive(Default)]
 pub struct Arena {
