@@ -3,8 +3,8 @@
 //!
 //! One file a family, each with a function a verb and an `add_to` that names them. Functions
 //! translate: requests to [`cluster::operations`] and answers back; figures of connections,
-//! requests and memory are the server's own. They come on threads for calls of operators and may
-//! block. Names and figures agree with Cassandra's MBeans (`StorageServiceMBean`,
+//! requests and memory are the server's own. They are called on threads for calls of operators and
+//! may block. Names and figures agree with Cassandra's MBeans (`StorageServiceMBean`,
 //! `CompactionManagerMBean`, `org.apache.cassandra.metrics`).
 
 mod auth_caches;
@@ -59,7 +59,7 @@ pub struct NodeAdmin {
 }
 
 impl NodeAdmin {
-    /// Over the parts of a running node.
+    /// The admin API over the parts of a running node.
     pub fn new(
         services: Arc<Services>,
         transport: ServerHandle,
@@ -70,7 +70,7 @@ impl NodeAdmin {
         Self { services, transport, memory, set_level, token_file, sampling: sampling::SamplingJobs::default() }
     }
 
-    /// With the functions of all verbs.
+    /// Completes the API with the functions of all verbs.
     pub fn operated(self) -> Operated<Self> {
         Operated::new(self, functions())
     }

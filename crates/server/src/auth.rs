@@ -64,7 +64,7 @@ pub(crate) async fn may_log_in(auth: &Auth, user: &str) -> Result<bool, String> 
     auth.can_login(user).await.map_err(|error| error.to_string())
 }
 
-/// The answer tells neither by its words nor by its time whether there is such a role.
+/// Logs a user in. Neither the text nor the timing of the answer tells whether the role exists.
 async fn log_in(auth: &Auth, user: String, password: String) -> AuthOutcome {
     let unknown = |error| refusal(format!("Unable to perform authentication: {error}"));
     let hash = auth.credentials_of(&user).await.map_err(|error| unknown(error.to_string()))?;

@@ -20,7 +20,7 @@ const PERIOD: Duration = Duration::from_secs(600);
 pub(crate) struct Read {
     /// For connections that others open.
     pub accept: TlsOptions,
-    /// For connections that this node opens; None: as `accept`.
+    /// For connections that this node opens; None: the options of `accept` hold for them, too.
     pub connect: Option<TlsOptions>,
 }
 
@@ -38,14 +38,14 @@ pub(crate) struct Watched {
     pub seen: Result<Read, String>,
     /// Reads the files.
     pub read: Reading,
-    /// Uses keys and certificates for new connections. Err: what is wrong with them, and those
-    /// before stay.
+    /// Uses keys and certificates for new connections. Err: what is wrong with them; the former
+    /// ones stay in force.
     pub put: Putting,
 }
 
 impl Watched {
-    /// Reads the files. None: they are as they were, and need not be taken over `at_once`;
-    /// otherwise whether new connections use them.
+    /// Reads the files. None: they have not changed, and `at_once` does not ask to use them
+    /// anyway. Some: whether new connections use them.
     fn look(&mut self, env: &Env, at_once: bool) -> Option<Result<(), String>> {
         let now = (self.read)(env);
         if now == self.seen && !at_once {

@@ -127,7 +127,7 @@ impl Console for NodeConsole {
     }
 }
 
-/// Waits on this thread, which may block.
+/// Waits for a future on this thread, which may block.
 fn wait<T>(future: impl Future<Output = T>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     Ok(runtime.map_err(|error| AdminError::Failed(error.to_string()))?.block_on(future))

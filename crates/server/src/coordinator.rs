@@ -44,22 +44,22 @@ pub struct RequestCoordinator {
     pub services: Arc<Services>,
     /// Set when the request is traced.
     pub trace: Option<Arc<TraceSession>>,
-    /// The request read a range: set on the way.
+    /// Set to true when the request reads a range.
     pub of_range: AtomicBool,
-    /// The request was a conditional statement: set on the way.
+    /// Set to true when the request is a conditional statement.
     pub conditional: AtomicBool,
-    /// The request read at SERIAL or LOCAL_SERIAL: set on the way.
+    /// Set to true when the request reads at SERIAL or LOCAL_SERIAL.
     pub serial: AtomicBool,
     /// Figures of the request's reads.
     pub figures: ReadFigures,
-    /// Looks on at reads that writes do: EXPLAIN ANALYZE asked for it.
+    /// Observes the reads that a write does. Set only for EXPLAIN ANALYZE.
     pub observation: OnceLock<Observation>,
-    /// The table that was read, while somebody samples.
+    /// The table that was read. Set only while a sampling session runs.
     pub sampled: OnceLock<Arc<TableMetadata>>,
-    /// True: the caller waits for the commit log in the place of this request, where a write has to
-    /// wait for nothing else.
+    /// True: the caller waits for the commit log in the place of this request, if the write has
+    /// nothing else to wait for.
     pub leaves_wait: bool,
-    /// The write that it has left to wait for.
+    /// The write whose wait is left to the caller; None: none is.
     pub unacknowledged: Mutex<Option<Acknowledgement>>,
 }
 
@@ -140,9 +140,10 @@ impl RequestCoordinator {
         histogram.record(mutations.len() as u64);
     }
 
-    /// The end of a write: its wait is left to whoever made this, or waited for here. Only waits
-    /// for the log are left: a connection polls the first of them alone, so one that waits for a
-    /// slow replica would hold up the answers of all writes behind it.
+    /// Ends a write. `is_left`: its wait for the commit log is left to the caller that made this
+    /// coordinator; otherwise this function waits. No other wait is left: a connection polls only
+    /// the first of them, so a write that waits for a slow replica would hold up the answers of
+    /// all writes behind it.
     async fn acknowledge(&self, wait: Acknowledgement, is_left: bool) -> Result<(), RequestError> {
         if !is_left || !wait.is_of_log() {
             return wait.await;
@@ -154,8 +155,8 @@ impl RequestCoordinator {
         }
     }
 
-    /// A write to a keyspace begins. Some: it may change the roles, which are put in force before
-    /// the statement is answered: a client may rely on what it was told.
+    /// Called when a write to a keyspace begins. Some: the write may change the roles. The change
+    /// is put in force before the statement is answered, because a client may rely on the answer.
     fn changing_roles(&self, keyspace: &str) -> Option<Changing<'_>> {
         let auth = self.services.auth.as_ref().filter(|_| Auth::follows(keyspace))?;
         Some(auth.changing())
@@ -230,7 +231,7 @@ impl RequestCoordinator {
         self.trace.clone().map(|trace| trace as Arc<dyn TraceSink>)
     }
 
-    /// How reads are opened while somebody looks on.
+    /// The function that opens reads under observation; None: nobody observes the request.
     fn observing(&self) -> Option<Arc<Open>> {
         Some(self.services.node.observed(self.observation.get()?))
     }
@@ -240,7 +241,7 @@ fn is_virtual(commands: &[ReadCommand]) -> bool {
     commands.first().is_some_and(|command| command.table.is_virtual())
 }
 
-/// The answer of a schema change's function that gave no schema.
+/// Why the function of a schema change gave no new schema.
 enum Refused {
     NothingToDo,
     Failed(CqlError),

@@ -216,7 +216,7 @@ fn of_tables(env: &Env, told: &Told<'_>, folders: &[Folder]) -> Result<Directori
     Ok(Directories { what, data, system: None, commitlog, beside, places, schema: Some(schema) })
 }
 
-/// The directory above a path, also above a relative one such as `.`.
+/// The parent directory of a path, also of a relative one such as `.`.
 trait CanonicalParent {
     fn canonical_parent(&self) -> PathBuf;
 }

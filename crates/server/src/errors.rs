@@ -14,7 +14,7 @@ use rows::ReadError;
 use storage::StorageError;
 use types::{Consistency, FailureReason, ReplicaFailure, WriteKind};
 
-/// The pool's queue is full.
+/// The message when the queue of the pool for reads from disk is full.
 const TOO_MANY_READS: &str = "Too many reads wait for the disk";
 
 /// The ERROR message of a failed statement.

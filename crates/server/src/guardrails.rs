@@ -52,7 +52,7 @@ impl InForce {
         self.config.lock().unwrap_or_else(PoisonError::into_inner).settings()
     }
 
-    /// Changes some, or says why not.
+    /// Changes the values of some keys. Err: why a value was refused.
     pub fn change(&self, sets: &[(String, Option<Vec<String>>)], node: &Node) -> Result<(), String> {
         let mut config = self.config.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = config.with_guardrails(sets)?;

@@ -113,8 +113,8 @@ pub(crate) fn serve_at_start(
     }
 }
 
-/// The identity of a node that is new in its ring gets the tokens that are best there, if the
-/// configuration wants that.
+/// Gives the identity of a node that is new in its ring the tokens that are best there, if the
+/// configuration asks for that.
 pub(crate) fn allocate_tokens(
     engine: &Engine,
     identity: IdentityOptions,
@@ -151,9 +151,9 @@ pub(crate) fn allocate_tokens(
     Ok(IdentityOptions { initial_tokens, ..identity })
 }
 
-/// The identity of a node that replaces another gets that one's tokens, and its host id if it has
-/// its address, also where a start before it has written others: one that was refused, or that
-/// ended on its way in.
+/// Gives a node that replaces another one the tokens of the replaced node, and its host id if both
+/// have the same address. They overwrite the tokens and the host id that an earlier start wrote if
+/// it was refused, or ended before the node had joined.
 fn of_replaced(
     engine: &Engine,
     identity: IdentityOptions,
@@ -176,7 +176,7 @@ fn of_replaced(
     Ok(IdentityOptions { initial_tokens: tokens, num_tokens, host_id, takes_place: true, ..identity })
 }
 
-/// Waits for what a look at the ring gives.
+/// Runs a look at the ring, and gives its result.
 fn looked<T: 'static>(
     drive: Drive<'_>,
     look: impl Future<Output = Result<T, AllocationError>> + 'static,

@@ -8,19 +8,19 @@ use std::path::Path;
 
 use env::Env;
 
-/// The least budget; less is taken for this.
+/// The smallest budget. A smaller value is raised to this one.
 const TOTAL_MIN: u64 = 64 << 20;
 /// Bytes that are read of a file of the kernel at most; the files are shorter.
 const KERNEL_FILE_MAX: u64 = 1 << 20;
-/// The cache of prepared statements is at least this, as in Cassandra.
+/// Smallest size of the cache of prepared statements, as in Cassandra.
 const PREPARED_MIN: u64 = 10 << 20;
 
 /// The key cache has this fraction of the share of caches where the configuration does not say, and
 /// as in Cassandra not more than 100 MiB.
 const KEY_CACHE_SHARE: u64 = 16;
 const KEY_CACHE_MAX: u64 = 100 << 20;
-/// The chunk cache has at least this fraction of the share of caches, whatever the others are
-/// given.
+/// The chunk cache has at least this fraction of the share of caches, whatever sizes the other
+/// caches are given.
 const CHUNKS_SHARE_MIN: u64 = 8;
 
 /// The capacity of each cache in bytes.

@@ -85,7 +85,7 @@ impl Ops {
         Ok(Self { address, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Where it listens.
+    /// The address on which the port listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -36,9 +36,9 @@ const QUEUE_MAX: usize = 2_048;
 const QUEUE_SIZE_MAX: usize = 8 << 20;
 /// Time between two messages while spans are few.
 const PERIOD: Duration = Duration::from_secs(5);
-/// A collector that has not answered for so long has not taken the spans.
+/// Time after which a collector that has not answered counts as not having taken the spans.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// A node that stops waits so long for the collector to take the spans that are left.
+/// Longest time that a node that stops waits for the collector to take the remaining spans.
 const FLUSH_MAX: Duration = Duration::from_secs(3);
 
 /// The way of spans to the collector.
@@ -51,7 +51,7 @@ pub struct Otlp {
     resource: json::Resource,
     queue: Mutex<Queue>,
     wake: OnceLock<Wake>,
-    /// Told as soon as the queue is empty; None: the node does not stop.
+    /// Completed as soon as the queue is empty; None: the node is not about to stop.
     on_empty: Mutex<Option<oneshot::Sender<()>>>,
     /// Whether the last message was refused: a collector that is away is told of once.
     is_refused: AtomicBool,
@@ -62,18 +62,18 @@ pub struct Otlp {
 /// Spans by what has become of them.
 #[derive(Default)]
 pub struct SpanCounts {
-    /// The collector has taken them.
+    /// Spans that the collector has taken.
     pub sent: Counter,
-    /// The queue was full.
+    /// Spans lost because the queue was full.
     pub dropped: Counter,
-    /// The collector did not take them, or was not there.
+    /// Spans lost because the collector refused them or did not answer.
     pub failed: Counter,
 }
 
 #[derive(Default)]
 struct Queue {
     spans: VecDeque<Span>,
-    /// Bytes of their texts.
+    /// Bytes of the texts of the queued spans.
     size: usize,
 }
 

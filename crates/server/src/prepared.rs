@@ -28,8 +28,8 @@ const PER_TEXT_BYTE: u64 = 2;
 /// Bytes counted for a sign between two terms, such as a comma: what the plan keeps of a term,
 /// however short its text is.
 const PER_SIGN: u64 = 64;
-/// A statement may be as large as the cache without this part of it: the cache drops an entry
-/// without a word that is larger than its part for entries used often, which is 97 %.
+/// A statement may be as large as the cache without one part in so many. The cache silently drops
+/// an entry that is larger than its part for entries used often, which is 97 %.
 const NOT_FOR_ONE: u64 = 16;
 /// Characters of its text that the refusal of a statement shows.
 const SHOWN_MAX: usize = 200;
@@ -48,15 +48,16 @@ pub struct Statement {
     /// A statement of the same id had other columns before, and clients below protocol version 5
     /// may still know those: see `request::old_columns`.
     pub columns_changed: bool,
-    /// Of a prepared statement: the schema against which it was planned. Weak, since a statement
-    /// that nobody executes any more would otherwise keep the lists of all tables of its time. The
-    /// address is compared, which no other schema has as long as this is here.
+    /// The schema against which a prepared statement was planned. Weak, because otherwise a
+    /// statement that nobody executes any more would keep the lists of all tables of its time. Its
+    /// address is compared with that of the schema in force; no other schema gets the address
+    /// while this is here.
     schema: Weak<Schema>,
 }
 
 impl Statement {
-    /// Plans a statement. What is executed once costs no more than its plan: ids and encoded
-    /// metadata are made when they are asked for.
+    /// Plans a statement. A statement that is executed once costs no more than its plan: ids and
+    /// encoded metadata are made when they are asked for.
     pub fn plan(query: &str, keyspace: Option<&str>, schema: &Arc<Schema>) -> Result<Self, CqlError> {
         let prepared = cql::prepare(query, keyspace, schema)?;
         let markers = prepared.bind_variables.iter().map(column).collect();
@@ -179,8 +180,8 @@ impl PreparedStatements {
     /// The statement of an id, planned against `schema`, the one in force. None: a client has to
     /// prepare the statement again.
     ///
-    /// A statement that has ended keeps its place: whoever prepares it again must learn whether its
-    /// columns were others.
+    /// A statement that has ended keeps its place, because a client that prepares it again must
+    /// learn whether its columns have changed.
     pub fn get(&self, id: &[u8], schema: &Arc<Schema>) -> Option<Arc<Statement>> {
         let id = StatementId::try_from(id).ok()?;
         let known = self.cache.get(&id)?;
@@ -196,9 +197,9 @@ impl PreparedStatements {
         self.cache.get(&id).map(|known| Arc::clone(&known.prepared.query))
     }
 
-    /// None: the statement cannot be planned any more, or has other columns now. Something else
-    /// than its table has changed, such as a user type that it names; the client learns more when
-    /// it prepares the statement again.
+    /// Plans a statement again after a change of the schema. None: the statement cannot be planned
+    /// any more, or has other columns now. Something else than its table has changed, such as a
+    /// user type that it names; the client learns more when it prepares the statement again.
     fn plan_again(&self, id: StatementId, known: &Statement, schema: &Arc<Schema>) -> Option<Arc<Statement>> {
         let old = &known.prepared;
         let mut again = Statement::plan_to_keep(&old.query, old.keyspace.as_deref(), schema).ok()?;
@@ -211,13 +212,13 @@ impl PreparedStatements {
         Some(again)
     }
 
-    /// How many there are, and how many have been forgotten.
+    /// The number of statements that are kept, and of those that were evicted since the start.
     pub fn count_and_evicted(&self) -> (u64, u64) {
         let count = self.cache.len() as u64;
         (count, self.added.load(Ordering::Relaxed).saturating_sub(count))
     }
 
-    /// Bytes kept and allowed.
+    /// Bytes in use, and bytes allowed.
     pub fn usage(&self) -> (u64, u64) {
         (self.cache.weight(), self.cache.capacity())
     }

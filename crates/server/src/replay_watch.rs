@@ -22,7 +22,8 @@ struct Watched {
 }
 
 impl ReplayWatch {
-    /// For the options of the storage. `address`: the admin port, when it is a certain one.
+    /// The function by which the storage tells of the progress of a replay. `address`: the admin
+    /// port; None or port 0: the port is not known yet, and nothing is answered.
     pub(crate) fn teller(&self, env: &Env, address: Option<SocketAddr>, border: Border) -> OnReplay {
         let (watch, env) = (self.clone(), env.clone());
         let address = address.filter(|address| address.port() != 0);

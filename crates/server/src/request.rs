@@ -93,8 +93,8 @@ impl Client {
     }
 }
 
-/// Cassandra's words, once for each connection that prepares a statement which hangs on its
-/// keyspace.
+/// Cassandra's warning for a statement whose meaning depends on the keyspace of USE. It is sent
+/// once to each connection that prepares such a statement.
 fn warning_of_use(keyspace: Option<&str>, id: &[u8]) -> String {
     let keyspace = keyspace.unwrap_or("null");
     let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -118,7 +118,7 @@ impl From<CqlError> for Failure {
     }
 }
 
-/// An answer with what goes around it.
+/// An answer, and the warnings that go with it.
 struct Reply {
     response: Response,
     warnings: Vec<String>,
@@ -381,7 +381,7 @@ impl Running<'_> {
         Reply { response, warnings: answer.warnings }
     }
 
-    /// The error, with the warnings that came before it.
+    /// The error of a failed request, with the warnings that came before it.
     fn refusal(&self, failure: Failure, request: &Request) -> Reply {
         let is_syntax_error = matches!(failure, Failure::Cql(CqlError::Syntax(_)));
         let error = match failure {

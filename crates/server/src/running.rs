@@ -53,8 +53,8 @@ use crate::topology_file;
 use crate::traffic::Traffic;
 use native::{EventHub, Server, ServerLimits, ServerOptions};
 
-/// How often compactions are looked for that no flush announces: expired SSTables, and tombstones
-/// past gc_grace. As in Cassandra.
+/// Time between two looks for compactions that no flush announces: of expired SSTables, and of
+/// tombstones past gc_grace. As in Cassandra.
 const COMPACTION_CHECK: Duration = Duration::from_secs(60);
 
 /// The options of a start besides the configuration.
@@ -448,13 +448,13 @@ fn in_memory(key: &str, bytes: u64, memory: &MemoryBudget) -> u64 {
     bytes.min(most)
 }
 
-/// Client connections take so many eighths of the file descriptors that the process may have. The
-/// rest is for the commit log, flushes, compactions and SSTables, and for connections that are
-/// being refused.
+/// Eighths of the file descriptors of the process that client connections may take. The rest is
+/// for the commit log, flushes, compactions and SSTables, and for connections that are being
+/// refused.
 const CONNECTION_EIGHTHS: u64 = 3;
 
-/// How many connections there may be: what is configured, and no more than descriptors allow.
-/// Beyond that a connection is told so and closed; without a bound clients that do nothing would
+/// The most connections of clients: the configured number, and no more than descriptors allow. A
+/// further connection gets an error and is closed; without a bound clients that do nothing would
 /// use up what the commit log needs to go on.
 fn connections_max(configured: Option<u64>, descriptors: Option<u64>) -> Option<u64> {
     let affordable = descriptors.map(|all| all / 8 * CONNECTION_EIGHTHS);

@@ -22,7 +22,7 @@ use native::{ConnectionRegistry, EventHub};
 pub struct Services {
     /// The node.
     pub node: Arc<Node>,
-    /// The configuration it was started with.
+    /// The configuration that the node was started with.
     pub config: Config,
     /// Roles and permissions; `None`: clients need not log in and may do everything.
     pub auth: Option<Arc<Auth>>,
@@ -35,7 +35,7 @@ pub struct Services {
     pub auto_repair: Mutex<config::AutoRepair>,
     /// The way of spans to a collector. Set at the start; None: spans are not exported.
     pub otlp: Option<Arc<Otlp>>,
-    /// Where clients are told of changes.
+    /// Sends events to the clients that have registered for them.
     pub events: Arc<EventHub>,
     /// Statements that EXECUTE finds by id.
     pub prepared: PreparedStatements,
@@ -54,7 +54,7 @@ pub struct Services {
     /// `nodetool settraceprobability`, as the bits of an f64.
     trace_probability: AtomicU64,
     begun: env::Instant,
-    /// Loggers whose level was changed.
+    /// The loggers whose level was changed since the start, each with its level.
     logging_levels: Mutex<BTreeMap<String, String>>,
     /// Open connections; set once the native transport runs.
     connections: OnceLock<Arc<ConnectionRegistry>>,
@@ -106,7 +106,7 @@ impl RequestMetrics {
         kinds.into_iter().map(Counter::get).sum()
     }
 
-    /// The latencies of reads and writes of data together, microseconds.
+    /// The latencies of reads and writes of data together, in microseconds.
     pub(crate) fn all(&self) -> Snapshot {
         let others = [&self.range, &self.write, &self.cas_write, &self.batch];
         others.into_iter().fold(self.read.snapshot(), |sum, one| sum.with(&one.snapshot()))
@@ -114,12 +114,12 @@ impl RequestMetrics {
 }
 
 impl Services {
-    /// How long ago that was.
+    /// Microseconds since `then`.
     pub(crate) fn micros_since(&self, then: env::Instant) -> u64 {
         u64::try_from(self.node.env.elapsed(then).as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// For a node.
+    /// The shared state of a node.
     pub fn new(
         node: Arc<Node>,
         config: Config,
@@ -178,12 +178,12 @@ impl Services {
         }
     }
 
-    /// The native transport runs, with these connections.
+    /// Sets the connections; called once the native transport runs.
     pub fn set_connections(&self, connections: Arc<ConnectionRegistry>) {
         let _ = self.connections.set(connections);
     }
 
-    /// Open connections, once the native transport runs.
+    /// Open connections; None: the native transport does not run yet.
     pub fn connections(&self) -> Option<&Arc<ConnectionRegistry>> {
         self.connections.get()
     }
@@ -201,7 +201,8 @@ impl Services {
         std::iter::once(root).chain(others.map(|(logger, level)| (logger.clone(), level.clone()))).collect()
     }
 
-    /// A logger's level was changed; an empty level: back to what it was.
+    /// Notes that the level of a logger was changed. An empty level: the logger has that of the
+    /// start again.
     pub fn note_logging_level(&self, logger: &str, level: &str) {
         let mut changed = self.logging_levels.lock().unwrap_or_else(PoisonError::into_inner);
         match (logger, level) {
@@ -216,7 +217,7 @@ impl Services {
         f64::from_bits(self.trace_probability.load(Ordering::Relaxed))
     }
 
-    /// Changes it.
+    /// Changes the share of requests that are traced without being asked to: 0 to 1.
     pub fn set_trace_probability(&self, probability: f64) {
         self.trace_probability.store(probability.clamp(0.0, 1.0).to_bits(), Ordering::Relaxed);
     }

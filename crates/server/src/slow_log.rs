@@ -61,7 +61,7 @@ pub struct SlowLog {
 }
 
 impl SlowLog {
-    /// With a threshold; None: no statement is slow.
+    /// Makes the log. `threshold` None: no statement is slow.
     pub fn new(threshold: Option<Duration>) -> Self {
         let micros = |threshold: Duration| u64::try_from(threshold.as_micros()).unwrap_or(u64::MAX);
         Self {

@@ -1,4 +1,4 @@
-//! Why a node did not start; and how its start runs what has to be waited for.
+//! Why a node did not start, and how a start waits for a future.
 
 use std::fmt;
 use std::io;
@@ -15,20 +15,20 @@ pub enum StartError {
     Port(SocketAddr, io::Error),
     /// The content of the directory cannot be opened; why.
     Directory(String),
-    /// The directory, the log, the schema or the identity.
+    /// The directory, the commit log, the schema or the identity cannot be opened.
     Node(NodeError),
     /// The configured sizes of the caches are more than the memory leaves them.
     Memory(String),
-    /// Keys and certificates of `client_encryption_options`, `server_encryption_options` or
-    /// `admin_encryption_options`.
+    /// The keys or certificates of `client_encryption_options`, `server_encryption_options` or
+    /// `admin_encryption_options` cannot be used.
     Encryption(String),
-    /// The strategy or an option of `default_compaction`.
+    /// The strategy or an option of `default_compaction` is refused.
     DefaultCompaction(String),
-    /// The value of a key of the commit log.
+    /// The value of a key of the commit log is refused.
     CommitLog(String),
-    /// The ring that the node was to join.
+    /// The node could not join its ring.
     Join(String),
-    /// The worker threads.
+    /// The worker threads could not be started.
     Workers(io::Error),
     /// The node was told to stop while it was on its way into its ring, and has been drained. The
     /// next start goes on from there.

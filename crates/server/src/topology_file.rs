@@ -52,7 +52,7 @@ impl Watched {
         Self { path, seen }
     }
 
-    /// Reads the file. None: it is as it was; otherwise whether the node has taken it over.
+    /// Reads the file. None: it has not changed. Some: whether the node has taken it over.
     fn look(&mut self, node: &Node) -> Option<Result<(), String>> {
         let now = text(&node.env, &self.path);
         if now == self.seen {

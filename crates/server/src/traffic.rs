@@ -24,7 +24,8 @@ pub(crate) struct Traffic {
     /// Why the traffic has ended, as the beginning of a sentence; of several reasons the first.
     /// Empty: no failure has ended it. Never taken back.
     reason: OnceLock<&'static str>,
-    /// The ways in. Empty until the node has its ports.
+    /// The node and its native transport, through which the traffic is ended. Empty until the node
+    /// has its ports.
     ways: OnceLock<(Weak<Services>, ServerHandle)>,
 }
 
@@ -68,8 +69,8 @@ impl Traffic {
 
     /// Ends the traffic if the disk has failed. A start calls this last, because a failure on the
     /// way into the ring may come before there is anything to end. Waits for nothing: requests in
-    /// flight come to their end. Where nothing is open any more nothing happens: reads that fail
-    /// one after the other are told of once.
+    /// flight come to their end. If nothing is open any more it does nothing, so that many failed
+    /// reads in a row are told of once.
     pub(crate) fn end_if_over(&self) {
         let (Some(reason), Some((services, transport))) = (self.reason.get(), self.ways.get()) else { return };
         let Some(services) = services.upgrade() else { return };

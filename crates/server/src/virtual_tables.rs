@@ -115,7 +115,7 @@ pub fn opener(services: &Arc<Services>) -> Arc<Open> {
     })
 }
 
-/// An int of a size; more than fits is shown as the most that fits.
+/// A size as an int. A size that does not fit is shown as the largest int.
 fn int(value: usize) -> i32 {
     i32::try_from(value).unwrap_or(i32::MAX)
 }

@@ -11,7 +11,7 @@ use cluster::operations::compaction::{self, Inputs};
 
 use super::{NodeAdmin, of_operation, selection, wait};
 
-/// The span of the shorter rate.
+/// Milliseconds of the shorter of the two spans over which the rate of compactions is shown.
 const RATE_MILLIS: i64 = 15 * 60 * 1000;
 
 pub(super) fn add_to(functions: &mut Functions<NodeAdmin>) {

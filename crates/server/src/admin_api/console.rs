@@ -8,9 +8,9 @@ use schema::describe;
 
 use super::{NodeAdmin, invalid};
 
-/// Lines of the log in an answer.
+/// Most lines of the log in one answer. A caller that asks for more gets the newest of them.
 const LINES_MAX: usize = 2_000;
-/// Levels, the gravest first.
+/// The levels of the log, the gravest first.
 const LEVELS: [&str; 5] = ["ERROR", "WARN", "INFO", "DEBUG", "TRACE"];
 
 pub(super) fn add_to(functions: &mut Functions<NodeAdmin>) {

@@ -9,7 +9,7 @@ use cluster::hints::HostHints;
 
 use super::{NodeAdmin, invalid};
 
-/// Data center, rack and state of a host that nobody in the ring is.
+/// Data center, rack and state of a host that is not in the ring.
 const UNKNOWN: &str = "Unknown";
 
 pub(super) fn add_to(functions: &mut Functions<NodeAdmin>) {

@@ -1,4 +1,4 @@
-//! Repairs: begun on the node, and followed by whoever asked.
+//! Repairs: an operator's call starts one, and asks for its events until it has ended.
 
 use admin::verbs::{
     GetRepair, RepairEvent, RepairEventKind, RepairEvents, RepairParallelism, RepairPreview, RepairRequest, StopRepairs,

@@ -39,7 +39,8 @@ fn ring(admin: &NodeAdmin, request: &GetRing) -> Result<RingInfo> {
     Ok(RingInfo { ranges: ranges.collect(), endpoints: ids.iter().map(info).collect(), note: shares.err() })
 }
 
-/// An endpoint without its share. Load and versions of other nodes are what gossip tells of them.
+/// An endpoint of the ring without its share of the data. Load and versions of other nodes come
+/// from gossip.
 fn endpoint(admin: &NodeAdmin, ring: &Ring, id: EndpointId, known: &[Known]) -> EndpointInfo {
     let endpoint: &Endpoint = ring.endpoint(id);
     let is_local = id == ring.local_id();
@@ -74,7 +75,7 @@ fn endpoint(admin: &NodeAdmin, ring: &Ring, id: EndpointId, known: &[Known]) -> 
     }
 }
 
-/// The version of the schema that each endpoint has by its own word.
+/// The schema version of each endpoint, as the endpoint itself tells it by gossip.
 fn schema_versions(admin: &NodeAdmin, _: &GetSchemaVersions) -> Result<Vec<SchemaVersion>> {
     let node = admin.cluster();
     let versions = wait(async { Ok(node.schema_versions().await) })?;

@@ -17,7 +17,8 @@ use schema::TableMetadata;
 use super::{NodeAdmin, failed, invalid, runtime};
 use crate::services::Services;
 
-/// Calls that may wait for their samples side by side, and jobs. A further one is refused.
+/// Most calls that wait for their samples at one time, and most jobs. A further call or job is
+/// refused.
 const SESSIONS_MAX: usize = 8;
 /// The longest that a call waits for its samples, milliseconds.
 const DURATION_MAX: u64 = 3_600_000;
@@ -33,7 +34,7 @@ pub(super) fn add_to(functions: &mut Functions<NodeAdmin>) {
 #[derive(Default)]
 pub(super) struct SamplingJobs {
     jobs: Mutex<BTreeMap<JobName, Job>>,
-    /// Calls that wait for their samples.
+    /// Number of calls that wait for their samples.
     calls: Mutex<usize>,
 }
 
@@ -80,7 +81,7 @@ fn session(admin: &NodeAdmin, request: &SampleRequest) -> Result<Session> {
     Ok(Session { tables, samplers, capacity: request.capacity.clamp(1, 1024) })
 }
 
-/// Samples, and waits on this thread until the time is over.
+/// Begins a sampling session, and waits on this thread until its time is over.
 fn sample(admin: &NodeAdmin, request: &SampleRequest) -> Result<Samples> {
     let session = session(admin, request)?;
     let _admission = Admission::take(&admin.sampling)?;

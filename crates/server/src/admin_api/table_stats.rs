@@ -82,8 +82,9 @@ fn stats(node: &Node, store: &Arc<TableStore>) -> TableStats {
     }
 }
 
-/// With TimeWindowCompactionStrategy: size and unit of a window as the schema has them, and the
-/// longest span of write timestamps in one SSTable, milliseconds.
+/// For a table with TimeWindowCompactionStrategy: size and unit of a window as the schema has
+/// them, and the longest span of write timestamps in one SSTable, milliseconds. None: the table
+/// has another strategy.
 fn time_window(view: &View) -> Option<(Option<String>, Option<String>, u64)> {
     let options = &view.table.params.compaction;
     if schema::params::compaction::short_class(options) != "TimeWindowCompactionStrategy" {
@@ -98,8 +99,8 @@ fn time_window(view: &View) -> Option<(Option<String>, Option<String>, u64)> {
     Some((option("compaction_window_size"), option("compaction_window_unit"), longest / 1000))
 }
 
-/// The figures that come from the statistics of SSTables. `version`: that of new SSTables; others
-/// are old ones.
+/// The figures that come from the statistics of SSTables. `version`: the format version in which
+/// new SSTables are written. SSTables of other versions are counted as old.
 fn of_sstables(sstables: &[Arc<SSTable>], version: Version) -> TableStats {
     let filters: u64 = sstables.iter().map(|sstable| sstable.filter_size() as u64).sum();
     let sizes = merged(sstables, |sstable| &sstable.statistics().stats.partition_sizes);

@@ -1,9 +1,10 @@
 //! A cache of rows of `system_auth`, by role.
 //!
-//! An entry is used until its validity ends. The first use behind the update interval has it read
-//! again, beside the requests that use it meanwhile, and as often as that fails. An entry whose
-//! read began before the cache was emptied is not kept. When the cache is full the entry that was
-//! read first goes. Agrees with `org.apache.cassandra.auth.AuthCache`, without active updates.
+//! An entry is used until its validity ends. The first use after the update interval starts a new
+//! read of the entry in the background; requests use the old value until the read has ended. If
+//! the read fails the next use starts another one. An entry whose read began before the cache was
+//! emptied is not kept. When the cache is full the entry that was read first goes. Agrees with
+//! `org.apache.cassandra.auth.AuthCache`, without active updates.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +13,7 @@ use std::time::Duration;
 use config::AuthCache;
 use env::Instant;
 
-/// An entry that is read again meanwhile is used for so long before it is looked up again.
+/// Longest time for which a caller uses an entry that is due before it asks the cache again.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Values by role, and the settings that say how long each of them may be used.
@@ -35,14 +36,15 @@ struct Entry<V> {
     read: Instant,
 }
 
-/// The state of a cache before a read: what was read is kept only if the state is still that.
+/// The state of a cache before a read. The result of the read is kept only if the cache still has
+/// this state.
 #[derive(Clone, Copy)]
 pub(super) struct Before {
     emptied: u64,
     now: Instant,
 }
 
-/// A value, and when the next use after which time reads it again.
+/// A value, and the time from which its next use reads it again.
 pub(super) type Timed<V> = (V, Instant);
 
 /// The answer of a cache to a key.
@@ -51,8 +53,9 @@ pub(super) enum Kept<V> {
     Nothing,
     /// A value that may be used.
     Fresh(Timed<V>),
-    /// A value that may be used, and that the caller has read again beside its request. Others get
-    /// the value as [`Kept::Fresh`] until that is done ([`Cache::put`], [`Cache::end_renewal`]).
+    /// A value that may be used, and that the caller has read again beside its request. Other
+    /// callers get the value as [`Kept::Fresh`] until the read has ended ([`Cache::put`],
+    /// [`Cache::end_renewal`]).
     Due(Timed<V>),
 }
 
@@ -145,7 +148,7 @@ impl<V: Clone> Cache<V> {
         self.with(|state| state.settings)
     }
 
-    /// Changes the settings; they hold for the entries that there are.
+    /// Changes the settings. They apply to existing entries, too.
     pub fn set(&self, settings: AuthCache) {
         self.with(|state| state.settings = settings);
     }

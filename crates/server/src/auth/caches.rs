@@ -71,12 +71,12 @@ impl Auth {
         }
     }
 
-    /// The roles that a cache has entries of.
+    /// The roles that a cache has an entry for.
     pub fn cached_roles(&self, kind: AuthCacheKind, now: Instant) -> Vec<String> {
         self.shared().map(|shared| cache(shared, kind).roles(now)).unwrap_or_default()
     }
 
-    /// The roles that the cache of permissions has entries of, each with the resources that the
+    /// The roles that the cache of permissions has an entry for, each with the resources that the
     /// role has permissions on, its own or inherited.
     pub fn cached_permissions(&self, now: Instant) -> BTreeSet<(String, String)> {
         let cached = self.shared().map(|shared| shared.permissions.values(now)).unwrap_or_default();

@@ -1,8 +1,8 @@
 //! Entries of the caches of `system_auth` that are due, read again beside the requests that use
 //! them meanwhile.
 //!
-//! One thread, where clients log in to a node of a ring. An entry is asked for once until its read
-//! has ended ([`super::cache`]). Agrees in role with the executor of
+//! One thread reads them; it exists on nodes of a ring whose clients log in. While an entry waits
+//! or is read, it is not asked for again ([`super::cache`]). Agrees in role with the executor of
 //! `org.apache.cassandra.auth.AuthCache`.
 
 use std::sync::{Arc, Weak};
@@ -12,11 +12,12 @@ use tokio::sync::{Semaphore, mpsc};
 
 use super::shared::Shared;
 
-/// Entries that wait for their read. One more is asked for again at a later use.
+/// Most entries that wait to be read. A further entry is left out, and asked for again when it is
+/// used the next time.
 pub(super) const WAITING_MAX: usize = 1024;
 
-/// Entries that are read at one time. Replicas that do not answer hold each of them until the read
-/// times out.
+/// Most entries that are read at one time. If replicas do not answer, a read lasts until it times
+/// out.
 const AT_ONCE_MAX: usize = 16;
 
 /// The cache of an entry.
@@ -34,7 +35,8 @@ pub(super) struct Renewal {
     pub key: String,
 }
 
-/// Starts the thread. It ends when the sender of `due` is gone, which is a part of what is shared.
+/// Starts the thread. The thread ends when the sender of `due`, which is a field of [`Shared`], is
+/// dropped.
 pub(super) fn start(env: &Env, shared: Weak<Shared>, due: mpsc::Receiver<Renewal>) {
     let make: MakeLocal = Box::new(move || Box::pin(renew_all(shared, due)));
     drop(env.tasks.spawn_local_worker("auth", make));

@@ -3,11 +3,11 @@
 //! A node alone has a snapshot of its own tables. After each write to `system_auth` they are read
 //! again before the write is answered, off the workers and one read at a time, so the snapshot is
 //! never older than what a client has been told. A request that changes them may end before its
-//! read, when its client goes away: then whoever asks next reads them ([`Changing`]). Rows also
-//! change without a request, by a TTL or an import: these are seen after the shortest validity of
-//! the configuration. In a ring the rows are on some of the nodes: they are read at a level and
-//! kept for a while ([`super::shared`]), and a write through another node is seen when that time
-//! has passed. A write through this node empties the caches.
+//! read, when its client goes away: then the next request that needs the roles reads the tables
+//! ([`Changing`]). Rows also change without a request, by a TTL or an import: these are seen after
+//! the shortest validity of the configuration. In a ring the rows are on some of the nodes: they
+//! are read at a level and kept for a while ([`super::shared`]), and a write through another node
+//! is seen when that time has passed. A write through this node empties the caches.
 //!
 //! The permissions of a user now are a [`Standing`]. Each connection keeps one and asks again when
 //! it no longer holds. Agrees in role with
@@ -32,24 +32,26 @@ use super::passwords::Passwords;
 use super::setup::{self, Setup};
 use super::shared::{Shared, Unknown};
 
-/// The shortest time between two reads of the tables of a node alone that no change asks for. The
-/// configuration may say zero, and every request would read all roles.
+/// Shortest time between two reads of the tables on a node alone when no change asks for a read.
+/// The configuration may say zero; otherwise every request would then read all roles.
 const VALIDITY_MIN: Duration = Duration::from_secs(1);
 
-/// Users that are known before those whom nobody asks for are forgotten. Roles may be made for an
-/// hour each, by a vault, and nothing tells that one logs in no more.
+/// Number of known users at which those that no connection uses any more are forgotten. A vault
+/// may make a role that lives for an hour, and nothing tells that such a role does not log in any
+/// more; without the limit the map would grow for ever.
 const USERS_MAX: usize = 1024;
 
 /// The permissions of a user, for as long as they hold ([`Auth::holds`]).
 #[derive(Clone)]
 pub struct Standing {
-    /// The checks of the user's requests ask this.
+    /// The permissions. Each request of the user is checked against them.
     pub access: Arc<Access>,
-    /// The generation of the roles that it was worked out of.
+    /// [`Auth::generation`] when the standing was worked out. In a later generation the standing
+    /// does not hold.
     generation: u64,
     /// The standing holds before this time.
     until: Instant,
-    /// When it was worked out.
+    /// The time at which the standing was worked out.
     made: Instant,
 }
 
@@ -61,7 +63,7 @@ struct User {
     turn: tokio::sync::Mutex<()>,
 }
 
-/// Where the roles are.
+/// The place where the roles are stored.
 enum Source {
     /// On this node, which is alone.
     Alone(Alone),
@@ -71,11 +73,11 @@ enum Source {
 
 struct Alone {
     current: ArcSwap<Snapshot>,
-    /// Grows when a change of the tables has ended without a read of them.
+    /// Number of changes of the tables that have ended without a read of the tables behind them.
     unread: AtomicU64,
     /// Time for which a snapshot holds, if nothing changes.
     validity: Duration,
-    /// Held while the tables are read again.
+    /// Held while a request reads the tables again.
     reading: tokio::sync::Mutex<()>,
 }
 
@@ -89,15 +91,15 @@ struct Snapshot {
 }
 
 impl Alone {
-    /// No change of the tables is known that the snapshot does not have.
+    /// Whether the snapshot has every change of the tables that is known here.
     fn is_complete(&self, snapshot: &Snapshot) -> bool {
         snapshot.unread == self.unread.load(Ordering::Acquire)
     }
 }
 
-/// A request changes `system_auth`. Dropped before [`Changing::done`] has read the tables, as when
-/// the request fails or its client goes away, the value makes whoever asks next read them: the
-/// change may be in force all the same.
+/// A change of `system_auth` by a request. If the value is dropped before [`Changing::done`] has
+/// read the tables, because the request fails or its client goes away, the next request that needs
+/// the roles reads them: the change may be in force all the same.
 #[must_use]
 pub struct Changing<'a> {
     auth: &'a Auth,
@@ -140,8 +142,9 @@ pub struct Auth {
 }
 
 impl Auth {
-    /// A node alone reads the roles; without any, the default superuser is made. In a ring nothing
-    /// is read before somebody logs in, and [`Auth::has_joined`] makes the default superuser.
+    /// Opens the roles. A node alone reads them, and makes the default superuser if there is no
+    /// role. In a ring nothing is read before somebody logs in, and [`Auth::has_joined`] makes the
+    /// default superuser.
     pub fn open(
         node: Arc<Node>,
         config: &config::Auth,
@@ -184,7 +187,7 @@ impl Auth {
         }
     }
 
-    /// Writes to tables of this keyspace may change the roles.
+    /// Whether writes to tables of this keyspace may change the roles.
     pub fn follows(keyspace: &str) -> bool {
         keyspace == KEYSPACE
     }
@@ -280,7 +283,7 @@ impl Auth {
         Ok(())
     }
 
-    /// `system_auth` may have been written, and nobody has read it again.
+    /// Notes that `system_auth` may have been written and was not read again.
     fn lose_sight(&self) {
         match &self.source {
             Source::Alone(alone) => {
@@ -331,7 +334,7 @@ impl Auth {
         alone.current.load_full()
     }
 
-    /// Reads the tables of a node alone; the caller has the turn.
+    /// Reads the tables of a node alone; the caller holds [`Alone::reading`].
     async fn read_again(&self, alone: &Alone) -> Result<(), CqlError> {
         // before the tables are read: otherwise a change in between would be missed
         let unread = alone.unread.load(Ordering::Acquire);
@@ -349,7 +352,8 @@ impl Auth {
     }
 }
 
-/// The user of a name. What is forgotten of others is worked out again when they ask.
+/// The user of this name, added if it is not known. At [`USERS_MAX`] other users are forgotten;
+/// their permissions are worked out again at their next request.
 fn user_of(users: &mut BTreeMap<Arc<str>, Arc<User>>, name: &Arc<str>) -> Arc<User> {
     if users.len() >= USERS_MAX && !users.contains_key(name) {
         // a request that waits for its turn holds the user

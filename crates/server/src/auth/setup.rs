@@ -70,7 +70,8 @@ async fn looks(env: env::Env, node: Weak<Node>, first: FirstPassword, first_dela
     }
 }
 
-/// `password`: that of earlier looks, which may have reached some of the replicas.
+/// Makes the default superuser if there is no role at all. `password`: the password of earlier
+/// looks, which may have reached some of the replicas; None before the first.
 async fn look(node: &Node, first: &FirstPassword, password: &mut Option<String>) -> Result<(), CqlError> {
     if has_roles(node).await? {
         if password.is_none() {

@@ -38,9 +38,9 @@ type Permissions = BTreeMap<String, BTreeMap<String, PermissionSet>>;
 pub(super) struct Shared {
     node: Arc<Node>,
     settings: AuthSettings,
-    /// By role: it and those that it inherits.
+    /// By role: the role and all roles that it inherits.
     pub roles: Cache<Arc<BTreeMap<String, Role>>>,
-    /// By role: its hash. A role without one is not kept.
+    /// By role: the hash of its password. A role without a password is not kept.
     pub credentials: Cache<String>,
     /// By role: its permissions and those of the roles that it inherits.
     pub permissions: Cache<Arc<Permissions>>,
@@ -203,7 +203,8 @@ impl Shared {
         Ok(Arc::new(found.datacenters.remove(role).unwrap_or_default()))
     }
 
-    /// The entry of a cache, or else what `load` gives. Nobody waits for an entry that is only due.
+    /// The entry of a cache, or else the result of `load`. An entry that is due is used at once,
+    /// and read again in the background.
     async fn cached<V: Clone, F: Future<Output = Result<V, CqlError>>>(
         &self,
         cache: &Cache<V>,
@@ -270,7 +271,7 @@ impl Shared {
         self.load_into(&self.permissions, user, self.load_permissions(&roles)).await.map(drop)
     }
 
-    /// One role by itself.
+    /// Reads one role without the roles that it inherits. None: there is no such role.
     async fn role(&self, name: &str) -> Result<Option<Role>, CqlError> {
         let mut roles = Roles::default();
         self.add(&mut roles, "roles", Some(name), self.settings.read_level_of(name)).await?;

@@ -44,8 +44,8 @@ pub(super) fn read(env: &Env, files: &[PathBuf], folders: &[Folder]) -> Result<S
     Ok(schema)
 }
 
-/// The keyspace of names that have none: that of the folder, or the one that the text names
-/// elsewhere.
+/// The keyspace of names that have none: the keyspace of the folder, or the one that the text
+/// names elsewhere.
 fn keyspace_of(file: &Path, text: &str, folders: &[Folder]) -> Option<String> {
     let named = ["CREATE TABLE IF NOT EXISTS ", "CREATE TABLE "].iter().find_map(|words| {
         let rest = &text[text.find(words)? + words.len()..];

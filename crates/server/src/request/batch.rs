@@ -49,7 +49,8 @@ impl Running<'_> {
         }
     }
 
-    /// As `planned`, for all statements of a batch; others have their turn in between.
+    /// Does the work of `planned` for all statements of a batch. Other connections of the worker
+    /// have their turn in between.
     async fn planned_in_turns(&self, batch: &Batch, keyspace: Option<&str>) -> Result<Vec<Planned>, Failure> {
         let (mut statements, mut texts) = (Vec::with_capacity(batch.statements.len()), HashMap::new());
         for some in batch.statements.chunks(PLANNED_AT_ONCE) {

@@ -24,12 +24,12 @@ use crate::services::Services;
 /// The statement that a request executes, by the id under which it is found again.
 pub(super) enum Subject {
     Prepared([u8; 16]),
-    /// So many statements, the first of them.
+    /// A batch: the number of its statements, and the id of the first.
     Batch(usize, [u8; 16]),
 }
 
 impl Subject {
-    /// None: it would have to be kept as a text.
+    /// The statement of a request. None: it has no id, so its text would have to be kept.
     pub(super) fn of(request: &Request) -> Option<Self> {
         match request {
             Request::Execute(execute) => Some(Self::Prepared(execute.id.as_ref().try_into().ok()?)),
@@ -51,7 +51,7 @@ impl Subject {
     }
 }
 
-/// See the module.
+/// A write that is in the memtables and waits for the commit log: see the head of this file.
 pub struct LastWait {
     pub(super) services: Arc<Services>,
     pub(super) subject: Subject,

@@ -9,7 +9,8 @@ use crate::services::Services;
 
 pub(super) const TABLES: &[VirtualTable] = &[VirtualTable::of_views("gossip_info", rows)];
 
-/// The columns of each state, for its value and its version; a value without a column is not shown.
+/// The columns of each application state, one for its value and one for its version. None: the
+/// value is not shown.
 const COLUMNS: [(ApplicationState, Option<&str>, &str); 20] = {
     use ApplicationState::*;
     [

@@ -86,7 +86,7 @@ fn greatest_sstable(store: &TableStore) -> u64 {
     store.view().sstables.iter().map(|sstable| sstable.disk_size()).max().unwrap_or(0)
 }
 
-/// Rounded up, as Cassandra does.
+/// Bytes in mebibytes, rounded up as in Cassandra.
 fn mebibytes(bytes: u64) -> u64 {
     bytes.div_ceil(1 << 20)
 }
@@ -95,7 +95,8 @@ fn milliseconds(micros: u64) -> f64 {
     micros as f64 / 1000.0
 }
 
-/// To three places: cqlsh would show more of them with an exponent.
+/// A value rounded to three decimal places, because cqlsh would show more of them with an
+/// exponent.
 fn rounded(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
