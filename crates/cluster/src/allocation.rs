@@ -1,10 +1,11 @@
 //! The tokens of a node that is new in its ring, chosen by what the ring looks like
 //! (`allocate_tokens_for_local_replication_factor`).
 //!
-//! Before the node opens, because its tokens are for ever: a look at the ring (shadow round), the
-//! choice ([`ring::allocation`]), and the tokens become those of the identity. A node that is
-//! started on a directory that has tokens comes here only where it is to replace another one and
-//! has not joined yet. Agrees with `org.apache.cassandra.dht.BootStrapper.getBootstrapTokens`.
+//! This happens before the node opens, because a node cannot choose its tokens again later: the
+//! node looks at the ring (shadow round), chooses ([`ring::allocation`]), and takes the tokens
+//! into its identity. A node that is started on a directory that has tokens comes here only where
+//! it is to replace another one and has not joined yet. Agrees with
+//! `org.apache.cassandra.dht.BootStrapper.getBootstrapTokens`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -153,7 +154,7 @@ async fn endpoints(env: &Env, identity: &IdentityOptions, settings: JoinSettings
     Ok(told.into_iter().filter_map(endpoint).collect())
 }
 
-/// A node that only looks tells nothing of itself.
+/// The introduction of a node that only looks at a ring: it tells nothing of itself.
 fn nobody(identity: &IdentityOptions, settings: &JoinSettings) -> Introduction {
     Introduction {
         host_id: String::new(),
@@ -169,7 +170,8 @@ fn nobody(identity: &IdentityOptions, settings: &JoinSettings) -> Introduction {
     }
 }
 
-/// Nobody follows a ring that is only looked at, and nobody is answered.
+/// The follower of gossip for a node that only looks at a ring: it follows no change and answers
+/// no request. It holds the names of the seeds; None: they have none.
 struct Nobody(Option<SeedNames>);
 
 impl Follower for Nobody {

@@ -13,7 +13,7 @@ use rows::report::{AnswerFigures, REPLICAS_MAX};
 pub struct AnswerTimes(Mutex<BTreeMap<SocketAddr, AnswerFigures>>);
 
 impl AnswerTimes {
-    /// A replica has answered, with so many bytes of data, or failed (None).
+    /// Notes that a replica has answered after `took` with `bytes` of data. None: it has failed.
     pub(crate) fn add(&self, replica: SocketAddr, took: Duration, bytes: Option<usize>) {
         let mut times = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if times.len() >= REPLICAS_MAX && !times.contains_key(&replica) {

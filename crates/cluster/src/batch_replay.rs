@@ -9,25 +9,26 @@ use types::DecoratedKey;
 
 /// `batchlog_replay_throttle` of a stock configuration, bytes a second.
 const THROTTLE_DEFAULT: u64 = 1 << 20;
-/// Records that wait for hints. At the limit a record is sent again as any other.
+/// Most records that wait for hints. A further record is sent again like any other.
 const HINTED_MAX: usize = 1 << 16;
 
 /// The state of the replay of this node's batch log.
 pub(crate) struct BatchReplay {
-    /// A record may stand there whose removal is missing. Set at the start and whenever a record is
-    /// written without its removal, and cleared by a look that finds no record; a node that writes
-    /// record and removal in one step leaves none.
+    /// True while the batch log may hold a record without its removal. Set at the start and
+    /// whenever a record is written without its removal, and cleared by a look that finds no
+    /// record. A node that writes record and removal in one step leaves no such record.
     may_hold_records: AtomicBool,
     /// The last record of the page before. The next page begins behind it, so that records which
-    /// cannot be applied do not stop those behind them. None: it begins at the first record.
+    /// cannot be applied do not stop those behind them. None: the next page begins at the first
+    /// record.
     pub behind: Mutex<Option<DecoratedKey>>,
-    /// Ids of records whose mutations have reached everybody, some by a hint. They go when the
-    /// hints are durable.
+    /// Ids of records whose mutations every replica has, or has a hint for. The records are
+    /// removed when these hints are durable.
     hinted: Mutex<Vec<[u8; 16]>>,
     /// `batchlog_replay_throttle` in bytes a second; 0: replay does not pause.
     pub throttle: AtomicU64,
-    /// The node was one of several when it ended. Its records may be of partitions that others
-    /// hold, so it waits until it has joined again.
+    /// True: the node was one of several when it ended. Its records may be of partitions that
+    /// others hold, so it waits until it has joined again.
     pub waits_for_others: AtomicBool,
     /// Keeps the background task alive; empty where nothing is written.
     pub task: OnceLock<Wake>,
@@ -39,13 +40,14 @@ impl BatchReplay {
         self.may_hold_records.load(Ordering::Acquire)
     }
 
-    /// A look begins. Whoever writes a record from now on is not overlooked: the next look comes.
+    /// Called when a look begins. A record that is written from now on has a further look, even if
+    /// this look misses it.
     pub fn begin_look(&self) {
         self.may_hold_records.swap(false, Ordering::AcqRel);
     }
 
-    /// The record of this id goes with the next look, once the hints that were kept so far are
-    /// durable.
+    /// Has the record of this id removed by the next look, once the hints that were kept so far
+    /// are durable.
     pub fn wait_for_hints(&self, id: [u8; 16]) {
         let mut hinted = self.hinted.lock().unwrap_or_else(PoisonError::into_inner);
         if hinted.len() < HINTED_MAX {
@@ -63,7 +65,7 @@ impl BatchReplay {
         self.task.get().map(|task| Waker::from(Arc::new(Waking(task.clone()))))
     }
 
-    /// There may be a record for the next look.
+    /// Notes that the next look may find a record.
     pub fn expect_records(&self) {
         self.may_hold_records.store(true, Ordering::Release);
     }

@@ -49,8 +49,9 @@ impl Node {
         all
     }
 
-    /// The record of a batch as its coordinator sends it. Whoever has applied it calls
-    /// `BatchReplay::expect_records` once more: a look in between does not find it.
+    /// The record of a batch as its coordinator sends it. The caller applies the record and then
+    /// calls `BatchReplay::expect_records` once more, because a look in between does not find the
+    /// record.
     pub(crate) fn record_of(&self, batch: &StoredBatch) -> Mutation {
         let mutations = batch.mutations.iter().cloned();
         let record = self.record_at(&self.batches_table(), &batch.id, batch.created_micros, mutations);

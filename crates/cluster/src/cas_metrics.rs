@@ -23,7 +23,7 @@ pub struct CasMetrics {
 pub struct CasFigures {
     /// How long each statement took, microseconds.
     pub latency: Histogram,
-    /// How often each statement was overtaken by another, of those that were.
+    /// How often a statement was overtaken by another one; statements that were not are left out.
     pub contention: Histogram,
     /// Changes of other statements that were found and finished.
     pub unfinished_commits: Counter,

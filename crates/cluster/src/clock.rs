@@ -20,18 +20,19 @@ pub struct WriteClock {
 }
 
 impl WriteClock {
-    /// On the wall clock; every timestamp is after this one.
+    /// A clock that follows the wall clock. Every timestamp that it gives is later than `micros`.
     pub fn after(env: &Env, micros: i64) -> Self {
         Self { clock: Arc::clone(&env.clock), last: AtomicI64::new(micros) }
     }
 
-    /// The last timestamp that was given, or the one that all come after.
+    /// The last timestamp that was given; before the first, the time that was given to
+    /// [`Self::after`].
     pub fn last_micros(&self) -> i64 {
         self.last.load(Ordering::Relaxed)
     }
 
-    /// The next timestamp: the wall clock's, or one more than the last where the wall clock stands
-    /// or goes back.
+    /// The next timestamp: the time of the wall clock, or the last timestamp plus one where the
+    /// wall clock stands or goes back.
     pub fn next_micros(&self) -> i64 {
         let wall = self.clock.now_micros();
         let later = |last: i64| Some(wall.max(last.saturating_add(1)));
@@ -46,15 +47,15 @@ impl WriteClock {
 pub struct TimeUuids {
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
-    /// 100-ns steps since 1582 of the last one.
+    /// The time in the last UUID, in 100-ns steps since 1582.
     last: AtomicU64,
-    /// Clock sequence and node: the second half of all of them.
+    /// Clock sequence and node: the second half of every time UUID of this process.
     clock_seq_and_node: [u8; 8],
 }
 
 impl TimeUuids {
-    /// With a random clock sequence and node id, as RFC 4122 allows for nodes without a hardware
-    /// address.
+    /// A maker with a random clock sequence and node id, as RFC 4122 allows for nodes without a
+    /// hardware address.
     pub fn new(env: &Env) -> Self {
         let mut half = [0u8; 8];
         env.random.fill(&mut half);

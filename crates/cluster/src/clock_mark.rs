@@ -1,6 +1,6 @@
 //! How far write timestamps have come, kept across restarts: where the wall clock has gone back
-//! meanwhile, writes go on from there. Without it they would stand behind what was written before,
-//! acknowledged and not to be seen.
+//! meanwhile, writes go on from there. Otherwise new writes would have earlier timestamps than the
+//! data that they replace: they would be acknowledged, and never seen.
 //!
 //! A file of 12 bytes, written in place five times a second while there are writes: u64
 //! microseconds since 1970, u32 CRC of them. It is not synced: a power cut may take the last half
@@ -18,18 +18,18 @@ use storage::Engine;
 use crate::clock::WriteClock;
 
 const FILE_NAME: &str = "helenus-clock-1.db";
-/// Between two looks.
+/// Time between two looks at the clock.
 const PERIOD: Duration = Duration::from_millis(200);
-/// Timestamps may be given so far ahead of the last mark, microseconds: the time between two looks,
-/// with room for a look that comes late.
+/// How far timestamps may be ahead of the last mark, microseconds: more than the time between two
+/// looks, because a look may come late. A start adds this to the mark.
 const UNMARKED_MICROS: i64 = 5_000_000;
 const SIZE: usize = 12;
 
 /// The clock of a node, and the task that marks how far it is; none where nothing may be written or
 /// kept.
 ///
-/// Both clocks start at what was marked or at the wall clock of now, whichever is later, also where
-/// that is the wall clock: it may be set back before the first timestamp is asked for.
+/// Both clocks start at the mark or at the time of the wall clock now, whichever is later. The
+/// wall clock is read now because it may be set back before the first timestamp is asked for.
 pub(crate) fn open(engine: &Arc<Engine>) -> (Arc<WriteClock>, Option<Wake>) {
     let env = &engine.env;
     let saved = engine.options.saved_caches.as_ref().filter(|_| !engine.options.read_only);

@@ -21,25 +21,25 @@ const TABLE: (&str, &str) = ("system", "compaction_history");
 /// A compaction of the last week.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// Names it.
+    /// The id of the compaction.
     pub id: [u8; 16],
     /// Keyspace.
     pub keyspace: String,
     /// Table.
     pub table: String,
-    /// Milliseconds since 1970.
+    /// When the compaction ended, milliseconds since 1970.
     pub compacted_at: i64,
     /// Bytes read.
     pub bytes_in: u64,
     /// Bytes written.
     pub bytes_out: u64,
-    /// How many partitions came from how many SSTables.
+    /// Pairs: a number of SSTables, and the partitions that were merged from so many.
     pub rows_merged: Vec<(u32, u64)>,
     /// `compaction_type` and others.
     pub properties: Vec<(String, String)>,
 }
 
-/// From here on compactions of the engine are written down.
+/// Records the compactions of the engine from now on.
 pub(crate) fn keep(engine: &Arc<Engine>) {
     let weak: Weak<Engine> = Arc::downgrade(engine);
     engine.compactions.set_on_finished(Box::new(move |finished| {
@@ -76,7 +76,7 @@ fn write(engine: &Engine, finished: &Finished) {
     }
 }
 
-/// All that are kept.
+/// All compactions that are kept.
 pub fn read(engine: &Engine) -> Result<Vec<Entry>, ReadError> {
     let schema = engine.schema();
     let Some(table) = schema.table(TABLE.0, TABLE.1) else { return Ok(Vec::new()) };

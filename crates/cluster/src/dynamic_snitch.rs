@@ -2,10 +2,10 @@
 //!
 //! Latencies come from the messages of membership (READ_REQ and RANGE_REQ, also when nobody waits
 //! for the answer any more, and with their whole time when none comes) and from this node's own
-//! reads, those that take too long and those that are given up among them. Whoever plans a read
-//! takes the scores; they are computed then, at most once an update interval, so an idle node does
-//! nothing. Latencies are forgotten every reset interval: a replica that nobody asks any more could
-//! not show that it has become fast. Agrees with
+//! reads, those that take too long and those that are given up among them. The planner of a read
+//! takes the scores. They are computed at that moment, at most once an update interval, so an idle
+//! node does nothing. Latencies are forgotten every reset interval: a replica that nobody asks any
+//! more could not show that it has become fast. Agrees with
 //! `org.apache.cassandra.locator.DynamicEndpointSnitch`.
 
 mod sample;
@@ -31,9 +31,9 @@ const ENDPOINTS_MAX: usize = 10_000;
 /// `dynamic_snitch_*`
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct DynamicSnitchOptions {
-    /// dynamic_snitch_update_interval: scores are at most so old
+    /// dynamic_snitch_update_interval: the age at which scores are computed again
     pub update_interval: Duration,
-    /// dynamic_snitch_reset_interval: latencies are forgotten so often
+    /// dynamic_snitch_reset_interval: the time after which latencies are forgotten
     pub reset_interval: Duration,
     /// dynamic_snitch_badness_threshold
     pub badness_threshold: f64,
@@ -70,7 +70,8 @@ impl DynamicSnitch {
         }
     }
 
-    /// Takes the latency of an answer, or how long none came, if the question was a read.
+    /// Takes the latency of an answer to a message, or the time for which no answer came. Only
+    /// reads count.
     pub fn measured(&self, peer: SocketAddr, verb: Verb, latency: Duration) {
         if matches!(verb, Verb::ReadReq | Verb::RangeReq) {
             self.add(peer, latency);

@@ -7,7 +7,7 @@ use storage::StorageError;
 /// Why a node cannot start.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NodeError {
-    /// The engine.
+    /// The engine could not be opened.
     Storage(StorageError),
     /// The data directory belongs to a node of another cluster, or of other settings.
     Mismatch(String),

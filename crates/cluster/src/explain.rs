@@ -1,4 +1,4 @@
-//! Reads that are told of: what one would take (EXPLAIN), and what one took (EXPLAIN ANALYZE).
+//! Reports on reads: what a read would take (EXPLAIN), and what it took (EXPLAIN ANALYZE).
 //!
 //! The plan is made in the background, as it may touch indexes that are not in memory. What is
 //! analysed runs as every read does, inline first; only its sources are opened by way of an
@@ -22,7 +22,7 @@ use crate::replica::apply::within;
 use crate::replica::read::{Open, ReadFigures, ReadOutcome, ReadRequest};
 
 impl Node {
-    /// Opens reads of this node for somebody who looks on.
+    /// A function that opens reads of this node and notes them in the observation.
     pub fn observed(&self, observation: &Observation) -> Arc<Open> {
         let (engine, observation) = (Arc::clone(&self.engine), observation.clone());
         Arc::new(move |command: &ReadCommand, context: &ReadContext| {

@@ -48,8 +48,8 @@ pub(crate) struct Foreign {
     pub refuses: AtomicBool,
     /// All requests that were foreign, those for ranges among them.
     pub total: Counter,
-    /// By keyspace. Only keyspaces that are there get an entry, and those of dropped ones go, so
-    /// their number is the bound.
+    /// Counts by keyspace. Only keyspaces that exist have an entry, and that of a dropped one is
+    /// removed, so their number is bounded.
     counts: Mutex<BTreeMap<String, ForeignCounts>>,
     /// The last line of each kind of [`Asked`], of hints, and of streamed partitions.
     pub told: [Seldom; 5],
@@ -61,7 +61,7 @@ pub(crate) const HINTS: usize = 3;
 pub(crate) const STREAMED: usize = 4;
 
 impl Foreign {
-    /// Under their lock, which is held for bounded work only.
+    /// The counts, under their lock, which is held for bounded work only.
     pub fn counts(&self) -> MutexGuard<'_, BTreeMap<String, ForeignCounts>> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }

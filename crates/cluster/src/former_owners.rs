@@ -20,7 +20,7 @@ struct Arrival {
     address: SocketAddr,
     /// The tokens that it owned before.
     before: Vec<Token>,
-    /// Until then nodes may not have heard of it.
+    /// The time at which every node should have heard of the endpoint.
     until: Instant,
 }
 
@@ -31,8 +31,8 @@ pub(crate) struct FormerOwners {
 }
 
 impl FormerOwners {
-    /// The endpoints are others now. Gives whether one of them has come to tokens just now: then
-    /// the ring is to be looked at again when the time is over.
+    /// Called when the endpoints change from `before` to `after`. True: one of them has come to
+    /// tokens just now, and the ring has to be made again when its time is over.
     pub(crate) fn follow(&mut self, before: &[Endpoint], after: &[Endpoint], now: Instant, delay: Duration) -> bool {
         self.arrivals.retain(|arrival| now < arrival.until);
         let mut has_come = false;
@@ -57,7 +57,7 @@ impl FormerOwners {
         has_come
     }
 
-    /// Nobody can be woken when the time of the arrivals is over: they do not count.
+    /// Forgets the arrivals. Called where no task can be woken when their time is over.
     pub(crate) fn forget(&mut self) {
         self.arrivals.clear();
     }

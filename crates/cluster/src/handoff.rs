@@ -87,8 +87,9 @@ pub(crate) struct Dispatcher {
 /// A hint of this node itself, on its way into the node's tables.
 pub(crate) type Taking = Pin<Box<dyn Future<Output = Result<(), FailureReason>>>>;
 
-/// Applies a hint that this node has kept for itself, given as it stands in a hint file. Passed in,
-/// since hints that come to a node are taken where its requests are served, above the hints.
+/// Applies a hint that this node has kept for itself, given as it stands in a hint file. Passed
+/// in, because hints that come to a node are applied where its requests are served, in a module
+/// that knows this one.
 pub(crate) type TakeOwn = Box<dyn Fn(Bytes) -> Taking + Send + Sync>;
 
 /// The state of hinted handoff. Without a store no hint is kept: the node is alone.
@@ -102,7 +103,7 @@ pub(crate) struct Handoff {
     /// the dispatcher, and when the window changes.
     pub past_window: ArcSwap<Vec<HostId>>,
     pub dispatcher: Mutex<Option<Dispatcher>>,
-    /// None: the node has not joined.
+    /// Applies the hints of this node for itself; not set: the node has not joined.
     pub take_own: OnceLock<TakeOwn>,
     pub figures: HandoffFigures,
 }

@@ -3,8 +3,9 @@
 //! A coordinator gives [`Node::hint`] every mutation that a replica of it could not be sent,
 //! refused or did not answer in time, and `Node::hint_here` every mutation of which it is a
 //! replica and that it could not apply. The mutation goes into a file of its target ([`::hints`]).
-//! Every ten seconds the dispatcher ([`dispatch`]) looks who is up again and sends what waits, at a
-//! pace ([`sending::Pace`]). What other nodes send is taken by `crate::serve::hint`.
+//! Every ten seconds the dispatcher ([`dispatch`]) looks which nodes are up again and sends them
+//! their hints, at a pace ([`sending::Pace`]). Hints that other nodes send are taken by
+//! `crate::serve::hint`.
 //!
 //! Hints make a replica equal sooner; that it becomes equal is the business of read repair and
 //! repair, since a hint is refused where memory is full, where the disk fails, and after
@@ -40,7 +41,7 @@ use crate::node::Node;
 /// How hints are kept and sent.
 #[derive(Clone, Debug)]
 pub struct HintOptions {
-    /// The files.
+    /// The options of the files of hints.
     pub store: StoreOptions,
     /// The settings at the start.
     pub settings: HandoffSettings,
@@ -87,16 +88,17 @@ impl Hintable {
 /// Whether a hint was kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kept {
-    /// The endpoint gets it when it is up.
+    /// A hint is kept, and the endpoint gets it when it is up.
     Yes,
-    /// There is no room for it now.
+    /// There is no room for the hint now.
     NotYet,
-    /// There is none, and will be none: it is too large, or the node keeps no hints at all.
+    /// No hint is kept, and none ever will be: the mutation is too large, or the node keeps no
+    /// hints at all.
     No,
 }
 
 impl Node {
-    /// From now on hints are kept, and sent when the node has joined. Called once, before it joins.
+    /// Begins to keep hints; they are sent when the node has joined. Called once, before it joins.
     pub fn keep_hints(self: &Arc<Self>, options: HintOptions) -> Result<(), HintError> {
         let HintOptions { store, settings, deliveries_max } = options;
         let store = HintStore::open(&self.env, store)?;
@@ -182,7 +184,7 @@ impl Node {
     }
 
     /// Keeps a hint, which may have come from another node, for all replicas of its partition.
-    /// True: it is kept for each that gets hints at all.
+    /// True: the hint is kept for each replica that gets hints at all.
     pub(crate) fn hint_all_replicas(&self, ring: &Ring, mutation: &Mutation, entry: &Entry) -> bool {
         let (Some(store), Some(update)) = (self.handoff.store.get(), mutation.updates.first()) else { return false };
         let Some(placement) = ring.placement(&update.table.keyspace) else { return true };
@@ -230,7 +232,8 @@ impl Node {
         }
     }
 
-    /// Looks which hosts are past the window: down for longer, or with a hint that is older.
+    /// Looks which hosts are past the window: they have been down for longer, or their oldest hint
+    /// is older.
     pub(crate) fn renew_hint_window(&self) {
         let (Some(store), Some(members)) = (self.handoff.store.get(), self.members()) else { return };
         let settings = self.handoff.settings.load();

@@ -33,15 +33,16 @@ pub const PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partitioner";
 pub struct IdentityOptions {
     /// cluster_name
     pub cluster_name: String,
-    /// The directory's name of the cluster counts: the configuration has none.
+    /// The configuration names no cluster, so the name that the directory has counts
     pub adopt_cluster_name: bool,
     /// num_tokens
     pub num_tokens: u32,
-    /// The directory's tokens count, however many: the configuration has no number.
+    /// The configuration names no number of tokens, so the tokens that the directory has count,
+    /// however many
     pub adopt_tokens: bool,
     /// initial_token; empty: random ones
     pub initial_tokens: Vec<i64>,
-    /// The host id of the node whose place and address a new one takes; None: a new one has an id
+    /// The host id of the node whose place and address a new one takes; None: the node makes an id
     /// of its own
     pub host_id: Option<[u8; 16]>,
     /// `initial_tokens` and `host_id` are those of the node in whose place a new one stands: they
@@ -51,7 +52,7 @@ pub struct IdentityOptions {
     pub listen: SocketAddr,
     /// broadcast_address and storage_port
     pub broadcast: SocketAddr,
-    /// broadcast_rpc_address and the native transport's port: where drivers connect to
+    /// broadcast_rpc_address and the native transport's port: the address to which drivers connect
     pub native: SocketAddr,
     /// Data center and rack as the snitch has them; None: those of the directory count, and a new
     /// directory gets Cassandra's usual ones
@@ -64,12 +65,13 @@ pub struct IdentityOptions {
 /// The identity of this node: names, host id, tokens, addresses.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Identity {
-    /// Of the cluster.
+    /// The name of the cluster.
     pub cluster_name: String,
-    /// The host id. Chosen at the first start, and changed only before the node has joined, where
-    /// it takes the place of another.
+    /// The host id. Chosen at the first start, and changed only before the node has joined, if it
+    /// takes the place of another node.
     pub host_id: [u8; 16],
-    /// Its tokens, ascending. Chosen as the host id is; `nodetool move` changes them, too.
+    /// The tokens of the node, ascending. Chosen when the host id is; `nodetool move` changes
+    /// them, too.
     pub tokens: Vec<Token>,
     /// `datacenter1` unless the directory or the snitch says otherwise.
     pub data_center: String,
@@ -85,15 +87,15 @@ pub struct Identity {
     pub is_interrupted: bool,
     /// The node is to join a ring.
     pub joins: bool,
-    /// Where it listens for nodes.
+    /// The address on which the node listens for other nodes.
     pub listen: SocketAddr,
-    /// The address that other nodes are told to reach it at.
+    /// The address at which other nodes are told to reach this node.
     pub broadcast: SocketAddr,
-    /// The address that drivers are told to reach it at.
+    /// The address at which drivers are told to reach this node.
     pub native: SocketAddr,
 }
 
-/// `system.local`.
+/// The table `system.local`.
 pub(crate) fn local_table(engine: &Engine) -> Arc<TableMetadata> {
     Arc::clone(engine.schema().table("system", "local").expect("a built-in table"))
 }
@@ -108,7 +110,7 @@ pub struct Saved {
 }
 
 impl Saved {
-    /// None: the directory has no tokens, so the node is new.
+    /// The identity in the directory. None: the directory has no tokens, so the node is new.
     pub fn find(engine: &Engine) -> Result<Option<Self>, NodeError> {
         let table = local_table(engine);
         let rows = system_rows::read(engine, &table, Some(system_rows::partition_key(&table, &[b"local"])))?;
@@ -127,7 +129,7 @@ impl Saved {
 }
 
 impl Identity {
-    /// As the directory has it; where it has none, a new one.
+    /// The identity that the directory has, or else a new one.
     pub(crate) fn find(
         engine: &Engine,
         env: &Env,
@@ -233,8 +235,8 @@ impl Identity {
 }
 
 /// The place that a node starts with: that of the snitch, which must be the one that the directory
-/// has. Its replicas were chosen for it, and would be others elsewhere.
-/// Agrees with `StartupChecks.{checkDatacenter,checkRack}`.
+/// has. Its ranges were chosen for that place; in another place the node would be replica of
+/// others. Agrees with `StartupChecks.{checkDatacenter,checkRack}`.
 fn place(
     data_center: Option<String>,
     rack: Option<String>,

@@ -36,11 +36,11 @@ impl fmt::Debug for SeedNames {
 pub(crate) struct Joined {
     /// Set when the node has joined, and kept when it has left.
     pub(crate) messenger: OnceLock<Messenger>,
-    /// The node is a member as long as this is here.
+    /// The membership of this node; None: the node is no member, or not any more.
     pub(crate) membership: Mutex<Option<Arc<Membership>>>,
     /// Wakes the task of [`crate::peers`].
     pub(crate) peers: OnceLock<Wake>,
-    /// Hears what drivers are to be told of the ring.
+    /// Takes the events of the ring that drivers are told.
     pub(crate) listener: OnceLock<Box<Listener>>,
     /// The values that this node tells of itself when gossip is begun again.
     pub(crate) introduction: OnceLock<Introduction>,
@@ -48,7 +48,7 @@ pub(crate) struct Joined {
     pub(crate) places: ArcSwap<Places>,
     /// The way to the task that exchanges schemas. Set before the node joins.
     pub(crate) exchange: OnceLock<SchemaInbox>,
-    /// Looks up the seeds; not set: they have no names.
+    /// Looks up the addresses of the seeds; not set: the seeds are given as addresses.
     pub(crate) seed_names: OnceLock<SeedNames>,
     /// Members to which drivers may not connect (RPC_READY): they lead no counters.
     pub(crate) unready: ArcSwap<HashSet<SocketAddr>>,
@@ -94,8 +94,8 @@ pub enum RingEvent {
 /// Hears what drivers are to be told. Called on a background thread, one event after the other.
 pub type Listener = dyn Fn(RingEvent) + Send + Sync;
 
-/// Data centers and racks of nodes that a file names. They count more than what nodes say of
-/// themselves.
+/// Data centers and racks of nodes that a file names. They take precedence over the places that
+/// nodes tell of themselves.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Places {
     /// Data center and rack by the address of a node.

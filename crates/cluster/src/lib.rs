@@ -1,5 +1,5 @@
-//! The ring as this node sees it: who it is, its tokens, replicas and levels, the coordinator of
-//! reads and writes.
+//! The ring as this node sees it: its identity, its tokens, replicas and levels, the coordinator
+//! of reads and writes.
 //!
 //! [`Node`] is the state that requests share: identity, clocks, ids, timeouts, locks, the ring.
 //! What is done with a request stands in [`coordinator`], one verb a file; what this node does as

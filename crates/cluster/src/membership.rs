@@ -38,7 +38,7 @@ use crate::{peers, serve, view_replicas};
 pub struct JoinSettings {
     /// Addresses of seeds, this node among them or not (`seed_provider`).
     pub seeds: Vec<SocketAddr>,
-    /// Looks the seeds up again; None: their addresses are for ever.
+    /// Looks the seeds up again; None: their addresses never change.
     pub seed_names: Option<SeedNames>,
     /// The messaging version of the ring (`storage_compatibility_mode`).
     pub version: MessagingVersion,
@@ -98,7 +98,8 @@ impl Node {
         self.joined.messenger.get()
     }
 
-    /// This node, for what outlives a request. Of a node that has not joined: nothing.
+    /// This node, for work that outlives a request. Before the node has joined the reference leads
+    /// to nothing.
     pub(crate) fn weak(&self) -> Weak<Self> {
         self.this.get().cloned().unwrap_or_default()
     }
@@ -218,7 +219,7 @@ impl Node {
         self.enter_ring().await
     }
 
-    /// As [`Self::enter`]. The caller sees to it that it runs once at a time.
+    /// Does the work of [`Self::enter`]. The caller makes sure that it runs only once at a time.
     async fn enter_ring(self: &Arc<Self>) -> Result<(), JoinError> {
         let (Some(membership), Some(introduction)) = (self.membership(), self.joined.introduction.get()) else {
             return Err(JoinError::Bootstrap("this node has no ring to join".to_owned()));
@@ -261,8 +262,8 @@ impl Node {
     }
 
     /// Writes the generation that this node tells, where what the ring knows has made it greater
-    /// than that of its identity. The next start has to come after this one also where nobody
-    /// answers it: the others take no notice of an earlier generation.
+    /// than that of its identity. The next start must have a later generation even if no other
+    /// node answers it; otherwise the others would ignore what it tells.
     async fn keep_generation(&self, told: i32) {
         let Some(told) = u32::try_from(told).ok().filter(|told| *told > self.identity.generation) else { return };
         let table = local_table(&self.engine);

@@ -30,7 +30,7 @@ pub struct MovementSettings {
 }
 
 impl Default for MovementSettings {
-    /// Cassandra's.
+    /// Cassandra's defaults.
     fn default() -> Self {
         Self {
             bootstraps: true,
@@ -103,9 +103,11 @@ pub(crate) struct MovementState {
     /// The node fetches its data before it becomes a member.
     pub(crate) fetches: bool,
     /// The reason why a bootstrap that had begun has fetched all ranges again, as a sentence
-    /// without a full stop; None: it has not. Of the bootstrap that runs, or of the last one.
+    /// without a full stop; None: it has not fetched them again. It is about the bootstrap that
+    /// runs, or the last one.
     pub(crate) anew: Option<String>,
-    /// A join, a decommission, a move or a rebuild runs: its name. No other begins.
+    /// The name of the join, decommission, move or rebuild that runs; while it runs no other
+    /// begins. None: none runs.
     pub(crate) running: Option<&'static str>,
     /// The removal that this node coordinates; None: there is none.
     pub(crate) removal: Option<Removal>,
@@ -129,8 +131,8 @@ impl Movements {
         self.state().mode = mode;
     }
 
-    /// Begins a movement of which only one may run at a time; it has ended when what is given back
-    /// is dropped.
+    /// Begins a movement of which only one may run at a time. The movement ends when the returned
+    /// value is dropped.
     pub(crate) fn begin(&self, name: &'static str) -> Result<Running<'_>, String> {
         let mut state = self.state();
         if let Some(running) = state.running {
@@ -155,9 +157,9 @@ impl Drop for Running<'_> {
 pub(crate) struct Removal {
     /// The node that is removed.
     pub address: SocketAddr,
-    /// Its first token, for the operator.
+    /// First token of the removed node, shown to the operator.
     pub token: i64,
-    /// Nodes that have not told yet that they have its data.
+    /// Nodes that have not told yet that they have the data of the removed node.
     pub waiting: BTreeSet<SocketAddr>,
 }
 
@@ -185,7 +187,7 @@ impl BootstrapState {
         }
     }
 
-    /// From the stored text; of an unknown one, the state of a new directory.
+    /// The state of a stored text; an unknown text counts as the state of a new directory.
     pub fn parse(text: &str) -> Self {
         let all = [Self::InProgress, Self::Completed, Self::Decommissioned];
         all.into_iter().find(|state| state.text() == text).unwrap_or(Self::NeedsBootstrap)

@@ -76,9 +76,9 @@ impl Default for Timeouts {
 /// rows that the protection of one read holds, counted once for each replica.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ProtectionLimits {
-    /// A read that holds more warns its client.
+    /// A read that holds more rows warns its client.
     pub warn: u32,
-    /// A read that holds more is refused as OVERLOADED.
+    /// A read that holds more rows is refused as OVERLOADED.
     pub fail: u32,
 }
 
@@ -91,8 +91,8 @@ impl Default for ProtectionLimits {
 /// Told of a change that came from another node: the schema before and after it.
 pub type SchemaListener = Box<dyn Fn(&Schema, &Schema) + Send + Sync>;
 
-/// Looks up a function of the last of so many clustering columns of a table. Err: there is no such
-/// function, as a sentence.
+/// Looks up the function of a GROUP BY that is applied to the last of so many clustering columns
+/// of a table. Err: a sentence that there is no such function.
 pub type LookUpGroups =
     dyn Fn(&Schema, &TableMetadata, u32, &GroupSelector) -> Result<Arc<dyn GroupValues>, String> + Send + Sync;
 
@@ -101,32 +101,32 @@ pub struct Node {
     /// Its storage: for the replica, for what operators ask and for what the node keeps about
     /// itself.
     pub(crate) engine: Arc<Engine>,
-    /// The outside.
+    /// Clock, disk, network and threads.
     pub env: Env,
     /// Names, host id, tokens and addresses of this node.
     pub identity: Identity,
-    /// Write timestamps.
+    /// Gives write timestamps.
     pub clock: Arc<WriteClock>,
-    /// Marks how far it is.
+    /// Writes to disk how far `clock` has come; None: nothing may be written.
     pub(crate) _clock_mark: Option<Wake>,
     /// Keeps `system.size_estimates`.
     pub(crate) size_estimates: OnceLock<Wake>,
-    /// Ids.
+    /// Makes ids.
     pub uuids: TimeUuids,
     pub(crate) timeouts: ArcSwap<Timeouts>,
-    /// `trace_type_query_ttl`, seconds: rows of traced requests live as long.
+    /// `trace_type_query_ttl`, in seconds: the lifetime of rows of traced requests.
     pub trace_ttl: AtomicU32,
-    /// Where spans of requests go; not set: none are made.
+    /// Takes the spans of requests; not set: no spans are made.
     pub(crate) spans: OnceLock<Arc<dyn SpanExporter>>,
     /// How functions of GROUP BY that other coordinators name are looked up; not set: they are
     /// refused.
     pub(crate) group_functions: OnceLock<Box<LookUpGroups>>,
     /// Limits of the protection of answers that replicas have filtered.
     pub(crate) protection: ArcSwap<ProtectionLimits>,
-    /// How it coordinates conditional statements among several nodes.
+    /// How this node coordinates conditional statements among several nodes.
     pub(crate) paxos: ArcSwap<PaxosOptions>,
-    /// `read_thresholds_enabled`: as a coordinator it asks replicas which thresholds its reads
-    /// exceed.
+    /// `read_thresholds_enabled`: as a coordinator this node asks replicas which thresholds its
+    /// reads exceed.
     pub(crate) tracks_thresholds: AtomicBool,
     /// The state behind the verbs that coordinators ask of this node.
     pub(crate) replica: Replica,
@@ -138,29 +138,29 @@ pub struct Node {
     pub(crate) truncations: Arc<Semaphore>,
     /// Samples of reads and writes, while somebody asks for them.
     pub sampling: Arc<Sampling>,
-    /// Of rows in which counters are being incremented.
+    /// Locks of rows in which counters are being incremented.
     pub(crate) counter_locks: Stripes,
-    /// Of partitions on which a conditional statement is under way.
+    /// Locks of partitions on which a conditional statement is under way.
     pub(crate) partition_locks: Stripes,
     /// Figures of conditional statements.
     pub cas: CasMetrics,
     /// Figures of read repairs.
     pub read_repairs: ReadRepairMetrics,
-    /// Requests for tokens of which it has no copy.
+    /// Counts of requests for tokens of which this node has no copy.
     pub(crate) foreign: Foreign,
-    /// The last line about a message that does not fit the schema.
+    /// Limits the log to a line now and then about messages that do not fit the schema.
     pub(crate) incompatible: Seldom,
-    /// Of logged batches.
+    /// The state of the replay of logged batches.
     pub(crate) batch_replay: BatchReplay,
     /// Hinted handoff: which mutations are kept for others, and how fast they are sent.
     pub(crate) handoff: Handoff,
     /// Streams of SSTables from and to others.
     pub(crate) transfers: Transfers,
-    /// Repairs that it coordinates or takes part in.
+    /// Repairs that this node coordinates or takes part in.
     pub(crate) repairs: Repairs,
-    /// Its place among the others; empty while it is alone.
+    /// The place of this node among the others; empty while it is alone.
     pub(crate) joined: Joined,
-    /// This node, for what outlives a request. Set when it joins a ring.
+    /// This node, for work that outlives a request. Set when it joins a ring.
     pub(crate) this: OnceLock<Weak<Self>>,
     /// Requests of the others that are not answered yet.
     pub(crate) serving: Serving,
@@ -173,7 +173,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// `system.local.schema_version` becomes that of the schema in force.
+    /// Writes the version of the schema in force to `system.local.schema_version`.
     pub(crate) fn write_schema_version(&self) {
         let table = local_table(&self.engine);
         let version = self.engine.schema().version.to_vec();
@@ -184,8 +184,8 @@ impl Node {
         self.tell_schema_version();
     }
 
-    /// `system.local.bootstrapped` says that the node is a complete member of its ring: it need not
-    /// fetch data at its next start.
+    /// Writes to `system.local.bootstrapped` that the node is a complete member of its ring, so
+    /// that it does not fetch data at its next start.
     pub(crate) fn write_bootstrapped(&self) {
         let table = local_table(&self.engine);
         let row = SystemRow::new(&table, &[b"local"], &[], self.clock.next_micros(), None);
@@ -196,7 +196,7 @@ impl Node {
         }
     }
 
-    /// The native transport has chosen its port.
+    /// Sets the port that the native transport listens on.
     pub fn set_native_port(&self, port: u16) {
         let table = local_table(&self.engine);
         let row = SystemRow::new(&table, &[b"local"], &[], self.clock.next_micros(), None);
@@ -221,7 +221,7 @@ impl Node {
         **self.timeouts.load()
     }
 
-    /// Changes them.
+    /// Changes the timeouts.
     pub fn set_timeouts(&self, timeouts: Timeouts) {
         self.timeouts.store(Arc::new(timeouts));
     }
@@ -236,7 +236,7 @@ impl Node {
         self.tracks_thresholds.load(Ordering::Relaxed)
     }
 
-    /// Sets that.
+    /// Sets whether replicas are asked which thresholds reads exceed.
     pub fn set_tracks_thresholds(&self, tracks: bool) {
         self.tracks_thresholds.store(tracks, Ordering::Relaxed);
     }
@@ -264,7 +264,7 @@ impl Node {
         self.paxos.load_full()
     }
 
-    /// Changes that.
+    /// Changes how this node coordinates conditional statements among several nodes.
     pub fn set_paxos(&self, options: PaxosOptions) {
         self.replica.set_paxos_purging(options.purging);
         self.paxos.store(Arc::new(options));
@@ -291,14 +291,14 @@ impl Node {
         (shards.of(token), shards.count())
     }
 
-    /// A read of a table was refused: it passed more tombstones than it may.
+    /// Counts a read of a table that was refused because it passed too many tombstones.
     pub fn count_tombstone_failure(&self, table: TableId) {
         if let Some(store) = self.engine.table(table) {
             store.metrics.tombstone_failures.add(1);
         }
     }
 
-    /// A read of a table passed so many tombstones that its client is warned.
+    /// Counts a read of a table that passed so many tombstones that its client is warned.
     pub fn count_tombstone_warning(&self, table: TableId) {
         if let Some(store) = self.engine.table(table) {
             store.metrics.tombstone_warnings.add(1);

@@ -31,7 +31,7 @@ pub mod views;
 pub enum OperationError {
     /// The operator asked wrongly: no such table, no such key. Nothing was done.
     Invalid(String),
-    /// The node failed to do it, or to do all of it.
+    /// The node failed to do what was asked, or to do all of it.
     Failed(String),
 }
 

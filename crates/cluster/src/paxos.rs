@@ -18,7 +18,8 @@ pub struct PaxosOptions {
     pub contention: ContentionStrategy,
     /// `skip_paxos_repair_on_topology_change`: ranges move without a repair of Paxos.
     pub skips_repair: bool,
-    /// `skip_paxos_repair_on_topology_change_keyspaces`: the ranges of these keyspaces do.
+    /// `skip_paxos_repair_on_topology_change_keyspaces`: the ranges of these keyspaces move
+    /// without a repair of Paxos.
     pub skips_repair_of: Vec<String>,
     /// `paxos_state_purging`, as a replica and as a coordinator
     pub purging: PaxosPurging,

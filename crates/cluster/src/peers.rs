@@ -33,7 +33,8 @@ use crate::system_rows::{self, SystemRow};
 /// How often the others are told how much data this node has (`LoadBroadcaster`).
 const LOAD_PERIOD: Duration = Duration::from_secs(60);
 
-/// Rows that could not be written are written again after so long, while nothing else happens.
+/// Time after which rows that could not be written are written again, if nothing else happens
+/// before.
 const WRITE_AGAIN: Duration = Duration::from_secs(10);
 
 /// A member as it is written.
@@ -45,16 +46,17 @@ struct Member {
     rack: Option<String>,
     release_version: Option<String>,
     schema_version: Option<[u8; 16]>,
-    /// Where drivers connect; the port is None in rows that a node of 3.x wrote.
+    /// The address at which drivers connect; None: a node of 3.x wrote the row, which has no port.
     native: Option<SocketAddr>,
 }
 
 /// A member as drivers know it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Told {
-    /// They were told that it has joined.
+    /// Drivers were told that the node has joined.
     joined: bool,
-    /// They were told last that it is up, or that it is down.
+    /// The last news to drivers: true: the node is up; false: it is down. None: they were told
+    /// nothing.
     up: Option<bool>,
 }
 
@@ -80,7 +82,7 @@ impl Node {
         let _ = self.joined.peers.set(wake);
     }
 
-    /// Names who hears what drivers are to be told. It can be named once.
+    /// Sets the function that hears what drivers are to be told of the ring. It can be set once.
     pub fn on_ring_event(&self, listener: Box<Listener>) {
         let _ = self.joined.listener.set(listener);
     }
@@ -92,7 +94,8 @@ pub(crate) fn remembered(engine: &Engine, local: SocketAddr) -> States {
     members.map(|(address, member)| (address, member.as_told())).collect()
 }
 
-/// Gives when to come again at the latest; None: the node has ended.
+/// One step of the task. Gives the time until the next step at the latest; None: the node has
+/// ended.
 fn step(node: &Weak<Node>, kept: &mut Kept) -> Option<Duration> {
     let node = node.upgrade().filter(|node| !node.engine.is_draining())?;
     let Some(messenger) = node.members() else { return Some(LOAD_PERIOD) };
@@ -294,7 +297,7 @@ fn saved(engine: &Engine) -> Vec<(SocketAddr, Member)> {
 }
 
 impl Member {
-    /// None: the node has not told its host id and tokens.
+    /// A member by the state that it tells. None: the node has not told its host id and tokens.
     fn of(state: &EndpointState) -> Option<Self> {
         let text = |of| state.value(of).map(str::to_owned);
         let uuid = |of| state.value(of).and_then(types::literal::parse_uuid);

@@ -131,7 +131,7 @@ impl Node {
         Ok(latest.is_after(&refresh.promised).then_some(latest))
     }
 
-    /// The state of a partition for whoever completes what others have begun.
+    /// The state of a partition for a node that completes what others have begun.
     pub(crate) async fn paxos_repair_state(&self, request: &RepairRequest) -> Result<RepairAnswer, WriteError> {
         let now = Ballot::new(self.env.clock.now_micros(), BallotFlag::None, 0);
         let state = self.replica.paxos_state(&request.table, &request.key, now).await?;
@@ -154,8 +154,8 @@ impl Node {
         Some(Electorate { natural: addresses(natural), pending: addresses(pending) })
     }
 
-    /// Where a coordinator knows another electorate than this node: what gossip tells here of the
-    /// nodes of both.
+    /// If a coordinator knows another electorate than this node: what gossip tells this node of
+    /// the members of both.
     fn endpoints_if_other(
         &self,
         theirs: &Electorate,

@@ -1,5 +1,5 @@
-//! The ways in and out of a ring that has data: whoever gains ranges by a change of the ring gets
-//! their data first, and writes of these ranges go to it all the while.
+//! The ways in and out of a ring that has data: a node that gains ranges by a change of the ring
+//! gets their data first, and all the while receives the writes of these ranges.
 //!
 //! - [`bootstrap`]: a new node, or one that replaces another, fetches its ranges before it owns
 //!   them
@@ -35,7 +35,8 @@ impl Node {
         self.joined.movements.state().mode
     }
 
-    /// The reason why a bootstrap that had begun has fetched all ranges again; None: it has not.
+    /// The reason why a bootstrap that had begun has fetched all ranges again; None: it has not
+    /// fetched them again.
     pub fn reason_to_join_anew(&self) -> Option<String> {
         self.joined.movements.state().anew.clone()
     }

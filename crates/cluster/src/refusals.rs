@@ -18,7 +18,7 @@
 //! replicas that stay that one of them has the write. Cassandra answers such reads unless
 //! `reject_out_of_token_range_requests` is on.
 //!
-//! The way of a request that is not foreign takes no lock and counts nothing.
+//! A request that is not foreign takes no lock here and is not counted.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -41,7 +41,7 @@ const RANGES_SHOWN_MAX: usize = 100;
 
 /// The sender of a request, and the table that the request is about.
 pub(crate) struct Asker<'a> {
-    /// The node that gets the answer.
+    /// The node that sent the request and gets the answer.
     pub from: SocketAddr,
     /// The keyspace.
     pub keyspace: &'a str,
@@ -61,7 +61,7 @@ impl Node {
         self.foreign.total.get()
     }
 
-    /// Of these, the requests for single tokens, by keyspace that there is.
+    /// The requests among them that were for single tokens, by keyspaces that exist.
     pub fn foreign_counts(&self) -> BTreeMap<String, ForeignCounts> {
         self.foreign.follow(&self.schema());
         self.foreign.counts().clone()

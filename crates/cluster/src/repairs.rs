@@ -30,16 +30,17 @@ use settings::{RepairSettings, Turns};
 
 use crate::clock::uuid_text;
 
-/// Parent sessions that a node takes part in at a time. A further PREPARE is answered with a
+/// Most parent sessions that a node takes part in at a time. A further PREPARE is answered with a
 /// failure.
 pub(crate) const PARTICIPATIONS_MAX: usize = 256;
-/// Tasks of a parent session: validations and streams, one for each range, table and peer. A
+/// Most tasks of a parent session: validations and streams, one for each range, table and peer. A
 /// further one is refused, and the repair ends with the refusal: it has to name fewer tables.
 pub(crate) const TASKS_MAX: usize = 1 << 18;
-/// Sessions of incremental repairs that a node knows, ended ones included. A further one is
+/// Most sessions of incremental repairs that a node knows, ended ones included. A further one is
 /// refused. Ended sessions are forgotten after a day.
 pub(crate) const SESSIONS_MAX: usize = 4096;
-/// Commands that run or wait for their turn (`repair_command_pool_size`). A further one is refused.
+/// Most commands that run or wait for their turn (`repair_command_pool_size`). A further one is
+/// refused.
 pub(crate) const RUNNING_MAX: usize = 64;
 /// Commands that are remembered after their end, so that an operator sees how they ended.
 pub(crate) const ENDED_MAX: usize = 64;
@@ -66,7 +67,7 @@ pub(crate) enum Told {
     Trees(Option<Bytes>),
     /// The streams have ended.
     Synced(SyncResponse),
-    /// None: everything is completed; else why not.
+    /// The outcome of a cleanup of Paxos. None: everything is completed. Some: why not.
     Paxos(Option<String>),
     /// The answer of a participant to a step of a session.
     Vote(bool),
@@ -102,8 +103,8 @@ pub(crate) struct Participation {
     /// The tasks that were asked for: a request that comes twice is not carried out twice.
     /// At most [`TASKS_MAX`].
     pub tasks: Mutex<BTreeMap<TaskId, Progress>>,
-    /// The reason why nothing more is done for the session, a sentence without its stop. Empty: the
-    /// session goes on. Never taken back.
+    /// The reason why nothing more is done for the session, a sentence without a full stop. Empty:
+    /// the session goes on. Set once, and never removed.
     pub over: OnceLock<String>,
 }
 
@@ -113,21 +114,20 @@ pub(crate) struct Repairs {
     pub worker: OnceLock<mpsc::Sender<MakeLocal>>,
     participations: Mutex<HashMap<SessionId, Arc<Participation>>>,
     sessions: Mutex<BTreeMap<SessionId, LocalSession>>,
-    /// All sessions of `system.repairs` are in `sessions`. False before they are read, and until
-    /// the next start where they cannot be read: a session that is missing may have ended in any
-    /// way then.
+    /// True once all sessions of `system.repairs` are in `sessions`. If they cannot be read it
+    /// stays false until the next start: a session that is missing may have ended in any way.
     pub knows_sessions: AtomicBool,
     commands: Mutex<BTreeMap<i32, Arc<Command>>>,
     awaited: Mutex<HashMap<Awaited, oneshot::Sender<Told>>>,
     /// The course of repairs, for operators.
     pub records: Records,
-    /// How many there were.
+    /// Counts of repairs since the start.
     pub counts: RepairCounts,
     /// The number of the last command.
     pub last_command: AtomicI32,
-    /// How repairs are run.
+    /// The settings of repairs, and the turns that follow from them.
     pub turns: ArcSwap<Turns>,
-    /// Repairs that nobody has to ask for.
+    /// The schedule of repairs that run without being asked for.
     pub schedule: Schedule,
 }
 
@@ -149,7 +149,7 @@ impl Default for Repairs {
     }
 }
 
-/// Locks; what a panic left is as it was before it.
+/// Locks a mutex. A panic of another holder does not matter: it leaves the value as it was before.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -200,8 +200,8 @@ impl Repairs {
         lock(&self.commands)
     }
 
-    /// Waits for a result. One that was waited for by the same name is not waited for any more.
-    /// Names of results that nobody waits for go: a repair that fails drops its waits at once.
+    /// Waits for a result. It replaces an earlier wait by the same name. Names whose wait was
+    /// dropped are removed, because a repair that fails drops its waits at once.
     pub fn expect(&self, what: Awaited) -> oneshot::Receiver<Told> {
         let (tell, told) = oneshot::channel();
         let mut awaited = lock(&self.awaited);
@@ -210,7 +210,8 @@ impl Repairs {
         told
     }
 
-    /// A result has come. Nobody may wait for it: it has come before, or the session has ended.
+    /// Gives a result that has come to its wait. There may be none: the result has come before, or
+    /// the session has ended.
     pub fn tell(&self, what: &Awaited, told: Told) {
         let waiting = lock(&self.awaited).remove(what);
         if let Some(waiting) = waiting {
@@ -219,7 +220,7 @@ impl Repairs {
         }
     }
 
-    /// Nobody waits any more.
+    /// Removes the wait for a result.
     pub fn forget(&self, what: &Awaited) {
         lock(&self.awaited).remove(what);
     }

@@ -2,9 +2,9 @@
 //!
 //! Of two endpoints that own one token the one that was started last has it. Their generations tell
 //! which one that is, and generations come from clocks: where the clock of a dead node was ahead,
-//! the node that replaces it would never come to its tokens. So a node that has said whom it
-//! replaces (BOOT_REPLACE), and is a member with all tokens of that one later, has them, whatever
-//! the generations say.
+//! the node that replaces it would never come to its tokens. So a node that has told which node it
+//! replaces (BOOT_REPLACE), and later is a member with all of that node's tokens, has them,
+//! whatever the generations say.
 //!
 //! A replacement that is under way or has been given up takes nothing, and neither does one of a
 //! node that is up. A node that has been replaced is an endpoint again once it tells of a later
@@ -34,8 +34,8 @@ pub(crate) struct Replacements {
 }
 
 impl Replacements {
-    /// The endpoints tell this now, the other ones each with its generation. Gives those others
-    /// that have not been replaced. `is_known`: gossip knows an address.
+    /// Takes what the endpoints tell now, the other nodes each with its generation. Gives the
+    /// other nodes that have not been replaced. `is_known`: gossip knows an address.
     pub(crate) fn follow(
         &mut self,
         this: &Endpoint,
@@ -64,7 +64,8 @@ impl Replacements {
         others
     }
 
-    /// An endpoint is a member: if it was about to replace another one, it has done so.
+    /// Called for an endpoint that is a member: if it was about to replace another one, it has
+    /// done so.
     fn complete(&mut self, endpoint: &Endpoint, others: &[(i32, Endpoint)]) {
         let Some((host_id, address)) = self.begun.remove(&endpoint.address) else { return };
         assert!(address != endpoint.address, "a node replaces another one");

@@ -32,17 +32,17 @@ use forecast::Forecast;
 /// This node as a replica.
 pub(crate) struct Replica {
     engine: Arc<Engine>,
-    /// The outside.
+    /// Clock, disk and threads.
     env: Env,
-    /// Which reads are long.
+    /// Remembers which reads are long.
     forecast: Arc<Forecast>,
     /// Samples of reads and writes, while somebody asks for them.
     sampling: Arc<Sampling>,
-    /// Of partitions whose state of Paxos is being changed.
+    /// Locks of partitions whose state of Paxos is being changed.
     paxos_locks: Stripes,
     /// Thresholds on sizes of reads. Set once, before the node serves.
     pub(crate) read_sizes: OnceLock<ReadSizes>,
-    /// Up to which ballot repairs of Paxos have completed everything.
+    /// The ballots up to which repairs of Paxos have completed everything.
     paxos_bounds: Arc<paxos::Bounds>,
     /// How long states of Paxos are kept.
     paxos_purging: Arc<ArcSwap<PaxosPurging>>,
@@ -51,7 +51,7 @@ pub(crate) struct Replica {
 }
 
 impl Replica {
-    /// On an engine.
+    /// A replica over an engine.
     pub fn new(engine: &Arc<Engine>, sampling: &Arc<Sampling>) -> Result<Self, ReadError> {
         Ok(Self {
             engine: Arc::clone(engine),

@@ -1,9 +1,9 @@
-//! The memory for large results, and who builds one: few at a time, the others in the order in
-//! which they came.
+//! The memory for large results, and the turns of the requests that build one: few at a time, the
+//! others in the order in which they came.
 //!
 //! A result counts from where it is built until it is sent. Small ones are not counted and wait for
-//! nothing, so that clients which do not take what they asked for are in each other's way and in
-//! nobody else's.
+//! nothing, so that clients which do not take their results hold up each other and no other
+//! client.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use env::Env;
 use stdx::{Share, Taken};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Reads that build large results, or are the next to do so. As many as there are threads for them,
-/// and some that wait.
+/// Most reads that build large results, or are the next to do so: as many as there are threads for
+/// them, and some that wait.
 const BUILDING_MAX: usize = 32;
 
-/// A large result counts for so many bytes before its size is known: a page that is full, but no
-/// more than this part of all.
+/// Bytes for which a large result counts before its size is known: a full page, but no more than a
+/// part of the whole memory for results.
 const EXPECTED: usize = 8 << 20;
 const EXPECTED_PART: usize = 4;
 
@@ -27,18 +27,18 @@ const LOOK: Duration = Duration::from_millis(5);
 /// The memory for large results, and the number of requests that may build one at a time.
 #[derive(Debug)]
 pub struct ResultRoom {
-    /// The bytes that there are for large results, and those of them that are used.
+    /// The bytes that large results may take, and the bytes that they take now.
     pub share: Arc<Share>,
     building: Semaphore,
 }
 
 impl ResultRoom {
-    /// Room for so many bytes.
+    /// Makes room for so many bytes.
     pub fn new(bytes: usize) -> Self {
         Self { share: Share::new(bytes), building: Semaphore::new(BUILDING_MAX) }
     }
 
-    /// Waits for its turn, and then for memory. None: that will not come, the node stops.
+    /// Waits for a turn, and then for memory. None: there will be none, because the node stops.
     pub async fn enter(&self, env: &Env) -> Option<SemaphorePermit<'_>> {
         let permit = self.building.acquire().await.ok()?;
         while self.share.is_used_up() {
@@ -47,7 +47,7 @@ impl ResultRoom {
         Some(permit)
     }
 
-    /// Room for a result that is about to be built. None: others were faster.
+    /// Takes memory for a result that is about to be built. None: other requests have taken it.
     pub fn expect_one(&self) -> Option<Taken> {
         (!self.share.is_used_up()).then(|| self.share.take(EXPECTED.min(self.share.limit() / EXPECTED_PART)))
     }

@@ -1,9 +1,9 @@
-//! Samples of what is done: which partitions are read and written most, which reads are the
-//! longest. Taken only while somebody asks (`nodetool profileload`, `toppartitions`): otherwise
-//! each place that could tell something looks at one number.
+//! Samples of requests: which partitions are read and written most, which reads are the longest.
+//! They are taken only while an operator asks for them (`nodetool profileload`, `toppartitions`):
+//! otherwise each place that could take a sample only looks at one number.
 //!
-//! A [`Session`] samples some tables for some time; several may run side by side. What a session
-//! keeps is bounded by its capacity for each table and sampler. Agrees with
+//! A [`Session`] samples some tables for some time; several may run side by side. The items of a
+//! session are bounded by its capacity for each table and sampler. Agrees with
 //! `org.apache.cassandra.metrics.{Sampler,SamplingManager}`.
 
 mod of_read;
@@ -42,7 +42,7 @@ pub enum Sampler {
 }
 
 impl Sampler {
-    /// In Cassandra's order.
+    /// All samplers, in Cassandra's order.
     pub const ALL: [Self; 8] = [
         Self::Reads,
         Self::Writes,
@@ -54,7 +54,7 @@ impl Sampler {
         Self::CasContentions,
     ];
 
-    /// Its name for users.
+    /// The name of the sampler for users.
     pub fn name(self) -> &'static str {
         match self {
             Self::Reads => "READS",
@@ -68,7 +68,7 @@ impl Sampler {
         }
     }
 
-    /// By its name.
+    /// The sampler of a name; None: there is no such sampler.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|sampler| sampler.name() == name)
     }
@@ -85,9 +85,9 @@ impl Sampler {
 /// The tables, samplers and capacity of one session of sampling.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Session {
-    /// These tables; None: all.
+    /// The tables that are sampled; None: all.
     pub tables: Option<Vec<TableId>>,
-    /// These samplers.
+    /// The samplers that are wanted.
     pub samplers: Vec<Sampler>,
     /// Items kept for each table and sampler.
     pub capacity: usize,
@@ -100,11 +100,11 @@ pub struct Sampled {
     pub table: TableId,
     /// The sampler.
     pub sampler: Sampler,
-    /// The top of it.
+    /// The items with the highest counts or values.
     pub top: Vec<Counted<Bytes>>,
 }
 
-/// A session that runs.
+/// The number of a session that runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SessionId(u64);
 
@@ -123,7 +123,7 @@ struct Running {
 /// The node's sessions.
 #[derive(Default)]
 pub struct Sampling {
-    /// A bit for each sampler that some session wants.
+    /// A bit for each sampler that some session wants; 0: there is no session.
     wanted: AtomicU32,
     running: Mutex<(u64, Vec<Running>)>,
 }
@@ -135,13 +135,13 @@ impl Sampling {
         self.wanted.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether any session wants this.
+    /// Whether any session wants this sampler.
     #[inline]
     pub fn wants(&self, sampler: Sampler) -> bool {
         self.wanted.load(Ordering::Relaxed) & sampler.bit() != 0
     }
 
-    /// Begins to sample. Who begins must [`Sampling::end`].
+    /// Begins a session. The caller must end it by [`Sampling::end`].
     pub fn begin(&self, session: Session) -> SessionId {
         let mut running = self.enter();
         running.0 += 1;
@@ -203,7 +203,8 @@ impl Sampling {
     }
 }
 
-/// A key is a slice of something larger, a frame or a block, that a sample must not keep alive.
+/// A copy of a key. The key is a slice of something larger, a frame or a block, which a sample
+/// must not keep alive.
 fn owned(item: &Bytes) -> Bytes {
     Bytes::copy_from_slice(item)
 }

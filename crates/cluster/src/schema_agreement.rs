@@ -1,10 +1,10 @@
 //! How the nodes of a ring come to have one schema. Agrees with `org.apache.cassandra.schema`
 //! (`MigrationCoordinator`, `DefaultSchemaUpdateHandler`).
 //!
-//! Each node tells the version of its schema by gossip. Whoever changes the schema pushes the rows
-//! that it has written to all who are up; what is missed so is pulled from a neighbour whose
-//! version is another. Rows are merged as they are, timestamps included, so that in the end
-//! everybody has the same, whatever came first.
+//! Each node tells the version of its schema by gossip. A node that changes the schema pushes the
+//! rows that it has written to all nodes that are up. A node that has missed them pulls the schema
+//! from a neighbour that tells another version. Rows are merged with their timestamps, so that all
+//! nodes have the same rows in the end, in whatever order they came.
 //!
 //! - [`exchange`]: the task that takes, asks and gives
 //! - [`pulls`]: whom to ask, and when

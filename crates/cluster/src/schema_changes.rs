@@ -19,13 +19,13 @@ use crate::replica::apply::WriteError;
 const SHORTAGE_PAUSE: Duration = Duration::from_secs(1);
 /// Pause before a merge looks again whether the files of a dropped table are gone.
 const FILES_PAUSE: Duration = Duration::from_millis(100);
-/// A merge looks again so often. Other schemas wait meanwhile, and files that take longer may be
+/// How often a merge looks again. Other schemas wait meanwhile, and files that take longer may be
 /// there for as long as the disk refuses a snapshot.
 const FILES_LOOKS_MAX: u32 = 20;
 
 impl Node {
-    /// Changes the schema by a function of what it is; stored and in force when it returns.
-    /// Ok(Err): the function refused.
+    /// Changes the schema by a function of the present schema. The change is stored and in force
+    /// when this returns. Ok(Err): the function refused.
     pub async fn change_schema<R: Send + 'static>(
         self: &Arc<Self>,
         decide: impl FnOnce(&Schema) -> Result<Schema, R> + Send + 'static,
@@ -33,10 +33,10 @@ impl Node {
         self.change_schema_telling(decide, || ()).await
     }
 
-    /// As [`Node::change_schema`]; `tell` is called when the change is durable. A change that has
-    /// begun is concluded and told also where the caller goes away: it is in force then, and the
-    /// ring, other nodes and dropped tables have to follow. The lock admits one such change at a
-    /// time.
+    /// Does the work of [`Node::change_schema`], and calls `tell` when the change is durable. A
+    /// change that has begun is concluded and told also where the caller goes away: it is in force
+    /// then, and the ring, other nodes and dropped tables have to follow. The lock admits one such
+    /// change at a time.
     pub async fn change_schema_telling<R: Send + 'static>(
         self: &Arc<Self>,
         decide: impl FnOnce(&Schema) -> Result<Schema, R> + Send + 'static,
@@ -95,7 +95,8 @@ impl Node {
         }
     }
 
-    /// Has `listener` called after each change that came from another node. The first one counts.
+    /// Has `listener` called after each change that came from another node. The first call of this
+    /// function counts.
     pub fn follow_schema(&self, listener: SchemaListener) {
         let _ = self.schema_listener.set(listener);
     }
@@ -118,9 +119,8 @@ impl Node {
     }
 
     /// Waits until the log is durable up to a position. The log keeps the change during a shortage,
-    /// as of a full disk, and writes it afterwards, so that a shortage does not end the wait:
-    /// otherwise the change would be in force, and neither the ring nor dropped tables would
-    /// follow.
+    /// as of a full disk, and writes it afterwards, so a shortage does not end the wait. Otherwise
+    /// the change would be in force, but neither the ring nor dropped tables would follow it.
     async fn until_durable(&self, position: LogPosition) -> Result<(), WriteError> {
         loop {
             match self.engine.log.wait_durable(position).await {

@@ -8,11 +8,11 @@ use links::Peer;
 use membership::{Messenger, Unanswered};
 use tokio::sync::mpsc;
 
-/// Messages that may wait for the task. A push beyond them is dropped: its sender's version is
-/// another than ours, and is asked for later.
+/// Most messages that may wait for the task. A further push is dropped: its sender tells another
+/// version than this node has, so its schema is asked for later.
 pub(crate) const WAITING_MAX: usize = 64;
 
-/// The way to the task.
+/// The sender's end of the queue.
 pub(crate) struct SchemaInbox {
     pub(crate) waiting: mpsc::Sender<Asked>,
 }
@@ -23,6 +23,6 @@ pub(crate) enum Asked {
     Take(Peer, Bytes),
     /// SCHEMA_PULL_REQ.
     Give(Messenger, Peer, Header),
-    /// The end of a pull of our own: who was asked, for which version, and the answer.
+    /// The end of a pull of this node: the node that was asked, the version, and the answer.
     Pulled(SocketAddr, [u8; 16], Result<Envelope, Unanswered>),
 }

@@ -1,5 +1,5 @@
-//! Lines of the log that a peer can cause with each message: at most one a minute, or as seldom as
-//! the caller says.
+//! Limits lines of the log that a peer can cause with each message: one a minute at most, or as
+//! few as the caller says.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -14,12 +14,12 @@ const PAUSE: Duration = Duration::from_secs(60);
 pub(crate) struct Seldom(AtomicU64);
 
 impl Seldom {
-    /// Whether a line may be written now; if so the next one may in a minute.
+    /// Whether a line may be written now. If so, no other may for a minute.
     pub fn is_due(&self, now: Instant) -> bool {
         self.is_due_after(now, PAUSE)
     }
 
-    /// As [`Self::is_due`], with another least time between two lines.
+    /// Does the work of [`Self::is_due`] with another least time between two lines.
     pub fn is_due_after(&self, now: Instant, pause: Duration) -> bool {
         // 0 stands for never
         let now = now.as_nanos().max(1);

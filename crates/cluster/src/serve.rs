@@ -1,11 +1,10 @@
 //! The requests of other nodes: one file for each family of verbs.
 //!
-//! Called on the thread of links, which must not wait. A handler is a task of that thread: what it
-//! has to do is tried at once there, and the rest goes on while further messages come. How many
-//! requests are under way, and how many bytes they hold, is bounded ([`crate::serving`]); beyond
-//! that a request is answered with a failure. A request whose time is over is not executed:
-//! membership drops it when it comes, and a handler that has to wait does so for [`Call::rest`] at
-//! most.
+//! Called on the thread of links, which must not wait. A handler is a task of that thread: it runs
+//! at once until it has to wait, and goes on later while further messages come. How many requests
+//! are under way, and how many bytes they hold, is bounded ([`crate::serving`]); beyond that a
+//! request is answered with a failure. A request whose time is over is not executed: membership
+//! drops it when it comes, and a handler that has to wait does so for [`Call::rest`] at most.
 
 mod batch;
 mod call;
@@ -31,8 +30,8 @@ pub(crate) use hint::take_own as take_own_hints;
 use crate::node::Node;
 use crate::range_movements::removal;
 
-/// Takes a request of another node. False: nobody here knows the verb, and its sender is told that
-/// it failed.
+/// Takes a request of another node. False: this node does not serve the verb, and the sender is
+/// told that the request failed.
 pub(crate) fn requested(node: &Arc<Node>, via: &Messenger, from: &Peer, _link: LinkType, message: Envelope) -> bool {
     match message.header.verb {
         Verb::MutationReq | Verb::ReadRepairReq | Verb::Paxos2CommitRemoteReq => {

@@ -2,11 +2,11 @@
 
 use std::sync::atomic::AtomicUsize;
 
-/// Requests of other nodes that are under way at one time. Further ones are answered with a
-/// failure.
+/// Most requests of other nodes that are under way at one time. Further requests are answered with
+/// a failure.
 pub(crate) const CALLS_MAX: usize = 32_768;
 
-/// Bytes of the payloads of requests that are under way
+/// Most bytes of the payloads of requests that are under way
 /// (`internode_application_receive_queue_reserve_endpoint_capacity`), and of what is made of a
 /// batch. A request beyond it is answered with a failure.
 pub(crate) const CALLS_SIZE_MAX: usize = 128 << 20;
@@ -18,8 +18,8 @@ pub(crate) const STORED_SIZE: usize = 160;
 /// The requests of other nodes that are under way.
 #[derive(Default)]
 pub(crate) struct Serving {
-    /// How many.
+    /// Number of these requests.
     pub(crate) calls: AtomicUsize,
-    /// Bytes of their payloads, and of what is made of batches.
+    /// Bytes of the payloads of these requests, and of what is made of batches.
     pub(crate) bytes: AtomicUsize,
 }

@@ -2,9 +2,9 @@
 //! range of the ring, and how large they are. Connectors such as Spark's cut their scans by these
 //! tables.
 //!
-//! Of each table the ranges count for which this node stands first: in the ring of the keyspace
-//! (size_estimates, and `primary` of table_estimates), and in the ring of its own data center
-//! (`local_primary`).
+//! For each table the ranges count of which this node is the first replica: in the ring of the
+//! keyspace (size_estimates, and `primary` of table_estimates), and in the ring of its own data
+//! center (`local_primary`).
 //!
 //! Recorded 30 s after a start and then every 5 minutes, from the statistics of the SSTables: what
 //! is only in memtables does not count, and no data is read. The rows of a table are written again
@@ -76,8 +76,8 @@ impl Node {
     }
 }
 
-/// The ranges of this node for a keyspace, by [`RANGE_TYPES`]; none where nobody knows where the
-/// keyspace lies.
+/// The ranges of this node for a keyspace, by [`RANGE_TYPES`]; none if the keyspace cannot be
+/// placed.
 fn ranges(ring: &Ring, keyspace: &str) -> [Ranges; 2] {
     let primary = ring.placement(keyspace).map(|placement| placement.primary_ranges(ring.local_id()));
     [primary.unwrap_or_default(), ring.local_primary_ranges()].map(|ranges| unwrapped(&ranges))
@@ -171,7 +171,7 @@ fn estimates(sstables: &[Arc<SSTable>], ranges: &[Ranges; 2], types: &[&str]) ->
     estimates
 }
 
-/// Of the range `(start, end]`; the least token as an end is behind all tokens.
+/// The estimate for the range `(start, end]`. The least token as an end is behind all tokens.
 fn estimate(sstables: &[Arc<SSTable>], start: Token, end: Token) -> Estimate {
     let (mut partitions, mut sizes, mut bytes) = (0.0_f64, 0, 0.0_f64);
     for sstable in sstables {

@@ -26,7 +26,7 @@ impl SpanContext {
     }
 
     /// Reads W3C's text form; the second part tells whether the sender exports its span. None: the
-    /// text is none, and W3C wants it passed over.
+    /// text has another form, and is ignored as W3C demands.
     pub fn parse(text: &str) -> Option<(Self, bool)> {
         let mut parts = text.split('-');
         let (version, trace, span, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
@@ -73,9 +73,9 @@ pub struct Span {
     pub name: String,
     /// Names of OpenTelemetry's conventions, with their values.
     pub attributes: Vec<(&'static str, String)>,
-    /// When it began, microseconds since 1970.
+    /// When the span began, microseconds since 1970.
     pub started_micros: i64,
-    /// How long it took, microseconds.
+    /// How long the span took, microseconds.
     pub duration_micros: u32,
     /// Lines of the trace, each with the microseconds from the begin of the span.
     pub events: Vec<(u32, String)>,

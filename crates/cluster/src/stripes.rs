@@ -1,16 +1,16 @@
 //! Locks by what they protect, from a table of a fixed number of them: two things may share one.
 //!
 //! For steps that read, wait for the disk and then write: held at the edge, between doors, never
-//! inside one. Several are taken in the order of the table, so that nobody waits in a circle.
-//! Agrees in role with the striped locks of `org.apache.cassandra.db.CounterMutation` and
-//! `service.paxos.PaxosState`.
+//! inside one. Several locks are taken in the order of the table, so that tasks never wait for
+//! each other in a circle. Agrees in role with the striped locks of
+//! `org.apache.cassandra.db.CounterMutation` and `service.paxos.PaxosState`.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-/// Locks of a table: with some thousands under way at once few wait for another's.
+/// Number of locks: with some thousands under way at once few wait for the lock of another thing.
 const STRIPES: usize = 4096;
 
 /// The table.
@@ -34,7 +34,7 @@ impl Stripes {
         usize::try_from(hasher.finish() % STRIPES as u64).expect("less than the number of stripes")
     }
 
-    /// The locks of all these places; None: somebody has one of them.
+    /// The locks of all these places; None: another task has one of them.
     pub fn try_lock(&self, mut places: Vec<usize>) -> Option<Held> {
         places.sort_unstable();
         places.dedup();

@@ -18,7 +18,7 @@ pub struct SystemRow {
     update: PartitionUpdate,
     row: Row,
     timestamp: i64,
-    /// TTL, and when it ends.
+    /// TTL in seconds, and the second in which it ends; None: the row does not expire.
     expiry: Option<(u32, u32)>,
 }
 
@@ -32,7 +32,8 @@ pub fn partition_key(table: &TableMetadata, components: &[&[u8]]) -> DecoratedKe
 }
 
 impl SystemRow {
-    /// A row of a table. `expiry`: TTL, and the present second.
+    /// Begins a row of a table. `expiry`: TTL in seconds, and the present second; None: the row
+    /// does not expire.
     pub fn new(
         table: &Arc<TableMetadata>,
         key: &[&[u8]],
@@ -90,7 +91,8 @@ impl SystemRow {
     }
 }
 
-/// The live rows of a table, or of one of its partitions. Small tables only: all at once.
+/// The live rows of a table, or of one of its partitions. For small tables only, because all are
+/// in memory at once.
 pub fn read(
     engine: &Engine,
     table: &Arc<TableMetadata>,
@@ -149,7 +151,7 @@ pub(crate) fn each_of(
     Ok(())
 }
 
-/// The value of a column of one value.
+/// The value of a column that is no collection.
 pub fn value<'r>(table: &TableMetadata, row: &'r Row, name: &str) -> Option<&'r Bytes> {
     match row.column(table.column_by_name(name)?.id)? {
         ColumnData::Simple(cell) => Some(&cell.value),
@@ -173,7 +175,7 @@ pub fn elements(table: &TableMetadata, row: &Row, name: &str) -> Vec<Bytes> {
     }
 }
 
-/// Keys and values of a map.
+/// The keys and values of a map.
 pub fn pairs(table: &TableMetadata, row: &Row, name: &str) -> Vec<(Bytes, Bytes)> {
     match table.column_by_name(name).and_then(|column| row.column(column.id)) {
         Some(ColumnData::Complex(complex)) => {

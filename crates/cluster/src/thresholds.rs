@@ -35,9 +35,9 @@ pub enum Measure {
 /// Two thresholds in bytes; None: there is none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SizeThresholds {
-    /// The client is warned from here on.
+    /// Bytes from which on the client is warned.
     pub warn: Option<u64>,
-    /// The read ends from here on.
+    /// Bytes from which on the read ends.
     pub fail: Option<u64>,
 }
 
@@ -45,9 +45,11 @@ pub struct SizeThresholds {
 /// [`rows::heap_size`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReadSizes {
-    /// `local_read_size_*_threshold`: the bytes that a command loads. Those that reach it.
+    /// `local_read_size_*_threshold`: thresholds for the bytes that a command loads; reached at
+    /// exactly that size.
     pub local: SizeThresholds,
-    /// `row_index_read_size_*_threshold`: the row index of a partition. Those that are greater.
+    /// `row_index_read_size_*_threshold`: thresholds for the row index of a partition; exceeded
+    /// only by a larger size.
     pub row_index: SizeThresholds,
 }
 
@@ -57,7 +59,7 @@ impl ReadSizes {
         *self == Self::default()
     }
 
-    /// An error: the read has to end.
+    /// Err: the read has to end, because a size is over its threshold.
     pub(crate) fn check(&self, local: u64, row_index: u64) -> Result<(), ReadError> {
         if self.row_index.fail.is_some_and(|fail| row_index > fail) {
             return Err(ReadError::TooLarge { is_row_index: true, bytes: row_index });
@@ -68,8 +70,8 @@ impl ReadSizes {
         Ok(())
     }
 
-    /// The thresholds that sizes exceed, with the sizes. One that ended the read stands for the
-    /// warning of the same kind.
+    /// The thresholds that sizes exceed, with the sizes. A threshold that ended the read replaces
+    /// the warning of the same kind.
     pub(crate) fn exceeded(&self, local: u64, row_index: u64) -> Vec<Exceeding> {
         let reached = |threshold: Option<u64>| threshold.is_some_and(|threshold| local >= threshold);
         let passed = |threshold: Option<u64>| threshold.is_some_and(|threshold| row_index > threshold);
@@ -96,7 +98,7 @@ impl Exceeding {
         (number > 0).then_some(Self { measure: Measure::Indexes, is_failure: false, number })
     }
 
-    /// The parameter that tells a coordinator of it.
+    /// The parameter of the answer that tells a coordinator of this.
     pub fn parameter(self) -> Parameter {
         let id = match (self.measure, self.is_failure) {
             (Measure::Tombstones, true) => TOMBSTONE_FAIL,
@@ -118,13 +120,13 @@ impl Exceeding {
 /// A threshold that replicas of a read found exceeded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Finding {
-    /// The number.
+    /// The number that the threshold is about.
     pub measure: Measure,
-    /// Whether they ended their reads.
+    /// Whether the replicas ended their reads.
     pub is_failure: bool,
-    /// How many replicas.
+    /// Number of replicas.
     pub nodes: usize,
-    /// The largest number.
+    /// The largest number that one of them told.
     pub most: u64,
 }
 
@@ -182,7 +184,8 @@ impl Findings {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A replica has found a threshold exceeded. Bounded: a replica counts once for each kind.
+    /// Notes that a replica has found a threshold exceeded. Bounded: a replica counts once for
+    /// each kind.
     pub(crate) fn add(&self, replica: SocketAddr, measure: Measure, is_failure: bool, number: u64) {
         let mut found = self.found();
         let (replicas, most) = found.entry((measure, is_failure)).or_default();

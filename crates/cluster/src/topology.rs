@@ -70,14 +70,14 @@ pub(crate) fn endpoint_of(address: SocketAddr, told: &EndpointState, is_alive: b
     })
 }
 
-/// The address of the node that another one replaces, of what that one tells. The older form of the
-/// status has no port: that of the teller counts.
+/// The address of the replaced node, from the status of the node that replaces it. The older form
+/// of the status has no port; then the port of `teller` is taken.
 fn replaced_address(text: &str, teller: SocketAddr) -> Option<SocketAddr> {
     let alone = || Some(SocketAddr::new(text.parse().ok()?, teller.port()));
     text.parse().ok().or_else(alone)
 }
 
-/// Where drivers connect to a node that does not say so.
+/// The port at which drivers connect to a node that tells none.
 const DEFAULT_NATIVE_PORT: u16 = 9042;
 
 /// The ring with the keyspaces of a schema. Keyspaces whose replication this node cannot place (it
@@ -92,13 +92,13 @@ fn with_keyspaces(ring: &Ring, schema: &Schema) -> Ring {
 }
 
 impl Node {
-    /// The ring follows the schema in force. Called before a schema change is answered.
+    /// Makes the ring anew for the schema in force. Called before a schema change is answered.
     pub(crate) fn renew_ring(&self) {
         let schema = self.schema();
         self.ring.rcu(|ring| with_keyspaces(ring, &schema));
     }
 
-    /// The ring follows gossip. Nothing is made anew where nothing of the ring has changed.
+    /// Makes the ring anew from gossip; does nothing if nothing of the ring has changed.
     pub(crate) fn follow(&self, gossip: &Gossip) {
         let peers = gossip.peers().iter();
         let others = peers.filter_map(|(address, peer)| {
@@ -130,8 +130,8 @@ impl Node {
         self.renew_peers();
     }
 
-    /// Endpoints that have come to tokens lately, now that these are there. Once nodes have had the
-    /// time to hear of it, the ring follows gossip again.
+    /// The former owners of tokens, after the endpoints have become these. Once all nodes have had
+    /// the time to hear of the change, the ring is made anew.
     fn follow_former_owners(&self, endpoints: &[Endpoint]) -> Former {
         let delay = self.joined.movements.settings().ring_delay;
         let mut owners = self.joined.former_owners.lock().unwrap_or_else(PoisonError::into_inner);
@@ -155,7 +155,7 @@ impl Node {
         owners.among(endpoints)
     }
 
-    /// The rows of other nodes that drivers read follow gossip.
+    /// Has the rows of other nodes that drivers read written anew from gossip.
     pub(crate) fn renew_peers(&self) {
         if let Some(task) = self.joined.peers.get() {
             task.wake();
@@ -185,7 +185,7 @@ impl Node {
         !self.identity.is_bootstrapped && (settings.bootstraps || !settings.joins)
     }
 
-    /// The endpoint where the snitch's file places it.
+    /// The endpoint with the place that the snitch's file gives it.
     fn placed(&self, endpoint: Endpoint) -> Endpoint {
         match self.joined.places.load().of(endpoint.address.ip()) {
             Some((data_center, rack)) => Endpoint { data_center: data_center.clone(), rack: rack.clone(), ..endpoint },
@@ -195,8 +195,8 @@ impl Node {
 }
 
 impl Node {
-    /// The snitch's file names other places now. Refused where a node that is up would stand
-    /// somewhere else: its data would be looked for where it is not. Agrees with
+    /// Takes the new places of the snitch's file. Refused if a node that is up would get another
+    /// place: its data would then be looked for on other nodes. Agrees with
     /// `PropertyFileSnitch.reloadConfiguration`.
     pub fn replace_places(&self, places: Places) -> Result<(), String> {
         let (ring, former) = (self.ring(), self.joined.places.load());

@@ -42,7 +42,8 @@ pub struct TracedEvents {
     session: Option<[u8; 16]>,
     /// The span of this share; None: none is exported.
     span: Option<OpenSpan>,
-    /// TTL of the session's rows, seconds: by whether a request of a client or a repair is traced.
+    /// TTL of the session's rows, seconds; it depends on whether a request of a client or a repair
+    /// is traced.
     ttl: u32,
     /// This node.
     pub node: Arc<Node>,
@@ -112,7 +113,7 @@ impl TracedEvents {
         });
     }
 
-    /// Microseconds since the share began.
+    /// Microseconds since this share of the session began.
     pub fn elapsed(&self) -> i32 {
         i32::try_from(self.node.env.elapsed(self.begun).as_micros()).unwrap_or(i32::MAX)
     }
@@ -148,7 +149,8 @@ impl TracedEvents {
     }
 
     /// Ends the share: its events, and `rows` beside them, are on their way to their replicas when
-    /// this returns; what this node holds of them is in memtables. A crash may lose them.
+    /// this returns, and in the memtables of this node if it is one of them. A crash may lose
+    /// them.
     pub async fn finish(&self, rows: Vec<Mutation>) {
         let mutations: Vec<Mutation> = self.mutation().into_iter().chain(rows).collect();
         if mutations.is_empty() {
@@ -179,7 +181,7 @@ impl TraceSink for TracedEvents {
     }
 }
 
-/// Says in a trace what this node does with a mutation of which it is a replica.
+/// Traces what this node does with a mutation of which it is a replica.
 pub fn describe_write(node: &Node, trace: &dyn TraceSink, mutation: &Mutation) {
     trace.event("Appending to commitlog".to_owned());
     let (shard, _) = node.shard_of(mutation.key.token);

@@ -21,13 +21,14 @@ use tokio::sync::mpsc;
 pub(crate) use live::{Incoming, Live, SessionKey};
 pub use progress::{FileProgress, SessionProgress, Totals};
 
-/// Sessions of a node at one time, with all peers. One more is refused.
+/// Most sessions of a node at one time, with all peers. A further session is refused.
 pub(crate) const SESSIONS_MAX: usize = 1024;
 
-/// Sessions that have ended and are remembered (`system_views.streaming`).
+/// Sessions that are remembered after their end (`system_views.streaming`). At the limit the
+/// oldest goes.
 const ENDED_MAX: usize = 1000;
 
-/// Links and sessions that wait for their thread, which takes them at once.
+/// Most links and sessions that may wait for their thread, which takes them at once.
 pub(crate) const COMMANDS_MAX: usize = 1024;
 
 /// Counts of streams since the start.
@@ -59,7 +60,7 @@ pub(crate) struct Worker {
     pub thread: Box<dyn Joinable>,
 }
 
-/// When the next bytes may go, by kind of stream.
+/// The times at which the next bytes may go, by kind of stream.
 struct Paces {
     parts: Pace,
     parts_inter_dc: Pace,
@@ -70,7 +71,7 @@ struct Paces {
 /// The state of streams.
 pub(crate) struct Transfers {
     pub settings: ArcSwap<Streams>,
-    /// None before the node has joined, and after it has left.
+    /// The thread of streams; None before the node has joined, and after it has left.
     pub worker: Mutex<Option<Worker>>,
     /// Counts since the start.
     pub figures: StreamFigures,
@@ -98,13 +99,13 @@ impl Transfers {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives work to the thread. False: there is none, or too much waits for it.
+    /// Gives work to the thread. False: there is no thread, or too much waits for it.
     pub fn command(&self, command: Command) -> bool {
         let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
         worker.as_ref().is_some_and(|worker| worker.commands.try_send(command).is_ok())
     }
 
-    /// Takes note of a session that begins. Err: why it may not.
+    /// Registers a session that begins. Err: why it may not begin.
     pub fn begin(&self, live: Arc<Live>) -> Result<(), &'static str> {
         let mut sessions = self.sessions();
         if sessions.len() >= SESSIONS_MAX {
@@ -117,7 +118,7 @@ impl Transfers {
         Ok(())
     }
 
-    /// A session has ended. Its sums are remembered, the names of its files are not.
+    /// Removes a session that has ended. Its sums are remembered, the names of its files are not.
     pub fn end(&self, key: &SessionKey, progress: SessionProgress, result: Result<(), String>) {
         self.sessions().remove(key);
         let figure = if result.is_ok() { &self.figures.completed } else { &self.figures.failed };

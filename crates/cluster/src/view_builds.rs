@@ -1,13 +1,13 @@
 //! Building materialized views of what their base tables hold already, in the background, one view
 //! after the other.
 //!
-//! 1. The base table is flushed, once for each view: whatever was written before its writers knew
-//!    of the view is on disk then, since memtables that are frozen take no such write any more
+//! 1. The base table is flushed, once for each view: rows that were written before their writers
+//!    knew of the view are on disk then, since frozen memtables take no such write any more
 //!    (`storage::base_views`).
 //! 2. The ranges of tokens of which this node holds copies are passed ([`build`]). Each partition
 //!    is read again under its lock, a slice of rows at a time, and the entries of the rows are
-//!    applied as those of a write are ([`job`]). A build that is held up by a lock, the commit log
-//!    or memory waits, and goes on at the row where it stands.
+//!    applied as those of a write are ([`job`]). A build that is held up by a lock, by the commit
+//!    log or memory waits, and goes on at the row where it stands.
 //! 3. `system.view_builds_in_progress` says how far each range is, in whole tokens; a build that a
 //!    crash or a stop ends goes on there. Once all are passed, `system.built_views` says that the
 //!    view is complete.
@@ -48,7 +48,7 @@ const RETRY_MAX: Duration = Duration::from_secs(5 * 60);
 
 const STATUS_TABLE: &str = "view_build_status";
 
-/// Why a build ends before its end.
+/// Why a build ends early.
 #[derive(Debug)]
 enum Ended {
     /// The view or its base was dropped, or the node ends.
@@ -90,7 +90,7 @@ impl Node {
         }
     }
 
-    /// Writes what the ring is told of this node's build of a view. Err: nobody has it.
+    /// Writes the state of this node's build of a view for the ring. Err: no node has taken it.
     async fn tell_build(&self, keyspace: &str, view: &str, status: &str) -> Result<(), String> {
         let schema = self.schema();
         let Some(table) = schema.table("system_distributed", STATUS_TABLE) else { return Ok(()) };
@@ -100,9 +100,9 @@ impl Node {
     }
 
     /// Removes what the ring was told of builds of a dropped view, as of the time of the drop: of
-    /// this node's build, and of those of nodes that are down, which cannot do it. What others have
-    /// told is left to them: where a view of the same name is there again, they may have told of
-    /// its build already. Cassandra removes everything, as of now.
+    /// this node's build, and of those of nodes that are down, which cannot do it. Rows of other
+    /// nodes that are up are left to them: if there is a new view of the same name, they may have
+    /// told of its build already. Cassandra removes everything, as of now.
     async fn tell_dropped(&self, view: &DroppedView) -> Result<(), String> {
         let schema = self.schema();
         let Some(table) = schema.table("system_distributed", STATUS_TABLE) else { return Ok(()) };
@@ -126,8 +126,8 @@ impl Node {
         }
     }
 
-    /// Whether views are built now: which ranges are of this node is known once it is in touch with
-    /// its ring.
+    /// Whether views are built now: the ranges of this node are known only once it is in touch
+    /// with its ring.
     fn may_build_views(&self) -> bool {
         !self.identity.joins || self.members().is_some()
     }
@@ -136,7 +136,7 @@ impl Node {
 /// The attempts of this process to complete a view.
 #[derive(Default)]
 struct Attempts {
-    /// Whether the base was flushed since the view is known.
+    /// Whether the base was flushed since this process has known the view.
     is_flushed: bool,
     /// Whether the last attempt has noted a later place than the one at which it began.
     is_further: bool,
@@ -149,12 +149,12 @@ struct Known {
     /// Whether the view is complete and the ring was told so.
     is_told: bool,
     attempts: Attempts,
-    /// The view is tried again then, or when the schema changes.
+    /// When the view is tried again; it is earlier if the schema changes.
     due: Instant,
-    /// The pause behind the next failure.
+    /// The pause after the next failure.
     pause: Duration,
     /// The keyspace as it was when an operator stopped the build, which rests until the keyspace
-    /// changes or the node starts again. None: nobody has.
+    /// changes or the node starts again. None: no operator has.
     stopped: Option<Arc<KeyspaceMetadata>>,
 }
 
@@ -165,9 +165,9 @@ impl Known {
         Self { keyspace, name, is_told: false, attempts, due: now, pause: RETRY_MIN, stopped: None }
     }
 
-    /// Notes when the view is tried again behind an attempt that has ended. Only failures at one
-    /// place, one behind the other, make the pause longer. `was_due`: the attempt came when it was
-    /// due, not before, as it does where the schema has changed.
+    /// Sets when the view is tried again after an attempt that has ended. Only failures in a row
+    /// at the same place make the pause longer. `was_due`: the attempt came when it was due, not
+    /// before, as it does where the schema has changed.
     fn rest(&mut self, has_failed: bool, was_due: bool, now: Instant) {
         if !has_failed || self.attempts.is_further {
             self.pause = RETRY_MIN;
@@ -189,7 +189,7 @@ async fn run(node: Weak<Node>) {
     tokio::join!(build_views(node.clone()), tell_dropped(node));
 }
 
-/// The node, unless it ends.
+/// The node; None: it ends.
 fn living(node: &Weak<Node>) -> Option<Arc<Node>> {
     node.upgrade().filter(|node| !node.engine.is_draining() && !node.engine.is_stopped())
 }
@@ -232,7 +232,8 @@ async fn build_views(node: Weak<Node>) {
     }
 }
 
-/// `is_woken`: the schema may have changed, which may end a failure.
+/// Looks at all views, and builds those that are due. `is_woken`: the schema may have changed,
+/// which may end a failure.
 async fn look(node: &Arc<Node>, known: &mut BTreeMap<TableId, Known>, is_woken: bool) {
     let views = node.engine.views();
     // a view that was dropped went before another one of its name is told of
@@ -267,8 +268,9 @@ async fn look(node: &Arc<Node>, known: &mut BTreeMap<TableId, Known>, is_woken: 
     }
 }
 
-/// Takes a note of a build, where the commit log has no room for it once it has: behind a job the
-/// log is as full as it becomes, and a build that failed then would go back to its last note.
+/// Calls `take`, which writes down how far a build is; while the commit log has no room it is
+/// called again once there is some. After a job the log is as full as it ever becomes, and a build
+/// that failed then would go back to its last note.
 async fn once_the_log_has_room(
     engine: &Engine,
     take: impl Fn() -> Result<(), StorageError>,

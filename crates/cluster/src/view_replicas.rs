@@ -1,5 +1,5 @@
-//! Materialized views among several nodes: which replica of a view has what ([`pairing`]), and how
-//! the changes that belong to others get there ([`remote`]).
+//! Materialized views among several nodes: which replica of a view has which rows ([`pairing`]),
+//! and how the changes that belong to others get there ([`remote`]).
 //!
 //! A replica asks these modules through the trait [`Routes`], because it knows no ring.
 

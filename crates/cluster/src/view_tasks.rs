@@ -10,8 +10,8 @@ use schema::TableId;
 use storage::base_views::BaseViews;
 use tokio::sync::Notify;
 
-/// Dropped views that wait until the ring is told. At the limit the oldest is forgotten: what the
-/// ring was told of its build stays.
+/// Most dropped views that wait until the ring is told. At the limit the oldest is forgotten, and
+/// the rows about its build stay.
 const DROPPED_MAX: usize = 1000;
 
 /// Whether the task runs, and how it is woken.
@@ -29,9 +29,9 @@ pub struct ViewTasks {
 /// The views at the last change of the schema, and those that went.
 #[derive(Default)]
 struct Seen {
-    /// The number of the snapshot of views.
+    /// The number of the last snapshot of views.
     number: u64,
-    /// Keyspace and name of each.
+    /// Keyspace and name of each view, by its id.
     views: BTreeMap<TableId, (String, String)>,
     dropped: VecDeque<DroppedView>,
 }
@@ -41,7 +41,8 @@ struct Seen {
 pub(crate) struct DroppedView {
     pub keyspace: String,
     pub name: String,
-    /// When, microseconds since 1970. A build of another view of this name begins later.
+    /// When the view was dropped, microseconds since 1970. A build of another view of this name
+    /// begins later.
     pub micros: i64,
     /// Whether there was another view of this name as soon as this node heard of the drop: others
     /// may have heard of both long before, and have told of the build of the other one.

@@ -53,7 +53,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// The page when so many of its records have failed.
+    /// The page with so many of its records counted as failed.
     pub fn without(self, failed: usize) -> Self {
         assert!(failed <= self.records, "a record fails once");
         Self { records: self.records - failed, failed, ..self }
@@ -82,7 +82,7 @@ impl Node {
         self.batch_replay.throttle.store(bytes.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// From now on records are applied again while the node runs.
+    /// Starts the background task that applies records again while the node runs.
     pub(crate) fn keep_replaying_batches(self: &Arc<Self>) {
         if self.engine.options.read_only {
             return;
@@ -98,7 +98,7 @@ impl Node {
         let _ = self.batch_replay.task.set(wake);
     }
 
-    /// A look while the node runs. Gives the time until the next one.
+    /// One look at the batch log while the node runs. Gives the time until the next look.
     fn replay_due_batches(&self, resending: &mut Resending) -> Duration {
         if !self.batch_replay.may_find_records() && resending.is_idle() {
             return PERIOD;
@@ -119,8 +119,8 @@ impl Node {
         }
     }
 
-    /// Applies everything that the batch log holds: nothing is under way. Gives the number of
-    /// records that were applied. Records that fail are left for later.
+    /// Applies every record of the batch log. Called at the start, while no batch is under way.
+    /// Gives the number of records that were applied. Records that fail are left for later.
     pub(crate) fn replay_batches(&self) -> Result<usize, NodeError> {
         if self.engine.options.read_only {
             return Ok(0);
@@ -292,8 +292,8 @@ impl Node {
     }
 }
 
-/// Does something with each record of a page; gives what came of it, and how many have failed,
-/// which the log tells in one line.
+/// Calls `act` for each record of a page. Gives the results, and how many records have failed; the
+/// log tells of the failures in one line.
 pub(super) fn of_each<T>(due: Vec<Record>, mut act: impl FnMut(Record) -> Result<T, NodeError>) -> (Vec<T>, usize) {
     // a panic inside the door of a memtable ends the process all the same: nothing half done is
     // left behind here
@@ -320,7 +320,7 @@ pub(super) fn node_error(error: WriteError) -> NodeError {
 }
 
 impl Record {
-    /// Bytes of its row.
+    /// Bytes of the record's row.
     pub(super) fn bytes(&self) -> usize {
         self.row.data_size()
     }

@@ -40,7 +40,8 @@ use crate::system_rows;
 
 /// Time between two looks at batches that were sent, where nothing wakes the task.
 const SETTLE: Duration = Duration::from_secs(1);
-/// Batches that are on their way. No page is read that could make them more, nor their bytes.
+/// Most batches that are on their way. A page that could exceed this number, or
+/// [`WINDOW_BYTES_MAX`], is not read yet.
 const WINDOW_RECORDS_MAX: usize = 1024;
 /// See [`WINDOW_RECORDS_MAX`].
 const WINDOW_BYTES_MAX: usize = 4 * PAGE_BYTES_MAX;
@@ -54,9 +55,9 @@ const _: () = assert!(WINDOW_RECORDS_MAX >= PAGE_RECORDS_MAX, "a page finds room
 pub(super) struct Resending {
     /// Batches that were sent and are not settled, oldest first.
     sent: Vec<Resent>,
-    /// Records that wait for hints, and the wait.
+    /// Records that wait for hints, and the wait; None: no record does.
     hinted: Option<(Vec<[u8; 16]>, HintsDurable)>,
-    /// No page is read before. None: none was read yet.
+    /// The earliest time to read the next page. None: none was read yet.
     due: Option<Instant>,
 }
 
@@ -66,7 +67,7 @@ impl Resending {
         self.sent.is_empty() && self.hinted.is_none()
     }
 
-    /// How long no page is read.
+    /// Time until the next page may be read.
     fn rest(&self, now: Instant) -> Duration {
         self.due.map_or(Duration::ZERO, |due| due.since(now))
     }
@@ -83,7 +84,7 @@ struct Resent {
     record: Record,
     bytes: usize,
     sent: Vec<Arc<Sent>>,
-    /// The wait for hints, once no replica is waited for.
+    /// The wait for the batch's hints to be durable; None while replicas are waited for.
     hints: Option<HintsDurable>,
 }
 
@@ -92,9 +93,9 @@ struct Resent {
 enum Came {
     /// Replicas or hints are still waited for.
     Nothing,
-    /// Every replica has it, or will have it.
+    /// Every replica has the batch, or a durable hint for it.
     Done,
-    /// A hint is not durable, or there was no room for it. The record is sent again.
+    /// A hint could not be made durable, or there was no room for it. The record is sent again.
     Lost,
 }
 
@@ -168,9 +169,9 @@ impl Node {
     }
 
     /// Applies the mutations of a record that are of this node, each in parts where its changes of
-    /// views are too large. One that this node can never take, because it is larger than the commit
-    /// log takes, is left out, as a hint is forgotten then: the record would stand until gc_grace
-    /// has passed, nobody would get the others of its mutations, and each look would fail.
+    /// views are too large. A mutation that is larger than the commit log takes is left out, as a
+    /// hint of such a size is. Otherwise each look would fail at it, and the record would stand
+    /// until gc_grace has passed without its other mutations reaching anybody.
     fn apply_own(&self, mutations: &[Mutation]) -> Result<(), WriteError> {
         match self.replica.apply_now(mutations) {
             Err(WriteError::Storage(StorageError::MutationTooLarge { .. })) => {}
@@ -187,8 +188,8 @@ impl Node {
         Ok(())
     }
 
-    /// Removes the records of batches that are settled. The oldest batch that is not wakes `waker`
-    /// when it is.
+    /// Removes the records of batches that are settled. The oldest batch that is not settled yet
+    /// wakes `waker` when it is.
     fn finish_resent(&self, sent: &mut Vec<Resent>, waker: &Waker) {
         let mut is_oldest = true;
         sent.retain_mut(|batch| {

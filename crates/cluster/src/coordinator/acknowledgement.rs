@@ -40,13 +40,13 @@ struct Alone {
     answers: Answers,
     /// How long the wait may take from its begin on.
     rest: Duration,
-    /// Made when somebody waits for the first time.
+    /// The timer of `rest`; None until the wait is polled for the first time.
     timer: Option<Sleep>,
 }
 
 impl Acknowledgement {
-    /// Of a write that waits `rest` from now on for the log of this node, named `local`, and for
-    /// nobody else.
+    /// The wait of a write that waits `rest` from now on for the log of this node, named `local`,
+    /// and for no other node.
     pub(crate) fn alone(log: Logged, local: SocketAddr, answers: Answers, rest: Duration) -> Self {
         Self(Wait::Alone(Alone { log, local, answers, rest, timer: None }))
     }
@@ -57,7 +57,7 @@ impl Acknowledgement {
         matches!(self.0, Wait::Alone(_))
     }
 
-    /// Of a write among several nodes.
+    /// The wait of a write among several nodes.
     pub(crate) fn among(among: Among) -> Self {
         Self(Wait::Among(Box::new(among)))
     }

@@ -72,10 +72,12 @@ const STRETCHES_FIRST: usize = 1;
 /// each replica.
 const SCAN_SIZE: usize = 16 << 20;
 
-/// Bytes of answers that are read through, and of which the result is built, on the worker.
+/// Most bytes of answers that are read, and built into a result, on the worker; more of them go to
+/// a thread for long jobs.
 pub(super) const INLINE_SIZE_MAX: usize = 128 << 10;
 
-/// Bytes of answers up to which a read neither counts nor waits while results use up their share.
+/// Most bytes of answers with which a read is neither counted nor waits while large results use up
+/// their share of memory.
 const SMALL_SIZE_MAX: usize = 64 << 10;
 
 /// The result of building the answer, what was missing for it, what replicas lack, and the live
@@ -87,12 +89,13 @@ pub(super) struct Among<'n> {
     pub node: &'n Node,
     pub messenger: &'n Messenger,
     pub level: Consistency,
-    /// Where trace lines go, and who other nodes are told traces the request.
+    /// The sink of trace lines, whose session is named in messages to other nodes; None: the
+    /// request is not traced.
     pub trace: Option<Arc<dyn TraceSink>>,
     /// Sentences that the client is to be warned with.
     pub warnings: &'n Warnings,
     deadline: Instant,
-    /// Answers that the part waits for which waits for the most.
+    /// The largest number of answers that a part of the read waits for.
     block_for: u32,
     /// The rows that are looked for; None: every row.
     sought: Option<Arc<Sought>>,
@@ -112,13 +115,13 @@ impl<'n> Among<'n> {
         Self { node, messenger, level, trace, warnings, deadline, block_for: 1, sought: None }
     }
 
-    /// This read, which waits for the answers that these parts need.
+    /// Has this read wait for the answers that these parts need.
     pub fn waiting_for(self, parts: &[Part]) -> Self {
         let most = parts.iter().map(|part| part.contacts.asked.len()).max();
         Self { block_for: most.map_or(1, count).max(1), ..self }
     }
 
-    /// This read, whose replicas check what they can of the conditions on these rows.
+    /// Has the replicas of this read check the conditions on these rows, as far as they can.
     pub fn looking_for(self, sought: Option<Arc<Sought>>) -> Self {
         Self { sought, ..self }
     }
@@ -170,8 +173,8 @@ impl<'n> Among<'n> {
 }
 
 impl Among<'_> {
-    /// Builds something from parts whose replicas have answered already. Nobody is repaired. Gives
-    /// whether something had to be asked for beside what there was.
+    /// Builds something from parts whose replicas have answered already. No replica is repaired.
+    /// Also tells whether replicas had to be asked for more.
     pub async fn build_of<B: Build>(
         &self,
         parts: Vec<Asked>,
@@ -296,8 +299,8 @@ impl Among<'_> {
         Ok(built)
     }
 
-    /// Asks for the parts from `next` on that nobody has been asked for, at most `window` of them.
-    /// Refused where the first of them lacks replicas.
+    /// Asks the replicas of the parts from `next` on that were not asked yet, at most `window`
+    /// parts. Refused where the first of them lacks replicas.
     async fn ask_parts<E: From<ReadError>>(
         &self,
         parts: &mut Vec<Asked>,
@@ -419,7 +422,7 @@ impl Among<'_> {
         }
     }
 
-    /// Builds the answer from what there is.
+    /// Builds the answer from what the replicas have answered so far.
     async fn attempt<B: Build>(
         &self,
         parts: &Arc<Vec<Asked>>,
@@ -447,8 +450,8 @@ impl Among<'_> {
     }
 }
 
-/// How many parts are asked for at once behind some that had so many bytes together: as many as
-/// these are, if they had little.
+/// How many parts are asked for at once after `answered` parts gave `size` bytes together. Many at
+/// once only if the parts before had few bytes.
 fn parts_at_once(answered: usize, size: usize) -> usize {
     let each = size / answered.max(1);
     let fitting = SMALL_PARTS_SIZE / each.max(1);

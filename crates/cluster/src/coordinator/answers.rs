@@ -9,7 +9,7 @@
 use ring::{ReplicaPlan, Ring};
 use types::{Consistency, FailureReason, ReplicaFailure, WriteKind};
 
-/// The answers of one write so far. A timeout or failure tells its client what stands here.
+/// The answers of one write so far. A timeout or failure tells its client these numbers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Answers {
     /// The level that the client asked for.
@@ -50,7 +50,7 @@ pub enum Counted {
 /// The state of the write, as the answers so far make it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
-    /// Answers that may still come decide.
+    /// The result depends on answers that may still come.
     Waiting,
     /// As many as the level needs have the write.
     Enough,
@@ -59,22 +59,22 @@ pub enum Progress {
 }
 
 impl Answers {
-    /// Of a write that this node alone is asked for.
+    /// The answers of a write that this node alone is asked for.
     pub fn of_one(level: Consistency, kind: WriteKind) -> Self {
         let (failures, centers) = (Vec::new(), Vec::new());
         Self { level, kind, block_for: 1, received: 0, outstanding: 1, failures, centers }
     }
 
-    /// Of a write that is sent to every live replica of a plan. Where none is up (ANY alone lets
-    /// that pass) this node keeps the write and answers for them.
+    /// The answers of a write that is sent to every live replica of a plan. Where no replica is
+    /// up, which only level ANY allows, this node keeps the write and answers for them.
     pub fn of(plan: &ReplicaPlan, kind: WriteKind) -> Self {
         let outstanding = count(plan.live.len()).max(1);
         let (level, block_for) = (plan.level, plan.block_for);
         Self { level, kind, block_for, received: 0, outstanding, failures: Vec::new(), centers: Vec::new() }
     }
 
-    /// Of a write that is sent to every live replica of a plan among several nodes; and where the
-    /// answer of each live replica counts, in the order of the plan.
+    /// The answers of a write that is sent to every live replica of a plan among several nodes,
+    /// and, in the order of the plan, where the answer of each live replica counts.
     pub fn among(ring: &Ring, quorums: &[(&str, u32)], plan: &ReplicaPlan, kind: WriteKind) -> (Self, Vec<Counted>) {
         let center_of = |id: &ring::EndpointId| ring.endpoint(*id).data_center.as_str();
         let in_center =
@@ -126,7 +126,7 @@ impl Answers {
         self.failures.push(failure);
     }
 
-    /// One that counts is no longer waited for. False: it does not count.
+    /// Ends the wait for one replica. False: its answer does not count for the level.
     fn settle(&mut self, counted: Counted) -> bool {
         if counted == Counted::Nowhere {
             return false;

@@ -74,7 +74,7 @@ pub struct Round {
 /// Why a conditional write was not carried out.
 #[derive(Debug)]
 pub enum CasError<E> {
-    /// The coordinator could not.
+    /// The coordinator could not carry the write out.
     Request(RequestError),
     /// Reading or deciding failed.
     Decide(E),

@@ -1,4 +1,4 @@
-//! Whom a read asks: the replicas of a plan, nearest first.
+//! The replicas of a plan that a read asks, nearest first.
 //!
 //! Nearest is this node, then replicas of its data center and rack, then of its data center, then
 //! the others, each in the order of the ring; unless the dynamic snitch knows that this order is
@@ -26,7 +26,7 @@ pub(crate) struct Contact {
 /// The replicas that a read asks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Contacts {
-    /// As many as the level waits for.
+    /// The replicas that are asked at first: as many as the level waits for.
     pub asked: Vec<Contact>,
     /// The others that could be asked instead of one that does not answer, nearest first.
     pub spare: Vec<Contact>,
@@ -75,12 +75,12 @@ impl Contacts {
         Self { asked: asked.into_iter().map(contact).collect(), spare, shortage: None, is_planned: true }
     }
 
-    /// Of tokens of which too few replicas are up.
+    /// The contacts for tokens of which too few replicas are up.
     pub fn too_few(shortage: Shortage) -> Self {
         Self { asked: Vec::new(), spare: Vec::new(), shortage: Some(shortage), is_planned: true }
     }
 
-    /// Of the rest of a range: they are chosen when the read comes there.
+    /// The contacts for the rest of a range: replicas are chosen when the read comes there.
     pub fn unplanned() -> Self {
         Self { asked: Vec::new(), spare: Vec::new(), shortage: None, is_planned: false }
     }
@@ -100,7 +100,7 @@ pub(super) fn counts(ring: &Ring, level: Consistency, id: EndpointId) -> bool {
     }
 }
 
-/// How far a replica is: less is nearer.
+/// How far a replica is from this node: a smaller value is nearer.
 pub(super) fn distance(ring: &Ring, id: EndpointId) -> (bool, bool, bool) {
     let (there, here): (&Endpoint, &Endpoint) = (ring.endpoint(id), ring.local());
     (id != ring.local_id(), there.data_center != here.data_center, there.rack != here.rack)

@@ -6,9 +6,9 @@
 //!    would wait.
 //! 3. The increments become global shards under the host id (`rows::counter::settle`), and are
 //!    applied. The log holds the shards, not the increments: replaying it twice adds nothing.
-//! 4. The locks go as soon as memtables have the shards; then the write waits to be durable. Who
-//!    comes next reads the shard, writes one with a greater clock behind it in the log: if that is
-//!    durable, so is this.
+//! 4. The locks go as soon as memtables have the shards; then the write waits to be durable. The
+//!    next statement on the row reads this shard and writes one with a greater clock behind it in
+//!    the log: if that one is durable, so is this one.
 //!
 //! Among several nodes the leader of each mutation does that, one of its replicas, and sends the
 //! shards to the others ([`among`]).
@@ -41,8 +41,8 @@ use crate::stripes::{Held, Stripes};
 type Before = (Option<Row>, Vec<Row>);
 
 impl Node {
-    /// Adds the increments of mutations to what is there. Its reads are opened by `open`, None: as
-    /// usual. `trace`: where trace lines go; None: the request is not traced.
+    /// Adds the increments of mutations to what is there. Its reads are opened by `open`; None: as
+    /// reads usually are. `trace`: where trace lines go; None: the request is not traced.
     pub async fn add_to_counters(
         &self,
         mutations: Vec<Mutation>,

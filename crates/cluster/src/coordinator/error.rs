@@ -16,7 +16,7 @@ pub enum RequestError {
     Unavailable {
         /// The level that the client asked for.
         level: Consistency,
-        /// How many are needed, and up.
+        /// The number of replicas that the level needs, and of those that are up.
         shortage: Shortage,
     },
     /// The keyspace's replication is one that this node cannot place; nothing was sent.
@@ -83,7 +83,7 @@ pub enum FailedCas {
 }
 
 impl RequestError {
-    /// Of a write.
+    /// The error of a write that too few replicas acknowledged.
     pub(crate) fn of_write(cause: WriteError, answers: Answers) -> Self {
         Self::Write(Box::new(FailedWrite { cause, answers }))
     }
@@ -114,7 +114,7 @@ pub enum FailedRead<E> {
     Overloaded(String),
     /// A read at SERIAL or LOCAL_SERIAL has seen a write that did not become durable.
     Serial {
-        /// Why not.
+        /// Why the write did not become durable.
         cause: WriteError,
         /// The level that the client asked for.
         level: Consistency,
@@ -136,12 +136,12 @@ pub struct FailedAnswers {
     pub data_present: bool,
     /// Replicas that failed, in the order in which they said so.
     pub failures: Vec<ReplicaFailure>,
-    /// The time of the read was over, or that of all replicas that failed.
+    /// True: the time of the read was over, or every replica that failed ran out of time.
     pub timed_out: bool,
 }
 
 impl<E> FailedRead<E> {
-    /// Of answers that were too few.
+    /// The error of a read that too few replicas answered.
     pub(crate) fn of_answers(answers: FailedAnswers) -> Self {
         Self::Unanswered(Box::new(answers))
     }

@@ -28,7 +28,7 @@ use types::DecoratedKey;
 /// The place up to which all answers to a part are known: a row, or the end of a partition.
 pub(super) type Window = (DecoratedKey, Option<ClusteringValues>);
 
-/// The first place at which one of the answers ends at a limit; None: none does.
+/// The first place at which one of the answers ends at a limit; None: no answer does.
 pub(super) fn window(command: &ReadCommand, answers: &[&Answers]) -> Option<Window> {
     let ends = answers.iter().filter_map(|answers| match (&command.range, answers.end()) {
         (PartitionRange::Key(key), _) => Some((key.clone(), Some(answers.cut(key)?.clone()))),
@@ -58,7 +58,7 @@ struct Held {
 }
 
 impl Held {
-    /// The rest of the partition with this head.
+    /// Reads the rest of the partition with this head.
     fn read(head: PartitionHead, stream: &mut dyn PartitionStream) -> Result<Self, ReadError> {
         let mut items = Vec::new();
         while let Some(item) = stream.next_unfiltered()? {
@@ -82,7 +82,8 @@ pub(super) struct Candidates {
     partitions: BTreeMap<DecoratedKey, Vec<Option<Held>>>,
     /// The rows that have to be read again.
     open: Vec<(DecoratedKey, Vec<ClusteringValues>)>,
-    /// Rows that are held of the partition that has the most, counted once for each replica.
+    /// The number of rows held of the partition that has the most of them. A row counts once for
+    /// each replica.
     pub rows: u32,
 }
 
@@ -176,9 +177,9 @@ fn named(table: &TableMetadata, rows: &[ClusteringValues]) -> Slices {
 /// Partitions that are held, as a stream.
 struct HeldStream {
     held: Arc<[Held]>,
-    /// The next partition.
+    /// Position of the next partition.
     next: usize,
-    /// The next item of the one before.
+    /// Position of the next item in the partition that was given last.
     item: usize,
 }
 

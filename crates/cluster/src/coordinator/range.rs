@@ -8,9 +8,9 @@ use rows::PartitionRange;
 use rows::command::RingBound;
 use types::{Consistency, Token};
 
-/// How many replicas the parts of a range wait for: the level and the replication say it, so that
-/// it is the same for all of them. Parts that have too few do not count, as a read may end before
-/// it comes to them; refused where all of them have.
+/// How many replicas the parts of a range wait for. The number follows from the level and the
+/// replication, so it is the same for all parts. Parts with too few live replicas are left out,
+/// because a read may end before it comes to them; the read is refused if all parts have too few.
 pub(super) fn block_for(
     ring: &Ring,
     placement: &Placement,

@@ -120,7 +120,7 @@ impl Node {
         FailedRead::Failed { outcome, level, block_for, received: 0, endpoint: self.identity.broadcast }
     }
 
-    /// How long a read may take.
+    /// How long a read of these commands may take.
     pub(crate) fn read_limit(&self, commands: &[ReadCommand]) -> Duration {
         let timeouts = self.timeouts();
         if is_of_range(commands) { timeouts.range } else { timeouts.read }

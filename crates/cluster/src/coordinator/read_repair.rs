@@ -39,7 +39,7 @@ use crate::replica::apply::within;
 use crate::stripes::Held;
 use crate::traces;
 
-/// Bytes of rows that one message tells. A partition that lacks more is told in several.
+/// Most bytes of rows in one message. A partition that lacks more is told in several messages.
 const TOLD_MAX: usize = 1 << 20;
 
 /// Messages that are under way at once for one read.
@@ -51,11 +51,11 @@ type Lacking = (Contact, Vec<PartitionUpdate>);
 /// How the replicas of a part are told what they lack.
 #[derive(Clone, Copy)]
 struct Telling {
-    /// Time that all of them have.
+    /// Time that all messages to the replicas of the part have.
     rest: Duration,
-    /// How long one of them may take before another one is told in its place; None: none is.
+    /// How long one replica may take before another one is told in its place; None: none is.
     patience: Option<Duration>,
-    /// Messages that are under way at once to one of them.
+    /// Messages that may be under way at once to one replica.
     under_way: usize,
 }
 
@@ -123,8 +123,8 @@ impl Among<'_> {
         Ok(())
     }
 
-    /// Tells each replica of a part what it lacks; whether as many have it in the end. One of
-    /// `others` may stand for one that is late.
+    /// Tells each replica of a part what it lacks; true if as many replicas have it in the end.
+    /// One of `others` may take the place of a replica that is late.
     async fn tell_all(&self, of_replicas: Vec<Lacking>, others: Vec<Contact>, rest: Duration) -> bool {
         let lacking: Vec<Lacking> = of_replicas.into_iter().filter(|(_, updates)| !updates.is_empty()).collect();
         let Some(first) = lacking.iter().find_map(|(_, updates)| updates.first()) else { return true };
@@ -143,9 +143,9 @@ impl Among<'_> {
         speculation::delay(&table.params.additional_write_policy, &percentile)
     }
 
-    /// Tells a replica what it lacks and, where that fails or takes too long, the next of `others`:
-    /// whether one of the two has it. Each of `others` stands for one replica only, so that
-    /// everything comes to as many replicas as have lacked it.
+    /// Tells a replica what it lacks and, where that fails or takes too long, the next of
+    /// `others`. True: one of the two has it. Each of `others` stands for one replica only, so
+    /// that everything comes to as many replicas as have lacked it.
     async fn tell_or_another(
         &self,
         contact: Contact,
@@ -177,7 +177,7 @@ impl Among<'_> {
         }
     }
 
-    /// Tells one replica some updates; whether it has all of them.
+    /// Tells one replica some updates. True: the replica has all of them.
     async fn tell_updates(&self, contact: Contact, updates: &[PartitionUpdate], telling: Telling) -> bool {
         let mut mutations = updates.iter().cloned().flat_map(pieces).map(Mutation::of);
         let tell = |mutation| self.tell(contact, mutation, telling.rest);
@@ -190,7 +190,7 @@ impl Among<'_> {
         all_have_it
     }
 
-    /// Tells one replica; whether it has it.
+    /// Tells one replica a mutation. True: the replica has it.
     async fn tell(&self, contact: Contact, mutation: Mutation, rest: Duration) -> bool {
         if !contact.is_local {
             let mut payload = Vec::new();

@@ -38,7 +38,7 @@ const PORTION_SMALL: u32 = 100;
 /// Rows of the largest portion. Each further portion of a replica is twice as large as the last.
 const PORTION_MAX: u32 = 80_000;
 
-/// Behind a portion of more bytes the next one is smaller.
+/// Bytes of a portion behind which the next one is smaller.
 const PORTION_SIZE: usize = 8 << 20;
 
 /// The limits at which an answer counts as cut off, so that more is asked for behind its last row.
@@ -65,14 +65,14 @@ pub(super) struct Asked {
     pub size: usize,
     /// Bytes of the largest portion that came last.
     last_size: usize,
-    /// The answers of replicas, with whose they are; empty: nobody has been asked.
+    /// The replicas that were asked, each with its answers; empty: no replica was asked.
     pub replicas: Vec<(Contact, Answers)>,
-    /// Replicas whose digest was that of the only answer in `replicas`.
+    /// Replicas whose digest was equal to that of the only answer in `replicas`.
     pub confirmed: Vec<Contact>,
 }
 
 impl Asked {
-    /// A part of which nobody has been asked. `sought`: the rows of it that are looked for.
+    /// A part of which no replica has been asked. `sought`: the rows of it that are looked for.
     pub fn new(mut part: Part, sought: Option<&Sought>) -> Self {
         if !part.contacts.is_planned {
             // how many replicas check the conditions is not known yet
@@ -265,21 +265,21 @@ impl Asked {
 /// The partitions of an answer.
 #[derive(Clone)]
 pub(super) enum Data {
-    /// As they came.
+    /// The data as it came from another node.
     Encoded(Bytes),
-    /// As this node has read them for itself.
+    /// The rows as this node has read them for itself.
     Kept(Kept),
 }
 
 impl Default for Data {
-    /// No bytes at all, which is no answer.
+    /// Empty bytes, which are no valid answer.
     fn default() -> Self {
         Self::Encoded(Bytes::new())
     }
 }
 
 impl Data {
-    /// Its bytes.
+    /// Bytes of the data.
     pub fn size(&self) -> usize {
         match self {
             Self::Encoded(bytes) => bytes.len(),
@@ -299,7 +299,7 @@ impl Data {
 /// The data of one answer.
 pub(super) struct Portion {
     replay: Replay,
-    /// Its bytes.
+    /// Bytes of the data.
     pub size: usize,
 }
 
@@ -314,7 +314,7 @@ impl Portion {
 /// Answers that have to be asked for before a read can go on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Missing {
-    /// Nobody has been asked for the part at this position.
+    /// No replica of the part at this position has been asked.
     Part(usize),
     /// Further portions of the part at this position.
     Further(usize, Vec<Lack>),
@@ -333,7 +333,7 @@ pub(super) struct ReadingStream {
     parts: Arc<Vec<Asked>>,
     next: usize,
     current: Option<ReplicaMerge>,
-    /// The partition that was given last; None: none was.
+    /// The partition that was given last; None: none was given yet.
     at: Option<DecoratedKey>,
     /// The next partition, if it was met in search of more rows of the last one.
     held: Option<PartitionHead>,

@@ -1,4 +1,4 @@
-//! A mutation on its way to its replicas: who has it, who has not, and who gets a hint.
+//! A mutation on its way to its replicas: which have it, which do not, and which get a hint.
 //!
 //! Shared by the request that waits ([`super::acknowledgement`]) and by membership, which tells of
 //! each peer once ([`membership::Asker`]). The request may be over long before the last peer has
@@ -37,9 +37,9 @@ struct State {
     answers: Answers,
     /// For each replica whether its answer was counted.
     is_counted: Vec<bool>,
-    /// Peers that membership has not told of.
+    /// Number of peers whose answer or failure membership has not told yet.
     unheard: usize,
-    /// A hint was kept. At level ANY that is an answer, once the hint is durable.
+    /// True once a hint was kept. At level ANY a hint counts as an answer once it is durable.
     has_hint: bool,
     /// When the batch was written from whose record the mutation comes, milliseconds since 1970.
     /// Each replica has to get it then, by a hint in any case, because the record goes. None: it
@@ -77,7 +77,7 @@ impl Sent {
         Self { node, ring, replicas, hintable, state: Mutex::new(state) }
     }
 
-    /// Of a request that leaves no hints: what is sent is no mutation, or not for good.
+    /// The state of a request that leaves no hints, because it is no mutation, or not a final one.
     pub fn without_hints(ring: Arc<Ring>, replicas: Vec<(EndpointId, Counted)>, answers: Answers) -> Self {
         Self::new(Weak::new(), ring, replicas, None, answers)
     }
@@ -91,13 +91,14 @@ impl Sent {
         self.replicas.iter().any(|(id, _)| *id == self.ring.local_id())
     }
 
-    /// Live replicas but this node.
+    /// The live replicas without this node.
     pub fn peers(&self) -> impl Iterator<Item = EndpointId> {
         let local = self.ring.local_id();
         self.replicas.iter().map(|(id, _)| *id).filter(move |id| *id != local)
     }
 
-    /// The mutation is about to be sent: its bytes count once until every peer is heard of.
+    /// Called when the mutation is about to be sent: its bytes count once until every peer has
+    /// answered or failed.
     pub fn keep(&self, share: &Arc<Share>) -> KeptBytes {
         let bytes = self.hintable.as_ref().map_or(0, Hintable::size);
         let mut state = self.state();
@@ -181,7 +182,7 @@ impl Sent {
         self.state().lacks_hint
     }
 
-    /// Keeps a hint for every peer that has not answered: their time is over.
+    /// Keeps a hint for every peer that has not answered in time.
     pub fn hint_the_silent(&self) {
         if self.state().unheard > 0 {
             self.peers().for_each(|peer| self.hint(peer));
@@ -247,7 +248,7 @@ pub(crate) fn result_of(message: &Envelope) -> Result<(), FailureReason> {
     }
 }
 
-/// Wakes who waits, outside of the lock.
+/// Wakes the tasks that wait, outside of the lock.
 fn wake(mut state: MutexGuard<'_, State>) {
     let waker = state.waker.take();
     drop(state);

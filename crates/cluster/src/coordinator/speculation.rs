@@ -7,8 +7,8 @@
 
 use std::time::Duration;
 
-/// How long a read waits by a policy in the form in which the schema has it; None: it asks nobody
-/// else. `percentile` gives the latency below which a share (0 to 1) of the reads lies.
+/// How long a read waits by a policy in the form in which the schema has it; None: it asks no
+/// other replica. `percentile` gives the latency below which a share (0 to 1) of the reads lies.
 pub(super) fn delay(policy: &str, percentile: &dyn Fn(f64) -> Duration) -> Option<Duration> {
     match policy {
         "ALWAYS" => return Some(Duration::ZERO),

@@ -59,8 +59,9 @@ impl Node {
         self.write_among(others.traced(Some(trace)), mutations, level, kind).await
     }
 
-    /// The end of every write of a node alone: `applied` is driven to the log position that this
-    /// node must have durable, within the timeout, which goes on for the wait that is given.
+    /// The end of every write of a node alone. Waits for `applied`, which gives the log position
+    /// that this node must have durable. The wait for that position is given to the caller; both
+    /// share the timeout.
     pub(super) async fn send(
         &self,
         mut answers: Answers,

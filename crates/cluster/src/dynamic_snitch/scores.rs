@@ -16,7 +16,7 @@ pub(crate) type Severities = HashMap<SocketAddr, f64>;
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Scores {
     by_address: HashMap<SocketAddr, f64>,
-    /// Counts for replicas that nothing was measured of.
+    /// The severities count also for replicas of which nothing was measured.
     severities: Severities,
     /// dynamic_snitch_badness_threshold; 0: scores alone count.
     badness_threshold: f64,
@@ -38,7 +38,7 @@ impl Scores {
         self.by_address.get(&address).copied().unwrap_or_else(unmeasured)
     }
 
-    /// Orders replicas, which come in the order of the snitch, nearest first.
+    /// Orders replicas, nearest first. They come in the order of the snitch.
     pub fn order<T>(&self, near: &mut [T], address: impl Fn(&T) -> SocketAddr) {
         let score = |replica: &T| self.of(address(replica));
         if self.is_bad(&near.iter().map(score).collect::<Vec<_>>()) {

@@ -38,10 +38,10 @@ use crate::handoff::Dispatcher;
 use crate::node::Node;
 use crate::replica::apply::within;
 
-/// Between two looks at who is up (`HintsService.startDispatch`).
+/// Time between two looks at which hosts are up (`HintsService.startDispatch`).
 pub(super) const PERIOD: Duration = Duration::from_secs(10);
 
-/// Between two looks for files whose hints have all expired (`HintsCleanupTrigger`).
+/// Time between two looks for files whose hints have all expired (`HintsCleanupTrigger`).
 const CLEANUP_PERIOD: Duration = Duration::from_secs(60 * 60);
 
 /// Starts the thread.
@@ -61,7 +61,7 @@ pub(super) fn start(node: &Arc<Node>, deliveries_max: usize) -> Dispatcher {
     Dispatcher { stop, thread: tasks.spawn_local_worker("hints", make) }
 }
 
-/// Rounds until the node is gone.
+/// Sends hints in rounds until the node is gone.
 async fn rounds(env: env::Env, node: Weak<Node>, deliveries_max: usize) {
     let (sending, room) = (Rc::<RefCell<BTreeSet<HostId>>>::default(), Rc::new(Semaphore::new(deliveries_max)));
     let mut cleaned = env.now();
@@ -311,20 +311,21 @@ impl Node {
         all_taken
     }
 
-    /// `hinted_handoff_throttle` is for all other nodes together: bytes a second to one of them.
+    /// Bytes a second that hints to one node may have: `hinted_handoff_throttle` is for all other
+    /// nodes together.
     fn throttle_of_one(&self) -> u64 {
         let throttle = self.handoff.settings.load().throttle;
         let others = self.ring.load().peers().count().max(1) as u64;
         if throttle == 0 { 0 } else { (throttle / others).max(1) }
     }
 
-    /// Hints are kept and not sent, until [`Self::resume_handoff`].
+    /// Stops sending hints until [`Self::resume_handoff`]; they are still kept.
     pub fn pause_handoff(&self) {
         self.handoff.is_paused.store(true, Ordering::Relaxed);
         tracing::info!("hints are not sent any more");
     }
 
-    /// Takes [`Self::pause_handoff`] back.
+    /// Ends the pause that [`Self::pause_handoff`] began.
     pub fn resume_handoff(&self) {
         self.handoff.is_paused.store(false, Ordering::Relaxed);
         tracing::info!("hints are sent again");

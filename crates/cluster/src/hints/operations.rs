@@ -10,9 +10,9 @@ use crate::node::Node;
 /// The hints that wait for a host, and the host if it is in the ring.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostHints {
-    /// The files.
+    /// The hints of the host that wait in files.
     pub pending: PendingHints,
-    /// The host; None: nobody in the ring has this id.
+    /// The host; None: no node of the ring has this id.
     pub endpoint: Option<Endpoint>,
 }
 
@@ -33,7 +33,8 @@ impl Node {
         }
     }
 
-    /// Removes the hints of a host that wait in files. False: nobody in the ring has this address.
+    /// Removes the hints of a host that wait in files. False: no node of the ring has this
+    /// address.
     pub fn truncate_hints_of(&self, address: IpAddr, port: Option<u16>) -> bool {
         let is_meant = |of: &SocketAddr| of.ip() == address && port.is_none_or(|port| port == of.port());
         let ring = self.ring();

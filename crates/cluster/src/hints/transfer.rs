@@ -24,17 +24,17 @@ use crate::node::Node;
 /// Nodes that are tried, one after the other.
 const TARGETS_MAX: usize = 2;
 
-/// Between two of them.
+/// Time between two tries.
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// Rounds of giving to one node. See the head of this file.
 const ROUNDS_MAX: usize = 3;
 
-/// Between two looks at files that are being sent to their hosts.
+/// Time between two looks at files that are being sent to their hosts.
 const LOOK: Duration = Duration::from_millis(200);
 
 impl Node {
-    /// Gives all hints to another node. Err: some are left, or nobody is there to take them.
+    /// Gives all hints to another node. Err: some hints are left, or no node can take them.
     pub(crate) async fn give_hints_away(&self) -> Result<(), String> {
         let Some(store) = self.handoff.store.get() else { return Ok(()) };
         if !self.handoff.settings.load().transfers_on_decommission {
@@ -106,7 +106,8 @@ impl Node {
         }
     }
 
-    /// The nearest member that stays, leaving some out: of the own data center, elsewhere.
+    /// The nearest member that stays in the ring and is not in `tried`: one of the own data
+    /// center, or else one of another.
     fn nearest_but(&self, tried: &BTreeSet<HostId>) -> Option<(HostId, SocketAddr)> {
         let ring = self.ring();
         let stays = |endpoint: &&ring::Endpoint| {

@@ -27,12 +27,12 @@ pub fn load_saved(node: &Node) {
     node.engine.load_caches();
 }
 
-/// The key cache forgets everything.
+/// Empties the key cache.
 pub fn invalidate_keys(node: &Node) {
     node.engine.caches.keys.clear();
 }
 
-/// The row cache forgets everything.
+/// Empties the row cache.
 pub fn invalidate_rows(node: &Node) {
     node.engine.caches.rows.clear();
 }

@@ -46,7 +46,7 @@ pub struct CompactionFigures {
 /// A compaction that runs now.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunningCompaction {
-    /// Its id, a time UUID.
+    /// The id of the compaction, a time UUID.
     pub id: [u8; 16],
     /// The kind of work in Cassandra's word ("Compaction", "Scrub").
     pub kind: &'static str,
@@ -65,9 +65,9 @@ pub struct RunningCompaction {
 /// Which SSTables of some tables are compacted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Inputs<'a> {
-    /// All, as the strategy compacts all; with `split` not into one large SSTable.
+    /// All SSTables, as the strategy compacts all of them.
     All {
-        /// The output is split by size.
+        /// The output is split by size, and not one large SSTable.
         split: bool,
     },
     /// SSTables with tokens from the first to the last, both included. A last one before the first

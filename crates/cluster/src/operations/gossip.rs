@@ -25,7 +25,8 @@ pub struct Known {
     pub address: SocketAddr,
     /// The values that the endpoint tells of itself.
     pub state: EndpointState,
-    /// How suspicious its silence is; None: it is this node.
+    /// The suspicion of the failure detector that the endpoint is down (phi); None: the endpoint
+    /// is this node.
     pub phi: Option<f64>,
 }
 
@@ -86,8 +87,8 @@ pub fn is_active(node: &Node) -> Option<bool> {
 
 /// Stops gossip, or begins it again, which is refused while the node has no place in its ring
 /// yet: it would say that it is a member. It is not stopped while the node joins, leaves or moves:
-/// the others would forget that, and write past the node. A node alone has nobody to gossip with:
-/// nothing changes. `is_ready`: drivers may connect.
+/// the others would forget that, and write past the node. On a node alone nothing changes.
+/// `is_ready`: drivers may connect.
 pub fn set_active(node: &Node, active: bool, is_ready: bool) -> Result<()> {
     match (active, is_active(node)) {
         (true, Some(false)) => state::check_may_start(node, "gossip")?,
@@ -163,7 +164,7 @@ pub fn inbound(node: &Node) -> Vec<InboundCounts> {
     node.members().map(|messenger| messenger.inbound_counts()).unwrap_or_default()
 }
 
-/// The messages of other nodes by their verb. A node alone has every verb with nothing.
+/// The messages of other nodes by their verb. On a node alone the counts of every verb are 0.
 pub fn verb_counts(node: &Node) -> Vec<VerbCounts> {
     let none = || Verb::ALL.iter().map(|verb| VerbCounts { verb: *verb, received: 0, dropped: 0 }).collect();
     node.members().map_or_else(none, |messenger| messenger.verb_counts())

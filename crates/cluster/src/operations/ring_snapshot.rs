@@ -24,7 +24,7 @@ const ASKED_MAX: usize = 8;
 /// The keyspace of the tables that hold the schema.
 const SCHEMA_KEYSPACE: &str = "system_schema";
 
-/// A node has so long for the snapshot of one table.
+/// Longest time that a node gets for the snapshot of one table.
 const TABLE_TIME_MAX: Duration = Duration::from_secs(600);
 
 /// The share that a node has in the snapshot.
@@ -34,7 +34,7 @@ pub struct Share {
     pub address: SocketAddr,
     /// Tables of which the node has the snapshot.
     pub tables: usize,
-    /// Why the node has not taken all of them; None: it has.
+    /// Why the node has not taken the snapshot of all tables; None: it has.
     pub failure: Option<String>,
 }
 

@@ -50,13 +50,14 @@ pub async fn take(node: &Node, name: &str, stores: &[Arc<TableStore>], skip_flus
     in_background(node, move |engine| take_flushed(engine, &name, &stores)).await
 }
 
-/// Has something done on a thread that may wait for the disk. It is not given up in the middle.
+/// Runs a job on a thread that may wait for the disk. The job goes on to its end even if the
+/// caller goes away.
 async fn in_background(node: &Node, job: impl FnOnce(&Engine) -> Result<()> + Send + 'static) -> Result<()> {
     let engine = Arc::clone(&node.engine);
     node.env.blocking_long("snapshot", move || job(&engine)).await.unwrap_or_else(|full| Err(failed(full)))
 }
 
-/// Links what tables have in their SSTables.
+/// Links the SSTables that the tables have.
 fn take_flushed(engine: &Engine, name: &str, stores: &[Arc<TableStore>]) -> Result<()> {
     for (place, store) in stores.iter().enumerate() {
         // another request may have taken this name while tables were flushed: its snapshot stays

@@ -27,14 +27,14 @@ pub enum Work {
     Upgrade {
         /// SSTables of the present version are written again too.
         include_all: bool,
-        /// Only data files written until then; milliseconds since 1970.
+        /// Only data files written up to this time are written again; milliseconds since 1970.
         max_timestamp: i64,
     },
     /// The SSTable is written again if its compression is not that of the table.
     Recompress,
     /// The SSTable is read and compared with its checksums.
     Verify {
-        /// How much of it is read.
+        /// How much of the SSTable is read.
         options: VerifyOptions,
         /// A partition that this node does not hold is an error.
         check_tokens: bool,
@@ -145,7 +145,7 @@ pub async fn work(node: &Node, selection: Selection<'_>, jobs: usize, work: Work
     }
 }
 
-/// Cassandra's nodetool shows nothing of work that went well, but for scrubs.
+/// Leaves out the lines of work that went well, except for scrubs, as Cassandra's nodetool does.
 fn worth_telling(kind: Kind, lines: Vec<String>) -> Vec<String> {
     if kind == Kind::Scrub { lines } else { Vec::new() }
 }

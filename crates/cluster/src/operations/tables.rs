@@ -70,7 +70,8 @@ pub async fn flush(node: &Node, selection: Selection<'_>) -> Result<()> {
     flush_all(node, &selected(node, selection)?).await
 }
 
-/// Every flush is asked for before the first is waited for, so that they run beside each other.
+/// Flushes tables. Every flush is asked for before the first is waited for, so that they run
+/// beside each other.
 pub(super) async fn flush_all(node: &Node, stores: &[Arc<TableStore>]) -> Result<()> {
     let flushes: Vec<_> = stores.iter().map(|store| node.engine.flush(store)).collect();
     for flush in flushes {
@@ -98,13 +99,14 @@ pub fn set_auto_compaction(node: &Node, selection: Selection<'_>, on: bool) -> R
     Ok(())
 }
 
-/// With how many SSTables at least and at most the strategy of a table compacts.
+/// The smallest and the largest number of SSTables that the strategy of a table compacts at once.
 pub fn compaction_thresholds(node: &Node, keyspace: &str, table: &str) -> Result<(u32, u32)> {
     let store = known(node, keyspace, table)?;
     Ok(store.thresholds.get(&store.table().params.compaction))
 }
 
-/// Sets these numbers until the node restarts.
+/// Sets the smallest and the largest number of SSTables that are compacted at once, until the node
+/// restarts.
 pub fn set_compaction_thresholds(node: &Node, keyspace: &str, table: &str, (min, max): (u32, u32)) -> Result<()> {
     if min < 2 || max < min {
         return invalid(format!("thresholds from {min} to {max}: they begin at 2, and max is not below min"));

@@ -13,7 +13,7 @@ use crate::system_rows::partition_key;
 
 /// The status of a node that has told nothing.
 const UNKNOWN: &str = "UNKNOWN";
-/// More nodes than a ring has.
+/// Most rows that are read: more nodes than a ring has.
 const NODES_MAX: u32 = 100_000;
 
 /// The state of each node's build of a view, as `system_distributed` has it.

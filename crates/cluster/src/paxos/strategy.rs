@@ -68,8 +68,8 @@ enum Modifier {
 const DEFAULTS: [&str; 4] =
     ["qexp(1.5)", "0 <= p50(rw)*0.66", "10ms <= p95(rw)*1.8^attempts <= 100ms", "5ms <= p50(rw)*0.5"];
 
-/// Most that a bound without an upper end gives: half of the longest of the timeouts of stock
-/// configurations.
+/// Largest value of a bound without an upper end, microseconds: half of the longest of the
+/// timeouts of stock configurations.
 const MOST: u64 = 2_500_000;
 
 impl Default for ContentionStrategy {

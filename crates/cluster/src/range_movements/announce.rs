@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use crate::node::Node;
 
-/// Between two looks at who knows.
+/// Time between two looks at which nodes know of the change.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A node that has heard of a change by gossip has made new plans after so long. Cassandra does it
-/// on a thread of its own.
+/// Time after which a node that has heard of a change by gossip has made new plans. Cassandra
+/// makes them on a thread of their own.
 const PLANNING: Duration = Duration::from_secs(1);
 
 /// The longest wait for nodes that have not shown that they know: the minute for which an endpoint
@@ -34,8 +34,8 @@ impl Node {
     }
 
     /// Waits until all live nodes know what this one tells now, and writes that they planned before
-    /// have ended. Those two take `ring_delay` at most. Only a node that joins waits longer for
-    /// live nodes that do not show that they know it, up to [`UNAWARE_MAX`].
+    /// have ended. Both together take `ring_delay` at most. Only a node that joins waits longer
+    /// for live nodes that do not show that they know it, up to [`UNAWARE_MAX`].
     pub(crate) async fn wait_until_known(&self) {
         if self.members().is_none() {
             return;

@@ -41,26 +41,28 @@ use crate::movements::{BootstrapState, Mode, MovementSettings};
 use crate::node::Node;
 use crate::streaming::{Operation, SessionEnd};
 
-/// A new node waits so long for others that came at the same time.
+/// Longest time that a new node waits for others that came at the same time.
 const NEWCOMERS_MAX: Duration = Duration::from_secs(5);
 
-/// A new node does not bootstrap without the schema of its ring. It waits so long: the one that was
-/// asked for it may have died, and another one is asked when the question has expired.
+/// A new node does not bootstrap without the schema of its ring. It waits this long, because the
+/// node that was asked for the schema may have died, and another node is asked only when the
+/// question has expired.
 const SCHEMA_WAIT: Duration = Duration::from_secs(90);
 
-/// An attempt asks again so often for keyspaces that were made meanwhile. The rows of further ones
-/// have come by writes: the others have known for long that this node joins.
+/// How often one attempt asks again for keyspaces that were made meanwhile. The rows of further
+/// ones have come by writes: the others have known for long that this node joins.
 const ROUNDS_MAX: usize = 10;
 
-/// Another way for the operator, where a replacement waits for another change of the ring.
+/// The second sentence of a refusal of a replacement that waits for another change of the ring:
+/// what else the operator can do.
 const REPLACES_OTHERWISE: &str = ". One that cannot come to its end without the node that is to be replaced is \
                                   stopped first, if it joins, and started again, if it leaves or moves";
 
 /// The status of a node that has tokens and is no replica for the others.
 pub(crate) const HIBERNATE: &str = "hibernate,true";
 
-/// The status of a node that is on its way in. One that replaces another under that one's address
-/// hibernates: for the others it is that one, and still down.
+/// The status of a node that is on its way in. A node that replaces another one at the same
+/// address hibernates: the other nodes take it for the replaced node, which is still down.
 pub(crate) fn joining_status(settings: MovementSettings, own: SocketAddr, first_token: i64) -> String {
     match settings.replaces {
         Some(replaced) if replaced == own => HIBERNATE.to_owned(),
@@ -85,7 +87,8 @@ impl Node {
     }
 
     /// Fetches the data of the ranges that this node is about to own. It is not a member yet when
-    /// this returns. `is_resumed`: this process has told the others so since an earlier attempt.
+    /// this returns. `is_resumed`: this process has told the others in an earlier attempt that it
+    /// joins.
     pub(crate) async fn bootstrap(
         self: &Arc<Self>,
         introduction: &Introduction,
@@ -179,8 +182,8 @@ impl Node {
         }
     }
 
-    /// Tells the others that this node joins. Whatever has come before is fetched again: they may
-    /// have written to others only.
+    /// Tells the others that this node joins. Data that has come before is fetched again, because
+    /// the others may have written only to other nodes meanwhile.
     fn join_anew(&self, joining: &Joining<'_>) -> Result<(), String> {
         self.shared_keyspaces(&self.ring())?.iter().try_for_each(|(name, _)| self.forget_available(name))?;
         self.tell_that_it_joins(joining);
@@ -196,7 +199,7 @@ impl Node {
         }
     }
 
-    /// Tells the others again that this node joins, since they may have forgotten it.
+    /// Tells the others again that this node joins, because they may have forgotten it.
     async fn join_again(&self, joining: &Joining<'_>, absence: &Absence) -> Result<(), String> {
         let why = format!(
             "{absence}: others may have forgotten that this node joins, and have written without it meanwhile. It joins \
@@ -209,8 +212,9 @@ impl Node {
         Ok(())
     }
 
-    /// Waits, for `ring_delay` at most, until all members are up. After a cut it takes some seconds
-    /// until a member is seen to be up, and [`Node::wait_until_known`] waits for those alone.
+    /// Waits, for `ring_delay` at most, until all members are up. After a cut of the network it
+    /// takes some seconds until a member is seen to be up, and [`Node::wait_until_known`] waits
+    /// only for members that are.
     async fn wait_for_members(&self) {
         let (begun, limit) = (self.env.now(), self.joined.movements.settings().ring_delay);
         let is_one_down = || self.ring().peers().any(|peer| peer.owns_tokens() && !peer.is_up);
@@ -240,7 +244,7 @@ impl Node {
         messenger.with_gossip(|gossip| gossip.absence(now(self)))
     }
 
-    /// Whether this node replaces one under that one's address.
+    /// Whether this node replaces another one at the same address.
     fn hibernates(&self) -> bool {
         self.joined.movements.settings().replaces == Some(self.identity.broadcast)
     }
@@ -254,9 +258,9 @@ impl Node {
         }
     }
 
-    /// Waits a little for nodes that came at the same time, have a lower address and have not said
-    /// their part yet: while two nodes have said BOOT, statements with conditions are refused in
-    /// ranges of both.
+    /// Waits a little for nodes that came at the same time, have a lower address and have not told
+    /// yet that they join: while two nodes have said BOOT, statements with conditions are refused
+    /// in ranges of both.
     async fn let_newcomers_begin(&self) {
         let Some(messenger) = self.members() else { return };
         let is_ahead = |(address, peer): (&SocketAddr, &gossip::Peer)| {
@@ -354,9 +358,9 @@ impl Node {
         Err(format!("the schema of {names} has not come: what this node has to fetch is not known"))
     }
 
-    /// One attempt: asks for all that has not come yet, in the schema that the members have. Where
-    /// that has more keyspaces in the end they are asked for too: a member that was cut off may
-    /// have written to them and not have known that this node joins.
+    /// One attempt: fetches everything that has not come yet, in the schema that the members have.
+    /// If the schema has more keyspaces in the end, these are fetched too: a member that was cut
+    /// off may have written to them and not have known that this node joins.
     async fn fetch_own_ranges(self: &Arc<Self>, settings: MovementSettings) -> Result<(), String> {
         self.take_schemas_of_members().await?;
         for _ in 0..ROUNDS_MAX {
@@ -372,8 +376,8 @@ impl Node {
         Ok(())
     }
 
-    /// Asks for all that has not come yet of the keyspaces that this node knows, and gives their
-    /// names.
+    /// Fetches everything that has not come yet of the keyspaces that this node knows, and gives
+    /// their names.
     async fn fetch_known_keyspaces(self: &Arc<Self>, settings: MovementSettings) -> Result<Vec<String>, String> {
         let ring = self.ring();
         let strict = settings.is_consistent && settings.replaces.is_none();
@@ -403,7 +407,8 @@ impl Node {
         Ok(asked)
     }
 
-    /// The streams from a peer have ended: what has come need not come again.
+    /// Records what has come when the streams from a peer have ended, so that it need not come
+    /// again.
     fn record_fetched(
         &self,
         requests: &BTreeMap<SocketAddr, BTreeMap<String, Ranges>>,

@@ -1,5 +1,5 @@
-//! `nodetool cleanup`: partitions that belong to other nodes are removed: what a node had before
-//! others joined, or before it moved.
+//! `nodetool cleanup`: removes the partitions that belong to other nodes: those that this node had
+//! before others joined, or before it moved.
 //!
 //! SSTables are written again without these partitions; those that have none are left alone. Then
 //! the tables of legacy indexes are written again without the entries of these partitions, whatever
@@ -51,7 +51,7 @@ pub async fn cleanup(node: &Node, selection: Selection<'_>, jobs: usize) -> Resu
     Ok(())
 }
 
-/// Cleans a table up, or that of an index; again where the ring has changed before the SSTables
+/// Cleans up a table or the table of an index; again if the ring has changed before the SSTables
 /// were chosen.
 async fn clean_up(node: &Node, store: &Arc<TableStore>, jobs: usize) -> Result<()> {
     while !try_to_clean_up(node, store, jobs).await? {
@@ -60,8 +60,8 @@ async fn clean_up(node: &Node, store: &Arc<TableStore>, jobs: usize) -> Result<(
     Ok(())
 }
 
-/// False: other ranges than before belonged to this node when the SSTables were about to be chosen,
-/// so nothing was done.
+/// One attempt to clean a table up. False: nothing was done, because this node's ranges had
+/// changed by the time at which the SSTables were about to be chosen.
 async fn try_to_clean_up(node: &Node, store: &Arc<TableStore>, jobs: usize) -> Result<bool> {
     wait_for_former_ranges(node).await;
     let failed = |why: String| OperationError::Failed(why);
@@ -94,7 +94,7 @@ async fn try_to_clean_up(node: &Node, store: &Arc<TableStore>, jobs: usize) -> R
     Ok(is_current.get() != Some(&false))
 }
 
-/// Waits until no ranges are left that this node held a moment ago.
+/// Waits until this node is a former replica of no range any more.
 async fn wait_for_former_ranges(node: &Node) {
     let takes_writes_of_others = || {
         let ring = node.ring();
@@ -111,8 +111,8 @@ async fn wait_for_former_ranges(node: &Node) {
     }
 }
 
-/// The ranges of a keyspace that belong to this node at this moment; None: all, or nobody else's.
-/// Err: that is about to change, or the node is no member.
+/// The ranges of a keyspace that belong to this node at this moment; None: all ranges do, or the
+/// keyspace is not of the ring. Err: the ranges are about to change, or the node is no member.
 fn kept(node: &Node, keyspace: &str) -> std::result::Result<Option<TokenRanges>, String> {
     let mode = node.mode();
     if mode != Mode::Normal {

@@ -1,10 +1,10 @@
 //! `nodetool decommission`: this node hands its ranges on and leaves the ring for good.
 //!
-//! 1. It says LEAVING: whoever gains its ranges takes their writes from then on; and SEVERITY by
-//!    `severity_during_decommission`, so that it is asked last.
+//! 1. It says LEAVING: the nodes that gain its ranges take their writes from then on; and SEVERITY
+//!    by `severity_during_decommission`, so that it is asked last.
 //! 2. Everything that Paxos has begun in its ranges is completed (`paxos_variant: v2`), and logged
-//!    batches that it keeps are carried out. Each range is streamed to whoever gains it. Hints that
-//!    it keeps for others go to another node.
+//!    batches that it keeps are carried out. Each range is streamed to the node that gains it.
+//!    Hints that it keeps for others go to another node.
 //! 3. DECOMMISSIONED is on its disk, so that the directory does not come back; LEFT for the others,
 //!    whose reads it refuses from then on ([`crate::refusals`]).
 //!
@@ -32,13 +32,13 @@ use crate::operations::{OperationError, Result};
 use crate::streaming::{Operation, SessionEnd};
 use crate::system_rows;
 
-/// A node that leaves waits so long for logged batches that it keeps for others.
+/// Longest time that a node that leaves waits for the logged batches that it keeps for others.
 const BATCHES_WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// Between two looks at them.
+/// Time between two looks at these batches.
 const BATCHES_LOOK: Duration = Duration::from_millis(500);
 
-/// Ranges by peer and keyspace that have gone.
+/// Ranges that have been handed on, by peer and keyspace.
 type Gone = BTreeMap<(SocketAddr, String), Ranges>;
 
 /// Hands everything on and leaves. `is_forced`: even where the others are fewer then than a
@@ -92,8 +92,8 @@ pub async fn decommission(node: &Arc<Node>, is_forced: bool) -> Result<()> {
     Ok(())
 }
 
-/// The node says again that it is a member, with the tokens that it has: it may have moved since it
-/// introduced itself.
+/// Tells the others again that this node is a member, with the tokens that it has now: it may have
+/// moved since it introduced itself.
 fn stay(node: &Node, introduction: &Introduction, severity: f64) {
     let tokens = node.ring().local().tokens.iter().map(|token| token.0).collect();
     let introduction = Introduction { tokens, ..introduction.clone() };
@@ -178,7 +178,8 @@ async fn wait_for_batches(node: &Node) {
     }
 }
 
-/// Ends what others have begun here, and hands everything on; of what failed the rest again.
+/// Ends what others have begun on this node, and hands everything on. What has failed is tried
+/// again.
 async fn unbootstrap(node: &Arc<Node>) -> std::result::Result<(), String> {
     node.repair_paxos_ahead("decommission").await?;
     wait_for_batches(node).await;

@@ -13,10 +13,11 @@ use crate::streaming::{
     Operation, PeerStreams, Preview, RangeRequest, RangeTransfer, SessionEnd, StreamPlan, TokenRange, run_telling,
 };
 
-/// A plan whose streams have failed is made anew, for what has not come yet, so often.
+/// How often a plan is made anew, for the ranges that have not come yet, when its streams have
+/// failed.
 pub(crate) const ATTEMPTS_MAX: usize = 3;
 
-/// Between two attempts.
+/// Time between two attempts.
 pub(crate) const PAUSE: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// The ranges of keyspaces that flow between this node and others.
@@ -70,8 +71,8 @@ impl Exchange {
         StreamPlan { operation, pending_repair: None, preview: Preview::None, since: None, peers: peers.collect() }
     }
 
-    /// Streams everything; `on_end` is told of each peer as its streams end. Err: the sentences of
-    /// those that failed.
+    /// Streams everything; `on_end` is called for each peer when its streams end. Err: the errors
+    /// of the streams that failed.
     pub async fn run(
         &self,
         node: &Arc<Node>,
@@ -102,9 +103,9 @@ fn token_ranges(ranges: &Ranges) -> Vec<TokenRange> {
     ranges.iter().map(|(left, right)| TokenRange { left: *left, right: *right }).collect()
 }
 
-/// Refuses to go on without ranges that no replica which is up can give: whoever owned them then
-/// would answer for data that it has not. What has one copy is lost with its replica; an operator
-/// who goes on without it is told so.
+/// Refuses to go on without ranges that no live replica can give: their new owner would answer
+/// requests for data that it does not have. Data with one copy is lost with its replica; an
+/// operator who goes on without it is told so.
 pub(crate) fn refuse_missing(keyspace: &str, placement: &ring::Placement, missing: &Ranges) -> Result<(), String> {
     let Some((left, right)) = missing.first() else { return Ok(()) };
     let what = format!(

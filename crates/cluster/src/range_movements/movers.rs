@@ -26,15 +26,15 @@ use ring::{Endpoint, Ring, State};
 use super::removal;
 use crate::node::Node;
 
-/// Between two looks at whether others still change the ring.
+/// Time between two looks at whether others still change the ring.
 pub(super) const LOOK: Duration = Duration::from_millis(500);
 
-/// Nodes that a refusal names, each with what to do. Where more change the ring, the first ones.
+/// Most nodes that a refusal names, each with what the operator can do.
 const NAMED_MAX: usize = 5;
 
 /// A change of the ring that an operator asks for, in the words of its refusal.
 pub(super) struct Asked {
-    /// The change, behind "Cannot".
+    /// The change, as the words behind "Cannot".
     pub what: String,
     /// Another way for the operator: a sentence.
     pub otherwise: &'static str,
@@ -44,20 +44,20 @@ pub(super) struct Asked {
 pub(super) struct Movers(Vec<Endpoint>);
 
 impl Movers {
-    /// None: nobody that counts changes the ring.
+    /// The nodes that change the ring and for which `counts` is true. None: there is none.
     pub fn of(ring: &Ring, counts: impl Fn(&Endpoint) -> bool) -> Option<Self> {
         let movers: Vec<Endpoint> =
             ring.peers().filter(|other| other.state != State::Normal && counts(other)).cloned().collect();
         (!movers.is_empty()).then_some(Self(movers))
     }
 
-    /// Whether one of them is down, so that nobody knows when its change ends.
+    /// Whether one of them is down, so that the end of its change is not to be expected.
     pub fn is_one_down(&self) -> bool {
         self.0.iter().any(|endpoint| !endpoint.is_up)
     }
 
-    /// Each with its state and what to do about it, for the operator. `removed`: the endpoints that
-    /// somebody removes.
+    /// A text for the operator: each of these nodes, its state and what can be done about it.
+    /// `removed`: the endpoints that are being removed.
     pub fn told(&self, removed: &[SocketAddr]) -> String {
         let named = self.0.iter().take(NAMED_MAX);
         let told: Vec<String> = named.map(|endpoint| tell(endpoint, removed.contains(&endpoint.address))).collect();
@@ -119,8 +119,8 @@ fn tell(endpoint: &Endpoint, is_removed: bool) -> String {
 
 impl Node {
     /// Refuses a change of the ring while this node takes no part in gossip: it was stopped by an
-    /// operator, or because the disk has failed. Nobody would hear of the change, and write to the
-    /// nodes that gain ranges by it.
+    /// operator, or because the disk has failed. Otherwise no node would hear of the change, and
+    /// none would write to the nodes that gain ranges by it.
     pub(crate) fn refuse_unheard(&self) -> Result<(), String> {
         if self.membership().is_none_or(|membership| membership.is_gossiping()) {
             return Ok(());

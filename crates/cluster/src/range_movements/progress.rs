@@ -27,7 +27,7 @@ const SHORTAGE_PAUSE: Duration = Duration::from_secs(1);
 
 /// The kind of a range of tokens in its serial form.
 const KIND_TOKEN_RANGE: i32 = 0;
-/// The size of a token.
+/// Bytes of a token.
 const TOKEN_SIZE: i32 = 8;
 
 impl Node {
@@ -47,8 +47,9 @@ impl Node {
     }
 
     /// Writes to a table of the node itself, and waits until that is durable. A log that keeps the
-    /// record during a shortage, as of a full disk, writes it afterwards, so that a shortage does
-    /// not end the wait: otherwise the next start would find what was told to have failed.
+    /// record during a shortage, as of a full disk, writes it afterwards, so a shortage does not
+    /// end the wait. Otherwise the next start would find a record whose write was told to have
+    /// failed.
     pub(crate) async fn write_durably(&self, mutation: Mutation) -> Result<(), String> {
         let applied = loop {
             match self.engine.apply(std::slice::from_ref(&mutation)) {
@@ -65,7 +66,7 @@ impl Node {
         }
     }
 
-    /// The ranges of a keyspace that have come by an earlier attempt of this process to bootstrap.
+    /// The ranges of a keyspace that an earlier bootstrap of this process has fetched.
     pub(crate) fn available_ranges(&self, keyspace: &str) -> Result<Ranges, String> {
         let schema = self.schema();
         let table = schema.table("system", "available_ranges_v2").expect("a built-in table");
@@ -82,7 +83,7 @@ impl Node {
         self.write_available(keyspace, &all)
     }
 
-    /// Forgets what has come: it is fetched anew.
+    /// Forgets which ranges have come: they are fetched anew.
     pub(crate) fn forget_available(&self, keyspace: &str) -> Result<(), String> {
         self.write_available(keyspace, &Ranges::new())
     }

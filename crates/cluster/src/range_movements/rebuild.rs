@@ -1,8 +1,8 @@
 //! `nodetool rebuild`: a member fetches the data of its ranges from others: of another data center
 //! when its own is new, or of certain nodes.
 //!
-//! Nothing is written of how far it is: who is interrupted begins again, and rows that come twice
-//! do no harm. `org.apache.cassandra.service.StorageService.rebuild`.
+//! The progress is not written anywhere: a rebuild that is interrupted begins again, and rows that
+//! come twice do no harm. `org.apache.cassandra.service.StorageService.rebuild`.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -18,7 +18,7 @@ use crate::node::Node;
 use crate::operations::{OperationError, Result};
 use crate::streaming::Operation;
 
-/// From whom what is fetched.
+/// Which data is fetched, and from which nodes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RebuildOptions {
     /// Only nodes of this data center give; None: of any.
@@ -80,7 +80,7 @@ pub async fn rebuild(node: &Arc<Node>, options: RebuildOptions) -> Result<()> {
         .map_err(|why| OperationError::Failed(format!("Error while rebuilding node: {why}")))
 }
 
-/// Refuses what cannot be meant.
+/// Refuses options that contradict each other or the ring.
 fn check(node: &Node, ring: &Ring, options: &RebuildOptions) -> Result<()> {
     let invalid = |why: String| Err(OperationError::Invalid(why));
     let centers = ring.data_centers();

@@ -98,7 +98,7 @@ async fn keep(node: &Node, from: i64, to: Token) -> std::result::Result<(), Stri
     kept
 }
 
-/// Fetches what this node gains, and hands on what it loses.
+/// Fetches the ranges that this node gains, and hands on those that it loses.
 async fn exchange(node: &Arc<Node>, to: Token) -> std::result::Result<(), String> {
     let ring = node.ring();
     let strict = node.joined.movements.settings().is_consistent;

@@ -2,11 +2,11 @@
 //! fetch what it had from each other.
 //!
 //! The coordinator tells in the place of the removed node that it is `removing`, with its own host
-//! id as REMOVAL_COORDINATOR. Whoever gains ranges by that fetches them, and tells the coordinator
-//! (REPLICATION_DONE_REQ). When all have done so the coordinator tells `removed`, and the node is
-//! forgotten. A coordinator that is killed on the way leaves the node `removing`; the removal is
-//! asked for again, from any node. While another node changes the ring a removal is refused
-//! ([`super::movers`]).
+//! id as REMOVAL_COORDINATOR. The nodes that gain ranges by that fetch them, and tell the
+//! coordinator (REPLICATION_DONE_REQ). When all have done so the coordinator tells `removed`, and
+//! the removed node is forgotten. A coordinator that is killed on the way leaves the node
+//! `removing`; the removal is asked for again, from any node. While another node changes the ring
+//! a removal is refused ([`super::movers`]).
 //!
 //! Before it tells that of the removed node a coordinator waits for `ring_delay`, and tells all the
 //! while which node it is about to remove (`REMOVES`): once a node is `removing` that cannot be
@@ -36,7 +36,7 @@ use crate::node::Node;
 use crate::operations::{OperationError, Result};
 use crate::streaming::{Operation, SessionEnd};
 
-/// Between two looks at who has told that it has its data.
+/// Time between two looks at which nodes have told that they have the data.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The time from the news that a node is removed until this node begins to fetch what it gains.
@@ -146,8 +146,9 @@ pub async fn remove(node: &Arc<Node>, host_id: &str) -> Result<()> {
 /// own ranges afterwards that it has not fetched: which ranges flow is computed without the change
 /// of the other one. Beside a node that joins and is down nothing is refused: it fetches everything
 /// anew when it comes again. A node that died while it left or moved, or whose removal was
-/// interrupted, is removed whatever others do: there is no other end of that, and two such nodes
-/// would wait for each other. `is_ahead`: whether a node that is about to remove one goes first.
+/// interrupted, is removed whatever others do: otherwise such a node would stay in the ring, and
+/// two of them would wait for each other. `is_ahead`: whether a node that is about to remove one
+/// goes first.
 fn refuse_beside_others(node: &Node, removed: &Endpoint, is_ahead: impl Fn(SocketAddr) -> bool) -> Result<()> {
     if removed.state != State::Normal || !node.joined.movements.settings().is_consistent {
         return Ok(());
@@ -185,8 +186,8 @@ fn others_about_to_remove(node: &Node) -> Vec<(SocketAddr, String)> {
     messenger.with_gossip(|gossip| gossip.peers().iter().filter_map(told).collect())
 }
 
-/// While this is there the others are told that this node is about to remove another one, or does
-/// so.
+/// While this value exists the others are told that this node is about to remove another one, or
+/// does so.
 struct Intent<'a>(&'a Messenger);
 
 impl<'a> Intent<'a> {
@@ -233,7 +234,7 @@ fn waits(node: &Node, address: SocketAddr) -> bool {
     state.removal.as_ref().is_some_and(|removal| removal.address == address && !removal.waiting.is_empty())
 }
 
-/// This node does not coordinate the removal of a node any more.
+/// Forgets a removal that this node coordinated.
 fn forget(node: &Node, address: SocketAddr) {
     let mut state = node.joined.movements.state();
     if state.removal.as_ref().is_some_and(|removal| removal.address == address) {
@@ -241,7 +242,7 @@ fn forget(node: &Node, address: SocketAddr) {
     }
 }
 
-/// Ends a removal without waiting for those who have not told that they have their data.
+/// Ends a removal without waiting for the nodes that have not told that they have the data.
 pub fn force(node: &Node) {
     let removal = node.joined.movements.state().removal.clone();
     let leaving = removing(node);
@@ -256,7 +257,7 @@ pub fn force(node: &Node) {
     node.joined.movements.state().removal = None;
 }
 
-/// The nodes that somebody removes.
+/// The nodes that are being removed.
 pub(super) fn removing(node: &Node) -> Vec<SocketAddr> {
     let Some(messenger) = node.members() else { return Vec::new() };
     messenger.with_gossip(|gossip| {
@@ -280,7 +281,7 @@ fn finish(node: &Node, address: SocketAddr) {
     forget(node, address);
 }
 
-/// The time as gossip counts it.
+/// The time in the form that gossip takes.
 pub(super) fn now(node: &Node) -> Now {
     Now {
         monotonic: Duration::from_nanos(node.env.clock.monotonic_nanos()),
@@ -314,7 +315,7 @@ fn gaining(node: &Node, ring: &Ring, removed: EndpointId) -> Result<BTreeSet<Soc
     Ok(gaining)
 }
 
-/// A node has told that it has its data (REPLICATION_DONE_REQ).
+/// Notes that a node has told that it has the data of the removed one (REPLICATION_DONE_REQ).
 pub(crate) fn confirmed(node: &Node, by: SocketAddr) {
     match &mut node.joined.movements.state().removal {
         Some(removal) => drop(removal.waiting.remove(&by)),
@@ -323,8 +324,8 @@ pub(crate) fn confirmed(node: &Node, by: SocketAddr) {
 }
 
 /// Gossip tells that an endpoint is being removed: this node fetches what it gains by that, and
-/// tells whoever coordinates the removal. A node that has no way to others yet does so once it has
-/// one ([`follow_all_removing`]).
+/// tells the coordinator of the removal. A node without links to others does so later
+/// ([`follow_all_removing`]).
 pub(crate) fn follow_removing(node: &Arc<Node>, gossip: &Gossip, endpoint: SocketAddr) {
     if node.membership().is_none() {
         return;
@@ -380,9 +381,9 @@ fn is_being_removed(node: &Node, endpoint: SocketAddr) -> bool {
 
 /// Fetches the ranges that this node gains by the removal of another. What does not come is asked
 /// for again for `ring_delay` at least: a node that has just been started sees others up later. As
-/// long as another member is down, which may be the one that has the data, there is no end to that
-/// but the end of the removal (`nodetool removenode force`). Cassandra gives up at the first
-/// failure and says that it is done.
+/// long as another member is down, which may be the one that has the data, it goes on until the
+/// end of the removal (`nodetool removenode force`). Cassandra gives up at the first failure and
+/// says that it is done.
 async fn restore(node: &Arc<Node>, removed: SocketAddr) {
     let begun = node.env.now();
     let patience = node.joined.movements.settings().ring_delay;
@@ -419,7 +420,7 @@ fn member_that_is_down(node: &Node, removed: SocketAddr) -> Option<SocketAddr> {
     others.find(|endpoint| !endpoint.is_up).map(|endpoint| endpoint.address)
 }
 
-/// One attempt: asks for all that has not come yet. Err: what has not.
+/// One attempt: fetches everything that has not come yet. Err: what has not come.
 async fn fetch_gained(node: &Arc<Node>, removed: SocketAddr, came: &mut Came) -> std::result::Result<(), String> {
     let ring = node.ring();
     let Some(index) = ring.endpoints().iter().position(|endpoint| endpoint.address == removed) else { return Ok(()) };

@@ -1,5 +1,5 @@
-//! Paxos is repaired before ranges move: what replicas have begun is completed, so that those who
-//! gain a range need not know what those who lose it have promised.
+//! Paxos is repaired before ranges move: statements that replicas have begun are completed, so
+//! that a node that gains a range need not know what the node that loses it has promised.
 //!
 //! With the variants of `paxos_variant: v2` alone, as in Cassandra, not where
 //! `paxos_repair_enabled` is off, and not for the keyspaces of
@@ -24,14 +24,15 @@ use crate::node::Node;
 use crate::repairs::command::Command;
 use crate::repairs::options::RepairOptions;
 
-/// A repair that has failed is tried again so often
+/// How often a repair that has failed is tried again
 /// (`cassandra.paxos_repair_on_topology_change_retries`).
 const RETRIES_MAX: u32 = 10;
 
-/// Before the first of these attempts; before each further one that much longer.
+/// Pause before the first further attempt. Before each attempt after that the pause is longer by
+/// this time.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Tables and ranges that are repaired at one time.
+/// Most pairs of a table and its ranges that are repaired at one time.
 const PARALLEL: usize = 8;
 
 /// Ranges by the live replicas that they have.

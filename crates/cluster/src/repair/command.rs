@@ -34,7 +34,7 @@ use crate::repairs::{ENDED_MAX, RUNNING_MAX};
 
 pub use crate::repairs::command::{Command, Event, EventKind};
 
-/// For so long an operator waits for an event.
+/// Longest time that an operator's call waits for an event.
 const EVENTS_WAIT: Duration = Duration::from_secs(5);
 /// Time between two looks for an event.
 const EVENTS_LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -159,7 +159,7 @@ impl Command {
         }
     }
 
-    /// The command has come to a step.
+    /// Notes in the record that the command has come to a step.
     fn mark(&self, node: &Node, step: Step) {
         if let Some(record) = node.repairs.records.find(Subject::Command, &self.id) {
             record.step(step, node.env.clock.now_micros() / 1000);
@@ -382,10 +382,10 @@ impl Command {
         }
     }
 
-    /// The time in milliseconds with which the data counts as repaired; 0: it does not, since not
-    /// all replicas take part. A session has one such time for all of its ranges, also for those
-    /// that are left out with the last of their other replicas: otherwise data that was never
-    /// compared would count as repaired.
+    /// The time in milliseconds with which the data counts as repaired; 0: it does not, because
+    /// not all replicas take part. A session has one such time for all of its ranges, also for
+    /// those that are left out with the last of their other replicas: otherwise data that was
+    /// never compared would count as repaired.
     fn repaired_at(&self, node: &Node, leaves_out: bool) -> i64 {
         let is_of_all = self.options.is_global() && !leaves_out;
         match self.options.is_incremental && is_of_all {

@@ -18,7 +18,7 @@ use crate::coordinator::cas::Cas;
 use crate::node::Node;
 use crate::replica::paxos::{Uncommitted, uncommitted_bounds};
 
-/// How often a partition is tried: statements of clients may come first.
+/// How often the completion of a partition is tried: statements of clients may come first.
 const ATTEMPTS: usize = 5;
 
 /// Completes everything in ranges of a table, and gives the number of partitions. Err: why it is

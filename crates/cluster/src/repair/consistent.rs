@@ -41,7 +41,7 @@ use crate::repairs::sessions::{LocalSession, TABLE, may_become};
 use crate::repairs::{Awaited, Participation, SESSIONS_MAX, Told};
 use crate::system_rows;
 
-/// After a start a node waits so many seconds for a peer to be up that it has to tell of a failure.
+/// Seconds that a node waits after a start for a peer to be up, to which it has to tell a failure.
 const PEER_SECONDS_MAX: u32 = 60;
 
 fn now_seconds(node: &Node) -> i64 {
@@ -56,8 +56,8 @@ fn save(node: &Node, session: &LocalSession) -> Result<(), Refusal> {
     node.engine.apply(&[row]).map(drop).map_err(|error| format!("a repair session cannot be written: {error}"))
 }
 
-/// A session goes on to another state. `Ok(false)`: there is no such session, or it is in another
-/// state than the expected one. Err: the step is not possible.
+/// Moves a session to another state. `Ok(false)`: there is no such session, or it is not in the
+/// expected state. Err: the step is not possible.
 fn step(node: &Arc<Node>, id: &SessionId, expected: Option<SessionState>, to: SessionState) -> Result<bool, Refusal> {
     let mut sessions = node.repairs.sessions();
     let Some(session) = sessions.get_mut(id) else { return Ok(false) };
@@ -85,7 +85,7 @@ fn step(node: &Arc<Node>, id: &SessionId, expected: Option<SessionState>, to: Se
     Ok(true)
 }
 
-/// The session has failed; one that has ended stays as it is.
+/// Marks a session as failed. A session that has ended stays as it is.
 pub(crate) fn fail(node: &Arc<Node>, id: &SessionId) {
     let has_ended = node.repairs.sessions().get(id).is_none_or(LocalSession::has_ended);
     if !has_ended && let Err(why) = step(node, id, None, SessionState::Failed) {
@@ -93,15 +93,15 @@ pub(crate) fn fail(node: &Arc<Node>, id: &SessionId) {
     }
 }
 
-/// An operator ends a session. Err: it has ended already.
+/// Ends a session for an operator. Err: it has ended already.
 pub(super) fn cancel(node: &Arc<Node>, id: &SessionId) -> Result<(), Refusal> {
     step(node, id, None, SessionState::Failed)?;
     end_command(node, id);
     Ok(())
 }
 
-/// A participant, or an operator of one, says that a session has failed, or that the participant
-/// has given a full repair up.
+/// Called when a participant, or an operator of one, tells that a session has failed, or that the
+/// participant has given a full repair up.
 pub(crate) fn failed_by(node: &Arc<Node>, from: SocketAddr, id: &SessionId) {
     fail(node, id);
     end_command(node, id);
@@ -110,7 +110,7 @@ pub(crate) fn failed_by(node: &Arc<Node>, from: SocketAddr, id: &SessionId) {
     }
 }
 
-/// The incremental repair of a session ends, if this node coordinates it.
+/// Ends the incremental repair of a session, if this node coordinates it.
 fn end_command(node: &Node, id: &SessionId) {
     let commands = node.repairs.commands();
     for command in commands.values().filter(|command| command.id == *id && command.options.is_incremental) {
@@ -118,9 +118,9 @@ fn end_command(node: &Node, id: &SessionId) {
     }
 }
 
-/// Previews of repaired data that this node coordinates end, if a session has ended well that is
-/// about some of their data: the replicas may have been looked at before and after it. Agrees with
-/// `RepairSession.onIRStateChange`.
+/// Ends the previews of repaired data that this node coordinates, if a session has ended well that
+/// is about some of their data: the replicas may have been looked at before and after it. Agrees
+/// with `RepairSession.onIRStateChange`.
 fn end_previews(node: &Node, id: &SessionId) {
     let Some(session) = node.repairs.sessions().get(id).cloned() else { return };
     let is_met = |preview: &Prepare| {
@@ -240,7 +240,7 @@ async fn prepared(node: &Arc<Node>, participation: &Participation) -> bool {
     }
 }
 
-/// The first validation of the session begins here.
+/// Called when the first validation of the session begins on this node.
 pub(super) fn repairing(node: &Arc<Node>, id: &SessionId) -> Result<(), Refusal> {
     step(node, id, None, SessionState::Repairing).map(drop)
 }

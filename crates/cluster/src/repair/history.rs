@@ -35,7 +35,7 @@ pub(super) struct History<'n> {
 }
 
 impl<'n> History<'n> {
-    /// Of a command.
+    /// The history of a command.
     pub fn new(node: &'n Node, parent: SessionId, keyspace: &'n str) -> Self {
         Self { node, parent, keyspace }
     }
@@ -58,7 +58,7 @@ impl<'n> History<'n> {
         }
     }
 
-    /// The command begins.
+    /// Writes that the command begins.
     pub async fn start(&self, tables: &[String], ranges: &[Tokens], options: &RepairOptions) {
         let Some(row) = self.row("parent_repair_history", &[&self.parent], &[]) else { return };
         let pairs = options.pairs().into_iter().map(|(name, value)| (text(name), Bytes::from(value)));
@@ -71,14 +71,14 @@ impl<'n> History<'n> {
         self.write(vec![row]).await;
     }
 
-    /// The command has ended well, in these ranges.
+    /// Writes that the command has ended well, in these ranges.
     pub async fn succeed(&self, ranges: &[Tokens]) {
         let Some(row) = self.row("parent_repair_history", &[&self.parent], &[]) else { return };
         let ranges = texts(ranges.iter().map(ToString::to_string));
         self.write(vec![row.set("finished_at", self.now()).set_elements("successful_ranges", ranges)]).await;
     }
 
-    /// The command has failed.
+    /// Writes that the command has failed.
     pub async fn fail(&self, why: &str) {
         let Some(row) = self.row("parent_repair_history", &[&self.parent], &[]) else { return };
         let row = row.set("finished_at", self.now()).set("exception_message", text(why));
@@ -89,7 +89,7 @@ impl<'n> History<'n> {
         self.row("repair_history", &[self.keyspace.as_bytes(), table.as_bytes()], &[session])
     }
 
-    /// A session begins.
+    /// Writes that a session begins.
     pub async fn start_session(&self, session: &SessionId, tables: &[String], common: &CommonRange) {
         let local = self.node.identity.broadcast;
         let participants = common.neighbours.iter().map(|address| (inet(address.ip()), Bytes::new()));
@@ -114,7 +114,7 @@ impl<'n> History<'n> {
         self.write(tables.iter().filter_map(row).collect()).await;
     }
 
-    /// A job of a session has ended.
+    /// Writes that a job of a session has ended.
     pub async fn end_job(&self, session: &SessionId, table: &str, result: Result<(), &str>) {
         let Some(row) = self.of_job(session, table) else { return };
         let row = row.set("finished_at", self.now());

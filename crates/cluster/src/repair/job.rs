@@ -42,7 +42,7 @@ pub(super) struct SyncStat {
 }
 
 impl RepairJob<'_> {
-    /// Does all of it, and gives what was streamed.
+    /// Repairs the table, and gives what was streamed.
     pub async fn run(&self) -> Result<Vec<SyncStat>, String> {
         let job = self.job();
         let records = &self.node.repairs.records;

@@ -32,18 +32,18 @@ const PAUSE: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Time between two sends of a request whose result has not come.
 const ASK_EVERY: Duration = Duration::from_secs(60);
-/// A result is not waited for any longer when so many of these sends in a row were refused or not
-/// acknowledged. One refusal says little: the other node also refuses messages for which it has no
-/// room at the moment.
+/// Number of sends in a row that were refused or not acknowledged, after which the result is not
+/// waited for any longer. One refusal says little: the other node also refuses messages for which
+/// it has no room at the moment.
 const ASKS_MAX: u32 = 3;
 /// The first major version of Cassandra whose nodes do not carry out a request twice that comes
 /// twice. Helenus tells the same version of itself.
 const MAJOR_VERSION_MIN: u32 = 5;
-/// A node that was down for so long without a break counts as dead. Cassandra waits until phi is
-/// twice the threshold of conviction, which is about as long.
+/// Time after which a node that was down without a break counts as dead. Cassandra waits until phi
+/// is twice the threshold of conviction, which is about as long.
 const DEAD_AFTER: Duration = Duration::from_secs(20);
 
-/// Since when nodes are down, as far as somebody has looked.
+/// The nodes that were found down, each with the time since when it is.
 #[derive(Default)]
 pub(super) struct Liveness {
     down_since: HashMap<SocketAddr, Instant>,
@@ -61,7 +61,7 @@ impl Liveness {
     }
 }
 
-/// How a result of another node is waited for, beside looking whether that node lives.
+/// How long a result of another node is waited for, while that node lives.
 pub(super) enum Patience {
     /// This request asked for the result. It is sent again every [`ASK_EVERY`].
     Asks(Verb, Bytes),

@@ -24,7 +24,7 @@ use crate::node::Node;
 use crate::repairs::records::{End, Facts, RepairCounts, Subject};
 use crate::repairs::{PARTICIPATIONS_MAX, Participation, Progress, TASKS_MAX, TaskId};
 
-/// A request is not carried out, for a reason that is told in the log.
+/// The reason why a request is not carried out; it is told in the log.
 pub(crate) type Refusal = String;
 
 /// Takes part in a repair of `coordinator`.
@@ -123,14 +123,14 @@ fn end<T>(node: &Node, participation: &Participation, task: TaskId, result: &Res
     assert_eq!(before, Some(Progress::Running), "a task ends once");
 }
 
-/// The coordinator has not acknowledged the result of a task: it is told that the task has failed
-/// when it asks for the result again.
+/// Notes that the coordinator has not acknowledged the result of a task: when it asks for the
+/// result again, it is told that the task has failed.
 fn lose(participation: &Participation, task: TaskId) {
     participation.tasks().insert(task, Progress::Failed);
 }
 
-/// A task that was taken down does not begin. It counts as failed: the refusal may be lost on its
-/// way, and a request that comes again would otherwise be acknowledged although nobody works at it.
+/// Notes that a registered task cannot begin, and counts it as failed. The refusal may be lost on
+/// its way; otherwise a repeated request would be acknowledged although nothing works at the task.
 fn refuse((participation, task): (&Participation, &TaskId), why: Refusal) -> Refusal {
     lose(participation, task.clone());
     why
@@ -234,7 +234,7 @@ pub(crate) fn begin_sync(node: &Arc<Node>, from: SocketAddr, request: SyncReques
     node.repair_task(run).then_some(()).ok_or_else(|| refused("too many tasks of repair wait".to_owned()))
 }
 
-/// Forgets a repair: it has ended. Validations of it that run end with the reason.
+/// Forgets a repair that has ended. Validations of it that run end with the reason.
 pub(crate) fn clean_up(node: &Node, parent: &SessionId, end: End) {
     let why = match &end {
         End::Failure(why) => why.clone(),

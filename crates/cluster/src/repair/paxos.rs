@@ -49,7 +49,7 @@ pub(super) struct PaxosRepair<'a> {
 }
 
 impl PaxosRepair<'_> {
-    /// Does all of it. Err: why not.
+    /// Runs all steps. Err: why Paxos could not be repaired.
     pub async fn run(&self) -> Result<(), String> {
         let begun = self.start().await?;
         let low_bound = begun.high_bound;

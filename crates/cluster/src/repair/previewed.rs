@@ -13,7 +13,7 @@ use stdx::memory_text;
 
 use super::job::SyncStat;
 
-/// Mismatching ranges of a table that are named.
+/// Most mismatching ranges of a table that the text names.
 const NAMED_MAX: usize = 30;
 
 /// Ranges and files that would be streamed.

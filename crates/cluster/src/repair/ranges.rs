@@ -23,7 +23,7 @@ pub(super) struct CommonRange {
 }
 
 impl fmt::Display for CommonRange {
-    /// As Cassandra prints it; there are no transient replicas.
+    /// Prints the range as Cassandra does; there are no transient replicas.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let endpoints: Vec<_> = self.neighbours.iter().map(|address| format!("/{address}")).collect();
         let ranges: Vec<_> = self.ranges.iter().map(ToString::to_string).collect();
@@ -37,8 +37,8 @@ impl fmt::Display for CommonRange {
     }
 }
 
-/// The ranges that an operator means, if options name none: all of this node, or those for which it
-/// stands first.
+/// The ranges that a repair without named ranges is about: all ranges of this node, or those of
+/// which it is the first replica.
 pub(super) fn of_node(ring: &Ring, placement: &Placement, options: &RepairOptions) -> Vec<Tokens> {
     if !options.ranges.is_empty() {
         return options.ranges.clone();
@@ -150,7 +150,7 @@ pub(super) fn add(common: &mut Vec<CommonRange>, range: Tokens, neighbours: BTre
 /// The ranges of a repair, grouped by the nodes that hold them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Groups {
-    /// The groups of which a node beside this one takes part.
+    /// The groups in which another node than this one takes part.
     pub common: Vec<CommonRange>,
     /// A node that holds some of the ranges is left out because it is down. It may have been the
     /// only other node of a group, which is missing in `common` then.

@@ -1,5 +1,6 @@
-//! The task of the built-in schedule of repairs: looks what is due, waits for this node's turn, and
-//! repairs one unit after the other. See `crate::repairs::schedule` for what is chosen, and why.
+//! The task of the built-in schedule of repairs: finds the units that are due, waits for this
+//! node's turn, and repairs one unit after the other. `crate::repairs::schedule` says how units
+//! are chosen, and why.
 //!
 //! The task runs on the thread of repair. Between its steps it holds nothing of the node, so that
 //! the node can end. A turn that a kill ends is taken again after the next start: units that were
@@ -41,7 +42,7 @@ const POLL: Duration = Duration::from_secs(1);
 const WINDOW: Duration = Duration::from_secs(10);
 /// A turn ends after this time, so that others come to theirs.
 const TURN_MAX: Duration = Duration::from_secs(6 * 60 * 60);
-/// The longest rest after a repair, however long that took.
+/// The longest rest after a repair, however long the repair took.
 const REST_MAX: Duration = Duration::from_secs(30 * 60);
 
 impl Node {
@@ -89,7 +90,8 @@ impl Node {
     }
 }
 
-/// Other members by host id, and what they tell; None: a Cassandra, or one that was not heard of.
+/// The host ids of the other members, each with the schedule that it tells; None: a Cassandra, or
+/// a node of which nothing was heard.
 fn told_by_others(node: &Node) -> Vec<([u8; 16], Option<Told>)> {
     let (Some(messenger), ring) = (node.members(), node.ring()) else { return Vec::new() };
     messenger.with_gossip(|gossip| {
@@ -98,10 +100,10 @@ fn told_by_others(node: &Node) -> Vec<([u8; 16], Option<Told>)> {
     })
 }
 
-/// Times further ahead than this are those of a clock that was wrong, seconds.
+/// Seconds ahead of this node's clock from which a time counts as that of a clock that was wrong.
 const AHEAD_MAX: i64 = 900;
 
-/// Runs for as long as the node is there.
+/// Runs the schedule for as long as the node exists.
 pub(super) async fn run(node: Weak<Node>) {
     let Some(there) = node.upgrade() else { return };
     let env = there.env.clone();
@@ -146,12 +148,12 @@ struct Task {
     state: State,
     told: Told,
     pace: Pace,
-    /// When the present window of latencies began, and whether nothing was repaired in it so far.
+    /// The begin of the present window of latencies; true if nothing was repaired in it so far.
     window: (Instant, bool),
-    /// From this time on no repair begins for so long, unless it is urgent.
+    /// From this time on, and for this long, no repair begins unless it is urgent.
     rest: (Instant, Duration),
-    /// Failures in a row by table and first range, and before which time of the wall clock there is
-    /// no new attempt.
+    /// For each table and first range: failures in a row, and the time of the wall clock before
+    /// which there is no new attempt, seconds since 1970.
     failures: BTreeMap<(TableId, Tokens), (u32, i64)>,
     /// The time of the last look, seconds since 1970; None: there was none since the start.
     looked_at: Option<i64>,
@@ -225,7 +227,7 @@ impl Task {
         }
     }
 
-    /// Looks what is due, and claims a turn if nobody stands in the way.
+    /// Finds the units that are due, and claims a turn if no other node stands in the way.
     async fn look(&mut self, node: &Node, now: i64) -> Duration {
         if let Some(why) = why_off(node, &self.settings) {
             let was = node.repairs.schedule.standing().off.replace(why);
@@ -357,7 +359,7 @@ impl Task {
         );
     }
 
-    /// Writes the file. A disk that refuses costs repairs that are done twice after a restart.
+    /// Writes the file. If the disk refuses, some repairs are done twice after a restart.
     async fn save(&self, node: &Node) {
         let Some(path) = self.path.clone() else { return };
         let (env, progress) = (node.env.clone(), self.progress.clone());

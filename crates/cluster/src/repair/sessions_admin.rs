@@ -19,7 +19,7 @@ use crate::operations::{OperationError, Result};
 use crate::repairs::options::RepairOptions;
 use crate::repairs::sessions::LocalSession;
 
-/// For so many tries data that a compaction has is waited for, with this time between two.
+/// Number of tries to get data that a compaction has, and the time between two tries.
 const FORCED_TRIES: u32 = 50;
 const FORCED_PAUSE: Duration = Duration::from_millis(100);
 
@@ -76,15 +76,15 @@ pub struct PendingRepairs {
     pub keyspace: String,
     /// Table.
     pub table: String,
-    /// Of sessions under way.
+    /// Data of sessions under way.
     pub pending: PendingSum,
-    /// Of sessions that have ended well.
+    /// Data of sessions that have ended well.
     pub finalized: PendingSum,
-    /// Of sessions that have failed, or that nobody knows.
+    /// Data of sessions that have failed, or that are not known.
     pub failed: PendingSum,
 }
 
-/// The tables in the order of their names, each with the ranges that are looked at.
+/// The chosen tables in the order of their names, each with the ranges that are looked at.
 fn chosen(node: &Node, choice: TableChoice<'_>) -> Result<Vec<(Arc<TableStore>, Vec<Tokens>)>> {
     let ring = node.ring();
     let schema = node.schema();

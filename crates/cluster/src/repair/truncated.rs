@@ -1,7 +1,7 @@
-//! TRUNCATE ends the repairs of its table that this node takes part in, whoever coordinates them.
-//! Each node truncates at its own time: a repair that goes on would bring rows back from a replica
-//! that is truncated later, and an incremental one could count rows as repaired that a replica does
-//! not have.
+//! TRUNCATE ends the repairs of its table that this node takes part in, whichever node coordinates
+//! them. Each node truncates at its own time: a repair that goes on would bring rows back from a
+//! replica that is truncated later, and an incremental one could count rows as repaired that a
+//! replica does not have.
 //!
 //! 1. Validations of the table end, and so does putting its data apart.
 //! 2. The node takes part in these repairs no more: what is asked of it for them is refused, and so
@@ -80,7 +80,7 @@ fn repairs_of(node: &Node, tables: &[TableId]) -> BTreeMap<SessionId, SocketAddr
     repairs
 }
 
-/// The repair ends as far as this node can end it.
+/// Ends a repair as far as this node can end it.
 fn end_session(node: &Arc<Node>, id: &SessionId, coordinator: SocketAddr, why: &str) {
     for command in node.repairs.commands().values().filter(|command| command.id == *id) {
         command.cancel(why);

@@ -30,7 +30,7 @@ const SLICE: usize = 4096;
 /// Time before a slice is tried again where the queue of the threads is full.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A validation under way. Dropped, it is no more among the operations that run.
+/// A validation under way. When it is dropped it is removed from the operations that run.
 struct Under<'n> {
     node: &'n Node,
     running: Arc<Running>,
@@ -175,7 +175,7 @@ async fn validate(
     Ok(work.validator.finish())
 }
 
-/// Err: the validation is to end before its end.
+/// Err: why the validation has to end early.
 fn check(node: &Node, participation: &Participation, job: &Job, under: &Under<'_>) -> Result<(), String> {
     let interrupted = || format!("Compaction interrupted: Validation@{}.{}", job.keyspace, job.table);
     match participation.over.get() {
@@ -236,7 +236,8 @@ fn gc_before(table: &TableMetadata, now: u32) -> u32 {
     }
 }
 
-/// Rests after so many bytes in so much time, that the throughput of compactions is not exceeded.
+/// Rests after `bytes` were read in the time `took`, for so long that the throughput of
+/// compactions is not exceeded.
 async fn rest(node: &Node, bytes: u64, took: Duration) {
     let rate = node.engine.compaction_rate();
     let nanos = (u128::from(bytes) * 1_000_000_000).checked_div(u128::from(rate));

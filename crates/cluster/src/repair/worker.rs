@@ -18,15 +18,15 @@ use crate::repairs::records::End;
 use crate::repairs::settings::{RepairSettings, Turns};
 use crate::repairs::{Participation, Progress};
 
-/// Tasks that may wait for the thread, which only takes them over.
+/// Most tasks that may wait for the thread, which only begins them.
 const WAITING_MAX: usize = 1024;
 /// Time between two looks at the coordinators of parent sessions, and at data of ended sessions.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// Time between two looks at the age of sessions (`cassandra.repair_cleanup_interval_seconds`).
 const AGE_EVERY: Duration = Duration::from_secs(10 * 60);
-/// A parent session for which nothing was done for so long is forgotten, although its coordinator
-/// lives: the message that the repair has ended may not have come. A repair in which this node has
-/// nothing to do for longer than that fails when the node's turn comes.
+/// Time after which a parent session for which nothing was done is forgotten, although its
+/// coordinator lives: the message that the repair has ended may not have come. A repair in which
+/// this node has nothing to do for longer than that fails when the node's turn comes.
 const IDLE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Node {
@@ -63,7 +63,8 @@ async fn run(node: Weak<Node>, mut given: mpsc::Receiver<MakeLocal>) {
     }
 }
 
-/// Looks after everything that nobody may come back to.
+/// Forgets sessions whose end may never be told, and ages the sessions of incremental repairs,
+/// until the node is gone.
 async fn look_after(node: Weak<Node>) {
     let mut liveness = Liveness::default();
     let mut aged = None;

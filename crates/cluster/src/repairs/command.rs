@@ -10,7 +10,7 @@ use rows::command::TraceSink;
 
 use super::options::RepairOptions;
 
-/// Events of a command that are kept; what comes after them is told in the log alone.
+/// Most events of a command that are kept; later events are told in the log alone.
 const EVENTS_MAX: usize = 10_000;
 /// Further events that are kept if they say whether the command has failed, by which nodetool
 /// chooses its exit code. The end of a command is kept in any case.
@@ -21,9 +21,9 @@ const OUTCOMES_MAX: usize = 1_000;
 pub enum EventKind {
     /// The command has begun.
     Start,
-    /// A part is done; so much of all, in hundredths.
+    /// A part is done: the percentage of the whole that is done.
     Progress(u32),
-    /// Something is to be known.
+    /// Something that the operator should know.
     Notification,
     /// Something has failed.
     Error,
@@ -36,7 +36,7 @@ pub enum EventKind {
 /// Something that happened to a command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// Milliseconds since 1970.
+    /// Time of the event, milliseconds since 1970.
     pub at_millis: i64,
     /// The kind.
     pub kind: EventKind,
@@ -55,18 +55,18 @@ pub struct Command {
     pub keyspace: String,
     /// The options that the operator gave.
     pub options: RepairOptions,
-    /// When it began, milliseconds since 1970.
+    /// When the command began, milliseconds since 1970.
     pub begun_at: i64,
-    /// When it ended; 0: it runs.
+    /// When the command ended, milliseconds since 1970; 0: it runs.
     pub ended_at: AtomicI64,
     events: Mutex<Vec<Event>>,
-    /// Why it is to end before its end.
+    /// Why the command is to end early; None: it goes on.
     cancelled: Mutex<Option<String>>,
     /// The tracing session; empty: the command is not traced.
     trace: Trace,
 }
 
-/// Where the lines of a traced repair go.
+/// The sink of the lines of a traced repair; empty: the command is not traced.
 #[derive(Default)]
 struct Trace(OnceLock<Arc<dyn TraceSink>>);
 
@@ -84,12 +84,12 @@ impl Command {
         Self { number, id, keyspace, options, begun_at, ended_at, events, cancelled, trace: Trace::default() }
     }
 
-    /// The lines of the trace go there from now on.
+    /// Sets the sink of the lines of the trace.
     pub(crate) fn trace_to(&self, sink: Arc<dyn TraceSink>) {
         let _ = self.trace.0.set(sink);
     }
 
-    /// Where the lines of the trace go; None: the command is not traced.
+    /// The sink of the lines of the trace; None: the command is not traced.
     pub(crate) fn traced(&self) -> Option<&dyn TraceSink> {
         self.trace.0.get().map(|sink| &**sink)
     }
@@ -107,17 +107,17 @@ impl Command {
         self.ended_at.load(Ordering::Acquire) != 0
     }
 
-    /// The command is to end. The first reason counts.
+    /// Has the command end early. The first reason counts.
     pub fn cancel(&self, why: &str) {
         self.cancelled.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| why.to_owned());
     }
 
-    /// Why the command is to end.
+    /// Why the command is to end early; None: it goes on.
     pub(crate) fn cancelled(&self) -> Option<String> {
         self.cancelled.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Something has happened. Beyond the bounds only the end of the command is kept.
+    /// Notes an event. Beyond the bounds only the end of the command is kept.
     pub(crate) fn note(&self, event: Event) {
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         let is_kept = match event.kind {

@@ -13,12 +13,12 @@ pub const JOBS_MAX: usize = 4;
 /// Which replicas are validated at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Parallelism {
-    /// All.
+    /// All replicas at once.
     #[default]
     Parallel,
-    /// One after the other.
+    /// One replica after the other.
     Sequential,
-    /// One of each data center.
+    /// One replica of each data center at a time.
     DataCenterAware,
 }
 
@@ -38,21 +38,21 @@ impl Parallelism {
 pub struct RepairOptions {
     /// Which replicas are validated at a time.
     pub parallelism: Parallelism,
-    /// Only the ranges for which this node stands first.
+    /// Only the ranges of which this node is the first replica are repaired.
     pub is_primary_range: bool,
-    /// Only data that was not repaired yet.
+    /// Only data that was not repaired yet takes part.
     pub is_incremental: bool,
     /// Jobs at a time; 0 counts as 1.
     pub job_threads: usize,
-    /// Names of tables; empty: all of the keyspace.
+    /// Names of the tables that are repaired; empty: all tables of the keyspace.
     pub tables: Vec<String>,
-    /// Only replicas in these data centers; empty: in all.
+    /// Only replicas in these data centers take part; empty: those of all.
     pub data_centers: Vec<String>,
-    /// Only these replicas, as addresses; empty: all.
+    /// Only these replicas, named by address, take part; empty: all.
     pub hosts: Vec<String>,
     /// Whether nothing is streamed, and which data is looked at.
     pub preview: Preview,
-    /// The ranges; empty: those of this node.
+    /// The ranges that are repaired; empty: those of this node.
     pub ranges: Vec<Tokens>,
     /// This node only receives.
     pub is_pull: bool,
@@ -64,7 +64,7 @@ pub struct RepairOptions {
     pub ignores_unreplicated: bool,
     /// Statements of Paxos under way are completed first.
     pub repairs_paxos: bool,
-    /// Nothing else is done.
+    /// Only Paxos is repaired, and no data.
     pub is_paxos_only: bool,
     /// The repair is a tracing session.
     pub is_traced: bool,

@@ -67,11 +67,11 @@ pub enum Step {
 /// The end of a subject.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum End {
-    /// Well, with a sentence where there is one.
+    /// Success, with a sentence if there is one.
     Success(Option<String>),
     /// Nothing was to be done.
     Skipped(String),
-    /// Not well.
+    /// Failure, with its reason.
     Failure(String),
 }
 
@@ -80,11 +80,11 @@ pub enum End {
 pub struct Facts {
     /// The kind of subject.
     pub subject: Subject,
-    /// Its id.
+    /// The id of the subject.
     pub id: [u8; 16],
-    /// The command.
+    /// The id of the command.
     pub repair: SessionId,
-    /// The session; that of a command is itself.
+    /// The id of the session; for a command its own id.
     pub session: SessionId,
     /// Name of the keyspace.
     pub keyspace: String,
@@ -105,8 +105,8 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// The facts that a job tells by itself, of the job or of a node's part in it. The caller says
-    /// who takes part, and which kind of repair the job belongs to.
+    /// The facts that follow from a job alone, for the job or for a node's part in it. The caller
+    /// adds the nodes that take part, and the kind of the repair.
     pub fn of_job(subject: Subject, job: &Job) -> Self {
         Self {
             subject,
@@ -130,23 +130,23 @@ impl Facts {
 pub struct Course {
     /// Steps with their times, milliseconds since 1970, oldest first.
     pub steps: Vec<(Step, i64)>,
-    /// The end and its time.
+    /// The end and its time, milliseconds since 1970; None: the subject has not ended.
     pub end: Option<(End, i64)>,
     /// Records that belong to this one.
     pub children: Vec<[u8; 16]>,
     /// The nodes of a command, which are known after its begin.
     pub nodes: Vec<SocketAddr>,
-    /// The ranges of a command by the nodes that hold them.
+    /// The ranges of a command, grouped by the nodes that hold them.
     pub common: Vec<Vec<Tokens>>,
 }
 
 impl Course {
-    /// The time of a step.
+    /// When a step was taken, milliseconds since 1970; None: it was not taken.
     pub fn at(&self, step: Step) -> Option<i64> {
         self.steps.iter().find(|(other, _)| *other == step).map(|(_, at)| *at)
     }
 
-    /// When something happened last, milliseconds since 1970.
+    /// When the record changed last, milliseconds since 1970.
     pub fn updated(&self) -> i64 {
         let last = self.steps.last().map_or(0, |(_, at)| *at);
         self.end.as_ref().map_or(last, |(_, at)| *at)
@@ -177,7 +177,7 @@ impl Record {
         self.locked().clone()
     }
 
-    /// A step at a time, milliseconds since 1970; the first of its kind counts.
+    /// Notes a step at a time, milliseconds since 1970; the first of its kind counts.
     pub(crate) fn step(&self, step: Step, at: i64) {
         let mut course = self.locked();
         if course.at(step).is_none() && course.end.is_none() {
@@ -185,12 +185,12 @@ impl Record {
         }
     }
 
-    /// The end; the first one counts.
+    /// Notes the end at a time, milliseconds since 1970; the first end counts.
     pub(crate) fn end(&self, end: End, at: i64) {
         self.locked().end.get_or_insert((end, at));
     }
 
-    /// Another record belongs to this one.
+    /// Notes that another record belongs to this one.
     pub(crate) fn adopt(&self, child: [u8; 16]) {
         let mut course = self.locked();
         if course.children.len() < KEPT_MAX && !course.children.contains(&child) {
@@ -198,13 +198,13 @@ impl Record {
         }
     }
 
-    /// The nodes of a command, and its ranges by the nodes that hold them.
+    /// Sets the nodes of a command, and its ranges grouped by the nodes that hold them.
     pub(crate) fn place(&self, nodes: Vec<SocketAddr>, common: Vec<Vec<Tokens>>) {
         let mut course = self.locked();
         (course.nodes, course.common) = (nodes, common);
     }
 
-    /// A validation expects so many partitions and bytes.
+    /// Sets how many partitions and bytes a validation expects.
     pub(crate) fn expect(&self, partitions: u64, bytes: u64) {
         *self.expected.lock().unwrap_or_else(PoisonError::into_inner) = Some((partitions, bytes));
     }
@@ -214,7 +214,7 @@ impl Record {
         *self.expected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The outcome of something that gives an error as a sentence.
+    /// Notes the end by a result whose error is a sentence.
     pub(crate) fn end_with<T>(&self, result: &Result<T, String>, at: i64) {
         let end = match result {
             Ok(_) => End::Success(None),
@@ -252,7 +252,7 @@ pub struct RepairCounts {
 }
 
 impl RepairCounts {
-    /// Counts one more.
+    /// Counts a result as one more success or failure.
     pub(crate) fn count<T, E>(result: &Result<T, E>, well: &AtomicU64, failed: &AtomicU64) {
         let counter = if result.is_ok() { well } else { failed };
         counter.fetch_add(1, Ordering::Relaxed);
@@ -260,7 +260,7 @@ impl RepairCounts {
 }
 
 impl Records {
-    /// A record that begins at a time.
+    /// Makes a record that begins at a time, milliseconds since 1970.
     pub fn begin(&self, facts: Facts, at: i64) -> Arc<Record> {
         let course = Course { steps: vec![(Step::Init, at)], ..Course::default() };
         let (subject, id) = (facts.subject, facts.id);

@@ -2,10 +2,10 @@
 //! operators see of it. Choices are plain functions ([`plan`], [`turns`], [`pace`]); the task that
 //! carries them out is `crate::repair::scheduled`.
 //!
-//! Each node repairs the ranges for which it stands first, of each table with a gc_grace, in full,
-//! and again before gc_grace has passed. Nodes take turns. Cassandra's `auto_repair` has the same
-//! purpose and other means: tables of the ring say whose turn it is, and a node repairs all it has
-//! in one go.
+//! Each node repairs the ranges of which it is the first replica, of each table with a gc_grace,
+//! in full, and again before gc_grace has passed. Nodes take turns. Cassandra's `auto_repair` has
+//! the same purpose and other means: tables of the ring say whose turn it is, and a node repairs
+//! all it has in one go.
 
 pub mod pace;
 pub mod plan;
@@ -23,13 +23,15 @@ use turns::{Phase, Told};
 /// How the schedule works (`auto_repair`).
 #[derive(Clone, PartialEq, Debug)]
 pub struct ScheduleSettings {
-    /// Whether there is a schedule; None: where each node of the ring is a Helenus (`enabled`).
+    /// Whether there is a schedule; None: there is one if each node of the ring is a Helenus
+    /// (`enabled`).
     pub is_on: Option<bool>,
     /// Time between two looks for what is due (`repair_check_interval`).
     pub check_every: Duration,
     /// Time from the start to the first look (`initial_scheduler_delay`).
     pub first_after: Duration,
-    /// Ranges are not repaired more often, unless gc_grace demands it (`min_repair_interval`).
+    /// Shortest time between two repairs of a range, unless gc_grace demands an earlier one
+    /// (`min_repair_interval`).
     pub interval_min: Duration,
     /// Nodes that repair at a time (`parallel_repair_count`), at least 1.
     pub parallel_count: usize,
@@ -40,20 +42,20 @@ pub struct ScheduleSettings {
     pub shares_replicas: bool,
     /// Nodes of these data centers do not begin repairs (`ignore_dcs`).
     pub ignored_data_centers: Vec<String>,
-    /// A repair that takes longer is ended (`repair_session_timeout`).
+    /// Longest time of a repair, after which it is ended (`repair_session_timeout`).
     pub repair_max: Duration,
     /// A repair that has failed is tried again after this time (`repair_retry_backoff`), which
     /// doubles with each failure.
     pub retry_after: Duration,
-    /// The time doubles so often at most (`repair_max_retries`).
+    /// How often the time doubles at most (`repair_max_retries`).
     pub retries_max: u32,
     /// Bytes that one repair compares at each replica, about (`bytes_per_assignment`).
     pub bytes_max: u64,
     /// The share of the time in which a node repairs during its turn, above 0 and up to 1
     /// (`work_share`).
     pub work_share: f64,
-    /// No repair begins while clients wait so many times longer than without repairs
-    /// (`latency_factor`).
+    /// Factor by which clients may wait longer than without repairs; while they wait even longer
+    /// no repair begins (`latency_factor`).
     pub latency_factor: f64,
 }
 
@@ -95,10 +97,10 @@ pub struct TableProgress {
     pub keyspace: String,
     /// Its name.
     pub table: String,
-    /// gc_grace_seconds.
+    /// gc_grace_seconds of the table.
     pub grace: i64,
-    /// Since when all ranges for which this node stands first are repaired, seconds since 1970; 0:
-    /// some were never.
+    /// Since when all ranges of which this node is the first replica are repaired, seconds since
+    /// 1970; 0: some were never repaired.
     pub repaired_at: i64,
     /// Repairs that are due.
     pub due: usize,
@@ -118,12 +120,12 @@ impl TableProgress {
 pub struct Standing {
     /// The phase that this node tells the others.
     pub told: Told,
-    /// Why there is no schedule; None: there is one.
+    /// Why there is no schedule at the moment; None: there is one.
     pub off: Option<&'static str>,
     /// The tables, by name.
     pub tables: Vec<TableProgress>,
-    /// The 99th percentile of clients' latencies without repairs, and in the last window,
-    /// microseconds; 0: not known.
+    /// The 99th percentile of clients' latencies in windows without repairs, and in the last
+    /// window, microseconds; 0: not known.
     pub latencies: (u64, u64),
 }
 
@@ -143,7 +145,7 @@ pub(crate) struct Schedule {
     pub settings: ArcSwap<ScheduleSettings>,
     pub standing: Mutex<Standing>,
     pub counts: ScheduleCounts,
-    /// None: nobody knows them, and nothing is held back.
+    /// Reads the latencies of clients. Not set: they are not known, and no repair is held back.
     pub latencies: std::sync::OnceLock<ClientLatencies>,
 }
 

@@ -1,8 +1,8 @@
 //! Sessions of incremental repairs as a participant knows them: rows of `system.repairs`.
 //!
 //! A session is the parent session of a repair. Its state only goes on as [`may_become`] says; each
-//! change is a row before it is told to anybody, so that a restart finds the session where others
-//! believe it to be. Agrees with `org.apache.cassandra.repair.consistent.{LocalSession,
+//! change is a row before it is told to anybody, so that a restart finds the session in the state
+//! that others know. Agrees with `org.apache.cassandra.repair.consistent.{LocalSession,
 //! ConsistentSession}` and the columns of its table.
 
 use std::net::{IpAddr, SocketAddr};
@@ -38,7 +38,7 @@ pub struct LocalSession {
     /// Milliseconds since 1970, with which the data counts as repaired. 0: the data stays
     /// unrepaired, since not all replicas take part.
     pub repaired_at: i64,
-    /// Seconds since 1970.
+    /// When the session began, seconds since 1970.
     pub started_at: i64,
     /// Seconds since 1970 when the state changed, or another node told of it.
     pub last_update: i64,
@@ -97,7 +97,7 @@ impl LocalSession {
             .finish()
     }
 
-    /// From a row. None: a column is missing or cannot be read.
+    /// The session of a row. None: a column is missing or cannot be read.
     pub(crate) fn of_row(table: &TableMetadata, key: &[u8], row: &Row) -> Option<Self> {
         let value = |name| system_rows::value(table, row, name);
         let int = |name| Some(i32::from_be_bytes(value(name)?.as_ref().try_into().ok()?));

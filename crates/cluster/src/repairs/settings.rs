@@ -18,7 +18,7 @@ const PAXOS_PARALLELISM: usize = 4;
 
 /// Seconds for which rows of traced repairs live by default.
 const TRACE_TTL: u32 = 7 * 24 * 60 * 60;
-/// Seconds by which previews of repaired data judge later by default.
+/// Seconds by which previews of repaired data judge later, by default.
 const PREVIEW_HEAD_START: u32 = 60 * 60;
 
 /// How repairs are run.
@@ -35,9 +35,9 @@ pub struct RepairSettings {
     /// Full repairs fetch data that several replicas have alike once, also if nobody asks for it
     /// (`auto_optimise_full_repair_streams`).
     pub optimises_full: bool,
-    /// Incremental repairs do so (`auto_optimise_inc_repair_streams`).
+    /// Incremental repairs do so, too (`auto_optimise_inc_repair_streams`).
     pub optimises_incremental: bool,
-    /// Previews count the streams so (`auto_optimise_preview_repair_streams`).
+    /// Previews count the streams as if repairs did so (`auto_optimise_preview_repair_streams`).
     pub optimises_previews: bool,
     /// Statements of Paxos under way are completed by repairs (`paxos_repair_enabled`).
     pub repairs_paxos: bool,
@@ -46,7 +46,7 @@ pub struct RepairSettings {
     pub paxos_parallelism: usize,
     /// Repairs that this node coordinates at a time, at least 1 (`repair_command_pool_size`).
     pub pool_size: usize,
-    /// A repair beyond that waits for its turn, and is not refused
+    /// A further repair waits for its turn; false: it is refused
     /// (`repair_command_pool_full_strategy`).
     pub waits_for_pool: bool,
     /// The life of a message (`repair_request_timeout`).
@@ -96,11 +96,11 @@ impl RepairSettings {
 /// Settings and the turns that follow from them.
 pub(crate) struct Turns {
     pub settings: RepairSettings,
-    /// Turns of validations.
+    /// Permits of validations that run at a time.
     pub validations: Arc<Semaphore>,
-    /// Turns of requests for trees.
+    /// Permits of requests for trees; None: no bound.
     pub tree_requests: Option<Arc<Semaphore>>,
-    /// Turns of the repairs that this node coordinates.
+    /// Permits of the repairs that this node coordinates at a time.
     pub commands: Arc<Semaphore>,
 }
 

@@ -12,8 +12,9 @@ use super::Replica;
 use super::read::{ReadFigures, ReadOutcome, ReadRequest};
 
 impl Replica {
-    /// Answers within `limit`: at once where that takes little, else in the background. `trace`:
-    /// where trace lines go. `measures`: sizes are measured, and compared with their thresholds.
+    /// Answers within `limit`: at once if that takes little time, else in the background. `trace`:
+    /// the sink of trace lines. `measures`: sizes are measured, and compared with their
+    /// thresholds.
     pub async fn answer(
         &self,
         question: &Arc<Question>,

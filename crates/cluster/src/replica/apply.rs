@@ -1,5 +1,5 @@
-//! Writes of a replica: into the memtables and the commit log in one step. The wait for the log is
-//! its own.
+//! Writes of a replica go into the memtables and the commit log in one step. The wait for the log
+//! is a step of its own.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -19,11 +19,13 @@ use super::Replica;
 use crate::sampling::of_write;
 use crate::stripes::Held;
 
-/// A write of so many bytes in few rows does not run on a worker: half a millisecond.
+/// Bytes of a write in few rows from which on it does not run on a worker, because it takes half a
+/// millisecond.
 const LARGE_WRITE: usize = 1 << 20;
-/// A slow disk takes so much.
+/// Bytes a second that a slow disk takes.
 const BYTES_A_SECOND: usize = 8 << 20;
-/// See [`LARGE_WRITE`]: of more rows each is small, and counting them costs.
+/// Most rows of a large write ([`LARGE_WRITE`]). If there are more each is small, and counting
+/// their bytes would cost time.
 const LARGE_ROWS_MAX: usize = 16;
 
 /// Why a write is not known to be durable.
@@ -31,7 +33,7 @@ const LARGE_ROWS_MAX: usize = 16;
 pub enum WriteError {
     /// The write took longer than its timeout, and may become durable yet.
     TimedOut,
-    /// The engine refused it, or the log failed.
+    /// The engine refused the write, or the log failed.
     Storage(StorageError),
     /// A read that the write needs failed; nothing was written.
     Read(ReadError),
@@ -84,7 +86,7 @@ pub(crate) struct Logged {
 }
 
 impl Logged {
-    /// Completes so long after the wait began.
+    /// A timer that ends `rest` after the wait began.
     pub fn sleep_until(&self, rest: Duration) -> Sleep {
         let env = &self.engine.env;
         env.sleep(rest.saturating_sub(env.elapsed(self.begun)))
@@ -125,8 +127,8 @@ impl Replica {
         self.apply_encoded(mutations, &[], held).await
     }
 
-    /// As `Replica::apply`. `encoded`: the records of the mutations, where somebody has encoded
-    /// them; empty: nobody has.
+    /// Does the work of `Replica::apply`. `encoded`: the records of the mutations, if they were
+    /// encoded before; empty: they were not.
     pub async fn apply_encoded(
         &self,
         mutations: &[Mutation],
@@ -140,8 +142,9 @@ impl Replica {
         self.apply_admitted(mutations, encoded, held, WhenBusy::Waits).await
     }
 
-    /// As `Replica::apply_encoded`. The caller has waited for room in memtables (`Engine::admit`),
-    /// because it holds something now that whoever makes room may need.
+    /// Does the work of `Replica::apply_encoded`. The caller has waited for room in memtables
+    /// (`Engine::admit`) before, because it holds something now that the task which makes room may
+    /// need.
     pub(crate) async fn apply_admitted(
         &self,
         mutations: &[Mutation],
@@ -182,8 +185,8 @@ impl Replica {
         }
     }
 
-    /// Large values are copied and checksummed elsewhere: others on this worker do not wait for
-    /// that.
+    /// Applies mutations. Large values are copied and checksummed on another thread, so that other
+    /// requests of the worker do not wait.
     async fn apply_once(
         &self,
         mutations: &[Mutation],
@@ -217,7 +220,7 @@ fn deletes_a_partition(mutation: &Mutation) -> bool {
     mutation.updates.iter().filter(of_user).any(|update| !update.deletion.is_live())
 }
 
-/// Bytes of few rows with many of them; 0: it is not so.
+/// Bytes of mutations that have few rows with many bytes; 0: these are no such mutations.
 pub(super) fn large_values(mutations: &[Mutation]) -> usize {
     let [mutation] = mutations else { return 0 };
     let [update] = &mutation.updates[..] else { return 0 };
@@ -228,7 +231,8 @@ pub(super) fn large_values(mutations: &[Mutation]) -> usize {
     if bytes >= LARGE_WRITE { bytes } else { 0 }
 }
 
-/// The timeout is meant for small writes: while the disk takes a large one nothing is wrong.
+/// Time that a write may take beyond its timeout. The timeout is meant for small writes: a large
+/// one may wait for the disk longer although nothing is wrong.
 pub(crate) fn more_time(mutations: &[Mutation]) -> Duration {
     Duration::from_secs((large_values(mutations) / BYTES_A_SECOND) as u64)
 }

@@ -1,5 +1,5 @@
-//! Which reads are long: those that were, the last time. They go to the threads for long reads at
-//! once, instead of beginning on a worker and again from scratch.
+//! Forecasts which reads are long: those that were long the last time. They go to the threads for
+//! long reads at once, instead of beginning on a worker and a second time there.
 //!
 //! A table of marks of fixed size, found by what a read is about: table, partition (or a range of
 //! any), and whether a limit holds it small. A page of a paged read is like the page before it. A
@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use rows::{PartitionRange, ReadCommand};
 
-/// Marks there are: a read meets a strange one once in 64 times that.
+/// Number of marks: a read meets the mark of another read once in 64 times this number.
 const MARKS: usize = 4096;
 
-/// Short reads in a row until a read is no longer taken for long. The last page of a partition is
-/// short.
+/// Short reads in a row after which a read is no longer taken for long. The last page of a
+/// partition is short.
 const PATIENCE: u8 = 3;
 
 const PATIENCE_BITS: u8 = 2;
@@ -25,7 +25,8 @@ pub(crate) struct Forecast {
     marks: Box<[AtomicU8]>,
 }
 
-/// A read, known by a hash: the index of its mark, and a tag that tells it from most others there.
+/// A read, known by a hash: the index of its mark, and a tag that tells it from most other reads
+/// with that index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Fingerprint {
     index: usize,
@@ -39,7 +40,8 @@ impl Default for Forecast {
 }
 
 impl Fingerprint {
-    /// Of a statement by its first command; `short` rows are not many.
+    /// The fingerprint of a statement by its first command. A limit of at most `short` rows holds
+    /// a read small.
     pub fn of(commands: &[ReadCommand], short: u32) -> Self {
         let Some(command) = commands.first() else { return Self { index: 0, tag: 0 } };
         let partition = match &command.range {
@@ -61,12 +63,12 @@ impl Forecast {
         mark & PATIENCE != 0 && mark & !PATIENCE == fingerprint.tag
     }
 
-    /// Such a read turned out to be long.
+    /// Notes that such a read turned out to be long.
     pub fn was_long(&self, fingerprint: Fingerprint) {
         self.marks[fingerprint.index].store(fingerprint.tag | PATIENCE, Ordering::Relaxed);
     }
 
-    /// A read that was taken for long was not: the mark loses some of its patience.
+    /// Notes that a read that was taken for long was short: the mark loses some of its patience.
     pub fn was_short(&self, fingerprint: Fingerprint) {
         if self.is_long(fingerprint) {
             let mark = &self.marks[fingerprint.index];

@@ -51,14 +51,14 @@ pub(crate) use bounds::Bounds;
 pub(crate) use history::merged as merged_histories;
 pub(crate) use uncommitted::{Uncommitted, bounds as uncommitted_bounds};
 
-/// How long the state of a partition may be read. Whoever asks usually waits for less.
+/// Longest time that the read of a partition's state may take. A caller usually waits for less.
 const READ_MAX: Duration = Duration::from_secs(10);
 
-/// Bytes that the record of a commit, or a change of a view that follows from it, takes beside the
-/// update and a key, or more.
+/// Bytes for the record of a commit beside the update and a key; also for a change of a view that
+/// follows from it. It is an upper bound.
 const RECORD_ROOM: usize = 1024;
 
-/// Bytes of a segment of the commit log that a group of records does not get, or more.
+/// Bytes of a segment of the commit log that a group of records cannot use. It is an upper bound.
 const SEGMENT_ROOM: usize = 1024;
 
 /// Bytes by which a mutation may be larger than the update of a partition that it commits.
@@ -163,8 +163,8 @@ impl Replica {
         }
     }
 
-    /// [`Self::paxos_commit`], but for the wait until the log is durable, which is given. None:
-    /// there is nothing to wait for.
+    /// Does the work of [`Self::paxos_commit`] without the wait for the log, which is given to the
+    /// caller. None: there is nothing to wait for.
     pub(crate) async fn paxos_commit_applied(&self, commit: &Commit) -> Result<Option<Logged>, WriteError> {
         let (table, key) = (&commit.update.table, &commit.update.key);
         let _took = self.timed(table, |metrics| &metrics.cas_commit_latency);
@@ -204,8 +204,8 @@ impl Replica {
     }
 
     /// Refuses a proposal whose commit would be larger than the commit log takes: the proposal
-    /// could be decided, and never be committed. Of a proposal with several rows each could be
-    /// committed by itself (`super::views::parts`).
+    /// could be decided, and never be committed. A proposal of several rows is looked at row by
+    /// row, because each could be committed by itself (`super::views::parts`).
     fn check_proposal(&self, proposal: &Commit) -> Result<(), WriteError> {
         let views = self.engine.views();
         if let Some(of_base) = views.of_base(proposal.update.table.id) {
@@ -287,7 +287,7 @@ impl Replica {
         }
     }
 
-    /// `system.paxos`.
+    /// The table `system.paxos`.
     fn paxos_table(&self) -> Arc<TableMetadata> {
         let schema = self.engine.schema();
         Arc::clone(schema.table("system", "paxos").expect("a built-in table is always there"))
@@ -321,7 +321,7 @@ impl Replica {
         Moment { ballot, purging, oldest }
     }
 
-    /// From now on states are kept as this says.
+    /// Sets how long states are kept from now on.
     pub(crate) fn set_paxos_purging(&self, purging: PaxosPurging) {
         self.paxos_purging.store(Arc::new(purging));
         let (engine, purging) = (Arc::downgrade(&self.engine), Arc::clone(&self.paxos_purging));
@@ -347,7 +347,7 @@ fn read_error(outcome: ReadOutcome<ReadError>) -> WriteError {
     }
 }
 
-/// Records in a histogram of a table how long this lived.
+/// Records in a histogram of a table how long this value existed.
 struct Timed<'a> {
     replica: &'a Replica,
     store: Option<Arc<TableStore>>,

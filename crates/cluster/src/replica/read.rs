@@ -1,11 +1,11 @@
-//! Reads of a replica: first on the worker; when that would wait for the disk, from scratch on the
-//! blocking pool; when it passes more than a worker has time for, from scratch on the threads for
-//! long jobs, which give way to workers. A read that is like one which was long goes there at once
-//! ([`crate::replica::forecast`]).
+//! Reads of a replica: first on the worker; if that would wait for the disk, from the beginning on
+//! the blocking pool; if it passes more rows than a worker has time for, from the beginning on the
+//! threads for long jobs, which give way to workers. A read that is like an earlier long one goes
+//! there at once ([`crate::replica::forecast`]).
 //!
 //! Several commands are read one after the other as one stream. The stream counts what passes
 //! through, and ends with an error when the request's time is over or nobody waits for it any more:
-//! a read in the background can be stopped in no other way.
+//! there is no other way to stop a read in the background.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -35,18 +35,18 @@ use crate::thresholds::{Findings, ReadSizes};
 /// Unfiltereds between two looks at the clock.
 const LOOK_EVERY: u64 = 256;
 
-/// A read may pass so many rows and markers on a worker: half a millisecond.
+/// Most rows and markers that a read may pass on a worker: half a millisecond.
 pub const INLINE_MAX: u64 = 1_000;
 
-/// A read may pass so many on a thread of the blocking pool, where it is for the disk's sake: the
-/// waits weigh more than the rows.
+/// Most rows and markers that a read may pass on a thread of the blocking pool. Such a read is
+/// there because of the disk, and its waits take longer than its rows.
 pub const BLOCKING_MAX: u64 = 2_000;
 
-/// Passing so many tombstones, where they can be passed as they stand, is as much work as passing a
-/// row.
+/// Number of tombstones whose passing is as much work as passing a row, where they are not
+/// decoded.
 const TOMBSTONES_A_ROW: u64 = 8;
 
-/// Opening a command is as much work as passing this many rows.
+/// Number of rows whose passing is as much work as opening a command.
 const COMMAND_COST: u64 = 4;
 
 /// Commands of a request that are not counted in the memory for results.
@@ -55,11 +55,11 @@ const COMMANDS_UNCOUNTED: usize = 64;
 /// Bytes of rows that a read may pass without waiting for memory while that for results is used up.
 const SCARCE_MAX: usize = 64 << 10;
 
-/// Bytes of rows that it may pass on a worker: they are copied into the result, a mebibyte in a
-/// tenth of a millisecond or more.
+/// Most bytes of rows that a read may pass on a worker: they are copied into the result, a
+/// mebibyte in a tenth of a millisecond or more.
 const INLINE_BYTES_MAX: usize = 1 << 20;
 
-/// Sentences that a client is told of one read.
+/// Most sentences that a client is told of one read.
 const WARNINGS_MAX: usize = 16;
 
 /// Opens the stream of a command: the engine's, or that of rows made up.
@@ -81,8 +81,8 @@ pub struct ReadFigures {
     pub local_size: AtomicU64,
     /// Bytes of the largest row index, if they are measured.
     pub row_index_size: AtomicU64,
-    /// Most SSTables whose index a search looked into, where they are more than it is warned of, or
-    /// too many; 0: they were not.
+    /// The largest number of SSTables whose index a search looked into, if it exceeded the
+    /// threshold of a warning or of a failure; 0: it did not.
     pub indexes: AtomicU64,
     /// Sentences that the client is to be warned with.
     pub warnings: Warnings,
@@ -115,7 +115,7 @@ impl Warnings {
 }
 
 impl ReadFigures {
-    /// These figures, with room for the answers of replicas.
+    /// Makes room for the answers of replicas in these figures.
     pub(crate) fn with_answers(mut self) -> Self {
         self.warnings.answers = Some(AnswerTimes::default());
         self
@@ -126,7 +126,7 @@ impl ReadFigures {
         self.warnings.answers.as_ref().map(AnswerTimes::take).unwrap_or_default()
     }
 
-    /// Adds what a read among several nodes has given.
+    /// Adds the live rows and tombstones that a read among several nodes has given.
     pub(crate) fn add_rows(&self, [rows, tombstones]: [u64; 2]) {
         ReadStats::add(&self.rows, rows);
         ReadStats::add(&self.tombstones, tombstones);
@@ -148,13 +148,13 @@ impl ReadFigures {
 /// The commands of a read, and the way in which they are read.
 #[derive(Clone)]
 pub struct ReadRequest {
-    /// Of one table.
+    /// The commands, all of one table.
     pub commands: Vec<ReadCommand>,
-    /// Where trace lines go.
+    /// The sink of trace lines; None: the request is not traced.
     pub trace: Option<Arc<dyn TraceSink>>,
     /// The rows that are looked for among those of the commands; None: all are wanted.
     pub sought: Option<Arc<Sought>>,
-    /// None: from the engine.
+    /// Opens the streams of the commands; None: the engine does.
     pub open: Option<Arc<Open>>,
     /// The memory for results: while it is used up only small ones are built at once. None: the
     /// result is small.
@@ -164,7 +164,7 @@ pub struct ReadRequest {
 }
 
 impl ReadRequest {
-    /// A small read of this node's own, with nobody who looks on.
+    /// A small read of this node's own, which is neither traced nor observed.
     pub fn of(commands: Vec<ReadCommand>) -> Self {
         Self { commands, trace: None, sought: None, open: None, results: None, measures: false }
     }
@@ -173,11 +173,11 @@ impl ReadRequest {
 /// Why a read gave nothing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ReadOutcome<E> {
-    /// The function that builds the answer failed; its error may hold a [`ReadError`].
+    /// The function that builds the answer failed. Its error may hold a [`ReadError`].
     Failed(E),
-    /// The queue of the pool it belongs to is full.
+    /// The queue of the threads that would run the read is full.
     Overloaded,
-    /// Took longer than its timeout.
+    /// The read took longer than its timeout.
     TimedOut,
 }
 
@@ -190,16 +190,16 @@ struct Job {
     deadline: Instant,
     abandoned: AtomicBool,
     results: Option<Arc<ResultRoom>>,
-    /// The last attempt ended because there was too much to pass.
+    /// True: the last attempt ended because it had to pass too many rows.
     is_long: AtomicBool,
-    /// The thresholds on what is measured; None: nothing is.
+    /// The thresholds on sizes; None: sizes are not measured.
     sizes: Option<ReadSizes>,
     store: Option<Arc<TableStore>>,
     sampling: Arc<Sampling>,
     figures: ReadFigures,
 }
 
-/// Where an attempt runs, and so what it may pass.
+/// The place where an attempt runs, which limits the number of rows that it may pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Attempt {
     /// On the worker.
@@ -218,7 +218,7 @@ impl Attempt {
         }
     }
 
-    /// Rows and markers that it may pass.
+    /// The number of rows and markers that the attempt may pass.
     fn budget(self) -> u64 {
         match self {
             Self::Inline if happens(Rare::BudgetIsSpent) => 0,
@@ -229,7 +229,7 @@ impl Attempt {
     }
 }
 
-/// Tells the background when nobody waits any more.
+/// Tells the job in the background, when this is dropped, that its caller does not wait any more.
 struct Waits(Arc<Job>);
 
 impl Drop for Waits {
@@ -346,13 +346,13 @@ impl Replica {
     }
 }
 
-/// Not of partitions by their keys.
+/// Whether a read is about ranges, not about partitions by their keys.
 pub fn is_of_range(commands: &[ReadCommand]) -> bool {
     commands.iter().any(|command| matches!(command.range, PartitionRange::Range { .. }))
 }
 
-/// A read in the background is stopped where it reads the disk, too: rows that never come out may
-/// be many.
+/// Stops a read in the background while it reads the disk, too: it may read many rows that it does
+/// not give.
 impl Interrupt for Job {
     fn is_over(&self) -> bool {
         self.abandoned.load(Ordering::Relaxed) || self.env.now() > self.deadline
@@ -366,17 +366,18 @@ impl Job {
         }
     }
 
-    /// The memory for results is used up.
+    /// Whether the memory for results is used up.
     fn is_scarce(&self) -> bool {
         self.results.as_ref().is_some_and(|room| room.share.is_used_up())
     }
 
-    /// After an attempt on the worker that would have blocked.
+    /// The kind of the next attempt, after one on the worker that would have blocked.
     fn next_attempt(&self) -> Attempt {
         if self.is_long.load(Ordering::Relaxed) { Attempt::Long } else { Attempt::Blocking }
     }
 
-    /// Tells how long it was, too. None: there is no memory for its result.
+    /// Runs a read on a thread for long jobs; also tells how long it was. None: there is no memory
+    /// for its result.
     fn run_long<B: Build>(
         self: &Arc<Self>,
         forecast: &Forecast,
@@ -401,7 +402,7 @@ impl Job {
         self.attempt(attempt, build).0
     }
 
-    /// Gives how much was passed besides.
+    /// Runs one attempt; also gives how much it passed.
     fn attempt<B: Build>(self: &Arc<Self>, attempt: Attempt, build: &B) -> (BuildResult<B>, u64) {
         let mut context = ReadContext::new(attempt.mode());
         context.index_limits = self.node.options.guards.in_force().searches;
@@ -454,17 +455,17 @@ struct Commands<'a> {
     /// Rows, markers and partitions passed, and what opening commands and passing tombstones count
     /// for.
     seen: u64,
-    /// Of these, at most.
+    /// Most that `seen` may reach in this attempt.
     budget: u64,
-    /// Bytes of rows, and how many there may be.
+    /// Bytes of the rows so far, and the most that they may have.
     bytes: usize,
     bytes_max: usize,
     /// The clock of the present command, seconds.
     now: u32,
-    /// Live ones.
+    /// Live rows that were passed.
     rows: u64,
     tombstones: u64,
-    /// None: nobody samples.
+    /// The samples of the read; None: no sampling session runs.
     samples: Option<Box<ReadSamples>>,
     /// Bytes that the present command has loaded, if they are measured.
     measured: u64,

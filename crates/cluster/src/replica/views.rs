@@ -38,11 +38,11 @@ use super::Replica;
 use super::apply::{WhenBusy, WriteError, large_values};
 use crate::stripes::{Held, Stripes};
 
-/// Writes to tables with views wait so long at one time for a TRUNCATE that waits for others of
-/// them: less than their timeout, and longer than nearly all of them take.
+/// Longest time that writes to tables with views wait for a TRUNCATE, which waits for other writes
+/// to them: less than the timeout of writes, and longer than nearly all of them take.
 const CLOSING_MAX: Duration = Duration::from_millis(500);
 
-/// Between two such times.
+/// Time between two such waits.
 const CLOSING_PAUSE: Duration = Duration::from_secs(1);
 
 /// Writes that are applied in parts at one time: each has its rows in memory.
@@ -50,7 +50,7 @@ const IN_PARTS_MAX: usize = 4;
 
 /// The state that writes to tables with views share.
 pub(crate) struct Views {
-    /// Of partitions of base tables whose views are being changed.
+    /// Locks of partitions of base tables whose views are being changed.
     locks: Arc<Stripes>,
     /// Passed by every write to a table with views, from its read to its end. TRUNCATE closes it
     /// for the moment that divides the rows of a table and of its views that go from those that
@@ -70,7 +70,7 @@ impl Default for Views {
 }
 
 impl Views {
-    /// From now on changes of views are divided so. The first one counts.
+    /// Sets how changes of views are divided among nodes. The first call counts.
     pub fn route(&self, routes: Arc<dyn Routes>) {
         let _ = self.routes.set(routes);
     }
@@ -82,20 +82,20 @@ pub(crate) trait Routes: Send + Sync {
     fn divide(&self, changes: Vec<ViewChange>) -> Divided;
 }
 
-/// Changes of views, divided by who has them.
+/// Changes of views, divided by the nodes that they belong to.
 pub(crate) struct Divided {
-    /// Changes of this node.
+    /// Changes that belong to this node.
     pub here: Vec<ViewChange>,
-    /// Changes of others; None: there are none.
+    /// Changes that belong to others; None: there are none.
     pub remote: Option<Box<dyn Owed>>,
 }
 
 /// Changes of views that others must get.
 pub(crate) trait Owed: Send {
-    /// The record of them in this node's batch log, which is applied with the base.
+    /// The record of these changes in this node's batch log, which is applied with the base.
     fn record(&self) -> Mutation;
 
-    /// Sends them. The record is applied.
+    /// Sends the changes to their nodes. Called once the record is applied.
     fn send(self: Box<Self>);
 }
 
@@ -125,7 +125,7 @@ impl Replica {
         lock(&self.views.gate, &self.views.locks, places(views, mutations)).await
     }
 
-    /// As [`Replica::apply`], of mutations of which one or more are of tables with views.
+    /// Does the work of [`Replica::apply`] for mutations some of which are of tables with views.
     pub(super) async fn apply_with_views(
         &self,
         mutations: &[Mutation],
@@ -178,9 +178,9 @@ impl Replica {
         Ok(Attempt { applied: applied.map_err(WriteError::from), remote, guards })
     }
 
-    /// As [`Self::try_narrow`], of a write that may concern many rows. One job reads them and
-    /// applies the write: a write that was given up at its timeout in between would begin with the
-    /// first row again each time that it is tried, and would never happen.
+    /// Does the work of [`Self::try_narrow`] for a write that may concern many rows. One job reads
+    /// them and applies the write: a write that was given up at its timeout in between would begin
+    /// with the first row again each time that it is tried, and would never happen.
     async fn try_wide(
         &self,
         views: &Arc<BaseViews>,
@@ -194,7 +194,8 @@ impl Replica {
         Ok(Attempt { applied, remote: None, guards })
     }
 
-    /// The mutations with the changes of views that are applied here, and what goes to others.
+    /// The mutations with the changes of views that are applied here, and the changes for other
+    /// nodes.
     async fn with_changes(
         &self,
         views: &Arc<BaseViews>,
@@ -231,7 +232,8 @@ impl Replica {
         self.env.blocking("view", job).await.map_err(|_| WriteError::Overloaded)?.map_err(write_error)
     }
 
-    /// The changes of views that are here as mutations, corrected by what is here.
+    /// The changes of views that belong to this node as mutations, corrected by the rows that are
+    /// stored here.
     async fn settled(&self, mut changes: Vec<ViewChange>, now: u32) -> Result<Vec<Mutation>, WriteError> {
         let context = ReadContext::new(ReadMode::Inline);
         let settled = changes.iter_mut().try_for_each(|change| settle(&self.engine, change, now, &context));
@@ -252,7 +254,8 @@ impl Replica {
         Ok(changes.into_iter().flat_map(ViewChange::into_mutations).collect())
     }
 
-    /// Large values are copied and checksummed elsewhere, as in [`Replica::apply`].
+    /// Applies a group of mutations. Large values are copied and checksummed on another thread, as
+    /// in [`Replica::apply`].
     async fn apply_group(
         &self,
         group: Vec<Mutation>,
@@ -267,8 +270,8 @@ impl Replica {
         applied.await.map_err(|_| WriteError::Overloaded)
     }
 
-    /// As [`Replica::apply`], at once and in a background task, which may wait for the disk.
-    /// `StorageError::Busy`: somebody else writes one of the partitions; try again.
+    /// Does the work of [`Replica::apply`] at once, for a background task, which may wait for the
+    /// disk. `StorageError::Busy`: another write holds one of the partitions; try again.
     pub(crate) fn apply_now(&self, mutations: &[Mutation]) -> Result<Applied, WriteError> {
         loop {
             let number = self.engine.views_number();
@@ -307,7 +310,7 @@ impl Replica {
         Ok(applied)
     }
 
-    /// The lock of a partition of a base table, of a build. None: somebody else has it.
+    /// The lock of a partition of a base table, of a build. None: another task has it.
     pub(crate) fn try_lock_base(&self, base: schema::TableId, key: &[u8]) -> Option<Locked> {
         let open = Arc::clone(&self.views.gate).try_read_owned().ok()?;
         let held = self.views.locks.try_lock(vec![Stripes::of((base, key))])?;
@@ -333,9 +336,9 @@ async fn lock(gate: &Arc<RwLock<()>>, locks: &Stripes, places: Vec<usize>) -> Lo
     Locked { _held: held, _open: open }
 }
 
-/// Closes the gate. Nobody passes the gate while this waits for those who have passed it, and a
-/// wide write may take minutes to its end: so it waits for a moment only, and tries again when the
-/// others have had theirs.
+/// Closes the gate. While this waits for the writes that have passed the gate, no other write
+/// passes it, and a wide write may take minutes. So this waits only for a moment, and tries again
+/// after a pause in which other writes pass.
 async fn close(env: Env, gate: Arc<RwLock<()>>) -> OwnedRwLockWriteGuard<()> {
     loop {
         if let Ok(closed) = env.timeout(CLOSING_MAX, Arc::clone(&gate).write_owned()).await {

@@ -1,31 +1,34 @@
-//! The samples of one read: kept while it runs, and told when it has ended well. What is begun on a
-//! worker and again in the background counts once.
+//! The samples of one read: collected while it runs, and given to the sessions when it has ended
+//! well. A read that begins on a worker and again in the background counts once.
 
 use bytes::Bytes;
 use schema::TableMetadata;
 
 use super::{Sampler, Sampling};
 
-/// Samples of one read: beyond, its partitions are not sampled any more.
+/// Most samples of one read. Further partitions of the read are not sampled.
 const SAMPLES_MAX: usize = 4096;
 
-/// See the module.
+/// The samples of one read: see the head of this file.
 #[derive(Default)]
 pub(crate) struct ReadSamples {
     samples: Vec<(Sampler, Bytes, u64)>,
-    /// The partition that is being read, and what had been passed before it: live rows, tombstones.
+    /// The key of the partition that is being read, and the live rows and tombstones that were
+    /// passed before it; None: no partition is being read.
     partition: Option<(Bytes, u64, u64)>,
-    /// The key that a command names, and SSTables read before it.
+    /// The key that the present command names, and the number of SSTables that were read before
+    /// it; None: it names no key.
     named: Option<(Bytes, u64)>,
 }
 
 impl ReadSamples {
-    /// None: nobody samples.
+    /// The samples of a read that begins; None: no session runs.
     pub fn of(sampling: &Sampling) -> Option<Box<Self>> {
         sampling.is_on().then(Box::default)
     }
 
-    /// A partition begins, or (`None`) there is none any more.
+    /// Called when a partition begins, or with None behind the last one. `rows` and `tombstones`:
+    /// what was passed so far.
     pub fn partition(&mut self, key: Option<&Bytes>, rows: u64, tombstones: u64) {
         let next = key.map(|key| (key.clone(), rows, tombstones));
         if let Some((key, rows_before, tombstones_before)) = std::mem::replace(&mut self.partition, next) {
@@ -34,8 +37,8 @@ impl ReadSamples {
         }
     }
 
-    /// A command begins, of one key or not, or (`None`) there is none any more; so many SSTables
-    /// were read before.
+    /// Called when a command begins, or with None behind the last one or for a command without a
+    /// key. `sstables`: how many were read so far.
     pub fn command(&mut self, key: Option<&Bytes>, sstables: u64) {
         let next = key.map(|key| (key.clone(), sstables));
         if let Some((key, before)) = std::mem::replace(&mut self.named, next) {
@@ -50,7 +53,7 @@ impl ReadSamples {
         }
     }
 
-    /// The read has ended well.
+    /// Gives the samples to the sessions. Called when the read has ended well.
     pub fn tell(mut self, sampling: &Sampling, table: &TableMetadata, rows: u64, tombstones: u64, sstables: u64) {
         self.partition(None, rows, tombstones);
         self.command(None, sstables);

@@ -4,11 +4,11 @@ use rows::{ColumnData, DeletionTime, Mutation, PartitionUpdate, Row};
 
 use super::{Sampler, Sampling};
 
-/// Bytes that a timestamp counts for, and a deletion's two times.
+/// Bytes for which a timestamp counts, and also the two times of a deletion.
 const TIMESTAMP: u64 = 8;
 const DELETION: u64 = 12;
 
-/// Tells of mutations that were applied.
+/// Gives the samples of mutations that were applied to the sessions.
 pub(crate) fn of_write(sampling: &Sampling, mutations: &[Mutation]) {
     for update in mutations.iter().flat_map(|mutation| &mutation.updates) {
         sampling.add(Sampler::Writes, &update.table, &update.key.key, 1);
@@ -18,7 +18,8 @@ pub(crate) fn of_write(sampling: &Sampling, mutations: &[Mutation]) {
     }
 }
 
-/// About what `PartitionUpdate.dataSize` says: clusterings, values, timestamps and deletions.
+/// Bytes of an update, about as `PartitionUpdate.dataSize` counts them: clusterings, values,
+/// timestamps and deletions.
 fn size(update: &PartitionUpdate) -> u64 {
     let rows: u64 = update.static_row.iter().chain(&update.rows).map(size_of_row).sum();
     rows + of_deletion(&update.deletion) + update.range_deletions.len() as u64 * DELETION

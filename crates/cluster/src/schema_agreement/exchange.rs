@@ -1,5 +1,5 @@
 //! The task of a node that takes other nodes' rows, asks for them, and gives its own. It has a
-//! thread to itself, because it waits for the disk; what comes waits in a queue.
+//! thread of its own, because it waits for the disk; messages for it wait in a queue.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -25,15 +25,15 @@ use crate::schema_inbox::{Asked, SchemaInbox, WAITING_MAX};
 
 /// The largest payload that is taken. A schema of ten thousand tables has a tenth of it.
 const PAYLOAD_MAX: usize = 64 << 20;
-/// For so long a message about schemas is worth anything (`request_timeout`).
+/// Life of a message about schemas (`request_timeout`).
 const LIFE: Duration = Duration::from_secs(10);
-/// The neighbours are looked at so often.
+/// Time between two looks at the neighbours.
 const LOOK: Duration = Duration::from_secs(1);
 
 impl Node {
     /// Pushes rows of a change to the nodes that are up, also to those that are no members yet: a
     /// node that joins gets writes of its ranges, and fetches data by the schema that it has.
-    /// Nobody answers: a node that does not get the rows pulls them later.
+    /// The push has no answer: a node that does not get the rows pulls them later.
     pub(crate) fn push_schema(&self, written: &[Mutation]) {
         let Some(messenger) = self.members().filter(|_| !written.is_empty()) else { return };
         let payload = Bytes::from(messages::encode(written));
@@ -56,7 +56,8 @@ impl Node {
         drop(self.env.tasks.spawn_local_worker("schema", Box::new(run)));
     }
 
-    /// Takes a message about schemas from another node. False: it is not taken.
+    /// Takes a message about schemas from another node. False: it is not taken, because it is no
+    /// message about schemas, is too large, or the queue is full.
     pub(crate) fn exchange_schema(&self, via: &Messenger, from: &Peer, message: Envelope) -> bool {
         let asked = match message.header.verb {
             Verb::SchemaPushReq if message.payload.len() > PAYLOAD_MAX => {
@@ -167,11 +168,11 @@ async fn run(node: Weak<Node>, waiting: mpsc::Sender<Asked>, mut asked: mpsc::Re
 /// The fate of rows that another node has sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Taken {
-    /// They are here now.
+    /// This node has the rows now.
     Here,
-    /// They cannot be put in force yet, and can soon.
+    /// The rows cannot be put in force yet, but can soon.
     NotYet,
-    /// They are not here.
+    /// This node does not have the rows.
     Not,
 }
 

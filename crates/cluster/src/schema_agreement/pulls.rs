@@ -1,18 +1,18 @@
-//! Whom to ask for its schema, and when: a state machine without clock or network. Agrees with
-//! `org.apache.cassandra.schema.MigrationCoordinator`.
+//! The choice which node is asked for its schema, and when: a state machine without clock or
+//! network. Agrees with `org.apache.cassandra.schema.MigrationCoordinator`.
 //!
 //! Each version that a neighbour tells of and that differs from ours is fetched once, from one of
-//! those who have it. A change is pushed to everybody at once, so what is told by gossip is usually
-//! on its way already: only what has not come after [`DELAY`] is asked for. A node that has just
-//! joined asks at once. A node that is no member yet asks after [`EARLY_DELAY`]: it fetches data by
-//! the schema that it has.
+//! the nodes that have it. A change is pushed to everybody at once, so a version that gossip tells
+//! is usually on its way already: it is asked for only if it has not come after [`DELAY`]. A node
+//! that has just joined asks at once. A node that is no member yet asks after [`EARLY_DELAY`]: it
+//! fetches data by the schema that it has.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// For so long a push may be on its way before the schema is asked for, and for so long after a
-/// pull that failed nothing is asked.
+/// Time that a pushed schema gets to arrive before the schema is asked for, and pause after a pull
+/// that has failed.
 pub(super) const DELAY: Duration = Duration::from_secs(60);
 /// As [`DELAY`], for a node that less than [`DELAY`] ago has joined, or could not yet take what
 /// another node sent; and for a version that a node which is no member yet hears of.
@@ -35,21 +35,22 @@ pub(super) struct Neighbour {
 /// The versions that neighbours have.
 #[derive(Debug)]
 pub(super) struct Pulls {
-    /// When this node joined or was told to hurry; all times are on the caller's monotonic clock.
+    /// When this node joined, or [`Pulls::hurry`] was called last; all times are on the caller's
+    /// monotonic clock.
     hurried: Duration,
-    /// This node is no member yet. Set before each look.
+    /// True: this node is no member yet. Set before each look.
     pub is_outside: bool,
     versions: BTreeMap<Version, Known>,
 }
 
 #[derive(Debug)]
 struct Known {
-    /// Not asked for before.
+    /// The version is not asked for before this time.
     not_before: Duration,
     is_received: bool,
-    /// The endpoint that is being asked; None: nobody is.
+    /// The endpoint that is being asked; None: none is.
     asked: Option<SocketAddr>,
-    /// The endpoint that was asked last: the next is another one.
+    /// The endpoint that was asked last; None: none was. The next one is another.
     last: Option<SocketAddr>,
 }
 
@@ -62,8 +63,8 @@ impl Pulls {
         if now < self.hurried + DELAY { early } else { DELAY }
     }
 
-    /// Looks at the neighbours as they are now, and gives those that are to be asked. Of each,
-    /// [`Pulls::ended`] must be told.
+    /// Looks at the neighbours as they are now, and gives those that are to be asked. For each of
+    /// them the caller must call [`Pulls::ended`] later.
     pub fn look(&mut self, now: Duration, own: Version, neighbours: &[Neighbour]) -> Vec<(SocketAddr, Version)> {
         self.versions.retain(|version, known| {
             known.asked.is_some() || neighbours.iter().any(|neighbour| neighbour.version == *version)
@@ -91,7 +92,7 @@ impl Pulls {
         to_ask
     }
 
-    /// A pull has ended; `merged`: this node has the rows now.
+    /// Called when a pull has ended. `merged`: this node has the rows now.
     pub fn ended(&mut self, now: Duration, version: Version, merged: bool) {
         let delay = self.delay(now, EARLY_DELAY);
         if let Some(known) = self.versions.get_mut(&version) {
@@ -101,7 +102,8 @@ impl Pulls {
         }
     }
 
-    /// Nothing that is not here is on its way: this node could not take it yet, and can soon.
+    /// Called when a received schema could not be taken yet, and can soon. Nothing is on its way
+    /// then, so it is asked for after [`EARLY_DELAY`].
     pub fn hurry(&mut self, now: Duration) {
         self.hurried = now;
         for known in self.versions.values_mut() {
@@ -109,7 +111,7 @@ impl Pulls {
         }
     }
 
-    /// The versions that neighbours tell of and that are here.
+    /// The versions that neighbours tell and whose rows this node has.
     pub fn received(&self) -> BTreeSet<Version> {
         self.versions.iter().filter(|(_, known)| known.is_received).map(|(version, _)| *version).collect()
     }

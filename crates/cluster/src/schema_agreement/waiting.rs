@@ -10,36 +10,38 @@ use schema::system::is_system_keyspace;
 
 use crate::node::Node;
 
-/// A change of the schema waits for so long for those who are up: as drivers do by default.
+/// Longest time that a change of the schema waits for the nodes that are up, as drivers do by
+/// default.
 pub const AGREEMENT_WAIT: Duration = Duration::from_secs(10);
-/// A node that is new in its ring waits for so long for the schema before it goes on.
+/// Longest time that a node that is new in its ring waits for the schema before it goes on.
 pub(crate) const FIRST_SCHEMA_WAIT: Duration = Duration::from_secs(10);
 /// Pauses between two looks: the first, which doubles, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(200));
-/// A node that does not answer is asked again after so long.
+/// Time after which a node that does not answer is asked again.
 const ROUND: Duration = Duration::from_secs(1);
 
 /// A node of which no right version has come.
 struct Lacking {
     address: SocketAddr,
-    /// The node has given another version.
+    /// Whether the node has answered, with another version.
     has_answered: bool,
 }
 
 impl Node {
-    /// Waits until the nodes that are up have the schema that this node has; those who do not in
-    /// the end. Nodes on their way in are waited for too: they get writes of their ranges. A node
-    /// alone waits for nobody.
+    /// Waits until the nodes that are up have the schema that this node has. Gives the nodes that
+    /// do not have it in the end. Nodes on their way in are waited for too, because they get
+    /// writes of their ranges. A node alone does not wait.
     pub async fn wait_for_schema_agreement(&self, limit: Duration) -> Vec<SocketAddr> {
         let up = || self.schema_followers().into_iter().map(|neighbour| neighbour.address).collect::<Vec<_>>();
         let lacking = self.wait_for_versions(limit, up, |version| version == self.schema().version).await;
         lacking.into_iter().map(|node| node.address).collect()
     }
 
-    /// Waits until this node has the schemas of all members that are up and exchange theirs; those
-    /// whose schema is not here in the end. Members are asked themselves: gossip is some rounds
-    /// late. A member that has not answered at all until the end counts by the version that it
-    /// tells in gossip: where the way between the two nodes is cut, news of it come by others.
+    /// Waits until this node has the schemas of all members that are up and exchange theirs. Gives
+    /// the members whose schema is not here in the end. Members are asked themselves: gossip is
+    /// some rounds late. A member that has not answered at all until the end counts by the version
+    /// that it tells in gossip: where the way between the two nodes is cut, news of it come by
+    /// others.
     pub(crate) async fn wait_for_schemas_of_members(&self, limit: Duration) -> Vec<SocketAddr> {
         let up = || {
             let members = self.schema_neighbours().into_iter().filter(|neighbour| neighbour.exchanges);
@@ -59,7 +61,7 @@ impl Node {
     }
 
     /// Asks nodes for the versions of their schemas until each has given one that is `right`, or
-    /// is not among those that are `up` any more. The nodes that have not in the end.
+    /// is not among those that are `up` any more. Gives the nodes that have not in the end.
     async fn wait_for_versions(
         &self,
         limit: Duration,
@@ -136,8 +138,8 @@ impl Node {
     }
 
     /// A node without a schema of its own waits until it has that of its ring: until then it could
-    /// answer nothing that it is asked. The first node of a ring has nobody to wait for. False: no
-    /// node has given its schema within `limit`.
+    /// answer no request. The first node of a ring does not wait. False: no node has given its
+    /// schema within `limit`.
     pub(crate) async fn wait_for_first_schema(&self, limit: Duration) -> bool {
         let has_own = self.schema().keyspaces.keys().any(|name| !is_system_keyspace(name));
         let Some(messenger) = self.members() else { return true };

@@ -30,7 +30,7 @@ pub(super) async fn store(mut call: Call) {
     }
 }
 
-/// Removes a record. Nobody is answered.
+/// Removes a record. There is no answer.
 pub(super) async fn remove(call: Call) {
     if let Ok(id) = decode_uuid(&call.payload) {
         call.node.remove_record(&id);

@@ -23,7 +23,7 @@ struct Room {
 }
 
 impl Room {
-    /// None: there is no more room.
+    /// Takes room for a request; None: there is no room.
     fn take(node: &Arc<Node>, bytes: usize) -> Option<Self> {
         let serving = &node.serving;
         let calls = serving.calls.fetch_add(1, Ordering::Relaxed) + 1;
@@ -47,7 +47,7 @@ impl Drop for Room {
 pub(crate) struct Call {
     /// This node.
     pub node: Arc<Node>,
-    /// The way back.
+    /// Sends the answer.
     pub via: Messenger,
     /// The peer that asks.
     pub from: Peer,
@@ -112,12 +112,12 @@ impl Call {
         self.via.answer_with(&self.from, &self.header, answer, parameters);
     }
 
-    /// Where lines of the request's trace go.
+    /// The sink of lines of the request's trace; None: it is not traced.
     pub fn trace(&self) -> Option<Arc<dyn TraceSink>> {
         self.trace.clone().map(|trace| trace as Arc<dyn TraceSink>)
     }
 
-    /// For how long somebody waits for the answer from now on.
+    /// Time for which the sender still waits for the answer.
     pub fn rest(&self) -> Duration {
         let now = self.node.env.clock.now_micros() / 1000;
         let gone = u64::try_from(self.header.age(now)).unwrap_or(0);

@@ -7,9 +7,9 @@
 //!    hint is answered and forgotten.
 //! 2. A hint for another node is kept for that node (a node that leaves gives away its hints).
 //! 3. A hint for a partition that this node is no replica of is kept for all replicas.
-//! 4. Any other is applied, unless its gc_grace has passed, and without the tables that were
-//!    truncated since it was made. One that this node can never take, because it is too large, is
-//!    answered and forgotten.
+//! 4. Any other hint is applied, unless its gc_grace has passed, and without the tables that were
+//!    truncated since it was made. A hint that this node can never take, because it is too large,
+//!    is answered and forgotten.
 //!
 //! A hint is answered when the commit log has the mutation by its mode, or the disk has the hint:
 //! the sender forgets it then. The hints that a node has kept for itself are taken in the same way
@@ -101,9 +101,9 @@ async fn take_decoded(node: &Node, from: SocketAddr, message: &HintMessage) -> R
     }
 }
 
-/// Applies the mutation of a hint, in parts where its changes of views are too large: other
-/// replicas have it. One that this node can never take, because it is larger than the commit log
-/// takes, is forgotten: the sender would send it until gc_grace has passed, and no hint behind it.
+/// Applies the mutation of a hint, in parts if its changes of views are too large, because other
+/// replicas have it. A mutation that is larger than the commit log takes is forgotten. Otherwise
+/// the sender would send it until gc_grace has passed, and none of the hints behind it.
 async fn apply(node: &Node, mutation: Mutation) -> Result<(), FailureReason> {
     match mutation::apply_shared(node, &[mutation], &[]).await {
         Err(WriteError::Storage(error @ StorageError::MutationTooLarge { .. })) => {

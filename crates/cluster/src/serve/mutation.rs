@@ -72,7 +72,7 @@ pub(super) fn is_refused(call: &Call, mutation: &Mutation) -> bool {
     call.node.refuses_token(Asked::Write, &asker, mutation.key.token)
 }
 
-/// Sends the message on as it is, so that the replicas answer whom it came from.
+/// Sends the message on to other replicas as it is, so that they answer the coordinator.
 fn forward(call: &Call) {
     let to = call.header.parameters.iter().find_map(|parameter| match parameter {
         Parameter::ForwardTo(to) => Some(to),
@@ -93,7 +93,7 @@ fn forward(call: &Call) {
 pub(super) enum Undecoded {
     /// The mutation is of a table that this node does not have.
     UnknownTable,
-    /// A table of the mutation does not have one of its columns here, and has not had it before.
+    /// A column of the mutation is unknown: the table does not have it here, and never had.
     UnknownColumn,
     /// The mutation cannot be read, or is one that other nodes may not send.
     Unfit,
@@ -155,8 +155,8 @@ fn has_null_in_range(update: &PartitionUpdate) -> bool {
 }
 
 impl Node {
-    /// Says in the log, once a minute at most, that another node knows a schema that this one does
-    /// not have, or has no more: what it sends is refused until both agree.
+    /// Says in the log, once a minute at most, that another node has a schema that this one does
+    /// not have, or not any more: its mutations are refused until both agree.
     pub(super) fn note_incompatible(&self, message: &str, what: &str) {
         if self.incompatible.is_due(self.env.now()) {
             tracing::warn!(what, "{message} of another node does not fit the schema of this node, and is refused");
@@ -171,8 +171,8 @@ pub(super) async fn apply(node: &Node, mutations: &[Mutation], encoded: &[Bytes]
     logged(node, applied).await.map_err(|error| refused(&error))
 }
 
-/// As [`apply`], of mutations that other replicas have or will have, and that this one has to take
-/// too: as several steps where it must be. Err: the cause of a refusal.
+/// Does the work of [`apply`] for mutations that other replicas have or will have, so that this
+/// one has to take them too: in several steps if necessary. Err: the cause of a refusal.
 pub(super) async fn apply_shared(node: &Node, mutations: &[Mutation], encoded: &[Bytes]) -> Result<(), WriteError> {
     let applied = node.replica.apply_or_in_parts(mutations, encoded, Held::new()).await;
     logged(node, applied).await

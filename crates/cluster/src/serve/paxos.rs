@@ -1,11 +1,11 @@
 //! The verbs of Paxos: this node as a replica of a conditional statement that another node
 //! coordinates ([`crate::replica::paxos`], and for what only v2 has [`crate::promises`]).
 //!
-//! Of v1, prepares and proposals for partitions that this node does not own are served all the
+//! Prepares and proposals of v1 for partitions that this node does not own are served all the
 //! same, unless they are to be refused ([`crate::refusals`]); everything else about such a
-//! partition is refused. A request that takes longer than somebody waits is given up and not
-//! answered. Agrees with `org.apache.cassandra.service.paxos.v1.AbstractPaxosVerbHandler` and the
-//! request handlers of `service.paxos`.
+//! partition is refused. A request that takes longer than its coordinator waits is given up and
+//! not answered. Agrees with `org.apache.cassandra.service.paxos.v1.AbstractPaxosVerbHandler` and
+//! the request handlers of `service.paxos`.
 
 use bytes::Bytes;
 use internode::payload::paxos::{
@@ -49,7 +49,7 @@ fn tell(call: &Call, line: impl FnOnce() -> String) {
 enum Failure {
     /// The request cannot be read.
     Request(InternodeError),
-    /// The table or the partition is none of this node's.
+    /// This node does not have the table or the partition.
     NotHere,
     /// The state could not be read or written.
     State(WriteError),

@@ -4,7 +4,7 @@
 //!    wait for the disk or pass many rows ([`crate::replica::read`]).
 //! 2. The answer is made as every replica makes it ([`internode::payload::read_answer`]). Before
 //!    that, conditions that Cassandra's replicas relax are relaxed ([`ReadRequest::relax`]).
-//! 3. A read that takes longer than somebody waits is given up and not answered.
+//! 3. A read that takes longer than its coordinator waits is given up and not answered.
 //!
 //! Partitions that this node does not own are read all the same, unless such reads are to be
 //! dropped, or this node has left the ring ([`crate::refusals`]).
@@ -121,7 +121,7 @@ fn is_stored(table: &TableMetadata) -> bool {
 
 impl Node {
     /// The thresholds that an answer of this node exceeds. `tracks`: the coordinator wants to know
-    /// all of them; `tombstones`: from more than so many on the answer warns.
+    /// all of them. `tombstones`: the number above which the answer warns.
     pub(crate) fn exceeded(
         &self,
         answer: &Result<Answer, ReadOutcome<AnswerError>>,
@@ -172,7 +172,8 @@ impl Node {
     }
 }
 
-/// The reason that the coordinator is told of a failed read. None: nobody waits any more.
+/// The reason that the coordinator is told of a failed read. None: it does not wait any more, and
+/// is told nothing.
 fn reason_of(node: &Node, table: TableId, outcome: ReadOutcome<AnswerError>) -> Option<FailureReason> {
     let error = match outcome {
         ReadOutcome::TimedOut | ReadOutcome::Failed(AnswerError::Read(ReadError::TimedOut)) => return None,

@@ -18,7 +18,8 @@ use crate::clock::uuid_text;
 use crate::node::Node;
 use crate::transfers::Live;
 
-/// Whether what the peer will send can be taken. Err: a sentence.
+/// Whether this node can take the files that the peer announces. Err: a sentence that says why
+/// not.
 pub(super) async fn announced(node: &Arc<Node>, live: &Live, summaries: &[Summary]) -> Result<(), String> {
     let mut wanted = Vec::new();
     for summary in summaries {
@@ -80,8 +81,8 @@ fn room_of(directories: impl Iterator<Item = (Option<u64>, u64)>) -> u64 {
     sum.unwrap_or(u64::MAX)
 }
 
-/// Whether a peer may have what it asks for: ranges that this node does not replicate may be
-/// refused ([`crate::refusals`]). Err: a sentence, as Cassandra's.
+/// Whether a peer may have the ranges that it asks for. Ranges that this node does not replicate
+/// may be refused ([`crate::refusals`]). Err: the reason, in Cassandra's words.
 pub(super) fn requested(node: &Node, live: &Live, wanted: &[Wanted]) -> Result<(), String> {
     let id = format!("Stream #{}", uuid_text(&live.key.plan));
     let mut refused = Vec::new();

@@ -2,8 +2,8 @@
 //! after a flush. A TRUNCATE of this node that is under way ends before its table is looked at, and
 //! a table that is truncated before the peer is told of the files is looked at again. Otherwise the
 //! peer could have its own TRUNCATE behind it, and would take the rows for later ones. A TRUNCATE
-//! that comes here behind that changes nothing of what is sent: the peer drops the rows that its
-//! own has removed. `org.apache.cassandra.db.streaming.CassandraStreamManager`.
+//! of this node after that does not change what is sent: the peer drops the rows that its own
+//! TRUNCATE has removed. `org.apache.cassandra.db.streaming.CassandraStreamManager`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use super::plan::RangeTransfer;
 use crate::node::Node;
 use crate::repairs::Repairs;
 
-/// SSTables of a session that go whole. Their files, up to ten for each, are open from the
-/// beginning of the session on; further SSTables go in sections, for which the files suffice that
-/// are open anyway.
+/// Most SSTables of a session that go whole. Their files, up to ten for each, are open from the
+/// beginning of the session on. Further SSTables go in sections, which need no files besides those
+/// that are open anyway.
 const ENTIRE_MAX: usize = 512;
 
-/// How often tables are looked at, where each time one of them is truncated before all are. What
-/// the last look found is sent.
+/// How often tables are looked at, if each time one of them is truncated before all were looked
+/// at. The files that the last look found are sent.
 const LOOKS_MAX: usize = 8;
 
 /// Time between two looks whether a truncation has ended.
@@ -37,7 +37,7 @@ const TRUNCATION_PAUSE: Duration = Duration::from_millis(100);
 /// Ranges of which a side wants everything.
 pub(super) struct Wanted {
     pub keyspace: String,
-    /// Empty: all tables.
+    /// Names of tables; empty: all tables of the keyspace.
     pub tables: Vec<String>,
     pub ranges: Vec<TokenRange>,
 }
@@ -56,7 +56,8 @@ impl From<RangeTransfer> for Wanted {
     }
 }
 
-/// The files of all tables, numbered in each. Err: a sentence.
+/// The files of all tables, numbered in each table. Err: a sentence that says why they cannot be
+/// sent.
 pub(super) async fn files(node: &Arc<Node>, init: &StreamInit, wanted: Vec<Wanted>) -> Result<Vec<Outgoing>, String> {
     let tables = tables(node, wanted)?;
     // every flush is asked for before the first is waited for
@@ -92,8 +93,9 @@ async fn look(node: &Arc<Node>, init: &StreamInit, tables: &Tables) -> Result<Ve
     Ok(all)
 }
 
-/// A table beside no truncation. One that is under way would leave SSTables in the view that it is
-/// about to remove; it may also fail, so that they cannot just be left out.
+/// The view of a table while no truncation of it is under way. Otherwise the view would have
+/// SSTables that the truncation is about to remove; they cannot be left out either, because the
+/// truncation may fail.
 async fn settled(node: &Node, store: &TableStore) -> Arc<View> {
     loop {
         if let Some(view) = store.view_beside_no_truncation() {

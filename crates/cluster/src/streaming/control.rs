@@ -1,5 +1,5 @@
 //! The task that drives a session: messages of its control link and news of its files go into the
-//! state machine ([`::streaming::Session`]), and what comes out is done here.
+//! state machine ([`::streaming::Session`]), and this task carries out the effects.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -25,23 +25,25 @@ use crate::clock::uuid_text;
 use crate::node::Node;
 use crate::transfers::{self, Live, SessionKey};
 
-/// News of files that wait for the task. Who has more waits.
+/// Most news of files that may wait for the task. A sender of further news waits.
 const EVENTS_MAX: usize = 64;
 
 /// How often the session is told the time.
 const TICK: Duration = Duration::from_secs(1);
 
-/// A session in which nothing happens while the peer is down for so long fails. Otherwise a peer
-/// whose machine has lost its power would be waited for until `stream_transfer_task_timeout`: there
-/// is nobody to close the link. Cassandra's sessions end when the peer is removed from the ring.
+/// Time for which the peer may be down, with nothing happening in the session, before the session
+/// fails. Otherwise a peer whose machine has lost its power, which closes no link, would be waited
+/// for until `stream_transfer_task_timeout`. Cassandra's sessions end when the peer is removed
+/// from the ring.
 const DOWN_MAX: Duration = Duration::from_secs(60);
 
-/// Gossip marks nobody alive that hibernates, as a node does that replaces another one under that
-/// one's address and fetches its data. Such a peer counts as down when nothing new has come of it
-/// for so long.
+/// Time without anything new from a peer that hibernates, after which it counts as down. Gossip
+/// never marks such a node alive: it replaces another node at the same address, and fetches its
+/// data.
 const HIBERNATING_SILENCE_MAX: Duration = Duration::from_secs(30);
 
-/// Looks, a pause apart, whether an attempt of a file that was superseded has given up its part.
+/// Number of looks, with a pause between them, whether a superseded attempt of a file has given up
+/// its part.
 const GIVING_UP_LOOKS: u32 = 100;
 const GIVING_UP_PAUSE: Duration = Duration::from_millis(100);
 
@@ -146,8 +148,8 @@ fn is_peer_down(node: &Node, peer: SocketAddr) -> bool {
     !is_waited_for
 }
 
-/// The session is over: nothing of it is kept but how it went. What has come and is not in its
-/// table is given up by a job, which may wait for the disk.
+/// Ends the session: only its outcome is kept. Files that have come and are not in their table are
+/// given up by a job, which may wait for the disk.
 fn end(node: &Node, live: &Live, result: Result<(), String>) {
     let is_complete = result.is_ok();
     node.transfers.end(&live.key, live.snapshot(node.env.now()), result);
@@ -187,7 +189,7 @@ struct Control {
     events: mpsc::Receiver<Event>,
     /// False: the link has ended, and nothing more is read of it.
     is_linked: bool,
-    /// Since when the peer is down and nothing has happened.
+    /// Since when the peer has been down and nothing has happened; None: it is up.
     down_since: Option<Instant>,
 }
 
@@ -235,10 +237,11 @@ impl Control {
         result.map(|()| summary)
     }
 
-    /// Follower of a complete session: waits until the initiator closes the link. What was sent
-    /// last may still be on its way, and an initiator that adds files to its tables, which can take
-    /// hours, may take the end of the link for the failure of the session (Cassandra does). A peer
-    /// that is down, or that says nothing for `stream_transfer_task_timeout`, is not waited for.
+    /// Called for the follower of a complete session: waits until the initiator closes the link.
+    /// What was sent last may still be on its way, and an initiator that adds files to its tables,
+    /// which can take hours, may take the end of the link for the failure of the session
+    /// (Cassandra does). A peer that is down, or that says nothing for
+    /// `stream_transfer_task_timeout`, is not waited for.
     async fn await_close(&mut self) {
         let mut heard = self.node.env.now();
         let mut passed_over = [0; 64];
@@ -290,7 +293,7 @@ impl Control {
         }
     }
 
-    /// Nothing has happened for a while.
+    /// Called when nothing has happened for a while.
     fn tick(&mut self) -> Event {
         if self.live.needs_no_peer() || !is_peer_down(&self.node, self.live.key.peer) {
             self.down_since = None;
@@ -303,7 +306,8 @@ impl Control {
         }
     }
 
-    /// A message, unless what it announces cannot be taken.
+    /// The event of a message; if what the message announces cannot be taken, the event of a
+    /// failure.
     async fn checked(&self, message: Message) -> Event {
         let summaries = match &message {
             Message::PrepareSyn(PrepareSyn { summaries, .. }) | Message::PrepareSynAck(summaries) => summaries.clone(),
@@ -326,7 +330,7 @@ impl Control {
         }
     }
 
-    /// Follower: finds the files that the initiator asks for.
+    /// Called for the follower: finds the files that the initiator asks for.
     fn collect(&self, requests: Vec<streaming::StreamRequest>) {
         let (node, live) = (Arc::clone(&self.node), Arc::clone(&self.live));
         drop(tokio::task::spawn_local(async move {
@@ -346,7 +350,7 @@ impl Control {
         }));
     }
 
-    /// Adds what has come of a table to it.
+    /// Adds the files that have come for a table to it.
     fn add(&self, table: TableId) {
         let (node, live) = (Arc::clone(&self.node), Arc::clone(&self.live));
         drop(tokio::task::spawn_local(async move {

@@ -1,6 +1,6 @@
-//! One streaming operation over several peers, and its end. A plan is made by whoever changes the
-//! topology, repairs, or loads files; [`run`] opens a session with each peer, all at once.
-//! `org.apache.cassandra.streaming.{StreamPlan,StreamResultFuture,StreamState}`.
+//! One streaming operation over several peers, and its end. A plan is made by an operation that
+//! changes the topology, repairs, or loads files; [`run`] opens a session with each peer, all at
+//! once. `org.apache.cassandra.streaming.{StreamPlan,StreamResultFuture,StreamState}`.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -21,12 +21,12 @@ use crate::transfers::Command;
 /// One operation over several peers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StreamPlan {
-    /// Why data is streamed.
+    /// The purpose of the streams.
     pub operation: Operation,
     /// The incremental repair that the data belongs to: the parent session's id. Only SSTables of
     /// that repair are sent then, by either side.
     pub pending_repair: Option<[u8; 16]>,
-    /// Not [`Preview::None`]: both sides tell how much they would send, and nothing is sent.
+    /// With another value than [`Preview::None`] both sides only tell how much they would send.
     pub preview: Preview,
     /// A repair: a moment of this node from before its replicas were compared. A TRUNCATE of this
     /// node since then fails the streams of its table. None: the begin of the session is meant.
@@ -94,8 +94,9 @@ pub struct SessionSummary {
     pub sent: Vec<Summary>,
 }
 
-/// The failure of a session. What it had received of a table of which not all had come is gone;
-/// whole tables may have stayed, which does no harm: the same rows may be streamed again.
+/// The failure of a session. Files of a table that had not come completely are removed. Tables
+/// that had come completely may have stayed, which does no harm: the same rows may be streamed
+/// again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StreamFailure {
     /// The peer.
@@ -170,14 +171,14 @@ pub async fn run_telling(
 /// The sessions with one peer, seen as one.
 struct PeerEnd {
     peer: SocketAddr,
-    /// Sessions that have not ended.
+    /// Number of sessions that have not ended.
     running: usize,
     /// The sum of the sessions that have ended; the first failure, if there is one.
     end: SessionEnd,
 }
 
 impl PeerEnd {
-    /// One of the sessions has ended.
+    /// Notes that one of the sessions has ended.
     fn take(&mut self, end: SessionEnd) {
         assert!(self.running > 0, "a session ends once");
         self.running -= 1;

@@ -26,16 +26,17 @@ use crate::clock::uuid_text;
 use crate::node::Node;
 use crate::transfers::{Incoming, Live, SessionKey};
 
-/// A file whose link has broken must begin to come again so soon. Longer than a sender tries.
+/// Time within which a file whose link has broken must begin to come again. Longer than a sender
+/// tries.
 const RESUME_MAX: Duration = Duration::from_secs(60);
 
-/// Bytes that are read of a link while those before them are being written.
+/// Most bytes that are read from a link while those before them are being written.
 const READ_MAX: usize = 1 << 20;
 
 /// Bytes taken from a socket at once.
 const READ_SIZE: usize = 128 << 10;
 
-/// A failure, and the session that it concerns; None: there is none.
+/// A failure, and the session that it ends; None: it is of no session.
 struct Failure(Option<Arc<Live>>, String);
 
 /// Takes the files of a link until it ends. `first` is the header that has come.
@@ -132,7 +133,7 @@ fn make_room(next: &mut BytesMut, place: usize) {
     }
 }
 
-/// A link has ended. A file in the middle of which it has ended is to come again.
+/// Called when a link has ended. A file in the middle of which it has ended is to come again.
 fn interrupted(node: &Arc<Node>, taker: Taker) {
     let Some(file) = &taker.current else { return };
     let (live, id, attempt) = (Arc::clone(&file.live), file.arrived.id, file.attempt);
@@ -173,7 +174,7 @@ const SUPERSEDED: &str = "the file comes again over another link";
 struct Taker {
     node: Arc<Node>,
     reader: LinkReader,
-    /// The file that is being received.
+    /// The file that is being received; None: the next bytes are a header.
     current: Option<File>,
 }
 
@@ -182,19 +183,20 @@ struct File {
     live: Arc<Live>,
     /// The number of the attempt; None: the file is there already, and what comes is passed over.
     attempt: Option<u32>,
-    /// None: as `attempt`.
+    /// The place of the files of this table; None when `attempt` is.
     incoming: Option<Arc<Incoming>>,
     arrived: Arrived,
     origin: Origin,
     form: Form,
-    /// For people.
+    /// The name of the file for progress and log.
     name: String,
     total: u64,
     /// The ranges that this node has or is about to have; None: all is taken.
     taken: Option<Vec<(Token, Token)>>,
 }
 
-/// Partitions that come, each looked at: whether this node has its range or is about to have it.
+/// The partitions that come. Each is checked: this node must have its range or be about to have
+/// it.
 struct Checked<'a> {
     partitions: &'a mut ReceivedPartitions<Pieces>,
     node: &'a Node,
@@ -254,8 +256,8 @@ impl Source for Pieces {
 }
 
 impl Taker {
-    /// The place in the file that is being written, modulo [`STREAMED_ALIGNMENT`], of the bytes
-    /// behind the next `waiting` ones, if the file goes on so far.
+    /// The position, modulo [`STREAMED_ALIGNMENT`], at which the bytes behind the next `waiting`
+    /// ones will be written in the present file, if the file is that long.
     fn place_behind(&self, waiting: usize) -> usize {
         let Some(File { form: Form::Whole { sstable, .. }, .. }) = &self.current else { return 0 };
         let place = sstable.position().unwrap_or(0) % STREAMED_ALIGNMENT as u64;
@@ -328,7 +330,7 @@ impl Taker {
 }
 
 impl Drop for Taker {
-    /// The link has ended, or this node stops: a file that is not whole goes.
+    /// Gives up a file that is not complete: the link has ended, or this node stops.
     fn drop(&mut self) {
         if let Some(file) = self.current.take() {
             file.abort();
@@ -396,8 +398,8 @@ fn whole(node: &Node, receiving: &Receiving, manifest: Manifest, version: Versio
     Ok(Form::Whole { manifest, sstable, index: None })
 }
 
-/// The words, for the session, of a failure to keep what comes. A disk that fails is a matter of
-/// `disk_failure_policy` as well; bytes of a peer that cannot be right are none.
+/// The reason for the session why received bytes could not be kept. A disk that fails is also
+/// treated by `disk_failure_policy`; wrong bytes of a peer are not.
 pub(super) fn told(node: &Node, store: &TableStore, error: &StorageError) -> String {
     if matches!(error, StorageError::Io { .. }) {
         node.engine.inspect(store, error);
@@ -444,7 +446,7 @@ impl File {
         Ok(())
     }
 
-    /// All has come.
+    /// Called when all bytes of the file have come.
     fn finish(self, node: &Node) -> Result<(Arc<Live>, Arrived), String> {
         let incoming = self.incoming.expect("a file that is passed over is not finished");
         let receiving = incoming.receiving();

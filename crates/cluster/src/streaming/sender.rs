@@ -1,6 +1,6 @@
 //! Sends the files of a session over file links, several side by side, at the pace that the
 //! settings allow. The kernel moves the bytes of an SSTable that goes whole over a link without
-//! encryption. Of what else is sent a job reads the next piece while the last one is on its way, so
+//! encryption. For everything else a job reads the next piece while the last one is on its way, so
 //! two pieces of each link are in memory.
 //!
 //! A link that breaks is opened again, and the files that the peer has not taken go again from
@@ -23,7 +23,7 @@ use tokio::io::{AsyncReadExt, AsyncWrite};
 use crate::node::Node;
 use crate::transfers::{Live, SessionKey};
 
-/// File links of one session at one time.
+/// Most file links of one session at one time.
 const LINKS_MAX: usize = 2;
 
 /// Seconds before a link that was lost is opened again. A session fails whose link is lost once
@@ -33,8 +33,8 @@ const RESEND_PAUSES: [u64; 5] = [1, 2, 4, 8, 16];
 
 type Queue = Rc<RefCell<VecDeque<Received>>>;
 
-/// Sends these files. The session hears of a failure, and of nothing else: the peer tells what it
-/// has.
+/// Sends these files. The session is told only of a failure, because the peer itself tells which
+/// files it has.
 pub(super) fn start(node: &Arc<Node>, live: &Arc<Live>, files: Vec<Received>) {
     let links = LINKS_MAX.min(files.len());
     let queue: Queue = Rc::new(RefCell::new(files.into()));
@@ -61,8 +61,8 @@ enum Failure {
     Here(String),
 }
 
-/// Sends what is left in the queue, over a new link where one breaks. Ends when the peer has all
-/// that was sent here.
+/// Sends the files that are left in the queue, over a new link if one breaks. Ends when the peer
+/// has all files that were sent here.
 async fn send_all(node: &Arc<Node>, live: &Live, queue: &Queue) -> Result<(), String> {
     // the files that went over the present link
     let (mut link, mut over_link) = (None, Vec::new());
@@ -95,7 +95,8 @@ async fn send_all(node: &Arc<Node>, live: &Live, queue: &Queue) -> Result<(), St
     }
 }
 
-/// Sends what is left in the queue over one link, and waits until the peer has taken all of it.
+/// Sends the files that are left in the queue over one link, and waits until the peer has taken
+/// all of them.
 async fn send_over(
     node: &Arc<Node>,
     live: &Live,

@@ -16,14 +16,15 @@ use super::{control, receiver};
 use crate::node::Node;
 use crate::transfers::{COMMANDS_MAX, Command, Worker};
 
-/// Links for streams that peers may have open to this node. Further ones are closed.
+/// Most links for streams that peers may have open to this node. Further ones are closed.
 const LINKS_MAX: usize = 4096;
 
 /// Bytes taken from a socket at once before it is known what a link is for.
 const READ_SIZE: usize = 64 << 10;
 
 impl Node {
-    /// From now on streams can be opened and are taken. Called once, before the node joins.
+    /// Makes it possible to open streams and to take those of peers. Called once, before the node
+    /// joins.
     pub(crate) fn start_streams(self: &Arc<Self>, settings: Streams) {
         self.transfers.settings.store(Arc::new(settings));
         let (commands, taken) = mpsc::channel(COMMANDS_MAX);

@@ -4,11 +4,11 @@
 //! views where the views are not streamed beside the base (repair, bulk load), because each write
 //! keeps them.
 //!
-//! Rows as writes are there one after the other, not all at once, and they do not count as
-//! repaired. They are on disk before the session hears of the end; the files that came go then. A
-//! crash in between leaves some of the rows, and the session fails, so that all of them come again.
-//! Each write first looks whether a TRUNCATE has removed its row since the sender told of it
-//! (`storage::received`), and waits for the end of one that is under way.
+//! Rows that are added as writes are visible one after the other, not all at once, and do not
+//! count as repaired. They are on disk before the session is told of the end; the received files
+//! are removed then. A crash in between leaves some of the rows, and the session fails, so that
+//! all of them come again. Each write first looks whether a TRUNCATE has removed its row since the
+//! sender told of it (`storage::received`), and waits for the end of one that is under way.
 //! `org.apache.cassandra.db.streaming.CassandraStreamReceiver`, `finished` and
 //! `sendThroughWritePath`.
 
@@ -28,13 +28,14 @@ use crate::replica::apply::{WhenBusy, WriteError};
 use crate::replica::views::parts::Parts;
 use crate::stripes::Held;
 
-/// Updates that a job reads at once. Each has a bound of its own.
+/// Most updates that a job reads at once. Each has a bound of its own.
 const UPDATES_MAX: usize = 32;
 
 /// Time between two looks whether a truncation has ended.
 const TRUNCATION_PAUSE: Duration = Duration::from_millis(100);
 
-/// Adds all that has come. Err: a sentence; of rows that take the path of writes some may be there.
+/// Adds all files that have come. Err: a sentence; some of the rows that take the path of writes
+/// may be there then.
 pub(super) async fn add(node: &Arc<Node>, operation: Operation, receiving: Receiving) -> Result<(), String> {
     if !takes_write_path(node, operation, &receiving.store().table()) {
         let store = Arc::clone(receiving.store());
@@ -61,7 +62,7 @@ pub(super) async fn add(node: &Arc<Node>, operation: Operation, receiving: Recei
     job(node, move || receiving.abandon()).await
 }
 
-/// Whether rows of a table may not come as files.
+/// Whether rows of a table must take the path of writes.
 fn takes_write_path(node: &Node, operation: Operation, table: &TableMetadata) -> bool {
     let builds_views = matches!(operation, Operation::Other | Operation::BulkLoad | Operation::Repair);
     let schema = node.schema();

@@ -26,7 +26,7 @@ pub(crate) struct Attempts {
     /// The number of the last attempt, from 1, and its state. As many as the session has files at
     /// most: only files that were announced are begun.
     last: Mutex<BTreeMap<Received, (u32, State)>>,
-    /// Told whenever an attempt begins.
+    /// Signals each attempt that begins.
     begun: watch::Sender<()>,
 }
 
@@ -39,7 +39,7 @@ impl Attempts {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An attempt begins; gives its number. None: the file is there already.
+    /// Begins an attempt, and gives its number. None: the file is there already.
     pub fn begin(&self, id: Received) -> Option<u32> {
         let mut last = self.last();
         let (number, state) = last.entry(id).or_insert((0, State::Interrupted));
@@ -58,12 +58,12 @@ impl Attempts {
         self.last().get(&id).is_some_and(|(last, _)| *last == number)
     }
 
-    /// The file has come as a whole. False: a later attempt has begun, and counts.
+    /// Notes that the file has come as a whole. False: a later attempt has begun, and counts.
     pub fn settle(&self, id: Received, number: u32) -> bool {
         self.change(id, number, State::Settled)
     }
 
-    /// The link of the attempt has ended. False: a later attempt has begun.
+    /// Notes that the link of the attempt has ended. False: a later attempt has begun.
     pub fn interrupt(&self, id: Received, number: u32) -> bool {
         self.change(id, number, State::Interrupted)
     }

@@ -1,4 +1,4 @@
-//! A session that runs: what its control link, its file links and those who look at it share.
+//! A session that runs: the state that its control link, its file links and its observers share.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -24,7 +24,7 @@ pub(crate) struct SessionKey {
     pub peer: SocketAddr,
     /// The session's number among those of the plan with this peer.
     pub index: i32,
-    /// The peer has opened the session.
+    /// True: the peer has opened the session.
     pub follows: bool,
 }
 
@@ -33,26 +33,27 @@ pub(crate) struct Live {
     pub key: SessionKey,
     /// The purpose of the session, as its initiator told it.
     pub init: StreamInit,
-    /// The begin by the monotonic clock.
+    /// The begin of the session by the monotonic clock.
     begun: Instant,
-    /// The begin by the wall clock, milliseconds since 1970.
+    /// The begin of the session by the wall clock, milliseconds since 1970.
     begun_millis: i64,
-    /// The begin by the truncations of this node, before the session's files were looked for.
+    /// The begin of the session among the truncations of this node, taken before the session's
+    /// files were looked for.
     pub begun_at: Moment,
-    /// When the peer told of the files that it sends. Empty: it has not yet.
+    /// When the peer told of the files that it sends. Empty: it has not told yet.
     announced_at: OnceLock<Moment>,
-    /// To the task that drives the session.
+    /// Sends events to the task that drives the session.
     pub events: mpsc::Sender<Event>,
-    /// Files and bytes, for those who look.
+    /// Files and bytes so far, for observers.
     pub progress: Progress,
     session: Mutex<Session>,
     /// Files that the peer does not have yet. An SSTable stays open until the peer has it.
     outgoing: Mutex<BTreeMap<Received, Arc<Outgoing>>>,
-    /// Tables of which files come.
+    /// The files that come, by table.
     incoming: Mutex<BTreeMap<TableId, Arc<Incoming>>>,
     /// The files that come, and how often each was begun.
     pub attempts: Attempts,
-    /// Told whenever the peer says that it has a file.
+    /// Signals each file that the peer says that it has.
     acknowledged: watch::Sender<()>,
     /// Whether the session is complete, once it has ended; None: it runs.
     ended: watch::Sender<Option<bool>>,
@@ -61,8 +62,8 @@ pub(crate) struct Live {
     sent: Mutex<Vec<Box<dyn Stream>>>,
 }
 
-/// The files of a table that come. Dropping it without [`Incoming::take`] gives up what has come,
-/// which waits for the disk.
+/// The files of a table that come. Dropping it without [`Incoming::take`] removes the files that
+/// have come, and may wait for the disk.
 pub(crate) struct Incoming(Option<Receiving>);
 
 impl Incoming {
@@ -150,20 +151,21 @@ impl Live {
         locked(&self.session).on(event, now_ms)
     }
 
-    /// The peer has told of the files that it sends: it had read all that is in them before.
+    /// Notes that the peer has told of the files that it sends: it had read everything in them
+    /// before.
     pub fn announce(&self, engine: &Engine) {
         // a second announcement fails the session
         let _ = self.announced_at.set(engine.moment());
     }
 
-    /// When the peer told of the files that it sends. None: it has not yet.
+    /// When the peer told of the files that it sends. None: it has not told yet.
     pub fn announced_at(&self) -> Option<Moment> {
         self.announced_at.get().copied()
     }
 
     /// The answer to a TRUNCATE that removes rows of the session. A repair fails, because its
-    /// replicas were compared before the TRUNCATE; otherwise nothing of the rows is wanted any
-    /// more, and the other tables go on.
+    /// replicas were compared before the TRUNCATE. Any other session drops the rows and goes on
+    /// with its other tables.
     pub fn if_truncated(&self) -> IfTruncated {
         match self.init.operation {
             Operation::Repair => IfTruncated::Fail,
@@ -203,7 +205,7 @@ impl Live {
         locked(&self.session).needs_no_peer()
     }
 
-    /// Takes note of a file that will be sent.
+    /// Registers a file that will be sent.
     pub fn keep(&self, file: Outgoing) {
         locked(&self.outgoing).insert(file.id, Arc::new(file));
     }
@@ -233,8 +235,9 @@ impl Live {
         locked(&self.incoming).remove(&table)
     }
 
-    /// The session has ended: file links of it end, and nothing is kept for it. Gives what has come
-    /// and is to be given up, by somebody who may wait for the disk.
+    /// Called when the session has ended: its file links end, and nothing is kept for it. Gives
+    /// the files that have come; the caller has them removed on a thread that may wait for the
+    /// disk.
     pub fn end(&self, is_complete: bool) -> BTreeMap<TableId, Arc<Incoming>> {
         self.ended.send_replace(Some(is_complete));
         locked(&self.outgoing).clear();

@@ -6,10 +6,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use streaming::{Operation, PlanId, Summary};
 
-/// Files of a session that are remembered by name, each way. Beyond them only sums are kept.
+/// Most files of a session that are remembered by name, each way. For further files only sums are
+/// kept.
 const FILES_MAX: usize = 10_000;
 
-/// Files and bytes.
+/// Sums of files and bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Totals {
     /// Files, the components of SSTables that go whole counted one by one.
@@ -52,7 +53,7 @@ pub struct SessionProgress {
     pub operation: Operation,
     /// When the session began, milliseconds since 1970.
     pub begun_millis: i64,
-    /// Milliseconds since the session began; of a session that has ended, how long it took.
+    /// Milliseconds since the session began; for a session that has ended, the time that it took.
     pub millis: u64,
     /// The end of the session, an error as a sentence; None: it runs.
     pub end: Option<Result<(), String>>,
@@ -66,29 +67,30 @@ pub struct SessionProgress {
     pub sent: Totals,
     /// Files that were sent again, because the link that took them was lost.
     pub resent: u64,
-    /// Files that come, by their names here. Of a session that has ended none.
+    /// Files that come, by their names on this node. Empty once the session has ended.
     pub receiving: BTreeMap<String, FileProgress>,
-    /// Files that are sent, by their names here. Of a session that has ended none.
+    /// Files that are sent, by their names on this node. Empty once the session has ended.
     pub sending: BTreeMap<String, FileProgress>,
 }
 
-/// One way of a session.
+/// The files that go one way in a session.
 #[derive(Default)]
 pub(crate) struct Way {
     pub announced: Vec<Summary>,
     pub done: Totals,
-    /// Files that have begun again over another link.
+    /// Number of files that have begun again over another link.
     pub again: u64,
     pub files: BTreeMap<String, FileProgress>,
 }
 
 impl Way {
-    /// Files and bytes that were announced.
+    /// The files and bytes that were announced.
     pub fn total(&self) -> Totals {
         Totals::of(&self.announced)
     }
 
-    /// A file begins, perhaps again: its bytes that have passed count no more.
+    /// Called when a file begins, perhaps again: the bytes of an earlier attempt do not count any
+    /// more.
     pub fn rewind(&mut self, name: &str) {
         if let Some(file) = self.files.get_mut(name) {
             self.done.bytes = self.done.bytes.saturating_sub(file.done);
@@ -96,7 +98,7 @@ impl Way {
         }
     }
 
-    /// More bytes of a file have passed.
+    /// Notes that more bytes of a file have passed.
     fn pass(&mut self, name: &str, bytes: u64, total: u64) {
         self.done.bytes += bytes;
         if let Some(file) = self.files.get_mut(name) {
@@ -129,12 +131,12 @@ impl Progress {
         way.total().bytes.saturating_sub(way.done.bytes)
     }
 
-    /// More bytes of a file have come.
+    /// Notes that more bytes of a file have come.
     pub fn receive(&self, name: &str, bytes: u64, total: u64) {
         self.receiving().pass(name, bytes, total);
     }
 
-    /// More bytes of a file were sent.
+    /// Notes that more bytes of a file were sent.
     pub fn send(&self, name: &str, bytes: u64, total: u64) {
         self.sending().pass(name, bytes, total);
     }

@@ -1,8 +1,8 @@
 //! The build of one view: the ranges of which this node holds copies, job by job.
 //!
-//! A range that comes to the node while it builds, since another node leaves or the replication of
-//! the keyspace changes, is built too: its rows come as files, which make no entries. Agrees with
-//! `ViewBuilder.build`.
+//! A range that the node gets while it builds, because another node leaves or the replication of
+//! the keyspace changes, is built too: its rows come as files, without entries in views. Agrees
+//! with `ViewBuilder.build`.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,7 +24,7 @@ use crate::node::Node;
 const KEYS_BETWEEN_NOTES: i64 = 1000;
 /// Pause where a job was refused, before it is tried again.
 const OVERLOADED: Duration = Duration::from_secs(1);
-/// The whole of a build, as progress counts it.
+/// The value of progress that stands for a whole build.
 const WHOLE: u64 = 1000;
 
 /// Builds a view.
@@ -59,7 +59,7 @@ pub(super) async fn build(node: &Arc<Node>, view: &Arc<View>, attempts: &mut Att
     result
 }
 
-/// Passes ranges of a build that has begun, and whatever else this node holds copies of.
+/// Passes ranges of a build that has begun, and all other ranges of which this node holds copies.
 async fn pass(
     node: &Arc<Node>,
     view: &Arc<View>,

@@ -2,9 +2,9 @@
 //! next job goes on.
 //!
 //! Rows are passed in slices: each is read, and its entries are applied, under the lock of its
-//! partition. A job never waits for a lock, for the commit log or for memory. Where it would have
-//! to, it ends, and whoever runs the jobs waits. A partition that is wide or busy takes many jobs,
-//! and none of them begins it anew.
+//! partition. A job never waits for a lock, for the commit log or for memory. If it would have to,
+//! it ends, and the task that runs the jobs waits. A partition that is wide or busy takes many
+//! jobs, and none of them begins it anew.
 
 use std::sync::Arc;
 
@@ -24,21 +24,22 @@ use crate::node::Node;
 use crate::replica::apply::WriteError;
 use crate::replica::views::Locked;
 
-/// Rows of a slice, which are applied as one step.
+/// Most rows of a slice, which are applied as one step.
 const SLICE_ROWS: usize = 256;
-/// The bytes of a slice are one of so many parts of the largest mutation: the entries of its rows,
-/// which may all be of one partition of the view, are no more than the commit log takes.
+/// A slice has at most the bytes of the largest mutation divided by this number. So the entries of
+/// its rows, which may all be in one partition of the view, are not more than the commit log
+/// takes.
 const SLICES_PER_MUTATION: usize = 4;
-/// Partitions of one job.
+/// Most partitions of one job.
 const JOB_KEYS: usize = 64;
-/// Rows of one job, which has no more bytes than the largest mutation besides: between two jobs a
-/// build waits where writes wait.
+/// Most rows of one job, which also has no more bytes than the largest mutation: between two jobs
+/// a build waits where writes wait.
 const JOB_ROWS: usize = 16 * SLICE_ROWS;
 
 /// How far the build of a range is.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
-    /// The range, with the last token of which every partition was passed.
+    /// The range, with the last token up to which every partition was passed.
     pub range: BuiltRange,
     /// The partition that comes next; None: the first one behind `range.last`.
     pub next: Option<Position>,
@@ -49,7 +50,7 @@ pub(super) struct Place {
 pub(super) struct Position {
     /// The partition.
     pub key: DecoratedKey,
-    /// The last of its rows that were passed; None: none yet.
+    /// The last row of the partition that was passed; None: none was yet.
     pub after: Option<ClusteringValues>,
 }
 
@@ -58,7 +59,7 @@ pub(super) struct Position {
 pub(super) enum Pause {
     /// The job has done its share, or the range is done.
     Share,
-    /// Somebody else holds the lock of the partition that comes next.
+    /// Another task holds the lock of the partition that comes next.
     Locked,
     /// The commit log takes nothing at the moment.
     LogIsFull,
@@ -120,13 +121,13 @@ struct Job<'a> {
     locked: Option<Locked>,
     /// Bytes of rows after which the job ends.
     bytes_max: usize,
-    /// Rows of the next slice at most: fewer than [`SLICE_ROWS`] behind one that was too large.
+    /// Most rows of the next slice: fewer than [`SLICE_ROWS`] behind a slice that was too large.
     slice_rows: usize,
     /// Partitions that were passed.
     keys: usize,
     /// Rows that were passed.
     rows: usize,
-    /// Their bytes.
+    /// Bytes of the rows that were passed.
     bytes: usize,
 }
 
@@ -136,7 +137,7 @@ struct Part {
     change: ViewChange,
     /// The number of the rows.
     rows: usize,
-    /// Their bytes.
+    /// Bytes of the rows.
     bytes: usize,
     /// The last of the rows; None: the partition ends behind them.
     last: Option<ClusteringValues>,
@@ -147,8 +148,8 @@ impl Job<'_> {
         self.keys >= JOB_KEYS || self.rows >= JOB_ROWS || self.bytes >= self.bytes_max
     }
 
-    /// Passes the rows of a partition behind a position. Some: the job ends at this position of the
-    /// partition.
+    /// Passes the rows of a partition behind a position. Some: the job ends at this position.
+    /// None: the partition ends.
     fn pass(&mut self, mut position: Position) -> Result<Option<(Position, Pause)>, Ended> {
         let replica = &self.node.replica;
         loop {

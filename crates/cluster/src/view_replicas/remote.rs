@@ -27,15 +27,15 @@ use crate::hints::{Hintable, Kept};
 use crate::node::Node;
 use crate::replica::views::Owed;
 
-/// A change of one row of a view, and who gets it.
+/// A change of one row of a view, and the replicas that get it.
 struct Change {
     /// The mutation for a replica that is down.
     hintable: Hintable,
     /// The mutation as it is sent.
     payload: Bytes,
-    /// The replicas that are up.
+    /// Addresses of the replicas that are up.
     to: Vec<SocketAddr>,
-    /// The others.
+    /// Host ids of the replicas that are down.
     down: Vec<HostId>,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Remote {
     id: [u8; 16],
     created_micros: i64,
     changes: Vec<Change>,
-    /// Whether it is not known to whom a change goes: the record stays then.
+    /// True: the replica of a change is not known, and the record stays.
     is_left: bool,
 }
 
@@ -70,8 +70,8 @@ impl Remote {
         }
     }
 
-    /// Keeps hints for the replicas that are down. Gives whether there are such, and whether one of
-    /// them has no hint.
+    /// Keeps hints for the replicas that are down. Gives two answers: whether a replica is down,
+    /// and whether one of them has no hint.
     fn hint(&self) -> (bool, bool) {
         let (mut are_down, mut lacks_hint) = (false, false);
         for change in &self.changes {
@@ -128,16 +128,16 @@ impl Owed for Remote {
 struct Waiting {
     node: Weak<Node>,
     id: [u8; 16],
-    /// Answers that have not come.
+    /// Number of answers that have not come.
     left: AtomicUsize,
-    /// Somebody has a hint of its change.
+    /// True: a hint was kept for a replica that is down.
     is_hinted: bool,
-    /// The record stays: somebody does not have its change.
+    /// True: the record stays, because a replica does not have its change.
     is_left: AtomicBool,
 }
 
 impl Waiting {
-    /// Nobody is waited for any more.
+    /// Called when all answers have come.
     fn settle(&self) {
         let Some(node) = self.node.upgrade().filter(|_| !self.is_left.load(Ordering::Relaxed)) else { return };
         match self.is_hinted {

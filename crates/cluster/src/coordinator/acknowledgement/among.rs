@@ -16,45 +16,46 @@ use crate::coordinator::sent::Sent;
 use crate::hints::HintsDurable;
 use crate::replica::apply::{Logged, WriteError};
 
-/// The step once every mutation of the request has its answers.
+/// A function that is called once every mutation of the request has its answers.
 pub(crate) type WhenDone = Box<dyn FnOnce() + Send>;
 
-/// The wait.
+/// The wait of a request whose mutations went to several nodes.
 pub(crate) struct Among {
     env: Env,
     /// The mutations of the request. Each has answers of its own; the request is done when all are.
     sent: Vec<Arc<Sent>>,
-    /// The answer of this node to those of which it is a replica; None: it has come.
+    /// The wait for this node's log, for mutations of which this node is a replica; None: it has
+    /// ended, or there is none.
     log: Option<Logged>,
     /// Why this node failed, if it did.
     cause: Option<WriteError>,
     begun: Instant,
     /// How long the wait may take, from `begun` on.
     limit: Duration,
-    /// Made when somebody waits for the first time.
+    /// The timer of `limit`; None until the wait is polled for the first time.
     timer: Option<Sleep>,
-    /// The time is over.
+    /// True once the time is over.
     is_late: bool,
     /// Level ANY: the wait for hints that stand for answers.
     hints: Option<HintsDurable>,
     when_done: Option<WhenDone>,
-    /// The answers of others are not enough without this node's.
+    /// True: the write is not done before the log of this node has it, whatever the others answer.
     needs_log: bool,
 }
 
 /// The answers to all mutations.
 enum Answered {
     Waiting,
-    /// Each has as many as its level needs.
+    /// Each mutation has as many answers as its level needs.
     Enough,
-    /// The same if hints count, which are not known to be durable.
+    /// Each mutation has as many answers if hints count, and these are not known to be durable.
     WithHints,
-    /// The mutation of this position has too few.
+    /// The mutation at this position has too few answers.
     TooFew(usize),
 }
 
 impl Among {
-    /// Of mutations that were sent. `log`: what this node waits for, or why it failed.
+    /// The wait for mutations that were sent. `log`: what this node waits for, or why it failed.
     pub fn new(
         env: &Env,
         sent: Vec<Arc<Sent>>,
@@ -94,20 +95,21 @@ impl Among {
         of_wait
     }
 
-    /// Whatever others answer, the write is done only when the log of this node has it.
+    /// Lets the write be done only when the log of this node has it, whatever others answer.
     pub fn needing_log(mut self) -> Self {
         self.needs_log = true;
         self
     }
 
-    /// Waits for what was sent besides, too.
+    /// Adds further mutations that were sent to the wait.
     pub fn and(mut self, more: impl IntoIterator<Item = Arc<Sent>>) -> Self {
         self.sent.extend(more);
         self
     }
 
-    /// Does something when all answers that the level needs have come, unless this node has failed
-    /// at its own part: the record of a batch stays then, and its hosts bring this node its part.
+    /// Calls `act` when all answers that the level needs have come, unless this node has failed to
+    /// apply its own part. The record of a batch stays then, and its hosts send this node its part
+    /// again.
     pub fn when_done(mut self, act: WhenDone) -> Self {
         self.when_done = Some(act);
         self
@@ -243,8 +245,8 @@ impl Future for Among {
 }
 
 impl Among {
-    /// The time is over. At level ANY hints take the place of the answers that are missing; false:
-    /// at other levels nothing does.
+    /// Called when the time is over. At level ANY hints take the place of the missing answers.
+    /// False: at other levels they do not.
     fn hint_the_silent(&self) -> bool {
         let unmet: Vec<_> = self.sent.iter().filter(|sent| sent.is_any()).collect();
         unmet.iter().for_each(|sent| sent.hint_the_silent());

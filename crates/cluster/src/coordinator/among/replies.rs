@@ -27,11 +27,12 @@ use crate::replica::read::ReadOutcome;
 use crate::thresholds::Exceeding;
 use crate::traces;
 
-/// The own answer of this node is kept as rows up to so many bytes, and encoded beyond: rows take
-/// several times the memory of their bytes.
+/// Most bytes of this node's own answer that are kept as rows. A larger answer is encoded, because
+/// rows take several times the memory of their bytes.
 const KEPT_SIZE_MAX: usize = 64 << 10;
 
-/// Limits of this node's own answer: tombstones are counted in what builds the result.
+/// The limits of this node's own answer. They leave out tombstones, which are counted where the
+/// result is built.
 const LOCAL_LIMITS: AnswerLimits =
     AnswerLimits { tombstones: TombstoneLimits::NONE, size_max: MESSAGE_SIZE_MAX, kept_size_max: KEPT_SIZE_MAX };
 
@@ -56,9 +57,9 @@ impl Node {
     }
 }
 
-/// The answer of this node to itself that somebody waits for. Where that is given up, because other
-/// replicas were faster, the time that it has taken so far counts as its latency: a node whose own
-/// disk is slow would else be nearest for ever.
+/// This node's answer to its own read, while the read waits for it. If the wait is given up
+/// because other replicas were faster, the time so far counts as its latency; otherwise a node
+/// whose disk is slow would be taken for the nearest for ever.
 struct OwnAnswer<'n> {
     node: &'n Node,
     begun: Instant,
@@ -135,7 +136,7 @@ impl Among<'_> {
         })
     }
 
-    /// Notes the answer of a replica, where somebody wants to know it.
+    /// Notes the answer of a replica if EXPLAIN ANALYZE asks for it.
     fn measure(&self, contact: Contact, asked: Instant, reply: &Result<Reply, FailureReason>) {
         if let Some(answers) = &self.warnings.answers {
             let bytes = reply.as_ref().ok().map(|reply| reply.data.as_ref().map_or(0, Data::size));

@@ -50,14 +50,14 @@ pub(super) struct Agreement<'n> {
     pub limit: Duration,
     /// How often it was overtaken.
     pub contentions: u32,
-    /// Where it is counted.
+    /// The figures in which the statement is counted.
     pub figures: &'n CasFigures,
     /// The next ballot is not before this time, microseconds.
     pub floor: i64,
 }
 
 impl<'n> Agreement<'n> {
-    /// Of a statement that has asked nobody yet.
+    /// An agreement of which no replica has been asked yet.
     pub fn new(node: &'n Node, others: Others<'n>, cas: Cas<'n>, begun: Instant, figures: &'n CasFigures) -> Self {
         let limit = node.timeouts().cas_contention;
         Self { node, others, cas, begun, limit, contentions: 0, figures, floor: i64::MIN }
@@ -124,7 +124,7 @@ impl<'n> Agreement<'n> {
         Request { parameters, ..Request::new(verb, payload, life) }
     }
 
-    /// Tells of a message that is about to be sent.
+    /// Traces a message that is about to be sent.
     pub fn trace_sending(&self, request: &Request, peer: SocketAddr) {
         self.trace(|| {
             let (verb, size) = (request.verb.name(), request.payload.len());
@@ -132,12 +132,12 @@ impl<'n> Agreement<'n> {
         });
     }
 
-    /// Tells of an answer.
+    /// Traces an answer.
     pub fn trace_received(&self, answer: &Envelope, peer: SocketAddr) {
         self.trace(|| format!("{} message received from /{peer}", answer.header.verb.name()));
     }
 
-    /// Tells of a step.
+    /// Writes a trace line, if the request is traced.
     pub fn trace(&self, line: impl FnOnce() -> String) {
         if let Some(trace) = self.cas.trace {
             trace.event(line());

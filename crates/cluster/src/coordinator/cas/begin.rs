@@ -22,7 +22,7 @@ use super::prepare::Next;
 use crate::coordinator::error::{FailedCas, RequestError};
 use crate::paxos::PaxosPurging;
 
-/// Replicas forget a partition's ballots after so long, or after its table's gc_grace if that is
+/// Time after which replicas forget a partition's ballots, unless the gc_grace of its table is
 /// longer (`SystemKeyspace.legacyPaxosTtlSec`).
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(3 * 60 * 60);
 

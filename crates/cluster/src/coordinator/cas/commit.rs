@@ -30,8 +30,8 @@ use crate::coordinator::sent::Sent;
 use crate::replica::apply::{WriteError, within};
 use crate::replica::paxos::lines;
 
-/// The longest time that replicas get to take a commit that they lack. Whoever takes longer is left
-/// behind: the statement tries again with others.
+/// The longest time that replicas get to take a commit that they lack. A replica that takes longer
+/// is left behind: the statement tries again with the others.
 const REFRESH_MAX: Duration = Duration::from_millis(200);
 
 impl Agreement<'_> {

@@ -40,12 +40,12 @@ pub(super) enum Next {
 }
 
 impl Promises {
-    /// Nothing heard. `none` stands for no proposal and no commit.
+    /// The state before any answer. `none` stands for no proposal and no commit.
     pub fn new(none: Commit) -> Self {
         Self { preempted_by: None, in_progress: none.clone(), most_recent: none, promised: Vec::new() }
     }
 
-    /// One replica has answered.
+    /// Adds the answer of one replica.
     pub fn hear(&mut self, from: EndpointId, answer: PrepareAnswer) {
         if !answer.promised {
             let known = self.preempted_by.unwrap_or(Ballot::NONE);

@@ -31,7 +31,7 @@ pub(super) struct Votes {
 /// The meaning of the answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
-    /// Answers that may still come decide.
+    /// The result depends on answers that may still come.
     Open,
     /// The proposal is decided.
     Accepted,
@@ -40,7 +40,7 @@ pub(super) enum Verdict {
     /// Some have accepted and a majority has not: whether a later statement will find the proposal,
     /// and finish it, is not known.
     Unknown,
-    /// Some have failed: the same, because they may have accepted.
+    /// Some have failed and may have accepted, so this is not known either.
     Unanswered,
 }
 

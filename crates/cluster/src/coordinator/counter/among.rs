@@ -7,7 +7,8 @@
 //!    applied any number of times, to the other replicas.
 //! 3. The leader answers when its level is met and its own log has the shards: it goes on counting
 //!    from what its disk has, with a greater clock, so what it has not kept would be lost on all
-//!    replicas. Whoever has sent the increments to it waits for that answer alone.
+//!    replicas. A coordinator that has sent its increments to another leader waits for that answer
+//!    alone.
 //!
 //! Agrees with `org.apache.cassandra.service.StorageProxy` (`mutateCounter`, `findSuitableReplica`)
 //! and `db.CounterMutationVerbHandler`.
@@ -156,7 +157,8 @@ impl Node {
         Ok(Among::new(&self.env, sent, Ok(logged), begun, timeout).needing_log())
     }
 
-    /// Increments become shards that memtables have; gives what is left to wait for.
+    /// Turns increments into shards that are in the memtables when this returns; gives the wait
+    /// for the log, if there is one.
     async fn count_here(
         &self,
         mutations: &mut [Mutation],

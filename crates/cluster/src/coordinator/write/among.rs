@@ -39,23 +39,24 @@ use crate::replica::apply::{Logged, WriteError, more_time, within};
 use crate::stripes::Held;
 use crate::traces;
 
-/// While less than this part of the bytes that may be unanswered is, no peer can have its part,
-/// which is half of what is left.
+/// One part in so many of the bytes that may be unanswered. While fewer bytes are unanswered no
+/// peer can have reached its own limit, which is half of the bytes that are left.
 const SCARCE_PART: usize = 3;
 
-/// Between two looks whether a request has room.
+/// Time between two looks whether a request has room.
 const ROOM_LOOK: Duration = Duration::from_millis(10);
 
 /// A request waits for room for at most this part of its timeout; then it is sent all the same.
 const ROOM_WAIT_PART: u32 = 2;
 
-/// The way to the other nodes, and the ring that has them.
+/// The other nodes of the ring, and the way to them.
 pub(crate) struct Others<'n> {
-    /// The way.
+    /// Sends messages to the other nodes.
     pub messenger: &'n Messenger,
-    /// This node and at least one more.
+    /// The ring: this node and at least one more.
     pub ring: Arc<Ring>,
-    /// Where trace lines go, and who the others are told traces the request.
+    /// The sink of trace lines, whose session is named in messages to other nodes; None: the
+    /// request is not traced.
     pub trace: Option<Arc<dyn TraceSink>>,
 }
 
@@ -242,8 +243,8 @@ impl Node {
         Among::new(&self.env, sent, applied, begun, timeout)
     }
 
-    /// Applies mutations as one step; gives what is left to wait for. `encoded`: as for
-    /// `Replica::apply_encoded`.
+    /// Applies mutations as one step; gives the wait for the log, if there is one. `encoded`: as
+    /// for `Replica::apply_encoded`.
     pub(crate) async fn apply_here(
         &self,
         mutations: &[Mutation],
@@ -292,7 +293,7 @@ impl Node {
     }
 }
 
-/// EACH_QUORUM over data centers: how many of each must answer. Empty at other levels.
+/// At EACH_QUORUM over data centers, how many replicas of each must answer. Empty at other levels.
 fn quorums(level: Consistency, replication: &Replication) -> Vec<(&str, u32)> {
     match (level, replication) {
         (Consistency::EachQuorum, Replication::NetworkTopology { factors }) => {

@@ -21,12 +21,12 @@ use crate::repairs::{Awaited, Told};
 pub(in crate::repair) struct Coordinated<'a> {
     node: &'a Arc<Node>,
     command: &'a Command,
-    /// This node too.
+    /// The nodes that take part, this node among them.
     participants: Vec<SocketAddr>,
 }
 
 impl<'a> Coordinated<'a> {
-    /// A repair with these nodes besides this one.
+    /// The repair of a command by these nodes and this one.
     pub fn new(node: &'a Arc<Node>, command: &'a Command, others: &BTreeSet<SocketAddr>) -> Self {
         assert!(!others.contains(&node.identity.broadcast), "a node takes part in a repair once");
         let participants = others.iter().copied().chain([node.identity.broadcast]).collect();
@@ -41,7 +41,7 @@ impl<'a> Coordinated<'a> {
         self.command.id
     }
 
-    /// All participants put the data apart.
+    /// Has all participants put the data apart. Err: one of them could not.
     pub async fn prepare(&self) -> Result<(), String> {
         let (session, coordinator) = (self.id(), self.local());
         let request = PrepareConsistent { session, coordinator, participants: self.participants.clone() };
@@ -61,7 +61,7 @@ impl<'a> Coordinated<'a> {
         try_join_all(self.participants.iter().map(prepare)).await.map(drop)
     }
 
-    /// All participants promise to end the session well, and are told to do so.
+    /// Has all participants promise to end the session well, and then tells them to do so.
     pub async fn finalize(&self) -> Result<(), String> {
         let (session, local) = (self.id(), self.local());
         let (verb, payload) = (Verb::FinalizeProposeMsg, Bytes::from(session.to_vec()));

@@ -14,13 +14,13 @@ use crate::repair::ranges;
 use crate::repairs::Participation;
 use crate::repairs::sessions::LocalSession;
 
-/// For so long it is tried again to get the SSTables of a table
+/// Longest time for which it is tried to get the SSTables of a table
 /// (`cassandra.acquire_retry_seconds`).
 const ACQUIRE_MAX: Duration = Duration::from_secs(60);
 /// Time between two tries (`cassandra.acquire_sleep_ms`).
 const ACQUIRE_PAUSE: Duration = Duration::from_secs(1);
 
-/// Puts apart what this node has of the repair's ranges. Err: why not all of it is apart.
+/// Puts apart the data that this node has in the repair's ranges. Err: why not all of it is apart.
 pub(super) async fn set_apart(node: &Node, participation: &Participation) -> Result<(), String> {
     let prepare = &participation.prepare;
     let id = prepare.parent;

@@ -1,5 +1,6 @@
-//! The course of sessions in time: what has ended is released and at last forgotten, what is silent
-//! is asked for and at last given up. Agrees with `LocalSessions.cleanup`.
+//! The course of sessions in time: the data of ended sessions is released, and they are at last
+//! forgotten; silent sessions are asked for, and at last given up. Agrees with
+//! `LocalSessions.cleanup`.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -30,8 +31,8 @@ const FAIL_AFTER: i64 = 24 * 60 * 60;
 /// Seconds after its end when a session is forgotten (`cassandra.repair_delete_timeout_seconds`).
 const FORGET_AFTER: i64 = 24 * 60 * 60;
 
-/// The outcome of a session for its data; None: it has not ended, or is not known. One that has no
-/// row has failed.
+/// The outcome of a session for its data; None: it has not ended, or is not known. A session
+/// without a row has failed.
 pub(crate) fn outcome(node: &Node, id: &SessionId) -> Option<i64> {
     match node.repairs.sessions().get(id) {
         Some(session) => session.outcome(),

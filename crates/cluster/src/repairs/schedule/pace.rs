@@ -3,9 +3,10 @@
 
 use metrics::Snapshot;
 
-/// Requests that a window needs to have a percentile. With fewer there is nobody to disturb.
+/// Requests that a window needs to have a percentile. With fewer requests there are no clients
+/// that a repair could disturb.
 const REQUESTS_MIN: u64 = 100;
-/// The part of a window without repairs in the base, of one.
+/// Weight of a new window without repairs in the base, 0 to 1.
 const MOVES: f64 = 0.1;
 
 /// The latency of clients, as scheduled repairs see it.
@@ -21,7 +22,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// A window has ended. `is_quiet`: no repair ran in it.
+    /// Called when a window has ended. `is_quiet`: no repair ran in it.
     pub fn window(&mut self, now: Snapshot, is_quiet: bool) {
         let window = self.last.as_ref().map(|last| now.since(last));
         self.last = Some(now);

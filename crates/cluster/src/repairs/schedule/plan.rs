@@ -4,11 +4,11 @@ use internode::payload::token_ranges::Tokens;
 use schema::TableId;
 use types::Token;
 
-/// Ranges of one repair. More are repaired by the next one.
+/// Most ranges of one repair. Further ranges are repaired by the next one.
 const RANGES_MAX: usize = 256;
-/// Parts of one range at most.
+/// Most parts into which one range is cut.
 const PARTS_MAX: u64 = 1 << 12;
-/// Behind this share of gc_grace nothing holds a repair back any more.
+/// Share of gc_grace since the last repair from which on nothing holds the next one back any more.
 const URGENT: f64 = 0.8;
 
 /// Ranges of a table that are repaired at once.
@@ -41,7 +41,7 @@ impl Unit {
     }
 }
 
-/// The time since the last repair beside gc_grace.
+/// The time since the last repair, as a share of gc_grace.
 fn share_of_grace(unit: &Unit, now: i64) -> f64 {
     now.saturating_sub(unit.repaired_at).max(0) as f64 / unit.grace.max(1) as f64
 }

@@ -1,5 +1,5 @@
-//! How far the schedule of repairs is: of each table, since when which tokens are repaired. Kept in
-//! a file, so that a node that starts again goes on where it was.
+//! How far the schedule of repairs is: for each stretch of tokens of each table the time of its
+//! last repair. Kept in a file, so that a node that starts again goes on where it was.
 //!
 //! A time is the *beginning* of a repair, seconds since 1970 of the wall clock: what was deleted
 //! before then is on all replicas. Tokens that no repair has covered count from the time at which
@@ -22,14 +22,15 @@ use schema::TableId;
 /// The time of tokens that were never repaired.
 pub const NEVER: i64 = 0;
 
-/// Stretches of a table that are kept apart. Beyond that neighbours become one, with the earlier of
+/// Most stretches of a table. Beyond this number two neighbours become one, with the earlier of
 /// their times.
 const STRETCHES_MAX: usize = 1 << 14;
 /// Bytes of a file that is read. A larger one counts as none.
 const FILE_SIZE_MAX: u64 = 256 << 20;
 const HEAD: &str = "helenus repairs 1";
 
-/// Tokens after `start` up to and with `end`, which is greater, and since when they are repaired.
+/// The tokens after `start` up to and including `end`, which is greater, and the time of their
+/// last repair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Stretch {
     start: i64,
@@ -40,9 +41,9 @@ struct Stretch {
 /// How far the repairs of a table are.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct OfTable {
-    /// The time that counts for tokens without a stretch.
+    /// The time that counts for tokens without a stretch, seconds since 1970.
     since: i64,
-    /// Apart from each other, ascending.
+    /// Stretches that do not overlap, in ascending order.
     stretches: Vec<Stretch>,
 }
 
@@ -52,7 +53,7 @@ pub struct Progress {
     tables: BTreeMap<TableId, OfTable>,
 }
 
-/// A range as one or two pieces of the line of tokens. The least token belongs to nobody.
+/// A range as one or two pieces of the line of tokens. The least token belongs to no range.
 fn pieces(range: Tokens) -> impl Iterator<Item = (i64, i64)> {
     let (start, end) = (range.start.0, range.end.0);
     let [first, second] = match start < end {
@@ -118,8 +119,9 @@ fn coarser(stretches: &[Stretch]) -> Vec<Stretch> {
 }
 
 impl Progress {
-    /// These are the tables that there are now. One that is new counts as repaired at `now` if it
-    /// was made while the schedule looked: it was empty then. True: something has changed.
+    /// Takes the tables that exist now. A new one counts as repaired at `now`, seconds since 1970,
+    /// because it was empty then; None: it may have been made while the schedule did not look, and
+    /// counts as never repaired. True: something has changed.
     pub fn follow(&mut self, tables: &[TableId], now: Option<i64>) -> bool {
         let before = self.tables.len();
         self.tables.retain(|id, _| tables.contains(id));
@@ -133,8 +135,8 @@ impl Progress {
         has_changed
     }
 
-    /// Forgets repairs that were noted as of a time after this one: the clock was ahead then, and
-    /// nobody knows when they were. True: something has changed.
+    /// Forgets repairs with a time after this one, seconds since 1970: the clock was ahead, so
+    /// their true time is not known. True: something has changed.
     pub fn forget_after(&mut self, latest: i64) -> bool {
         let mut has_changed = false;
         for of_table in self.tables.values_mut() {
@@ -155,7 +157,7 @@ impl Progress {
         times.min().unwrap_or(of_table.since)
     }
 
-    /// Ranges of a table are repaired as of a time.
+    /// Notes that ranges of a table are repaired as of a time, seconds since 1970.
     pub fn mark(&mut self, table: TableId, ranges: &[Tokens], at: i64) {
         if let Some(of_table) = self.tables.get_mut(&table) {
             ranges.iter().flat_map(|range| pieces(*range)).for_each(|(start, end)| of_table.mark(start, end, at));

@@ -1,5 +1,5 @@
-//! Turns of nodes in the schedule of repairs: each node tells by gossip how it stands, and whoever
-//! has to repair most urgently goes first.
+//! Turns of nodes in the schedule of repairs: each node tells by gossip how it stands, and the
+//! node with the most urgent repair goes first.
 //!
 //! The value stands in the application state X10, which Cassandra passes on and does not read:
 //! `helenus repair=PHASE since=SECONDS`. Its first word also tells that the node is no Cassandra
@@ -29,7 +29,7 @@ const NAME: &str = "helenus";
 pub enum Phase {
     /// The node repairs. `since`: when it claimed its turn.
     Run,
-    /// The node is about to. `since`: when it claimed its turn.
+    /// The node is about to repair. `since`: when it claimed its turn.
     Claim,
     /// The node has something to repair. `since`: when that should be done.
     Due,
@@ -52,7 +52,7 @@ impl Phase {
 /// The words of a node on its schedule. The order is that of turns.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Told {
-    /// How it stands.
+    /// The phase of the node.
     pub phase: Phase,
     /// A time that depends on the phase, seconds since 1970.
     pub since: i64,
@@ -64,7 +64,7 @@ impl Told {
         format!("{NAME} repair={} since={}", self.phase.name(), self.since)
     }
 
-    /// Reads a value of another node. None: the node is a Cassandra, or tells what we do not know.
+    /// Reads a value of another node. None: the node is a Cassandra, or the value is unknown here.
     pub fn parse(text: &str) -> Option<Self> {
         let mut words = text.split(' ');
         if words.next() != Some(NAME) {
@@ -88,9 +88,9 @@ impl Told {
 /// Another node that is up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Other {
-    /// Its host id.
+    /// The host id of the node.
     pub id: [u8; 16],
-    /// Its words on its schedule.
+    /// The schedule that the node tells.
     pub told: Told,
     /// The other node may not repair while this node does, because both hold a range.
     pub excludes: bool,

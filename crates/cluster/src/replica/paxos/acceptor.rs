@@ -1,4 +1,5 @@
-//! The rules of an acceptor: what comes of a request, by the state of the partition alone.
+//! The rules of an acceptor: the outcome of a request, which follows from the state of the
+//! partition alone.
 //!
 //! *Witnessed* is the latest ballot that was promised, accepted or committed here, or the low bound
 //! of a repair. *Witnessed to write* leaves out promises to reads and accepted proposals that
@@ -100,7 +101,8 @@ impl State {
             && accepted(self) == accepted(later)
     }
 
-    /// The latest ballot that was promised, accepted or committed, or the low bound.
+    /// The latest ballot that was promised, accepted or committed, or `low_bound` if that is
+    /// later.
     pub fn witnessed(&self, low_bound: Ballot) -> Ballot {
         let accepted = self.accepted.as_ref().map(|accepted| accepted.ballot);
         accepted.unwrap_or(Ballot::NONE).latest(self.committed.ballot).latest(self.promised).latest(low_bound)

@@ -33,7 +33,7 @@ const LOW_BOUND: (&str, &str) = ("system", "paxos");
 pub(crate) struct Bounds(Mutex<State>);
 
 struct State {
-    /// By keyspace and table.
+    /// The histories of tables, by keyspace and table.
     histories: BTreeMap<(String, String), Arc<History>>,
     /// The latest ballot that was stored since the start, microseconds since 1970.
     high_micros: i64,
@@ -107,8 +107,8 @@ impl Replica {
         history.map_or(history::NOTHING, |history| history::within(&history, ranges))
     }
 
-    /// A repair has begun on all replicas: takes in what they know, and refuses ballots before its
-    /// high bound from now on.
+    /// Called when a repair has begun on all replicas: takes in what they know, and refuses
+    /// ballots before its high bound from now on.
     pub(crate) async fn paxos_repair_begun(
         &self,
         table: &TableMetadata,
@@ -124,7 +124,8 @@ impl Replica {
         self.log_histories(rows.into_iter().flatten().collect()).await
     }
 
-    /// A repair has completed everything before a ballot in these ranges, on all replicas.
+    /// Called when a repair has completed everything before a ballot in these ranges, on all
+    /// replicas.
     pub(crate) async fn paxos_repair_completed(
         &self,
         table: &TableMetadata,

@@ -1,7 +1,7 @@
 //! Lines in which a replica tells the trace of a request of Paxos, in Cassandra's words.
 //!
 //! Of a proposal its ballot, its least timestamp and its key are told, not its rows, which
-//! Cassandra adds: who may read traces need not be allowed to read the table. Agrees with
+//! Cassandra adds: a user who may read traces may not be allowed to read the table. Agrees with
 //! `org.apache.cassandra.service.paxos.{PaxosState,PaxosPrepareRefresh,Commit}`.
 
 use internode::payload::paxos::{Ballot, Commit, PrepareAnswer, PrepareV2, PrepareV2Answer};
@@ -60,7 +60,7 @@ pub(crate) fn committed(commit: &Commit, is_applied: bool) -> String {
     }
 }
 
-/// The answer to whoever tells of a commit that this replica has missed.
+/// The answer to a coordinator that tells of a commit that this replica has missed.
 pub(crate) fn refreshed(promised: &Ballot, superseded_by: Option<&Ballot>) -> String {
     match superseded_by {
         None => format!("Promise confirmed for ballot {promised}"),

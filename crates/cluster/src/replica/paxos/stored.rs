@@ -14,7 +14,7 @@
 //!
 //! States expire as [`PaxosPurging`] says. With a TTL cells live for gc_grace_seconds of the table,
 //! at least three hours and at most 20 years. What was accepted or committed counts for
-//! gc_grace_seconds from its ballot on, by the ballot of whoever asks, so that all replicas forget
+//! gc_grace_seconds from its ballot on, by the ballot of the request, so that all replicas forget
 //! at the same moment (CASSANDRA-12043); therefore the state is read as of second 0, when no cell
 //! has expired. Agrees with `org.apache.cassandra.db.SystemKeyspace.{load,save}Paxos*` and
 //! `service.paxos.uncommitted.PaxosRows`.
@@ -88,7 +88,7 @@ pub(super) struct Moment {
     pub ballot: Ballot,
     /// How states expire.
     pub purging: PaxosPurging,
-    /// Ballots before it count no more, microseconds since 1970.
+    /// Earliest time of a ballot that still counts, microseconds since 1970.
     pub oldest: i64,
 }
 
@@ -107,8 +107,8 @@ fn is_expired(cell: &Cell, table: &TableMetadata, at: Moment) -> bool {
     at.ballot.micros() / 1_000_000 >= end
 }
 
-/// The time, in microseconds since 1970, before which states count no more where nothing but their
-/// age decides. `bound`: up to where a repair has completed everything.
+/// Earliest time of a state that still counts by its age alone, microseconds since 1970. `bound`:
+/// the ballot up to which a repair has completed everything.
 pub(super) fn oldest(purging: PaxosPurging, gc_grace_seconds: Option<i32>, now: u32, bound: Ballot) -> i64 {
     match purging {
         PaxosPurging::Legacy => i64::MIN,
@@ -128,7 +128,7 @@ pub(super) fn oldest(purging: PaxosPurging, gc_grace_seconds: Option<i32>, now: 
 pub(super) struct Writing {
     /// `system.paxos`
     pub paxos: Arc<TableMetadata>,
-    /// The version of updates.
+    /// The messaging version in which updates are stored.
     pub version: MessagingVersion,
     /// The second from which a TTL counts.
     pub now: u32,
@@ -190,10 +190,10 @@ fn clustering(table: &TableMetadata) -> ClusteringValues {
 struct PaxosRow {
     update: PartitionUpdate,
     row: Row,
-    /// The timestamp of its cells, microseconds.
+    /// Timestamp of the row's cells, microseconds since 1970.
     timestamp: i64,
     now: u32,
-    /// For how long its cells live, seconds; None: they do not expire.
+    /// TTL of the row's cells, seconds; None: they do not expire.
     ttl: Option<u32>,
 }
 

@@ -1,9 +1,9 @@
 //! Writes whose changes of views are more than one group of the commit log may be, in parts.
 //!
-//! For changes that cannot be refused any more, because others have them or will have them: one
-//! that Paxos has decided, and whatever a hint, a read repair or a repair brings; and mutations in
-//! a record of the batch log, whose client was told that they will be applied. What a client
-//! writes is refused instead (`Replica::apply`).
+//! This is for changes that cannot be refused any more, because other nodes have them or will have
+//! them: one that Paxos has decided, and whatever a hint, a read repair or a repair brings; and
+//! mutations in a record of the batch log, whose client was told that they will be applied. A
+//! write of a client is refused instead (`Replica::apply`).
 //!
 //! 1. The rows of the write go first, some at a time. Each has the deletion of the write that
 //!    covers it as its own, so that a reader finds a row that is replaced as it was or as it is; if
@@ -13,8 +13,8 @@
 //! 3. The deletions of the write come last. They cover nothing now that a view shows.
 //!
 //! Each part is a write of its own: its lock is taken, and it is one group of the commit log with
-//! the changes of views that follow from it. So base and views agree behind each part, also where a
-//! crash ends the write there or somebody else writes in between; and whoever begins the write anew
+//! the changes of views that follow from it. So base and views agree behind each part, also if a
+//! crash ends the write there or another write comes in between; and a write that is begun anew
 //! finds less to do. Parts that are too large all the same become smaller, down to a single row.
 //!
 //! A TRUNCATE between two parts removes the whole write: the parts that are left are dropped,
@@ -48,9 +48,9 @@ use crate::replica::Replica;
 use crate::replica::apply::WriteError;
 use crate::stripes::{Held, Stripes};
 
-/// Rows of a part at most.
+/// Most rows of a part.
 const ROWS_AT_ONCE: usize = 256;
-/// Stored rows that are looked at for a part: the lock of the partition is held meanwhile.
+/// Most stored rows that are looked at for a part: the lock of the partition is held meanwhile.
 const LOOKED_AT_ONCE: usize = 4096;
 
 /// Time between two looks whether a truncation has ended.
@@ -70,9 +70,9 @@ pub(crate) struct Parts {
 }
 
 impl Replica {
-    /// As [`Replica::apply_encoded`], of a write that others have or will have: in parts where the
-    /// changes of views that follow from it are too large. The parts come to their end though
-    /// nobody waits for them any more.
+    /// Does the work of [`Replica::apply_encoded`] for a write that other nodes have or will have:
+    /// in parts if the changes of views that follow from it are too large. The parts come to their
+    /// end even if the caller goes away.
     pub(crate) async fn apply_or_in_parts(
         &self,
         mutations: &[Mutation],
@@ -126,9 +126,9 @@ impl Replica {
         }
     }
 
-    /// As [`Replica::apply_now`], of a write that others have or will have: in parts where the
-    /// changes of views that follow from it are too large. Err: some of the parts may have been
-    /// applied, to the base and its views alike; the same call goes on with the rest.
+    /// Does the work of [`Replica::apply_now`] for a write that other nodes have or will have: in
+    /// parts if the changes of views that follow from it are too large. Err: some of the parts may
+    /// have been applied, to the base and its views alike; the same call goes on with the rest.
     pub(crate) fn apply_now_or_in_parts(&self, mutations: &[Mutation]) -> Result<(), WriteError> {
         match self.apply_now(mutations) {
             Err(error) if self.takes_in_parts(mutations, &error) => self.apply_now_in_parts(mutations),
@@ -164,10 +164,10 @@ impl Replica {
 }
 
 impl Parts {
-    /// Applies the next part; whether more are left. The caller waits for room in memtables
-    /// (`Engine::admit`). `StorageError::Busy`: the buffer of the log is full; the part comes again
-    /// with the next call. After another error nothing more is applied. Waits for the end of a
-    /// TRUNCATE that is under way.
+    /// Applies the next part. True: more are left. The caller waits for room in memtables
+    /// (`Engine::admit`). `StorageError::Busy`: the buffer of the log is full; the part comes
+    /// again with the next call. After another error nothing more is applied. Waits for the end of
+    /// a TRUNCATE that is under way.
     pub async fn apply_next(&mut self) -> Result<bool, WriteError> {
         let Some(mut left) = self.left.pop_front() else { return Ok(false) };
         let views = self.engine.views();
@@ -205,37 +205,38 @@ impl Parts {
 /// The part of an update that comes next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
-    /// Its rows.
+    /// The rows of the update.
     Rows,
-    /// Stored rows that its deletions cover.
+    /// Stored rows that the deletions of the update cover.
     Covered,
     /// The update without its rows; all of it, where its table has no views.
     Deletions,
-    /// Nothing.
+    /// No part is left.
     Over,
 }
 
 /// The rest of an update that is applied in parts.
 struct Left {
-    /// When its first part was due. A TRUNCATE that comes later removes all of the update.
+    /// The moment at which the first part was due. A TRUNCATE that comes later removes all of the
+    /// update.
     begun: Moment,
-    /// The update, without the rows below.
+    /// The update, without the rows in `rows`.
     update: PartitionUpdate,
-    /// Its rows, with the deletions that cover them as their own.
+    /// The rows of the update; deletions that cover them are added to each as its own.
     rows: Vec<Row>,
-    /// How many of them were applied.
+    /// Number of `rows` that were applied.
     passed: usize,
     phase: Phase,
-    /// The last stored row that was looked at; None: none yet.
+    /// The last stored row that was looked at; None: none was yet.
     after: Option<ClusteringValues>,
-    /// Rows of the next part at most: fewer than [`ROWS_AT_ONCE`] behind one that was too large.
+    /// Most rows of the next part: fewer than [`ROWS_AT_ONCE`] behind a part that was too large.
     at_once: usize,
     /// The log position behind the last part; None: nothing was logged.
     position: Option<LogPosition>,
 }
 
 impl Left {
-    /// All of an update.
+    /// The rest of an update of which nothing is applied yet.
     fn of(mut update: PartitionUpdate, views: &BaseViews, begun: Moment) -> Self {
         let has_views = views.of_base(update.table.id).is_some();
         let rows = if has_views { std::mem::take(&mut update.rows) } else { Vec::new() };
@@ -416,8 +417,8 @@ impl Here<'_> {
     }
 }
 
-/// Takes the values out of an entry that ends. Its liveness hides them, and an entry that comes
-/// back is made with all columns that it has.
+/// Takes the values out of an entry that ends. Readers do not see them, because the entry is not
+/// live any more; and an entry that comes back is made with all of its columns.
 fn drop_values(row: &mut Row) {
     row.columns.retain_mut(|data| match data {
         ColumnData::Simple(cell) => cell.is_tombstone(),
@@ -428,9 +429,9 @@ fn drop_values(row: &mut Row) {
     });
 }
 
-/// Takes so many entries that a row makes out of its changes of views, the largest ones, and gives
-/// how many there were. An entry with no more than the row's update has may be one that is there
-/// and changes: it stays.
+/// Removes the `count` largest entries that a row makes from its changes of views, and gives how
+/// many there were. An entry with no more than the row's update has may be one that is there and
+/// changes: it stays.
 fn take_out(changes: &mut [ViewChange], update: &PartitionUpdate, count: usize) -> usize {
     let written: usize = update.rows.iter().map(size_of_columns).sum();
     for taken in 0..count {

@@ -28,9 +28,9 @@ use crate::paxos::Circumstances;
 
 /// A statement that has begun.
 pub(super) struct Begun {
-    /// The replicas.
+    /// The replicas that decide.
     pub electors: Electors,
-    /// Their ballot.
+    /// The ballot that the replicas have promised, or with which they permit the read.
     pub ballot: Ballot,
     /// Whether they have promised the ballot. If not, they only permit the read.
     pub is_promised: bool,
@@ -99,7 +99,7 @@ impl Agreement<'_> {
         }
     }
 
-    /// The next ballot is later than this one.
+    /// Has the next ballot be later than this one.
     pub(super) fn raise_floor(&mut self, ballot: Ballot) {
         self.floor = self.floor.max(ballot.micros().saturating_add(1));
     }

@@ -95,7 +95,7 @@ pub(super) struct Gathering {
 }
 
 impl Gathering {
-    /// Nothing heard. `none` stands for no proposal and no commit.
+    /// The state before any answer. `none` stands for no proposal and no commit.
     pub fn new(numbers: Numbers, none: Commit) -> Self {
         assert!(numbers.required > 0, "a majority is at least one");
         assert!(numbers.required <= numbers.asked, "as many are asked as have to promise");
@@ -177,7 +177,7 @@ impl Gathering {
         commit.ballot != Ballot::NONE && commit.ballot.ticks().cast_unsigned() < self.low_bound
     }
 
-    /// One of the majority.
+    /// Takes the promise of a replica that belongs to the majority.
     fn hear_early(&mut self, from: EndpointId, promise: Promise) {
         let has_read = promise.data.is_some();
         let committed = if self.is_forgotten(&promise.committed) { self.none.clone() } else { promise.committed };
@@ -205,8 +205,9 @@ impl Gathering {
         }
     }
 
-    /// One behind the majority: it counts for the latest commit alone. That it knows a later one
-    /// does not mean that it has the one before, so it is refreshed as well.
+    /// Takes a promise that comes after the majority has promised: it counts for the latest commit
+    /// alone. A replica that knows a later commit may lack the one before it, so it is refreshed
+    /// as well.
     fn hear_late(&mut self, from: EndpointId, promise: &Promise) {
         if self.violation.is_none() && self.violates(promise) {
             self.violation = Some((from, promise.committed.ballot));

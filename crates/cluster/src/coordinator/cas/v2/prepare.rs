@@ -147,9 +147,9 @@ impl Agreement<'_> {
     }
 
     /// Looks for a replica whose promise shows that the majority was not linearizable, where
-    /// `paxos_on_linearizability_violations` asks for it. For that the round waits a little for the
-    /// promises of those who are left. Tables whose states no repair has completed are left alone,
-    /// because rounds of v1 may have left them as they are.
+    /// `paxos_on_linearizability_violations` asks for it. For that the round waits a little for
+    /// the promises of the remaining replicas. Tables whose states no repair has completed are
+    /// left alone, because rounds of v1 may have left them as they are.
     async fn check_linearizability(
         &self,
         attempt: &Attempt<'_>,

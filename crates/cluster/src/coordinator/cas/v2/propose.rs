@@ -24,8 +24,8 @@ use crate::replica::paxos::lines;
 pub(super) enum Proposed {
     /// The proposal is decided.
     Accepted,
-    /// Another coordinator's ballot is later, and nobody has accepted the proposal; or whether
-    /// somebody has does not matter.
+    /// Another coordinator's ballot is later. No replica has accepted the proposal, or the
+    /// statement need not know whether one has.
     Superseded(Ballot),
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Votes {
 /// The meaning of the answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
-    /// Answers that may still come decide.
+    /// The result depends on answers that may still come.
     Open,
     /// The proposal is decided.
     Accepted,
