@@ -6,8 +6,9 @@
 //! memtables take its write only while the number holds ([`crate::write`]). So a view that is built
 //! finds every row that was written without it, and no write misses a view that is there.
 //!
-//! The WHERE of a view is text, which the storage does not read: whoever opens the engine gives a
-//! [`FilterMaker`]. Until then, and where it refuses, the base table takes no writes.
+//! The WHERE of a view is text, which the storage does not read: the program that opens the engine
+//! gives a [`FilterMaker`]. Before that, and if the maker refuses a view, the base table takes no
+//! writes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +16,8 @@ use std::sync::Arc;
 use rows::views::{View, ViewFilter};
 use schema::{Schema, TableId, TableMetadata};
 
-/// Makes the condition of a view: the schema, the base table, the view. Err: why it cannot.
+/// Makes the condition of a view from the schema, the base table and the view. Err: why it cannot
+/// be made.
 pub type FilterMaker =
     Box<dyn Fn(&Arc<Schema>, &Arc<TableMetadata>, &TableMetadata) -> Result<Arc<dyn ViewFilter>, String> + Send + Sync>;
 
@@ -24,14 +26,14 @@ pub type FilterMaker =
 pub struct OfBase {
     /// The views, by name.
     pub views: Vec<Arc<View>>,
-    /// Why the base takes no writes: a view cannot be maintained. None: all can.
+    /// Why the base takes no writes: a view cannot be maintained. None: all views can.
     pub refusal: Option<String>,
 }
 
 /// All views under one schema.
 #[derive(Default)]
 pub struct BaseViews {
-    /// Grows with every schema that has views or had some.
+    /// A number that grows with every schema that has views or had some.
     pub number: u64,
     by_base: BTreeMap<TableId, OfBase>,
 }

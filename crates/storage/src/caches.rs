@@ -5,10 +5,10 @@
 //! apart, by the configuration and while the node runs ([`Caches::set_capacities`]); the chunks
 //! have the rest.
 //!
-//! Chunks and places are found by the number that a file has in this process: what is kept of a
-//! removed SSTable cannot be found, and goes when its last handle does, at once where that is
+//! Chunks and places are found by the number that a file has in this process. Entries of a removed
+//! SSTable cannot be found any more; they are removed with its last handle, at once if that is
 //! little work, else in a background task (`crate::keeper`). Counters have no cache: an increment
-//! reads what it adds to, from memtables and chunks.
+//! reads the present value from memtables and chunks.
 
 pub mod chunks;
 mod counted;
@@ -30,28 +30,30 @@ use chunks::ChunkCache;
 use keys::KeyCache;
 use rows::RowCache;
 
-/// Of the budget, the part that the chunks keep whatever keys and rows are given.
+/// One part in so many of the budget, which the chunks keep whatever capacities keys and rows are
+/// given.
 const CHUNKS_SHARE_MIN: u64 = 8;
 
-/// Chunks of a file that is gone are taken out at once up to so many, a fraction of a millisecond.
+/// Most chunks of a removed file that are taken out at once, which takes a fraction of a
+/// millisecond. More are left to the background task.
 const FORGET_AT_ONCE_MAX: u64 = 4096;
 
-/// Of the capacity for chunks, the part up to which a file is small: a walk over it may put in what
-/// it reads.
+/// One part in so many of the capacity for chunks, up to which a file counts as small: a walk over
+/// it may put the chunks that it reads into the cache.
 const SMALL_FILE_SHARE: u64 = 16;
 
 /// A cache at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Usage {
-    /// Bytes it may keep.
+    /// Most bytes that the cache may keep.
     pub capacity: u64,
-    /// Bytes it keeps, bookkeeping included.
+    /// Bytes that the cache keeps, bookkeeping included.
     pub size: u64,
-    /// How many entries those are.
+    /// Number of entries in the cache.
     pub entries: u64,
-    /// Look-ups that found what they looked for.
+    /// Look-ups that found an entry.
     pub hits: u64,
-    /// Look-ups that did not.
+    /// Look-ups that found none.
     pub misses: u64,
 }
 
@@ -66,20 +68,20 @@ impl Usage {
 pub struct Caches {
     /// Decompressed chunks of data files.
     pub chunks: ChunkCache,
-    /// Where partitions are in big SSTables.
+    /// Positions of partitions in big SSTables.
     pub keys: KeyCache,
     /// The row cache: heads of partitions of the tables that want it.
     pub rows: RowCache,
     budget: u64,
-    /// Held while capacities change.
+    /// Held while capacities are changed.
     changes: Mutex<()>,
-    /// Files whose entries are still to be taken out.
+    /// Numbers of removed files whose entries are still to be taken out.
     gone: Mutex<Vec<u64>>,
     pub(crate) keeper: OnceLock<Wake>,
 }
 
 impl Caches {
-    /// With the capacities of the options.
+    /// Empty caches with the capacities of the options.
     pub fn new(options: &EngineOptions) -> Self {
         let bytes = |size: usize| size as u64;
         let (chunks, keys) = (bytes(options.chunk_cache_bytes), bytes(options.key_cache_bytes));
@@ -95,12 +97,13 @@ impl Caches {
         }
     }
 
-    /// Bytes that all of them together may keep.
+    /// Most bytes that all caches together may keep.
     pub fn budget(&self) -> u64 {
         self.budget
     }
 
-    /// Gives keys and rows other capacities (None: the same), and the chunks what they leave.
+    /// Changes the capacities of keys and rows, in bytes (None: the same as before). The chunks
+    /// get the rest of the budget.
     pub fn set_capacities(&self, keys: Option<u64>, rows: Option<u64>) -> Result<(), StorageError> {
         let _changes = self.changes.lock().expect("nothing panics inside");
         let keys = keys.unwrap_or_else(|| self.keys.usage().capacity);
@@ -124,7 +127,7 @@ impl Caches {
         Ok(())
     }
 
-    /// Takes out what is kept of files that are gone. Bounded by what the caches hold.
+    /// Takes out the entries of removed files. The work is bounded by the size of the caches.
     pub(crate) fn sweep(&self) {
         let gone = std::mem::take(&mut *self.gone.lock().expect("nothing panics inside"));
         if !gone.is_empty() {

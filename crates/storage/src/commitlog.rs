@@ -1,9 +1,9 @@
-//! Commit log: a write is acknowledged when it is here.
+//! Commit log: a write is acknowledged when the log has it.
 //!
 //! Stands below memtables and flush. A record (a serialised mutation; this module does not look
 //! into it) is copied into the pending buffer under a short mutex and gets its position at once.
 //! One background task, the *writer*, swaps the buffer, writes it as one section of the current
-//! segment, syncs, and releases everybody who waits for a position up to there: many writes share
+//! segment, syncs, and wakes all writes that wait for a position up to there: many writes share
 //! one sync. A second task, the *allocator*, keeps the next segment ready, removes segments whose
 //! content is flushed, and asks for flushes when the log outgrows its limit.
 //!
@@ -16,13 +16,13 @@
 //!   they get their new id: a section's marker covers its segment's id, but entries do not, and a
 //!   torn section over old entries would give them a second life;
 //! - a failed sync is final: what it covered is never reported as durable;
-//! - a segment is removed only when every record in it was flushed, or belongs to nobody, and the
-//!   same holds of those before it.
+//! - a segment is removed only when every record in it was flushed, or belongs to no table, and
+//!   the same is true of all segments before it.
 //!
 //! Files are byte for byte Cassandra 5.0's version 8 (`CommitLogSegment`, `CommitLogReader`; see
 //! `format`), plain or compressed (see `form`). Those of Cassandra are replayed too, versions 7 and
-//! 8 (see `compressed`); encrypted segments are refused by name. Not here: what a mutation says,
-//! which positions an SSTable covers, truncation records.
+//! 8 (see `compressed`); encrypted segments are refused by name. Not here: the content of
+//! mutations, the positions that an SSTable covers, truncation records.
 
 mod archive;
 mod buffer;
@@ -79,15 +79,15 @@ use load::Load;
 use pending::Pending;
 use segments::{Allocator, Segment};
 
-/// Bytes appended and not yet written. At the limit [`CommitLog::append`] answers
+/// Most bytes that are appended and not yet written. At the limit [`CommitLog::append`] answers
 /// [`LogError::Busy`]; [`CommitLog::ready`] tells when to try again. While no more than half of
 /// them wait, a group of records of any size is taken.
 pub const COMMITLOG_PENDING_BYTES_MAX: usize = 64 << 20;
 
-/// A segment's size is between these; `open` moves an option outside to the nearer one. Offsets are
-/// positive 32-bit integers.
+/// Smallest size of a segment; `open` raises a smaller option to this. Offsets are positive 32-bit
+/// integers.
 pub const COMMITLOG_SEGMENT_SIZE_MIN: u32 = 4 << 10;
-/// See [`COMMITLOG_SEGMENT_SIZE_MIN`].
+/// Largest size of a segment; `open` lowers a larger option to this.
 pub const COMMITLOG_SEGMENT_SIZE_MAX: u32 = 1 << 30;
 
 const _: () = assert!(COMMITLOG_SEGMENT_SIZE_MAX <= i32::MAX as u32);
@@ -95,9 +95,9 @@ const _: () = assert!(COMMITLOG_SEGMENT_SIZE_MIN <= COMMITLOG_SEGMENT_SIZE_MAX);
 // a writer that waits for its time is woken before appends wait for room
 const _: () = assert!(pending::WAKE_BYTES < COMMITLOG_PENDING_BYTES_MAX / 2);
 
-/// Bytes of the last segment that there is room for, a quarter of it at most, which records of
-/// clients leave free: on a full device only [`CommitLog::append_reserved`] may use them, for what
-/// makes room.
+/// Bytes, at most a quarter, of the last segment that fits on a full device which records of
+/// clients leave free: only [`CommitLog::append_reserved`] may use them, for records that take
+/// part in making room.
 pub const COMMITLOG_RESERVE_BYTES: u32 = 64 << 10;
 
 /// Figures of a log.
@@ -111,9 +111,9 @@ pub struct Stats {
     pub waiting: u64,
     /// Syncs since the start.
     pub syncs: u64,
-    /// Segments that hold something or are being written.
+    /// Segments that hold a record or are being written.
     pub segments: u64,
-    /// Their size in bytes.
+    /// Bytes of these segments' files.
     pub size: u64,
 }
 
@@ -136,44 +136,46 @@ struct Shared {
     state: Mutex<State>,
     durability: Durability,
     load: Load,
-    /// Guards the making of segment files, one at a time: held during I/O, only by the two tasks.
+    /// Guards the making of segment files, one at a time. Held during I/O, and only by the writer
+    /// and the allocator.
     allocator: Mutex<Allocator>,
     /// Held while a segment is archived: by the archiver's task, and by the end, which waits for
     /// it.
     archiver: Mutex<Ledger>,
 }
 
-/// How a segment came to be full.
+/// How fast a segment was filled.
 #[derive(Clone, Copy)]
 struct Filled {
-    /// The time from its beginning to its end.
+    /// The time from the segment's begin to its end.
     within: Duration,
-    /// How often its file was synced meanwhile.
+    /// How often the segment's file was synced in that time.
     syncs: u64,
 }
 
 struct State {
     pending: Pending,
-    /// Segments that hold something, by id; the last one is being filled.
+    /// Segments that hold a record, by id. The last one is being filled.
     segments: BTreeMap<u64, Segment>,
-    /// Segments from here on were made by this process.
+    /// Id of the first segment that was made by this process.
     first_own: u64,
-    /// Segments below are completely written.
+    /// Segments with a smaller id are completely written.
     written: u64,
-    /// Replayed segments are kept until the reader of the replay says so.
+    /// True: replayed segments are kept, until [`CommitLog::finish_replay`].
     replaying: bool,
     waiting_for_room: Vec<Waker>,
-    /// How the last segment that was filled came to be full; None: none was.
+    /// How fast the last full segment was filled; None: none was.
     filled: Option<Filled>,
-    /// This segment and those behind it cannot be made now; the error says what is lacking.
+    /// The id from which on segments cannot be made now, and the error that says what is lacking.
+    /// None: they can.
     no_room_from: Option<(u64, LogError)>,
     appended: u64,
     syncs: u64,
 }
 
 impl State {
-    /// Before anything is appended, and while a replay goes on.
-    /// `first_own` is moved by [`Self::begin`].
+    /// The state before anything is appended and while a replay goes on. `first_own` is set again
+    /// by [`Self::begin`].
     fn new(first_own: u64, segments: BTreeMap<u64, Segment>, options: &Options, form: &Form) -> Self {
         Self {
             pending: Pending::new(first_own, options.segment_size, form.header_len()),
@@ -189,7 +191,7 @@ impl State {
         }
     }
 
-    /// The first segment of this process has its id.
+    /// Called when the id of the first segment of this process is known.
     fn begin(&mut self, first_own: u64, options: &Options, form: &Form) {
         self.pending = Pending::new(first_own, options.segment_size, form.header_len());
         (self.first_own, self.written) = (first_own, first_own);
@@ -266,7 +268,8 @@ impl CommitLog {
         Ok(())
     }
 
-    /// A log that takes nothing, and what the segments of a directory hold, which stay as they are.
+    /// Opens a log that takes no records, and gives the content of the segments in a directory,
+    /// which stay as they are.
     pub fn open_read_only(env: &Env, directory: &Path, options: Options) -> Result<(CommitLog, Replay), LogError> {
         if let Some(path) = options.archive.as_ref().and_then(|archive| archive.restore_directories.first()) {
             let why = "nothing may be written (--read-only)".to_owned();
@@ -294,16 +297,17 @@ impl CommitLog {
         self.append_group(&[record], dirty)
     }
 
-    /// Appends records that are torn apart by no crash in between sections: one contiguous run.
-    /// Gives the position of the last.
+    /// Appends records as one contiguous run: no crash tears them apart between sections. Gives
+    /// the position of the last.
     pub fn append_group(&self, records: &[&[u8]], dirty: &[DirtyKey]) -> Result<LogPosition, LogError> {
         let mut entries = Entries::default();
         records.iter().for_each(|record| entries.push(|out| out.extend_from_slice(record)));
         Ok(self.append_entries(&mut entries, dirty, false)?.last)
     }
 
-    /// As [`CommitLog::append_group`], of what is ready; `is_captured`: a table with change data
-    /// capture is among them. The entries are taken, unless there is an error.
+    /// Does the work of [`CommitLog::append_group`] for entries that are encoded already.
+    /// `is_captured`: a table with change data capture is among their tables. The entries are
+    /// taken out, unless there is an error.
     pub fn append_entries(
         &self,
         entries: &mut Entries,
@@ -314,15 +318,15 @@ impl CommitLog {
         self.append_beside(reserve as usize, entries, dirty, is_captured)
     }
 
-    /// As `CommitLog::append_entries`, for few records of the node itself that take part in making
-    /// room: where the device has no room for a further segment, they may fill the last one to its
-    /// end.
+    /// Does the work of `CommitLog::append_entries` for few records of the node itself that take
+    /// part in making room: where the device has no room for a further segment, they may fill the
+    /// last one to its end.
     pub fn append_reserved(&self, entries: &mut Entries, dirty: &[DirtyKey]) -> Result<Appended, LogError> {
         self.append_beside(0, entries, dirty, false)
     }
 
-    /// Appends, and leaves `reserve` bytes of a segment free behind which there is no room for
-    /// another.
+    /// Appends entries. A segment behind which there is no room for another one keeps `reserve`
+    /// bytes free.
     fn append_beside(
         &self,
         reserve: usize,
@@ -385,13 +389,13 @@ impl CommitLog {
         WaitDurable::new(self.shared.clone(), position, is_enough)
     }
 
-    /// Whether nothing more is to be waited for up to there: it is durable, or the log has told of
-    /// a failure or of a full device since.
+    /// Whether a wait for this position would end at once: it is durable, or the log has told of a
+    /// failure or of a full device since.
     pub fn is_settled(&self, position: LogPosition) -> bool {
         WaitDurable::new(self.shared.clone(), position, false).now().is_some()
     }
 
-    /// Whether records up to there are not durable, but will be once a shortage is over.
+    /// Whether records up to this position are not durable, but will be once a shortage is over.
     pub fn lacks(&self, position: LogPosition) -> bool {
         self.shared.durability.lacks(position)
     }
@@ -407,7 +411,7 @@ impl CommitLog {
         WaitDurable::new(self.shared.clone(), position, false)
     }
 
-    /// Completes when the pending buffer has room again (or the log takes nothing).
+    /// Completes when the pending buffer has room again, or when the log takes no more records.
     pub fn ready(&self) -> impl Future<Output = ()> + Send + use<> {
         let shared = self.shared.clone();
         std::future::poll_fn(move |context: &mut Context<'_>| {
@@ -427,37 +431,40 @@ impl CommitLog {
         self.shared.load.is_light() || self.is_stopped()
     }
 
-    /// Waits while the log holds far more than it may, for a while.
+    /// Waits, for a limited time, while the log holds far more than it may.
     pub async fn admit(&self) {
         self.shared.load.admit(&self.shared.env).await;
     }
 
-    /// Where the log ends now: every record appended so far lies at or before.
+    /// The end of the log now: every record appended so far lies at or before it.
     pub fn position(&self) -> LogPosition {
         self.shared.lock().pending.position()
     }
 
-    /// Everything that a shard of a table appended up to `up_to` is in SSTables. Flushes of one
-    /// shard must be reported in their order: a later position covers the earlier ones.
+    /// Notes that everything that a shard of a table has appended up to `up_to` is in SSTables.
+    /// Flushes of one shard must be reported in their order: a later position covers the earlier
+    /// ones.
     pub fn mark_flushed(&self, table: TableId, shard: u16, up_to: LogPosition) {
         let key = (table, shard);
         self.shared.lock().mark_clean(|dirty| *dirty == key, up_to);
         self.allocator.wake();
     }
 
-    /// A table's content up to `up_to` does not matter any more: dropped or truncated.
+    /// Notes that a table's records up to `up_to` are not needed any more, because the table was
+    /// dropped or truncated.
     pub fn mark_discarded(&self, table: TableId, up_to: LogPosition) {
         self.shared.lock().mark_clean(|dirty| dirty.0 == table, up_to);
         self.allocator.wake();
     }
 
-    /// A replayed record went into these memtables: its segment stays until they are flushed.
+    /// Notes that a replayed record went into these memtables: its segment stays until they are
+    /// flushed.
     pub fn mark_replayed(&self, position: LogPosition, dirty: &[DirtyKey]) {
         self.shared.lock().mark_dirty(position, 0, dirty, &self.shared);
     }
 
-    /// Everything was replayed, or is flushed: replayed segments to which nobody laid a claim are
-    /// removed.
+    /// Called when everything was replayed or is flushed. Replayed segments that no memtable needs
+    /// are removed.
     pub fn finish_replay(&self) -> Result<(), LogError> {
         self.shared.settle_captured()?;
         self.shared.lock().replaying = false;
@@ -465,13 +472,13 @@ impl CommitLog {
         Ok(())
     }
 
-    /// A replayed record at `position` is of a table whose changes are captured.
+    /// Notes that a replayed record at `position` is of a table whose changes are captured.
     pub fn mark_captured(&self, position: LogPosition) {
         self.shared.lock().mark_captured(position.segment);
     }
 
-    /// Ends the log; where everything is flushed, its segments are removed. Commands may run: not
-    /// for threads that others wait for.
+    /// Ends the log. If everything is flushed its segments are removed. Archive commands may run,
+    /// so this is not for threads that others wait for.
     pub fn end(&self) -> Result<(), LogError> {
         self.ending()()
     }
@@ -487,28 +494,28 @@ impl CommitLog {
         self.shared.lock().first_own
     }
 
-    /// The memtables whose flush frees the oldest segment; empty when only the current one holds
-    /// anything.
+    /// The memtables whose flush frees the oldest segment; empty if only the current segment has
+    /// records.
     pub fn needs_flush(&self) -> Vec<DirtyKey> {
         let state = self.shared.lock();
         let oldest = state.segments.values().next().filter(|_| state.segments.len() > 1);
         oldest.map(Segment::dirty).unwrap_or_default()
     }
 
-    /// A segment is kept for the table's sake.
+    /// Whether a segment is kept because of records of this table.
     #[cfg(test)]
     pub(crate) fn is_needed_by(&self, table: TableId) -> bool {
         let state = self.shared.lock();
         state.segments.values().any(|segment| segment.dirty().iter().any(|dirty| dirty.0 == table))
     }
 
-    /// Whether the log takes nothing any more, because of a failure or because nothing may be
+    /// Whether the log takes no records any more, because of a failure or because nothing may be
     /// written.
     pub fn is_stopped(&self) -> bool {
         self.shared.durability.is_stopped()
     }
 
-    /// Figures.
+    /// The figures of the log now.
     pub fn stats(&self) -> Stats {
         let state = self.shared.lock();
         Stats {
@@ -523,7 +530,8 @@ impl CommitLog {
 }
 
 impl Shared {
-    /// A panic while the state is locked would leave positions without bytes: nothing may go on.
+    /// Locks the state. A panic while it is locked would leave positions without bytes, so the
+    /// process must not go on.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no step under the log's mutex panics")
     }
@@ -541,7 +549,7 @@ impl Shared {
         Segment::new(self.directory.join(format::file_name(id)), size.into())
     }
 
-    /// Whether a record is older than writers may leave it unsynced.
+    /// Whether a record has not been synced for longer than writers may leave it.
     fn lags(&self, period: Duration) -> bool {
         let Some(oldest) = self.lock().pending.oldest_unsynced() else {
             return false;

@@ -2,10 +2,10 @@
 //! [`Task`](crate::compaction::task::Task) after the other, a slice of work at a time, so that
 //! throttling is a pause between slices.
 //!
-//! What an operator asks for comes before what a strategy would choose. An operation begins when it
-//! has marked its SSTables; it stops compactions of the table that a strategy chose, waits for
-//! them, and is refused while another operation has SSTables of the table. Agrees with
-//! `CompactionManager.parallelAllSSTableOperation` and
+//! Operations of operators come before compactions that a strategy would choose. An operation
+//! begins when it has marked its SSTables; it stops compactions of the table that a strategy
+//! chose, waits for them, and is refused while another operation has SSTables of the table. Agrees
+//! with `CompactionManager.parallelAllSSTableOperation` and
 //! `ColumnFamilyStore.runWithCompactionsDisabled`.
 
 mod active;
@@ -28,11 +28,11 @@ use active::{Active, Advanced};
 
 /// Pause after a compaction that failed, before the next is chosen.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
-/// More compactions never run at a time.
+/// Most compactions that run at a time.
 const CONCURRENCY_MAX: usize = 64;
-/// A shorter pause is not made: it is added to the next.
+/// Shortest pause. A shorter one is added to the next.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
-/// A slice of work adds at most so much to the pauses. One that passes over a huge deleted
+/// Longest pause that one slice of work adds. Otherwise a slice that passes over a huge deleted
 /// partition at once would keep all compactions waiting for long after it.
 const PAUSE_OF_SLICE_MAX: Duration = Duration::from_secs(60);
 
@@ -45,7 +45,7 @@ impl UnderWay {
         self.running == 0 && self.items.as_ref().is_some_and(VecDeque::is_empty)
     }
 
-    /// Also this failed.
+    /// Notes a failure of a part of the operation.
     fn note(&mut self, error: StorageError) {
         self.failure = Some(match self.failure.take() {
             None => error,
@@ -53,7 +53,7 @@ impl UnderWay {
         });
     }
 
-    /// Nothing more is begun.
+    /// Notes a failure, and begins no further part.
     fn give_up(&mut self, error: StorageError) {
         for item in self.items.iter_mut().flat_map(|items| items.drain(..)) {
             unmark(&self.store, &item.sstables);
@@ -82,7 +82,7 @@ impl Compactor {
         }
     }
 
-    /// Has work looked for now and then, also when nothing is flushed.
+    /// Makes the compactor look for work now and then, also when nothing is flushed.
     pub fn look_every(&self, engine: &Arc<Engine>, pause: Duration) {
         let weak: Weak<Engine> = Arc::downgrade(engine);
         let step = move || match weak.upgrade().filter(|engine| !engine.is_stopped()) {
@@ -126,8 +126,8 @@ impl Compactor {
         Ok(())
     }
 
-    /// How long to wait after so many bytes, that all tasks together stay within the rate; zero:
-    /// there is none.
+    /// How long to wait after so many bytes, so that all tasks together stay within the rate.
+    /// Zero: there is no rate.
     fn pace(&self, engine: &Engine, bytes: u64) -> Duration {
         let nanos = u128::from(bytes) * 1_000_000_000;
         let Some(nanos) = nanos.checked_div(u128::from(engine.compaction_rate())) else { return Duration::ZERO };
@@ -139,7 +139,7 @@ impl Compactor {
     }
 
     /// Ends operations on tables that were dropped. Their SSTables that no task has yet are free
-    /// again; tasks notice at their next slice, which is not put off.
+    /// again; tasks notice the drop at their next slice, which comes at once.
     pub(crate) fn end_dropped(&self) {
         let mut queue = self.queue.lock().expect("no panic inside");
         let mut index = 0;
@@ -159,7 +159,8 @@ impl Compactor {
         self.wake();
     }
 
-    /// SSTables are free: an operation may have waited for them, or the removal of a dropped table.
+    /// Called when SSTables become free: an operation may have waited for them, or the removal of
+    /// a dropped table.
     fn wake_for_waiting(&self, engine: &Engine) {
         engine.dropper.wake();
         let queue = self.queue.lock().expect("no panic inside");
@@ -170,7 +171,7 @@ impl Compactor {
         }
     }
 
-    /// The next part of an operation; begins operations that can be begun.
+    /// The next part of an operation; begins operations that can begin now.
     fn next(&self, engine: &Engine) -> Option<Start> {
         let mut queue = self.queue.lock().expect("no panic inside");
         let mut index = 0;
@@ -202,7 +203,7 @@ impl Compactor {
         None
     }
 
-    /// A part of an operation has ended.
+    /// Notes that a part of an operation has ended.
     fn ended(&self, id: Option<u64>, result: Result<Vec<String>, StorageError>) {
         let Some(id) = id else { return };
         let mut queue = self.queue.lock().expect("no panic inside");
@@ -221,15 +222,15 @@ impl Compactor {
         }
     }
 
-    /// An operation waits for this table: no strategy may choose for it.
+    /// Whether an operation waits for this table: then no strategy may choose for it.
     fn is_wanted(&self, store: &Arc<TableStore>) -> bool {
         let queue = self.queue.lock().expect("no panic inside");
         queue.operations.iter().any(|under_way| under_way.items.is_none() && Arc::ptr_eq(&under_way.store, store))
     }
 }
 
-/// Marks the SSTables of an operation, if nobody else has them. One that is refused is told so and
-/// is gone.
+/// Marks the SSTables of an operation, if no other operation has them. An operation that is
+/// refused gets an error and is removed.
 fn begin(engine: &Engine, operations: &mut Vec<UnderWay>, index: usize) {
     let under_way = &operations[index];
     let begun = |other: &UnderWay| other.items.is_some() && Arc::ptr_eq(&other.store, &under_way.store);
@@ -305,20 +306,21 @@ fn abandon(engine: &Arc<Engine>, active: Active, error: StorageError) -> Next {
     next
 }
 
-/// Follows `disk_failure_policy`. An operator who asks for work on SSTables, for a verification
-/// above all, is told of damage, and nothing else comes of it.
+/// Follows `disk_failure_policy`. Damage that an operation finds, a verification above all, is
+/// only told to the operator who asked for it.
 fn inspect(engine: &Engine, store: &TableStore, operation: Option<u64>, error: &StorageError) {
     if operation.is_none() || !matches!(error, StorageError::Corrupt(_)) {
         engine.inspect(store, error);
     }
 }
 
-/// A strategy would choose the same again at once; an operator would not.
+/// The next step of a task after a failure. After a compaction that a strategy chose there is a
+/// pause, because the strategy could choose the same again at once.
 fn after_failure(operation: Option<u64>) -> Next {
     if operation.is_some() { Next::Again } else { Next::After(AFTER_FAILURE) }
 }
 
-/// The task that an operator asked for first, else one that a table's strategy chooses.
+/// The task that comes next: that of an operator, or else one that a table's strategy chooses.
 fn next_task(engine: &Arc<Engine>) -> Option<Active> {
     while let Some(start) = engine.compactor.next(engine) {
         let (operation, table, store) = (start.operation, start.store.name(), Arc::clone(&start.store));

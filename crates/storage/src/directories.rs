@@ -7,10 +7,10 @@ use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::table::TableStore;
 
-/// Makes a table's directories and those between them and the data directory, durably. One that was
-/// there and is gone is an error: what was written to another in its place would be hidden when it
-/// comes back. So is the keyspace's, when tables of it were there, and the table's where it is an
-/// index's that is made.
+/// Makes a table's directories and those between them and the data directory, durably. A directory
+/// that was there and is gone is an error: files in a new one would be hidden when the old one,
+/// perhaps a mount, comes back. The same is true of the keyspace's directory if it had tables, and
+/// of the table's directory when that of an index is made.
 pub(crate) fn make_directories(engine: &Engine, store: &TableStore) -> Result<(), StorageError> {
     let (env, options) = (&engine.env, &engine.options);
     let roots = || options.data_directories.iter().chain(&options.system_directory);

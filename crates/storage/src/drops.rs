@@ -1,5 +1,5 @@
-//! Dropped tables on their way off the disk: one background task, one table after the other. A
-//! table whose files cannot go now is tried again; the others do not wait for it.
+//! The removal of dropped tables from the disk: one background task, one table after the other. A
+//! table whose files cannot be removed now is tried again; the others do not wait for it.
 //!
 //! The table is out of the schema and takes no more writes ([`TableStore::close`]) when it comes
 //! here. Its steps:
@@ -20,8 +20,8 @@
 //!    of the same names by then. What snapshots hold stays on the disk, and with it its space,
 //!    until `nodetool clearsnapshot`.
 //!
-//! An index has step 4 only: its memtables went with its base's. Retries end with the process;
-//! files that are left then lie in a directory that no table of the schema has.
+//! An index has step 4 only: its memtables are given back with its base's. Retries end with the
+//! process; files that are left then lie in a directory that no table of the schema has.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -42,7 +42,7 @@ const RETRY: Duration = Duration::from_secs(5);
 /// Compactions and streams of a dropped table that have ended are noticed after so long at most,
 /// where nobody tells of them.
 const LOOK: Duration = Duration::from_millis(100);
-/// A change that waits for the first try waits no longer than this for compactions to end. Changes
+/// Longest time that a change which waits for the first try waits for compactions to end. Changes
 /// of the schema wait for the files of dropped indexes; after this time an index is refused whose
 /// place is still taken.
 const HELD_UP_MAX: Duration = Duration::from_secs(5);
@@ -86,7 +86,7 @@ impl Dropped {
         if self.waits_since.is_some() { Some(now.plus(LOOK)) } else { self.again_at }
     }
 
-    /// Goes as far as it can; whether the table is gone.
+    /// Does as many steps as it can. True: the table's files are gone.
     fn advance(&mut self, engine: &Arc<Engine>, context: &mut Context<'_>) -> bool {
         let Poll::Ready(removed) = self.poll(engine, context) else {
             let waits_long = self.waits_since.is_some_and(|since| engine.env.now().since(since) >= HELD_UP_MAX);
@@ -181,7 +181,8 @@ fn is_written(store: &TableStore) -> bool {
     })
 }
 
-/// Files of a table or index that was made again under the same name or id since belong to that.
+/// Removes the files of a dropped table or index, except files that belong to one that was made
+/// again since under the same name or id.
 fn remove_files(engine: &Engine, store: &Arc<TableStore>) -> Result<(), StorageError> {
     let _no_change = engine.schema_changes.lock().expect("a panic while the schema changes ends the process");
     let tables = engine.stores();
@@ -206,7 +207,7 @@ fn remove_files(engine: &Engine, store: &Arc<TableStore>) -> Result<(), StorageE
     Ok(())
 }
 
-/// An index's files lie in a directory of its table's.
+/// Whether an index lies in a directory of its table.
 fn is_inside(index: &TableStore, base: &TableStore) -> bool {
     index.directories.first().and_then(|directory| directory.parent()) == base.directories.first().map(PathBuf::as_path)
 }

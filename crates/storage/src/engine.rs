@@ -1,9 +1,9 @@
 //! The engine: tables, commit log, budgets and background tasks of this node, and the schema that
 //! says which tables there are.
 //!
-//! The engine knows none of what is done with these parts: that lies in modules above it (write,
-//! query, flush, compactor, recovery, schema_change, lifecycle, …), which take the engine. What
-//! they have running in the background keeps its state in [`crate::requests`].
+//! The engine does not know the operations on these parts: they are in modules above it (write,
+//! query, flush, compactor, recovery, schema_change, lifecycle, …), which take the engine. Their
+//! background tasks keep their state in [`crate::requests`].
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -38,53 +38,53 @@ use crate::tables::Tables;
 
 /// The storage of a node.
 pub struct Engine {
-    /// The outside.
+    /// Clock, disk, threads and random numbers.
     pub env: Env,
     /// Settings.
     pub options: EngineOptions,
-    /// How tables are split.
+    /// How the tokens of tables are divided into shards.
     pub shards: Shards,
     /// The commit log.
     pub log: CommitLog,
     /// The caches of SSTables.
     pub caches: Arc<Caches>,
-    /// Saves it, and reads it again.
+    /// Saves the content of the caches, and reads it again at a start.
     pub keeper: Keeper,
-    /// Bytes in memtables.
+    /// The memory that memtables hold, in bytes.
     pub memory: Arc<MemtableMemory>,
-    /// Writes memtables out.
+    /// Writes memtables to SSTables.
     pub flusher: Flusher,
-    /// Takes dropped tables off the disk.
+    /// Removes dropped tables from the disk.
     pub dropper: Dropper,
-    /// Makes few SSTables of many.
+    /// Merges SSTables.
     pub compactor: Compactor,
-    /// Makes indexes of what tables hold.
+    /// Builds indexes of the rows that tables already have.
     pub index_builder: IndexBuilder,
     /// Compactions that run, and the history of those that ended.
     pub compactions: Compactions,
-    /// How long writes waited for the log to be durable, microseconds.
+    /// How long writes have waited until the log was durable, microseconds.
     pub waiting_on_commit: metrics::Histogram,
     pub(crate) schema: ArcSwap<Schema>,
     /// The materialized views of the schema in force.
     pub(crate) views: ArcSwap<BaseViews>,
-    /// Reads the WHERE of views; empty: nothing does yet.
+    /// Reads the WHERE of views; empty: not given yet.
     pub(crate) view_filters: OnceLock<FilterMaker>,
     pub(crate) tables: ArcSwap<Tables>,
-    /// Held by whoever changes the schema.
+    /// Held while the schema is changed.
     pub(crate) schema_changes: Mutex<()>,
     /// The last timestamp of rows that the engine writes itself: schema, truncations, built
     /// indexes.
     last_timestamp: AtomicI64,
-    /// The number of the last cut that a truncation has begun to make, of any table.
+    /// The number of the last cut that a truncation of any table has begun to make.
     last_cut: AtomicU64,
     pub(crate) draining: AtomicBool,
     pub(crate) stopped: AtomicBool,
     compaction_rate: AtomicU64,
     host_id: OnceLock<[u8; 16]>,
-    /// Which cells of `system.paxos` compactions may leave out; None: those that have expired
-    /// alone.
+    /// The age from which on compactions may leave out cells of `system.paxos`; not set: only
+    /// expired cells.
     pub paxos_oldest: OnceLock<Arc<OldestKept>>,
-    /// Held while the process lives; empty: read-only.
+    /// The locks of the directories, held while the process lives. Empty: the engine is read-only.
     pub(crate) _locks: Vec<Box<dyn Lock>>,
 }
 
@@ -146,13 +146,14 @@ impl Engine {
         self.tables.load().get(id).cloned()
     }
 
-    /// A table's state by names.
+    /// A table's state, by the names of its keyspace and itself.
     pub fn table_by_name(&self, keyspace: &str, table: &str) -> Option<Arc<TableStore>> {
         let schema = self.schema.load();
         self.table(schema.table(keyspace, table)?.id)
     }
 
-    /// All tables and the hidden tables of their indexes: what has SSTables to compact.
+    /// All tables, and the hidden tables of their indexes: everything that has SSTables to
+    /// compact.
     pub fn stores(&self) -> Vec<Arc<TableStore>> {
         let mut stores = Vec::new();
         for store in self.tables.load().in_order().values() {
@@ -167,7 +168,8 @@ impl Engine {
         self.tables.load().in_order().values().cloned().collect()
     }
 
-    /// This moment, by the truncations that have begun before it ([`TableStore::since`]).
+    /// The present moment, as the number of truncations that have begun before it
+    /// ([`TableStore::since`]).
     pub fn moment(&self) -> Moment {
         Moment(self.last_cut.load(Ordering::SeqCst))
     }
@@ -177,8 +179,8 @@ impl Engine {
         self.last_cut.fetch_add(1, Ordering::SeqCst) + 1
     }
 
-    /// A timestamp for rows that the engine writes itself: the wall clock's, and where that stands
-    /// or was set back, `step` microseconds after the last.
+    /// A timestamp for rows that the engine writes itself: the time of the wall clock, or `step`
+    /// microseconds after the last timestamp if the clock stands or was set back.
     pub(crate) fn next_timestamp(&self, step: i64) -> i64 {
         let wall = self.env.clock.now_micros();
         let later = |last: i64| wall.max(last.saturating_add(step));
@@ -186,17 +188,18 @@ impl Engine {
         later(last.unwrap_or_else(|last| last))
     }
 
-    /// The last of these timestamps.
+    /// The last timestamp that the engine gave to its own rows.
     pub fn last_timestamp(&self) -> i64 {
         self.last_timestamp.load(Ordering::Relaxed)
     }
 
-    /// From now on they are after this one, microseconds since 1970.
+    /// Makes all later timestamps of the engine's own rows greater than this one, microseconds
+    /// since 1970.
     pub fn keep_timestamps_after(&self, micros: i64) {
         self.last_timestamp.fetch_max(micros, Ordering::Relaxed);
     }
 
-    /// Waits as the memtables' budget and the log's demand; a write calls it first.
+    /// Waits while memtables or the log are too full; a write calls it first.
     pub async fn admit(&self) {
         if !self.memory.is_relaxed() {
             // deletions of entries that searches find stale fill memory, too, without a write that
@@ -216,8 +219,8 @@ impl Engine {
     }
 
     /// Asks for the flush of the table with the most in memtables that take writes; of none while
-    /// another flush is due. A table whose flush has failed is left out until a try succeeds, and
-    /// holds up no other: their directories may be on another disk.
+    /// another flush is due. A table whose flush has failed is left out until a try succeeds; the
+    /// directories of other tables may be on another disk.
     pub(crate) fn flush_largest(&self) {
         if self.options.read_only {
             return;
@@ -267,7 +270,7 @@ impl Engine {
         async move { ended.await.map(drop) }
     }
 
-    /// Has something done to the SSTables of a table; completes when it is done.
+    /// Carries out an operation on the SSTables of a table; completes when it is done.
     pub fn operate(
         &self,
         store: &Arc<TableStore>,
@@ -281,12 +284,12 @@ impl Engine {
         ended(receiver)
     }
 
-    /// Draining, or drained.
+    /// Whether the node is draining, or drained.
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Acquire)
     }
 
-    /// Background work ends as soon as it can.
+    /// Whether background work has to end as soon as it can.
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Acquire)
     }
@@ -297,13 +300,13 @@ impl Engine {
         self.compactor.wake();
     }
 
-    /// This node, in the statistics of the SSTables that it writes; it is itself kept in one of the
-    /// tables, so it comes after the start.
+    /// Sets the host id, which the statistics of new SSTables name. It is stored in one of the
+    /// tables, so it is known only after the start.
     pub fn set_host_id(&self, host_id: [u8; 16]) {
         let _ = self.host_id.set(host_id);
     }
 
-    /// This node, once it is known.
+    /// The host id of this node; None: it is not known yet.
     pub fn host_id(&self) -> Option<[u8; 16]> {
         self.host_id.get().copied()
     }
@@ -313,7 +316,7 @@ impl Engine {
         self.compaction_rate.load(Ordering::Relaxed)
     }
 
-    /// Changes it.
+    /// Changes the bytes a second that compaction may write; 0: no limit.
     pub fn set_compaction_rate(&self, bytes_per_second: u64) {
         self.compaction_rate.store(bytes_per_second, Ordering::Relaxed);
     }
@@ -326,7 +329,7 @@ async fn ended<T>(receiver: oneshot::Receiver<Result<T, StorageError>>) -> Resul
     }
 }
 
-/// Wakes one of the engine's background tasks, which waits for a future.
+/// A waker by which a future wakes one of the engine's background tasks.
 struct Waking {
     engine: Weak<Engine>,
     wake: fn(&Engine),

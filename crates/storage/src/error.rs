@@ -33,7 +33,7 @@ pub enum StorageError {
     Corrupt(Box<Corruption>),
     /// A mutation that is larger than the commit log takes.
     MutationTooLarge {
-        /// Its size.
+        /// Size of the mutation, bytes.
         size: usize,
         /// The limit: max_mutation_size.
         size_max: usize,
@@ -41,24 +41,24 @@ pub enum StorageError {
     /// The commit log's buffer is full: try again when [`crate::commitlog::CommitLog::ready`]
     /// completes.
     Busy,
-    /// A view came or went since the changes of views were computed that belong to a write: they
-    /// are to be computed again.
+    /// A view was made or dropped since the changes of views that belong to a write were computed:
+    /// they have to be computed again.
     ViewsChanged,
     /// A write to a table with change data capture, for which there is no space.
     CaptureFull {
-        /// Where, and how much there is.
+        /// The directory, its bytes and its limit, as words.
         why: String,
     },
     /// Writes are refused: the commit log failed, or the node is draining.
     WritesStopped {
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// The node was started to read only.
     ReadOnly,
     /// There is no such table.
     UnknownTable {
-        /// Which.
+        /// Keyspace and name of the table.
         table: String,
     },
     /// A table or an index cannot be made yet: the files of a dropped table with its id, or of a
@@ -69,12 +69,12 @@ pub enum StorageError {
     },
     /// Another process uses the directory.
     Locked {
-        /// Which.
+        /// The directory.
         path: PathBuf,
     },
     /// The request cannot be carried out now.
     Refused {
-        /// Why.
+        /// The reason.
         why: String,
     },
 }

@@ -2,8 +2,8 @@
 //! one step.
 //!
 //! The set of files changes atomically: see `sstable::txn_log`. A new SSTable is complete and
-//! synced before it is in the view; the files of a replaced one go when no read holds it any more
-//! (the kernel keeps them for whoever has them open).
+//! synced before it is in the view; the files of a replaced one are removed when no read holds it
+//! any more (the kernel keeps files that are open).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -38,7 +38,7 @@ pub use sstable::SSTable;
 
 pub use sstable::txn_log::{Operation, Transaction};
 
-/// Chunks of a flush that is not compressed.
+/// Bytes of a chunk in a flush that is not compressed.
 const NOOP_CHUNK_LENGTH: usize = 4 << 10;
 
 /// Opens the SSTables in a table's directories. What a crash left half done is settled first, or,
@@ -139,8 +139,8 @@ pub fn directory_to_write<'a>(env: &Env, store: &'a TableStore) -> &'a Path {
     }
 }
 
-/// Begins a change, after those that could not be settled before: until then what they wrote may
-/// count after a crash.
+/// Begins a change. Earlier changes that could not be settled are settled first: until then their
+/// files might count after a crash.
 pub(crate) fn begin(engine: &Engine, store: &TableStore, operation: Operation) -> Result<Transaction, StorageError> {
     if engine.options.read_only {
         return Err(StorageError::ReadOnly);
@@ -171,8 +171,9 @@ fn settle_pending(store: &TableStore) -> Result<(), StorageError> {
     Ok(())
 }
 
-/// Ends a change; if that is not possible now, before the next one. The view has the change: where
-/// a snapshot of the table is being taken, replaced files stay until that ends.
+/// Ends a change that is in the view; if that is not possible now, it is done before the next
+/// change. While a snapshot of the table is being taken, replaced files stay until the snapshot
+/// ends.
 pub fn settle(store: &TableStore, transaction: Transaction) {
     let to_settle = store.unsettled.lock().expect("no panic inside").keep(transaction);
     let Some(mut transaction) = to_settle else { return };
@@ -183,8 +184,8 @@ pub fn settle(store: &TableStore, transaction: Transaction) {
 }
 
 /// Keeps the files of the SSTables that a table has, for a snapshot. While this is there, flushes
-/// and compactions of the table go on and end; the files of SSTables that they replace go when the
-/// last guard does. The caller loads the view after it has the guard.
+/// and compactions of the table go on and end; the files of SSTables that they replace are removed
+/// when the last guard is dropped. The caller loads the view after it has the guard.
 pub(crate) struct KeptFiles(Arc<TableStore>);
 
 impl KeptFiles {
@@ -218,21 +219,22 @@ pub struct NewSSTable {
     pub operation: Operation,
     /// The table's schema.
     pub table: Arc<TableMetadata>,
-    /// Bases of the encoding.
+    /// The least timestamps and TTL, which values are encoded relative to.
     pub stats: EncodingStats,
-    /// About how many partitions.
+    /// Estimated number of partitions.
     pub keys: usize,
-    /// First and last position of the part of the commit log that it holds; None: it adds none.
+    /// First and last position of the commit-log records in the SSTable; None: it has no new
+    /// records.
     pub log_range: Option<(LogPosition, LogPosition)>,
-    /// Level, repair state and log intervals that it takes over from its inputs.
+    /// Level, repair state and log intervals that the SSTable takes over from its inputs.
     pub inherited: Inherited,
-    /// Columns that the table has dropped and of which there may be cells newer than the drop: they
-    /// stay, as in Cassandra, and are there when the column is added again.
+    /// Dropped columns of the table that may have cells newer than the drop. These cells stay, as
+    /// in Cassandra, and are visible again when the column is added again.
     pub dropped: DroppedColumns,
 }
 
 impl NewSSTable {
-    /// The header that its rows are written against.
+    /// The header against which the rows are encoded.
     pub fn header(&self) -> Header {
         Header::for_table(&self.table, self.stats).widened(self.dropped.statics.clone(), self.dropped.regulars.clone())
     }
@@ -246,7 +248,7 @@ pub struct DroppedColumns {
 }
 
 impl DroppedColumns {
-    /// The dropped columns in the headers that rows are read with.
+    /// The dropped columns in the headers of the SSTables that are read.
     pub fn of<'a>(table: &TableMetadata, headers: impl IntoIterator<Item = &'a Header>) -> Self {
         let mut dropped = Self::default();
         for header in headers {
@@ -263,7 +265,7 @@ pub fn version(engine: &Engine) -> Version {
     engine.options.sstable_version
 }
 
-/// A name for a new SSTable that no file has.
+/// A name for a new SSTable; no file has it yet.
 pub fn new_descriptor(engine: &Engine, store: &TableStore, version: Version) -> Descriptor {
     loop {
         let directory = directory_to_write(&engine.env, store);
@@ -313,7 +315,8 @@ pub(crate) fn writer(
     Ok(writer)
 }
 
-/// Flushes may not wait for a slow compressor. Agrees with `DataComponent.buildCompressionParams`.
+/// The compression of a flush. A slow compressor is replaced, because a flush may not wait for it.
+/// Agrees with `DataComponent.buildCompressionParams`.
 fn flush_compression(engine: &Engine, params: CompressionParams) -> CompressionParams {
     match engine.options.flush_compression {
         FlushCompression::None => {
@@ -338,22 +341,22 @@ impl PendingPartition {
         Self { head, begun: false }
     }
 
-    /// Its key.
+    /// The key of the partition.
     pub fn key(&self) -> &[u8] {
         &self.head.key.key
     }
 
-    /// Its token.
+    /// The token of the partition.
     pub fn token(&self) -> Token {
         self.head.key.token
     }
 
-    /// There is nothing in it as long as nothing follows.
+    /// Whether the partition leaves no trace if nothing follows.
     pub fn is_empty(&self) -> bool {
         self.head.deletion.is_live() && self.head.static_row.is_none()
     }
 
-    /// Something follows: the partition is begun if it was not.
+    /// Called before something is written into the partition: begins it if it was not begun.
     pub fn begin(&mut self, writer: &mut SSTableWriter) {
         if self.begun {
             return;
@@ -365,7 +368,7 @@ impl PendingPartition {
         }
     }
 
-    /// Nothing follows. A partition without deletion, static row or rows leaves no trace.
+    /// Ends the partition. One without deletion, static row or rows leaves no trace.
     pub fn end(mut self, writer: &mut SSTableWriter, guards: &PartitionGuards) -> Result<(), StorageError> {
         if !self.is_empty() {
             self.begin(writer);
@@ -379,8 +382,8 @@ impl PendingPartition {
 }
 
 /// Takes SSTables out of the view and off the disk, all or none: those that `goes` names, and those
-/// that could not be opened. A compaction of them that is under way comes to nothing. Where the
-/// table was dropped nothing is done.
+/// that could not be opened. The result of a compaction of them that is under way is dropped. If
+/// the table was dropped nothing is done.
 pub fn remove(
     engine: &Engine,
     store: &Arc<TableStore>,
@@ -411,7 +414,7 @@ pub fn remove(
 }
 
 /// Whether the files of a table or index are left to its drop, which removes them under the same
-/// lock. What was made again in its place may have files of the same names.
+/// lock. A new table in its place may have files of the same names.
 fn is_left_to_drop(store: &TableStore, _alone: &MutexGuard<'_, ()>) -> bool {
     store.dropped.load(Ordering::Acquire)
 }
@@ -430,7 +433,7 @@ pub(crate) fn file_names<'a>(in_directory: &'a BTreeSet<String>, sstable: &SSTab
     names.filter(is_own).collect()
 }
 
-/// Everything in an SSTable, every row that was written included.
+/// A stream of everything in an SSTable, deleted and expired rows included.
 pub fn scan(sstable: &SSTable) -> Result<Box<dyn PartitionStream>, StorageError> {
     Ok(Box::new(sstable.scan_every_row(&ReadContext::new(ReadMode::Background))?))
 }

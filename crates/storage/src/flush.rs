@@ -1,13 +1,13 @@
 //! Flushing: the frozen memtables of a table become an SSTable, or one a shard of the unified
 //! strategy.
 //!
-//! 1. New memtables take the place of the old, which are frozen and stay readable.
+//! 1. New memtables take the place of the old ones, which are frozen and stay readable.
 //! 2. They are written in token order; a transaction log on disk undoes half-written SSTables after
 //!    a crash.
-//! 3. The SSTables take their place in the view; then the commit log may forget what they held.
+//! 3. The SSTables take their place in the view; then the commit log may forget their records.
 //!
 //! A flush that fails (no space, I/O error) leaves the memtables where they are and is tried again.
-//! That the log has what is flushed is seen to by the flusher (`flusher`).
+//! The `flusher` makes sure that the log has the records that are flushed.
 
 use std::sync::Arc;
 
@@ -29,9 +29,9 @@ use crate::table::memtable::Memtable;
 use crate::table::memtable::read::MemtableStream;
 use crate::table::view::FlushSet;
 
-/// Writes the memtables of a table out at a start, where nothing is written to them and the log has
-/// all that they hold; later the flusher does it ([`Engine::flush`]), which waits for the log.
-/// Gives what the last of them became, nothing if they were empty.
+/// Flushes the memtables of a table at a start, when nothing is written to them and the log has
+/// all of their records; later the flusher does it ([`Engine::flush`]), which waits for the log.
+/// Gives the SSTables of the last memtables; none if these were empty.
 pub(crate) fn flush_at_start(engine: &Engine, store: &Arc<TableStore>) -> Result<Vec<Arc<SSTable>>, StorageError> {
     match freeze(engine, store) {
         None => Ok(Vec::new()),
@@ -39,16 +39,16 @@ pub(crate) fn flush_at_start(engine: &Engine, store: &Arc<TableStore>) -> Result
     }
 }
 
-/// Freezes the memtables that take writes. Where they hold nothing: the last of those that were
-/// frozen before and are not written, as their flush failed or is under way. None: all that the
-/// table has is in SSTables.
+/// Freezes the memtables that take writes. If these are empty it gives the last ones that were
+/// frozen before and are not written yet, because their flush failed or is under way. None:
+/// everything is in SSTables.
 pub fn freeze(engine: &Engine, store: &TableStore) -> Option<Arc<FlushSet>> {
     let set = store.switch_memtables(store.table(), None, || engine.log.position());
     set.or_else(|| store.view().flushing.last().map(Arc::clone))
 }
 
-/// Writes frozen memtables out, and before them those that are older: the commit log forgets in
-/// order. Also the second try of one that failed. Gives nothing where another has done it.
+/// Writes frozen memtables, and older ones before them, because the commit log forgets in order.
+/// Also used to try a failed flush again. Gives no SSTables if another call has written them.
 pub fn flush_set(
     engine: &Engine,
     store: &Arc<TableStore>,
@@ -66,7 +66,7 @@ pub fn flush_set(
     Ok(written)
 }
 
-/// Waits for the flush of a table that is under way, and keeps others from beginning.
+/// Waits for a flush of the table that is under way, and keeps others from beginning.
 pub(crate) fn in_order(store: &TableStore) -> MutexGuard<'_, ()> {
     store.flushing.lock().expect("a panic in a flush ends the process")
 }
@@ -103,8 +103,8 @@ fn flush_one(engine: &Engine, store: &Arc<TableStore>, set: &Arc<FlushSet>) -> R
     Ok(written)
 }
 
-/// Puts what became of memtables in their place: they are given back, and the log may forget what
-/// they held.
+/// Puts new SSTables in the place of the memtables: these are given back, and the log may forget
+/// their records.
 fn end(engine: &Engine, store: &TableStore, set: &Arc<FlushSet>, written: Vec<Arc<SSTable>>) {
     store.finish_flush(set, written);
     engine.memory.release(set.memtables.iter().map(|memtable| memtable.total_size()).sum());
@@ -116,9 +116,9 @@ fn end(engine: &Engine, store: &TableStore, set: &Arc<FlushSet>, written: Vec<Ar
     }
 }
 
-/// Gives up frozen memtables unwritten, up to and with `last` (None: all): the table was truncated
-/// or dropped. `_in_order` shows that no flush of them is under way; one that waits finds nothing
-/// to do.
+/// Drops frozen memtables unwritten, up to and including `last` (None: all): the table was
+/// truncated or dropped. `_in_order` shows that no flush of them is under way; one that waits
+/// finds nothing to do.
 pub(crate) fn discard(
     engine: &Engine,
     store: &TableStore,
@@ -138,8 +138,8 @@ pub(crate) fn discard(
     }
 }
 
-/// An index goes before its base: once the base's SSTable is there the log is not replayed for
-/// either.
+/// Flushes an index, before its base: once the base's SSTable is there, the log is not replayed
+/// for either.
 fn flush_index(engine: &Engine, store: &Arc<TableStore>, set: &Arc<FlushSet>) -> Result<(), StorageError> {
     if !store.view().flushing.iter().any(|other| Arc::ptr_eq(other, set)) {
         // written by a try that failed later
@@ -175,8 +175,8 @@ fn write_set(engine: &Engine, store: &Arc<TableStore>, set: &Arc<FlushSet>) -> R
     outputs.finish(engine, written, &[])
 }
 
-/// All that memtables hold, in the order of their partitions. Those of an index are split as its
-/// base is, so they overlap.
+/// The whole content of memtables, in the order of their partitions. Those of an index are split
+/// as its base is, so they overlap.
 fn everything(table: &Arc<TableMetadata>, set: &FlushSet) -> Box<dyn PartitionStream> {
     if table.local_order.is_none() {
         return Box::new(MemtableStream::all(set.memtables.clone()));

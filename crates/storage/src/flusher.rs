@@ -1,16 +1,15 @@
 //! The flusher: one background task that writes memtables out, one table at a time. A flush that
 //! failed is tried again after a while; meanwhile other tables have their turn, whose directories
-//! may be on another disk. A flush comes when memory or the log asks for it, or an operator, or the
-//! age of the memtables.
+//! may be on another disk. Flushes are asked for by memory, by the log, by an operator, or because
+//! of the age of memtables.
 //!
-//! Memtables are written when the commit log has what they hold, and not before: a mutation of
-//! several tables, a schema change above all, would otherwise survive a death in the one table that
-//! was flushed in that moment, and be lost in the others. A log that has failed will not have it;
-//! then nothing is flushed any more that nobody asked for, since what was acknowledged is in the
-//! log. An operator who asks for a flush gets it, because the log's disk may be lost; schema tables
-//! are not flushed even then. A log that lacks room or descriptors may have it soon, so that
-//! flushes that nobody waits for are put off for a while; then they go on, because they may make
-//! the room.
+//! Memtables are written only once the commit log has their records. Otherwise a mutation of
+//! several tables, a schema change above all, could survive a crash in the one table that was just
+//! flushed and be lost in the others. A log that has failed will never have them; then only
+//! flushes of operators are carried out, because everything that was acknowledged is in the log.
+//! An operator who asks for a flush gets it, because the log's disk may be lost; schema tables are
+//! not flushed even then. A log that lacks room or descriptors may have it soon, so flushes that
+//! no operator waits for are put off for a while; then they go on, because they may make room.
 
 use std::sync::{Arc, Weak};
 use std::task::Context;
@@ -29,7 +28,7 @@ use crate::{flush, schema_tables};
 /// Pause before a failed flush is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// A flush that nobody waits for waits for so long until a shortage of the log is over.
+/// Time for which a flush that no operator waits for is put off during a shortage of the log.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Flusher {
@@ -45,7 +44,7 @@ impl Flusher {
         *engine.flusher.wake.lock().expect("no panic inside") = Some(wake);
     }
 
-    /// The first request whose time has come; otherwise when to come again.
+    /// The first request whose time has come. Err: when the task has to look again.
     fn next(&self, engine: &Arc<Engine>) -> Result<Request, Next> {
         let now = engine.env.now();
         let waker = engine::waker(engine, |engine| engine.flusher.wake());
@@ -63,8 +62,8 @@ impl Flusher {
     /// (`memtable_flush_period_in_ms`). Gives when to look again; None: no table has such a period.
     /// Empty memtables are looked at again after a period, as in Cassandra. Nothing is asked for
     /// while memtables that are frozen already wait for their flush: otherwise a disk that refuses
-    /// it for hours would leave as many frozen sets as there were periods, and each read of the
-    /// table looks into all of them.
+    /// flushes for hours would leave a frozen set for each period, and each read of the table
+    /// looks into all of them.
     fn request_aged(&self, engine: &Engine) -> Option<Duration> {
         if engine.options.read_only {
             return None;
@@ -141,7 +140,7 @@ impl Flusher {
         Next::Again
     }
 
-    /// Unless the same is in the queue already.
+    /// Puts a failed request back, unless the same request is in the queue already.
     fn put_back(&self, failed: Request) {
         let mut queue = self.queue.lock().expect("no panic inside");
         let is_same = |other: &Arc<FlushSet>| failed.set.as_ref().is_some_and(|set| Arc::ptr_eq(set, other));

@@ -1,8 +1,8 @@
-//! The SSTables of a table as they are at one moment: what a repair validates.
+//! The SSTables of a table as they are at one moment. A repair validates them.
 //!
-//! Memtables are flushed first, so that what is validated can be streamed afterwards. The SSTables
-//! stay readable until the value is dropped, also those that a compaction replaces meanwhile: their
-//! files are removed after that. Agrees in role with
+//! Memtables are flushed first, so that the validated rows can be streamed afterwards. The
+//! SSTables stay readable until the value is dropped, also those that a compaction replaces
+//! meanwhile: their files are removed after that. Agrees in role with
 //! `org.apache.cassandra.db.repair.CassandraValidationIterator`.
 
 use std::collections::VecDeque;
@@ -23,16 +23,16 @@ use crate::error::StorageError;
 use crate::table::TableStore;
 use crate::token_ranges::share_within;
 
-/// A range of tokens, from a token (excluded) to a token (included). A start that is not before the
-/// end: over the end of the ring.
+/// A range of tokens, from a token (excluded) to a token (included). If the start is not before
+/// the end, the range goes over the end of the ring.
 pub type TokenRange = (Token, Token);
 
 /// The SSTables of a table at one moment.
 #[derive(Clone)]
 pub struct Frozen {
-    /// The table as it is then.
+    /// The table's schema at that moment.
     pub table: Arc<TableMetadata>,
-    /// SSTables that a caller wanted.
+    /// The SSTables that the caller selected.
     pub sstables: Vec<Arc<SSTable>>,
 }
 
@@ -53,7 +53,7 @@ pub async fn freeze(
 }
 
 impl Frozen {
-    /// The partitions of a range, estimated.
+    /// Estimated number of partitions in a range.
     pub fn partitions_in(&self, range: TokenRange) -> u64 {
         let pieces = unwrapped(range);
         let of_piece = |(start, end): &TokenRange| -> f64 {

@@ -1,8 +1,8 @@
 //! Guardrails of partitions and collections as SSTables have them: size and tombstones, size and
-//! elements. What is found is told in the log, and nothing is refused: what is flushed or compacted
-//! was taken long ago. A statement that adds to a collection is checked with what it adds alone
-//! (`cql::guardrails`), so only here a collection is seen whole. Beside them the limits on
-//! searches, which reads check (`crate::index::attached::guard`).
+//! elements. Findings are told in the log, and nothing is refused, because the data was accepted
+//! long before its flush or compaction. A statement that adds to a collection is checked with what
+//! it adds alone (`cql::guardrails`), so only here a collection is seen whole. Beside them the
+//! limits on searches, which reads check (`crate::index::attached::guard`).
 //!
 //! Must agree with: `Guardrails.partitionSize`, `partitionTombstones`, `collectionSize` and
 //! `itemsPerCollection`, and `SortedTableWriter` (`endPartition`, `guardCollectionSize`), which
@@ -20,12 +20,12 @@ use sstable::{Component, RowWatch, SSTableWriter, WrittenPartition};
 use types::DecoratedKey;
 use types::ident::qualified;
 
-/// A number to warn of and one that is an error. None: never.
+/// A value above which a warning is logged and one above which an error is. None: never.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Threshold {
-    /// A greater value is a warning.
+    /// Values greater than this are warnings.
     pub warn: Option<u64>,
-    /// A greater value is an error.
+    /// Values greater than this are errors.
     pub fail: Option<u64>,
 }
 
@@ -81,7 +81,7 @@ impl Guards {
         **self.0.load()
     }
 
-    /// Changes them.
+    /// Changes the guardrails.
     pub fn set(&self, guards: InForce) {
         self.0.store(Arc::new(guards));
     }
@@ -102,7 +102,7 @@ impl Threshold {
 }
 
 impl PartitionGuards {
-    /// A partition has been written.
+    /// Called when a partition has been written: logs the limits that it exceeds.
     pub(crate) fn check(&self, writer: &SSTableWriter, key: &[u8], written: WrittenPartition) {
         let file = || writer.descriptor().path(Component::Data).display().to_string();
         let what = || partition(writer.table(), key, &file());
@@ -115,14 +115,14 @@ impl PartitionGuards {
     }
 }
 
-/// Bytes that a deletion counts with, the one that a collection has too.
+/// Bytes for which a deletion counts, also that of a collection.
 const DELETION_SIZE: u64 = 8 + 4;
-/// Bytes that a cell counts with besides its value and its path: timestamp, TTL, deletion time.
+/// Bytes for which a cell counts besides its value and its path: timestamp, TTL, deletion time.
 const CELL_SIZE: u64 = 8 + 4 + 8;
 
 impl CollectionGuards {
-    /// Looks at the rows of a new SSTable of a table, at this time in seconds. None: there is
-    /// nothing to look for.
+    /// A watch over the rows of a new SSTable; `now`: seconds since 1970. None: there are no
+    /// limits, or no collections.
     pub(crate) fn watch(self, table: &TableMetadata, now: u32) -> Option<RowWatch> {
         let mut columns = table.statics.iter().chain(&table.regulars);
         let has_collections = columns.any(|column| column.ty.is_collection() && column.is_complex());

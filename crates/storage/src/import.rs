@@ -1,11 +1,11 @@
-//! Importing: SSTables from other directories become SSTables of a table; and refreshing: SSTables
-//! that were put into the table's own directory do.
+//! Importing makes SSTables from other directories SSTables of a table. Refreshing does so with
+//! SSTables that were put into the table's own directory.
 //!
 //! 1. All SSTables of all directories are verified, and compared with the schema and with the
 //!    ranges of the node. A directory where one fails is left out as a whole.
 //! 2. The SSTables of a directory get new ids. A transaction log says what is added; their files
 //!    are linked (or copied) and synced.
-//! 3. They are opened; the log commits; they are in the view. What fails before leaves the table
+//! 3. They are opened; the log commits; they are in the view. A failure before leaves the table
 //!    and the directory as they were.
 //! 4. Unless a copy was asked for, the source's files go, Data.db first.
 //!
@@ -40,22 +40,22 @@ pub(crate) use bring::reset_statistics;
 pub struct Options {
     /// Directories with SSTables, on this machine.
     pub directories: Vec<PathBuf>,
-    /// Levels become 0.
+    /// The level of the SSTables becomes 0.
     pub reset_level: bool,
-    /// Nothing counts as repaired.
+    /// The SSTables do not count as repaired.
     pub clear_repaired: bool,
-    /// Digests are compared first.
+    /// Digests are compared before the import.
     pub verify: bool,
-    /// Every row is read first.
+    /// Every row is read before the import.
     pub extended_verify: bool,
-    /// The files stay where they are, too.
+    /// The files are copied, and stay where they are.
     pub copy: bool,
     /// SSTables are refused that lack components of the table's attached indexes.
     pub require_indexes: bool,
 }
 
-/// Imports; gives the directories that were left out, in the order in which they were given.
-/// Partitions outside of `held` are refused; None: none are.
+/// Imports, and gives the directories that were left out, in the order in which they were given.
+/// Partitions outside of the ranges `held` are refused; None: no partition is.
 pub fn import(
     engine: &Engine,
     store: &Arc<TableStore>,

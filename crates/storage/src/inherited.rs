@@ -20,17 +20,17 @@ pub enum RepairState {
     Unrepaired,
     /// The data was the same when a repair ended.
     Repaired,
-    /// A repair session that has not ended has it.
+    /// A repair session that has not ended has the data.
     Pending {
         /// The session.
         session: [u8; 16],
-        /// Transient replication.
+        /// Whether the data is of transient replication.
         transient: bool,
     },
 }
 
 impl RepairState {
-    /// As statistics say.
+    /// The repair state in the statistics of an SSTable.
     pub fn of(stats: &Stats) -> Self {
         match stats.pending_repair {
             Some(session) => Self::Pending { session, transient: stats.is_transient },
@@ -54,19 +54,19 @@ pub fn by_repair_state(sstables: &[Arc<SSTable>]) -> BTreeMap<RepairState, Vec<A
 pub struct Inherited {
     /// Level of the leveled strategy.
     pub level: u32,
-    /// Milliseconds; 0: not repaired.
+    /// Time of the repair, milliseconds since 1970; 0: not repaired.
     pub repaired_at: i64,
-    /// Repair session.
+    /// The repair session that has the data; None: none has.
     pub pending_repair: Option<[u8; 16]>,
-    /// Transient replication.
+    /// Whether the data is of transient replication.
     pub is_transient: bool,
-    /// Parts of the commit log of this node.
+    /// Intervals of this node's commit log whose records are in the SSTable.
     pub log_intervals: Vec<Interval>,
 }
 
 impl Inherited {
-    /// From SSTables of one repair state, on the node `host`. One alone keeps its level; several
-    /// become level 0.
+    /// The properties for the output of SSTables of one repair state, on the node `host`. The
+    /// level of a single input is kept; with several it becomes 0.
     pub fn of(inputs: &[Arc<SSTable>], host: Option<[u8; 16]>) -> Self {
         let stats: Vec<&Stats> = inputs.iter().map(|sstable| &sstable.statistics().stats).collect();
         let is_same = |pair: &[&Stats]| RepairState::of(pair[0]) == RepairState::of(pair[1]);
@@ -81,7 +81,7 @@ impl Inherited {
         }
     }
 
-    /// From one SSTable that could not be opened, but for its statistics.
+    /// The properties for the output of one SSTable of which only the statistics could be opened.
     pub fn of_stats(stats: &Stats) -> Self {
         Self {
             level: stats.level,

@@ -1,5 +1,5 @@
-//! The keeper: one background task that takes out what is kept of files that are gone, saves what
-//! is hot, and after a start reads it again.
+//! The keeper: one background task that removes cache entries of removed files, saves which
+//! entries are hot, and after a start reads them again.
 //!
 //! - Saving: by period, and when the node is drained. A file is replaced as one durable step; a
 //!   crash leaves the old one or the new one.
@@ -31,7 +31,7 @@ use sstable::SSTable;
 pub const LOAD_BYTES_PER_SECOND: u64 = 64 << 20;
 /// Bytes of chunks that are read in one step.
 const LOAD_STEP_BYTES: u64 = 4 << 20;
-/// A key is counted as so many bytes: reading it again reads an index, or a block or two.
+/// Bytes for which a key counts: reading it again reads an index, or a block or two.
 const KEY_BYTES: u64 = 16 << 10;
 
 impl Keeper {
@@ -50,7 +50,7 @@ impl Keeper {
         let _ = engine.caches.keeper.set(wake);
     }
 
-    /// The node is ready: what was saved may be read.
+    /// Called when the node is ready: begins to read the saved entries.
     pub(crate) fn load(&self, engine: &Engine) {
         self.load.store(true, Ordering::Release);
         engine.caches.wake_keeper();
@@ -93,7 +93,7 @@ impl Keeper {
         next.map_or(Next::Idle, Next::After)
     }
 
-    /// Saves everything whose period is not zero, now.
+    /// Saves all caches whose period is not zero, now.
     pub(crate) fn save_all(&self, engine: &Engine) {
         let Some(saved) = engine.options.saved_caches.as_ref().filter(|_| !engine.options.read_only) else { return };
         if self.state.lock().expect("nothing panics inside").loading.is_some() {
@@ -209,7 +209,7 @@ fn read(engine: &Engine, saved: &SavedCaches, kind: Kind) -> Vec<(Kind, Hot)> {
 }
 
 impl Loading {
-    /// Reads some of it. None: that was all; else how long to wait before more.
+    /// Reads some of the entries. None: that was all. Some: how long to wait before the next step.
     fn step(&mut self, engine: &Engine, timeout: Duration) -> Option<Duration> {
         let begun = engine.env.now();
         let stores: BTreeMap<TableId, Arc<TableStore>> =
@@ -236,8 +236,8 @@ impl Loading {
     }
 }
 
-/// Reads what was hot of a file or table, until so many bytes are read. Gives how many entries.
-/// Where something cannot be read, the rest of the file is left alone.
+/// Reads the hot entries of a file or table until `left` bytes are read, and gives their number.
+/// After an entry that cannot be read, the rest of the file is left alone.
 fn load_some(store: &TableStore, kind: Kind, hot: &mut Hot, left: &mut u64) -> u64 {
     let view = store.view();
     let sstable = view.sstables.iter().find(|sstable| name_of(sstable) == hot.sstable);

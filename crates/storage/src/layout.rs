@@ -1,4 +1,4 @@
-//! Where things lie on disk: `<data>/<keyspace>/<table>-<id>/` in each data directory, as in
+//! The places of files on disk: `<data>/<keyspace>/<table>-<id>/` in each data directory, as in
 //! Cassandra.
 //!
 //! Before 2.1 Cassandra has put a table in `<data>/<keyspace>/<table>/`. Every later version leaves
@@ -15,9 +15,9 @@ use schema::system::is_local_keyspace;
 
 use crate::options::EngineOptions;
 
-/// Snapshots of a table.
+/// Name of the directory with the snapshots of a table.
 pub const SNAPSHOTS: &str = "snapshots";
-/// Incremental backups of a table.
+/// Name of the directory with the incremental backups of a table.
 pub const BACKUPS: &str = "backups";
 
 /// Tables of `system` that lie in all data directories, as those of users.
@@ -55,9 +55,9 @@ pub fn table_directories(env: &Env, options: &EngineOptions, table: &TableMetada
     directories
 }
 
-/// Where else the files of a table of the local system keyspaces may lie: in data directories that
-/// were the first one under an earlier configuration, or in any where Cassandra 3 wrote them. Empty
-/// for tables that lie in all data directories.
+/// Other directories that may have files of a table of the local system keyspaces: data
+/// directories that were the first one under an earlier configuration, or any one if Cassandra 3
+/// wrote them. Empty for tables that lie in all data directories.
 pub fn former_directories(options: &EngineOptions, table: &TableMetadata) -> Vec<PathBuf> {
     if !lies_in_one_directory(table) || options.places.contains_key(&table.id) {
         return Vec::new();
@@ -77,7 +77,7 @@ fn lies_in_one_directory(table: &TableMetadata) -> bool {
     is_local_keyspace(&table.keyspace) && !is_split
 }
 
-/// The directory of a snapshot of a table. That of an index lies in its base's.
+/// The directory of a snapshot of a table. The snapshot of an index lies in that of its base.
 pub fn snapshot_directory(table_directory: &Path, tag: &str) -> PathBuf {
     let name = table_directory.file_name().and_then(|name| name.to_str()).filter(|name| name.starts_with('.'));
     match (name, table_directory.parent()) {

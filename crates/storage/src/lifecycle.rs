@@ -46,8 +46,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Reads again, in the background, what was hot when the caches were saved last. For when the
-    /// node is ready.
+    /// Reads, in the background, the entries again that were hot when the caches were saved last.
+    /// Called when the node is ready.
     pub fn load_caches(&self) {
         self.keeper.load(self);
     }

@@ -1,8 +1,9 @@
-//! Intervals of the commit log: which records of a table are in its SSTables and need no replay.
+//! Intervals of the commit log. The records of a table inside them are in its SSTables and need no
+//! replay.
 //!
-//! An SSTable's Statistics.db names the intervals that its flush covered, and the node that they
-//! are of: those of another node mean another log. Both ends belong to an interval; the position of
-//! a record is its end. Agrees with
+//! An SSTable's Statistics.db names the intervals that its flush covered, and the host id of the
+//! node: intervals of another node are about another log. Both ends belong to an interval; the
+//! position of a record is its end. Agrees with
 //! `org.apache.cassandra.db.commitlog.{IntervalSet,CommitLogReplayer.persistedIntervals}`.
 
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use crate::commitlog::LogPosition;
 /// An interval, both ends included.
 pub type Interval = (CommitLogPosition, CommitLogPosition);
 
-/// The same positions as intervals in order that do not touch.
+/// The union of intervals, as intervals in order that do not touch each other.
 pub fn union(mut intervals: Vec<Interval>) -> Vec<Interval> {
     intervals.retain(|(from, to)| from <= to);
     intervals.sort_unstable();
@@ -29,14 +30,14 @@ pub fn union(mut intervals: Vec<Interval>) -> Vec<Interval> {
     merged
 }
 
-/// The parts of this node's log that the SSTables of a table hold.
+/// The intervals of this node's log whose records the SSTables of a table have.
 pub fn persisted(sstables: &[Arc<SSTable>], host: Option<[u8; 16]>) -> Vec<Interval> {
     let stats = sstables.iter().map(|sstable| &sstable.statistics().stats);
     let own = stats.filter(|stats| host.is_some() && stats.originating_host == host);
     union(own.flat_map(|stats| stats.commit_log_intervals.iter().copied()).collect())
 }
 
-/// Where the last of them ends; None: there is none.
+/// The end of the last interval; None: there is none.
 pub fn end(intervals: &[Interval]) -> Option<LogPosition> {
     let last = intervals.iter().map(|(_, to)| *to).max()?;
     Some(LogPosition { segment: u64::try_from(last.segment).ok()?, offset: u32::try_from(last.offset).ok()? })

@@ -7,10 +7,10 @@
 //! 3. The caller applies base and views as one ([`Engine::apply_with_views`]): one group in the
 //!    commit log, one step in memtables.
 //!
-//! Between 1 and 3 nobody else may write these partitions of the base: the caller holds a lock
+//! Between 1 and 3 no other write may change these partitions of the base: the caller holds a lock
 //! (`cluster::replica::views`). An entry of a view is made of one row of the base alone, so the
-//! lock of the base's partition protects it too. [`built`] says which views are complete. Agrees in
-//! role with `org.apache.cassandra.db.view.TableViews`.
+//! lock of the base's partition protects it too. [`built`] says which views are complete. Agrees
+//! in role with `org.apache.cassandra.db.view.TableViews`.
 
 pub mod built;
 
@@ -47,15 +47,15 @@ impl ViewChange {
 /// Why the changes of views are not known.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ViewError {
-    /// The rows as they are cannot be read; `ReadError::WouldBlock`: not without waiting.
+    /// The present rows cannot be read; `ReadError::WouldBlock`: not without waiting.
     Read(ReadError),
     /// A view cannot be maintained.
     Refused(String),
     /// The changes are more than the commit log takes as one group.
     TooLarge {
-        /// Their bytes, or fewer.
+        /// Bytes of the changes, or fewer.
         size: usize,
-        /// The limit.
+        /// The limit, bytes.
         size_max: usize,
     },
 }
@@ -67,7 +67,7 @@ impl From<ReadError> for ViewError {
 }
 
 impl Engine {
-    /// Gives what reads the WHERE of views. From now on tables with views take writes.
+    /// Sets the function that reads the WHERE of views. From now on tables with views take writes.
     pub fn set_view_filters(&self, maker: FilterMaker) {
         assert!(self.view_filters.set(maker).is_ok(), "the WHERE of views is read by one maker");
         self.note_views(&self.schema());
@@ -78,8 +78,8 @@ impl Engine {
         self.views.load_full()
     }
 
-    /// The views, where one of these updates concerns one. None: the write has nothing to do with
-    /// views, while their number holds.
+    /// The views, if one of these updates is of a table with views. None: it is not, and the write
+    /// has nothing to do with views as long as their number is the same.
     #[inline]
     pub fn views_over(&self, mutations: &[Mutation]) -> Option<Arc<BaseViews>> {
         let views = self.views.load();
@@ -96,7 +96,7 @@ impl Engine {
         self.views.load().number
     }
 
-    /// Makes the snapshot of the views of a schema that is in force.
+    /// Makes the snapshot of the views for a schema that comes into force.
     pub(crate) fn note_views(&self, schema: &Arc<schema::Schema>) {
         let before = self.views.load();
         let tables = schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values());
@@ -135,7 +135,7 @@ pub fn changes(
     Ok(changes)
 }
 
-/// The rows as they are that have to be known; None: the update changes no view.
+/// The present rows that have to be known for an update; None: the update changes no view.
 fn concerned(
     engine: &Engine,
     update: &PartitionUpdate,
@@ -173,7 +173,7 @@ fn read(
     engine.read(&command, context)
 }
 
-/// Brings the entries of a view that is here to the liveness that they must have.
+/// Gives the entries of a view that is stored here the liveness that they must have.
 pub fn settle(engine: &Engine, change: &mut ViewChange, now: u32, context: &ReadContext) -> Result<(), ReadError> {
     let ViewChange { view, entries, .. } = change;
     for entry in entries.iter_mut().filter(|entry| !entry.is_certain) {
@@ -183,7 +183,7 @@ pub fn settle(engine: &Engine, change: &mut ViewChange, now: u32, context: &Read
     Ok(())
 }
 
-/// An entry as it is here, deletions of it included. None: there is nothing of it.
+/// An entry as it is stored here, its deletions included. None: nothing of it is stored.
 fn stored(
     engine: &Engine,
     view: &View,

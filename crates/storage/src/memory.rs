@@ -1,4 +1,4 @@
-//! The budget of all memtables together, and what keeps writers within it.
+//! The budget of all memtables together, and the waits that keep writers within it.
 //!
 //! - from a third of the budget in memtables that take writes, the largest table is flushed, so
 //!   that flushing overlaps with filling; while flushes fail, from a third of what their tables
@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 /// Longest pause of one write below the whole budget.
 const PAUSE_MAX: Duration = Duration::from_millis(10);
 
-/// Bytes in memtables, and who waits for less.
+/// Bytes in memtables, and the writers that wait until there are fewer.
 pub struct MemtableMemory {
     budget: usize,
     /// Bytes in memtables. A writer counts its bytes after it has left the door, so a flush may
@@ -31,19 +31,19 @@ impl MemtableMemory {
         Self { budget, used: AtomicIsize::new(0), freed: Notify::new() }
     }
 
-    /// Bytes were added to memtables.
+    /// Counts bytes that were added to memtables.
     #[inline]
     pub fn take(&self, bytes: usize) {
         self.used.fetch_add(bytes.cast_signed(), Ordering::Relaxed);
     }
 
-    /// Memtables are gone.
+    /// Counts bytes of memtables that were given back.
     pub fn release(&self, bytes: usize) {
         self.used.fetch_sub(bytes.cast_signed(), Ordering::Relaxed);
         self.freed.notify_waiters();
     }
 
-    /// Bytes used, and allowed.
+    /// Bytes in use, and bytes allowed.
     pub fn usage(&self) -> (usize, usize) {
         (self.used(), self.budget)
     }
@@ -53,26 +53,27 @@ impl MemtableMemory {
         self.used.load(Ordering::Relaxed).max(0).cast_unsigned()
     }
 
-    /// Time to flush something.
+    /// Whether it is time to flush the largest table.
     #[inline]
     pub fn wants_flush(&self) -> bool {
         self.used() > self.budget / 3
     }
 
-    /// Time to flush something while flushes fail. `active`: bytes in memtables of other tables
-    /// that take writes. The failed tables may keep more than a third of the budget, so that each
-    /// write would ask for the flush of the few bytes that the flush before it has left.
+    /// Whether it is time to flush the largest table while flushes of other tables fail. `active`:
+    /// bytes in memtables that take writes, of tables whose flush has not failed. The failed
+    /// tables may keep more than a third of the budget; without this rule each write would then
+    /// ask for a flush of a few bytes.
     pub fn wants_flush_beside_failed(&self, active: usize) -> bool {
         let kept = self.used().saturating_sub(active);
         active > self.budget.saturating_sub(kept) / 3
     }
 
-    /// Writers wait until a flush has ended.
+    /// Whether writers wait until a flush has ended.
     pub fn is_full(&self) -> bool {
         self.used() >= self.budget
     }
 
-    /// A write need not wait.
+    /// Whether a write need not wait.
     #[inline]
     pub fn is_relaxed(&self) -> bool {
         self.used() <= self.budget / 5 * 3

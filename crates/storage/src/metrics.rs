@@ -29,9 +29,9 @@ pub struct TableMetrics {
     /// Reads of partitions by key that this node coordinated and for which it asked one more
     /// replica, because those that it had asked took longer than `speculative_retry` lets them.
     pub speculative_retries: Counter,
-    /// SSTables read for a read of one partition.
+    /// Number of SSTables read for a read of one partition.
     pub sstables_per_read: Histogram,
-    /// Tombstones passed by a read.
+    /// Number of tombstones passed by a read.
     pub tombstones_per_read: Histogram,
     /// Reads that passed more tombstones than `tombstone_warn_threshold`.
     pub tombstone_warnings: Counter,

@@ -1,4 +1,4 @@
-//! Opening a table and its indexes: what lies in their directories becomes a [`TableStore`].
+//! Opening a table and its indexes: the files in their directories become a [`TableStore`].
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use crate::table::TableStore;
 use crate::table::indexes::IndexStore;
 use crate::{files, layout};
 
-/// Opens a table: what a crash left half done is settled, its SSTables are opened.
+/// Opens a table: changes that a crash left half done are settled, and its SSTables are opened.
 pub(crate) fn open_table(
     env: &Env,
     options: &EngineOptions,

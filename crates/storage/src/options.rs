@@ -1,4 +1,5 @@
-//! The options of the engine: places, budgets, pace. Filled from cassandra.yaml by the program.
+//! The options of the engine: directories, budgets, rates. Filled from cassandra.yaml by the
+//! program.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,37 +19,38 @@ use crate::guardrails::Guards;
 pub enum DiskFailurePolicy {
     /// The start is refused. A disk that fails later ends the traffic of clients and other nodes.
     Stop,
-    /// As [`Self::Stop`], and damage that is met later ends the traffic too.
+    /// As [`Self::Stop`]; damage that is met later ends the traffic too.
     StopParanoid,
     /// The start is refused. A disk that fails later, or damage, ends the process.
     Die,
-    /// The SSTable is left out. What fails later has no further consequence.
+    /// The SSTable is left out. Later failures have no further consequence.
     Ignore,
 }
 
-/// Told of each failure of the disk, or damage, that the policy is about. Called on the thread that
-/// has met it, so that it must not wait.
+/// Called with each failure of the disk, or damage, that the policy is about. It runs on the
+/// thread that has met the failure, so it must not wait.
 pub type OnDiskFailure = Arc<dyn Fn(DiskFailurePolicy, &StorageError) + Send + Sync>;
 
 /// How SSTables that are flushed are compressed; compaction always does as the table says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FlushCompression {
-    /// In the container of compressed data, but not.
+    /// The format is that of compressed data, but nothing is compressed.
     None,
-    /// With LZ4 where the table's compressor is slow.
+    /// With LZ4 if the table's compressor is slow.
     Fast,
     /// As the table says.
     Table,
 }
 
-/// Where, and how often, what is hot is saved.
+/// The directory in which the names of hot cache entries are saved, and how often.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SavedCaches {
     /// `saved_caches_directory`.
     pub directory: PathBuf,
-    /// `key_cache_save_period`: of keys and chunks; None: they are not saved by time.
+    /// `key_cache_save_period`, for the caches of keys and of chunks; None: they are not saved by
+    /// time.
     pub keys_period: Option<Duration>,
-    /// `row_cache_save_period`.
+    /// `row_cache_save_period`; None: the row cache is not saved by time.
     pub rows_period: Option<Duration>,
     /// `key_cache_keys_to_save`.
     pub keys_to_save: u64,
@@ -59,26 +61,26 @@ pub struct SavedCaches {
 }
 
 /// How much of a disk's free bytes compactions and streams may take: the rest is for the commit
-/// log, for flushes and for whatever else lives on the disk. Agrees with
+/// log, for flushes and for other files on the disk. Agrees with
 /// `Directories.getAvailableSpaceForCompactions`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct DiskRoom {
     /// `min_free_space_per_drive`: bytes that stay free.
     pub min_free: u64,
-    /// `max_space_usable_for_compactions_in_percentage`: the part, from 0 to 1, of what else is
-    /// free.
+    /// `max_space_usable_for_compactions_in_percentage`: the part, from 0 to 1, of the remaining
+    /// free bytes that may be taken.
     pub usable_part: f64,
 }
 
 impl DiskRoom {
-    /// Bytes of `free` that may be taken.
+    /// Bytes that may be taken of `free` bytes.
     pub fn of(self, free: u64) -> u64 {
         (free.saturating_sub(self.min_free) as f64 * self.usable_part) as u64
     }
 }
 
 impl Default for DiskRoom {
-    /// Everything that is free.
+    /// No limits: all free bytes may be taken.
     fn default() -> Self {
         Self { min_free: 0, usable_part: 1.0 }
     }
@@ -92,28 +94,29 @@ pub struct EngineOptions {
     /// `local_system_data_file_directory`: where `system` and `system_schema` lie; None: in the
     /// first data directory.
     pub system_directory: Option<PathBuf>,
-    /// Tables whose files lie elsewhere: in snapshots and copies.
+    /// Directories of tables whose files lie elsewhere: in snapshots and copies.
     pub places: BTreeMap<TableId, Vec<PathBuf>>,
-    /// The schema where the directory has none of its own: from `schema.cql` files.
+    /// The schema, from `schema.cql` files, for a directory that has none of its own. None: there
+    /// are no such files.
     pub offered_schema: Option<Schema>,
-    /// Commit log.
+    /// The options of the commit log.
     pub commitlog: commitlog::Options,
     /// `commitlog_directory`.
     pub commitlog_directory: PathBuf,
-    /// This node, in the statistics of the SSTables that it writes.
+    /// The host id, which the statistics of new SSTables name; None: not known yet.
     pub host_id: Option<[u8; 16]>,
     /// Shards of a table: a power of two.
     pub shards: usize,
-    /// Bytes that all memtables together may take. At a third of it the largest is flushed, at all
-    /// of it writers wait.
+    /// Bytes that all memtables together may take. At a third of it the largest table is flushed,
+    /// at all of it writers wait.
     pub memtable_bytes: usize,
     /// Bytes of decompressed chunks that are kept.
     pub chunk_cache_bytes: usize,
-    /// Bytes of places of partitions that are kept (`key_cache_size`).
+    /// Bytes of positions of partitions that are kept (`key_cache_size`).
     pub key_cache_bytes: usize,
     /// Bytes of heads of partitions that are kept (`row_cache_size`); 0: none.
     pub row_cache_bytes: usize,
-    /// Where and how often what is hot is saved; None: not at all.
+    /// Where and how often the names of hot cache entries are saved; None: they are not.
     pub saved_caches: Option<SavedCaches>,
     /// `concurrent_compactors`.
     pub concurrent_compactors: usize,
@@ -133,10 +136,10 @@ pub struct EngineOptions {
     pub auto_snapshot: bool,
     /// `disk_failure_policy`.
     pub disk_failure_policy: DiskFailurePolicy,
-    /// Told where the policy is to be followed while the engine is open.
+    /// Called with failures that `disk_failure_policy` is about, while the engine is open.
     pub on_disk_failure: OnDiskFailure,
-    /// Write nothing: the disk of `env` refuses it, what the commit log holds is kept in memory,
-    /// and requests that write are refused.
+    /// True: nothing is written. The disk of `env` refuses it, records of the commit log are
+    /// replayed into memory only, and requests that write are refused.
     pub read_only: bool,
     /// The version of new SSTables (`sstable.selected_format` and `storage_compatibility_mode`).
     pub sstable_version: Version,
@@ -147,7 +150,8 @@ pub struct EngineOptions {
 }
 
 impl EngineOptions {
-    /// Small ones for an engine whose files lie beneath a directory: `data` and `commitlog`.
+    /// Options with small budgets for an engine whose files lie in `data` and `commitlog` beneath
+    /// a directory.
     pub fn beneath(directory: &Path) -> Self {
         Self {
             data_directories: vec![directory.join("data")],

@@ -1,9 +1,9 @@
-//! The SSTables that a flush or a compaction writes, one after the other, and the one step in which
-//! they come to count.
+//! The SSTables that a flush or a compaction writes, one after the other, and the one step that
+//! puts them into the view.
 //!
-//! A [`Splitter`] says where one ends. Each is completed and synced before the next is begun; all
+//! A [`Splitter`] says where each ends. Each is completed and synced before the next is begun; all
 //! are of one transaction, so that after a crash all count or none. An SSTable is begun with its
-//! first partition: what would be empty leaves no trace.
+//! first partition, so that there are no empty ones.
 //!
 //! Where a repair session takes its ranges (`setting_apart`) there are two sides, written beside
 //! each other: its partitions and the rest. The SSTables of a side ascend; those of two sides may
@@ -34,11 +34,11 @@ pub struct Outputs {
     store: Arc<TableStore>,
     transaction: Transaction,
     inputs: Inputs,
-    /// The SSTables of partitions that nobody takes.
+    /// The SSTables of partitions that no repair session takes.
     rest: Side,
     /// The ranges of a repair session, and its SSTables.
     apart: Option<(TokenRanges, Side)>,
-    /// The partition that was begun last is in `apart`.
+    /// True: the partition that was begun last is in `apart`.
     is_apart: bool,
 }
 
@@ -64,7 +64,7 @@ impl Side {
         self.done.is_empty() && self.writer.is_none()
     }
 
-    /// About how many partitions the SSTable will have that is begun now.
+    /// Estimated number of partitions of the SSTable that is begun now.
     fn keys(&self, inputs: &mut Inputs) -> Result<usize, StorageError> {
         let keys = match self.splitter.share() {
             Share::All => inputs.keys(),
@@ -99,7 +99,7 @@ impl Outputs {
         Ok(Self { store, transaction, inputs, rest, apart: None, is_apart: false })
     }
 
-    /// The partitions of a repair session go into SSTables of their own.
+    /// Has the partitions of a repair session written into SSTables of their own.
     pub fn setting_apart(mut self, apart: Option<&Apart>, output: Output) -> Self {
         self.apart = apart.map(|Apart { session, ranges }| {
             let mut new = self.rest.new.clone();
@@ -113,7 +113,7 @@ impl Outputs {
         [Some(&self.rest), self.apart.as_ref().map(|(_, side)| side)].into_iter().flatten()
     }
 
-    /// The writer for a partition that comes behind all before it.
+    /// The writer for a partition, which must come behind all partitions before it.
     pub fn writer_for(&mut self, engine: &Engine, token: Token) -> Result<&mut SSTableWriter, StorageError> {
         self.is_apart = self.apart.as_ref().is_some_and(|(ranges, _)| ranges.contain(token));
         let side = match &mut self.apart {
@@ -151,14 +151,14 @@ impl Outputs {
         &self.rest.new.inherited
     }
 
-    /// Nothing was written so far.
+    /// Whether nothing was written so far.
     pub fn is_empty(&self) -> bool {
         self.sides().all(Side::is_empty)
     }
 
-    /// Completes them and puts them in the place of `replaced`. After a flush the caller puts them
-    /// in the view (with the memtables they stand for); after a compaction that is done here. If
-    /// `written` is an error nothing counts.
+    /// Completes the SSTables and puts them in the place of `replaced`. After a flush the caller
+    /// puts them into the view, in the place of their memtables; after a compaction it is done
+    /// here. If `written` is an error nothing counts.
     pub fn finish(
         mut self,
         engine: &Engine,
@@ -180,7 +180,7 @@ impl Outputs {
         completed
     }
 
-    /// Makes the components of attached indexes, while nobody waits for the change.
+    /// Makes the components of attached indexes, before the locks of the change are taken.
     fn attach_indexes(&mut self, engine: &Engine) -> Result<(), StorageError> {
         self.rest.end_sstable()?;
         if let Some((_, side)) = &mut self.apart {
@@ -218,7 +218,7 @@ impl Outputs {
         Ok(opened)
     }
 
-    /// Leaves everything as it was.
+    /// Gives the outputs up, and leaves everything as it was.
     pub fn abandon(self) {
         self.settle();
     }
@@ -231,7 +231,7 @@ impl Outputs {
         files::settle(&self.store, self.transaction);
     }
 
-    /// Writes all that a stream gives.
+    /// Writes all partitions of a stream.
     pub fn write_all(&mut self, engine: &Engine, stream: &mut dyn PartitionStream) -> Result<(), StorageError> {
         while let Some(head) = stream.next_partition()? {
             let mut partition = OutputPartition::new(PendingPartition::new(head));
@@ -245,7 +245,7 @@ impl Outputs {
 }
 
 /// Checks that the outputs ascend: SSTables that overlap would break a level, or lose partitions at
-/// a boundary of shards. Nothing of them counts then, and what they stand for stays.
+/// a boundary of shards. Otherwise none of them counts, and their inputs stay.
 fn check_disjoint(store: &TableStore, written: &[Arc<SSTable>]) -> Result<(), StorageError> {
     let overlaps = |pair: &[Arc<SSTable>]| pair[0].has_tokens() && pair[1].first_key() <= pair[0].last_key();
     match written.windows(2).find(|pair| overlaps(pair)) {
@@ -258,8 +258,8 @@ fn check_disjoint(store: &TableStore, written: &[Arc<SSTable>]) -> Result<(), St
     }
 }
 
-/// Checks that the outputs hold no other partitions than their inputs (none: memtables were
-/// flushed). Nothing of them counts otherwise, and the inputs stay.
+/// Checks that the outputs have no partitions besides those of their inputs (none: memtables were
+/// flushed). Otherwise none of them counts, and the inputs stay.
 fn check_within(store: &TableStore, written: &[Arc<SSTable>], replaced: &[Arc<SSTable>]) -> Result<(), StorageError> {
     let count = |sstables: &[Arc<SSTable>]| sstables.iter().map(|sstable| sstable.partition_count()).sum::<u64>();
     let is_outside = |output: &&Arc<SSTable>| {
@@ -280,27 +280,27 @@ fn check_within(store: &TableStore, written: &[Arc<SSTable>], replaced: &[Arc<SS
     Err(StorageError::Refused { why: format!("{}: {why}", store.name()) })
 }
 
-/// Outputs are other SSTables than their inputs, of which each is there once.
+/// Asserts that outputs are other SSTables than their inputs, and that each is there once.
 fn assert_are_others(written: &[Arc<SSTable>], replaced: &[Arc<SSTable>]) {
     let inputs: BTreeSet<_> = replaced.iter().map(|sstable| sstable.descriptor()).collect();
     assert_eq!(inputs.len(), replaced.len(), "an SSTable is an input of a compaction once");
     assert!(written.iter().all(|sstable| !inputs.contains(sstable.descriptor())), "no output is an input");
 }
 
-/// A partition that goes into one of them, once there is something in it.
+/// A partition that is written into an output once there is something in it.
 pub struct OutputPartition {
     pending: PendingPartition,
-    /// Where it goes is decided.
+    /// Whether the output of the partition is decided.
     placed: bool,
 }
 
 impl OutputPartition {
-    /// Nothing is written yet.
+    /// A partition of which nothing is written yet.
     pub fn new(pending: PendingPartition) -> Self {
         Self { pending, placed: false }
     }
 
-    /// The writer, in this partition.
+    /// The writer of the output, inside this partition.
     pub fn writer<'a>(
         &mut self,
         engine: &Engine,
@@ -315,7 +315,7 @@ impl OutputPartition {
         Ok(writer)
     }
 
-    /// Nothing follows. A partition without deletion, static row or rows leaves no trace.
+    /// Ends the partition. One without deletion, static row or rows leaves no trace.
     pub fn end(mut self, engine: &Engine, outputs: &mut Outputs) -> Result<(), StorageError> {
         if self.placed || !self.pending.is_empty() {
             let writer = self.writer(engine, outputs)?;

@@ -1,5 +1,5 @@
-//! Reading: what the engine gives for a command, by the table itself or by an index, and what that
-//! would take.
+//! Reading: the rows that a command asks for, by the table itself or by an index; and the cost of
+//! such a read.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::read::explain::Observation;
 use crate::table::TableStore;
 
 impl Engine {
-    /// The stream of what a command asks for.
+    /// The stream of the rows that a command asks for.
     pub fn read(&self, command: &ReadCommand, context: &ReadContext) -> Result<Box<dyn PartitionStream>, ReadError> {
         match self.table(command.table.id) {
             Some(store) if command.indexes.is_empty() => crate::read::read(&store, command, context),
@@ -22,8 +22,8 @@ impl Engine {
     }
 
     /// The cost of a read command: which sources it reads, and why. Reads filters and indexes,
-    /// which may wait for the disk, and no data. Of a read by an index: what reading its entries
-    /// would take. None: the table is not there any more.
+    /// which may wait for the disk, and no data. For a read by an index it is the cost of reading
+    /// the entries. None: the table does not exist any more.
     pub fn explain(&self, command: &ReadCommand) -> Result<Option<CommandReport>, ReadError> {
         let plan = |store: Arc<TableStore>| match command.indexes.is_empty() {
             true => crate::read::explain::plan(&store, command),
@@ -32,7 +32,7 @@ impl Engine {
         self.table(command.table.id).map(plan).transpose()
     }
 
-    /// As [`Engine::read`], with somebody who looks on.
+    /// Does the work of [`Engine::read`] under observation.
     pub fn read_observed(
         &self,
         command: &ReadCommand,

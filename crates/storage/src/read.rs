@@ -1,9 +1,10 @@
 //! Reading a table: memtables and SSTables that may hold an answer, merged as one stream.
 //!
-//! SSTables are left out by token range, bloom filter and clustering bounds; in a read of one
-//! partition, newest data first, also those that are older than a deletion of the partition, and,
-//! for reads of whole rows by name, than what was found (`read::names`). Of tables that want it
-//! what SSTables hold may come from the row cache (`read::row_cache`). A trace says of each why.
+//! SSTables are left out by token range, bloom filter and clustering bounds. A read of one
+//! partition takes the newest data first, and also leaves out SSTables that are older than a
+//! deletion of the partition or, in reads of whole rows by name, older than complete rows
+//! (`read::names`). If the table wants it, data of SSTables may come from the row cache
+//! (`read::row_cache`). A trace tells for each SSTable why it is left out.
 
 mod budget;
 mod dropped;
@@ -32,7 +33,7 @@ use crate::table::memtable::read::MemtableStream;
 use crate::table::view::View;
 use watch::{Unwatched, Watch};
 
-/// The stream of what a command asks for.
+/// The stream of the rows that a command asks for.
 pub fn read(
     store: &TableStore,
     command: &ReadCommand,
@@ -41,7 +42,7 @@ pub fn read(
     read_watched(store, command, context, &mut Unwatched)
 }
 
-/// As [`read`], with an observer that is told which sources are chosen.
+/// Does the work of [`read`], with an observer that is told which sources are chosen.
 fn read_watched<W: Watch>(
     store: &TableStore,
     command: &ReadCommand,
@@ -76,13 +77,13 @@ fn read_watched<W: Watch>(
     Ok(static_form::with_static_form(stream, store, &view, command))
 }
 
-/// By the names of rows, newest sources first until the rows are complete; where there is one
-/// source that comes to a read of it.
+/// Whether the rows are read by their names, newest sources first until they are complete. With a
+/// single source that comes to a read of it.
 fn is_by_names(view: &View, command: &ReadCommand) -> bool {
     !view.sstables.is_empty() && names::applies(command)
 }
 
-/// Several sources may have the partition, of which some SSTable may turn out not to matter.
+/// Whether several sources may have the partition, so that an SSTable may turn out not to matter.
 fn has_several(store: &TableStore, view: &View, key: &DecoratedKey) -> bool {
     match view.sstables.len() {
         0 => false,
@@ -118,7 +119,7 @@ fn in_memtables<W: Watch>(
     lists.map(stream).collect()
 }
 
-/// All that may hold an answer, merged.
+/// All sources that may have rows of the answer, merged.
 fn merged<W: Watch>(
     store: &TableStore,
     view: &View,
@@ -139,8 +140,8 @@ fn merged<W: Watch>(
 /// Why an SSTable is left out of a read of one partition.
 const DELETED: &str = "its newest data is older than a deletion of the partition";
 
-/// All that may hold something of one partition, merged; newest first, until what is older is
-/// deleted. Agrees with
+/// All sources that may have something of one partition, merged; newest first, until all older
+/// data is deleted. Agrees with
 /// `org.apache.cassandra.db.SinglePartitionReadCommand.queryMemtableAndDiskInternal`.
 fn of_partition<W: Watch>(
     store: &TableStore,
@@ -181,7 +182,8 @@ fn of_partition<W: Watch>(
     })
 }
 
-/// All that an SSTable holds of a partition with this deletion is older.
+/// Whether everything that an SSTable has of a partition with this deletion is older than the
+/// deletion.
 fn is_deleted(deletion: &DeletionTime, sstable: &SSTable) -> bool {
     !deletion.is_live() && deletion.deletes(sstable.statistics().stats.max_timestamp)
 }
@@ -189,7 +191,7 @@ fn is_deleted(deletion: &DeletionTime, sstable: &SSTable) -> bool {
 /// Why an SSTable is left out of a read by names.
 const OLDER: &str = "its newest data is older than what was found";
 
-/// Newest first, until what is older cannot matter.
+/// The rows by their names: sources are read newest first, until older ones cannot matter.
 fn by_names<W: Watch>(
     store: &TableStore,
     view: &View,
@@ -233,7 +235,7 @@ fn in_sstable<W: Watch>(
     Ok(Some(selected(stream, command, if is_in_memory { SelectedFrom::Memtable } else { SelectedFrom::SSTable })))
 }
 
-/// A source without the values that a read does not query, where the read says so.
+/// A source without the values that a read does not query, if the read leaves them out.
 fn selected(stream: Box<dyn PartitionStream>, command: &ReadCommand, from: SelectedFrom) -> Box<dyn PartitionStream> {
     match &command.columns {
         ColumnFilter::Selected(selection) => Box::new(SelectedStream::new(stream, &command.table, selection, from)),
@@ -268,7 +270,7 @@ fn exclusion(sstable: &SSTable, command: &ReadCommand, hash: Option<KeyHash>) ->
     (!sstable.may_match(command)).then_some("its clusterings are outside of the slices")
 }
 
-/// Everything that a table holds, for whoever rebuilds something from it.
+/// A stream of everything in a table, for building something from it.
 pub fn read_all(store: &Arc<TableStore>, now: u32) -> Result<Box<dyn PartitionStream>, ReadError> {
     let command = ReadCommand {
         table: store.table(),

@@ -2,8 +2,8 @@
 //!
 //! 1. [`Receiving::begin`] opens a transaction of the table's files.
 //! 2. Each file that comes is written on its own, several at the same time: partitions
-//!    ([`Receiving::write_rows`]) or whole components ([`Receiving::whole`]). After a crash nothing
-//!    of them is left.
+//!    ([`Receiving::write_rows`]) or whole components ([`Receiving::whole`]). After a crash no
+//!    file of them is left.
 //! 3. [`Receiving::finish`] compares them with the schema, opens them, writes the entries of their
 //!    rows to the table's indexes (`crate::index::arriving`), and commits; from then on reads see
 //!    all of them, by the indexes too. A crash leaves all of that or no row.
@@ -12,8 +12,8 @@
 //! the sender had read all of them before ([`IfTruncated`] says what becomes of the stream). Rows
 //! of a sender that told of its files after the TRUNCATE stay, because some may have been written
 //! since; the sender's own TRUNCATE has removed the others, if it came before the sender's look at
-//! its SSTables. Timestamps of cells decide nothing here: clients choose them. Cassandra adds
-//! everything that comes behind the TRUNCATE.
+//! its SSTables. The timestamps of cells are not looked at, because clients choose them. Cassandra
+//! adds everything that comes after the TRUNCATE.
 //!
 //! Where rows have to pass the path of writes instead, [`Receiving::readers`] gives them, and
 //! [`Receiving::abandon`] removes the files behind it. A stream that is given up leaves the table
@@ -48,23 +48,23 @@ pub struct Origin {
     pub level: u32,
     /// When it was repaired, milliseconds since 1970; 0: it was not.
     pub repaired_at: i64,
-    /// The incremental repair under way that it belongs to.
+    /// The incremental repair under way that has the SSTable; None: none has.
     pub pending_repair: Option<[u8; 16]>,
 }
 
 /// The answer to a TRUNCATE that removes the rows that come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IfTruncated {
-    /// The rows are dropped, and that is no failure: nothing of them is wanted any more.
+    /// The rows are dropped, which is no failure: they are not wanted any more.
     Drop,
-    /// Nothing is added, with an error: whoever compared the rows is to compare anew.
+    /// Nothing is added, and there is an error: the rows have to be compared again.
     Fail,
 }
 
 /// The SSTables of one table that come in one session.
 pub struct Receiving {
     store: Arc<TableStore>,
-    /// When the sender told of the files.
+    /// The moment of this engine at which the sender told of the files.
     announced: Moment,
     if_truncated: IfTruncated,
     files: Mutex<Files>,
@@ -98,7 +98,7 @@ impl Drop for Counted {
 
 #[derive(Default)]
 struct Files {
-    /// None: the change has ended.
+    /// The transaction of the change; None: the change has ended.
     transaction: Option<Transaction>,
     /// SSTables that are whole and synced.
     done: Vec<Descriptor>,
@@ -109,7 +109,7 @@ pub struct ReceivedRows {
     header: Header,
     keys: u64,
     origin: Origin,
-    /// None: no row has come yet.
+    /// The writer of the SSTable; None: no row has come yet.
     writer: Option<SSTableWriter>,
     /// The partition of which rows may still come.
     partition: Option<PendingPartition>,
@@ -127,8 +127,8 @@ impl ReceivedRows {
 const KEYS_MAX: usize = 1 << 26;
 
 impl Receiving {
-    /// Begins; nothing is written yet. `announced`: a moment of this engine
-    /// ([`Engine::moment`]) at which the sender had read all that comes.
+    /// Begins; nothing is written yet. `announced`: a moment of this engine ([`Engine::moment`])
+    /// at which the sender had read all rows that it sends.
     pub fn begin(
         engine: &Engine,
         store: &Arc<TableStore>,
@@ -278,9 +278,9 @@ impl Receiving {
         Ok(())
     }
 
-    /// Adds all that has come to the table, behind its entries in the indexes; gives the number of
-    /// SSTables, 0 where a TRUNCATE has removed their rows. After an error nothing of them is
-    /// there.
+    /// Adds all files that have come to the table, after the entries of their rows in the indexes;
+    /// gives the number of SSTables, 0 if a TRUNCATE has removed their rows. After an error none
+    /// of them is there.
     pub async fn finish(self, engine: &Arc<Engine>) -> Result<usize, StorageError> {
         let store = Arc::clone(&self.store);
         let (of_job, this) = (Arc::clone(engine), self);
@@ -301,8 +301,8 @@ impl Receiving {
         .await?
     }
 
-    /// The effect of truncations of this node on the rows that come. Err: nothing of them may be
-    /// added, because the table was dropped, or truncated where that is a failure.
+    /// The effect of truncations of this node on the rows that come. Err: the rows may not be
+    /// added, because the table was dropped, or truncated if that is a failure.
     pub fn standing(&self) -> Result<Since, StorageError> {
         let store = &self.store;
         let why = match (store.is_closed(), store.since(self.announced), self.if_truncated) {
@@ -331,7 +331,7 @@ impl Receiving {
         self.files().done.iter().map(open).collect()
     }
 
-    /// Commits; from now on reads see the SSTables. After an error nothing of them is there.
+    /// Commits; from now on reads see the SSTables. After an error none of them is there.
     fn publish(
         self,
         engine: &Engine,
@@ -368,9 +368,9 @@ impl Receiving {
         Ok(added)
     }
 
-    /// A truncation that removes SSTables waits for the lock that is held here. So either the look
-    /// finds that the rows are removed, or the truncation finds the SSTables in the view and
-    /// removes them.
+    /// Adds the SSTables under a lock for which a truncation that removes SSTables waits. So
+    /// either the look finds that the rows are removed, or the truncation finds the SSTables in
+    /// the view and removes them.
     fn add(
         &self,
         transaction: &mut Transaction,
@@ -393,14 +393,14 @@ impl Receiving {
         Ok(came)
     }
 
-    /// Gives up all that has come.
+    /// Gives up all files that have come.
     pub fn abandon(self) {
         drop(self);
     }
 }
 
 impl Drop for Receiving {
-    /// Files that were not added are given up.
+    /// Gives up the files that were not added.
     fn drop(&mut self) {
         if let Some(transaction) = std::mem::take(&mut *self.files()).transaction {
             files::settle(&self.store, transaction);
@@ -414,7 +414,7 @@ impl Files {
     }
 }
 
-/// The next item of a stream; pending: the stream has none for now.
+/// The next item of a stream, without waiting. Pending: the stream has none for now.
 fn at_once<T>(next: Result<Option<T>, ReadError>) -> Result<Poll<Option<T>>, StorageError> {
     match next {
         Ok(next) => Ok(Poll::Ready(next)),
@@ -436,7 +436,7 @@ fn check_columns(header: &Header, store: &TableStore) -> Result<(), StorageError
     }
 }
 
-/// Runs a job that waits for the disk.
+/// Runs a job that may wait for the disk on a thread for such jobs.
 async fn job<T: Send + 'static>(engine: &Engine, job: impl FnOnce() -> T + Send + 'static) -> Result<T, StorageError> {
     let done = engine.env.blocking_long("stream", job).await;
     done.map_err(|full| StorageError::Refused { why: full.to_string() })

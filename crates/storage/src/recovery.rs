@@ -10,7 +10,7 @@
 //!    statistics say so) and what was truncated since. What was replayed is in memtables, as if it
 //!    had just been written; its segments stay until those are flushed. Where it is more than
 //!    memtables may hold, tables are flushed in between.
-//! 5. Tables are there, background tasks start.
+//! 5. All tables are open, and background tasks start.
 //!
 //! A start that may not write does the same, but leaves transactions and segments as they are and
 //! keeps in memory what was replayed.
@@ -44,12 +44,12 @@ use crate::{layout, log_intervals, opening, schema_tables, truncation_records};
 /// The file whose lock says that a process uses the directory.
 const LOCK_FILE: &str = "helenus.lock";
 
-/// So many tables are opened by one thread before it takes the next.
+/// Number of tables that one thread opens before it takes more.
 const TABLES_A_PART: usize = 16;
 
 type Tables = BTreeMap<TableId, Arc<TableStore>>;
 
-/// A table and what came of opening it.
+/// A table, and the result of opening it; None: it was not opened yet.
 type Opening<'a> = (&'a Arc<TableMetadata>, Option<Result<Arc<TableStore>, StorageError>>);
 
 /// Counts of a start.
@@ -57,7 +57,8 @@ type Opening<'a> = (&'a Arc<TableMetadata>, Option<Result<Arc<TableStore>, Stora
 pub struct Recovered {
     /// Records replayed from the commit log.
     pub records: u64,
-    /// Records of tables that are gone, and those that are in SSTables already.
+    /// Records that were not replayed: those of tables that do not exist any more, and those that
+    /// are in SSTables already.
     pub skipped: u64,
     /// SSTables opened.
     pub sstables: usize,
@@ -69,9 +70,9 @@ struct Recovery<'a> {
     cache: Arc<Caches>,
     memory: Arc<MemtableMemory>,
     tables: Tables,
-    /// Up to where the log has nothing to say about a table.
+    /// For each table the record of its truncation: the log has nothing for it up to there.
     truncated: BTreeMap<TableId, Truncation>,
-    /// The parts of the log that a table's SSTables hold.
+    /// For each table the intervals of the log whose records its SSTables have.
     persisted: BTreeMap<TableId, Vec<Interval>>,
     filter: Filter,
     shards: Shards,
@@ -151,7 +152,7 @@ pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered
     Ok((engine, recovered))
 }
 
-/// A failure of the log at the start.
+/// The error for a failure of the log at the start.
 fn at_start(error: LogError) -> StorageError {
     match error {
         // nobody waits for room: the start ends
@@ -160,9 +161,9 @@ fn at_start(error: LogError) -> StorageError {
     }
 }
 
-/// Takes the locks of all directories that SSTables lie in, which are made if they are not there:
-/// of two nodes that share one, or a node and a tool that writes, each would remove files that the
-/// other has. Empty: nothing is written.
+/// Takes the locks of all directories with SSTables, which are made if they are not there.
+/// Otherwise two nodes that share a directory, or a node and a tool that writes, would remove each
+/// other's files. Empty: nothing is written.
 fn lock(env: &Env, options: &EngineOptions) -> Result<Vec<Box<dyn Lock>>, StorageError> {
     if options.read_only {
         return Ok(Vec::new());
@@ -181,9 +182,9 @@ fn lock(env: &Env, options: &EngineOptions) -> Result<Vec<Box<dyn Lock>>, Storag
     directories.into_iter().map(lock).collect()
 }
 
-/// Refuses to go on where SSTables of the local system keyspaces lie in a data directory that these
-/// options do not look for them in: without them the node would be a new one, with no tables, and
-/// would throw the commit log of the old one away.
+/// Refuses a start if SSTables of the local system keyspaces lie in a data directory in which
+/// these options do not look for them. Without them the node would begin as a new one, without
+/// tables, and would throw away the commit log of the old one.
 fn check_system_tables(env: &Env, options: &EngineOptions, built_in: &Schema) -> Result<(), StorageError> {
     for table in built_in.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
         for directory in layout::former_directories(options, table) {
@@ -261,14 +262,14 @@ impl Recovery<'_> {
         Ok(())
     }
 
-    /// Tables know what is recorded of them.
+    /// Gives tables the records of their truncations.
     fn note_truncations(&self) {
         for (id, store) in &self.tables {
             *store.truncation.lock().expect("no panic inside") = self.truncated.get(id).copied();
         }
     }
 
-    /// Notes what of the log SSTables hold, once it is known whose log it is. Gives this node's
+    /// Notes the intervals of the log that SSTables have, once the host id is known. Gives the
     /// host id, if there is one.
     fn note_persisted(&mut self) -> Result<Option<[u8; 16]>, StorageError> {
         let now = self.env.clock.now_seconds();
@@ -288,9 +289,9 @@ impl Recovery<'_> {
     }
 
     /// The greatest timestamp of the rows that the engine itself writes (schema, truncations);
-    /// None: there are no rows yet. New ones have to be later also where the clock was set back
-    /// while no process ran. Otherwise a DROP of before would win over an ADD that follows it, and
-    /// what was truncated would be replayed.
+    /// None: there are no rows yet. New rows must have later timestamps even if the clock was set
+    /// back while no process ran. Otherwise an earlier DROP would win over an ADD that follows it,
+    /// and truncated rows would be replayed.
     fn last_timestamp(&self) -> Option<i64> {
         let first = self.tables.values().filter(|store| is_first(&store.table()));
         let views: Vec<_> = first.map(|store| store.view()).collect();

@@ -4,7 +4,7 @@
 //! A session takes the unrepaired data of its ranges. An SSTable of which all is in the ranges only
 //! gets other statistics (`pendingRepair`); another one is written as two, in one transaction
 //! (`crate::compaction`, `Work::SetApart`). SSTables of a session are compacted among themselves
-//! alone (`crate::inherited::RepairState`). Who knows how sessions have ended is not here: a caller
+//! alone (`crate::inherited::RepairState`). How sessions have ended is not known here: the caller
 //! says it. Agrees with `org.apache.cassandra.db.repair.PendingAntiCompaction` and
 //! `PendingRepairManager`.
 
@@ -53,8 +53,8 @@ fn is_within(sstable: &SSTable, apart: &Apart) -> bool {
     !sstable.has_tokens() || apart.ranges.contain_some(sstable.first_key().token, sstable.last_key().token)
 }
 
-/// Puts the unrepaired data of a session's ranges apart. Err: some of it may be
-/// the session's, and is to be released.
+/// Puts the unrepaired data of a session's ranges apart. Err: some of the data may be apart
+/// already, and has to be released.
 pub async fn set_apart(
     engine: &Engine,
     store: &Arc<TableStore>,

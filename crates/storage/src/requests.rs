@@ -1,8 +1,8 @@
 //! Requests to the engine's background tasks, and their progress: the state that the engine holds
 //! for them.
 //!
-//! A task's steps stand where its work does (`crate::flusher`, `compactor`, `index::build`,
-//! `drops`, `keeper`) and take the engine; who wants something done needs the request only.
+//! The steps of a task are in the module of its work (`crate::flusher`, `compactor`,
+//! `index::build`, `drops`, `keeper`) and take the engine; a caller only needs the request.
 
 pub mod drops;
 pub mod flushes;

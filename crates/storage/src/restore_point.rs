@@ -3,12 +3,12 @@
 //! A mutation with a timestamp after the point is left out as a whole. So is a mutation that an
 //! earlier restore of the node left out, where archived segments still have it. Truncations after
 //! the point are forgotten, and so are those of which only the replayed log tells: they, and
-//! records of what was purged, say that rows need no replay because SSTables had them or had lost
-//! them, and the SSTables that are restored are older ones. With `snapshot_commitlog_position` what
-//! lies up to there is left out, and nothing else is: neither SSTables nor truncations are asked.
+//! records of purges, say that rows need no replay because the SSTables of that time had them or
+//! had lost them, but the restored SSTables are older. With `snapshot_commitlog_position` exactly
+//! the records up to that position are left out: neither SSTables nor truncations are asked.
 //! Agrees with `CommitLogReplayer`, with one exception: once a start has restored, what is written
 //! afterwards is replayed by later starts even if the point is still configured. A file beside the
-//! segments says which are later.
+//! segments says which segments are later.
 
 use std::path::PathBuf;
 
@@ -21,22 +21,22 @@ use crate::error::StorageError;
 use crate::options::EngineOptions;
 use crate::truncation_records::{Truncation, is_first};
 
-/// Where it is noted, beside the segments: the point, and the first segment that was written after
-/// restoring it.
+/// The file beside the segments that notes the restored point, and the first segment that was
+/// written after the restore.
 const NOTE_FILE: &str = "restored_to_point_in_time";
 
-/// The note is two numbers.
+/// Most bytes of the note, which is two numbers.
 const NOTE_LEN_MAX: u64 = 100;
 
 /// The records and truncations that a start leaves out.
 pub(crate) struct Filter {
     point: RestorePoint,
-    /// Segments from here on were written after this point was restored.
+    /// Id of the first segment that was written after this point was restored.
     later: u64,
 }
 
 impl Filter {
-    /// As the options say, and the note of an earlier start.
+    /// The filter of the options, and of the note of an earlier start.
     pub(crate) fn of(env: &Env, options: &EngineOptions) -> Self {
         let point = options.commitlog.restore_point.clone();
         let noted = note(env, options).filter(|(micros, _)| Some(*micros) == point.micros);
@@ -51,12 +51,12 @@ impl Filter {
         Filter { point, later }
     }
 
-    /// Something is left out, or replayed, that would not be otherwise.
+    /// Whether the filter changes which records are replayed.
     pub(crate) fn is_set(&self) -> bool {
         self.point.micros.is_some() || self.point.snapshot.is_some() || !self.point.undone.is_empty()
     }
 
-    /// The mutation is from after the point, or an earlier restore undid it.
+    /// Whether a mutation is left out: it is from after the point, or an earlier restore undid it.
     pub(crate) fn excludes(&self, position: LogPosition, mutation: &Mutation) -> bool {
         let unit = self.point.precision_micros.max(1);
         let is_after =
@@ -66,25 +66,25 @@ impl Filter {
             || undone.any(|undone| position.segment < undone.before_segment && is_after(undone.micros))
     }
 
-    /// Whether a record is there already by `snapshot_commitlog_position`; None: SSTables and
-    /// truncations know.
+    /// Whether a record is in the snapshot by `snapshot_commitlog_position`; None: that is not
+    /// set, and SSTables and truncations decide.
     pub(crate) fn is_in_snapshot(&self, position: LogPosition) -> Option<bool> {
         Some(position <= self.point.snapshot.filter(|_| position.segment < self.later)?)
     }
 
-    /// A point in time is restored, or was by an earlier start.
+    /// Whether a point in time is restored, or was by an earlier start.
     pub(crate) fn restores(&self) -> bool {
         self.point.micros.is_some()
     }
 
-    /// Whether a truncation counts in the replay. Of the SSTables that are restored only `known`,
-    /// which stands in them, is true; of those that were written after the restore, what was
-    /// recorded after it.
+    /// Whether a truncation counts in the replay. For restored SSTables only `known` counts, which
+    /// they name themselves; for SSTables that were written after the restore the records of that
+    /// time count.
     pub(crate) fn counts(&self, truncation: &Truncation, known: Option<&Truncation>) -> bool {
         !self.restores() || truncation.position.segment >= self.later || known == Some(truncation)
     }
 
-    /// A truncation was before the point, and counts.
+    /// Whether a truncation was before the point, and counts.
     pub(crate) fn keeps(&self, truncation: &Truncation) -> bool {
         self.point.micros.is_none_or(|micros| truncation.at_millis <= micros / 1000)
     }
@@ -100,8 +100,8 @@ fn note(env: &Env, options: &EngineOptions) -> Option<(i64, u64)> {
     Some((micros.parse().ok()?, later.parse().ok()?))
 }
 
-/// Everything is replayed: it is flushed, so that no later start has to leave out the same again,
-/// and noted.
+/// Called when everything is replayed: it is flushed, so that no later start has to leave out the
+/// same again, and noted.
 pub(crate) fn settle(engine: &Engine) -> Result<(), StorageError> {
     let options = &engine.options;
     if options.read_only {

@@ -24,8 +24,8 @@ use crate::table::view::View;
 use crate::tables::Tables;
 use crate::{directories, index, layout, opening, schema_tables, truncate, write};
 
-/// Microseconds between two changes at least: a row that replaces another deletes it one
-/// microsecond before.
+/// Least microseconds between two changes: a row that replaces another deletes it one microsecond
+/// before.
 const CHANGE_STEP: i64 = 2;
 
 /// The result of a change of the schema.
@@ -36,17 +36,18 @@ pub struct Changed {
     pub schema: Arc<Schema>,
     /// The rows that were written, as other nodes need them.
     pub written: Vec<Mutation>,
-    /// The log must be durable up to here before the change is told to anybody.
+    /// The position up to which the log must be durable before the change is told to anybody;
+    /// None: it is durable.
     pub position: Option<LogPosition>,
-    /// Tables whose files may go once it is.
+    /// Tables whose files may be removed once the change is durable.
     pub dropped: Vec<Arc<TableStore>>,
     /// The change is the first of two steps of [`merge`], which is to be called again with the same
     /// rows once the files of what is dropped are gone.
     pub continues: bool,
 }
 
-/// Changes the schema by a function of what it is. Ok(Err): the function refuses or has nothing to
-/// change.
+/// Changes the schema by a function of the present schema. Ok(Err): the function refuses or has
+/// nothing to change.
 pub fn change<R>(
     engine: &Engine,
     decide: impl FnOnce(&Schema) -> Result<Schema, R>,
@@ -71,7 +72,7 @@ pub fn change<R>(
 }
 
 /// Takes in rows of schema tables that another node has written, with their timestamps: the schemas
-/// of both nodes are the same afterwards. `None`: there is nothing in them that is not here.
+/// of both nodes are the same afterwards. `None`: all of them are here already.
 ///
 /// An index that the other node has dropped and made again in another way under the same name takes
 /// two steps: the first puts the schema of before in force without the index, and stores nothing of
@@ -102,8 +103,8 @@ pub fn merge(engine: &Engine, received: Vec<Mutation>) -> Result<Option<Changed>
     bring_about(engine, before, after, received).map(Some)
 }
 
-/// All that the schema tables hold, deletions included, as one mutation a keyspace: the answer to a
-/// node that asks for the schema.
+/// All rows of the schema tables, deletions included, as one mutation for each keyspace: the
+/// answer to a node that asks for the schema.
 pub fn all_rows(engine: &Engine) -> Result<Vec<Mutation>, StorageError> {
     let _no_change = engine.schema_changes.lock().expect("a panic while the schema changes ends the process");
     Ok(stored(engine)?.mutations())
@@ -143,7 +144,7 @@ fn bring_about(
 }
 
 /// Tables that are opened before the change is stored, because opening them needs the disk and may
-/// fail. Directories of new tables stay where the change then fails.
+/// fail. Directories of new tables stay if the change then fails.
 struct Prepared {
     /// Tables that are new.
     new: Vec<Arc<TableStore>>,
@@ -237,10 +238,11 @@ fn check_places(
     Ok(())
 }
 
-/// Removes what lies in the place of an index that is new: the process may have ended before the
-/// files of a dropped index of the name were gone, or after a part of them was. The new index is
-/// made of its table, and an SSTable that is there in part could not be opened. A name that another
-/// node has sent may be no word; nothing is removed by such a name, which could be a path.
+/// Removes files in the place of a new index: the process may have ended before the files of a
+/// dropped index of the name were gone, or after a part of them was. The new index is made of its
+/// table, and an SSTable that is there in part could not be opened. A name that another node has
+/// sent may have other signs than those of a word, and could be a path; nothing is removed for
+/// such a name.
 fn clear_places(
     engine: &Engine,
     old: &TableMetadata,
@@ -290,7 +292,7 @@ fn write_rows(engine: &Engine, mutations: &[Mutation]) -> Result<Option<LogPosit
     Ok(applied.position)
 }
 
-/// Puts a change in force that is stored; gives what is dropped by it.
+/// Puts a stored change in force; gives the tables and indexes that are dropped by it.
 fn apply_to_tables(engine: &Engine, after: &Schema, prepared: Prepared) -> Vec<Arc<TableStore>> {
     let mut tables = engine.tables.load().in_order().clone();
     let mut dropped = Vec::new();
@@ -322,7 +324,7 @@ fn apply_to_tables(engine: &Engine, after: &Schema, prepared: Prepared) -> Vec<A
     dropped
 }
 
-/// Indexes that are no more: nothing is written for them.
+/// Indexes that do not exist any more: nothing is written to them.
 fn dropped_indexes(before: &View, after: &View) -> Vec<Arc<TableStore>> {
     let stays = |index: &IndexStore| after.indexes.iter().any(|other| Arc::ptr_eq(&other.store, &index.store));
     let gone: Vec<_> =
@@ -331,9 +333,9 @@ fn dropped_indexes(before: &View, after: &View) -> Vec<Arc<TableStore>> {
     gone
 }
 
-/// Writes what the schema tables lack: the rows of the built-in keyspaces, as Cassandra has them
-/// there, and those of keyspaces that were read from `schema.cql` files. The schema in force gets
-/// the version of what is stored.
+/// Writes the rows that the schema tables lack: those of the built-in keyspaces, as Cassandra has
+/// them there, and those of keyspaces that were read from `schema.cql` files. The schema in force
+/// gets the version of the stored rows.
 pub(crate) fn store_missing(engine: &Engine) -> Result<(), StorageError> {
     let schema = engine.schema();
     let now = engine.env.clock.now_seconds();
@@ -359,9 +361,9 @@ pub(crate) fn store_missing(engine: &Engine) -> Result<(), StorageError> {
     Ok(())
 }
 
-/// The writes that complete a built-in keyspace which all nodes of a ring share: rows that are not
-/// there, and rows of an earlier generation that are others now. They are written with the
-/// timestamp of the generation, so that whichever node writes them, all have the same.
+/// The writes that complete a built-in keyspace which all nodes of a ring share: missing rows, and
+/// rows of an earlier generation that have changed. They are written with the timestamp of the
+/// generation, so that whichever node writes them, all have the same.
 fn missing_rows(
     stored: &StoredSchema,
     keyspace: &KeyspaceMetadata,

@@ -59,7 +59,7 @@ pub fn load(stored: &StoredSchema, now: u32) -> Schema {
     loaded.schema
 }
 
-/// Says what of the stored schema is not in force.
+/// Logs which parts of the stored schema are not in force.
 pub fn tell(ignored: &[String], unreadable: &[String]) {
     for ignored in ignored {
         tracing::warn!(%ignored, "a part of the stored schema is not executed yet and left as it is");
@@ -143,8 +143,8 @@ fn fill(update: &mut PartitionUpdate, write: &SchemaWrite, timestamp: i64, now: 
     }
 }
 
-/// Leaves out what other nodes may not say: rows of tables that are no schema tables, and of
-/// keyspaces that each node has for itself.
+/// Leaves out mutations that other nodes may not send: rows of tables that are no schema tables,
+/// and of keyspaces that each node has for itself.
 pub fn only_of_ring(mutations: Vec<Mutation>) -> Vec<Mutation> {
     let of_ring = |mutation: &Mutation| {
         let name = String::from_utf8_lossy(&mutation.key.key);

@@ -1,15 +1,15 @@
 //! Scrubbing: an SSTable is written again as far as it can be read, and takes its own place. Also
 //! one that could not be opened at start.
 //!
-//! 1. What can be read goes to a new SSTable; what is out of order to further ones. A row with a
-//!    value that is none of its type is left out.
+//! 1. Readable partitions go to a new SSTable; those out of order to further ones. A row with a
+//!    value that its type does not allow is left out.
 //! 2. Where something is lost the new SSTables do not count as repaired: a repair would pass them
 //!    over.
 //! 3. One transaction replaces the old SSTable; a snapshot that was taken before has its files.
 //!
-//! Of counters nothing is left out unless that is asked for: they would count less without a sign.
-//! Agrees with `org.apache.cassandra.io.sstable.format.SortedTableScrubber`; what is lost is told
-//! to whoever asked, too.
+//! Rows of counters are left out only if that is asked for: otherwise the counters would silently
+//! count less. Agrees with `org.apache.cassandra.io.sstable.format.SortedTableScrubber`; the
+//! losses are told to the operator who asked, too.
 
 mod sound;
 
@@ -35,9 +35,9 @@ use crate::table::TableStore;
 
 /// Bytes written in one slice of work.
 const SLICE_BYTES: u64 = 1 << 20;
-/// Rows and markers in one slice.
+/// Most rows and markers in one slice.
 const SLICE_UNFILTEREDS: usize = 16 * 1024;
-/// Lost places of an SSTable that are told one by one.
+/// Most losses of an SSTable that are reported one by one.
 const LOST_TOLD_MAX: usize = 100;
 
 /// Takes a snapshot of a table's SSTables, those that could not be opened included; gives its name.
@@ -62,7 +62,7 @@ pub fn snapshot(engine: &Engine, store: &Arc<TableStore>) -> Result<String, Stor
 pub struct Scrub {
     engine: Arc<Engine>,
     store: Arc<TableStore>,
-    /// None: it could not be opened.
+    /// The SSTable that is read; None: it could not be opened.
     input: Option<Arc<SSTable>>,
     descriptor: Descriptor,
     options: Options,
@@ -73,15 +73,15 @@ pub struct Scrub {
     /// SSTables that are complete.
     outputs: Vec<FinishedSSTable>,
     partition: Option<PendingPartition>,
-    /// Rows left out for their values.
+    /// Rows that were left out because of their values.
     unsound: u64,
-    /// Partitions with nothing to keep.
+    /// Partitions of which nothing was kept.
     empty: u64,
     bytes: u64,
 }
 
 impl Scrub {
-    /// Opens what can be opened.
+    /// Opens the SSTable as far as it can be opened.
     pub fn open(
         engine: &Arc<Engine>,
         store: &Arc<TableStore>,
@@ -151,7 +151,7 @@ impl Scrub {
         Ok(())
     }
 
-    /// A head whose static row may be written.
+    /// A head of which only a sound static row is written.
     fn admit(&mut self, mut head: PartitionHead) -> PartitionHead {
         let table = self.stream.table();
         let wrong = head.static_row.as_ref().and_then(|row| sound::unsound_row(table, row)).map(str::to_owned);
@@ -183,7 +183,7 @@ impl Scrub {
         Err(StorageError::Refused { why })
     }
 
-    /// Something of the rows is lost.
+    /// Whether some rows are lost.
     fn is_damaged(&self) -> bool {
         let report = self.stream.report();
         let lost = report.bytes_lost + report.partitions_cut + report.partitions_lost + report.rows_out_of_order;
@@ -253,7 +253,7 @@ impl Scrub {
         Ok(opened)
     }
 
-    /// Lines on what is lost; none where nothing is.
+    /// Lines on the losses; empty: there are none.
     fn lines(&self, outputs: usize) -> Vec<String> {
         let (report, file) = (self.stream.report(), self.descriptor.path(Component::Data));
         let mut lines = lost_lines(&file.display().to_string(), report);

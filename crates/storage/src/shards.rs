@@ -18,12 +18,12 @@ pub struct Shards {
 }
 
 impl Shards {
-    /// The next power of two.
+    /// As many shards as the next power of two from `count` on.
     pub fn at_least(count: usize) -> Self {
         Self { bits: count.clamp(1, SHARDS_MAX).next_power_of_two().trailing_zeros() }
     }
 
-    /// How many.
+    /// The number of shards.
     pub fn count(self) -> usize {
         1 << self.bits
     }

@@ -1,5 +1,5 @@
-//! Snapshots: hard links to the files that a table consists of at a moment, with a manifest and its
-//! schema, as Cassandra makes them.
+//! Snapshots: hard links to the files of a table at one moment, with a manifest and its schema, as
+//! Cassandra makes them.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,11 +29,11 @@ pub struct Snapshot {
     pub table: String,
     /// The table's id, as in the directory's name: 32 hexadecimal digits.
     pub table_id: String,
-    /// Where it lies.
+    /// The directory of the snapshot.
     pub directory: PathBuf,
     /// Bytes of its files.
     pub size: u64,
-    /// Bytes that only it holds: files that the table does not have any more.
+    /// Bytes of files that only the snapshot has, because the table does not have them any more.
     pub true_size: u64,
     /// When it was taken, milliseconds since 1970, if its manifest says so.
     pub created_at: Option<i64>,
@@ -58,8 +58,9 @@ pub(crate) fn take_automatic(engine: &Engine, store: &Arc<TableStore>, why: &str
     taken.map(drop)
 }
 
-/// Links the files of a table into a snapshot, in each of its directories. What is in memtables is
-/// not part of it: flush first. The manifest is written last: a snapshot without one is not whole.
+/// Links the files of a table into a snapshot, in each of its directories. Rows in memtables are
+/// not part of it, so the caller flushes first. The manifest is written last: a snapshot without
+/// one is not complete.
 ///
 /// Flushes and compactions of the table go on meanwhile. Files that a compaction replaces stay
 /// until the links are made.
@@ -110,7 +111,7 @@ pub fn take(engine: &Engine, store: &Arc<TableStore>, tag: &str) -> Result<PathB
 struct Links<'a> {
     engine: &'a Engine,
     tag: &'a str,
-    /// By directory of SSTables.
+    /// The parts of the snapshot by the directory of their SSTables.
     places: BTreeMap<PathBuf, Place>,
 }
 
@@ -123,7 +124,7 @@ struct Place {
 }
 
 impl Links<'_> {
-    /// Links the files of an SSTable, which the caller keeps from going.
+    /// Links the files of an SSTable, which the caller keeps from being removed.
     fn link(&mut self, sstable: &SSTable) -> Result<(), StorageError> {
         let directory = &sstable.descriptor().directory;
         let place = match self.places.entry(directory.clone()) {
@@ -166,8 +167,8 @@ fn name_in_table(index: &Path, sstable: &SSTable) -> String {
     }
 }
 
-/// Makes the place of what lies in a directory of a table, or of its index. The table's has to be
-/// there.
+/// Makes the directory for the links to files in a directory of a table or of its index. The
+/// table's directory has to be there.
 pub(crate) fn make_directory(engine: &Engine, directory: &Path, tag: &str) -> Result<PathBuf, StorageError> {
     let target = layout::snapshot_directory(directory, tag);
     // an index has its place in the snapshot of the table
@@ -176,8 +177,8 @@ pub(crate) fn make_directory(engine: &Engine, directory: &Path, tag: &str) -> Re
     made.map(|()| target.clone()).map_err(|error| StorageError::io(&target, &error))
 }
 
-/// The statements that make the table again: the types of its keyspace, the table or view, its
-/// indexes.
+/// The CREATE statements for making the table again: the types of its keyspace, the table or view,
+/// its indexes.
 fn create_statements(engine: &Engine, table: &TableMetadata) -> String {
     let schema = engine.schema();
     let types = schema.keyspace(&table.keyspace).map(|keyspace| describe::types_by_dependency(keyspace));
@@ -190,7 +191,8 @@ fn create_statements(engine: &Engine, table: &TableMetadata) -> String {
     texts.join("\n\n")
 }
 
-/// The directories of a table in the data directories, whether or not the node has the table still.
+/// The directories of a table in the data directories, even if the node does not have the table
+/// any more.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TablePlace {
     /// The name of the keyspace's directory.
@@ -309,7 +311,7 @@ fn list_in(engine: &Engine, place: &TablePlace, directory: &Path) -> Result<Vec<
     Ok(found)
 }
 
-/// Manifests are shorter.
+/// Most bytes of a manifest that is read.
 const MANIFEST_SIZE_MAX: u64 = 16 << 20;
 
 fn created_at(engine: &Engine, directory: &Path) -> Option<i64> {
@@ -324,18 +326,18 @@ pub fn time_of_manifest(text: &[u8]) -> Option<i64> {
     Some(time.as_millisecond())
 }
 
-/// Removes a snapshot of a table, or all when there is no tag. Gives how many there were.
+/// Removes a snapshot of a table, or all of them without a tag. Gives how many there were.
 pub fn clear(engine: &Engine, store: &TableStore, tag: Option<&str>) -> Result<usize, StorageError> {
     clear_at(engine, &TablePlace::of(store), tag)
 }
 
-/// As [`clear`], in the directories of a table. Those of a table that the node does not have any
-/// more are removed when nothing is left in them.
+/// Does the work of [`clear`] in the directories of a table. Those of a table that the node does
+/// not have any more are removed when nothing is left in them.
 pub fn clear_at(engine: &Engine, place: &TablePlace, tag: Option<&str>) -> Result<usize, StorageError> {
     clear_where(engine, place, |snapshot| tag.is_none_or(|tag| tag == snapshot.tag))
 }
 
-/// As [`clear_at`], those snapshots that a condition names.
+/// Does the work of [`clear_at`] for the snapshots that meet a condition.
 pub fn clear_where(
     engine: &Engine,
     place: &TablePlace,
@@ -377,7 +379,7 @@ fn remove_empty(disk: &dyn Disk, directory: &Path) -> Result<(), StorageError> {
     Ok(())
 }
 
-/// `2026-11-21T08:11:02.123Z`.
+/// A time as `2026-11-21T08:11:02.123Z`; `micros`: microseconds since 1970.
 fn iso(micros: i64) -> String {
     match jiff::Timestamp::from_millisecond(micros.div_euclid(1000)) {
         Ok(time) => format!("{time:.3}"),

@@ -1,13 +1,13 @@
 //! Strategies: which SSTables of a table are compacted next, and into what.
 //!
-//! A strategy is a function from what a table has ([`State`]) to a [`Choice`]. It knows no disk, no
-//! clock and no lock: time and dice are part of the state, what it remembers from one choice to the
-//! next is a [`Memory`] that it is given. One strategy a file; what they share is in
-//! [`tombstones`], [`expired`], [`overlaps`] and [`shards`]. SSTables of one repair state are
-//! chosen from, never of two.
+//! A strategy is a function from the state of a table ([`State`]) to a [`Choice`]. It knows no
+//! disk, no clock and no lock: time and dice are part of the state, and its memory from one choice
+//! to the next is a [`Memory`] that the caller gives. One strategy a file; what they share is in
+//! [`tombstones`], [`expired`], [`overlaps`] and [`shards`]. The SSTables of a choice are all of
+//! one repair state.
 //!
-//! Options are those of the schema, which has checked them; what cannot be read keeps its default.
-//! Agrees with
+//! Options are those of the schema, which has checked them; an option that cannot be read keeps
+//! its default. Agrees with
 //! `org.apache.cassandra.db.compaction.{AbstractCompactionStrategy,CompactionStrategyManager}`.
 
 pub mod auto;
@@ -41,34 +41,34 @@ use unified::UnifiedOptions;
 /// The facts about an SSTable that a strategy sees.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Candidate {
-    /// Its place in the list that it is in.
+    /// Its index in its list.
     pub index: usize,
     /// Bytes of its data file.
     pub size: u64,
-    /// Its level in its statistics.
+    /// The level that its statistics name.
     pub level: u32,
     /// Token of its first partition.
     pub first: Token,
     /// Token of its last partition.
     pub last: Token,
-    /// Smallest timestamp in it.
+    /// Smallest write timestamp in it.
     pub min_timestamp: i64,
-    /// Greatest timestamp in it.
+    /// Greatest write timestamp in it.
     pub max_timestamp: i64,
-    /// When the last of it may go, seconds; the greatest value: something in it never may.
+    /// The second at which the last of its data may be purged; `u32::MAX`: some of it never may.
     pub max_local_deletion_time: u32,
     /// Estimated share of its cells that are droppable tombstones, 0 to 1.
     pub droppable: f64,
     /// When it was written, milliseconds since 1970.
     pub created: u64,
-    /// Share of the ring that its tokens are of, where its statistics say.
+    /// Share of the ring that its tokens cover, 0 to 1; None: its statistics do not say.
     pub coverage: Option<f64>,
-    /// A compaction has it: it is seen, and not to be chosen.
+    /// True: a compaction has it; it is seen, but may not be chosen.
     pub compacting: bool,
 }
 
 impl Candidate {
-    /// Whether some token may be in both.
+    /// Whether some token may be in both SSTables.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.first <= other.last && other.first <= self.last
     }
@@ -77,18 +77,18 @@ impl Candidate {
 /// The state of a table from which a strategy chooses.
 #[derive(Clone, Copy, Debug)]
 pub struct State<'a> {
-    /// SSTables of one repair state, those that are being compacted included; `index` is the place
-    /// in this list.
+    /// SSTables of one repair state, those that are being compacted included. `index` is the
+    /// position in this list.
     pub sstables: &'a [Candidate],
-    /// The table's other SSTables: what they hold may be deleted by these.
+    /// The table's other SSTables: tombstones in `sstables` may delete data in them.
     pub others: &'a [Candidate],
-    /// Smallest timestamp in memtables; the greatest value where they are empty.
+    /// Smallest timestamp in memtables; `i64::MAX` if they are empty.
     pub memtable_min_timestamp: i64,
-    /// Tombstones from before may go, seconds.
+    /// The second before which tombstones must have been written to be purged.
     pub gc_before: u32,
     /// False: tombstones of these SSTables stay (`only_purge_repaired_tombstones`).
     pub may_purge: bool,
-    /// Milliseconds since 1970.
+    /// The present time, milliseconds since 1970.
     pub now_millis: u64,
     /// Mean bytes of a flush; NaN: there was none yet.
     pub flush_size: f64,
@@ -121,24 +121,25 @@ impl State<'_> {
 /// The memory of a strategy from one choice to the next. Lost with the process, as in Cassandra.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Memory {
-    /// When fully expired SSTables were looked for last, milliseconds.
+    /// When fully expired SSTables were looked for last, milliseconds since 1970; None: they were
+    /// not yet.
     pub expired_checked_at: Option<u64>,
-    /// Start of the newest window seen, milliseconds.
+    /// Start of the newest window seen, milliseconds since 1970.
     pub highest_window: i64,
-    /// Compactions since a level took part in one.
+    /// For each level, the number of compactions since it took part in one.
     pub rounds_without: [u32; LEVELS],
-    /// The flush size that densities are counted in, bytes; 0: not yet known.
+    /// The flush size that levels by density are counted from, bytes; 0: not yet known.
     pub flush_size: u64,
 }
 
 /// The SSTables to compact, and the form of the output.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Choice {
-    /// Places in [`State::sstables`], at least one.
+    /// Positions in [`State::sstables`], at least one.
     pub inputs: Vec<usize>,
-    /// Why.
+    /// The kind of the compaction.
     pub kind: Kind,
-    /// Into what.
+    /// The form of the output.
     pub output: Output,
 }
 
@@ -166,7 +167,7 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// From a table's `compaction` map.
+    /// The strategy of a table's `compaction` map.
     pub fn of(map: &BTreeMap<String, String>) -> Self {
         match schema::params::compaction::short_class(map) {
             "LeveledCompactionStrategy" => Self::Leveled(LeveledOptions::from_map(map)),
@@ -176,7 +177,7 @@ impl Strategy {
         }
     }
 
-    /// With other thresholds than the schema's.
+    /// The same strategy with other thresholds than the schema's.
     pub fn with_thresholds(mut self, min: usize, max: usize) -> Self {
         let size_tiered = match &mut self {
             Self::SizeTiered(options) => options,
@@ -201,7 +202,7 @@ impl Strategy {
         choice
     }
 
-    /// About how many compactions are still to be done.
+    /// Estimated number of compactions that are still to be done.
     pub fn pending(&self, state: &State<'_>, memory: &Memory) -> usize {
         match self {
             Self::SizeTiered(options) => size_tiered::pending(&state.free(), options),
@@ -211,7 +212,7 @@ impl Strategy {
         }
     }
 
-    /// All SSTables compacted: each choice is a compaction of its own. `split`: not into one great
+    /// Compacts all SSTables: each choice is a compaction of its own. `split`: not into one great
     /// SSTable.
     pub fn major(&self, state: &State<'_>, split: bool) -> Vec<Choice> {
         let free = state.free();
@@ -237,7 +238,7 @@ impl Strategy {
         }
     }
 
-    /// Into what SSTables go that an operator named.
+    /// The form of the output of SSTables that an operator named.
     pub fn named_output(&self, inputs: &[Candidate]) -> Output {
         match (self, inputs) {
             (Self::Leveled(options), [single]) if single.level > 0 => {
@@ -248,7 +249,7 @@ impl Strategy {
         }
     }
 
-    /// Into what a flush is written, of about `size` bytes.
+    /// The form of the output of a flush of about `flush_size` bytes.
     pub fn flush_output(&self, flush_size: f64) -> Output {
         match self {
             Self::Unified(options) => Output::Shards { count: shards::count(flush_size, &options.sharding) },

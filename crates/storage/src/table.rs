@@ -1,6 +1,6 @@
-//! A table's state on this node: its directory, its view, its locks and counters. What is done to a
-//! table is elsewhere: write, read, flush, compaction, snapshot, truncate each have a module that
-//! takes a [`TableStore`].
+//! A table's state on this node: its directory, its view, its locks and counters. Operations on a
+//! table are elsewhere: write, read, flush, compaction, snapshot and truncate each have a module
+//! that takes a [`TableStore`].
 
 pub(crate) mod arrivals;
 pub(crate) mod attached;
@@ -43,18 +43,18 @@ pub use cuts::{Moment, Since};
 
 /// A table's state on this node.
 pub struct TableStore {
-    /// The outside.
+    /// Clock, disk and threads.
     pub env: Env,
     /// Its id.
     pub id: TableId,
-    /// Where its files lie: the first of its directories.
+    /// The first of the table's directories.
     pub directory: PathBuf,
-    /// All directories where its files lie, at least one.
+    /// All directories with files of the table, at least one.
     pub directories: Vec<PathBuf>,
-    /// Which of them were there once: what is gone then is a disk that is gone, and no place to
-    /// make a directory anew.
+    /// For each directory whether it has existed. If such a directory is gone its disk is gone,
+    /// and it must not be made anew.
     pub(crate) placed: Vec<AtomicBool>,
-    /// How its partitions are split.
+    /// How the table's partitions are divided.
     pub shards: Shards,
     /// The caches of SSTables.
     pub caches: Arc<Caches>,
@@ -64,17 +64,17 @@ pub struct TableStore {
     /// When the memtables that take writes were made, or the flusher was asked for a flush of them
     /// because of their age: monotonic time, nanoseconds.
     pub(crate) active_since: AtomicU64,
-    /// Held while the view is replaced; guards what is only changed then.
+    /// Held while the view is replaced; guards the state that only changes then.
     changes: Mutex<Changes>,
     /// The greatest sequence number an SSTable has had.
     last_sequence: AtomicU64,
-    /// Changes of the set of SSTables that are not settled yet.
+    /// Changes of the set of SSTables whose transaction logs are still on disk.
     pub(crate) unsettled: Mutex<Unsettled>,
-    /// Held by whoever takes SSTables away: no other may meanwhile.
+    /// Held while SSTables are removed: no other removal may go on meanwhile.
     pub(crate) replacing: Mutex<()>,
-    /// Held by whoever brings SSTables in.
+    /// Held while SSTables are imported.
     pub(crate) importing: Mutex<()>,
-    /// SSTables whose entries in indexes come before them.
+    /// SSTables that are about to be added, whose entries in indexes come before them.
     pub(crate) arrivals: Arrivals,
     /// Passed by each write of a row of another node that comes in a stream, from the look whether
     /// a truncation has removed the row ([`TableStore::since`]) to the end of the write. The caller
@@ -82,24 +82,24 @@ pub struct TableStore {
     /// row could look wanted and be written behind the cut. Passed, and closed, before the gate of
     /// writes to tables with views.
     pub streamed_writes: Arc<RwLock<()>>,
-    /// Held by whoever writes memtables out: their order is that of the commit log.
+    /// Held while memtables are flushed, because the order of flushes is that of the commit log.
     pub(crate) flushing: Mutex<()>,
-    /// Up to where the commit log has nothing to say about it. Held while that is recorded: it only
-    /// goes on.
+    /// The position up to which the commit log has nothing for the table; it only grows. Held
+    /// while it is recorded. None: there is no record.
     pub(crate) truncation: Mutex<Option<Truncation>>,
     /// SSTables that could not be opened.
     left_out: Mutex<Vec<LeftOut>>,
-    /// Nothing is written any more, since the table is dropped: its memtables are frozen and none
-    /// come after them. Never taken back.
+    /// True: the table is dropped and takes no writes any more. Its memtables are frozen and none
+    /// come after them. Never reset.
     closed: AtomicBool,
-    /// Set once a dropped table has given up its memtables: flushes write nothing of it,
-    /// compactions end. Never taken back.
+    /// Set once a dropped table has given up its memtables: flushes write nothing of it, and its
+    /// compactions end. Never reset.
     pub dropped: AtomicBool,
-    /// Whether the strategy may choose by itself.
+    /// Whether the table's strategy may choose compactions by itself.
     pub auto_compaction: AutoCompaction,
-    /// With how many SSTables.
+    /// The least and the greatest number of SSTables that are compacted at once.
     pub thresholds: Thresholds,
-    /// How large flushes are.
+    /// Mean bytes of the table's flushes.
     pub flush_size: FlushSize,
 }
 
@@ -119,18 +119,19 @@ pub struct Opened {
 pub(crate) struct Truncation {
     /// Records of the table up to here are not replayed.
     pub(crate) position: LogPosition,
-    /// When it was truncated, milliseconds; the smallest value, as in Cassandra: it never was.
+    /// When the table was truncated, milliseconds since 1970; [`NEVER`], as in Cassandra: it never
+    /// was.
     pub(crate) at_millis: i64,
 }
 
-/// The time of truncation, in milliseconds, of a table that was never truncated.
+/// The time of truncation of a table that was never truncated.
 pub(crate) const NEVER: i64 = i64::MIN;
 
-/// An SSTable that could not be opened: what it holds does not show, nor does what it deletes stay
-/// away.
+/// An SSTable that could not be opened: its rows are not seen, and its deletions do not hide
+/// anything.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LeftOut {
-    /// Which.
+    /// Name of the SSTable.
     pub descriptor: Descriptor,
     /// The defect.
     pub why: String,
@@ -139,16 +140,16 @@ pub struct LeftOut {
 /// The memory of a table's strategy, by repair state.
 #[derive(Default)]
 pub struct Remembered {
-    /// The strategy's options: other ones remember nothing.
+    /// The options of the strategy. With other options the memory is empty.
     pub options: BTreeMap<String, String>,
     /// By repair state.
     pub memories: BTreeMap<RepairState, Memory>,
 }
 
-/// The compactions of an SSTable that failed, though not because that SSTable cannot be read.
+/// The failures of compactions of an SSTable, except those for which it cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Failures {
-    /// How many there were, one after the other.
+    /// Number of failures in a row.
     pub times: u32,
     /// No strategy chooses the SSTable before this time, nanoseconds of the monotonic clock.
     pub until: u64,
@@ -157,17 +158,18 @@ pub struct Failures {
 /// State that only changes together with the view.
 #[derive(Default)]
 pub struct Changes {
-    /// SSTables that a compaction reads: no other may take them.
+    /// SSTables that a compaction has: no other may take them.
     pub compacting: BTreeSet<Descriptor>,
     /// SSTables that a compaction found damaged: strategies leave them alone.
     pub suspect: BTreeSet<Descriptor>,
     /// SSTables in the view of which compactions failed that a strategy had chosen.
     pub failed: BTreeMap<Descriptor, Failures>,
-    /// When this process wrote SSTables that are in the view, milliseconds.
+    /// The time at which this process wrote each SSTable in the view, milliseconds since 1970.
     pub written: BTreeMap<Descriptor, u64>,
     /// The memory of the table's strategy.
     pub remembered: Remembered,
-    /// Where the log stood when memtables were frozen last: what the present ones hold comes after.
+    /// The position of the log when memtables were frozen last: the records of the present ones
+    /// come after it. None: they were not frozen yet.
     pub log_frozen_at: Option<LogPosition>,
     /// Truncations that are under way.
     pub cuts: Cuts,
@@ -239,16 +241,16 @@ impl TableStore {
         self.changes().cuts.since(moment)
     }
 
-    /// The table at this moment. None: a truncation is under way, which removes a part of it or
-    /// fails.
+    /// The table's view at this moment. None: a truncation is under way, which removes a part of
+    /// it or fails.
     pub fn view_beside_no_truncation(&self) -> Option<Arc<View>> {
         let changes = self.changes();
         changes.cuts.is_empty().then(|| self.view())
     }
 
     /// The log position of the last record that the memtables of a shard hold; None: nothing of it
-    /// was logged. What a read of the shard has seen is durable once the log is durable up to here:
-    /// SSTables hold only what was durable when it was flushed.
+    /// was logged. Everything that a read of the shard has seen is durable once the log is durable
+    /// up to here, because rows in SSTables were durable when they were flushed.
     pub fn last_logged(&self, shard: usize) -> Option<LogPosition> {
         let view = self.view();
         let sets = view.flushing.iter().map(|set| set.memtables.as_slice()).chain([view.active.as_slice()]);
@@ -256,7 +258,7 @@ impl TableStore {
         memtables.filter_map(|memtable| memtable.log_range()).map(|range| range.last).max()
     }
 
-    /// The table at this moment.
+    /// The view of the table at this moment.
     pub fn view(&self) -> Arc<View> {
         self.view.load_full()
     }
@@ -272,9 +274,10 @@ impl TableStore {
         format!("{}.{}", view.table.keyspace, view.table.name)
     }
 
-    /// The age in nanoseconds at which memtables are flushed (`memtable_flush_period_in_ms`); None:
-    /// at none. Tables of the node itself have none whatever their schema says: the log has their
-    /// rows, and a small SSTable of each of them in each hour would be of no use.
+    /// The age in nanoseconds at which memtables are flushed (`memtable_flush_period_in_ms`);
+    /// None: there is no such age. Tables of the node itself have none whatever their schema says:
+    /// the log has their rows, and a small SSTable of each of them in each hour would be of no
+    /// use.
     pub(crate) fn flush_period_nanos(&self) -> Option<u64> {
         let view = self.view.load();
         let millis = u64::try_from(view.table.params.memtable_flush_period_in_ms).ok().filter(|millis| *millis > 0)?;
@@ -291,12 +294,13 @@ impl TableStore {
         self.left_out.lock().expect("no panic inside").clone()
     }
 
-    /// One of them has found its place, or is gone.
+    /// Removes one of these SSTables from the list: it is in the view now, or its files are
+    /// removed.
     pub(crate) fn forget_left_out(&self, descriptor: &Descriptor) {
         self.left_out.lock().expect("no panic inside").retain(|left_out| left_out.descriptor != *descriptor);
     }
 
-    /// Enters to change the view.
+    /// Locks the state that changes together with the view.
     pub fn changes(&self) -> MutexGuard<'_, Changes> {
         self.changes.lock().expect("a panic while the view changes ends the process")
     }
@@ -316,9 +320,9 @@ impl TableStore {
     }
 
     /// Puts new memtables in place (of the table's schema `table`) and freezes the old; None when
-    /// they are empty. `log_position` gives where the log ends. It is asked while nobody can write
-    /// to the table: what the table appended up to there is in the old memtables, what it appends
-    /// from then on in the new ones.
+    /// they are empty. `log_position` gives the end of the log. It is asked while nothing can be
+    /// written to the table: records that the table appended up to there are in the old memtables,
+    /// later ones in the new.
     pub fn switch_memtables(
         &self,
         table: Arc<TableMetadata>,
@@ -329,13 +333,13 @@ impl TableStore {
     }
 
     /// Ends all writing to the table and its indexes, for good. A writer that has looked the table
-    /// up before is told that it is gone: behind the position that the log has then, the table
-    /// appends nothing.
+    /// up before gets an error, so the table appends nothing behind the position that the log has
+    /// then.
     pub fn close(&self, log_position: impl FnOnce() -> LogPosition) {
         self.switch(self.table(), None, log_position, true);
     }
 
-    /// Nothing is written any more.
+    /// Whether the table takes no writes any more.
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
@@ -396,8 +400,8 @@ impl TableStore {
         Some(set)
     }
 
-    /// Of an index: puts the memtables that hang on the base's new ones in place; `set` are those
-    /// that hang on the old.
+    /// For an index: puts the memtables into the view that belong to the base's new ones; `set`
+    /// are those that belong to the old.
     fn follow_base(
         &self,
         changes: &Changes,
@@ -412,7 +416,7 @@ impl TableStore {
         self.publish(changes, View { table, active, flushing, sstables, indexes });
     }
 
-    /// The SSTables under the schema of `table`; what is read through them follows an ALTER.
+    /// The SSTables under the schema `table`, so that reads through them follow an ALTER.
     fn rebound(&self, old: &View, table: &Arc<TableMetadata>) -> Vec<Arc<SSTable>> {
         if Arc::ptr_eq(&old.table, table) {
             return old.sstables.clone();
@@ -427,7 +431,8 @@ impl TableStore {
         old.sstables.iter().map(rebind).collect()
     }
 
-    /// Puts flushed SSTables (none: nothing was worth writing) in the place of their memtables.
+    /// Puts flushed SSTables in the place of their memtables. No SSTables: nothing was worth
+    /// writing.
     pub fn finish_flush(&self, set: &Arc<FlushSet>, flushed: Vec<Arc<SSTable>>) {
         let mut changes = self.changes();
         let old = self.view();
@@ -496,7 +501,7 @@ fn new_memtables(
     (0..shards.count()).map(|_| Arc::new(Memtable::with_indexes(Arc::clone(table), env, indexes))).collect()
 }
 
-/// The memtables of indexes that hang on those that take writes now, a set for each index.
+/// The memtables of indexes that belong to those that take writes now, a set for each index.
 fn sets_of_indexes(view: &View, up_to: LogPosition) -> Vec<(Arc<IndexStore>, Arc<FlushSet>)> {
     let sets = view.indexes.iter().enumerate().map(|(at, index)| {
         let own = |memtable: &Arc<Memtable>| memtable.indexes().get(at).map(|(_, own)| Arc::clone(own));
@@ -506,10 +511,10 @@ fn sets_of_indexes(view: &View, up_to: LogPosition) -> Vec<(Arc<IndexStore>, Arc
     sets.collect()
 }
 
-/// An index, entered to change its view.
+/// An index, with its state locked for a change of its view.
 type Entered<'a> = (&'a Arc<IndexStore>, MutexGuard<'a, Changes>);
 
-/// Gives indexes the memtables that hang on the base's.
+/// Puts the memtables that belong to the base's new ones into the views of indexes.
 fn attach(indexes: &[Entered<'_>], base: &[Arc<Memtable>], old: &[(Arc<IndexStore>, Arc<FlushSet>)]) {
     for (at, (index, changes)) in indexes.iter().enumerate() {
         let own = |memtable: &Arc<Memtable>| memtable.indexes().get(at).map(|(_, own)| Arc::clone(own));
@@ -520,8 +525,8 @@ fn attach(indexes: &[Entered<'_>], base: &[Arc<Memtable>], old: &[(Arc<IndexStor
     }
 }
 
-/// Whether the new SSTables have the components of each complete attached index that all old ones
-/// had them of.
+/// Whether the new SSTables have the components of each complete attached index of which all old
+/// ones had them.
 fn keeps_components(view: &View, old_ones: &[Arc<SSTable>], new_ones: &[Arc<SSTable>]) -> bool {
     let complete = view.indexes.iter().filter(|index| index.definition.is_attached() && index.state.is_built());
     let have = |sstables: &[Arc<SSTable>], name| sstables.iter().all(|sstable| sstable.attached().has(name));
@@ -538,8 +543,8 @@ fn bound_to(table: &Arc<TableMetadata>, sstable: Arc<SSTable>) -> Arc<SSTable> {
     sstable.with_schema(table).map_or(sstable, Arc::new)
 }
 
-/// Each of them once: an SSTable that is in the view twice would be read, compacted and removed
-/// twice. Such a live set is not gone on with.
+/// Sorts SSTables, newest data first. Each must be there once: an SSTable that is in the view
+/// twice would be read, compacted and removed twice, so this panics.
 fn newest_first(mut sstables: Vec<Arc<SSTable>>) -> Vec<Arc<SSTable>> {
     let names: BTreeSet<_> = sstables.iter().map(|sstable| sstable.descriptor()).collect();
     assert_eq!(names.len(), sstables.len(), "an SSTable is in the view once");

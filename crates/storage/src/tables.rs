@@ -1,8 +1,8 @@
 //! The tables of an engine: one value that never changes, replaced by a change of the schema.
 //!
 //! Every request looks its table up by id, so that look takes the same few steps however many
-//! tables there are. What walks over all tables goes in the order of their ids, because the
-//! simulator replays a run from its seed and needs the same order each time.
+//! tables there are. A pass over all tables is in the order of their ids, because the simulator
+//! replays a run from its seed and needs the same order each time.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -12,8 +12,8 @@ use types::{DecoratedKey, Token};
 pub struct TokenRanges(Vec<(Token, Token)>);
 
 impl TokenRanges {
-    /// Of ranges in any order, some of which may overlap or go around the end of the ring. Start
-    /// and end being the same means the whole ring.
+    /// Makes ranges that ascend from ranges in any order, some of which may overlap or go around
+    /// the end of the ring. A range whose start and end are the same is the whole ring.
     pub fn new(ranges: &[(Token, Token)]) -> Self {
         let mut parts = Vec::with_capacity(ranges.len() + 1);
         for (start, end) in ranges.iter().copied() {
@@ -48,8 +48,8 @@ impl TokenRanges {
         after > 0 && first <= self.0[after - 1].1
     }
 
-    /// The first partition of an SSTable that is in none of the ranges; None: all are in some.
-    /// Reads a key for each gap between the ranges, not for each partition.
+    /// The first partition of an SSTable that is in none of the ranges; None: each is in one of
+    /// them. Reads a key for each gap between the ranges, not for each partition.
     pub fn first_outside(&self, sstable: &SSTable) -> Result<Option<DecoratedKey>, ReadError> {
         let (first, last) = (sstable.first_key().token, sstable.last_key().token);
         if !sstable.has_tokens() || self.contain_all(first, last) {

@@ -1,9 +1,9 @@
-//! The tombstones of a table: where they are in each SSTable, when they may go, and why not yet
-//! (`rows::tombstone_map`).
+//! The tombstones of a table: where they are in each SSTable, when they may be purged, and why not
+//! yet (`rows::tombstone_map`).
 //!
-//! What keeps a tombstone is asked as compaction asks it (`compaction::purge`): other SSTables that
-//! may hold the partition, memtables that have it, and with `only_purge_repaired_tombstones` that
-//! its SSTable is not repaired.
+//! The reasons that keep a tombstone are those of compaction (`compaction::purge`): other SSTables
+//! that may hold the partition, memtables that have it, and with `only_purge_repaired_tombstones`
+//! that its SSTable is not repaired.
 
 use std::sync::Arc;
 
@@ -43,8 +43,8 @@ impl Others for Beside<'_> {
     }
 }
 
-/// A text for each SSTable, with the `top` partitions that have most. It reads the whole table: not
-/// on a worker.
+/// A text for each SSTable, with the `top` partitions that have most tombstones. Reads the whole
+/// table, so it must not be called on a worker.
 pub fn tombstones(store: &Arc<TableStore>, top: usize) -> Result<Vec<String>, ReadError> {
     let view = store.view();
     let table = &view.table;

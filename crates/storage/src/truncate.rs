@@ -1,6 +1,6 @@
 //! Truncating: a table loses everything that it holds at a moment, the cut; rows that are written
 //! later stay. [`truncate`] has the steps and what a crash between them leaves, `table::cuts` the
-//! state of a table meanwhile. Also: taking the files of a dropped table off the disk.
+//! state of a table meanwhile. It also removes the files of a dropped table from the disk.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -52,18 +52,18 @@ fn record(engine: &Engine, cuts: &[(Arc<Cut>, Arc<TableStore>)]) -> Result<Optio
     Ok(applied.position)
 }
 
-/// Whether memtables hold what the log has up to `position`. Flushes are in the order of the log,
-/// so they do not, unless another program wrote SSTables of the directory.
+/// Whether memtables have records of the log up to `position`. Flushes are in the order of the
+/// log, so they do not, unless another program wrote SSTables into the directory.
 pub(crate) fn is_in_memtables(store: &TableStore, position: LogPosition) -> bool {
     let is_before = |memtable: &Arc<Memtable>| memtable.log_range().is_some_and(|range| range.first <= position);
     let view = store.view();
     view.flushing.iter().flat_map(|set| &set.memtables).chain(&view.active).any(is_before)
 }
 
-/// Records that the log has nothing to say about a table up to `position`, though it was not
-/// truncated: all of it was in SSTables, and nothing is left of it. Where memtables hold part of it
-/// the caller has flushed them. The caller waits until the returned position is durable before the
-/// SSTables go.
+/// Records that the log has nothing for a table up to `position`, although it was not truncated:
+/// all of these records were in SSTables, and a compaction left nothing of them. If memtables had
+/// some of them the caller has flushed them. The caller waits until the returned position is
+/// durable before the SSTables are removed.
 pub(crate) fn record_purged(
     engine: &Engine,
     store: &TableStore,
@@ -75,7 +75,7 @@ pub(crate) fn record_purged(
     })
 }
 
-/// Records what follows from what was recorded last; gives where in the log that stands.
+/// Writes a record that follows from the last one of each table; gives its position in the log.
 fn advance(
     engine: &Engine,
     store: &TableStore,
@@ -92,8 +92,8 @@ fn advance(
     Ok(applied.position)
 }
 
-/// Drops all data that a table has when this begins; durable when it completes. After a snapshot
-/// where one is taken (`auto_snapshot`).
+/// Drops all data that a table has when this begins; durable when it completes. A snapshot is
+/// taken before, if `auto_snapshot` says so.
 ///
 /// 1. The cut ([`Cut`]): memtables are frozen. Rows that are written from then on stay.
 /// 2. The frozen memtables are flushed, so the snapshot has their rows. A full device may refuse
@@ -101,8 +101,8 @@ fn advance(
 ///    room, and the snapshot lacks these rows (a warning says so).
 /// 3. The snapshot is taken. If the snapshot is refused, so is the truncation, and nothing is
 ///    changed: the snapshot is the way back.
-/// 4. The commit log records that it has nothing to say about the table up to the cut.
-/// 5. The SSTables from before the cut go, and memtables that could not be flushed.
+/// 4. The commit log records that it has nothing for the table up to the cut.
+/// 5. The SSTables from before the cut are removed, and memtables that could not be flushed.
 ///
 /// SSTables of other nodes whose rows are from before the cut (`crate::received`) may come at any
 /// time: those that come before step 5 go with it, later ones are not added.
@@ -117,9 +117,9 @@ pub async fn truncate(engine: &Arc<Engine>, store: &Arc<TableStore>) -> Result<(
     truncate_together(engine, &[Arc::clone(store)], ()).await
 }
 
-/// As [`truncate`], of a table and its views: the steps are taken of all side by side. Nobody
-/// writes to them while the cuts are made, since `held` keeps others off, and what step 4 records
-/// of all of them is one record.
+/// Does the work of [`truncate`] for a table and its views: each step is taken for all of them
+/// side by side. Nothing is written to them while the cuts are made, because `held` keeps writers
+/// off, and step 4 writes one record for all of them.
 pub async fn truncate_together(
     engine: &Arc<Engine>,
     stores: &[Arc<TableStore>],
@@ -166,12 +166,12 @@ struct Cut {
     stores: Vec<Arc<TableStore>>,
     /// The memtables that are to be flushed; None: all rows are in SSTables.
     frozen: Option<Arc<FlushSet>>,
-    /// Up to here all that the log has of the table is from before the cut.
+    /// Position up to which all records of the table are from before the cut.
     position: LogPosition,
 }
 
 impl Cut {
-    /// Waits for the flush of the table that is under way.
+    /// Makes the cut, after a flush of the table that is under way has ended.
     fn make(engine: &Arc<Engine>, store: &Arc<TableStore>) -> Self {
         let _in_order = crate::flush::in_order(store);
         // before the memtables are frozen: rows that were read before the number is taken are
@@ -211,9 +211,9 @@ impl Cut {
         }
     }
 
-    /// Removes the SSTables of a table whose last memtables cannot be flushed. Before that, the log
-    /// records that it has nothing to say about the rows in SSTables: otherwise a start could
-    /// replay such a row whose deletion only an SSTable had.
+    /// Removes the SSTables of a table whose last memtables cannot be flushed. Before that, the
+    /// log records that it has nothing for the rows in SSTables. Otherwise a start could replay a
+    /// row whose deletion was only in an SSTable.
     async fn remove_flushed(
         cut: &Arc<Self>,
         engine: &Arc<Engine>,
@@ -228,8 +228,8 @@ impl Cut {
         in_background(engine, store, move |engine, _| cut.remove_sstables(engine)).await
     }
 
-    /// Up to here SSTables have every row of the table that the log has. None: the log has nothing
-    /// of the memtables that wait for their flush.
+    /// Position up to which every record of the table is in SSTables. None: the memtables that
+    /// wait for their flush have no records.
     fn flushed(store: &TableStore) -> Option<LogPosition> {
         let view = store.view();
         let waiting = view.flushing.iter().flat_map(|set| &set.memtables);
@@ -238,7 +238,7 @@ impl Cut {
     }
 
     /// Removes the SSTables from before the cut, and then the memtables that are not flushed: a
-    /// reader never finds rows without what deletes them.
+    /// reader never finds rows without their deletions.
     fn remove(&self, engine: &Engine, store: &Arc<TableStore>) -> Result<(), StorageError> {
         if self.frozen.as_ref().is_none_or(|frozen| !is_waiting(store, frozen)) {
             // flushes of later memtables go on meanwhile: their SSTables stay
@@ -252,7 +252,8 @@ impl Cut {
         Ok(())
     }
 
-    /// Removes the SSTables from before the cut. The entries of indexes go before the rows.
+    /// Removes the SSTables from before the cut. The entries of indexes are removed before the
+    /// rows.
     fn remove_sstables(&self, engine: &Engine) -> Result<(), StorageError> {
         for store in &self.stores {
             // first, so that what comes of another node meanwhile is among the SSTables that are
@@ -290,13 +291,13 @@ async fn in_background<T: Send + 'static>(
     done.unwrap_or_else(|_| Err(StorageError::Refused { why: "too much background work waits".to_owned() }))
 }
 
-/// Takes the files of a dropped table off the disk; its snapshots and backups stay, and with them
-/// the directory.
+/// Removes the files of a dropped table from the disk. Its snapshots and backups stay, and with
+/// them the directory.
 pub fn remove_files(engine: &Engine, store: &Arc<TableStore>) -> Result<(), StorageError> {
     store.directories.iter().try_for_each(|directory| remove_files_in(engine, directory))
 }
 
-/// As [`remove_files`], in one directory.
+/// Does the work of [`remove_files`] in one directory.
 pub(crate) fn remove_files_in(engine: &Engine, directory: &Path) -> Result<(), StorageError> {
     let disk = &engine.env.disk;
     if !disk.exists(directory) {

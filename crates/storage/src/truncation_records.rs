@@ -1,11 +1,11 @@
-//! Up to where the log has nothing more to say about a table: `system.local.truncated_at`.
+//! The positions up to which the log has nothing more for a table: `system.local.truncated_at`.
 //!
 //! A truncated table's writes may still be in the log: their segment is kept for the sake of other
-//! tables, or is the present one. Replay leaves out what lies up to the recorded position. The same
-//! is recorded of a table when a compaction leaves nothing of SSTables: their statistics said that
-//! their part of the log needs no replay, and now no file does. Agrees with
-//! `SystemKeyspace.saveTruncationRecord`: for each table the position (i64 segment, i32 offset) and
-//! the time (i64, milliseconds).
+//! tables, or is the present one. Replay leaves out records up to the recorded position. The same
+//! is recorded for a table when a compaction leaves nothing of SSTables: their statistics said
+//! that their part of the log needs no replay, and after the compaction no file says so any more.
+//! Agrees with `SystemKeyspace.saveTruncationRecord`: for each table the position (i64 segment,
+//! i32 offset) and the time (i64, milliseconds).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,13 +25,13 @@ pub(crate) use crate::table::{NEVER, Truncation};
 
 const COLUMN: &str = "truncated_at";
 
-/// Tables whose records are replayed before all others: those that say which tables there are, and
-/// what of the log they need.
+/// Whether the records of a table are replayed before all others: the tables that say which tables
+/// there are, and which records they need.
 pub(crate) fn is_first(table: &TableMetadata) -> bool {
     table.keyspace == schema_tables::KEYSPACE || is_here(table)
 }
 
-/// The table is `system.local`.
+/// Whether the table is `system.local`.
 pub(crate) fn is_here(table: &TableMetadata) -> bool {
     table.keyspace == "system" && table.name == "local"
 }
@@ -56,7 +56,7 @@ pub(crate) fn mutation(
     Some(Mutation::of(update))
 }
 
-/// The id of the node whose directory this is, once it has one.
+/// The host id of the node whose directory this is; None: it has none yet.
 pub(crate) fn host_id(local: &Arc<TableStore>, now: u32) -> Result<Option<[u8; 16]>, StorageError> {
     let table = local.table();
     let Some(column) = table.column_by_name("host_id") else { return Ok(None) };

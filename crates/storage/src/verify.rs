@@ -1,10 +1,10 @@
 //! Verifying: an SSTable is read, and compared with its checksums and its indexes; nothing is
-//! written, unless its repair state is to be taken back.
+//! written, unless its repair state has to be reset.
 //!
-//! 1. Its version, where that is asked for.
+//! 1. Its version, if that is asked for.
 //! 2. All components are there; statistics and indexes were read when it was opened.
-//! 3. Where ranges are given: no partition is outside of them.
-//! 4. The digest of the data file. Without a digest, or where that is asked for: every row.
+//! 3. If ranges are given: no partition is outside of them.
+//! 4. The digest of the data file. Without a digest, or if that is asked for: every row.
 //!
 //! Agrees with `org.apache.cassandra.io.sstable.format.SortedTableVerifier`.
 
@@ -30,12 +30,13 @@ pub struct Verification {
     sstable: Arc<SSTable>,
     verifier: Verifier,
     options: Options,
-    /// The ranges that no partition may be outside of, until that was looked at; None: any may.
+    /// Ranges that must have all partitions, until that was checked; None: there are no such
+    /// ranges, or it was checked.
     held: Option<Arc<TokenRanges>>,
 }
 
 impl Verification {
-    /// Begins.
+    /// Begins a verification.
     pub fn open(
         engine: &Arc<Engine>,
         store: &Arc<TableStore>,
@@ -61,7 +62,7 @@ impl Verification {
         Ok(Self { engine, store, sstable, verifier, options, held: item.kept.clone() })
     }
 
-    /// Logs the defect; where that was asked for, the SSTable does not count as repaired any more.
+    /// Logs the defect; if that was asked for, the SSTable does not count as repaired any more.
     fn failed(&self, error: &dyn std::fmt::Display) -> StorageError {
         let descriptor = self.sstable.descriptor();
         let told = invalid(descriptor, self.options, error);
@@ -75,7 +76,7 @@ impl Verification {
     }
 }
 
-/// The SSTable counts as unrepaired from now on.
+/// Has an SSTable count as unrepaired from now on.
 fn unrepair(engine: &Engine, store: &TableStore, sstable: &Arc<SSTable>) -> Result<(), StorageError> {
     let write = || crate::import::reset_statistics(&engine.env, sstable.descriptor());
     with_statistics(engine, store, sstable, write).map(drop)

@@ -1,10 +1,10 @@
 //! Writing: mutations go into the commit log's buffer and into memtables in one step.
 //!
 //! 1. The mutations are serialised outside of any door. So are large values for the memtable;
-//!    inside they only change hands.
-//! 2. The doors of all memtables that they touch are entered, in order of table and shard: nobody
-//!    can wait for another in a circle. A frozen memtable sends the writer back to the table's new
-//!    view.
+//!    inside a door they are not copied.
+//! 2. The doors of all memtables that they touch are entered, in order of table and shard, so that
+//!    writers cannot wait for each other in a circle. A frozen memtable sends the writer back to
+//!    the table's new view.
 //! 3. Inside: the records are appended to the log's buffer, contiguous, and the updates applied.
 //! 4. The position of the last record is given to the caller, who waits until it is durable as
 //!    configured.
@@ -27,10 +27,11 @@ use crate::schema_tables;
 use crate::table::TableStore;
 use crate::table::memtable::{EncodedRows, Memtable, WriteGuard};
 
-/// Rows of a mutation from this size on are encoded for the memtable before any door is entered.
+/// Bytes of a mutation from which on its rows are encoded for the memtable before any door is
+/// entered.
 const LARGE_RECORD: usize = 256 << 10;
 
-/// Where an update goes.
+/// The memtable into which an update goes.
 struct Destination<'a> {
     store: Arc<TableStore>,
     shard: usize,
@@ -40,7 +41,7 @@ struct Destination<'a> {
 /// The result of a write.
 #[derive(Clone, Copy, Debug)]
 pub struct Applied {
-    /// Where the log must be durable up to; None: not logged.
+    /// The position up to which the log must be durable; None: nothing was logged.
     pub position: Option<LogPosition>,
     /// Bytes by which memtables grew.
     pub added: usize,
@@ -78,15 +79,15 @@ impl Engine {
         Ok(applied)
     }
 
-    /// As [`Engine::apply`], of mutations that are all replayed after a crash, or none of them:
-    /// those of a base table and of its views.
+    /// Does the work of [`Engine::apply`] for mutations that are all replayed after a crash, or
+    /// none of them: those of a base table and of its views.
     pub fn apply_whole(&self, mutations: &[Mutation]) -> Result<Applied, StorageError> {
         self.apply_as(mutations, &[], Join::Whole, None)
     }
 
-    /// As [`Engine::apply`], of a write that concerns no view as long as the number of the views
-    /// holds (`crate::base_views`). `encoded`: the mutations as `encode_mutation` writes them,
-    /// where somebody has encoded them already; empty: nobody has.
+    /// Does the work of [`Engine::apply`] for a write that concerns no view as long as the number
+    /// of the views is the same (`crate::base_views`). `encoded`: the mutations as
+    /// `encode_mutation` writes them, if they were encoded already; empty: they were not.
     pub fn apply_without_views(
         &self,
         mutations: &[Mutation],
@@ -114,8 +115,8 @@ impl Engine {
     }
 }
 
-/// Whether a mutation is one of the node's own notes: its identity, traces. Where nothing may be
-/// written, they stay in memory.
+/// Whether a mutation is one of the node's own records: its identity, traces. If nothing may be
+/// written, these stay in memory.
 fn is_of_the_node(mutation: &Mutation) -> bool {
     let of_the_node = |keyspace: &str| is_local_keyspace(keyspace) || keyspace == "system_traces";
     mutation.updates.iter().all(|update| of_the_node(&update.table.keyspace))
@@ -124,15 +125,15 @@ fn is_of_the_node(mutation: &Mutation) -> bool {
 /// How the records of a write stand in the commit log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Join {
-    /// Side by side. A crash leaves a beginning of them.
+    /// Side by side. A crash may leave only the first of them.
     Beside,
     /// As one group. A crash leaves all of them or none.
     Whole,
 }
 
-/// Applies mutations as one step. `encoded`: their records, if there are some already, which stand
-/// side by side. `store_of` finds the table of each update. `logged`: None leaves the commit log
-/// out. `are_views_known`: false where views have come or gone since the caller looked.
+/// Applies mutations as one step. `encoded`: their records, if they were encoded already; these
+/// stand side by side. `store_of` finds the table of each update. `logged`: None leaves the commit
+/// log out. `are_views_known`: false if views were made or dropped since the caller looked.
 ///
 /// # Panics
 /// When there are records of some mutations only.
@@ -214,8 +215,8 @@ fn encode_rows(destinations: &[Destination<'_>], memtables: &[Arc<Memtable>]) ->
         .collect()
 }
 
-/// Bytes that an update takes as a record, or a few more: a buffer that grows would copy large
-/// values again and again.
+/// Bytes that an update takes as a record, or a few more. Otherwise a buffer that grows would copy
+/// large values again and again.
 pub fn room_of(update: &PartitionUpdate) -> usize {
     const HEAD: usize = 200;
     HEAD + update.static_row.iter().chain(&update.rows).map(Row::encoded_room).sum::<usize>()
@@ -231,7 +232,7 @@ fn is_of_last_resort(table: &TableMetadata) -> bool {
     }
 }
 
-/// None: a memtable is frozen.
+/// Applies the updates while all doors are held. None: a memtable is frozen.
 fn apply_inside(
     destinations: &[Destination<'_>],
     memtables: &[Arc<Memtable>],

@@ -1,8 +1,9 @@
 //! Decompressed chunks of data files, kept by how often they are wanted, within a budget of bytes.
 //!
-//! What comes once waits in a small part of the cache and is given up first (`quick_cache` is a
-//! Clock-PRO): reads that never come back do not push out what many want. Scans do not even put in
-//! what they read (`sstable::FileCache::takes_walks_over`). Agrees in role with
+//! A chunk that is read once waits in a small part of the cache and is given up first
+//! (`quick_cache` is a Clock-PRO): reads that are never repeated do not push out chunks that many
+//! reads want. Scans do not even put in the chunks that they read
+//! (`sstable::FileCache::takes_walks_over`). Agrees in role with
 //! `org.apache.cassandra.cache.ChunkCache`.
 
 use bytes::Bytes;
@@ -17,7 +18,7 @@ type Key = (u64, u64);
 
 /// Bytes counted for a chunk besides its content.
 const OVERHEAD: u64 = 120;
-/// A chunk as most tables have it: for the first size of the tables.
+/// Estimated bytes of a chunk, from which the first size of the cache's tables follows.
 const ENTRY_ESTIMATE: u64 = 16 << 10;
 
 #[derive(Clone)]
@@ -33,7 +34,7 @@ impl Weighter<Key, Bytes> for ChunkWeight {
 pub struct ChunkCache(Counted<Key, Bytes, ChunkWeight>);
 
 impl ChunkCache {
-    /// Keeps at most `capacity` bytes.
+    /// A cache of at most `capacity` bytes.
     pub fn new(capacity: u64) -> Self {
         Self(Counted::new(capacity, ENTRY_ESTIMATE, ChunkWeight))
     }
@@ -53,7 +54,7 @@ impl ChunkCache {
         self.0.set_capacity(capacity);
     }
 
-    /// Nothing is kept.
+    /// Whether no chunk is kept.
     pub fn is_empty(&self) -> bool {
         self.0.entries.is_empty()
     }
@@ -76,7 +77,7 @@ impl ChunkCache {
         self.0.get(&(file, chunk))
     }
 
-    /// The chunk, without a word on how much it is wanted.
+    /// The chunk, without counting the look-up as a use.
     pub(super) fn peek(&self, file: u64, chunk: u64) -> Option<Bytes> {
         self.0.entries.peek(&(file, chunk))
     }

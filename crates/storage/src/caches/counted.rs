@@ -11,7 +11,7 @@ use super::Usage;
 
 /// A cache within a budget of bytes. Shared by all workers.
 pub(super) struct Counted<K, V, W> {
-    /// For what differs from one cache to the other.
+    /// The entries, for functions that differ from one cache to the other.
     pub entries: Cache<K, V, W>,
     capacity: AtomicU64,
     hits: AtomicU64,
@@ -19,8 +19,8 @@ pub(super) struct Counted<K, V, W> {
 }
 
 impl<K: Eq + Hash, V: Clone, W: Weighter<K, V> + Clone> Counted<K, V, W> {
-    /// Keeps at most `capacity` bytes; an entry takes about `entry_estimate`: for the first size of
-    /// the tables.
+    /// A cache of at most `capacity` bytes. `entry_estimate`: bytes that an entry takes about,
+    /// from which the first size of the tables follows.
     pub fn new(capacity: u64, entry_estimate: u64, weighter: W) -> Self {
         let estimate = usize::try_from(capacity / entry_estimate).unwrap_or(usize::MAX).max(16);
         Self {
@@ -49,13 +49,13 @@ impl<K: Eq + Hash, V: Clone, W: Weighter<K, V> + Clone> Counted<K, V, W> {
         self.capacity.load(Ordering::Relaxed)
     }
 
-    /// Nothing may be kept.
+    /// Whether the capacity is 0, so that nothing is kept.
     #[inline]
     pub fn is_off(&self) -> bool {
         self.capacity() == 0
     }
 
-    /// Keeps at most so many bytes from now on.
+    /// Sets the most bytes that are kept from now on.
     pub fn set_capacity(&self, capacity: u64) {
         self.capacity.store(capacity, Ordering::Relaxed);
         self.entries.set_capacity(capacity);
@@ -69,7 +69,7 @@ impl<K: Eq + Hash, V: Clone, W: Weighter<K, V> + Clone> Counted<K, V, W> {
         found
     }
 
-    /// A look-up found what it looked for, or did not.
+    /// Counts a look-up as a hit or as a miss.
     #[inline]
     pub fn count(&self, hit: bool) {
         let counter = if hit { &self.hits } else { &self.misses };

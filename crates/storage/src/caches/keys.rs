@@ -1,5 +1,5 @@
-//! Where partitions are in big SSTables, by key: what a search through Summary.db and Index.db came
-//! to.
+//! The positions of partitions in big SSTables, by key: results of searches through Summary.db and
+//! Index.db.
 //!
 //! The tries of BTI lead to a partition by themselves: nothing of them is kept. Agrees in role with
 //! `org.apache.cassandra.cache.KeyCacheKey` and `io.sstable.keycache.KeyCache`.
@@ -13,7 +13,7 @@ use super::partition_key::{PartitionKey, PartitionKeyRef};
 
 /// Bytes counted for an entry besides its key.
 const OVERHEAD: u64 = 112;
-/// An entry takes about so much: for the first size of the tables.
+/// Estimated bytes of an entry, from which the first size of the tables follows.
 const ENTRY_ESTIMATE: u64 = 160;
 
 /// A partition of a file, by the file's number in this process.
@@ -32,7 +32,7 @@ impl Weighter<Key, PartitionPosition> for KeyWeight {
 pub struct KeyCache(Counted<Key, PartitionPosition, KeyWeight>);
 
 impl KeyCache {
-    /// Keeps at most `capacity` bytes.
+    /// A cache of at most `capacity` bytes.
     pub fn new(capacity: u64) -> Self {
         Self(Counted::new(capacity, ENTRY_ESTIMATE, KeyWeight))
     }
@@ -46,7 +46,7 @@ impl KeyCache {
         self.0.set_capacity(capacity);
     }
 
-    /// Nothing is kept.
+    /// Whether no position is kept.
     pub fn is_empty(&self) -> bool {
         self.0.entries.is_empty()
     }

@@ -1,11 +1,12 @@
 //! The row cache: the data of SSTables on partitions, for tables that want it (`caching =
 //! {'rows_per_partition': N}`): head, and the first rows.
 //!
-//! An entry is what the SSTables of one moment say, merged; memtables are not in it, and are read
-//! beside it every time. It names the files it is of: it is good as long as exactly these may hold
-//! the partition. So a write makes nothing stale, and a flush, compaction, truncation or import
-//! need tell nobody: the entries concerned are not found good any more. Nothing of an entry depends
-//! on the clock (what has expired is left out by whoever reads), nor on what a read asks for.
+//! An entry is the merged data of the SSTables of one moment; memtables are not in it, and are
+//! read beside it every time. It names its files, and is valid as long as exactly these may hold
+//! the partition. So a write makes no entry stale, and a flush, compaction, truncation or import
+//! need not tell the cache: the entries concerned are not valid any more when they are looked up.
+//! An entry depends neither on the clock (a reader leaves out expired cells) nor on the columns
+//! and rows that a read asks for.
 //!
 //! Rows are kept in their serial form, without the chunks they came from. How an entry is read and
 //! made is in `read::row_cache`. Agrees in role with
@@ -27,18 +28,18 @@ use super::Usage;
 use super::counted::Counted;
 use super::partition_key::{PartitionKey, PartitionKeyRef};
 
-/// Bytes counted for an entry besides what it holds.
+/// Bytes counted for an entry besides its content.
 const OVERHEAD: u64 = 320;
 /// Most bytes of rows in an entry: of a longer partition only the beginning is kept.
 pub(crate) const ENTRY_BYTES_MAX: u64 = 1 << 20;
-/// An entry may take this part of what one of the cache's own parts may.
+/// One part in so many of each part of the cache that a single entry may take.
 const ENTRY_SHARE: u64 = 4;
-/// An entry takes about so much: for the first size of the tables.
+/// Estimated bytes of an entry, from which the first size of the tables follows.
 const ENTRY_ESTIMATE: u64 = 1 << 10;
 
 /// The serial form of a table's rows.
 pub(crate) struct Form {
-    /// The table's schema: under another one entries are no good.
+    /// The table's schema. Entries of another schema are not valid.
     pub table: Arc<TableMetadata>,
     /// The header that the rows are encoded against.
     pub header: Header,
@@ -47,24 +48,25 @@ pub(crate) struct Form {
 /// The part of a partition that SSTables hold and the cache keeps.
 pub(crate) struct CachedPartition {
     pub form: Arc<Form>,
-    /// The files it is of, in the order of the view.
+    /// Numbers of the files that the entry is made of, in the order of the view.
     pub sources: Box<[u64]>,
-    /// Its key; None: the files do not have it, their filters err.
+    /// The key of the partition; None: the files do not have it, and their Bloom filters were
+    /// wrong.
     pub key: Option<DecoratedKey>,
     pub deletion: DeletionTime,
     pub static_row: Option<Bytes>,
     /// Rows and markers in clustering order.
     pub content: Bytes,
-    /// Where each begins.
+    /// The offset in `content` at which each row or marker begins.
     pub starts: Box<[u32]>,
-    /// There are range deletions among them.
+    /// Whether there are range deletions in `content`.
     pub has_markers: bool,
     /// Rows behind this bound are not in the entry; None: it has all rows.
     pub covered_to: Option<Bound>,
 }
 
 impl CachedPartition {
-    /// Bytes that it takes.
+    /// Bytes that the entry takes.
     pub fn size(&self) -> u64 {
         let key = self.key.as_ref().map_or(0, |key| key.key.len());
         let static_row = self.static_row.as_ref().map_or(0, Bytes::len);
@@ -87,11 +89,11 @@ impl Weighter<Key, Arc<CachedPartition>> for PartitionWeight {
 pub struct RowCache {
     partitions: Counted<Key, Arc<CachedPartition>, PartitionWeight>,
     /// The forms by table, each for as long as an entry has it: a table that is dropped, or whose
-    /// rows are cached no more, leaves none behind.
+    /// rows are not cached any more, leaves none behind.
     forms: Mutex<BTreeMap<TableId, Weak<Form>>>,
 }
 
-/// How many rows of a partition a table wants kept; None: it wants no such thing.
+/// How many rows of each partition are kept for a table; None: the table wants no rows cached.
 pub(crate) fn rows_wanted(table: &TableMetadata) -> Option<u32> {
     match table.params.caching.get("rows_per_partition").map(String::as_str) {
         None | Some("NONE") => None,
@@ -101,7 +103,7 @@ pub(crate) fn rows_wanted(table: &TableMetadata) -> Option<u32> {
 }
 
 impl RowCache {
-    /// Keeps at most `capacity` bytes; 0: is off.
+    /// A cache of at most `capacity` bytes; 0: the cache is off.
     pub fn new(capacity: u64) -> Self {
         Self { partitions: Counted::new(capacity, ENTRY_ESTIMATE, PartitionWeight), forms: Mutex::default() }
     }
@@ -111,7 +113,7 @@ impl RowCache {
         self.partitions.usage()
     }
 
-    /// Nothing may be kept.
+    /// Whether the capacity is 0, so that nothing is kept.
     #[inline]
     pub fn is_off(&self) -> bool {
         self.partitions.is_off()
@@ -166,7 +168,7 @@ impl RowCache {
         self.partitions.entries.insert(Key { of: table, key: key.into() }, Arc::clone(partition));
     }
 
-    /// A read could, or could not, be answered.
+    /// Counts whether the cache could answer a read.
     pub(crate) fn count(&self, hit: bool) {
         self.partitions.count(hit);
     }

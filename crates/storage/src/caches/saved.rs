@@ -1,5 +1,5 @@
-//! The files of `saved_caches`: what was hot, by name, so that a start can read it again. Contents
-//! are never saved, only where they are.
+//! The files of `saved_caches`: the names of hot entries, so that a start can read them again. The
+//! contents of entries are not saved, only their places.
 //!
 //! ```text
 //! "hlncache" | u8 version 1 | u8 kind: 1 chunks, 2 keys, 3 rows
@@ -11,8 +11,8 @@
 //! ```
 //! Their names (`helenus-chunks-1.db`) are none that Cassandra looks for, and Cassandra's
 //! (`KeyCache-g.db`) none that are read here: those name the version of a schema, which is another
-//! one in every implementation. What a file says is never trusted to be true: places that are not
-//! there, or are of other data by now, cost a read in vain.
+//! one in every implementation. The places in a file need not be right: one that does not exist,
+//! or has other data by now, only costs a read in vain.
 
 use schema::TableId;
 use stdx::{Cursor, put_u32, put_uvint};
@@ -20,10 +20,10 @@ use stdx::{Cursor, put_u32, put_uvint};
 const MAGIC: &[u8; 8] = b"hlncache";
 const VERSION: u8 = 1;
 
-/// A saved file longer than this is not read, nor written.
+/// Bytes of the longest saved file that is read or written.
 pub const SAVED_FILE_MAX: u64 = 256 << 20;
 
-/// Which cache.
+/// The cache that a file is of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// Chunks.
@@ -35,7 +35,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The name of its file.
+    /// The name of the cache's file.
     pub fn file_name(self) -> &'static str {
         match self {
             Self::Chunks => "helenus-chunks-1.db",
@@ -50,16 +50,16 @@ impl Kind {
 pub struct Hot {
     /// The table.
     pub table: [u8; 16],
-    /// The SSTable, beneath its table's directory; empty: of the table.
+    /// The SSTable, as a path beneath its table's directory; empty: the entries are of the table.
     pub sstable: String,
-    /// Chunks, ascending.
+    /// Indexes of the chunks, ascending.
     pub chunks: Vec<u64>,
     /// Partition keys.
     pub keys: Vec<Box<[u8]>>,
 }
 
 impl Hot {
-    /// Nothing yet.
+    /// An empty list for an SSTable of a table, or for the table.
     pub fn of(table: TableId, sstable: String) -> Self {
         Self { table: table.0, sstable, chunks: Vec::new(), keys: Vec::new() }
     }

@@ -30,10 +30,10 @@ use super::replay::Replay;
 use super::segments::TEMPORARY;
 use super::{LogError, ReplayPolicy, Segment, Shared, compressed};
 
-/// A command that takes longer is killed, and has failed.
+/// Longest time of a command. One that takes longer is killed, and has failed.
 pub const COMMAND_TIME_MAX: Duration = Duration::from_secs(600);
 
-/// No header is longer: version, id, length and up to 64 KiB of parameters, checksum.
+/// Bytes of the longest header: version, id, length and up to 64 KiB of parameters, checksum.
 const HEADER_LEN_MAX: u64 = 4 + 8 + 2 + (64 << 10) + 4;
 
 /// Bytes that a copy reads and writes at once.
@@ -44,9 +44,9 @@ const COPY_STEP: u64 = 1 << 20;
 pub struct ArchiveOptions {
     /// `archive_command` by words, with `%path` and `%name`; empty: nothing is archived.
     pub command: Vec<String>,
-    /// `restore_command` by words, with `%from` and `%to`.
+    /// `restore_command` by words, with `%from` and `%to`; empty: there is none.
     pub restore_command: Vec<String>,
-    /// `restore_directories`: what is in them is restored at a start.
+    /// `restore_directories`: the segments in them are restored at a start.
     pub restore_directories: Vec<PathBuf>,
 }
 
@@ -60,7 +60,7 @@ pub(super) enum Archived {
     Waits,
     /// There is nothing to do, or it was done.
     Settled,
-    /// The command failed: the file stays.
+    /// The command failed: the file of the segment stays.
     Failed,
 }
 
@@ -90,7 +90,7 @@ fn with_names(command: &[String], names: &[(&str, &str)]) -> Vec<String> {
     command.iter().map(put).collect()
 }
 
-/// Runs a command with names put into its words.
+/// Runs a command after putting names into its words.
 fn run(env: &Env, command: &[String], names: &[(&str, &str)]) -> Result<(), String> {
     let words = with_names(command, names);
     let Some((program, arguments)) = words.split_first() else { return Err("there is no command".to_owned()) };
@@ -105,7 +105,7 @@ fn run(env: &Env, command: &[String], names: &[(&str, &str)]) -> Result<(), Stri
     if ended.is_success { Ok(()) } else { Err(said(format!("{}: {}", ended.status, ended.output))) }
 }
 
-/// Makes a file of the name behind from that of the name before.
+/// A function that makes the second file from the first.
 type Plain = fn(&Env, &Path, &Path) -> io::Result<()>;
 
 /// The work of a command that copies or links a segment to a file of a name in which nothing is
@@ -182,13 +182,13 @@ fn link(env: &Env, from: &Path, to: &Path) -> io::Result<()> {
     env.disk.sync_dir(above(to))
 }
 
-/// The directory of a file.
+/// The directory in which a file is.
 fn above(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Prepares a replay: the segments found are archived, and then those in the restore directories
-/// are brought back.
+/// Prepares a replay: archives the segments that were found, and then brings back those in the
+/// restore directories.
 pub(super) fn before_replay(
     env: &Env,
     directory: &Path,
@@ -298,7 +298,7 @@ impl Shared {
         self.options.archive.is_some()
     }
 
-    /// A segment is full and synced, or given up: it is archived.
+    /// Called when a segment is full and synced, or given up: it is archived.
     pub(super) fn note_full(&self, id: u64) {
         if self.archiving().is_some()
             && let Some(segment) = self.lock().segments.get_mut(&id)

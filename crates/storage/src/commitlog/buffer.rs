@@ -1,8 +1,8 @@
 //! The buffer into which segments are read, one after the other.
 //!
-//! Segments are as long as they may become, and mostly zeros: of these no memory is touched. What
-//! was touched is read over, not cleared: getting pages from the kernel costs more than reading a
-//! segment into pages that are there.
+//! The file of a segment has its full length from the begin and is mostly zeros, for which no
+//! memory is touched. Memory that was touched is read over and not cleared: getting pages from the
+//! kernel costs more than reading a segment into pages that are there.
 
 use std::io;
 
@@ -11,17 +11,17 @@ use env::ReadFile;
 
 use super::format;
 
-/// No segment's file is longer: offsets are positive 32-bit integers.
+/// Bytes of the longest file of a segment: offsets are positive 32-bit integers.
 pub(super) const FILE_LEN_MAX: u64 = i32::MAX as u64;
 
 /// Bytes of a segment that are read at a time.
 const READ_BLOCK: usize = 64 << 10;
 
-/// See the head of the file.
+/// The buffer: see the head of this file.
 #[derive(Default)]
 pub(super) struct SegmentBuffer {
     content: BytesMut,
-    /// Behind here there are zeros.
+    /// Number of bytes that may differ from zero; all bytes behind them are zeros.
     touched: usize,
 }
 
@@ -54,8 +54,9 @@ impl SegmentBuffer {
         Ok(content.freeze())
     }
 
-    /// Bytes that are read no more; those that others still hold stay theirs. Once those of a file
-    /// have come back, others are not taken: what was made of them may be longer than `touched`.
+    /// Takes back the content of a segment that is not read any more, unless it is still held
+    /// elsewhere. Other bytes than those of the last file are not taken, because they may be
+    /// longer than `touched`.
     pub(super) fn take_back(&mut self, content: Bytes) {
         if self.content.is_empty() {
             self.content = content.try_into_mut().unwrap_or_default();

@@ -8,10 +8,10 @@
 //! removes both.
 //!
 //! What lies in the directory counts against `cdc_total_space`. When a segment begins without room
-//! for it, it is *forbidden*: writes to such tables are refused, until there is room again, or with
-//! `cdc_block_writes: false` the oldest segments go. Space is counted by the allocator, at most
-//! once in `cdc_free_space_check_interval`; in between a segment counts with its full size.
-//! Recycling is off: what is linked is not ours to write over.
+//! for it, it is *forbidden*: writes to such tables are refused, until there is room again, or
+//! with `cdc_block_writes: false` the oldest segments are removed. Space is counted by the
+//! allocator, at most once in `cdc_free_space_check_interval`; in between a segment counts with
+//! its full size. Recycling is off, because a linked file must not be written over.
 //!
 //! Agrees with `CommitLogSegmentManagerCDC` and `CommitLogSegment.writeCDCIndexFile`. The index is
 //! not synced, there as here: what a crash leaves of it is written again when the segment is
@@ -26,7 +26,7 @@ use env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::segments::Segment;
 use super::{LogError, Shared, State, format};
 
-/// A refusal is logged at most this often.
+/// Shortest time between two lines of the log about refusals.
 const REFUSAL_LOGGED_EVERY: Duration = Duration::from_secs(10);
 
 /// Settings of change data capture.
@@ -45,7 +45,7 @@ pub struct CaptureOptions {
 /// The meaning of a segment for change data capture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Captured {
-    /// There was no room for it.
+    /// There was no room for captured writes when the segment began: they are refused.
     #[default]
     Forbidden,
     /// The segment may take a captured write and has none yet.
@@ -57,8 +57,8 @@ pub(super) enum Captured {
 pub(super) struct Capture {
     options: CaptureOptions,
     segment_size: u64,
-    /// Bytes in the directory when they were counted last, and the full size of segments permitted
-    /// since.
+    /// Bytes in the directory when they were counted last, plus the full size of segments
+    /// permitted since.
     size: AtomicU64,
     wants_count: AtomicBool,
     counted_at: AtomicU64,
@@ -126,7 +126,7 @@ impl Capture {
         self.options.directory.join(format::captured_index_name(id))
     }
 
-    /// Links a segment, durably. That it is linked already is right: a start does it again.
+    /// Links a segment, durably. A link that is there already is right: a start links again.
     pub(super) fn link(&self, disk: &dyn Disk, segment: &std::path::Path, id: u64) -> Result<(), LogError> {
         let link = self.link_path(id);
         if !disk.exists(&link) {
@@ -135,15 +135,15 @@ impl Capture {
         disk.sync_dir(&self.options.directory).map_err(LogError::io(&self.options.directory))
     }
 
-    /// Links the first segment, so that what cannot be linked is found at start. The link goes
-    /// again where there is no room: nobody else would remove it.
+    /// Links the first segment, so that a directory in which nothing can be linked is found at the
+    /// start. The link is removed again if there is no room, because nothing else would remove it.
     pub(super) fn link_first(&self, disk: &dyn Disk, segment: &Segment, id: u64) -> Result<(), LogError> {
         self.link(disk, segment.path(), id)?;
         if segment.captured == Captured::Forbidden { self.remove(disk, id) } else { Ok(()) }
     }
 
     /// Says how far a segment is durable. In place, so that a reader never sees it empty: the text
-    /// only grows. An error is logged: the next one says more, and so does a replay.
+    /// only grows. An error is only logged: the next index says more, and so does a replay.
     pub(super) fn write_index(&self, disk: &dyn Disk, id: u64, offset: u32, is_complete: bool) {
         let path = self.index_path(id);
         let text = if is_complete { format!("{offset}\nCOMPLETED") } else { offset.to_string() };
@@ -153,9 +153,9 @@ impl Capture {
         }
     }
 
-    /// A segment is about to go: without captured writes its link goes too. The index of others is
-    /// completed, unless their consumer has removed both files already: an index without its
-    /// segment would tell of a segment that nobody can open, and nobody would remove it.
+    /// Called when a segment is about to be removed. Without captured writes its link is removed
+    /// too. The index of others is completed, unless their consumer has removed both files
+    /// already: an index without its segment could not be used, and would never be removed.
     pub(super) fn release(&self, disk: &dyn Disk, segment: &Segment, id: u64) -> Result<(), LogError> {
         match segment.captured {
             Captured::Contains if disk.exists(&self.link_path(id)) => {
@@ -203,7 +203,7 @@ impl Capture {
         self.count(disk)
     }
 
-    /// Sees that a refusal is in the log now and then.
+    /// Writes a refusal to the log, now and then.
     fn log_refusal(&self, now: u64, error: &LogError) {
         let last = self.refusal_logged_at.load(Ordering::Relaxed);
         if last == 0 || u128::from(now.saturating_sub(last)) >= REFUSAL_LOGGED_EVERY.as_nanos() {
@@ -214,8 +214,8 @@ impl Capture {
 }
 
 impl State {
-    /// Notes that a write goes into a segment; Err: it is not taken, for it is captured and there
-    /// is no room.
+    /// Notes that a write goes into a segment; Err: the write is refused, because it is captured
+    /// and there is no room.
     pub(super) fn capture(&mut self, shared: &Shared, id: u64, is_captured: bool) -> Result<(), LogError> {
         let Some(capture) = &shared.capture else { return Ok(()) };
         let before = self.segments.get(&id).map(|segment| segment.captured);
@@ -227,7 +227,7 @@ impl State {
         Ok(())
     }
 
-    /// A segment was read at start that has captured writes.
+    /// Notes that a segment that was read at the start has captured writes.
     pub(super) fn mark_captured(&mut self, id: u64) {
         if let Some(segment) = self.segments.get_mut(&id) {
             segment.captured = Captured::Contains;
@@ -236,8 +236,8 @@ impl State {
 }
 
 impl Shared {
-    /// The segments found at start: those with captured writes are linked, with an index that says
-    /// all of them; links of others go.
+    /// Settles the segments found at the start: those with captured writes are linked, with an
+    /// index that covers all of them; links of others are removed.
     pub(super) fn settle_captured(&self) -> Result<(), LogError> {
         let Some(capture) = &self.capture else { return Ok(()) };
         let found: Vec<(u64, Captured)> = {
@@ -263,7 +263,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Counts the captured bytes when that is wanted; gives how long to wait when it is too early.
+    /// Counts the captured bytes if a count is wanted. Some: it is too early, and the next count
+    /// may be made after this time.
     pub(super) fn tend_captured(&self) -> Option<Duration> {
         let capture = self.capture.as_ref().filter(|capture| capture.wants_count.load(Ordering::Relaxed))?;
         let now = self.env.clock.monotonic_nanos();

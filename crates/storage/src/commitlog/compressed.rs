@@ -15,7 +15,7 @@ use stdx::Cursor;
 use super::COMMITLOG_SEGMENT_SIZE_MAX;
 use super::format::{self, Header, MARKER_LEN};
 
-/// No section compresses better than this: what claims to is not one.
+/// Largest factor by which a section is compressed. A section that claims a larger one is damaged.
 const RATIO_MAX: usize = 1 << 12;
 
 /// The compressor that a header names. Err: why the segment cannot be read.
@@ -31,13 +31,13 @@ pub(super) fn compressor(header: &Header) -> Result<Compressor, String> {
     Compressor::from_class(class).ok_or_else(|| format!("the compressor {class}"))
 }
 
-/// Where each section begins in the plain segment and in the file; the last pair is the place
-/// behind the last section that could be read.
+/// The pairs of offsets at which each section begins in the plain segment and in the file. The
+/// last pair is the place behind the last section that could be read.
 pub(super) struct Places(Vec<(u32, u32)>);
 
 impl Places {
-    /// Where in the file the section begins that holds this place of the plain segment, and where
-    /// the next one does.
+    /// The offset in the file of the section that holds this offset of the plain segment, and of
+    /// the section behind it.
     pub(super) fn stored(&self, offset: u32) -> (u32, u32) {
         let after = self.0.partition_point(|(plain, _)| *plain <= offset);
         let place = |index: usize| self.0.get(index).or(self.0.last()).map_or(0, |(_, stored)| *stored);
@@ -45,9 +45,9 @@ impl Places {
     }
 }
 
-/// Puts together the plain segment that a compressed one stands for. A section that cannot be read
-/// in front of one that can stands as garbage of the length that it names, so that later positions
-/// are right; at the end there are 8 bytes of it: a torn tail.
+/// Puts together the plain segment that a compressed one stands for. An unreadable section in
+/// front of a readable one becomes garbage of the length that it names, so that later positions
+/// are right. An unreadable section at the end becomes 8 bytes of garbage, a torn tail.
 pub(super) fn unpack(content: &[u8], header: &Header, compressor: Compressor) -> (Vec<u8>, Places) {
     let mut out = content.get(..header.len as usize).unwrap_or_default().to_vec();
     let mut places = Vec::new();
@@ -76,7 +76,7 @@ pub(super) fn unpack(content: &[u8], header: &Header, compressor: Compressor) ->
     (out, Places(places))
 }
 
-/// The section whose marker is at `at`, and where the next marker is.
+/// The section whose marker is at `at`, and the offset of the next marker.
 fn section_at(content: &[u8], id: u64, at: u32, compressor: Compressor) -> Option<(Vec<u8>, u32)> {
     let next = format::read_marker(content, id, at)?;
     let stored = content.get((at + MARKER_LEN) as usize..next as usize)?;

@@ -1,8 +1,8 @@
-//! How far the log is durable, and who waits for it.
+//! How far the log is durable, and the writes that wait for it.
 //!
 //! A position is packed into 64 bits (segments counted from the first of this process), so that the
 //! common check is one atomic load. The writer stores the new position *before* it looks at the
-//! list, a waiter checks again *after* it is on the list: none is missed.
+//! list, a waiter checks again *after* it is on the list: so that no waiter is missed.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use env::defects::{Defect, is_on};
 use env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use env::sync::{Mutex, MutexGuard};
 
-/// Ranges remembered as lost under the `Ignore` policy; older ones are forgotten (their waiters
-/// were told at once).
+/// Most ranges remembered as lost under the `Ignore` policy. Older ones are forgotten, since their
+/// waiters were told at once.
 const LOST_RANGES_MAX: usize = 1024;
 
 pub(super) struct Durability {
     /// The first segment of this process; moved once, before the first record.
     first_segment: AtomicU64,
-    /// Everything up to here is durable, except what was lost.
+    /// Everything up to this position is durable, except lost ranges.
     position: AtomicU64,
     stopped: AtomicBool,
-    /// `shortage` is set.
+    /// Whether `shortage` is set.
     is_short: AtomicBool,
     /// The shortage ([`LogError::is_shortage`]) during which nothing becomes durable. None: there
     /// is none.
@@ -59,14 +59,14 @@ impl Durability {
         }
     }
 
-    /// The first segment of this process has its id.
+    /// Sets the id of the first segment of this process.
     pub(super) fn begin(&self, first_segment: u64) {
         let position = self.position.load(Ordering::Acquire);
         assert_eq!(position, 0, "the first segment has its id before anything is durable");
         self.first_segment.store(first_segment, Ordering::Release);
     }
 
-    /// Positions of earlier processes are durable: zero.
+    /// Packs a position into 64 bits; a position of an earlier process, which is durable, is 0.
     fn pack(&self, position: LogPosition) -> u64 {
         match position.segment.checked_sub(self.first_segment.load(Ordering::Acquire)) {
             Some(number) => (number << 32) | u64::from(position.offset),
@@ -82,7 +82,8 @@ impl Durability {
         self.is_short.load(Ordering::Acquire)
     }
 
-    /// Nothing will become durable until what is lacking is there: who waits is told.
+    /// Begins a shortage: nothing becomes durable until what is lacking is there, and the waiters
+    /// are told.
     pub(super) fn begin_shortage(&self, error: LogError) {
         assert!(error.is_shortage(), "a failure of the log is no shortage: {error}");
         *self.lock_shortage() = Some(error);
@@ -96,7 +97,7 @@ impl Durability {
         *self.lock_shortage() = None;
     }
 
-    /// The shortage of this moment.
+    /// The present shortage; None: there is none.
     pub(super) fn shortage(&self) -> Option<LogError> {
         if self.is_short() { self.lock_shortage().clone() } else { None }
     }
@@ -114,7 +115,7 @@ impl Durability {
         self.lock().waiters.len() as u64
     }
 
-    /// Everything up to `position` is durable.
+    /// Notes that everything up to `position` is durable.
     pub(super) fn advance(&self, position: LogPosition) {
         let (before, position) = (self.position.load(Ordering::Acquire), self.pack(position));
         assert!(before <= position, "what is durable stays so: {position} before {before}");
@@ -127,7 +128,7 @@ impl Durability {
         }
     }
 
-    /// Everything after the durable position and up to `to` is lost.
+    /// Notes that everything after the durable position and up to `to` is lost.
     pub(super) fn lose(&self, to: LogPosition) {
         let range = (self.position.load(Ordering::Acquire), self.pack(to));
         assert!(range.0 <= range.1, "a durable record is not lost: {range:?}");
@@ -143,7 +144,7 @@ impl Durability {
         self.release();
     }
 
-    /// Nothing will become durable any more.
+    /// Notes that nothing will become durable any more.
     pub(super) fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
         self.release();
@@ -173,7 +174,7 @@ impl Durability {
         self.is_short() && self.settled(self.pack(position)).is_none()
     }
 
-    /// Whether waiting is over for a position.
+    /// The result of the wait for a position; None: it goes on.
     fn answer(&self, position: u64) -> Option<Result<(), LogError>> {
         self.settled(position).or_else(|| self.shortage().map(Err))
     }
@@ -190,7 +191,7 @@ pub struct WaitDurable {
     shared: Arc<Shared>,
     position: u64,
     ticket: Option<u64>,
-    /// The mode asks for no sync before the answer.
+    /// True: the mode of sync asks for no sync before the answer.
     is_enough: bool,
 }
 

@@ -1,5 +1,5 @@
 //! Records on their way into the log, already in the form of its entries: sizes and checksums are
-//! computed before any lock is taken, and what is large is handed on, not copied.
+//! computed before any lock is taken, and large records are handed on, not copied.
 
 use bytes::Bytes;
 
@@ -12,8 +12,8 @@ const HEAD: usize = 8;
 /// Records that stand side by side in the log.
 #[derive(Debug, Default)]
 pub struct Entries {
-    /// Pieces that stand before `bytes`: large records that others hold, and what lies between
-    /// them.
+    /// Pieces that stand before `bytes`: large records that have other holders too, and the bytes
+    /// between them.
     pub(super) pieces: Vec<Piece>,
     pub(super) bytes: Vec<u8>,
     /// Bytes of all pieces.
@@ -24,7 +24,7 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// Room for so many records of so many bytes together.
+    /// An empty list with room for so many records of so many bytes together.
     pub fn with_capacity(records: usize, bytes: usize) -> Self {
         Self { bytes: Vec::with_capacity(bytes + records * ENTRY_OVERHEAD as usize), ..Self::default() }
     }
@@ -34,7 +34,7 @@ impl Entries {
         self.pieces_len + self.bytes.len()
     }
 
-    /// Another record: what `write` appends.
+    /// Adds a record: the bytes that `write` appends.
     ///
     /// # Panics
     /// When that is shorter than any mutation.
@@ -55,7 +55,8 @@ impl Entries {
         self.count += 1;
     }
 
-    /// Room for the head of a group, which [`Entries::end_group`] completes. For the first record.
+    /// Makes room for the head of a group, which [`Entries::end_group`] completes. Called before
+    /// the first record.
     pub fn begin_group(&mut self) {
         assert!(self.is_empty(), "the head of a group is its first record");
         self.push(|out| out.extend_from_slice(&format::group_head(0)));
@@ -106,7 +107,7 @@ impl Entries {
         self.count += 1;
     }
 
-    /// No record was put here, or all are in the log.
+    /// Whether no record was added, or all are in the log.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }

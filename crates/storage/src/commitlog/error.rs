@@ -10,9 +10,9 @@ use std::sync::Arc;
 pub enum LogError {
     /// The record, or the group, is larger than a mutation may be.
     MutationTooLarge {
-        /// Its size in bytes.
+        /// Size of the record or group, bytes.
         size: usize,
-        /// The limit.
+        /// The largest size, bytes.
         size_max: usize,
     },
     /// The pending buffer is at its limit: wait for [`CommitLog::ready`].
@@ -22,13 +22,12 @@ pub enum LogError {
     /// The record was lost by a failed write or sync, which the failure policy ignores.
     WriteFailed,
     /// The device is full: nothing is taken until there is room. A record that was taken before is
-    /// kept, and becomes durable then.
+    /// kept, and becomes durable once there is.
     NoSpace {
-        /// Where there is none.
+        /// The file or directory for which there is no room.
         path: PathBuf,
     },
-    /// No file descriptor is left for the log. What [`LogError::NoSpace`] says of records holds
-    /// here too.
+    /// No file descriptor is left for the log. Records are treated as for [`LogError::NoSpace`].
     NoDescriptors {
         /// The file or directory that could not be opened.
         path: PathBuf,
@@ -44,7 +43,7 @@ pub enum LogError {
     NotRestored {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Why it cannot be brought back.
         why: String,
     },
     /// The file system failed.
@@ -58,7 +57,7 @@ pub enum LogError {
     Corrupt {
         /// The segment's file.
         path: PathBuf,
-        /// Where the unreadable bytes begin.
+        /// Offset at which the unreadable bytes begin.
         offset: u32,
         /// The defect of these bytes.
         reason: &'static str,
@@ -73,8 +72,8 @@ pub enum LogError {
 }
 
 impl LogError {
-    /// The error of any operation but a sync: bytes that were not written for lack of room can be
-    /// written later.
+    /// Makes the error of any operation except a sync: bytes that were not written for lack of
+    /// room can be written later.
     pub(super) fn io(path: &Path) -> impl FnOnce(io::Error) -> LogError {
         |source| match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => LogError::NoSpace { path: path.to_owned() },
@@ -83,13 +82,14 @@ impl LogError {
         }
     }
 
-    /// Something that others use up is lacking. The log keeps what it has taken, takes no more, and
-    /// tries again until it is there.
+    /// Whether something that others use up is lacking, room or descriptors. The log keeps what it
+    /// has taken, takes no more, and tries again until it is there.
     pub fn is_shortage(&self) -> bool {
         matches!(self, LogError::NoSpace { .. } | LogError::NoDescriptors { .. })
     }
 
-    /// The error of a sync, whatever it says: a later one that succeeds would prove nothing.
+    /// Makes the error of a sync. A sync is not tried again, because a later one that succeeds
+    /// would prove nothing.
     pub(super) fn sync(path: &Path) -> impl FnOnce(io::Error) -> LogError {
         |source| LogError::Io { path: path.to_owned(), source: Arc::new(source) }
     }

@@ -20,7 +20,7 @@ pub struct Compression {
 }
 
 impl Compression {
-    /// From the name of a class and its parameters. Err: what is wrong with them.
+    /// Compression by the name of a class and its parameters. Err: what is wrong with them.
     pub fn new(class: &str, parameters: &BTreeMap<String, String>) -> Result<Self, String> {
         let compressor = Compressor::from_class(class).ok_or_else(|| format!("there is no compressor {class}"))?;
         for (name, value) in parameters {
@@ -78,8 +78,8 @@ impl Form {
         format::header_len(&self.parameters)
     }
 
-    /// How long a segment's file is made at first: a compressed one begins at a quarter, grows as
-    /// it must and is cut when it is full.
+    /// The length at which a segment's file is made: a compressed one begins at a quarter, grows
+    /// as it must and is cut when it is full.
     pub(super) fn file_len(&self, segment_size: u32) -> u32 {
         if self.is_compressed() { (segment_size / 4).max(4 << 10) } else { segment_size }
     }

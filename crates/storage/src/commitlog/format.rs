@@ -25,8 +25,8 @@ use stdx::Cursor;
 /// The version written.
 pub(super) const VERSION: i32 = 8;
 
-/// Versions read: 7 differs from 8 only in the messaging version of its mutations, whose layout is
-/// the same.
+/// Versions that are read: 7 differs from 8 only in the messaging version of its mutations, whose
+/// layout is the same.
 pub(super) const VERSIONS_READ: [i32; 2] = [7, 8];
 
 /// Parameters of a plain segment.
@@ -46,11 +46,12 @@ pub(super) const ENTRY_OVERHEAD: u32 = 12;
 /// No mutation is smaller; Cassandra refuses smaller entries as garbage.
 pub(super) const RECORD_SIZE_MIN: usize = 10;
 
-/// The first bytes of a record that is no mutation but the head of a group: one update of a table
-/// that no node has. Readers that do not know groups, Cassandra's among them, pass over it.
+/// The first bytes of a record that is the head of a group and no mutation. They look like one
+/// update of a table that no node has. Readers that do not know groups, Cassandra's among them,
+/// pass over it.
 const GROUP_HEAD: [u8; 17] = *b"\x01\xffhelenus-group-1";
 
-/// Length of the head of a group: those bytes and the length of the group.
+/// Length of the head of a group: [`GROUP_HEAD`] and the length of the group.
 pub(super) const GROUP_HEAD_LEN: usize = GROUP_HEAD.len() + 4;
 
 // readers take the head of a group for a mutation
@@ -84,7 +85,7 @@ pub(super) fn versioned_file_name(version: i32, id: u64) -> String {
     format!("{NAME_PREFIX}{version}-{id}{NAME_SUFFIX}")
 }
 
-/// The index of a segment's captured changes.
+/// The file name of the index of a segment's captured changes.
 pub(super) fn captured_index_name(id: u64) -> String {
     format!("{NAME_PREFIX}{VERSION}-{id}_cdc.idx")
 }
@@ -101,12 +102,12 @@ pub(super) struct Header {
     pub version: i32,
     pub id: u64,
     pub parameters: Vec<u8>,
-    /// Where the first marker is.
+    /// Offset of the first marker.
     pub len: u32,
 }
 
 impl Header {
-    /// Neither compressed nor encrypted.
+    /// Whether the segment is neither compressed nor encrypted.
     pub(super) fn is_plain(&self) -> bool {
         self.parameters == PARAMETERS
     }
@@ -158,8 +159,8 @@ pub(super) fn marker(id: u64, offset: u32, next: u32) -> [u8; MARKER_LEN as usiz
     bytes
 }
 
-/// Where the next marker is, according to the marker at `offset`; `None` when its checksum differs
-/// or the place is impossible.
+/// The offset of the next marker, which the marker at `offset` names; `None` when its checksum
+/// differs or the place is impossible.
 pub(super) fn read_marker(segment: &[u8], id: u64, offset: u32) -> Option<u32> {
     let mut cursor = Cursor::new(segment.get(offset as usize..)?);
     let next = cursor.u32().ok()?;
@@ -204,7 +205,7 @@ pub(super) fn entry_crcs(size: u32, record: &[u8]) -> (u32, u32) {
     (entry.size_crc(), entry.record_crc(record))
 }
 
-/// How many zeros stand at the front. Segments are mostly zeros, so they are compared a page at a
+/// The number of zeros at the front. Segments are mostly zeros, so they are compared a page at a
 /// time.
 pub(super) fn zeros(bytes: &[u8]) -> usize {
     const PAGE: [u8; 4096] = [0; 4096];

@@ -12,8 +12,8 @@ use super::replay::Replay;
 use super::{LogError, ReplayPolicy};
 
 /// A segment: as it is, and with the checksums of header, markers and entries made right where
-/// their places can be seen. What is read comes in order, and a second reading after the tail was
-/// settled gives the same records.
+/// their places can be seen. Records must come in order, and a second reading after the tail was
+/// settled must give the same records.
 pub fn segment(data: &[u8]) {
     let mut sealed = data.to_vec();
     seal(&mut sealed);
@@ -59,7 +59,7 @@ fn replay(bytes: &[u8]) {
     }
 }
 
-/// Makes the checksums right of what can be found from the front.
+/// Makes the checksums right of all parts whose places can be found from the front.
 pub fn seal(bytes: &mut [u8]) {
     let _ = seal_sections(bytes);
 }

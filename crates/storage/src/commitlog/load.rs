@@ -1,8 +1,10 @@
-//! How much of what the log may hold it does hold, and what keeps writers within it.
+//! How full the log is, as a percentage of its limits, and the waits that keep writers within
+//! these.
 //!
 //! Counted are whole segments that memtables still need: by their bytes against `total_space`, by
-//! what they would take to replay against `replay_budget`, whichever is more. What another process
-//! left, and what waits for the archive, no writer can do anything about.
+//! what they would take to replay against `replay_budget`, whichever is more. Segments that
+//! another process left, and those that wait for the archive, do not count, because no writer can
+//! change that.
 //!
 //! - at 100 % flushes are asked for;
 //! - from [`PAUSED`] on, when those take long, each write waits a little, in proportion;
@@ -15,10 +17,11 @@ use env::Env;
 use env::sync::atomic::{AtomicU32, Ordering};
 use tokio::sync::Notify;
 
-/// Percent.
+/// Load in percent from which on writes pause if flushes take long.
 const PAUSED: u32 = 125;
-/// Percent. A segment of small rows is a quarter of a server's budget, and the load grows by whole
-/// ones: pauses are to come long before.
+/// Load in percent from which on writers wait for a flush. A segment of small rows is a quarter of
+/// a server's budget, and the load grows by whole segments; the value leaves room for pauses
+/// before.
 pub(super) const HELD: u32 = 200;
 
 // flushes are asked for, then writes pause, then they are held
@@ -39,7 +42,7 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// So much of a limit is reached.
+    /// The percentage of `limit` that `amount` is.
     pub(super) fn percent_of(amount: u64, limit: u64) -> u32 {
         let percent = u128::from(amount) * 100 / u128::from(limit.max(1));
         u32::try_from(percent).unwrap_or(u32::MAX)
@@ -55,7 +58,7 @@ impl Load {
         }
     }
 
-    /// A write need not wait.
+    /// Whether a write need not wait.
     #[inline]
     pub(super) fn is_light(&self) -> bool {
         self.percent() <= PAUSED

@@ -14,10 +14,11 @@ use super::progress::ReplayProgress;
 /// When a record counts as durable (`commitlog_sync`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncMode {
-    /// After a sync that starts as soon as the previous one ended; what came meanwhile shares it.
+    /// After a sync that starts as soon as the previous one ended; records that come meanwhile
+    /// share the next.
     Batch,
-    /// As `Batch`, but a sync waits for company first (`commitlog_sync_group_window`; zero is the
-    /// same as `Batch`).
+    /// As `Batch`, but a sync waits first so that more records share it
+    /// (`commitlog_sync_group_window`; zero is the same as `Batch`).
     Group(Duration),
     /// At once; a sync follows within the period (`commitlog_sync_period`). Data reaches the kernel
     /// within 100 ms, so that the death of the process alone loses no more than that. When syncs
@@ -43,15 +44,16 @@ pub enum FailurePolicy {
 pub enum ReplayPolicy {
     /// Give the error, then end.
     Stop,
-    /// Log it and go on behind it.
+    /// Log the error and go on behind the unreadable bytes.
     Ignore,
 }
 
-/// The most that a replay may cost: beyond it the log asks for flushes, as beyond its space. Bytes
-/// alone say little: many small records take far longer than a few large ones.
+/// The most that a replay may cost: beyond it the log asks for flushes, as it does beyond
+/// `total_space`. Bytes alone say little: many small records take far longer than a few large
+/// ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReplayBudget {
-    /// How long, in nanoseconds.
+    /// Nanoseconds that a replay may take.
     pub nanos: u64,
     /// Nanoseconds that a record takes, whatever its size.
     pub of_record: u64,
@@ -65,19 +67,19 @@ impl ReplayBudget {
     }
 }
 
-/// Told of tables whose flush would free the oldest segments, again whenever a segment is begun
-/// while the log is too large; and of those whose records a failure may have lost. Called on the
-/// threads of the log's tasks.
+/// Called with the tables whose flush would free the oldest segments, again whenever a segment is
+/// begun while the log is too large; and with those whose records a failure may have lost. Called
+/// on the threads of the log's tasks.
 pub type OnPressure = Arc<dyn Fn(&[DirtyKey]) + Send + Sync>;
 
-/// Told now and then how far a long replay is, on the thread that replays.
+/// Called now and then during a long replay with its progress, on the thread that replays.
 pub type OnReplay = Arc<dyn Fn(&ReplayProgress) + Send + Sync>;
 
-/// Told once when the log stops; also with policy `Ignore`, each time.
+/// Called once when the log stops; with policy `Ignore` at each failure.
 pub type OnFailure = Arc<dyn Fn(FailurePolicy, &LogError) + Send + Sync>;
 
 /// The records that a replay leaves out (`restore_point_in_time`, `snapshot_commitlog_position`).
-/// The log itself does not look at it.
+/// The log itself does not look at them; the recovery does.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RestorePoint {
     /// Microseconds since 1970: mutations with a later timestamp are left out.
@@ -93,7 +95,7 @@ pub struct RestorePoint {
 /// Writes that a restore to a point in time undid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Undone {
-    /// The point, microseconds since 1970: writes with a later timestamp were undone.
+    /// The point in time, microseconds since 1970: writes with a later timestamp were undone.
     pub micros: i64,
     /// The first segment that was written after the restore: this one and later ones have no write
     /// that it undid.
@@ -103,13 +105,13 @@ pub struct Undone {
 /// Settings of a log.
 #[derive(Clone)]
 pub struct Options {
-    /// `commitlog_segment_size`.
+    /// `commitlog_segment_size`, bytes.
     pub segment_size: u32,
-    /// `max_mutation_size`; never more than half a segment.
+    /// `max_mutation_size`, bytes; never more than half a segment.
     pub mutation_size_max: u32,
-    /// `commitlog_total_space`.
+    /// `commitlog_total_space`, bytes.
     pub total_space: u64,
-    /// The most that the log may leave to a replay; None: only space counts.
+    /// The most that the log may leave to a replay; None: only `total_space` counts.
     pub replay_budget: Option<ReplayBudget>,
     /// `commitlog_sync` and its period or window.
     pub sync: SyncMode,
@@ -122,17 +124,17 @@ pub struct Options {
     pub capture: Option<CaptureOptions>,
     /// Archiving and restoring of segments; None: there is neither.
     pub archive: Option<ArchiveOptions>,
-    /// Which records are replayed.
+    /// The records that are replayed.
     pub restore_point: RestorePoint,
     /// `commit_failure_policy`.
     pub failure_policy: FailurePolicy,
-    /// About corruption found at start.
+    /// What a replay does about corruption.
     pub replay_policy: ReplayPolicy,
     /// Asked for flushes when the log exceeds `total_space`, or `replay_budget`.
     pub on_pressure: OnPressure,
-    /// Told of failures.
+    /// Called at failures.
     pub on_failure: OnFailure,
-    /// Told of a long replay.
+    /// Called during a long replay.
     pub on_replay: OnReplay,
 }
 

@@ -12,20 +12,20 @@ use bytes::Bytes;
 use super::format::MARKER_LEN;
 use super::{Appended, Entries, LogPosition};
 
-/// A writer that waits for its time is woken early at this many bytes.
+/// Bytes at which a writer that waits for its time is woken early.
 pub(super) const WAKE_BYTES: usize = 4 << 20;
 
-/// A buffer that grew larger is not kept for reuse.
+/// Bytes above which a buffer is not kept for reuse.
 pub(super) const REUSE_BYTES_MAX: usize = 4 << 20;
 
-/// Entries from this size on become a piece of their section as they are, instead of being copied
+/// Bytes from which on an entry becomes a piece of its section by itself, instead of being copied
 /// into the buffer.
 pub(super) const MOVED_BYTES_MIN: usize = if cfg!(test) { 500 } else { 128 << 10 };
 
 /// A piece of a section.
 #[derive(Debug)]
 pub(super) enum Piece {
-    /// Bytes that nobody else holds.
+    /// Bytes that have no other holder.
     Own(Vec<u8>),
     /// A large record, which is on its way to other nodes as well, or came from one.
     Shared(Bytes),
@@ -46,9 +46,10 @@ impl std::ops::Deref for Piece {
 #[derive(Debug)]
 pub(super) struct Section {
     pub segment: u64,
-    /// Where its marker is.
+    /// Offset of the section's marker.
     pub marker: u32,
-    /// Where the bytes go; the marker's place unless they continue the section.
+    /// Offset at which the bytes are written; that of the marker, unless they continue the
+    /// section.
     pub start: u32,
     /// The bytes, one piece behind the other. A section that begins here has its marker's place at
     /// the front of the first, which is its own then.
@@ -62,7 +63,7 @@ impl Section {
         self.start + self.len
     }
 
-    /// The bytes in one piece.
+    /// The bytes as one piece.
     pub(super) fn joined(&self) -> Cow<'_, [u8]> {
         match self.pieces.as_slice() {
             [one] => Cow::Borrowed(one),
@@ -89,22 +90,22 @@ pub(super) struct Pending {
     segment: u64,
     offset: u32,
     last: LogPosition,
-    /// The open section's marker, when there is one.
+    /// The offset of the open section's marker; None: no section is open.
     open: Option<u32>,
     start: u32,
-    /// The part of the segment being filled that waits for the disk: pieces, and the buffer behind
+    /// Bytes for the segment being filled that wait for the disk: pieces, and the buffer behind
     /// them.
     pieces: Vec<Piece>,
     buffer: Vec<u8>,
     /// A buffer kept for the next swap.
     spare: Vec<u8>,
     bytes: usize,
-    /// The writer will come by itself: a wake is not needed.
+    /// True: the writer will come by itself, and a wake is not needed.
     pub armed: bool,
     forced: bool,
     first_at: u64,
-    /// When the oldest record that is not synced came (coarsely: the first since the writer last
-    /// synced).
+    /// When the oldest record that is not synced came, nanoseconds of the monotonic clock. It is
+    /// the first since the writer last synced. None: there is none.
     oldest_unsynced: Option<u64>,
 }
 
@@ -139,13 +140,13 @@ impl Pending {
         self.closed.is_empty() && self.has_nothing_open()
     }
 
-    /// Nothing waits of the segment being filled.
+    /// Whether no bytes wait for the segment being filled.
     fn has_nothing_open(&self) -> bool {
         self.buffer.is_empty() && self.pieces.is_empty()
     }
 
-    /// Where the last record ends. Before there is one: where this process's first segment begins,
-    /// behind all that is replayed.
+    /// The end of the last record. Before the first one it is the begin of this process's first
+    /// segment, behind everything that is replayed.
     pub(super) fn position(&self) -> LogPosition {
         self.last
     }
@@ -177,7 +178,7 @@ impl Pending {
         self.oldest_unsynced
     }
 
-    /// The next swap must sync.
+    /// Has the next swap sync.
     pub(super) fn force_sync(&mut self) {
         self.forced = true;
     }
@@ -238,7 +239,7 @@ impl Pending {
         if self.open.is_none() { MARKER_LEN } else { 0 }
     }
 
-    /// Closes the segment and begins the next.
+    /// Closes the segment and begins the next one.
     fn next_segment(&mut self) {
         let full = self.cut();
         self.closed.extend(full);
@@ -247,7 +248,7 @@ impl Pending {
         self.offset = self.header_len;
     }
 
-    /// Ends the segment, unless nothing is in it.
+    /// Ends the segment, unless it is empty.
     pub(super) fn end_segment(&mut self) {
         if self.offset > self.header_len {
             self.next_segment();
@@ -283,7 +284,8 @@ impl Pending {
         sections
     }
 
-    /// `sections` are written: their bytes no longer count, one of their buffers is used again.
+    /// Called when `sections` are written: their bytes do not count any more, and one of their
+    /// buffers is used again.
     pub(super) fn written(&mut self, sections: VecDeque<Section>) {
         for Section { pieces, len, start, marker, .. } in sections {
             let overhead = if start == marker { MARKER_LEN } else { 0 };
@@ -300,8 +302,8 @@ impl Pending {
         }
     }
 
-    /// `sections` could not be written: they come first the next time, and are synced then, since
-    /// the section that was open may have ended.
+    /// Called when `sections` could not be written: they come first the next time, and are synced
+    /// then, because the section that was open may have ended.
     pub(super) fn put_back(&mut self, mut sections: VecDeque<Section>) {
         sections.extend(self.closed.drain(..));
         assert_in_order(&sections);
@@ -309,7 +311,7 @@ impl Pending {
         self.forced = true;
     }
 
-    /// After a failure: forgets what waits, and goes on in a new segment.
+    /// Called after a failure: forgets the bytes that wait, and goes on in a new segment.
     pub(super) fn abandon(&mut self) {
         self.closed.clear();
         self.pieces.clear();

@@ -15,17 +15,17 @@ pub struct LogPosition {
 }
 
 impl LogPosition {
-    /// Before everything.
+    /// The position before all records.
     pub const NONE: LogPosition = LogPosition { segment: 0, offset: 0 };
 }
 
-/// Where records lie that were appended together: the position of each is between these, both
+/// The positions of records that were appended together: each lies between these two, both
 /// included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
-    /// Behind all records before them.
+    /// A position behind all earlier records and before these.
     pub first: LogPosition,
-    /// The position of the last.
+    /// The position of the last record.
     pub last: LogPosition,
 }
 

@@ -1,5 +1,5 @@
-//! How far a replay of the commit log is: told to the log, and to whoever the options name, while
-//! it takes long.
+//! How far a replay of the commit log is: written to the log, and given to the function that the
+//! options name, while it takes long.
 //!
 //! Bytes are those of the segments' files, up to the place of the record replayed last. The clock
 //! is asked once in [`RECORDS_A_LOOK`] records.
@@ -11,7 +11,7 @@ use env::{Env, Instant};
 
 use crate::commitlog::{LogPosition, OnReplay, Replay};
 
-/// A replay that takes longer is told of so often.
+/// Time after which a long replay is told of, first and again.
 pub const TOLD_EVERY: Duration = Duration::from_secs(2);
 
 const RECORDS_A_LOOK: u64 = 1024;
@@ -19,15 +19,15 @@ const RECORDS_A_LOOK: u64 = 1024;
 /// The progress of a replay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReplayProgress {
-    /// The schema's records are replayed, before all others.
+    /// True: the schema's records are replayed, which come before all others.
     pub is_schema: bool,
     /// Bytes of segments that are read.
     pub done: u64,
     /// Bytes of all segments.
     pub total: u64,
-    /// Records read.
+    /// Records that were read.
     pub records: u64,
-    /// Since it began.
+    /// Time since the replay began.
     pub elapsed: Duration,
 }
 
@@ -48,7 +48,7 @@ impl ReplayProgress {
 pub(crate) struct Follower<'a> {
     env: &'a Env,
     on_replay: &'a OnReplay,
-    /// By segment: bytes of those before it, and its own.
+    /// By segment: the bytes of the segments before it, and its own bytes.
     segments: BTreeMap<u64, (u64, u64)>,
     begun: Instant,
     told: Instant,
@@ -70,7 +70,7 @@ impl<'a> Follower<'a> {
         Follower { env, on_replay, segments, begun: now, told: now, unlooked: 0, progress }
     }
 
-    /// So many records were read, the last of which ends at `position`.
+    /// Notes that `records` more records were read, the last of which ends at `position`.
     pub(crate) fn note(&mut self, position: LogPosition, records: u64) {
         self.progress.records += records;
         self.unlooked += records;

@@ -1,4 +1,4 @@
-//! Reading a segment: entries, and what is wrong with it.
+//! Reading a segment: its entries, and its unreadable parts.
 //!
 //! After a crash the last segment may end in a section that was not synced: any subset of its
 //! sectors is on disk. Everything before was synced, because a section is written only after the
@@ -26,7 +26,7 @@ use super::format::{self, ENTRY_OVERHEAD, MARKER_LEN, RECORD_SIZE_MIN};
 pub(super) enum Item {
     /// A mutation and where its entry ends.
     Entry(LogPosition, Bytes),
-    /// A mutation that is not wanted, whose checksum was not looked at, and where its entry ends.
+    /// The end of the entry of a mutation that is not wanted; its checksum was not looked at.
     Passed(LogPosition),
     /// Unreadable bytes.
     Bad(Bad),
@@ -37,7 +37,7 @@ pub(super) enum Item {
 pub(super) struct Bad {
     pub offset: u32,
     pub reason: &'static str,
-    /// Whether a section follows: then this is corruption, else it may be a torn tail.
+    /// Whether a section follows. If so this is corruption; otherwise it may be a torn tail.
     pub followed: bool,
 }
 
@@ -46,18 +46,19 @@ pub(super) struct Bad {
 pub(super) struct SegmentReader {
     bytes: Bytes,
     id: u64,
-    /// The marker that comes after the present section; `None` at the end.
+    /// The offset of the marker behind the present section; `None` at the end.
     marker_at: Option<u32>,
-    /// Rest of the present section.
+    /// The offsets between which the rest of the present section lies; None: no section is being
+    /// read.
     section: Option<(u32, u32)>,
     last: (u32, u32),
-    /// From where a section was last looked for, and where it was found: a segment of many bad
-    /// entries is not searched for each.
+    /// The offset from which a section was last looked for, and the offset of the one that was
+    /// found; so a segment with many bad entries is not searched once for each of them.
     searched: Cell<Option<(u32, Option<u32>)>>,
 }
 
 impl SegmentReader {
-    /// A segment's content, whose header was read.
+    /// A reader of a segment's content, whose header was read.
     pub(super) fn new(bytes: Bytes, id: u64, header_len: u32) -> Self {
         SegmentReader {
             bytes,
@@ -75,7 +76,7 @@ impl SegmentReader {
         format::zeros(rest) == rest.len()
     }
 
-    /// Where the section read last begins, with its marker, and where it ends.
+    /// The offsets of the section that was read last: its begin, with its marker, and its end.
     pub(super) fn last_section(&self) -> (u32, u32) {
         self.last
     }

@@ -1,5 +1,5 @@
-//! Replay: what the log holds at start, in order (Cassandra's `CommitLogReplayer`, without looking
-//! into mutations).
+//! Replay: the records that the log holds at the start, in order (Cassandra's `CommitLogReplayer`,
+//! without looking into mutations).
 //!
 //! Opening cuts a torn tail by zeroing it (its bytes are kept beside the log: `torn`), before any
 //! newer segment can exist; so a second crash finds a clean end there, and from then on everything
@@ -19,12 +19,12 @@ use super::reader::{Bad, Item, SegmentReader};
 use super::segments::{Segment, TEMPORARY};
 use super::{LogError, LogPosition, ReplayPolicy, compressed, format, torn};
 
-/// A file that this log made on the way to a segment.
+/// Whether a file is one that this log made on the way to a segment.
 fn is_ours(name: &str) -> bool {
     name.starts_with("CommitLog-") || name.starts_with("spare")
 }
 
-/// A record that may be wanted, and where its entry ends.
+/// The position at which a record ends, and its bytes; None: the record was not wanted.
 type Seen = (LogPosition, Option<Bytes>);
 
 /// The records of all segments found at start, in order. Ends after an error. One segment at a time
@@ -33,13 +33,13 @@ pub struct Replay {
     disk: Arc<dyn Disk>,
     policy: ReplayPolicy,
     files: Vec<(u64, PathBuf)>,
-    /// So many of them hold something, or may.
+    /// Number of segments at the front that hold records, or may.
     used: usize,
     next: usize,
     buffer: SegmentBuffer,
     current: Option<(PathBuf, SegmentReader)>,
-    /// The segment whose unreadable end is a torn tail that was not cut, since nothing may be
-    /// written.
+    /// The segment whose unreadable end is a torn tail that was not cut, because nothing may be
+    /// written. None: there is none.
     torn: Option<PathBuf>,
     failed: bool,
 }
@@ -59,7 +59,8 @@ impl Replay {
         Ok(replay)
     }
 
-    /// Leaves the segments as they are; a directory that is not there has none.
+    /// Opens a replay that leaves the segments as they are; a directory that does not exist has
+    /// none.
     pub(super) fn open_read_only(env: &Env, directory: &Path, policy: ReplayPolicy) -> Result<Replay, LogError> {
         let disk = env.disk.clone();
         if !disk.exists(directory) {
@@ -90,7 +91,7 @@ impl Replay {
         self.files.get(index).cloned()
     }
 
-    /// The last segment that holds something. Those behind it are not read again.
+    /// The last segment that holds records. Those behind it are not read again.
     fn last_in_use(&mut self) -> Result<Option<PathBuf>, LogError> {
         while let Some((id, path)) = self.used.checked_sub(1).and_then(|last| self.file(last)) {
             match self.read_segment(id, &path) {
@@ -110,7 +111,7 @@ impl Replay {
         Ok(None)
     }
 
-    /// The same records once more, from the first.
+    /// Begins again with the first record.
     pub fn rewind(&mut self) {
         if let Some((_, reader)) = self.current.take() {
             self.buffer.take_back(reader.into_content());
@@ -139,10 +140,10 @@ impl Replay {
     }
 
     /// Settles the last segment in use: what cannot be read at its end becomes zeros, unless
-    /// sections follow (then it is not a tail), and its last section is written and synced again.
-    /// That section may be in the kernel's memory only: its writer died before the sync, or the
-    /// sync failed, which Linux forgets. A later power cut would tear it when it is no longer the
-    /// last.
+    /// sections follow, in which case it is no tail; and its last section is written and synced
+    /// again. That section may be in the kernel's memory only, because its writer died before the
+    /// sync, or the sync failed, which Linux forgets. A later power cut could then tear a section
+    /// that is not the last one any more.
     fn settle_tail(&mut self) -> Result<(), LogError> {
         while let Some((id, path)) = self.used.checked_sub(1).and_then(|last| self.file(last)) {
             match self.read_segment(id, &path) {
@@ -195,7 +196,7 @@ impl Replay {
         written.and_then(|()| file.sync_data()).map_err(LogError::io(path))
     }
 
-    /// A compressed section that is torn goes as a whole: the file is cut where it begins.
+    /// Cuts off a torn compressed section as a whole: the file ends where it began.
     fn settle_compressed(&self, path: &Path, last: u32, places: &Places, bad: Option<Bad>) -> Result<(), LogError> {
         let mut file = self.disk.open_write(path).map_err(LogError::io(path))?;
         let settled = match bad {
@@ -305,8 +306,8 @@ impl Replay {
         }
     }
 
-    /// The next record; its bytes only where they are wanted. Of one that is not, the checksum was
-    /// not looked at: for who reads all of it later.
+    /// The next record, with its bytes if they are wanted. The checksum of an unwanted record is
+    /// not looked at; this is for callers that read all of them later.
     pub fn next_wanted(&mut self, wanted: &dyn Fn(&[u8]) -> bool) -> Option<Result<Seen, LogError>> {
         if self.failed {
             return None;

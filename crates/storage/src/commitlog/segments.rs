@@ -7,7 +7,7 @@
 //! were the name not durable, a half-zeroed segment could come back. Temporary files found at start
 //! are removed.
 //!
-//! The first segment of a process is reserved, not zeroed, so that starting does not wait for the
+//! The first segment of a process is reserved, not zeroed, so that a start does not wait for the
 //! disk. So are all segments of a log whose syncs are few beside its bytes: zeros would be written
 //! for nothing.
 
@@ -28,25 +28,25 @@ use super::{DirtyKey, Filled, Form, LogError, Shared, State, SyncMode, format};
 /// Suffix of files that are not segments yet, or not any more.
 pub(super) const TEMPORARY: &str = ".tmp";
 
-/// Zeros written by one step; a step ends with a sync, so that the log's own syncs do not queue
-/// behind a large one.
+/// Bytes of zeros written by one step; a step ends with a sync, so that the log's own syncs do not
+/// queue behind a large one.
 const ZERO_STEP: u32 = 1 << 20;
 
-/// Segments that fill faster than this, in bytes a second, are not zeroed first: zeros would take
-/// as much of the disk as the records, and beside records of many bytes the time that a sync of
-/// reserved space takes longer counts little.
+/// Bytes a second; segments that fill faster than this are not zeroed first. Zeros would take as
+/// much of the disk's throughput as the records, and with so many bytes the longer time of a sync
+/// of reserved space counts little.
 const FAST: f64 = (64 << 20) as f64;
 
-/// Segments of which each sync covers at least so many bytes are not zeroed first: a few syncs of
-/// reserved space cost less than the zeros.
+/// Bytes; segments of which each sync covers at least so many are not zeroed first, because a few
+/// syncs of reserved space cost less than the zeros.
 const BYTES_A_SYNC: u64 = 256 << 10;
 
 /// How long the allocator waits after an error before it tries again; the writer meanwhile makes
 /// its segments itself, or fails.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The assumed size of a record in a segment of an earlier process, where nobody has counted
-/// records: a small row.
+/// Assumed bytes of a record in a segment of an earlier process, whose records were not counted: a
+/// small row.
 const REPLAYED_RECORD_BYTES: u64 = 256;
 
 /// A segment that holds something.
@@ -58,9 +58,9 @@ pub(super) struct Segment {
     pub(super) records: u64,
     pub(super) captured: Captured,
     pub(super) archived: Archived,
-    /// The segment has, or had, a record.
+    /// Whether the segment has, or had, a record.
     pub(super) is_used: bool,
-    /// Up to where it is durable, in positions; kept where changes are captured.
+    /// The position up to which the segment is durable; kept only if changes are captured.
     pub(super) durable_end: u32,
     /// The last record of each memtable in this segment, as long as it is not flushed.
     dirty: BTreeMap<DirtyKey, u32>,
@@ -100,9 +100,9 @@ impl Segment {
 }
 
 impl State {
-    /// The oldest segment, if nobody needs it. Never one behind a segment that is needed: a
-    /// deletion would be forgotten and what it deletes replayed, perhaps after the deletion was
-    /// purged from the SSTables.
+    /// The oldest segment, if it is not needed any more. Never one behind a needed segment:
+    /// otherwise a deletion could be forgotten and the data that it deletes replayed, perhaps
+    /// after the deletion was purged from the SSTables.
     fn removable(&self) -> Option<u64> {
         let (id, segment) = self.segments.range(..self.written).next()?;
         let read = *id >= self.first_own || !self.replaying;
@@ -114,18 +114,18 @@ impl State {
 pub(super) struct Allocator {
     directory: PathBuf,
     form: Arc<Form>,
-    /// How long new files are.
+    /// Length of new files, bytes.
     file_len: u32,
-    /// Segments up to here have their files.
+    /// The last segment whose file was made.
     made: u64,
     /// A file on its way to become a segment.
     raw: Option<Raw>,
-    /// The file of segment `made`, open, until the writer enters it: a change of segments needs no
-    /// descriptor that others may have used up meanwhile.
+    /// The open file of segment `made`, until the writer enters it. So a change of segments needs
+    /// no new descriptor; others might have used up all of them meanwhile.
     ready: Option<Box<dyn WriteFile>>,
     /// The segment at whose beginning flushes were last asked for.
     asked_at: u64,
-    /// The last step failed, and the log was told so.
+    /// True: the last step failed, and that was logged.
     is_failing: bool,
 }
 
@@ -133,7 +133,7 @@ struct Raw {
     path: PathBuf,
     file: Box<dyn WriteFile>,
     zeroed: u32,
-    /// The file holds nothing but zeros, written or reserved.
+    /// True: the file has only zeros, written or reserved.
     is_blank: bool,
 }
 
@@ -157,8 +157,8 @@ impl Allocator {
         self.make_at_once(disk, first)
     }
 
-    /// Makes sure that the file of segment `id` is there, without zeroing: when the writer needs it
-    /// now.
+    /// Makes sure that the file of segment `id` is there, without zeroing. For the writer, when it
+    /// needs the file now.
     pub(super) fn make_at_once(&mut self, disk: &dyn Disk, id: u64) -> Result<(), LogError> {
         while self.made < id {
             let path = self.directory.join(format!("{}{TEMPORARY}", format::file_name(self.made + 1)));
@@ -232,8 +232,8 @@ impl Allocator {
         disk.open_write(&path).map_err(LogError::io(&path))
     }
 
-    /// Removes a segment's file, or keeps it to become the next one. After an error it is to be
-    /// asked again.
+    /// Removes a segment's file, or keeps it to become the next one. After an error it has to be
+    /// called again.
     fn retire(&mut self, disk: &dyn Disk, path: &Path, recycles: bool) -> Result<(), LogError> {
         if !disk.exists(path) && disk.exists(&self.directory) {
             // it went the last time, perhaps not durably
@@ -265,8 +265,8 @@ fn is_reserved(sync: SyncMode, filled: Option<Filled>, file_len: u32) -> bool {
 
 impl Shared {
     /// Ends the log and removes its segments, oldest first, if no memtable needs any: the next
-    /// start has nothing to replay, whatever another node has made of the SSTables meanwhile. It
-    /// may have purged what these records would bring back.
+    /// start has nothing to replay, whatever another node has made of the SSTables meanwhile.
+    /// Otherwise these records could bring back data whose deletion that node has purged.
     pub(super) fn remove_all(&self) -> Result<(), LogError> {
         // a command that runs ends first
         let mut ledger = self.archiver.lock().expect("no step of the archiver panics");
@@ -306,7 +306,8 @@ impl Shared {
         self.allocator.lock().expect("no step of the allocator panics")
     }
 
-    /// Files that have other names are not written over.
+    /// Whether files of removed segments are used again. Files that have other names are not,
+    /// because they must not be written over.
     fn recycles(&self) -> bool {
         self.capture.is_none() && !self.has_archive()
     }
@@ -326,8 +327,8 @@ impl Shared {
         }
     }
 
-    /// Failures are told of when they begin and end. Without room for a segment no record is taken
-    /// that would go there; flushes may make some.
+    /// Logs when failures begin and end. Without room for a segment no record is taken that would
+    /// go there; flushes may make room.
     fn note_step(&self, error: Option<&LogError>) {
         let was_failing = std::mem::replace(&mut self.allocator().is_failing, error.is_some());
         let Some(error) = error else {
@@ -396,7 +397,8 @@ impl Shared {
         if segment.archived == Archived::Failed { Ok(()) } else { allocator.retire(disk, &segment.path, recycles) }
     }
 
-    /// Percent of what the log may hold, in whole segments of this process that memtables need.
+    /// The load in percent of the log's limit, in whole segments of this process that memtables
+    /// need.
     fn load_of(&self, state: &State, cost: &dyn Fn(&Segment) -> u64) -> u32 {
         let whole = state.segments.range(state.first_own..state.written).map(|(_, segment)| segment);
         let needed = whole.skip_while(|segment| segment.dirty.is_empty());

@@ -1,10 +1,11 @@
-//! Torn tails that a start cuts off the commit log: said in the log, and kept in files beside the
+//! Torn tails that a start cuts off the commit log: they are logged, and kept in files beside the
 //! segments.
 //!
-//! A torn tail was never acknowledged as durable, so nobody misses it. But what a damaged disk has
-//! done to the last section looks the same, and then these bytes are all that is left of it. They
-//! stand in `CommitLog-8-<id>.log.torn-<offset>`, as they were from that offset of the segment on,
-//! without the zeros behind them. No start reads such a file; an operator may remove it.
+//! A torn tail was never acknowledged as durable, so no client misses it. But damage of the disk
+//! in the last section looks the same, and then these bytes are all that is left of the section.
+//! They stand in `CommitLog-8-<id>.log.torn-<offset>`, as they were from that offset of the
+//! segment on, without the zeros behind them. No start reads such a file; an operator may remove
+//! it.
 
 use std::path::Path;
 
@@ -15,12 +16,12 @@ use super::format;
 /// Between the name of the segment and the offset.
 const INFIX: &str = ".log.torn-";
 
-/// As many tails are kept. When one more comes, those of the oldest segments go.
+/// Most tails that are kept. When one more comes, those of the oldest segments are removed.
 const TORN_TAILS_MAX: usize = 8;
 
-/// Says that `tail`, the bytes of a segment from `offset` on, is cut off, and keeps it. Where it
-/// cannot be kept the start goes on: on a full device a tail that was never acknowledged must not
-/// keep a node from starting.
+/// Logs that `tail`, the bytes of a segment from `offset` on, is cut off, and keeps it. If it
+/// cannot be kept the start goes on: a tail that was never acknowledged must not keep a node from
+/// starting on a full device.
 pub(super) fn keep(disk: &dyn Disk, segment: &Path, offset: u32, reason: &str, tail: &[u8]) {
     let length = tail.len() - tail.iter().rev().take_while(|byte| **byte == 0).count();
     let name = segment.file_stem().unwrap_or_default().to_string_lossy();

@@ -6,10 +6,10 @@
 //! extended: a log that compresses syncs whatever it writes, in `periodic` mode as often as a plain
 //! one writes.
 //!
-//! A device without room is no failed one, and neither is a process without file descriptors: what
-//! could not be written is kept, its writers are told, nothing more is taken, and the step is tried
-//! again until it succeeds. A sync that fails is final, whatever the reason. With policy `Die` a
-//! full device and a failed sync end the process.
+//! A device without room has not failed, and neither has a process without file descriptors: the
+//! unwritten bytes are kept, their writers are told, no more records are taken, and the step is
+//! tried again until it succeeds. A sync that fails is final, whatever the reason. With policy
+//! `Die` a full device and a failed sync end the process.
 
 use std::collections::VecDeque;
 use std::io;
@@ -25,10 +25,10 @@ use super::captured::Captured;
 use super::pending::{Pending, Piece, REUSE_BYTES_MAX, Section, WAKE_BYTES};
 use super::{DirtyKey, FailurePolicy, Filled, Form, LogError, LogPosition, Shared, SyncMode, format};
 
-/// In `periodic` mode data reaches the kernel after this long (Cassandra's marker interval).
+/// Time after which data reaches the kernel in `periodic` mode (Cassandra's marker interval).
 const WRITE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How soon the writer looks again whether there is room, or a descriptor.
+/// Time between two looks of the writer whether there is room, or a descriptor, again.
 const SPACE_INTERVAL: Duration = Duration::from_millis(250);
 
 struct Writer {
@@ -36,10 +36,10 @@ struct Writer {
     allocator: Wake,
     archiver: Option<Wake>,
     current: Option<Current>,
-    /// Where the last written section ends.
+    /// The end of the last written section.
     end: LogPosition,
     last_sync: u64,
-    /// The compressed form of a section.
+    /// A buffer for the compressed form of a section.
     compressed: Vec<u8>,
 }
 
@@ -48,13 +48,14 @@ struct Current {
     id: u64,
     file: Box<dyn WriteFile>,
     entered_at: u64,
-    /// How often the file was synced since.
+    /// How often the file was synced since the segment was entered.
     syncs: u64,
     unsynced: bool,
-    /// Where the next section is stored, and up to where what is stored is durable.
+    /// Offset in the file at which the next section is stored, and up to which the stored bytes
+    /// are durable.
     stored_end: u32,
     synced_end: u32,
-    /// The segment has its link where changes are captured.
+    /// Whether the segment is linked into `cdc_raw`, where changes are captured.
     is_linked: bool,
 }
 
@@ -141,7 +142,7 @@ impl Writer {
         }
     }
 
-    /// With an error, what is not written.
+    /// Writes sections. Err: the error, and the sections that are not written.
     fn write(&mut self, mut sections: VecDeque<Section>, sync: bool) -> Result<(), (LogError, VecDeque<Section>)> {
         let mut written = VecDeque::new();
         let mut outcome = Ok(());
@@ -168,7 +169,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Opens a segment's file; the one before is synced and done.
+    /// Opens a segment's file. The segment before is synced and complete.
     fn enter_segment(&mut self, id: u64) -> Result<(), LogError> {
         if self.current.as_ref().is_some_and(|current| current.id == id) {
             return Ok(());
@@ -199,8 +200,8 @@ impl Writer {
         Ok(())
     }
 
-    /// The segment is full and synced. A compressed one is cut: what it did not need of its file's
-    /// length is given back. Should that fail, the zeros stay, and nothing is wrong with them.
+    /// Called when the segment is full and synced. The file of a compressed one is cut to the
+    /// length that it needs. If that fails the zeros stay, which does no harm.
     fn leave_segment(&mut self) {
         self.tell_captured(true);
         let Some(mut current) = self.current.take() else { return };
@@ -210,7 +211,7 @@ impl Writer {
         self.hand_over(current);
     }
 
-    /// Nothing is written to the segment any more.
+    /// Called when nothing is written to the segment any more.
     fn hand_over(&self, current: Current) {
         let Some(archiver) = &self.archiver else { return };
         self.shared.note_full(current.id);
@@ -242,7 +243,8 @@ impl Writer {
         written.map_err(LogError::io(&self.shared.directory.join(format::file_name(section.segment))))
     }
 
-    /// Before anything is written that may have to be captured.
+    /// Links the segment into `cdc_raw`, before bytes are written to it that may have to be
+    /// captured.
     fn link_captured(&mut self) -> Result<(), LogError> {
         let Some(capture) = &self.shared.capture else { return Ok(()) };
         let Some(current) = self.current.as_mut().filter(|current| !current.is_linked) else { return Ok(()) };
@@ -298,7 +300,7 @@ impl Writer {
         wakers.into_iter().for_each(std::task::Waker::wake);
     }
 
-    /// When to come again. `armed` tells appends that the writer comes by itself.
+    /// When the writer comes again. `armed` tells appends that it comes by itself.
     fn next(&self, now: u64) -> Next {
         let unsynced = self.current.as_ref().is_some_and(|current| current.unsynced);
         let mut state = self.shared.lock();
@@ -315,14 +317,14 @@ impl Writer {
         Next::After(period.saturating_sub(elapsed).min(WRITE_INTERVAL))
     }
 
-    /// Cassandra's policy `die` asks for the end when the log cannot be written. Descriptors that
-    /// are used up say nothing of the disk.
+    /// Whether an error ends the process: with policy `die` when the log cannot be written. A lack
+    /// of descriptors does not, because it says nothing of the disk.
     fn dies_of(&self, error: &LogError) -> bool {
         self.shared.options.failure_policy == FailurePolicy::Die && !matches!(error, LogError::NoDescriptors { .. })
     }
 
-    /// Room or a descriptor is lacking: what waits stays, who waits for it is told, and nothing
-    /// more is taken until the step succeeds.
+    /// Called when room or a descriptor is lacking: the waiting bytes stay, their writers are
+    /// told, and no more records are taken until the step succeeds.
     fn wait_out(&mut self, error: LogError, rest: VecDeque<Section>) -> Next {
         let shared = &self.shared;
         let wakers = {
@@ -339,8 +341,8 @@ impl Writer {
         Next::After(SPACE_INTERVAL)
     }
 
-    /// A write or a sync failed: nothing since the last sync is durable, and nothing will make it
-    /// so.
+    /// Called when a write or a sync has failed: nothing since the last sync is durable, and
+    /// nothing will make it so.
     fn fail(&mut self, error: LogError) -> Next {
         let policy = self.shared.options.failure_policy;
         tracing::error!(%error, ?policy, "the commit log cannot be written");
@@ -372,7 +374,7 @@ impl Writer {
         keys
     }
 
-    /// Gives up the segment and everything that waits, and goes on in the next.
+    /// Gives up the segment and all waiting bytes, and goes on in the next segment.
     fn abandon(&mut self) {
         if let Some(mut current) = self.current.take() {
             // So that replay ends here quietly instead of finding a torn section that is not the

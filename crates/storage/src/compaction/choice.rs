@@ -1,5 +1,5 @@
-//! From a table's state to the SSTables to compact next. A chosen SSTable is marked, so that no
-//! other compaction takes it.
+//! Chooses, from a table's state, the SSTables to compact next. A chosen SSTable is marked, so
+//! that no other compaction takes it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,21 +25,21 @@ use crate::table::{Changes, TableStore};
 /// More SSTables in level 0 than these are shown as too many, as in Cassandra's `tablestats`.
 const L0_MAX: u64 = 4;
 
-/// SSTables of a compaction that failed are not chosen again for so long; after the next failure
-/// twice as long, and so on.
+/// Time for which SSTables of a compaction that failed are not chosen again. It doubles with each
+/// further failure.
 const FAILED_PAUSE_MIN: Duration = Duration::from_secs(5);
-/// Longer they are never left alone.
+/// Longest time for which they are not chosen again.
 const FAILED_PAUSE_MAX: Duration = Duration::from_secs(60 * 60);
-/// Longer they are not left alone after a failure for lack of room on the disk or in the commit
-/// log, or of descriptors. There may be enough of them at any moment, and compactions are what
-/// makes room.
+/// Longest time for which they are not chosen again after a failure for lack of room on the disk
+/// or in the commit log, or of descriptors. There may be enough of these at any moment, and
+/// compactions themselves make room.
 const SHORTAGE_PAUSE_MAX: Duration = Duration::from_secs(60);
 /// Doublings after which the longest pause is surely reached.
 const FAILED_DOUBLINGS_MAX: u32 = 16;
 
 const _: () = assert!(FAILED_PAUSE_MIN.as_secs() << FAILED_DOUBLINGS_MAX > FAILED_PAUSE_MAX.as_secs());
 
-/// A table as strategies see it: SSTables of one repair state after the other.
+/// A table as strategies see it: the SSTables of each repair state, one state after the other.
 struct Seen {
     groups: Vec<Group>,
     gc_before: u32,
@@ -90,8 +90,8 @@ impl Seen {
         }
     }
 
-    /// SSTables whose compaction failed a short time ago are seen and not chosen, as if they were
-    /// being compacted.
+    /// Takes SSTables whose compaction failed a short time ago out of the choice: they are seen as
+    /// if they were being compacted.
     fn without_failed(mut self, store: &TableStore, changes: &Changes) -> Self {
         let now = store.env.clock.monotonic_nanos();
         let waits = |sstable: &Arc<SSTable>| {
@@ -144,15 +144,15 @@ pub(super) fn candidate(
     }
 }
 
-/// When an SSTable was written, milliseconds: noted when this process did it, else what the disk
-/// says.
+/// When an SSTable was written, milliseconds since 1970: the time that this process noted, else
+/// the one on disk.
 fn written_at(store: &TableStore, changes: &Changes, sstable: &SSTable) -> u64 {
     let descriptor = sstable.descriptor();
     let noted = changes.written.get(descriptor).copied();
     noted.unwrap_or_else(|| store.env.disk.modified_millis(&descriptor.path(Component::Data)).unwrap_or(0))
 }
 
-/// Compactions that the strategy would still do for a table.
+/// The number of compactions that the strategy would still do for a table.
 pub fn pending(store: &TableStore) -> usize {
     let changes = store.changes();
     let view = store.view();
@@ -200,8 +200,8 @@ fn droppable_tombstones(sstable: &SSTable, gc_before: u32) -> f64 {
     if cells > 0.0 { stats.tombstones.sum(i64::from(gc_before)) / cells } else { 0.0 }
 }
 
-/// Takes what the table's strategy chooses: of SSTables of one repair state, where most is to be
-/// done.
+/// Marks the SSTables that the table's strategy chooses: those of the repair state in which most
+/// is to be done.
 pub fn choose_and_mark(store: &Arc<TableStore>) -> Option<Start> {
     let mut changes = store.changes();
     if !changes.cuts.is_empty() || is_dropped(store, &changes) {
@@ -245,8 +245,8 @@ fn odd_choice(state: &State<'_>) -> Option<Choice> {
 }
 
 /// Whether a table, or the index whose table it is, was dropped: nothing of it may be marked any
-/// more. `_changes` shows that nobody else marks: whoever is to remove the files looks for marks
-/// under the same lock, and finds each that was made before.
+/// more. `_changes` shows that nothing else is being marked: the task that removes the files looks
+/// for marks under the same lock, and finds each that was made before.
 fn is_dropped(store: &TableStore, _changes: &Changes) -> bool {
     store.dropped.load(Ordering::Acquire)
 }
@@ -258,17 +258,17 @@ fn mark(changes: &mut Changes, inputs: &[Arc<SSTable>]) {
     }
 }
 
-/// Whether an operation may have the SSTables that it is for.
+/// The result of asking for the SSTables of an operation.
 pub(crate) enum Taken {
     /// The operation has them now, in parts that are worked on together.
     Items(Vec<Item>),
     /// A truncation is under way, or compactions that a strategy chose were asked to end.
     Wait,
-    /// Something that does not give way has some of them.
+    /// Another operation, which does not give way, has some of the SSTables.
     Refused,
 }
 
-/// Takes what an operation is for: nothing of a table that was dropped.
+/// Marks the SSTables that an operation is for, unless their table was dropped.
 pub(crate) fn take_for(store: &TableStore, operation: &Operation, compactions: &Compactions) -> Taken {
     let mut changes = store.changes();
     if is_dropped(store, &changes) {
@@ -329,11 +329,11 @@ pub(crate) fn take_for(store: &TableStore, operation: &Operation, compactions: &
     Taken::Items(items)
 }
 
-/// SSTables that were taken, and SSTables that somebody else has.
+/// SSTables that were taken, and SSTables that another operation or compaction has.
 type TakenAndBusy = (Vec<Arc<SSTable>>, Vec<Arc<SSTable>>);
 
-/// Takes those of some SSTables that are in the view and that nobody else has; gives them and the
-/// others. None are taken while a truncation is under way, or of a table that was dropped.
+/// Takes those of the wanted SSTables that are in the view and free, and gives them and the
+/// others. None are taken while a truncation is under way, or if the table was dropped.
 pub(crate) fn take_free(store: &TableStore, wanted: impl Fn(&SSTable) -> bool) -> TakenAndBusy {
     let mut changes = store.changes();
     let view = store.view();
@@ -356,8 +356,9 @@ pub fn unmark(store: &TableStore, inputs: &[Arc<SSTable>]) {
     }
 }
 
-/// Notes that an SSTable of the table cannot be read, whose file is `damaged`: no strategy chooses
-/// it again. Scrub and restart take the note away. False: no SSTable of the table has the file.
+/// Notes that an SSTable of the table, one of whose files is `damaged`, cannot be read: no
+/// strategy chooses it again. Scrub and restart remove the note. False: no SSTable of the table
+/// has the file.
 pub(crate) fn suspect(store: &TableStore, damaged: &Path) -> bool {
     let named = damaged.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let is_damaged = |descriptor: &&Descriptor| {
@@ -394,8 +395,9 @@ pub(crate) fn note_failure(store: &TableStore, inputs: &[Arc<SSTable>], error: &
     }
 }
 
-/// Whether the same work may succeed at any moment. A compaction that leaves nothing of its inputs
-/// notes that in the commit log, which takes nothing while it lacks room or descriptors.
+/// Whether the error is a shortage, after which the same work may succeed at any moment. The
+/// commit log may also be short: a compaction that leaves nothing of its inputs writes a record
+/// there.
 fn is_shortage(error: &StorageError) -> bool {
     let of_disk = matches!(error, StorageError::NoSpace { .. } | StorageError::NoDescriptors { .. });
     of_disk || matches!(error, StorageError::WritesStopped { .. } | StorageError::Busy)

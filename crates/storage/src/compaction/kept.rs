@@ -1,10 +1,10 @@
-//! A stream without the partitions that lie outside of some ranges of tokens: what `nodetool
+//! A stream without the partitions that lie outside of some ranges of tokens, which `nodetool
 //! cleanup` writes again. `org.apache.cassandra.db.compaction.CompactionManager.CleanupStrategy`.
 //!
-//! Of the hidden table of an index the entries go whose rows are outside: a partition there is a
-//! value, and the first clustering value of an entry is the key of the base's partition. Entries
-//! leave no deletion behind. A deletion would have the timestamp of its entry, and would hide the
-//! entry when the range comes back to this node with the same rows.
+//! From the hidden table of an index the entries are removed whose rows are outside: a partition
+//! there is a value, and the first clustering value of an entry is the key of the base's
+//! partition. Entries leave no deletion behind. A deletion would have the timestamp of its entry,
+//! and would hide the entry when the range comes back to this node with the same rows.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
-//! How far a compaction has read its inputs, in bytes as they are stored: for the throughput, and
-//! for whoever asks about progress.
+//! How far a compaction has read its inputs, in bytes as they are stored: for the throughput and
+//! for progress.
 //!
 //! The places in the data that streams tell are those before compression; the bytes of an SSTable
 //! on disk are spread evenly over them. A partition that is left in the middle is passed over by
-//! the index: of what lies between, about a chunk is read. Agrees in role with
+//! the index: about one chunk of the bytes between is read. Agrees in role with
 //! `org.apache.cassandra.db.compaction.CompactionManager.compactionRateLimiterAcquire`.
 
 use std::sync::Arc;
@@ -26,7 +26,7 @@ impl Meter {
         self.read.load(Ordering::Relaxed)
     }
 
-    /// Bytes that lie behind the compaction, read or not.
+    /// Bytes that were read or passed over.
     pub fn passed(&self) -> u64 {
         self.read() + self.skipped.load(Ordering::Relaxed)
     }
@@ -39,9 +39,10 @@ pub struct Place {
     length: u64,
     /// Bytes on disk for each byte before compression.
     ratio: f64,
-    /// The index leads past more than that without reading all of it.
+    /// Bytes before compression of a chunk. If the index leads further than that, the bytes
+    /// between are passed over without being read.
     chunk_length: u64,
-    /// The place, before compression.
+    /// The offset in the data, before compression.
     at: u64,
     read: Counted,
     skipped: Counted,
@@ -67,7 +68,7 @@ impl Counted {
 }
 
 impl Place {
-    /// At the beginning of an SSTable.
+    /// The place at the beginning of an SSTable.
     pub fn new(meter: &Arc<Meter>, sstable: &SSTable) -> Self {
         let length = sstable.data_length();
         Self {
@@ -81,7 +82,7 @@ impl Place {
         }
     }
 
-    /// Everything up to a place has been read.
+    /// Counts everything up to a place as read.
     #[inline]
     pub fn read_to(&mut self, place: u64) {
         let raw = place.saturating_sub(self.at);
@@ -92,7 +93,7 @@ impl Place {
         }
     }
 
-    /// The index has led to a place.
+    /// Notes that the index has led to a place: the bytes before it count as passed over.
     pub fn skip_to(&mut self, place: u64) {
         let skipped = place.saturating_sub(self.at).saturating_sub(self.chunk_length);
         self.at += skipped;
@@ -100,7 +101,7 @@ impl Place {
         self.read_to(place);
     }
 
-    /// Nothing of the SSTable is left.
+    /// Notes that the end of the SSTable is reached.
     pub fn end(&mut self) {
         self.skip_to(self.length);
     }

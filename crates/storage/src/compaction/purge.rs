@@ -1,12 +1,12 @@
 //! The data that a compaction of a table may leave out: tombstones past gc_grace of which nothing
 //! outside of the compaction can be deleted.
 //!
-//! For each partition the smallest timestamp is taken of what may hold the partition outside:
-//! SSTables that are not compacted, by token range and Bloom filter, and memtables that have it.
-//! Tombstones that are older may go. The view is asked as it is then, so that what is flushed or
-//! compacted meanwhile counts. Nothing goes while an SSTable of the table is left out. With
-//! `only_purge_repaired_tombstones` nothing goes of SSTables that were not repaired. Agrees with
-//! `org.apache.cassandra.db.compaction.CompactionController`.
+//! For each partition the smallest timestamp is taken of everything outside that may hold the
+//! partition: SSTables that are not compacted, by token range and Bloom filter, and memtables that
+//! have it. Tombstones that are older may go. The view is asked as it is then, so that what is
+//! flushed or compacted meanwhile counts. Nothing is purged while an SSTable of the table is left
+//! out. With `only_purge_repaired_tombstones` nothing is purged from SSTables that were not
+//! repaired. Agrees with `org.apache.cassandra.db.compaction.CompactionController`.
 
 use std::sync::{Arc, Weak};
 
@@ -22,7 +22,7 @@ use crate::table::TableStore;
 use crate::table::memtable::Memtable;
 use crate::table::view::View;
 
-/// Tombstones from before may go, seconds.
+/// The second before which tombstones must have been written to be purged.
 pub fn gc_before(table: &TableMetadata, now: u32) -> u32 {
     let grace = u32::try_from(table.params.gc_grace_seconds).unwrap_or(0);
     now.saturating_sub(grace)
@@ -35,13 +35,13 @@ pub fn is_whole(store: &TableStore) -> bool {
     store.left_out().is_empty()
 }
 
-/// Tombstones in these SSTables may go at all.
+/// Whether tombstones in these SSTables may be purged at all.
 pub fn may_purge(table: &TableMetadata, inputs: &[Arc<SSTable>]) -> bool {
     let is_repaired = |sstable: &Arc<SSTable>| sstable.statistics().stats.repaired_at > 0;
     !only_purges_repaired(&table.params.compaction) || inputs.iter().all(is_repaired)
 }
 
-/// Smallest timestamp in a table's memtables; the greatest value where they are empty.
+/// Smallest timestamp in a table's memtables; `i64::MAX` if they are empty.
 pub fn memtable_min_timestamp(view: &View) -> i64 {
     let filled = memtables(view).filter(|memtable| memtable.size() > 0);
     filled.map(|memtable| memtable.stats().min_timestamp()).min().unwrap_or(i64::MAX)
@@ -51,7 +51,7 @@ fn memtables(view: &View) -> impl Iterator<Item = &Arc<Memtable>> {
     view.active.iter().chain(view.flushing.iter().flat_map(|set| &set.memtables))
 }
 
-/// The SSTables of a compaction of which nothing counts any more.
+/// The SSTables of a compaction that only have expired data.
 pub fn fully_expired(store: &TableStore, inputs: &[Arc<SSTable>]) -> Vec<Arc<SSTable>> {
     let changes = store.changes();
     let view = store.view();
@@ -81,8 +81,8 @@ struct Outside {
     sstables: Vec<Arc<SSTable>>,
 }
 
-/// Deletions of a partition may go when they are older than everything outside of the compaction
-/// that may hold the partition.
+/// The timestamp below which deletions of a partition may be purged: that of everything outside of
+/// the compaction that may hold the partition.
 pub fn max_purgeable(store: &Arc<TableStore>, inputs: &[Arc<SSTable>]) -> MaxPurgeable {
     let store = Arc::clone(store);
     let inputs = inputs.to_vec();
@@ -113,8 +113,8 @@ fn span(inputs: &[Arc<SSTable>]) -> Option<(Token, Token)> {
     Some((first, last))
 }
 
-/// SSTables of a view that are not of a compaction and overlap it. Those without tokens may hold
-/// anything.
+/// SSTables of a view that do not belong to a compaction and overlap it. An SSTable that does not
+/// tell its tokens may hold anything.
 pub fn overlapping(view: &View, inputs: &[Arc<SSTable>], span: Option<(Token, Token)>) -> Vec<Arc<SSTable>> {
     let is_input = |sstable: &Arc<SSTable>| inputs.iter().any(|input| input.descriptor() == sstable.descriptor());
     let is_near = |sstable: &Arc<SSTable>| {

@@ -1,5 +1,5 @@
-//! An SSTable that stays as it is, but for what its statistics say: its level
-//! (`single_sstable_uplevel`), or the repair session that has it. Only its statistics are written.
+//! An SSTable of which only the statistics are changed: its level (`single_sstable_uplevel`), or
+//! the repair session that has it. Only its statistics are written.
 //!
 //! Agrees with `org.apache.cassandra.db.compaction.SingleSSTableLCSTask` and
 //! `CompactionManager.mutateFullyContainedSSTables`.
@@ -22,8 +22,8 @@ pub enum Restatement {
     Level(u32),
     /// A repair session that has not ended has the SSTable.
     Pending([u8; 16]),
-    /// No repair session has the SSTable any more. Milliseconds since 1970 when it was repaired;
-    /// 0: it was not.
+    /// No repair session has the SSTable any more. The time when it was repaired, milliseconds
+    /// since 1970; 0: it was not repaired.
     Repaired(i64),
 }
 
@@ -78,8 +78,8 @@ pub fn restate(
 }
 
 /// Has `write` replace the statistics of an SSTable that the caller has marked, and puts the
-/// SSTable into the view as the new statistics describe it. Its rows stay, and with them what is
-/// open of the components of attached indexes.
+/// SSTable into the view as the new statistics describe it. Its rows stay, and the open components
+/// of its attached indexes stay with them.
 pub(crate) fn with_statistics(
     engine: &Engine,
     store: &TableStore,

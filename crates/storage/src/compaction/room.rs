@@ -1,11 +1,12 @@
-//! Whether there is room on disk for what a compaction writes: as much as goes in, besides what
-//! compactions that run still have to write, of what [`crate::DiskRoom`] leaves to them.
-//! Validations, verifications and builds write no SSTables and take no room.
+//! Whether there is room on disk for the output of a compaction, which may be as large as its
+//! inputs. Compactions that run still need room too, and all of them may use what
+//! [`crate::DiskRoom`] leaves. Validations, verifications and builds write no SSTables and take no
+//! room.
 //!
-//! A compaction that nobody named the SSTables of is begun with fewer where that helps: without the
-//! largest, again and again; of a leveled one into L1 or below only SSTables of L0 can be left out.
-//! SSTables that have expired are not read and need no room: where there is room for nothing else,
-//! they go alone, or a full disk would never get free of them. Agrees with
+//! A compaction whose SSTables no operator has named is begun with fewer if that helps: without
+//! the largest, again and again; of a leveled one into L1 or below only SSTables of L0 can be left
+//! out. SSTables that have expired are not read and need no room: if there is room for nothing
+//! else they are removed alone; otherwise a full disk would never get rid of them. Agrees with
 //! `CompactionTask.buildCompactionCandidatesForAvailableDiskSpace` and
 //! `reduceScopeForLimitedSpace`.
 
@@ -20,7 +21,7 @@ use crate::requests::operations::Work;
 use crate::strategy::output::Output;
 use crate::table::TableStore;
 
-/// There must be room for so many bytes.
+/// Err: there is no room for so many bytes.
 pub fn check(engine: &Engine, store: &TableStore, total: u64) -> Result<(), StorageError> {
     let available = available(engine, store)?;
     if available < total {
@@ -30,9 +31,9 @@ pub fn check(engine: &Engine, store: &TableStore, total: u64) -> Result<(), Stor
     Ok(())
 }
 
-/// Takes SSTables out until there is room for the rest; gives them. `others_go`: the compaction
-/// also has SSTables that go unread, so that all of the inputs can be taken out, if a strategy
-/// chose them.
+/// Takes SSTables out of the inputs until there is room for the rest, and gives those that it
+/// took. `others_go`: the compaction also has expired SSTables, which are removed without being
+/// read; so all inputs may be taken out, if a strategy chose them.
 pub fn fit(
     engine: &Engine,
     store: &TableStore,
@@ -72,7 +73,7 @@ pub fn fit(
     }
 }
 
-/// The SSTable that is left out next; None: none may be.
+/// The SSTable that is left out next; None: none may be left out.
 fn dispensable(inputs: &[Arc<SSTable>], output: Output, work: Work) -> Option<usize> {
     let level = |sstable: &SSTable| sstable.statistics().stats.level;
     let only_l0 = match (work, output) {

@@ -1,11 +1,11 @@
-//! SSTables compacted: inputs merged, purged and written, a slice of work at a time. Also one
-//! SSTable written again.
+//! The run of a compaction: inputs are merged, purged and written, a slice of work at a time. Also
+//! used to write one SSTable again.
 //!
-//! 1. Of the inputs those that have expired as a whole are not read: they go with the same step as
-//!    the others.
-//! 2. There must be room for all that is left; a compaction that nobody named SSTables for is begun
-//!    with fewer, without the largest first, if that helps. One that a strategy chose is begun with
-//!    what has expired alone, if that is all there is room for.
+//! 1. Inputs that have expired as a whole are not read: they are removed in the same step as the
+//!    others.
+//! 2. There must be room for all that is left; a compaction whose SSTables no operator has named
+//!    is begun with fewer, without the largest first, if that helps. One that a strategy chose is
+//!    begun with what has expired alone, if that is all there is room for.
 //! 3. SSTables that do not overlap are read one after the other, as one source of the merge.
 
 use std::collections::VecDeque;
@@ -43,14 +43,14 @@ use crate::table::TableStore;
 
 /// Bytes read or written in one slice of work.
 const SLICE_BYTES: u64 = 1 << 20;
-/// Rows and markers in one slice, however small they are.
+/// Most rows and markers in one slice, however small they are.
 const SLICE_UNFILTEREDS: usize = 16 * 1024;
 
 /// A compaction under way.
 pub struct Merge {
     engine: Arc<Engine>,
     store: Arc<TableStore>,
-    /// The SSTables that are read and those that have expired.
+    /// The SSTables that are replaced: those that are read and those that have expired.
     replaced: Vec<Arc<SSTable>>,
     stream: Box<dyn PartitionStream>,
     outputs: Outputs,
@@ -62,8 +62,8 @@ pub struct Merge {
 }
 
 impl Merge {
-    /// Opens the inputs and begins the change. Inputs that there is no room for are free again and
-    /// no more in the item.
+    /// Opens the inputs and begins the change. Inputs for which there is no room are freed, and
+    /// taken out of the item.
     pub fn open(
         engine: &Arc<Engine>,
         store: &Arc<TableStore>,
@@ -191,8 +191,9 @@ impl Task for Merge {
     }
 }
 
-/// Whether what other SSTables delete is left out, and their replaced cells too: as an operator
-/// asks, or the table (`provide_overlapping_tombstones`).
+/// Whether rows that other SSTables delete are left out, if an operator or the table
+/// (`provide_overlapping_tombstones`) asks for it. Some(true): cells that other SSTables replace,
+/// too. None: nothing is.
 fn skips_garbage(table: &TableMetadata, work: Work) -> Option<bool> {
     let option = table.params.compaction.get("provide_overlapping_tombstones").map(|value| value.to_uppercase());
     match (work, option.as_deref()) {
@@ -203,13 +204,13 @@ fn skips_garbage(table: &TableMetadata, work: Work) -> Option<bool> {
     }
 }
 
-/// One SSTable that is written again stays what it is.
+/// The form of the output of one SSTable that is written again: it stays what it is.
 fn output_alone(inputs: &[Arc<SSTable>]) -> Output {
     let level = if let [single] = inputs { single.statistics().stats.level } else { 0 };
     Output::One { level }
 }
 
-/// `log_all`
+/// Whether the option `log_all` of compaction is set.
 fn logs_all(table: &TableMetadata) -> bool {
     read_bool(&table.params.compaction, "log_all", false)
 }
@@ -263,7 +264,7 @@ fn sources(
 struct Chain {
     waiting: VecDeque<Arc<SSTable>>,
     current: Option<(SSTableStream, Place)>,
-    /// No partition is begun, or the last one was read to its end.
+    /// True: no partition is begun, or the last one was read to its end.
     is_between: bool,
     target: Arc<Header>,
     meter: Arc<Meter>,
@@ -285,7 +286,7 @@ impl Chain {
         Ok(())
     }
 
-    /// Counts what an item took of the partition; None: the partition has ended.
+    /// Counts the bytes that an item took of the partition; None: the partition has ended.
     fn count<T>(&mut self, next: Option<T>) -> Option<T> {
         self.is_between = next.is_none();
         if let Some((stream, place)) = &mut self.current {

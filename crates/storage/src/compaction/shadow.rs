@@ -1,8 +1,8 @@
 //! The SSTables beside those of a compaction, which may delete rows in them: for garbage
 //! collection.
 //!
-//! As long as a compaction runs its inputs are in the view, and what others delete in them cannot
-//! be purged there. SSTables that cannot be read are passed over. Agrees with
+//! As long as a compaction runs its inputs are in the view, so the deletions of other SSTables
+//! that concern them cannot be purged. SSTables that cannot be read are passed over. Agrees with
 //! `org.apache.cassandra.db.compaction.CompactionController.shadowSources`.
 
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use sstable::{KeyHash, SSTable};
 
 use crate::table::TableStore;
 
-/// Partitions of the SSTables that are not compacted, where they hold something that may delete.
-/// `cells`: also what may replace a cell.
+/// Partitions of the SSTables that are not compacted, if they have something that may delete.
+/// `cells`: also cells that may replace others.
 pub fn beside(store: &Arc<TableStore>, inputs: &[Arc<SSTable>], cells: bool) -> Beside {
     let (store, inputs) = (Arc::clone(store), inputs.to_vec());
     let suspect = store.changes().suspect.clone();

@@ -1,5 +1,5 @@
-//! A task of the compactor: something that is done to some SSTables, a slice of work at a time. Who
-//! runs it is `crate::compactor`.
+//! A task of the compactor: work on some SSTables, done a slice at a time. `crate::compactor` runs
+//! it.
 
 use std::sync::Arc;
 
@@ -16,22 +16,22 @@ pub trait Task: Send {
     /// end.
     fn advance(&mut self) -> Result<Option<u64>, StorageError>;
 
-    /// Bytes of its SSTables that lie behind it, for progress; None: the bytes that counted against
-    /// the throughput.
+    /// Bytes of its SSTables that the task has passed, for progress; None: the bytes that counted
+    /// against the throughput.
     fn passed(&self) -> Option<u64> {
         None
     }
 
-    /// Up to where SSTables that it replaces, and of which nothing is left, had the commit log;
-    /// asked when nothing is left to advance.
+    /// The commit-log position up to which the replaced SSTables had the log, if nothing is left
+    /// of them; otherwise None. Called when nothing is left to advance.
     fn purged_log(&self) -> Option<LogPosition> {
         None
     }
 
-    /// Makes what was done count.
+    /// Puts the result into the view.
     fn finish(self: Box<Self>, engine: &Arc<Engine>) -> Result<Outcome, StorageError>;
 
-    /// Leaves everything as it was.
+    /// Gives the work up, and leaves everything as it was.
     fn abandon(self: Box<Self>);
 }
 
@@ -48,7 +48,7 @@ pub struct Outcome {
 pub struct Written {
     /// Bytes of data files.
     pub bytes: u64,
-    /// How many partitions came from how many SSTables.
+    /// Pairs: a number of SSTables, and the partitions that were merged from so many.
     pub merged: Vec<(u32, u64)>,
 }
 
@@ -56,12 +56,12 @@ pub struct Written {
 pub struct Start {
     /// The table.
     pub store: Arc<TableStore>,
-    /// The operation that it is part of.
+    /// The operation that the task is part of; None: a strategy chose it.
     pub operation: Option<u64>,
-    /// How it is called.
+    /// The name of the task for operators.
     pub kind: Kind,
     /// The kind of work.
     pub work: Work,
-    /// To what; marked.
+    /// The SSTables of the task, which are marked.
     pub item: Item,
 }

@@ -1,5 +1,5 @@
-//! A task that the compactor has under way, and what it holds: marks on SSTables, its place among
-//! the running compactions.
+//! A task that the compactor has under way, with its marks on SSTables and its place among the
+//! running compactions.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::strategy::output::Output;
 use crate::table::TableStore;
 use crate::verify::Verification;
 
-/// A task under way, and what it holds.
+/// A task under way, and its marks.
 pub struct Active {
     /// The table.
     pub store: Arc<TableStore>,
@@ -34,18 +34,18 @@ pub struct Active {
 
 /// How far a task is.
 enum Stage {
-    /// There may be more to advance.
+    /// There may be more slices of work.
     Working,
-    /// Nothing is left of its SSTables, and a flush writes what the log has of the table up to this
-    /// position and memtables hold.
+    /// Nothing is left of its SSTables. A flush writes the records of the table up to this
+    /// position that memtables hold.
     Flushing(LogPosition, Pin<Box<dyn Future<Output = Result<(), StorageError>> + Send>>),
-    /// Waits until it is durable that the log has nothing to say about the table.
+    /// Waits until the record is durable that the log has nothing of the table up to there.
     Recording(WaitDurable),
 }
 
 /// The result of a slice of work.
 pub enum Advanced {
-    /// Something was done: bytes that count against the throughput.
+    /// Some work was done; the bytes count against the throughput.
     Worked(u64),
     /// Nothing can be done yet.
     Waits,
@@ -54,7 +54,8 @@ pub enum Advanced {
 }
 
 impl Active {
-    /// Begins; after an error the inputs are free again. A strategy leaves them alone for a while.
+    /// Begins the task. After an error the inputs are free again; those that a strategy chose are
+    /// not chosen again for a while.
     pub fn start(engine: &Arc<Engine>, start: Start) -> Result<Self, StorageError> {
         let Start { store, operation, kind, work, mut item } = start;
         let opened: Result<Box<dyn Task>, StorageError> = match work {
@@ -95,7 +96,7 @@ impl Active {
         Ok(Self { store, operation, item, progress, task, stage: Stage::Working })
     }
 
-    /// Somebody wants it to end, or the table is dropped, or the index whose table it is.
+    /// Whether the task has to end: an operator wants it to, or its table or index was dropped.
     pub fn is_stopped(&self) -> bool {
         self.progress.stop.load(Ordering::Relaxed) || self.store.dropped.load(Ordering::Acquire)
     }
@@ -152,8 +153,8 @@ impl Active {
         Ok(())
     }
 
-    /// Whether what was purged is recorded, and that durable. Nobody is woken: the worker asks
-    /// again.
+    /// Looks whether the record of the purge is durable. No task is woken when it becomes so: the
+    /// worker asks again.
     fn await_record(&mut self, engine: &Engine) -> Result<Advanced, StorageError> {
         let mut context = Context::from_waker(Waker::noop());
         loop {
@@ -177,7 +178,7 @@ impl Active {
         }
     }
 
-    /// Makes what was done count; gives what is worth telling the operator.
+    /// Puts the result into the view; gives lines for the operator.
     pub fn finish(self, engine: &Arc<Engine>) -> Result<Vec<String>, StorageError> {
         let Self { store, operation, item, progress, task, .. } = self;
         let result = task.finish(engine);
@@ -242,16 +243,16 @@ fn restated(item: &Item) -> Option<Restatement> {
     single.descriptor().version.has_repair_sessions_and_checksums().then_some(change)
 }
 
-/// Notes what kept a compaction from its end that a strategy chose: otherwise the strategy would
-/// choose the same SSTables at once, and for ever.
+/// Notes why a compaction that a strategy chose has failed: otherwise the strategy would choose
+/// the same SSTables again at once, and for ever.
 fn note(store: &TableStore, item: &Item, error: &StorageError) {
     if !note_damage(store, error) {
         note_failure(store, &item.sstables, error);
     }
 }
 
-/// Notes the SSTable that an error says cannot be read: its bytes are corrupt, or the device fails.
-/// False: the error is of no SSTable of the table.
+/// Notes the SSTable that cannot be read, according to an error: its bytes are corrupt, or the
+/// device fails. False: the error is of no SSTable of the table.
 fn note_damage(store: &TableStore, error: &StorageError) -> bool {
     match error {
         StorageError::Corrupt(corruption) => suspect(store, &corruption.path),

@@ -1,6 +1,6 @@
 //! One SSTable brought into a table's directory under a new id: hard links to its files, or copies
-//! where there can be no links. What is to be different in its statistics is written anew, so that
-//! the source stays as it was until it goes.
+//! where there can be no links. Statistics that have to differ are written anew, so that the
+//! source stays as it was until it is removed.
 //!
 //! Agrees with `SSTableReader.moveAndOpenSSTable` and `SSTableImporter.maybeMutateMetadata` (which
 //! change the source in its place).
@@ -15,22 +15,22 @@ use crate::error::StorageError;
 
 /// Bytes copied at once.
 const COPY_LENGTH: u64 = 1 << 20;
-/// Longer statistics are refused.
+/// Most bytes of statistics. Larger ones are refused.
 const STATISTICS_MAX: u64 = 256 << 20;
 
 /// The changes that are made to the statistics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reset {
-    /// Its level becomes 0.
+    /// True: the level of the SSTable becomes 0.
     pub level: bool,
-    /// The SSTable does not count as repaired any more.
+    /// True: the SSTable does not count as repaired any more.
     pub repaired: bool,
-    /// The SSTable holds no part of the commit log of this node: what the log has of another table,
-    /// or had, is none of this table's.
+    /// The host id whose commit-log intervals are removed: the SSTable held records of another
+    /// table of this node, and none of this table. None: they stay.
     pub log_of: Option<[u8; 16]>,
 }
 
-/// Brings the files; they are durable, their names not yet.
+/// Brings the files. The files are durable then, but their names are not yet.
 pub fn bring(env: &Env, source: &Descriptor, target: &Descriptor, reset: Reset) -> Result<(), StorageError> {
     let disk = &*env.disk;
     let mut there: Vec<Component> =
@@ -50,7 +50,7 @@ pub fn bring(env: &Env, source: &Descriptor, target: &Descriptor, reset: Reset) 
     write(disk, &toc, print_toc(&there).as_bytes()).map_err(|error| StorageError::io(&toc, &error))
 }
 
-/// The new bytes of a component that is to be different.
+/// The new bytes of a component that has to differ from the source.
 fn changed(
     disk: &dyn Disk,
     source: &Descriptor,
@@ -91,7 +91,8 @@ fn changed(
     Ok((!is_same).then(|| statistics.write(source.version)))
 }
 
-/// An SSTable in its place does not count as repaired any more: its statistics are replaced.
+/// Replaces the statistics of an SSTable in its place, so that it does not count as repaired any
+/// more.
 pub fn reset_statistics(env: &Env, descriptor: &Descriptor) -> Result<(), StorageError> {
     let reset = Reset { level: false, repaired: true, log_of: None };
     let Some(bytes) = changed(&*env.disk, descriptor, Component::Statistics, reset)? else { return Ok(()) };
@@ -130,7 +131,7 @@ fn write(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_data()
 }
 
-/// Takes an SSTable's files away, Data.db first: what is left after a crash is no SSTable any more.
+/// Removes an SSTable's files, Data.db first: files that a crash leaves are no SSTable any more.
 pub fn remove(env: &Env, descriptor: &Descriptor) -> Result<(), StorageError> {
     let directory = &descriptor.directory;
     let sync = || env.disk.sync_dir(directory).map_err(|error| StorageError::io(directory, &error));

@@ -1,5 +1,5 @@
-//! Whether an SSTable from elsewhere can be one of a table: what its header says of key,
-//! clusterings and columns, against the schema.
+//! Whether an SSTable from elsewhere can be one of a table: the key, clusterings and columns in
+//! its header are compared with the schema.
 //!
 //! A column that the schema does not know, and did not drop, would be passed over in silence.
 //! Agrees with `SerializationHeader.Component.toHeader`, which refuses unknown columns; key and
@@ -64,7 +64,7 @@ fn parse(expression: &str) -> Option<(CqlType, bool)> {
     marshal::parse(expression).ok()
 }
 
-/// Values of `file` are values of `schema` as they are.
+/// Whether values of the type `file` are values of the type `schema` as they are.
 fn is_readable_as(schema: &CqlType, file: &CqlType) -> bool {
     use CqlType as T;
     if schema.is_multi_cell() != file.is_multi_cell() {

@@ -8,7 +8,7 @@
 //!    the SSTables must find them.
 //! 3. The caller adds the SSTables and then drops the [`Filled`].
 //!
-//! Until then the entries have no rows: queries pass over them, and take none of them away
+//! Until then the entries have no rows: queries pass over them, and remove none of them
 //! ([`crate::table::arrivals`]). Entries of SSTables that are given up stay; they are stale like
 //! others. `org.apache.cassandra.index.SecondaryIndexManager` builds them when the SSTables can be
 //! read already.
@@ -27,7 +27,7 @@ use crate::table::arrivals::Arrival;
 use crate::table::entries::{self, Change, Entry};
 use crate::table::indexes::IndexStore;
 
-/// Rows and markers of a slice of work, between two looks at the memory of memtables.
+/// Most rows and markers of a slice of work, between two looks at the memory of memtables.
 const SLICE_ROWS: usize = 1024;
 
 /// Pause while memtables are full.
@@ -50,7 +50,7 @@ impl Filled {
 }
 
 /// Writes the entries of all rows of `sstables`, which are not in the table's view. Completes when
-/// they are on disk. After an error some may be there.
+/// they are on disk. After an error some entries may be there.
 pub(crate) async fn fill(
     engine: &Arc<Engine>,
     store: &Arc<TableStore>,
@@ -94,21 +94,21 @@ pub(crate) async fn fill(
     Ok(Filled { indexes, _arrival: Some(arrival) })
 }
 
-/// A walk through the rows of SSTables, one after the other.
+/// A pass through the rows of SSTables, one SSTable after the other.
 struct Walk {
     store: Arc<TableStore>,
     indexes: Arc<[Arc<IndexStore>]>,
     /// SSTables that were not begun.
     left: VecDeque<Arc<SSTable>>,
-    /// The SSTable that is being read.
+    /// The SSTable that is being read; None: the next one is to be begun.
     stream: Option<Box<dyn PartitionStream>>,
-    /// The partition of which rows may still come.
+    /// The partition of which further rows may come; None: there is none.
     head: Option<PartitionHead>,
     found: Vec<Entry>,
 }
 
 impl Walk {
-    /// Goes on until memtables are full; true: to the end.
+    /// Goes on until memtables are full. True: all rows were passed.
     fn slices(&mut self, engine: &Engine) -> Result<bool, StorageError> {
         while engine.memory.is_relaxed() && !engine.is_stopped() {
             if self.slice(engine)? {

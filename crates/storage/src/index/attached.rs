@@ -1,20 +1,20 @@
-//! Storage-attached indexes (SAI): entries beside each SSTable, made from it, and entries of what
-//! is in memory in the memtables that hang on those of the base, as those of a legacy index do.
+//! Storage-attached indexes (SAI): entries beside each SSTable, made from it, and entries of rows
+//! in memory, which are in memtables that belong to those of the base as with a legacy index.
 //!
 //! - [`components`]: which components an SSTable has, opening and removing them;
-//! - [`make`]: making them from an SSTable's rows; [`build`]: of all SSTables, in the background;
-//! - [`sources`], [`search`]: reading the base by one or several indexes; [`scanned`]: first by a
+//! - [`make`]: makes them from an SSTable's rows; [`build`]: for all SSTables, in the background;
+//! - [`sources`], [`search`]: read the base by one or several indexes; [`scanned`]: first by a
 //!   scan, where much of the base is wanted;
 //! - [`guard`]: how many SSTables a search may look into;
 //! - [`nearest`]: the rows whose vectors are nearest to a given one.
 //!
 //! What must hold: an SSTable has the components of every index of its table before it is in the
 //! view; the memtable of an index is given up only behind that. So a read that loads the entries in
-//! memory first and the base's view second misses nothing. No entry is taken away, but for that of
-//! a replaced vector in memory: an entry that is stale names a row that the read of the base, and
-//! the statement's conditions, leave out.
+//! memory first and the base's view second misses nothing. No entry is removed, except that of a
+//! replaced vector in memory: a stale entry names a row that the read of the base, and the
+//! statement's conditions, leave out.
 //!
-//! docs/notes/0017-attached-indexes.md says why so. Agrees in what it answers with
+//! docs/notes/0017-attached-indexes.md has the reasons. Its answers agree with
 //! `org.apache.cassandra.index.sai.StorageAttachedIndex`.
 
 pub(crate) mod build;

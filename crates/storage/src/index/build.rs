@@ -1,8 +1,8 @@
-//! Making an index of what its table holds already: one background task, one index after the other,
-//! a slice of rows at a time.
+//! Building an index from the rows that its table already has: one background task, one index
+//! after the other, a slice of rows at a time.
 //!
-//! 1. The table is read from the state it has when the build begins: what is written since goes to
-//!    the index by itself.
+//! 1. The table is read from the state it has when the build begins: later writes go to the index
+//!    by itself.
 //! 2. Each row's entries go into the index's memtables; where those fill up, they are flushed with
 //!    the base's.
 //! 3. At the end both are flushed; then the index is complete, and `system."IndexInfo"` says so. A
@@ -32,7 +32,7 @@ use crate::table::TableStore;
 use crate::table::entries::{self, Change, Entry};
 use crate::table::indexes::IndexStore;
 
-/// Rows of a slice of work.
+/// Most rows of a slice of work.
 const SLICE_ROWS: usize = 1024;
 /// Pause while memtables are full.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -46,7 +46,7 @@ enum Work {
 }
 
 impl Work {
-    /// The index, or its table, was dropped.
+    /// Whether the index, or its table, was dropped.
     fn is_dropped(&self) -> bool {
         match self {
             Self::Hidden(build) => build.is_dropped(),
@@ -54,7 +54,7 @@ impl Work {
         }
     }
 
-    /// Gives up what was made; nothing of it counts.
+    /// Gives up the build. What it has made does not count.
     fn abandon(self, engine: &Engine) -> Request {
         let (request, progress) = match self {
             Self::Hidden(build) => {
@@ -78,7 +78,7 @@ struct Build {
     stream: Box<dyn PartitionStream>,
     head: Option<PartitionHead>,
     progress: Arc<Running>,
-    /// Bytes of the table on disk, and what a row counts for in them.
+    /// Progress in rows.
     rows: u64,
     bytes_per_row: u64,
     /// The flush of base and index, once all rows were passed.
@@ -101,7 +101,7 @@ impl IndexBuilder {
         *engine.index_builder.wake.lock().expect("no panic inside") = Some(wake);
     }
 
-    /// Asks for an index to be made again; completes when it is.
+    /// Asks for an index to be made again; completes when it has been.
     pub fn rebuild(
         &self,
         engine: &Engine,
@@ -117,7 +117,8 @@ impl IndexBuilder {
     }
 }
 
-/// Asks for indexes of a table to be made again: SSTables came that they know nothing of.
+/// Asks for indexes of a table to be made again, because SSTables came whose rows they do not
+/// have.
 pub(crate) fn make_again(engine: &Engine, base: &Arc<TableStore>, indexes: &[Arc<IndexStore>]) {
     // A build that ended while the SSTables came has noted its index to be complete; none does that
     // any more while another build waits. No build begins before the note is taken away: it could
@@ -225,7 +226,7 @@ fn begin(engine: &Arc<Engine>, request: Request, current: &mut Option<Work>) -> 
     Next::Again
 }
 
-/// Tells whoever waits for a build that its index is there no more.
+/// Tells those who wait for a build that its index does not exist any more.
 fn gone(request: Request) -> Next {
     let Request { base, index, done } = request;
     if let Some(done) = done {
@@ -279,7 +280,7 @@ impl Build {
         Ok(Self { request, index, stream, head: None, progress, rows: 0, bytes_per_row, flush: None })
     }
 
-    /// Does a slice; false: there is nothing more.
+    /// Does a slice of work. False: all rows were passed.
     fn advance(&mut self, engine: &Engine) -> Result<bool, StorageError> {
         if self.flush.is_some() {
             return Ok(false);
@@ -329,7 +330,7 @@ impl Build {
         self.index.store.dropped.load(Ordering::Acquire) || self.request.base.dropped.load(Ordering::Acquire)
     }
 
-    /// The entries are on disk before the index is said to be built.
+    /// Waits until the entries are on disk; only then is the index noted as built.
     fn flushed(&mut self, engine: &Arc<Engine>) -> Poll<Result<(), StorageError>> {
         if self.is_dropped() {
             return Poll::Ready(Ok(()));

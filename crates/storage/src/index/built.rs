@@ -41,12 +41,12 @@ pub fn stored(engine: &Engine) -> Result<BTreeSet<(String, String)>, StorageErro
     Ok(found)
 }
 
-/// Writes the row of an index, or takes it away.
+/// Writes or removes the row of an index.
 pub fn store(engine: &Engine, keyspace: &str, index: &str, built: bool) -> Result<(), StorageError> {
     write(engine, keyspace, index, built).map(drop)
 }
 
-/// Gives where the commit log has the row.
+/// Writes the row; gives its position in the commit log.
 fn write(engine: &Engine, keyspace: &str, index: &str, built: bool) -> Result<Option<LogPosition>, StorageError> {
     let Some(table) = engine.schema().table("system", TABLE).cloned() else { return Ok(None) };
     let micros = engine.next_timestamp(1);
@@ -62,21 +62,22 @@ fn write(engine: &Engine, keyspace: &str, index: &str, built: bool) -> Result<Op
     engine.apply(&[Mutation::of(update)]).map(|applied| applied.position)
 }
 
-/// Keeps changes of the schema away. A build that ends looks under this lock whether its index was
-/// dropped, and notes the index to be complete: noted behind the drop, an index of the same name
-/// would count as complete after a crash in the middle of its own build.
+/// Keeps the schema from changing. A build that ends looks under this lock whether its index was
+/// dropped, and notes the index as complete. If that were noted after the drop, a later index of
+/// the same name would count as complete after a crash in the middle of its own build.
 pub(super) fn no_change(engine: &Engine) -> MutexGuard<'_, ()> {
     engine.schema_changes.lock().expect("a panic while the schema changes ends the process")
 }
 
-/// SSTables are about to come that these indexes of a table know nothing of: until they are made
-/// again ([`super::build::make_again`]) they are not complete, also after a crash. Queries go on.
+/// Called when SSTables are about to come whose rows these indexes of a table do not have. Until
+/// the indexes are made again ([`super::build::make_again`]) they are not complete, also after a
+/// crash. Queries go on.
 pub(crate) fn doubt(engine: &Engine, base: &TableStore, indexes: &[Arc<IndexStore>]) -> Result<(), StorageError> {
     let keyspace = &base.table().keyspace;
     indexes.iter().try_for_each(|index| store(engine, keyspace, index.name(), false))
 }
 
-/// At a start: which indexes can be used, and which must be made.
+/// Decides at a start which indexes can be used, and which have to be made.
 pub(crate) fn note(engine: &Engine) -> Result<(), StorageError> {
     let indexed: Vec<_> = engine.tables().into_iter().filter(|store| !store.view().indexes.is_empty()).collect();
     if indexed.is_empty() {
@@ -98,10 +99,10 @@ pub(crate) fn note(engine: &Engine) -> Result<(), StorageError> {
     Ok(())
 }
 
-/// Before a change of the schema is stored: indexes and views that it drops are not complete any
-/// more. Were it said after the change, a crash between the two would leave the next index of the
-/// same name complete, with nothing in it. Gives where the commit log has the last of that about
-/// indexes; None: no index is dropped.
+/// Called before a change of the schema is stored: notes that the indexes and views that it drops
+/// are not complete any more. If that were noted after the change, a crash in between would leave
+/// the next index of the same name complete, with nothing in it. Gives the commit-log position of
+/// the last note about an index; None: no index is dropped.
 pub(crate) fn forget_dropped(
     engine: &Engine,
     before: &Schema,
@@ -127,8 +128,8 @@ fn has(table: &TableMetadata, index: &IndexMetadata) -> bool {
 }
 
 /// The schema `before` without the indexes that are of another definition in `after` under the same
-/// name; None: there are no such. The files of the two have the same place, so one has to be gone
-/// before the other is opened.
+/// name; None: there are no such. The files of both have the same place, so the old one has to be
+/// gone before the new one is opened.
 pub(crate) fn without_redefined(before: &Schema, after: &Schema) -> Option<Schema> {
     let mut without = None;
     for old in before.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
@@ -148,8 +149,8 @@ pub(crate) fn without_redefined(before: &Schema, after: &Schema) -> Option<Schem
     without
 }
 
-/// After a change of the schema: new indexes are made. What cannot be written of that is made again
-/// at the next start.
+/// Called after a change of the schema: begins to make new indexes. If the note of one cannot be
+/// written, it is made again at the next start.
 pub(crate) fn begin_new(engine: &Engine, before: &Schema) {
     let schema = engine.schema();
     for table in schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
@@ -164,8 +165,8 @@ pub(crate) fn begin_new(engine: &Engine, before: &Schema) {
     }
 }
 
-/// An index without a row: complete if there is nothing to be in it, else it is made in the
-/// background.
+/// Begins an index without a row: it is complete if its table is empty, otherwise it is made in
+/// the background.
 fn begin(engine: &Engine, base: &Arc<TableStore>, index: &Arc<IndexStore>) -> Result<(), StorageError> {
     let view = base.view();
     if view.sstables.is_empty() && view.memtable_size() == 0 {

@@ -1,9 +1,9 @@
-//! Entries of what a compaction of the base finds shadowed: they are taken away as the base's rows
-//! are merged.
+//! Entries whose values a compaction of the base finds shadowed: they are removed while the base's
+//! rows are merged.
 //!
-//! A write that finds the old value in the memtable takes its entry away at once; where the old
-//! value is in an SSTable, or a range or partition deletion shadows it, the two meet here. Agrees
-//! with `SecondaryIndexManager.IndexGCTransaction`, and goes further: it also takes away entries of
+//! A write that finds the old value in the memtable removes its entry at once. An old value in an
+//! SSTable, or one that a range or partition deletion shadows, is found only here. Agrees with
+//! `SecondaryIndexManager.IndexGCTransaction`, and goes further: it also takes away entries of
 //! values that were replaced, and of rows that are deleted for an index of the key (where
 //! `CassandraIndex` takes none away).
 
@@ -17,7 +17,7 @@ use crate::table::TableStore;
 use crate::table::entries::{self, Entry};
 use crate::table::indexes::IndexStore;
 
-/// Watches a merge of the base's SSTables.
+/// An observer of a merge of the base's SSTables, which removes entries of shadowed values.
 pub struct ShadowedEntries {
     store: Arc<TableStore>,
     indexes: Arc<[Arc<IndexStore>]>,
@@ -25,7 +25,7 @@ pub struct ShadowedEntries {
 }
 
 impl ShadowedEntries {
-    /// For a table; None: it has no indexes.
+    /// The observer for a table; None: the table has no indexes.
     pub fn observer(store: &Arc<TableStore>) -> Option<Box<dyn RowObserver>> {
         let indexes = Arc::clone(&store.view().indexes);
         (!indexes.is_empty())

@@ -1,15 +1,15 @@
-//! Reading a table by an index: entries of a value, the rows that they stand for, without those
-//! that are stale.
+//! Reading a table by an index: entries of a value, and the rows that they stand for; stale
+//! entries are left out.
 //!
 //! 1. The hidden table's partition of the value is read as a stream. Its rows are in the order of
-//!    the base's partitions and clusterings, so what comes of it is a [`PartitionStream`] of the
-//!    base like any other, and a page goes on behind a key or a row.
+//!    the base's partitions and clusterings, so the result is a [`PartitionStream`] of the base
+//!    like any other, and a page goes on behind a key or a row.
 //! 2. Entries of one partition are taken in batches of at most [`BATCH_ENTRIES`] (the first is
 //!    smaller); the base's rows of a batch are read by name.
 //! 3. An entry whose row is not there, or has another value by now, is stale: it is passed over,
-//!    and taken away at its own timestamp, so that one written since stays. None is taken away
-//!    while SSTables arrive whose entries are there before their rows. For a static column the rows
-//!    are those of the whole partition.
+//!    and removed at its own timestamp, so that an entry written since stays. None is removed
+//!    while SSTables arrive whose entries are there before their rows. For a static column the
+//!    rows are those of the whole partition.
 //!
 //! The view of the hidden table is loaded before that of the base is, for each batch: a writer
 //! applies the row before its entry.
@@ -41,20 +41,20 @@ use crate::table::indexes::IndexStore;
 pub const BATCH_ENTRIES: usize = 256;
 /// Entries of the first batch of a partition: a read of one row takes no more.
 const FIRST_BATCH_ENTRIES: usize = 16;
-/// Reads of the base that an inline read may do; behind that it goes on in the background.
+/// Most reads of the base in an inline read. Behind them it goes on in the background.
 const INLINE_READS_MAX: u32 = 32;
 
-/// A row of the hidden table.
+/// An entry: a row of the hidden table.
 pub(super) struct Hit {
     pub(super) key: Bytes,
-    /// Clustering in the base; None: the entry of a static column, or of a partition that has
-    /// static columns only.
+    /// The clustering in the base; None: the entry is of a static column, or of a partition that
+    /// has static columns only.
     pub(super) clustering: Option<ClusteringValues>,
     place: ClusteringValues,
     timestamp: i64,
 }
 
-/// The base, by an index.
+/// A stream of the base's rows that an index finds.
 pub struct SearchStream {
     base: Arc<TableStore>,
     index: Arc<IndexStore>,
@@ -81,8 +81,8 @@ struct Current {
     pending: Option<VecDeque<Hit>>,
 }
 
-/// The stream of what a command asks for, by the most selective of the indexes that it names.
-/// `removes`: entries found stale are taken away.
+/// The stream of the rows that a command asks for, by the most selective of the indexes that it
+/// names. `removes`: stale entries are removed.
 pub fn search(
     base: &Arc<TableStore>,
     command: &ReadCommand,
@@ -139,7 +139,7 @@ fn selected<'a>(base: &TableStore, command: &'a ReadCommand) -> Result<(Arc<Inde
     Ok((Arc::clone(index), search))
 }
 
-/// The partition of a value, and what of it is read for a command.
+/// The partition of a value in the hidden table, and the read of it for a command.
 fn hidden(definition: &IndexDefinition, search: &IndexSearch, command: &ReadCommand) -> (DecoratedKey, ReadCommand) {
     let value = definition.table.decorate(search.value.clone());
     let hidden = ReadCommand {
@@ -204,7 +204,7 @@ impl SearchStream {
         Ok(self.waiting.as_ref())
     }
 
-    /// Entries of a partition that the command wants, at most so many; empty: there are no more.
+    /// At most `most` entries of a partition that the command wants. Empty: there are no more.
     fn batch(&mut self, key: &Bytes, most: usize) -> Result<VecDeque<Hit>, ReadError> {
         let table = Arc::clone(&self.command.table);
         let mut batch: VecDeque<Hit> = VecDeque::new();
@@ -257,7 +257,7 @@ impl SearchStream {
         Ok(head)
     }
 
-    /// Opens the whole of a partition, for an index on a static column.
+    /// Opens a whole partition of the base, for an index on a static column.
     fn open_whole(&mut self, key: DecoratedKey) -> Result<Option<PartitionHead>, ReadError> {
         let Some(hit) = self.waiting.take() else { return Ok(None) };
         while self.peek()?.is_some_and(|other| other.key == hit.key) {
@@ -284,7 +284,7 @@ impl SearchStream {
         self.stale.push(entry);
     }
 
-    /// Takes away what was found stale of a partition.
+    /// Removes the stale entries of a partition.
     fn remove_stale(&mut self, key: &DecoratedKey) {
         let stale = std::mem::take(&mut self.stale);
         // an entry that looks stale may be of a row that was about to come
@@ -295,7 +295,7 @@ impl SearchStream {
         }
     }
 
-    /// The row answers its entry; entries before it have no row.
+    /// Matches a row of the base with its entry. Entries before it have no row.
     fn meets_entry(&mut self, row: &Row) -> bool {
         loop {
             let pending = self.current.as_mut().and_then(|current| current.pending.as_mut());
@@ -314,8 +314,8 @@ impl SearchStream {
         }
     }
 
-    /// The rows of the batch are passed: what is left of it has none. Opens the next batch of the
-    /// partition; false: there is none.
+    /// Called when the rows of the batch are passed: entries that are left have no row. Opens the
+    /// next batch of the partition. False: there is none.
     fn next_batch(&mut self) -> Result<bool, ReadError> {
         let Some(Current { key, pending, .. }) = self.current.take() else { return Ok(false) };
         let is_by_name = pending.is_some();
@@ -381,7 +381,7 @@ impl PartitionStream for SearchStream {
     }
 }
 
-/// An entry from a row of the hidden table; None: it has not the values of one.
+/// An entry from a row of the hidden table; None: the row does not have the values of an entry.
 pub(super) fn hit(definition: &IndexDefinition, width: usize, value: &DecoratedKey, row: &Row) -> Option<Hit> {
     let key = row.clustering.first()?.clone()?;
     let mut clustering: ClusteringValues = row.clustering.iter().skip(1).take(width).cloned().collect();
@@ -398,7 +398,7 @@ fn name(values: ClusteringValues) -> Slice {
     Slice::of_prefix(values)
 }
 
-/// The row has not, or has no more, the value.
+/// Whether the row does not have the value, or not any more.
 fn is_stale(definition: &IndexDefinition, row: &Row, value: &Bytes, now: u32) -> bool {
     let cells = entries::cells(definition, row).iter().filter(|cell| cell.is_live(now));
     let (name_type, value_type) = match &definition.column.ty {
@@ -460,8 +460,9 @@ fn key_bound(key: &Bytes, is_start: bool, inclusive: bool) -> Bound {
     if is_start { Bound::start(values, inclusive) } else { Bound::end(values, inclusive) }
 }
 
-/// A bound of the base's rows as one of the hidden table's. Where the indexed column is a
-/// clustering column it has no place there: behind it only what has the very value can be bounded.
+/// A bound of the base's rows as one of the hidden table's. If the indexed column is a clustering
+/// column it is not part of the hidden table's clustering: columns behind it can be bounded only
+/// for rows with exactly this value.
 fn bound(definition: &IndexDefinition, key: &Bytes, bound: &Bound, value: &Bytes) -> Bound {
     let mut values: ClusteringValues = std::iter::once(Some(key.clone())).collect();
     let mut kind = bound.kind;

@@ -24,18 +24,18 @@ const REPLICATED: &str = "status_replicated";
 /// A range of a build: tokens above `start` up to `end`, and how far it is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BuiltRange {
-    /// Not in the range.
+    /// The token before the range, which is not part of it.
     pub start: Token,
     /// The last token of the range.
     pub end: Token,
-    /// The last token that was passed; None: none yet.
+    /// The last token that was passed; None: none was yet.
     pub last: Option<Token>,
     /// Partitions that were passed.
     pub keys: i64,
 }
 
 impl BuiltRange {
-    /// Whether all of it was passed.
+    /// Whether the whole range was passed.
     pub fn is_done(&self) -> bool {
         self.last == Some(self.end)
     }
@@ -71,7 +71,7 @@ fn is_of(row: &Row, view: &str) -> bool {
     row.clustering.first().is_some_and(|name| name.as_deref() == Some(view.as_bytes()))
 }
 
-/// Whether a view is complete on this node. The second: whether the others were told of that.
+/// Two answers: whether a view is complete on this node, and whether the others were told so.
 pub fn state(engine: &Engine, keyspace: &str, view: &str) -> Result<(bool, bool), StorageError> {
     let column = table(engine, BUILT)?.column_by_name(REPLICATED).map(|column| column.id);
     let rows = rows_of(engine, BUILT, keyspace)?;
@@ -83,8 +83,8 @@ pub fn state(engine: &Engine, keyspace: &str, view: &str) -> Result<(bool, bool)
     Ok((true, is_told))
 }
 
-/// Notes that a view is complete, and whether the others were told of that. Its ranges are no more
-/// of interest.
+/// Notes that a view is complete, and whether the others were told of that. Its ranges are
+/// removed.
 pub fn finish(engine: &Engine, keyspace: &str, view: &str, is_told: bool) -> Result<(), StorageError> {
     let built = table(engine, BUILT)?;
     let micros = engine.next_timestamp(1);
@@ -99,7 +99,7 @@ pub fn finish(engine: &Engine, keyspace: &str, view: &str, is_told: bool) -> Res
     engine.apply_whole(&[Mutation { key: update.key.clone(), updates: vec![update, forgotten] }]).map(drop)
 }
 
-/// Forgets all of a view: it was dropped, or is to be built anew.
+/// Removes the state of a view that was dropped, or has to be built anew.
 pub fn forget(engine: &Engine, keyspace: &str, view: &str) -> Result<(), StorageError> {
     let micros = engine.next_timestamp(1);
     let mut row = Row::new(std::iter::once(Some(text(view))).collect());
@@ -110,7 +110,7 @@ pub fn forget(engine: &Engine, keyspace: &str, view: &str) -> Result<(), Storage
     engine.apply_whole(&[Mutation { key: update.key.clone(), updates: vec![update, forgotten] }]).map(drop)
 }
 
-/// The removal of the ranges of a view.
+/// The mutation that removes the ranges of a view.
 fn forgotten(engine: &Engine, keyspace: &str, view: &str, micros: i64) -> Result<PartitionUpdate, StorageError> {
     let mut update = PartitionUpdate::new(table(engine, IN_PROGRESS)?, DecoratedKey::new(text(keyspace)));
     let deletion = DeletionTime::new(micros, engine.env.clock.now_seconds());
@@ -118,7 +118,7 @@ fn forgotten(engine: &Engine, keyspace: &str, view: &str, micros: i64) -> Result
     Ok(update)
 }
 
-/// The ranges of a build that began.
+/// The ranges of a build that has begun.
 pub fn ranges(engine: &Engine, keyspace: &str, view: &str) -> Result<Vec<BuiltRange>, StorageError> {
     let table = table(engine, IN_PROGRESS)?;
     let token = |bytes: &[u8]| std::str::from_utf8(bytes).ok()?.parse::<i64>().ok().map(Token);

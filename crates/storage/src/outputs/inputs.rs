@@ -6,10 +6,10 @@
 //!
 //! 1. Partitions of one key in several inputs become one. The sketches in the inputs' statistics
 //!    say about how many keys there are; where one has no sketch, each partition counts.
-//! 2. An output that has a part of the ring gets the partitions in that part. Those of an input are
-//!    spread over the tokens from its first to its last, not over the ring: SSTables of upper
-//!    levels lie within a shard or two.
-//! 3. Of an input that has more than the part, two shares are looked at: that of its tokens, and
+//! 2. An output that has a part of the ring gets the partitions in that part. The partitions of an
+//!    input are spread over the tokens from its first to its last, not over the ring: SSTables of
+//!    upper levels lie within a shard or two.
+//! 3. For an input that has more than the part, two shares are looked at: that of its tokens, and
 //!    that of its data. The greater one counts. By tokens too little is estimated where nothing is
 //!    in the gaps between a node's ranges, by data where some partitions are large. The parts
 //!    together are never more than twice what goes in.
@@ -31,17 +31,18 @@ use types::Token;
 use crate::table::memtable::Memtable;
 use crate::token_ranges::share_within;
 
-/// Sketches are seldom wrong by more than a twentieth; their standard error is a hundredth.
+/// Factor by which a sketch is taken to be wrong. Sketches are seldom wrong by more than a
+/// twentieth; their standard error is a hundredth.
 const SKETCH_MARGIN: f64 = 1.05;
 
-/// SSTables or memtables that go in.
+/// The SSTables or memtables that are written into the outputs.
 pub struct Inputs {
     parts: Vec<Part>,
     /// Bytes of data.
     bytes: u64,
-    /// About how many different keys.
+    /// Estimated number of different keys.
     keys: f64,
-    /// Keys for each partition, 0 to 1.
+    /// Different keys for each partition, 0 to 1.
     unique: f64,
 }
 
@@ -52,15 +53,15 @@ struct Part {
     /// Token of its last partition.
     last: Token,
     partitions: f64,
-    /// None: a memtable.
+    /// The SSTable; None: the input is a memtable.
     sstable: Option<Arc<SSTable>>,
-    /// The place in the data behind the partitions up to a token: the next part of the ring begins
-    /// there.
+    /// A token, and the offset in the data behind the partitions up to it: the next part of the
+    /// ring begins there. None: not looked at yet.
     reached: Option<(Token, u64)>,
 }
 
 impl Inputs {
-    /// SSTables.
+    /// The inputs of a compaction.
     pub fn of_sstables(sstables: &[Arc<SSTable>]) -> Self {
         let part = |sstable: &Arc<SSTable>| Part {
             first: sstable.first_key().token,
@@ -73,7 +74,7 @@ impl Inputs {
         Self::new(sstables.iter().map(part).collect(), bytes, distinct(sstables))
     }
 
-    /// Frozen memtables: no partition is in two of them.
+    /// The inputs of a flush: frozen memtables, no two of which have a partition in common.
     pub fn of_memtables(memtables: &[Arc<Memtable>]) -> Self {
         let part = |memtable: &Arc<Memtable>| {
             let (first, last) = memtable.span()?;
@@ -91,27 +92,27 @@ impl Inputs {
         Self { parts, bytes, keys, unique }
     }
 
-    /// About how many different keys there are.
+    /// Estimated number of different keys.
     pub fn keys(&self) -> f64 {
         self.keys
     }
 
-    /// About how many different keys the next output has, which ends behind `bytes` bytes. The
+    /// Estimated number of different keys of the next output, which ends behind `bytes` bytes. The
     /// outputs before it have `written` keys.
     ///
     /// Partitions of one key may have the same rows, of which only the newest are written, or
-    /// different rows, which are all written. The first is assumed: otherwise filters would be too
-    /// small where it is so. The keys that were written bound the estimate from above. As the
-    /// number of all keys is an estimate too, an output gets at least the keys that it has where
-    /// all bytes are written again.
+    /// different rows, which are all written. The first is assumed; otherwise filters would be too
+    /// small in that case. The keys that were written bound the estimate from above. As the number
+    /// of all keys is an estimate too, an output gets at least the keys that it has where all
+    /// bytes are written again.
     pub fn keys_within(&self, bytes: u64, written: u64) -> f64 {
         let of = |total: u64| self.keys / (total / bytes.max(1)).max(1) as f64;
         let newest = (self.bytes as f64 * self.unique) as u64;
         of(newest).min(self.keys - written as f64).max(of(self.bytes))
     }
 
-    /// About how many different keys are in the range `(after, end]`. The least token as an end is
-    /// behind all tokens. Cheapest where ranges follow one another.
+    /// Estimated number of different keys in the range `(after, end]`. The least token as an end
+    /// is behind all tokens. Cheapest if each range follows the one before.
     pub fn keys_between(&mut self, after: Token, end: Token) -> Result<f64, ReadError> {
         let (mut sum, mut most) = (0.0, 0.0f64);
         for part in &mut self.parts {
@@ -133,7 +134,7 @@ impl Part {
         Ok(self.partitions * of_data.unwrap_or(of_tokens).max(of_tokens))
     }
 
-    /// The share of the data, before compression, that stands behind `after` and not behind `end`.
+    /// The share of the data, before compression, that is behind `after` and not behind `end`.
     /// None: it is not known. Reads the index.
     fn share_of_data(&mut self, after: Token, end: Token) -> Result<Option<f64>, ReadError> {
         let Some(sstable) = self.sstable.as_ref().filter(|sstable| sstable.data_length() > 0) else { return Ok(None) };
@@ -150,8 +151,8 @@ impl Part {
     }
 }
 
-/// About how many different keys SSTables have; None: one has no sketch, or an empty one, which is
-/// written with statistics whose sketch could not be read.
+/// Estimated number of different keys in SSTables; None: one has no sketch, or an empty one, which
+/// is written with statistics whose sketch could not be read.
 fn distinct(sstables: &[Arc<SSTable>]) -> Option<f64> {
     let sketch = |sstable: &Arc<SSTable>| {
         let found = sstable.statistics().cardinality.clone();

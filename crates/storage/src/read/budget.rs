@@ -1,20 +1,21 @@
-//! The rows that a filling of the row cache may pass while it runs on a worker: the rows that a
-//! statement passes are counted further up, but not those of a partition that is only being kept.
-//! Behind that it is run again in the background, where it keeps nobody waiting.
+//! The number of rows that may be passed on a worker to fill the row cache. Rows that a statement
+//! reads are counted elsewhere, but not those that are read only for the cache. Behind this number
+//! the read is run again in the background, where no other request waits for it.
 
 use rows::{PartitionHead, PartitionStream, ReadError, Unfiltered};
 
-/// Rows, markers and partitions that may pass inline: half a millisecond or so of a worker.
+/// Most rows, markers and partitions that may be passed inline: half a millisecond or so of a
+/// worker.
 const INLINE_UNFILTEREDS_MAX: u32 = 1_000;
 
-/// Counts what passes and ends an inline read with `WouldBlock` beyond its budget.
+/// Counts the items of a stream, and ends an inline read with `WouldBlock` beyond its budget.
 pub struct InlineBudget {
     stream: Box<dyn PartitionStream>,
     left: u32,
 }
 
 impl InlineBudget {
-    /// With a full budget.
+    /// A stream with a full budget.
     pub fn new(stream: Box<dyn PartitionStream>) -> Self {
         Self { stream, left: INLINE_UNFILTEREDS_MAX }
     }

@@ -1,6 +1,6 @@
-//! Memtables may hold cells of columns that were dropped since; a read does not see them, as it
-//! does not see those in SSTables. Agrees with the part of
-//! `org.apache.cassandra.db.rows.BTreeRow.filter` that deals with dropped columns.
+//! Leaves out cells in memtables whose columns were dropped since, as a read of SSTables does.
+//! Agrees with the part of `org.apache.cassandra.db.rows.BTreeRow.filter` that deals with dropped
+//! columns.
 
 use std::sync::Arc;
 

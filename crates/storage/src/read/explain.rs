@@ -2,11 +2,11 @@
 //!
 //! [`plan`] asks of each source what a read asks (token range, filter, clustering bounds) and the
 //! row index how many blocks can hold something; no data is read. [`Observation`] opens the streams
-//! of a read as `read` does, with something around each source that counts and times what comes out
-//! of it. Both choose sources by the same functions as every read.
+//! of a read as `read` does, with a wrapper around each source that counts and times its items.
+//! Both choose sources by the same functions as every read.
 //!
-//! Chunks are counted for each SSTable by a context of its own. What counting costs, some 50 ns an
-//! item, is in the times.
+//! Chunks are counted for each SSTable by a context of its own. The times include the cost of
+//! counting, some 50 ns an item.
 
 use std::sync::Arc;
 
@@ -100,7 +100,7 @@ fn source_of_sstable(sstable: &SSTable, decision: Decision, reason: &'static str
     }
 }
 
-/// The plan of a read. Reads filters and indexes, and no data.
+/// Makes the plan of a read. Reads filters and indexes, and no data.
 pub(crate) fn plan(store: &TableStore, command: &ReadCommand) -> Result<CommandReport, ReadError> {
     let view = store.view();
     let mut report = report_of(store, &view, command);
@@ -162,7 +162,7 @@ fn deletion_in_memory(store: &TableStore, view: &View, command: &ReadCommand) ->
     Ok(deletion)
 }
 
-/// A memtable of one partition is named by its shard.
+/// A memtable that is read for one partition is named by its shard.
 fn named(mut source: SourceReport, report: &CommandReport) -> SourceReport {
     if source.name.is_empty() {
         source.name = match report.shards {
@@ -173,7 +173,8 @@ fn named(mut source: SourceReport, report: &CommandReport) -> SourceReport {
     source
 }
 
-/// An SSTable may be read, `condition`: unless something holds that is known only then.
+/// Reports an SSTable that may be read. `condition`: the case in which it is, which is known only
+/// during the read; None: it is in any case.
 fn wanted(
     sstable: &SSTable,
     command: &ReadCommand,
@@ -203,7 +204,8 @@ pub struct Observation {
 #[derive(Default)]
 struct Observed {
     mode: Option<ReadMode>,
-    /// The counters of the present attempt; the next attempt has others.
+    /// The counters of the present attempt; the next attempt has others. None: there was no
+    /// attempt yet.
     stats: Option<Arc<ReadStats>>,
     /// The range that the attempt read first, and the reports from before it.
     first: Option<PartitionRange>,
@@ -213,9 +215,9 @@ struct Observed {
 }
 
 impl Observed {
-    /// An attempt has figures of its own. One that begins with the same partition as the one before
-    /// is that again from scratch: what was seen of it is forgotten. Any other is the next read of
-    /// the request.
+    /// Begins the figures of an attempt. An attempt that begins with the same range as the one
+    /// before is that read from the beginning again, so the figures of the former attempt are
+    /// forgotten. Any other is the next read of the request.
     fn note_attempt(&mut self, command: &ReadCommand, context: &ReadContext) {
         if self.stats.as_ref().is_some_and(|stats| Arc::ptr_eq(stats, &context.stats)) {
             return;
@@ -232,7 +234,8 @@ impl Observed {
     }
 }
 
-/// A source among the observed: of which command, and which of it. None: it is not told of.
+/// The number of an observed source: that of its command, and its own in the command. None: it is
+/// not reported.
 type SourceNumber = Option<(usize, usize)>;
 
 impl Default for Observation {
@@ -255,7 +258,7 @@ pub(crate) fn open_observed(
 }
 
 impl Observation {
-    /// An observation of nothing yet.
+    /// An observation before any read.
     pub fn new() -> Self {
         Self { shared: Arc::new(Mutex::new(Observed::default())) }
     }
@@ -292,8 +295,8 @@ impl Observation {
         Ok(stream)
     }
 
-    /// Opens the stream of a command. A read that is run again from scratch forgets what the first
-    /// attempt saw.
+    /// Opens the stream of a command. A read that is run again from the beginning forgets the
+    /// figures of the first attempt.
     pub(crate) fn open(
         &self,
         store: &TableStore,
@@ -322,7 +325,7 @@ impl Observation {
 struct Watcher<'a> {
     store: &'a TableStore,
     observation: Observation,
-    /// The number of the command; None: it is not told of.
+    /// The number of the command; None: the command is not reported.
     number: Option<usize>,
     grace: Grace,
 }

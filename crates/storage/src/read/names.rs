@@ -1,5 +1,5 @@
-//! Reads of whole rows by name, newest data first: what is older than a complete answer is not
-//! read.
+//! Reads of whole rows by name, newest data first: SSTables that are older than a complete answer
+//! are not read.
 //!
 //! 1. Memtables are read, then SSTables in the order of their greatest timestamp.
 //! 2. Before each SSTable: when the partition was deleted, or every wanted row is complete, at
@@ -32,9 +32,9 @@ pub fn applies(command: &ReadCommand) -> bool {
         && !table.regulars.iter().filter(fetched).any(schema::ColumnMetadata::is_complex)
 }
 
-/// Whether the values that a read does not query are left out once more of the merged rows: so does
-/// Cassandra where it reads rows by name (`queryMemtableAndSSTablesInTimestampOrder`), whether or
-/// not we read them in that way.
+/// Whether the values that a read does not query are left out of the merged rows once more.
+/// Cassandra does so when it reads rows by name (`queryMemtableAndSSTablesInTimestampOrder`);
+/// Helenus must do it too, even if it reads them in another way.
 pub fn selects_merged(command: &ReadCommand) -> bool {
     matches!(command.columns, ColumnFilter::Selected(_)) && is_by_names(command)
 }
@@ -69,12 +69,12 @@ pub struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// Nothing yet. `table`: the present schema.
+    /// A search that has found nothing yet. `table`: the present schema.
     pub fn new(command: &'a ReadCommand, table: &'a Arc<TableMetadata>) -> Self {
         Self { command, table, partition: None }
     }
 
-    /// Adds what a source has.
+    /// Adds the rows of a source.
     pub fn add(&mut self, mut source: Box<dyn PartitionStream>) -> Result<(), ReadError> {
         let Some(new) = Held::read(source.as_mut())? else { return Ok(()) };
         self.partition = match self.partition.take() {
@@ -88,7 +88,7 @@ impl<'a> Found<'a> {
         Ok(())
     }
 
-    /// Data up to `timestamp` cannot change the answer.
+    /// Whether data up to `timestamp` cannot change the answer any more.
     pub fn is_newer_than(&self, timestamp: i64) -> bool {
         let Some(Held { head: Some(head), content }) = &self.partition else { return false };
         // names and content are in the same order
@@ -144,7 +144,7 @@ impl<'a> Found<'a> {
 /// One partition in memory: rows by name are few.
 struct Held {
     head: Option<PartitionHead>,
-    /// In the order of the read.
+    /// Rows and markers in the order of the read.
     content: VecDeque<Unfiltered>,
 }
 

@@ -1,8 +1,8 @@
-//! Reads of a partition by way of the row cache: what SSTables hold of it comes from there,
-//! memtables are read beside it.
+//! Reads of a partition by way of the row cache: the data of SSTables comes from there, memtables
+//! are read beside it.
 //!
-//! 1. The SSTables that may hold the partition (keys' range, filter) are named. An entry of exactly
-//!    these, under this schema, is good.
+//! 1. The SSTables that may hold the partition (keys' range, filter) are named. An entry of
+//!    exactly these files, under this schema, is valid.
 //! 2. It answers a read whose slices begin in what it covers; it then gives the rows it has, and
 //!    SSTables are opened only if the reader goes on behind them. An entry of a whole partition
 //!    answers everything, reversed reads too.
@@ -40,8 +40,8 @@ struct Sources<'a> {
 }
 
 impl<'a> Sources<'a> {
-    /// None: the read, or the table, has nothing to do with the row cache, or no SSTable has the
-    /// partition.
+    /// The sources for a read that the row cache is for. None: the read, or the table, does not
+    /// use the row cache, or no SSTable has the partition.
     fn of(store: &TableStore, view: &'a View, command: &'a ReadCommand) -> Option<(Self, u32)> {
         let PartitionRange::Key(key) = &command.range else { return None };
         if store.caches.rows.is_off() || view.sstables.is_empty() || view.table.local_order.is_some() {
@@ -72,8 +72,8 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// The stream of a read that the row cache can answer, or can be made to; None: it is read as any
-/// other.
+/// The stream of a read that the row cache can answer, or can be filled to answer; None: it is
+/// read as any other.
 pub(super) fn read<W: Watch>(
     store: &TableStore,
     view: &View,
@@ -121,7 +121,8 @@ pub(super) fn read<W: Watch>(
     Ok(Some(MergeStream::boxed(&view.table, streams, command.reversed)))
 }
 
-/// Puts a partition into the row cache, if its table wants that: how saved keys come back.
+/// Puts a partition into the row cache, if its table wants that. The keys that were saved are read
+/// again in this way.
 pub(crate) fn warm(store: &TableStore, key: &DecoratedKey) -> Result<(), ReadError> {
     let view = store.view();
     let command = ReadCommand::whole(&view.table, PartitionRange::Key(key.clone()));
@@ -145,7 +146,7 @@ pub(super) fn would_answer(store: &TableStore, view: &View, command: &ReadComman
     answers.then(|| (entry.size(), split(&command.slices, entry.covered_to.as_ref(), view).1.is_some()))
 }
 
-/// Tells of the SSTables that are left out: those that cannot have the partition and, if the entry
+/// Reports the SSTables that are left out: those that cannot have the partition and, if the entry
 /// has everything, the others.
 fn tell_skipped<W: Watch>(view: &View, command: &ReadCommand, all: bool, watch: &mut W) {
     for (sstable, may_have) in with_key(view, command) {
@@ -157,7 +158,7 @@ fn tell_skipped<W: Watch>(view: &View, command: &ReadCommand, all: bool, watch: 
     }
 }
 
-/// Every SSTable, and whether it may have the partition that is asked for, or why not.
+/// Every SSTable of the view: whether it may have the partition that is asked for, or why not.
 pub(super) fn with_key<'a>(
     view: &'a View,
     command: &ReadCommand,
@@ -171,7 +172,7 @@ fn begins_at_start(command: &ReadCommand) -> bool {
     !command.reversed && command.slices.0.first().is_none_or(|slice| slice.start.values.is_empty())
 }
 
-/// Something of what is asked for is in the entry, and is what comes first.
+/// Whether the entry has the first rows that are asked for.
 fn answers(entry: &CachedPartition, command: &ReadCommand) -> bool {
     let Some(covered_to) = &entry.covered_to else { return true };
     let Some(first) = command.slices.0.first() else { return true };
@@ -196,7 +197,7 @@ fn split(slices: &Slices, covered_to: Option<&Bound>, view: &View) -> (Slices, O
     (inside.into(), (!behind.is_empty()).then(|| behind.into()))
 }
 
-/// Reads what SSTables hold of a partition: all of it, or so many rows, or so many bytes.
+/// Reads the data of a partition in SSTables: all of it, or up to a number of rows or of bytes.
 fn make<W: Watch>(
     store: &TableStore,
     view: &View,
@@ -250,7 +251,7 @@ impl Making {
         }
     }
 
-    /// False: that was the last.
+    /// Adds an item. False: it was the last that the entry takes.
     fn add(&mut self, unfiltered: &Unfiltered) -> bool {
         self.starts.push(self.content.len() as u32);
         let (form, out) = (&self.form.header, &mut self.content);
@@ -317,7 +318,7 @@ impl CachedPartition {
         self.static_row.as_ref().map(|bytes| decode(bytes).expect("an entry decodes what it encoded").0)
     }
 
-    /// How many of its rows stand before a bound. Without markers only.
+    /// Number of rows of the entry before a bound. Only for entries without markers.
     fn rows_before(&self, bound: &Bound) -> usize {
         let comparator = &self.form.table.comparator;
         let (mut low, mut high) = (0, self.starts.len());
@@ -348,7 +349,7 @@ enum Rest {
     None,
     Closed(Box<Closed>),
     Open(Box<dyn PartitionStream>),
-    /// At the partition.
+    /// The SSTables are opened, and the stream is at the partition.
     Entered(Box<dyn PartitionStream>),
 }
 
@@ -392,16 +393,16 @@ impl Rest {
     }
 }
 
-/// An entry as a stream, and what comes behind it.
+/// An entry as a stream, and the rest of the read behind it.
 struct CachedStream {
     entry: Arc<CachedPartition>,
     clip: Clip,
     reversed: bool,
     entered: bool,
-    /// The next to be given; reversed: the one before.
+    /// Index of the next item; in a reversed read, one more than it.
     at: usize,
     held: Option<Unfiltered>,
-    /// The slice, by number, whose beginning was looked for last.
+    /// Number of the slice whose beginning was looked for last; None: none was yet.
     sought: Option<usize>,
     ended: bool,
     rest: Rest,
@@ -414,7 +415,7 @@ impl CachedStream {
         Self { entry, clip, reversed, entered: false, at, held: None, sought: None, ended: false, rest }
     }
 
-    /// Goes to where the next slice begins.
+    /// Goes to the beginning of the next slice.
     fn seek(&mut self) {
         let number = self.clip.slices_done();
         if self.entry.has_markers || self.held.is_some() || self.sought == Some(number) {

@@ -1,14 +1,14 @@
 //! Whether the answer to a read of one partition names the static columns although the partition
 //! has no static row.
 //!
-//! Cassandra's does where the partition comes from an SSTable alone that has static columns: what
-//! it reads there is a static row without cells. A memtable gives no such row, and neither does a
+//! Cassandra's answer does if the partition comes from a single SSTable that has static columns:
+//! it reads a static row without cells there. A memtable gives no such row, and neither does a
 //! merge of several sources. A digest covers the names, so every replica must decide alike.
 //!
 //! An SSTable is a source where its keys cover the partition's, and its clusterings meet the slices
-//! or it has static columns, whether or not it has the partition. One that has neither is a source
-//! if it deletes the partition; which SSTable does is not asked: if the partition is deleted, every
-//! one that is newer counts. Agrees with
+//! or it has static columns, whether or not it has the partition. An SSTable without either is a
+//! source if it deletes the partition. It is not looked up which one does: if the partition is
+//! deleted, every newer SSTable counts. Agrees with
 //! `org.apache.cassandra.db.SinglePartitionReadCommand` (`queryMemtableAndDiskInternal`,
 //! `queryMemtableAndSSTablesInTimestampOrder`), with
 //! `db.rows.UnfilteredRowIterators.mergeStaticRows` and
@@ -25,9 +25,9 @@ use super::names;
 use crate::table::TableStore;
 use crate::table::view::View;
 
-/// The SSTables that are sources of a read's partition, where no memtable is.
+/// The SSTables that are sources of a read's partition, if no memtable is.
 struct Sources {
-    /// Newest data first; each with whether it is a source for more than a deletion of the
+    /// The SSTables, newest data first; true: it is a source not only because of a deletion of the
     /// partition.
     sstables: Vec<(Arc<SSTable>, bool)>,
     /// Whether the read is one by the names of rows, of which Cassandra builds a partition first.
@@ -35,7 +35,8 @@ struct Sources {
 }
 
 impl Sources {
-    /// None: the answer names no static columns without a static row.
+    /// The sources of a read. None: the answer names no static columns unless there is a static
+    /// row.
     fn of(store: &TableStore, view: &View, command: &ReadCommand) -> Option<Self> {
         let PartitionRange::Key(key) = &command.range else { return None };
         let fetches_statics = command.table.statics.iter().any(|column| command.columns.includes(column.id));
@@ -51,7 +52,7 @@ impl Sources {
         (!sstables.is_empty()).then(|| Self { sstables, is_by_names: names::is_by_names(command) })
     }
 
-    /// Whether a partition with this head is of one SSTable that has static columns.
+    /// Whether a partition with this head comes from a single SSTable that has static columns.
     fn name_statics(&self, head: &PartitionHead) -> bool {
         if self.is_by_names && head.static_row.is_none() && head.deletion.is_live() {
             return false;
@@ -71,7 +72,7 @@ fn is_source(sstable: &SSTable, key: &DecoratedKey, command: &ReadCommand) -> bo
     *key >= *sstable.first_key() && *key <= *sstable.last_key() && sstable.may_match(command)
 }
 
-/// A read's stream, whose partition names static columns where Cassandra's does.
+/// The stream of a read in which a partition names static columns if Cassandra's answer does.
 pub fn with_static_form(
     stream: Box<dyn PartitionStream>,
     store: &TableStore,

@@ -1,4 +1,4 @@
-//! Looking on while the sources of a read are chosen and opened. On the usual path nobody does, and
+//! Observers of the choice and the opening of a read's sources. Usually there is none, and
 //! [`Unwatched`] compiles to nothing.
 
 use std::sync::Arc;
@@ -9,25 +9,25 @@ use sstable::SSTable;
 use crate::table::memtable::Memtable;
 use crate::table::view::View;
 
-/// Somebody who looks on.
+/// An observer of a read.
 pub(super) trait Watch {
     /// The identity of a source from its opening to its stream.
     type Source;
 
-    /// Somebody does look on.
+    /// Whether the observer wants to be told.
     const LOOKS: bool;
 
-    /// Memtables (in token order) are going to be read.
+    /// Called when memtables (in token order) are going to be read.
     fn memtables(&mut self, memtables: &[Arc<Memtable>], view: &View) -> Self::Source;
 
-    /// The row cache is going to be read: an entry of so many bytes, found there, or made by this
-    /// read.
+    /// Called when the row cache is going to be read: an entry of so many bytes, found there, or
+    /// made by this read.
     fn row_cache(&mut self, bytes: u64, found: bool) -> Self::Source;
 
-    /// The stream of such a source; may put something around it.
+    /// Takes the stream of such a source; may wrap it.
     fn watched(&mut self, source: Self::Source, stream: Box<dyn PartitionStream>) -> Box<dyn PartitionStream>;
 
-    /// An SSTable was left out.
+    /// Called when an SSTable was left out.
     fn skipped(&mut self, sstable: &Arc<SSTable>, reason: &'static str);
 
     /// Opens an SSTable.
@@ -39,7 +39,7 @@ pub(super) trait Watch {
     ) -> Result<Box<dyn PartitionStream>, ReadError>;
 }
 
-/// Nobody.
+/// The observer of reads that are not observed.
 pub(super) struct Unwatched;
 
 impl Watch for Unwatched {

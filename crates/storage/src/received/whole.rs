@@ -9,10 +9,11 @@ use sstable::{Component, Descriptor, Statistics, Stats, print_toc};
 use super::Origin;
 use crate::error::StorageError;
 
-/// Longer statistics are refused.
+/// Most bytes of statistics. Larger ones are refused.
 const STATISTICS_MAX: u64 = 256 << 20;
 
-/// Files of fewer bytes are written through the kernel's cache: opening the SSTable reads them.
+/// Bytes below which files are written through the kernel's cache, because opening the SSTable
+/// reads them.
 const STREAMED_MIN: u64 = 16 << 20;
 
 /// An SSTable that comes.
@@ -30,7 +31,7 @@ impl WholeSSTable {
         Self { disk: Arc::clone(&env.disk), target, current: None, there: Vec::new() }
     }
 
-    /// The component of this name, of `length` bytes, comes next; the one before is complete.
+    /// Begins the component of this name, of `length` bytes. The one before is complete.
     pub fn component(&mut self, name: &str, length: u64) -> Result<(), StorageError> {
         self.end_component()?;
         let known = Component::from_name(name).filter(|component| *component != Component::Toc);
@@ -46,7 +47,7 @@ impl WholeSSTable {
         Ok(())
     }
 
-    /// The next bytes of the component.
+    /// Takes the next bytes of the component.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), StorageError> {
         let Some((component, file)) = &mut self.current else { return Ok(()) };
         file.write_all(bytes).map_err(|error| StorageError::io(&self.target.path(*component), &error))
@@ -73,7 +74,8 @@ impl WholeSSTable {
         file.sync_data().map_err(|error| StorageError::io(&self.target.path(component), &error))
     }
 
-    /// The last component is complete: statistics and the table of contents are those of this node.
+    /// Called when the last component is complete. Statistics and the table of contents are
+    /// written by this node.
     pub(super) fn finish(mut self, origin: Origin, host: Option<[u8; 16]>) -> Result<Descriptor, StorageError> {
         self.end_component()?;
         if let Some(bytes) = self.changed_statistics(origin, host)? {
@@ -95,7 +97,7 @@ impl WholeSSTable {
         file.sync_data()
     }
 
-    /// Statistics.db with level and repair state of the stream; None: it has them.
+    /// Statistics.db with level and repair state of the stream; None: it has these already.
     fn changed_statistics(&self, origin: Origin, host: Option<[u8; 16]>) -> Result<Option<Vec<u8>>, StorageError> {
         // mistakes of the sender, of which the disk of this node is not to be suspected
         let refused = |why: &str| StorageError::Refused { why: format!("a streamed SSTable {why}") };

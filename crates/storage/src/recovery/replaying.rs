@@ -1,11 +1,11 @@
 //! Replaying the commit log into memtables.
 //!
-//! 1. The records of the first tables (schema, truncations) by one thread: of the others only the
-//!    head is looked at.
+//! 1. The records of the first tables (schema, truncations) by one thread: of other records only
+//!    the head is looked at.
 //! 2. All others in rounds of bounded size. While the shards of one round are replayed side by
 //!    side, the next round is read; then both are waited for. So records of a partition are
-//!    replayed in order, what memtables hold is known between rounds, and what waits in memory is
-//!    two rounds and a segment. A record that needs no replay is not decoded.
+//!    replayed in order, the size of memtables is known between rounds, and two rounds and a
+//!    segment wait in memory. A record that needs no replay is not decoded.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,9 +27,10 @@ use crate::table::TableStore;
 use crate::table::memtable::Memtable;
 use crate::truncation_records::is_first;
 
-/// Bytes of records of a round, and one record more; less where memtables may hold little.
+/// Bytes of the records of a round, which may have one record more; it is smaller if memtables may
+/// hold little.
 const ROUND_BYTES: usize = 4 << 20;
-/// A round is at most this part of what memtables may hold.
+/// One part in so many of the memtables' budget that a round may have.
 const ROUND_SHARE: usize = 16;
 
 type Treatments = BTreeMap<TableId, Treatment>;
@@ -53,7 +54,7 @@ struct Replaying<'a> {
 }
 
 impl Recovery<'_> {
-    /// Replays what the log has of the first tables.
+    /// Replays the records of the first tables.
     pub(super) fn replay_first(
         &mut self,
         log: &CommitLog,
@@ -80,7 +81,7 @@ impl Recovery<'_> {
         Ok(())
     }
 
-    /// Replays what is left, and flushes when memtables are full.
+    /// Replays the other records, and flushes when memtables are full.
     pub(super) fn replay_rest(&mut self, engine: &Engine, mut replay: Replay) -> Result<(), StorageError> {
         let schema = engine.schema();
         let mut follower = Follower::new(self.env, &self.options.commitlog.on_replay, &replay, false);
@@ -112,9 +113,9 @@ impl Recovery<'_> {
         Ok(())
     }
 
-    /// Flushes all tables. The first tables hold all that the log has of them, the others what it
-    /// has up to the record that was replayed last. While a point is restored the first tables wait
-    /// until all others are flushed ([`crate::restore_point::settle`]).
+    /// Flushes all tables. The first tables have all of their records then, the others those up to
+    /// the record that was replayed last. While a point is restored the first tables wait until
+    /// all others are flushed ([`crate::restore_point::settle`]).
     fn make_room(&self, engine: &Engine, replayed: LogPosition) -> Result<(), StorageError> {
         if self.options.read_only {
             let why = "the commit log holds more than memtables may (--memory, memtable_heap_space), and with --read-only it cannot be \
@@ -189,7 +190,7 @@ impl Replaying<'_> {
         Ok(())
     }
 
-    /// A record goes to its shard, unless its head says that it needs no replay.
+    /// Puts a record into the list of its shard, unless its head says that it needs no replay.
     fn put_apart(&self, round: &mut Round, position: LogPosition, record: &[u8]) {
         let filter = &self.recovery.filter;
         let Ok(head) = peek_mutation(record) else {
@@ -216,7 +217,7 @@ impl Replaying<'_> {
         round.push(self.recovery.shards.of(token), token, position, record);
     }
 
-    /// Replays the records of a shard.
+    /// Replays the records of one shard's list.
     fn list(&self, list: &mut List, replayed: &mut Replayed) -> Result<(), StorageError> {
         let table_of = |id: TableId| self.treatments.get(&id).map(|treatment| Arc::clone(&treatment.table));
         let mut decoder = MutationDecoder::new(&table_of);
@@ -241,7 +242,7 @@ impl Replaying<'_> {
         Ok(())
     }
 
-    /// Replays a mutation; `dirty` is told of the last one in each segment that memtables have.
+    /// Replays a mutation; `dirty` is told of the last record in each segment that memtables have.
     fn mutation(
         &self,
         position: LogPosition,
@@ -278,7 +279,7 @@ impl Replaying<'_> {
     }
 }
 
-/// The memtable that took the update before: mostly the next one's too.
+/// The memtable that took the last update. Mostly the next update goes there, too.
 #[derive(Default)]
 struct Places(Option<((TableId, usize), Arc<Memtable>)>);
 

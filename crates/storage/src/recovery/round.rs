@@ -11,8 +11,8 @@ use types::Token;
 
 use crate::commitlog::LogPosition;
 
-/// A list keeps its memory for the next round up to here: a single record may be far larger than a
-/// round otherwise is.
+/// Bytes of memory that a list keeps for the next round: a single record may be far larger than a
+/// usual round.
 const CAPACITY_KEPT_MAX: usize = 2 << 20;
 
 /// The records of a round that go to one shard, in order.
@@ -24,19 +24,19 @@ pub(super) struct List {
 
 struct Record {
     token: Token,
-    /// Where its entry ends in the log.
+    /// Position at which the record's entry ends in the log.
     position: LogPosition,
-    /// Its bytes here.
+    /// The record's bytes in the list's buffer.
     bytes: Range<usize>,
 }
 
 impl List {
-    /// Bytes of its records.
+    /// Bytes of the records in the list.
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// A record of a partition with this token.
+    /// Adds a record of a partition with this token.
     pub(super) fn push(&mut self, token: Token, position: LogPosition, record: &[u8]) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(record);
@@ -61,19 +61,19 @@ impl List {
     }
 }
 
-/// See the head of the file.
+/// A round: see the head of this file.
 pub(super) struct Round {
-    /// One a shard.
+    /// The lists, one for each shard.
     pub lists: Vec<List>,
-    /// Where the last record ends that was read.
+    /// Position of the last record that was read.
     pub last: LogPosition,
-    /// Records read, those that need no replay included.
+    /// Number of records that were read, those that need no replay included.
     pub read: u64,
-    /// Records read that need no replay.
+    /// Number of records that were read and need no replay.
     pub skipped: u64,
-    /// Bytes in the lists.
+    /// Bytes of the records in the lists.
     pub bytes: usize,
-    /// No round follows.
+    /// True: no round follows.
     pub is_last: bool,
 }
 
@@ -83,13 +83,13 @@ impl Round {
         Round { lists, last: LogPosition::NONE, read: 0, skipped: 0, bytes: 0, is_last: false }
     }
 
-    /// Begins anew; its lists are empty.
+    /// Begins a new round, with empty lists.
     pub(super) fn begin(&mut self) {
         assert!(self.lists.iter().all(|list| list.len() == 0), "a round begins when the one before was replayed");
         (self.read, self.skipped, self.bytes) = (0, 0, 0);
     }
 
-    /// A record of a partition with this token, for its shard.
+    /// Adds a record of a partition with this token to the list of its shard.
     pub(super) fn push(&mut self, shard: usize, token: Token, position: LogPosition, record: &[u8]) {
         self.bytes += record.len();
         assert!(shard < self.lists.len(), "each record goes to one of the shards");

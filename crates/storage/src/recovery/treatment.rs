@@ -1,4 +1,4 @@
-//! The treatment of a table's records in a replay, decided once.
+//! The treatment of a table's records in a replay, which is decided once for each table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::log_intervals::{self, Interval};
 use crate::table::TableStore;
 use crate::truncation_records::is_first;
 
-/// The ids of those.
+/// The ids of the first tables ([`is_first`]).
 pub(super) fn first_tables(built_in: &Schema) -> BTreeSet<TableId> {
     let tables = built_in.keyspaces.values().flat_map(|keyspace| keyspace.tables.values());
     tables.filter(|table| is_first(table)).map(|table| table.id).collect()
@@ -20,15 +20,15 @@ pub(super) fn first_tables(built_in: &Schema) -> BTreeSet<TableId> {
 /// The treatment of one table of the schema.
 pub(super) struct Treatment {
     pub table: Arc<TableMetadata>,
-    /// None: its records are not replayed (now).
+    /// The table; None: its records are not replayed, or not now.
     pub store: Option<Arc<TableStore>>,
     /// The table is one of the first tables ([`is_first`]).
     pub is_first: bool,
-    /// Its changes are captured.
+    /// Whether changes of the table are captured.
     pub is_captured: bool,
-    /// The parts of the log that its SSTables hold.
+    /// The intervals of the log whose records the table's SSTables have.
     held: Vec<Interval>,
-    /// Up to where the log has nothing to say about it.
+    /// Position up to which the log has nothing for the table.
     truncated: LogPosition,
 }
 

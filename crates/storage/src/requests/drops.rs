@@ -1,5 +1,5 @@
-//! Requests to the dropper (`crate::drops`): tables that the schema has no more, to be taken off
-//! the disk.
+//! Requests to the dropper (`crate::drops`): tables that the schema does not have any more, to be
+//! removed from the disk.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use schema::{TableId, TableKind};
 use crate::error::StorageError;
 use crate::table::TableStore;
 
-/// Told once: when the first try has ended, or when it has waited for compactions for a while.
+/// Called once: when the first try has ended, or when it has waited for compactions for a while.
 pub type Done = Box<dyn FnOnce(Result<(), StorageError>) + Send>;
 
 pub(crate) type Flush = Pin<Box<dyn Future<Output = Result<(), StorageError>> + Send>>;
@@ -30,7 +30,7 @@ pub(crate) enum Stage {
 pub(crate) struct Dropped {
     pub(crate) store: Arc<TableStore>,
     pub(crate) stage: Stage,
-    /// The drop failed before, and is not tried again until then; None: it has not failed.
+    /// The time of the next try; None: no try has failed.
     pub(crate) again_at: Option<Instant>,
     /// Since when the removal of the files waits for compactions and streams to end; None: it does
     /// not.
@@ -38,8 +38,8 @@ pub(crate) struct Dropped {
     pub(crate) done: Option<Done>,
 }
 
-/// Dropped tables whose files are there, and the task that removes them. As many as were dropped:
-/// each was a table before.
+/// Dropped tables whose files are still there, and the task that removes them. Their number is
+/// bounded by that of the tables that there were.
 #[derive(Default)]
 pub struct Dropper {
     pub(crate) queue: Mutex<VecDeque<Dropped>>,
@@ -50,15 +50,15 @@ pub struct Dropper {
     /// Indexes that were dropped without their table, in the same states: the first directory of
     /// each. An index that is made again under the name has its files there.
     pub(crate) indexes: Mutex<BTreeSet<PathBuf>>,
-    /// Tables that were dropped since the process began: the log may still have their rows. An id
-    /// for each of them, for as long as the process lives.
+    /// Tables that were dropped since the process began: the log may still have their rows. The
+    /// ids stay for as long as the process lives.
     pub(crate) dropped: Mutex<BTreeSet<TableId>>,
     pub(crate) wake: Mutex<Option<Wake>>,
 }
 
 impl Dropper {
-    /// Has a table removed that the schema has no more, durably. `done` is told of the end of the
-    /// first try.
+    /// Asks for the removal of a table that the schema, durably, does not have any more. `done` is
+    /// told of the end of the first try.
     pub fn request(&self, store: &Arc<TableStore>, done: Option<Done>) {
         let stage = if store.table().kind == TableKind::Index { Stage::Files } else { Stage::Flush(None) };
         let dropped = Dropped { store: Arc::clone(store), stage, again_at: None, waits_since: None, done };
@@ -66,7 +66,8 @@ impl Dropper {
         self.wake();
     }
 
-    /// The schema does not have this table or index any more; a request to remove it follows.
+    /// Called when the schema does not have this table or index any more; a request to remove it
+    /// follows.
     pub(crate) fn begin(&self, store: &TableStore) {
         if store.table().kind == TableKind::Index {
             self.indexes.lock().expect("no panic inside").insert(store.directory.clone());
@@ -76,7 +77,8 @@ impl Dropper {
         self.dropped.lock().expect("no panic inside").insert(store.id);
     }
 
-    /// The files of a table or index are removed, or belong to one that was made again.
+    /// Called when the files of a table or index are removed, or belong to one that was made
+    /// again.
     pub(crate) fn end(&self, store: &TableStore) {
         if store.table().kind == TableKind::Index {
             self.indexes.lock().expect("no panic inside").remove(&store.directory);
@@ -105,7 +107,7 @@ impl Dropper {
         self.dropped.lock().expect("no panic inside").contains(&id)
     }
 
-    /// How many tables wait.
+    /// Number of tables that wait.
     pub fn pending(&self) -> usize {
         self.queue.lock().expect("no panic inside").len()
     }

@@ -21,17 +21,18 @@ pub type Done = oneshot::Sender<Result<(), StorageError>>;
 
 pub(crate) struct Request {
     pub(crate) store: Arc<TableStore>,
-    /// Memtables whose flush failed before; None: those that are active when the request has its
+    /// The memtables whose flush has failed; None: those that are active when the request has its
     /// turn.
     pub(crate) set: Option<Arc<FlushSet>>,
     pub(crate) done: Vec<Done>,
-    /// Not before; None: at once.
+    /// The time of the next try; None: at once.
     pub(crate) again_at: Option<Instant>,
     /// Whether a try has failed: flushes of other tables do not wait for the next one.
     pub(crate) has_failed: bool,
-    /// Not before the log has what is in the memtables.
+    /// The wait until the log has the records of the memtables; None: it has them.
     pub(crate) logged: Option<WaitDurable>,
-    /// Until then the flush waits for the end of a shortage of the log; None: no shortage was met.
+    /// The time until which the flush waits for the end of a shortage of the log; None: no
+    /// shortage was met.
     pub(crate) patient_until: Option<Instant>,
 }
 
@@ -48,7 +49,7 @@ impl Request {
     }
 }
 
-/// Requests to flush, in order; at most one of a table waits.
+/// Requests to flush, in order. At most one for each table waits.
 #[derive(Default)]
 pub struct Flusher {
     pub(crate) queue: Mutex<VecDeque<Request>>,
@@ -98,7 +99,7 @@ impl Flusher {
         queue.iter().any(|request| request.set.is_some() && Arc::ptr_eq(&request.store, store))
     }
 
-    /// How many tables wait.
+    /// Number of tables that wait.
     pub fn pending(&self) -> usize {
         self.queue.lock().expect("no panic inside").len()
     }

@@ -39,7 +39,7 @@ impl IndexBuilder {
         self.wake();
     }
 
-    /// How many wait.
+    /// Number of builds that wait.
     pub fn pending(&self) -> usize {
         self.queue.lock().expect("no panic inside").len()
     }

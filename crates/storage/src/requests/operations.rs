@@ -17,23 +17,24 @@ use crate::table::{LeftOut, TableStore};
 use crate::token_ranges::TokenRanges;
 use sstable::SSTable;
 
-/// Which SSTables it is for.
+/// Whether an operation is for an SSTable.
 pub type Select = Box<dyn Fn(&SSTable) -> bool + Send>;
 
-/// Something to be done.
+/// An operation on the SSTables of a table.
 pub struct Operation {
-    /// How it is called, and what gives way to it.
+    /// The name of the operation for operators, which also decides what gives way to it.
     pub kind: Kind,
     /// The kind of work.
     pub work: Work,
-    /// SSTables at a time; 0: as many as there are compactors.
+    /// Number of SSTables that are worked on at a time; 0: as many as there are compactors.
     pub jobs: usize,
-    /// Which SSTables it is for.
+    /// The SSTables that the operation is for.
     pub select: Select,
-    /// Partitions whose tombstones may go before gc_grace has ended.
+    /// Partitions whose tombstones may be purged before gc_grace has ended.
     pub graceless: Arc<BTreeSet<DecoratedKey>>,
-    /// Partitions outside of these ranges are left out, and are an error of [`Work::Verify`]; of an
-    /// index's table entries of such partitions are left out. None: all stay.
+    /// Ranges of tokens. Partitions outside of them are left out, or are an error of
+    /// [`Work::Verify`]; in the table of an index the entries of such partitions are left out.
+    /// None: all stay.
     pub kept: Option<Arc<TokenRanges>>,
     /// The repair session that [`Work::SetApart`] is for; None with other work.
     pub apart: Option<Arc<Apart>>,
@@ -49,7 +50,7 @@ pub struct Apart {
 }
 
 impl Operation {
-    /// For all SSTables.
+    /// An operation for all SSTables of a table.
     pub fn new(kind: Kind, work: Work, jobs: usize) -> Self {
         Self { kind, work, jobs, select: Box::new(|_| true), graceless: Arc::default(), kept: None, apart: None }
     }
@@ -60,30 +61,32 @@ impl Operation {
 pub enum Work {
     /// SSTables that a strategy chose are compacted.
     Chosen,
-    /// All are compacted, as the strategy does it.
+    /// All SSTables are compacted, as the strategy does it.
     Major {
-        /// Not into one great SSTable (`nodetool compact -s`).
+        /// True: not into one great SSTable (`nodetool compact -s`).
         split: bool,
     },
-    /// The named SSTables; those of one repair state are compacted together.
+    /// The named SSTables are compacted, those of each repair state together.
     Named,
-    /// Each is written again with all that is in it.
+    /// Each SSTable is written again with all of its content.
     Rewrite,
-    /// Each is written again without what others delete.
+    /// Each SSTable is written again without the data that others delete.
     GarbageCollect {
-        /// Also single cells.
+        /// True: also without single cells that others replace.
         cells: bool,
     },
-    /// The ranges of a repair session in each become SSTables of the session, the rest others.
+    /// The ranges of a repair session in each SSTable become SSTables of the session, the rest
+    /// others.
     SetApart,
-    /// Each is read, those that could not be opened as well.
+    /// Each SSTable is read, also those that could not be opened.
     Verify(VerifyOptions),
-    /// Each is written again as far as it can be read, those that could not be opened as well.
+    /// Each SSTable is written again as far as it can be read, also those that could not be
+    /// opened.
     Scrub(ScrubOptions),
 }
 
 impl Work {
-    /// The failure of one SSTable does not end the others'.
+    /// Whether the work goes on with other SSTables after one has failed.
     pub(crate) fn goes_on(self) -> bool {
         matches!(self, Self::Verify(_))
     }
@@ -93,7 +96,7 @@ impl Work {
         matches!(self, Self::Verify(_) | Self::Scrub(_))
     }
 
-    /// Tombstones may be left out that nothing needs any more.
+    /// Whether tombstones that nothing needs any more may be left out.
     pub(crate) fn purges(self) -> bool {
         matches!(self, Self::Chosen | Self::Major { .. } | Self::Named | Self::GarbageCollect { .. })
     }
@@ -102,22 +105,22 @@ impl Work {
 /// How SSTables are scrubbed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ScrubOptions {
-    /// Also where counters get lost.
+    /// True: also scrub a table of counters where counters get lost.
     pub skip_corrupted: bool,
-    /// Look at values.
+    /// True: also check the values.
     pub validate: bool,
 }
 
 /// The depth of a verification.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct VerifyOptions {
-    /// Every row.
+    /// True: every row is read.
     pub extended: bool,
-    /// An SSTable of another version than that which is written is an error.
+    /// True: an SSTable of another version than that of new SSTables is an error.
     pub check_version: bool,
     /// A corrupt SSTable does not count as repaired any more.
     pub mutate_repair_status: bool,
-    /// Neither digest nor rows.
+    /// True: neither digest nor rows are read.
     pub quick: bool,
 }
 
@@ -126,14 +129,14 @@ pub struct VerifyOptions {
 pub struct Item {
     /// SSTables in the view; marked.
     pub sstables: Vec<Arc<SSTable>>,
-    /// One that could not be opened.
+    /// An SSTable that could not be opened; None: the item has none.
     pub left_out: Option<LeftOut>,
-    /// Into what they are compacted; None: each becomes one of its level.
+    /// The form of the output; None: each SSTable becomes one of its level.
     pub output: Option<Output>,
-    /// Partitions whose tombstones may go before gc_grace has ended.
+    /// Partitions whose tombstones may be purged before gc_grace has ended.
     pub graceless: Arc<BTreeSet<DecoratedKey>>,
-    /// Partitions outside of these ranges are left out, and are an error of [`Work::Verify`]; None:
-    /// all stay.
+    /// Ranges of tokens. Partitions outside of them are left out, or are an error of
+    /// [`Work::Verify`]. None: all stay.
     pub kept: Option<Arc<TokenRanges>>,
     /// The repair session that takes its ranges; None: nothing is put apart.
     pub apart: Option<Arc<Apart>>,
@@ -160,13 +163,13 @@ pub enum Status {
 /// The end of an operation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ended {
-    /// How.
+    /// How the operation ended.
     pub status: Status,
     /// Lines for the operator, oldest first.
     pub lines: Vec<String>,
 }
 
-/// Told when an operation has ended.
+/// The receiver of the result of an operation.
 pub type Done = oneshot::Sender<Result<Ended, StorageError>>;
 
 /// An operation that was asked for.
@@ -174,7 +177,7 @@ pub(crate) struct UnderWay {
     pub(crate) id: u64,
     pub(crate) store: Arc<TableStore>,
     pub(crate) operation: Operation,
-    /// Items that are still to be worked on; None: nothing is marked yet.
+    /// Items that are still to be worked on; None: no SSTable is marked yet.
     pub(crate) items: Option<VecDeque<Item>>,
     pub(crate) running: usize,
     pub(crate) failure: Option<StorageError>,
@@ -193,14 +196,15 @@ pub(crate) struct Queue {
 pub struct Compactor {
     pub(crate) queue: Mutex<Queue>,
     pub(crate) wakes: Mutex<Vec<Wake>>,
-    /// Looks for work now and then.
+    /// The task that looks for work now and then; None: not started.
     pub(crate) looking: Mutex<Option<Wake>>,
     /// How many of the tasks may have work at a time (`concurrent_compactors`).
     pub(crate) concurrency: AtomicUsize,
-    /// Until when, nanoseconds of the monotonic clock, the throughput is used up: all tasks
-    /// together keep to it.
+    /// The time until which the throughput is used up, nanoseconds of the monotonic clock. All
+    /// tasks together keep to it.
     pub(crate) paced_until: AtomicU64,
-    /// The table behind the one that was compacted last: all have their turn.
+    /// The number of the table behind the one that was compacted last, so that all have their
+    /// turn.
     pub(crate) turn: AtomicUsize,
 }
 
@@ -210,12 +214,12 @@ impl Compactor {
         self.concurrency.load(Ordering::Relaxed)
     }
 
-    /// Something changed: look for work.
+    /// Makes the tasks look for work, because something has changed.
     pub fn wake(&self) {
         self.wakes.lock().expect("no panic inside").iter().for_each(Wake::wake);
     }
 
-    /// Asks for an operation; `done` is told of its end.
+    /// Asks for an operation; `done` receives its result.
     pub fn request(&self, store: &Arc<TableStore>, operation: Operation, done: Done) {
         let mut queue = self.queue.lock().expect("no panic inside");
         queue.last_id += 1;

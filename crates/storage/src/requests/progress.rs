@@ -9,12 +9,12 @@ use schema::TableId;
 
 use crate::strategy::kind::Kind;
 
-/// Finished compactions that are remembered; the oldest is forgotten.
+/// Most finished compactions that are remembered; the oldest is forgotten.
 const HISTORY_MAX: usize = 1000;
 
 /// A compaction that runs.
 pub struct Running {
-    /// Names it.
+    /// The id of the compaction.
     pub id: [u8; 16],
     /// The table's id.
     pub table_id: TableId,
@@ -24,57 +24,58 @@ pub struct Running {
     pub table: String,
     /// The kind of operation.
     pub kind: Kind,
-    /// A strategy chose it: it gives way to what an operator asks for.
+    /// True: a strategy chose it, and it gives way to operations of operators.
     pub automatic: bool,
-    /// How many SSTables go in.
+    /// Number of SSTables that are read.
     pub sstables: usize,
-    /// Bytes that go in.
+    /// Bytes of these SSTables.
     pub total: u64,
-    /// Bytes of these that lie behind it so far.
+    /// Bytes of these SSTables that the compaction has passed so far.
     pub done: AtomicU64,
-    /// Somebody wants it to end.
+    /// True: the compaction has to end.
     pub stop: AtomicBool,
 }
 
 /// A compaction that ended.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    /// Names it.
+    /// The id of the compaction.
     pub id: [u8; 16],
     /// Keyspace.
     pub keyspace: String,
     /// Table.
     pub table: String,
-    /// When, milliseconds since 1970.
+    /// When the compaction ended, milliseconds since 1970.
     pub at_millis: i64,
-    /// Bytes that went in.
+    /// Bytes of the SSTables that were read.
     pub bytes_in: u64,
-    /// Bytes that came out.
+    /// Bytes of the SSTables that were written.
     pub bytes_out: u64,
     /// The kind of operation.
     pub kind: Kind,
-    /// How many partitions came from how many SSTables.
+    /// Pairs: a number of SSTables, and the partitions that were merged from so many.
     pub merged: Vec<(u32, u64)>,
 }
 
 /// Told of each compaction that ended well.
 pub type OnFinished = Box<dyn Fn(&Finished) + Send + Sync>;
 
-/// All of them.
+/// The compactions that run, those that ended, and their counts since the start.
 #[derive(Default)]
 pub struct Compactions {
     running: Mutex<Vec<Arc<Running>>>,
     history: Mutex<VecDeque<Finished>>,
     on_finished: OnceLock<OnFinished>,
-    /// How many ended well.
+    /// Compactions that ended well.
     pub completed: AtomicU64,
-    /// Bytes they read.
+    /// Bytes that these compactions read.
     pub bytes_compacted: AtomicU64,
-    /// How many ended before their end.
+    /// Compactions that were stopped or failed.
     pub aborted: AtomicU64,
-    /// How many were begun with fewer SSTables than were chosen, for want of disk.
+    /// Compactions that were begun with fewer SSTables than were chosen, because the disk had no
+    /// room.
     pub reduced: AtomicU64,
-    /// SSTables that were left out of these.
+    /// SSTables that were left out of these compactions.
     pub left_out: AtomicU64,
 }
 
@@ -85,14 +86,14 @@ impl Compactions {
         let _ = self.on_finished.set(tell);
     }
 
-    /// One begins.
+    /// Registers a compaction that begins.
     pub fn begin(&self, running: Running) -> Arc<Running> {
         let running = Arc::new(running);
         self.running.lock().expect("no panic inside").push(Arc::clone(&running));
         running
     }
 
-    /// An operation was ended before all was done.
+    /// Notes that a compaction was ended before all was done.
     pub fn aborted(&self, running: &Arc<Running>) {
         self.forget(running);
         self.aborted.fetch_add(1, Ordering::Relaxed);
@@ -102,7 +103,8 @@ impl Compactions {
         self.running.lock().expect("no panic inside").retain(|other| !Arc::ptr_eq(other, running));
     }
 
-    /// An operation ended well; `finished`: it wrote something that the history knows.
+    /// Notes that a compaction has ended well. `finished`: its entry in the history; None: it has
+    /// none.
     pub fn ended(&self, running: &Arc<Running>, finished: Option<Finished>) {
         self.forget(running);
         let Some(finished) = finished else { return };
@@ -118,17 +120,17 @@ impl Compactions {
         history.push_back(finished);
     }
 
-    /// Asks those of a kind to end.
+    /// Asks the compactions of a kind to end.
     pub fn stop_kind(&self, kind: Kind) {
         self.stop(|running| running.kind == kind);
     }
 
-    /// Asks one to end.
+    /// Asks the compaction of this id to end.
     pub fn stop_id(&self, id: [u8; 16]) {
         self.stop(|running| running.id == id);
     }
 
-    /// Asks those to end of which `which` says so.
+    /// Asks the compactions to end for which `which` is true.
     pub fn stop(&self, which: impl Fn(&Running) -> bool) {
         let running = self.running.lock().expect("no panic inside");
         running.iter().filter(|running| which(running)).for_each(|running| running.stop.store(true, Ordering::Relaxed));

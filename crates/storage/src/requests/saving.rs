@@ -31,12 +31,12 @@ pub(crate) struct Loading {
 }
 
 impl Keeper {
-    /// How many keys, and how many rows' keys, are saved at most.
+    /// Most keys, and most keys of rows, that are saved.
     pub fn keys_to_save(&self) -> (u64, u64) {
         (self.keys_to_save.load(Ordering::Relaxed), self.rows_to_save.load(Ordering::Relaxed))
     }
 
-    /// Changes it.
+    /// Changes how many keys, and how many keys of rows, are saved.
     pub fn set_keys_to_save(&self, keys: u64, rows: u64) {
         self.keys_to_save.store(keys, Ordering::Relaxed);
         self.rows_to_save.store(rows, Ordering::Relaxed);

@@ -1,5 +1,5 @@
 //! Everything that the schema tables hold, in memory while one change is made: deletions included,
-//! for a schema is sent to other nodes with them.
+//! because a schema is sent to other nodes with them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ pub struct StoredSchema {
 }
 
 impl StoredSchema {
-    /// Takes in what a schema table holds.
+    /// Adds the content of a schema table.
     pub(super) fn add(
         &mut self,
         table: SchemaTable,
@@ -49,8 +49,8 @@ impl StoredSchema {
         Ok(())
     }
 
-    /// Merges mutations of schema tables into it; the names of the keyspaces that they touch.
-    /// Updates of other tables are left out.
+    /// Merges mutations of schema tables into the content; gives the names of the keyspaces that
+    /// they touch. Updates of other tables are left out.
     pub fn merge(&mut self, mutations: &[Mutation]) -> BTreeSet<String> {
         let mut touched = BTreeSet::new();
         for update in mutations.iter().flat_map(|mutation| &mutation.updates) {
@@ -63,7 +63,7 @@ impl StoredSchema {
         touched
     }
 
-    /// The version. Keyspaces that are local to the node do not count.
+    /// The version of the schema. Keyspaces that are local to the node do not count.
     pub fn version(&self, now: u32) -> [u8; 16] {
         let mut digest = SchemaDigest::default();
         for (_, partition) in self.of_ring() {
@@ -95,7 +95,7 @@ impl StoredSchema {
         rows
     }
 
-    /// The live row of a place with the timestamp of its liveness.
+    /// The live row at the place of `wanted`, with the timestamp of its liveness.
     pub fn row(&self, wanted: &SchemaRow, now: u32) -> Option<(i64, SchemaRow)> {
         let key = DecoratedKey::new(Bytes::copy_from_slice(wanted.keyspace.as_bytes()));
         let partition = self.partitions.get(&(wanted.table, key))?;
@@ -116,8 +116,8 @@ impl StoredSchema {
         self.of_ring().map(|(_, partition)| partition.max_timestamp()).max().unwrap_or(i64::MIN)
     }
 
-    /// All of it but the local keyspaces, deletions included, as one mutation a keyspace: the
-    /// answer to another node that asks for the schema.
+    /// Everything but the local keyspaces, deletions included, as one mutation for each keyspace:
+    /// the answer to another node that asks for the schema.
     pub fn mutations(&self) -> Vec<Mutation> {
         let mut mutations: BTreeMap<&DecoratedKey, Vec<PartitionUpdate>> = BTreeMap::new();
         for (key, partition) in self.of_ring() {
@@ -133,7 +133,7 @@ impl StoredSchema {
     }
 }
 
-/// The schema table that this is, if it is one.
+/// The schema table that `table` is; None: it is none.
 pub fn schema_table(table: &TableMetadata) -> Option<SchemaTable> {
     SchemaTable::from_name(&table.name).filter(|_| table.keyspace == super::KEYSPACE)
 }

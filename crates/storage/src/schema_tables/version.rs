@@ -8,9 +8,10 @@
 use md5::{Digest, Md5};
 use rows::{Cell, ColumnData, PartitionUpdate, Row};
 
-/// `NO_TIMESTAMP`, and with it no deletion and no liveness.
+/// The digested form of the timestamp of a row without liveness, and of no deletion:
+/// `NO_TIMESTAMP`.
 const NO_TIME: [u8; 8] = i64::MIN.to_be_bytes();
-/// Booleans are digested inverted.
+/// The digested form of false: booleans are digested inverted.
 const FALSE: u8 = 1;
 const KIND_ROW: u8 = 0;
 const KIND_STATIC_ROW: u8 = 3;
@@ -34,7 +35,8 @@ impl SchemaDigest {
         rows.iter().for_each(|row| self.row(row, partition));
     }
 
-    /// The schema tables have no static columns: the row is empty, but it is digested.
+    /// Adds a static row. The schema tables have no static columns, so the row is empty, but it is
+    /// digested.
     fn static_row(&mut self) {
         self.hash.update([KIND_ROW, KIND_STATIC_ROW]);
         self.no_deletion();
@@ -68,7 +70,7 @@ impl SchemaDigest {
         self.hash.update([FALSE]);
     }
 
-    /// The version of what was added.
+    /// The version of the schema that was added.
     pub fn version(self) -> [u8; 16] {
         let mut version: [u8; 16] = Md5::digest(self.hash.finalize()).into();
         version[6] = (version[6] & 0x0f) | 0x30;

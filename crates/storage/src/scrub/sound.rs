@@ -6,7 +6,7 @@ use schema::{ColumnMetadata, TableMetadata};
 use types::CqlType;
 use types::validate::validate;
 
-/// Names the first column whose value is none of its type.
+/// The name of the first column whose value its type does not allow; None: all are sound.
 pub fn unsound<'a>(table: &'a TableMetadata, unfiltered: &Unfiltered) -> Option<&'a str> {
     let of_clustering = table
         .clustering

@@ -18,7 +18,7 @@ const AS_IN_SCHEMA: u8 = 0;
 const OFF: u8 = 1;
 
 impl AutoCompaction {
-    /// Compactions may, or may not, begin by themselves from now on, whatever the schema says.
+    /// Lets compactions begin by themselves from now on, or not, whatever the schema says.
     pub fn set(&self, on: bool) {
         self.0.store(if on { OFF + 1 } else { OFF }, Ordering::Relaxed);
     }
@@ -39,7 +39,7 @@ impl AutoCompaction {
 pub struct Thresholds(AtomicU64);
 
 impl Thresholds {
-    /// From now on these, whatever the schema says; `min` is at least 1.
+    /// Sets the thresholds from now on, whatever the schema says; `min` is at least 1.
     pub fn set(&self, min: u32, max: u32) {
         self.0.store(u64::from(min) << 32 | u64::from(max), Ordering::Relaxed);
     }
@@ -64,8 +64,8 @@ impl Thresholds {
     }
 }
 
-/// How much a new flush moves the mean: after a thousand, one percent is left of what was. As in
-/// Cassandra (`ExpMovingAverage.decayBy1000`).
+/// Weight of a new flush in the mean: after a thousand flushes one percent is left of the former
+/// mean. As in Cassandra (`ExpMovingAverage.decayBy1000`).
 const WEIGHT: f64 = 0.0046;
 
 /// Mean bytes on disk of a table's flushes, the latest counting most. Lost with the process, as in
@@ -79,12 +79,12 @@ impl Default for FlushSize {
 }
 
 impl FlushSize {
-    /// NaN: there was none.
+    /// The mean in bytes; NaN: there was no flush yet.
     pub fn mean(&self) -> f64 {
         f64::from_bits(self.0.load(Ordering::Relaxed))
     }
 
-    /// A flush of so many bytes. Flushes of a table come one after the other.
+    /// Notes a flush of so many bytes. Flushes of a table come one after the other.
     pub fn note(&self, bytes: u64) {
         let (mean, bytes) = (self.mean(), bytes as f64);
         let mean = if mean.is_nan() { bytes } else { mean + WEIGHT * (bytes - mean) };

@@ -1,17 +1,18 @@
-//! SSTables that may go as they are, unread: all in them has expired or is a tombstone past
-//! gc_grace, and none of it deletes anything outside.
+//! SSTables that may be removed without being read: all of their data has expired or is a
+//! tombstone past gc_grace, and none of it deletes data in other SSTables.
 //!
-//! 1. Those of the compaction of which the last may go (`max_local_deletion_time < gc_before`).
-//! 2. Less those with a timestamp that is not older than all that stays: in SSTables of the
-//!    compaction that do not go, in SSTables that overlap it, in memtables. What has expired in an
+//! 1. The SSTables of the compaction all of whose data may be purged (`max_local_deletion_time <
+//!    gc_before`).
+//! 2. Without those with a timestamp that is not older than all data that stays: in SSTables of
+//!    the compaction that stay, in SSTables that overlap it, in memtables. Expired data in an
 //!    overlapping SSTable does not count, as it needs nothing to hide it.
 //!
 //! Agrees with `org.apache.cassandra.db.compaction.CompactionController.getFullyExpiredSSTables`.
 
 use super::{Candidate, State};
 
-/// Of the SSTables of a compaction, those that may go unread; `overlapping` are the table's other
-/// SSTables that overlap them.
+/// The SSTables of a compaction that may be removed without being read; `overlapping` are the
+/// table's other SSTables that overlap them.
 pub fn fully_expired(compacting: &[Candidate], overlapping: &[Candidate], state: &State<'_>) -> Vec<Candidate> {
     if !state.may_purge {
         return Vec::new();
@@ -25,7 +26,7 @@ pub fn fully_expired(compacting: &[Candidate], overlapping: &[Candidate], state:
 }
 
 /// The expired SSTables among the free ones of a table, looked for at most every `every_millis`.
-/// `first_at_once`: also the first time.
+/// `first_at_once`: the first call looks at once.
 pub fn now_and_then(
     state: &State<'_>,
     every_millis: u64,

@@ -8,23 +8,23 @@ pub enum Kind {
     Compaction,
     /// One SSTable that a strategy chose for its tombstones.
     TombstoneCompaction,
-    /// All into one.
+    /// All SSTables compacted into one.
     MajorCompaction,
-    /// Each written again.
+    /// Each SSTable written again.
     Upgrade,
-    /// Each written again, as far as it can be read.
+    /// Each SSTable written again, as far as it can be read.
     Scrub,
-    /// Each read, nothing written.
+    /// Each SSTable read; nothing is written.
     Verify,
-    /// Each written again without what others delete.
+    /// Each SSTable written again without the data that others delete.
     GarbageCollect,
-    /// Each written again without what belongs to other nodes.
+    /// Each SSTable written again without the partitions of other nodes.
     Cleanup,
-    /// Each moved to the directory that its tokens belong to.
+    /// Each SSTable moved to the directory that its tokens belong to.
     Relocate,
-    /// An index made of what a table holds.
+    /// An index made from the rows of its table.
     IndexBuild,
-    /// A materialized view made of what its base table holds.
+    /// A materialized view made from the rows of its base table.
     ViewBuild,
     /// The partitions of a table hashed for a repair; nothing is written.
     Validation,
@@ -33,7 +33,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 13] = [
         Self::Compaction,
         Self::TombstoneCompaction,
@@ -56,7 +56,7 @@ impl Kind {
         !only_reads.contains(&self)
     }
 
-    /// In `compactionstats`, `sstable_tasks` and the history.
+    /// The name in `compactionstats`, `sstable_tasks` and the history.
     pub fn name(self) -> &'static str {
         match self {
             Self::Compaction => "Compaction",
@@ -94,7 +94,7 @@ impl Kind {
         }
     }
 
-    /// By that word.
+    /// The kind that a word of `nodetool stop` names; None: it names none.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.word() == word)
     }

@@ -3,19 +3,19 @@
 //!
 //! 1. Where more than 32 SSTables wait in L0, and there is something to be done in a higher level
 //!    or nothing in L0, some of L0 are compacted by size, within L0.
-//! 2. From the highest level down: one that holds more than it may gives one SSTable, the first
-//!    behind the one it gave last, to the next level, together with those that it overlaps there.
+//! 2. From the highest level down: a level that holds more than it may gives one SSTable, the
+//!    first behind the one it gave last, to the next level, together with those that it overlaps
+//!    there.
 //! 3. Else L0: the oldest with all that overlap them, at most `max_threshold`; if they are more
 //!    than one SSTable's worth, with what they overlap in L1, and into L1; if not, they stay in L0.
 //! 4. A level that has taken no part in 25 compactions gives one SSTable to the next one above it
 //!    that covers it.
-//! 5. Where there is none of that, one SSTable alone for its tombstones, from the highest level
-//!    down.
+//! 5. If there is none of that, one SSTable alone for its tombstones, from the highest level down.
 //!
-//! What the statistics say of a level is believed as long as it fits: one that overlaps another of
-//! its level, or is of a level that there is not, counts as L0 ([`levels`]), and has its true level
-//! when it is written next. (Cassandra writes 0 into its statistics.) What a level gave last is
-//! taken from what is youngest in the next one. Agrees with
+//! The level in the statistics of an SSTable counts as long as it fits: an SSTable that overlaps
+//! another of its level, or names a level that does not exist, counts as L0 ([`levels`]), and has
+//! its true level when it is written next. (Cassandra writes 0 into its statistics.) The SSTable
+//! that a level gave last is found by the youngest one in the next level. Agrees with
 //! `org.apache.cassandra.db.compaction.{LeveledCompactionStrategy,
 //! LeveledManifest,LeveledGenerations}`.
 
@@ -29,19 +29,19 @@ use super::tombstones::worth_dropping;
 use super::{Candidate, Choice, Memory, State};
 use crate::strategy::output::Output;
 
-/// L0 to L8.
+/// Number of levels: L0 to L8.
 pub const LEVELS: usize = 9;
-/// More in L0 are compacted by size.
+/// Number of SSTables in L0 above which they are compacted by size.
 const L0_MAX: usize = 32;
 /// Compactions that a level takes no part in before it is drawn into one.
 const ROUNDS_WITHOUT_MAX: u32 = 25;
-/// A level may be a little over what it may hold.
+/// Bytes of a level, divided by the bytes that it may hold, above which it gives an SSTable.
 const SCORE_MAX: f64 = 1.001;
 
 /// Options of the strategy, with Cassandra's defaults.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LeveledOptions {
-    /// For L0, and those of all strategies.
+    /// The options for L0, and those that all strategies have.
     pub size_tiered: SizeTieredOptions,
     /// `sstable_size_in_mb`, bytes.
     pub size_max: u64,
@@ -53,7 +53,7 @@ pub struct LeveledOptions {
 }
 
 impl LeveledOptions {
-    /// From a table's `compaction` map.
+    /// The options in a table's `compaction` map.
     pub fn from_map(map: &BTreeMap<String, String>) -> Self {
         Self {
             size_tiered: SizeTieredOptions::from_map(map),
@@ -108,8 +108,8 @@ pub fn choose(state: &State<'_>, options: &LeveledOptions, memory: &mut Memory) 
     in_l0.or_else(|| for_tombstones(&levels, state, options))
 }
 
-/// Of the higher levels, then of L0. None: nothing, or first some of L0 are to be compacted by
-/// size.
+/// The choice in the higher levels, then in L0. None: there is nothing to do, or some of L0 have
+/// to be compacted by size first.
 fn in_levels(
     levels: &[Vec<Candidate>; LEVELS],
     options: &LeveledOptions,
@@ -136,7 +136,7 @@ fn in_levels(
     Some((inputs, target))
 }
 
-/// Some of an L0 that has grown too long.
+/// Some SSTables of an L0 with too many.
 fn by_size(l0: &[Candidate], options: &LeveledOptions) -> Option<Vec<Candidate>> {
     if l0.len() <= L0_MAX {
         return None;
@@ -156,7 +156,8 @@ fn next_level(inputs: &[Candidate], options: &LeveledOptions) -> u32 {
     }
 }
 
-/// One of a level and what it overlaps in the next; the first that nobody compacts.
+/// One SSTable of a level and those that it overlaps in the next: the first that are not being
+/// compacted.
 fn up_from(levels: &[Vec<Candidate>; LEVELS], level: usize) -> Vec<Candidate> {
     let (here, above) = (&levels[level], &levels[level + 1]);
     let start = gave_last(above).map_or(0, |last| here.partition_point(|candidate| candidate.first <= last));
@@ -168,13 +169,14 @@ fn up_from(levels: &[Vec<Candidate>; LEVELS], level: usize) -> Vec<Candidate> {
     with_overlapping.into_iter().find(|inputs| inputs.iter().all(|input| !input.compacting)).unwrap_or_default()
 }
 
-/// Where the last compaction into a level ended: the last token of what is youngest in it.
+/// The end of the last compaction into the level above: the last token of the youngest SSTable in
+/// it.
 fn gave_last(above: &[Candidate]) -> Option<Token> {
     above.iter().max_by_key(|candidate| (candidate.created, candidate.last)).map(|candidate| candidate.last)
 }
 
-/// Of L0, oldest first, each with all that overlap it; with what they overlap in L1 if they are for
-/// L1.
+/// SSTables of L0, oldest first, each with all that overlap it; and those that they overlap in L1
+/// if they go there.
 fn up_from_l0(levels: &[Vec<Candidate>; LEVELS], options: &LeveledOptions) -> Vec<Candidate> {
     let compacting: Vec<Candidate> = levels[0].iter().filter(|candidate| candidate.compacting).copied().collect();
     let busy = span(&compacting);
@@ -215,8 +217,8 @@ fn up_from_l0(levels: &[Vec<Candidate>; LEVELS], options: &LeveledOptions) -> Ve
     if chosen.len() < 2 { Vec::new() } else { chosen }
 }
 
-/// With one of the highest level if that has taken no part for long, so that it does not keep
-/// forever what is deleted below it.
+/// Adds an SSTable of the highest level if that has not taken part for long. Otherwise it would
+/// keep data for ever that lower levels have deleted.
 fn with_starved(
     levels: &[Vec<Candidate>; LEVELS],
     mut inputs: Vec<Candidate>,
@@ -249,7 +251,7 @@ fn for_tombstones(levels: &[Vec<Candidate>; LEVELS], state: &State<'_>, options:
     Some(Choice::tombstones(&found, Output::Sized { level: found.level, size_max: options.size_max }))
 }
 
-/// About how many compactions are still to be done.
+/// Estimated number of compactions that are still to be done.
 pub fn pending(state: &State<'_>, options: &LeveledOptions) -> usize {
     let levels = levels(state.sstables);
     let over = levels.iter().enumerate().map(|(level, sstables)| {

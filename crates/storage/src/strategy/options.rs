@@ -9,13 +9,14 @@ use std::str::FromStr;
 /// Options that all strategies have, with Cassandra's defaults.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CommonOptions {
-    /// `tombstone_threshold`: share of droppable tombstones from which an SSTable alone is
-    /// compacted.
+    /// `tombstone_threshold`: the share of droppable tombstones, 0 to 1, from which an SSTable
+    /// alone is compacted.
     pub tombstone_threshold: f64,
-    /// `tombstone_compaction_interval`, seconds that it must have been there before: what could not
-    /// be dropped now cannot be dropped a moment later either.
+    /// `tombstone_compaction_interval`: the age in seconds from which an SSTable is compacted for
+    /// its tombstones. Tombstones that could not be dropped now cannot be dropped a moment later
+    /// either.
     pub tombstone_interval: u64,
-    /// `unchecked_tombstone_compaction`: also where other SSTables overlap it.
+    /// `unchecked_tombstone_compaction`: true: also if other SSTables overlap it.
     pub unchecked_tombstones: bool,
 }
 
@@ -26,12 +27,12 @@ impl Default for CommonOptions {
     }
 }
 
-/// A value, or its default where it is missing or cannot be read.
+/// The value of an option, or its default if it is missing or cannot be read.
 pub fn read<T: FromStr>(map: &BTreeMap<String, String>, name: &str, default: T) -> T {
     map.get(name).and_then(|text| text.trim().parse().ok()).unwrap_or(default)
 }
 
-/// As Java reads a boolean: everything but "true" is false.
+/// The value of an option as Java reads a boolean: everything but "true" is false.
 pub fn read_bool(map: &BTreeMap<String, String>, name: &str, default: bool) -> bool {
     map.get(name).map_or(default, |text| text.trim().eq_ignore_ascii_case("true"))
 }

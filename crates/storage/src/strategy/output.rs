@@ -1,5 +1,5 @@
-//! Into what a compaction writes: one SSTable or several, of which levels, and where one ends and
-//! the next begins. Pure: told of keys and bytes, it says when to begin another.
+//! The form of a compaction's output: one SSTable or several, their levels, and where one ends and
+//! the next begins. Pure: from keys and bytes it decides when to begin another.
 //!
 //! Agrees with `org.apache.cassandra.db.compaction.writers` and `unified.ShardedCompactionWriter`.
 
@@ -8,12 +8,12 @@ use types::Token;
 
 use super::shards;
 
-/// The smallest part that is still halved (`SplittingSizeTieredCompactionWriter`).
+/// Bytes of the smallest part that is still halved (`SplittingSizeTieredCompactionWriter`).
 const HALF_MIN: u64 = 50_000_000;
-/// Halvings at most.
+/// Most halvings.
 const HALVINGS_MAX: usize = 20;
 
-/// Into what a compaction writes.
+/// The form of a compaction's output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Output {
     /// One SSTable.
@@ -37,17 +37,17 @@ pub enum Output {
     },
     /// SSTables of half the bytes, a quarter, and so on.
     Halves {
-        /// Bytes that go in.
+        /// Bytes of the inputs.
         total: u64,
     },
     /// SSTables that end where equal parts of the ring do.
     Shards {
-        /// How many parts.
+        /// Number of parts of the ring.
         count: u32,
     },
-    /// The SSTable stays as it is and is of another level now.
+    /// The SSTable stays as it is, and only gets another level.
     LevelOnly {
-        /// Which.
+        /// The new level.
         level: u32,
     },
 }
@@ -55,9 +55,9 @@ pub enum Output {
 /// The partitions that go into the SSTable that is begun next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Share {
-    /// All partitions that go in.
+    /// All partitions of the inputs.
     All,
-    /// The partitions of so many bytes of the data that is written, or of what is left of it.
+    /// The partitions of so many bytes of the output, or of the bytes that are left.
     Bytes(u64),
     /// The partitions in a part of the ring.
     OfRing {
@@ -68,7 +68,7 @@ pub enum Share {
     },
 }
 
-/// Says when the next SSTable begins.
+/// Decides when the next SSTable begins.
 #[derive(Clone, Debug)]
 pub struct Splitter {
     output: Output,
@@ -76,18 +76,19 @@ pub struct Splitter {
     level: u32,
     /// Bytes that the level has.
     in_level: u64,
-    /// Halves: the part that is written, 0 the first.
+    /// With [`Output::Halves`], the number of the part that is written, from 0.
     part: usize,
-    /// Shards: the boundary that was passed last; the least token before the first one.
+    /// With [`Output::Shards`], the boundary that was passed last; the least token before the
+    /// first one.
     passed: Token,
-    /// Shards: the boundaries that are still ahead, nearest last.
+    /// With [`Output::Shards`], the boundaries that are still ahead, nearest last.
     ahead: Vec<Token>,
     /// The first SSTable ends behind its first partition (a rare event).
     ends_early: bool,
 }
 
 impl Splitter {
-    /// At the beginning.
+    /// A splitter at the beginning of the output.
     pub fn new(output: Output) -> Self {
         let (level, ahead) = match output {
             Output::One { level } | Output::Sized { level, .. } | Output::LevelOnly { level } => (level, Vec::new()),
@@ -104,7 +105,7 @@ impl Splitter {
         self.level
     }
 
-    /// The SSTable's share of the ring is noted in its statistics.
+    /// Whether the SSTable's share of the ring is noted in its statistics.
     pub fn notes_coverage(&self) -> bool {
         matches!(self.output, Output::Shards { .. })
     }
@@ -124,8 +125,8 @@ impl Splitter {
         }
     }
 
-    /// Before a partition: whether it goes into another SSTable than the one before it, of which
-    /// `written` bytes are there.
+    /// Called before a partition: whether it goes into another SSTable than the partition before
+    /// it. `written`: bytes of the present SSTable.
     pub fn splits_before(&mut self, token: Token, written: u64) -> bool {
         match self.output {
             Output::One { .. } => self.ends_early(written),
@@ -147,11 +148,11 @@ impl Splitter {
         }
     }
 
-    /// Whether the rare event happens, which was drawn for the whole compaction: once at most,
-    /// since a compaction takes two SSTables at least, so that there are never more behind it than
-    /// before. A table that two SSTables are enough for (`system.batches`) is then compacted a few
-    /// times more. With a draw before each partition, one of some hundred partitions was compacted
-    /// for ever.
+    /// Whether the present SSTable ends early, a rare event that was drawn for the whole
+    /// compaction. It happens once at most: a compaction takes two SSTables at least, so there are
+    /// never more after it than before. A table for which two SSTables are enough
+    /// (`system.batches`) is then compacted a few times more. With a draw before each partition, a
+    /// table of some hundred partitions was compacted for ever.
     fn ends_early(&mut self, written: u64) -> bool {
         written > 0 && std::mem::take(&mut self.ends_early)
     }
@@ -171,7 +172,7 @@ fn part_size(total: u64, part: usize) -> u64 {
     total >> (part + 1).min(63)
 }
 
-/// Whether others come behind a part: what is left is halved once more.
+/// Whether another part comes behind this one: the rest is halved once more.
 fn is_halved(total: u64, part: usize) -> bool {
     part_size(total, part) >= HALF_MIN && part + 1 < HALVINGS_MAX
 }

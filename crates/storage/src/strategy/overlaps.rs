@@ -15,7 +15,7 @@ use super::Candidate;
 /// Which sections are compacted together with one that has enough SSTables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Inclusion {
-    /// None.
+    /// No other section.
     None,
     /// The groups that share an SSTable with a group.
     Single,
@@ -29,9 +29,10 @@ pub enum Inclusion {
 /// have as many members together as the square of the number of SSTables, which can be thousands.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Sections {
-    /// The run of sections that each SSTable is in, at least one, in the order of the list.
+    /// The run of sections that each SSTable is in, in the order of the list. A run has one
+    /// section at least.
     pub runs: Vec<Range<usize>>,
-    /// How many SSTables each section has.
+    /// Number of SSTables in each section.
     pub sizes: Vec<usize>,
 }
 
@@ -67,7 +68,7 @@ impl Sections {
         Self { runs, sizes }
     }
 
-    /// How many SSTables the largest of some sections has.
+    /// The number of SSTables in the largest of some sections.
     pub fn overlap(&self, numbers: Range<usize>) -> usize {
         self.sizes[numbers].iter().copied().max().unwrap_or(0)
     }

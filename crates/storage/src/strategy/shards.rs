@@ -1,8 +1,8 @@
 //! Shards of the unified strategy: equal parts of the ring at whose ends outputs are split, and
 //! densities, bytes by share of the ring.
 //!
-//! The number of shards follows the density of what is written: `base_shard_count` times a power of
-//! two, so that an SSTable has about `target_sstable_size` (growing with the density by
+//! The number of shards follows from the density of the output: `base_shard_count` times a power
+//! of two, so that an SSTable has about `target_sstable_size` (growing with the density by
 //! `sstable_growth`), and never less than `min_sstable_size`; below that fewer than
 //! `base_shard_count`. This node has the whole ring. Agrees with
 //! `org.apache.cassandra.db.compaction.{ShardManagerNoDisks,ShardManager}` and
@@ -12,25 +12,27 @@ use types::Token;
 
 use super::Candidate;
 
-/// Smaller shares of the ring say nothing: the table has few partitions.
+/// Smallest share of the ring that counts as known. With a smaller one the table has too few
+/// partitions.
 const COVERAGE_MIN: f64 = 1.0 / (1u64 << 48) as f64;
-/// `base_shard_count` is multiplied by at most two to this power.
+/// The power of two by which `base_shard_count` is multiplied at most.
 const SPLIT_POWER_MAX: u32 = 20;
 
-/// Options that make the number of shards.
+/// The options from which the number of shards follows.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Sharding {
     /// `base_shard_count`
     pub base: u32,
-    /// `target_sstable_size`
+    /// `target_sstable_size`, bytes
     pub target_size: f64,
-    /// `min_sstable_size`; 0: no limit.
+    /// `min_sstable_size`, bytes; 0: no limit.
     pub size_min: f64,
     /// `sstable_growth`, 0 to 1.
     pub growth: f64,
 }
 
-/// How many shards what has a density (bytes, were it spread over the whole ring) is split into.
+/// Number of shards for an output of a density: the bytes that it would have if it were spread
+/// over the whole ring.
 pub fn count(density: f64, sharding: &Sharding) -> u32 {
     let Sharding { base, target_size, size_min, growth } = *sharding;
     let base = base.max(1);
@@ -57,7 +59,7 @@ fn highest_power_of_two(count: f64) -> u32 {
     1 << (31 - whole.leading_zeros())
 }
 
-/// The last token of each shard but the last.
+/// The last token of each shard except the last shard.
 pub fn boundaries(count: u32) -> Vec<Token> {
     let count = i128::from(count.max(1));
     let boundary = |index: i128| Token(((index << 64) / count + i128::from(i64::MIN)) as i64);
@@ -66,18 +68,18 @@ pub fn boundaries(count: u32) -> Vec<Token> {
     boundaries
 }
 
-/// The share of the ring between two tokens, both included.
+/// The share of the ring between two tokens, both included, 0 to 1.
 pub fn coverage(first: Token, last: Token) -> f64 {
     (i128::from(last.0) - i128::from(first.0) + 1).max(0) as f64 / (1u128 << 64) as f64
 }
 
-/// Bytes by share of the ring.
+/// Bytes of an SSTable divided by its share of the ring.
 pub fn density(candidate: &Candidate) -> f64 {
     let noted = candidate.coverage.filter(|coverage| *coverage > 0.0);
     candidate.size as f64 / at_least(noted.unwrap_or_else(|| coverage(candidate.first, candidate.last)))
 }
 
-/// The density of SSTables together.
+/// Bytes of SSTables divided by the share of the ring that they have together.
 pub fn combined_density(candidates: &[Candidate]) -> f64 {
     let first = candidates.iter().map(|candidate| candidate.first).min();
     let last = candidates.iter().map(|candidate| candidate.last).max();

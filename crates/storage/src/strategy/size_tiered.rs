@@ -4,13 +4,12 @@
 //!    bucket_high] times the bucket's average, or both are below min_sstable_size.
 //! 2. Of the buckets with at least min_threshold SSTables, cut to max_threshold, the one whose
 //!    SSTables are largest on average is compacted.
-//! 3. When there is none, the largest SSTable of which enough is droppable tombstones is compacted
-//!    alone.
+//! 3. If there is none, the largest SSTable with enough droppable tombstones is compacted alone.
 //!
 //! Agrees with `org.apache.cassandra.db.compaction.SizeTieredCompactionStrategy` without its choice
 //! by read rates, which are not kept: of buckets that are equally hot Cassandra takes that of the
-//! largest SSTables. (A comment there says the smallest;
-//! `tests/drivers/python/compaction_choices.txt` has what it does.)
+//! largest SSTables. (A comment in its source says the smallest;
+//! `tests/drivers/python/compaction_choices.txt` shows what it does.)
 
 use std::collections::BTreeMap;
 
@@ -24,15 +23,15 @@ use crate::strategy::output::Output;
 pub struct SizeTieredOptions {
     /// The options of all strategies.
     pub common: CommonOptions,
-    /// `min_threshold`: a bucket of fewer is left alone.
+    /// `min_threshold`: a bucket with fewer SSTables is left alone.
     pub min_threshold: usize,
-    /// `max_threshold`: no more are compacted at once.
+    /// `max_threshold`: most SSTables that are compacted at once.
     pub max_threshold: usize,
     /// `bucket_low`: lower end of a bucket, times its average.
     pub bucket_low: f64,
     /// `bucket_high`: upper end of a bucket, times its average.
     pub bucket_high: f64,
-    /// `min_sstable_size`: SSTables below are of one bucket.
+    /// `min_sstable_size`, bytes: smaller SSTables are all in one bucket.
     pub min_sstable_size: u64,
 }
 
@@ -50,7 +49,7 @@ impl Default for SizeTieredOptions {
 }
 
 impl SizeTieredOptions {
-    /// From a table's `compaction` map; what is missing keeps its default.
+    /// The options in a table's `compaction` map; a missing one keeps its default.
     pub fn from_map(map: &BTreeMap<String, String>) -> Self {
         let default = Self::default();
         Self {
@@ -75,7 +74,7 @@ pub fn choose(state: &State<'_>, options: &SizeTieredOptions) -> Option<Choice> 
     worth.max_by_key(|candidate| candidate.size).map(|candidate| Choice::tombstones(candidate, output))
 }
 
-/// Of the buckets that have enough, the one of the largest SSTables.
+/// The bucket with the largest SSTables, of those that have enough.
 pub fn largest_full_bucket(candidates: &[Candidate], options: &SizeTieredOptions) -> Option<Vec<Candidate>> {
     let full = buckets(candidates, options).into_iter().filter(|bucket| bucket.len() >= options.min_threshold);
     let mut chosen = full.max_by(|a, b| average(a).total_cmp(&average(b)))?;

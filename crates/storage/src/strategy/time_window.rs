@@ -1,11 +1,11 @@
 //! Time window compaction: SSTables whose newest data is of one window of time become one SSTable.
 //!
-//! 1. SSTables of which nothing counts any more go whole, looked for every
+//! 1. SSTables that only have expired data are removed whole. They are looked for every
 //!    `expired_sstable_check_frequency_seconds`; they come in addition to what follows.
 //! 2. Windows from the newest on: in the current one (the newest ever seen) SSTables are compacted
 //!    by size; of one before it, two or more are compacted, smallest first, at most
 //!    `max_threshold`.
-//! 3. Where there is none of that, the smallest SSTable alone for its tombstones, if one of the
+//! 3. If there is none of that, the smallest SSTable alone for its tombstones, if one of the
 //!    tombstone options is given.
 //!
 //! `unsafe_aggressive_sstable_expiration` needs a system property in Cassandra, without which it
@@ -24,7 +24,7 @@ use crate::strategy::output::Output;
 /// Options of the strategy, with Cassandra's defaults.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct TimeWindowOptions {
-    /// For the current window, and those of all strategies.
+    /// The options for the current window, and those that all strategies have.
     pub size_tiered: SizeTieredOptions,
     /// `compaction_window_size` times `compaction_window_unit`, milliseconds.
     pub window_millis: i64,
@@ -32,7 +32,7 @@ pub struct TimeWindowOptions {
     pub resolution: Resolution,
     /// `expired_sstable_check_frequency_seconds`, milliseconds.
     pub expired_every_millis: u64,
-    /// SSTables are compacted alone for their tombstones.
+    /// Whether SSTables are compacted alone for their tombstones.
     pub for_tombstones: bool,
 }
 
@@ -43,7 +43,7 @@ pub enum Resolution {
     Seconds,
     /// Milliseconds.
     Milliseconds,
-    /// Microseconds, as CQL does.
+    /// Microseconds, as CQL's timestamps are.
     Microseconds,
     /// Nanoseconds.
     Nanoseconds,
@@ -61,7 +61,7 @@ impl Resolution {
 }
 
 impl TimeWindowOptions {
-    /// From a table's `compaction` map.
+    /// The options in a table's `compaction` map.
     pub fn from_map(map: &BTreeMap<String, String>) -> Self {
         let word = |name: &str| map.get(name).map_or("", String::as_str);
         let unit_seconds = match word("compaction_window_unit") {
@@ -110,14 +110,14 @@ pub fn choose(state: &State<'_>, options: &TimeWindowOptions, memory: &mut Memor
     (!chosen.is_empty()).then(|| Choice::compaction(&chosen, output))
 }
 
-/// About how many compactions are still to be done.
+/// Estimated number of compactions that are still to be done.
 pub fn pending(state: &State<'_>, options: &TimeWindowOptions, memory: &Memory) -> usize {
     let windows = windows(&state.free(), options);
     let newest = windows.keys().next_back().copied().unwrap_or(0);
     in_windows(&windows, options, memory.highest_window.max(newest)).1
 }
 
-/// SSTables by the start of their window, milliseconds.
+/// SSTables by the start of their window, milliseconds since 1970.
 pub fn windows(sstables: &[Candidate], options: &TimeWindowOptions) -> BTreeMap<i64, Vec<Candidate>> {
     let mut windows: BTreeMap<i64, Vec<Candidate>> = BTreeMap::new();
     for candidate in sstables {

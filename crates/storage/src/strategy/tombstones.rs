@@ -1,13 +1,13 @@
-//! One SSTable compacted alone, for the tombstones in it.
+//! The choice of an SSTable that is compacted alone, for its tombstones.
 //!
 //! Compacting one SSTable alone is worth it when more of its cells than `tombstone_threshold` are
 //! droppable tombstones, it has been there for `tombstone_compaction_interval`, and they can be
-//! expected to go: nothing overlaps it, or it has expired as a whole, or enough of its keys lie
-//! where nothing overlaps it (else it would be chosen again and again).
-//! `unchecked_tombstone_compaction` asks for none of that.
+//! expected to be purged: nothing overlaps it, or it has expired as a whole, or enough of its keys
+//! lie where nothing overlaps it. Otherwise it would be chosen again and again.
+//! `unchecked_tombstone_compaction` leaves this last condition out.
 //!
-//! How many keys lie in a range is taken from the tokens, which are evenly spread; Cassandra counts
-//! samples of the index. Agrees with `AbstractCompactionStrategy.worthDroppingTombstones`.
+//! The number of keys in a range is estimated from the tokens, which are evenly spread; Cassandra
+//! counts samples of the index. Agrees with `AbstractCompactionStrategy.worthDroppingTombstones`.
 
 use types::Token;
 
@@ -15,7 +15,7 @@ use super::expired::fully_expired;
 use super::options::CommonOptions;
 use super::{Candidate, State};
 
-/// Whether compacting it alone is worth it.
+/// Whether it is worth it to compact an SSTable alone.
 pub fn worth_dropping(candidate: &Candidate, state: &State<'_>, options: &CommonOptions) -> bool {
     let old_enough = candidate.created.saturating_add(options.tombstone_interval.saturating_mul(1000));
     if !state.may_purge || state.now_millis < old_enough || candidate.droppable <= options.tombstone_threshold {
@@ -31,7 +31,7 @@ pub fn worth_dropping(candidate: &Candidate, state: &State<'_>, options: &Common
     share_alone(candidate, &overlapping) * candidate.droppable > options.tombstone_threshold
 }
 
-/// The share of an SSTable's tokens that are in no other.
+/// The share of an SSTable's tokens, 0 to 1, that no other SSTable has.
 fn share_alone(candidate: &Candidate, overlapping: &[Candidate]) -> f64 {
     let width = |first: Token, last: Token| (i128::from(last.0) - i128::from(first.0) + 1).max(0);
     let mut ranges: Vec<(Token, Token)> =

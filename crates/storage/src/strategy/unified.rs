@@ -6,10 +6,11 @@
 //!    compacted when 2 do; `N`: both 2.
 //! 2. In each level the sets of overlapping SSTables are formed; those with at least threshold
 //!    many, and what `overlap_inclusion_method` adds, are buckets.
-//! 3. Of the level where most overlap, one of the buckets where most do is compacted: whole up to
-//!    fanout many; where more have come together than that, the oldest of them, as many as make
-//!    SSTables of one of the levels above.
-//! 4. What has expired is added, looked for every `expired_sstable_check_frequency_seconds`.
+//! 3. In the level with most overlaps, one of the buckets with most overlaps is compacted: whole
+//!    up to fanout many; where more have come together than that, the oldest of them, as many as
+//!    make SSTables of one of the levels above.
+//! 4. Expired SSTables are added, which are looked for every
+//!    `expired_sstable_check_frequency_seconds`.
 //!
 //! Outputs are split at the ends of [`shards`]. A level where nothing is to be done does not keep
 //! others waiting (in Cassandra it can: the level with most overlaps is taken before it is asked
@@ -27,22 +28,22 @@ use super::shards::{self, Sharding};
 use super::{Candidate, Choice, Memory, State};
 use crate::strategy::output::Output;
 
-/// Levels at most: enough for any disk.
+/// Most levels: enough for any disk.
 const LEVELS_MAX: usize = 64;
-/// A scaling parameter further from 0 makes no difference any more.
+/// Largest absolute value of a scaling parameter; a larger one would make no difference.
 const SCALING_MAX: i32 = 1 << 20;
 
 /// Options of the strategy, with Cassandra's defaults.
 #[derive(Clone, PartialEq, Debug)]
 pub struct UnifiedOptions {
-    /// `scaling_parameters`: of each level, the last of all further ones. Positive: tiered;
-    /// negative: leveled.
+    /// `scaling_parameters`: one for each level; the last one is for all further levels, too.
+    /// Positive: tiered; negative: leveled.
     pub scaling: Vec<i32>,
-    /// How outputs are split.
+    /// How outputs are split into shards.
     pub sharding: Sharding,
-    /// `flush_size_override`, bytes; 0: as measured.
+    /// `flush_size_override`, bytes; 0: the measured size counts.
     pub flush_size_override: u64,
-    /// `max_sstables_to_compact`
+    /// `max_sstables_to_compact`: most SSTables of one compaction
     pub sstables_max: usize,
     /// `expired_sstable_check_frequency_seconds`, milliseconds.
     pub expired_every_millis: u64,
@@ -51,7 +52,7 @@ pub struct UnifiedOptions {
 }
 
 impl UnifiedOptions {
-    /// From a table's `compaction` map.
+    /// The options in a table's `compaction` map.
     pub fn from_map(map: &BTreeMap<String, String>) -> Self {
         let scaling = map.get("scaling_parameters").map_or("T4", String::as_str);
         let scaling: Option<Vec<i32>> = scaling.split(',').map(|one| parse_scaling(one.trim())).collect();
@@ -90,14 +91,14 @@ impl UnifiedOptions {
         2 + usize::try_from(self.scaling(level)).unwrap_or(0)
     }
 
-    /// The density that ends the level below which there are no others.
+    /// The density up to which SSTables are in the lowest level.
     fn lowest_density(&self, flush_size: u64) -> f64 {
         let base = (flush_size.max(1 << 20)) as f64 * (1.0 - 0.9 / self.fanout(0) as f64);
         (base * self.fanout(0) as f64).floor()
     }
 
-    /// The flush size that densities are counted in: a new one when it is far from the one before,
-    /// so that levels stay where they are.
+    /// The flush size from which levels are counted. It changes only if the measured size is far
+    /// from the known one, so that levels stay where they are.
     fn flush_size(&self, measured: f64, known: u64) -> u64 {
         if self.flush_size_override > 0 {
             return self.flush_size_override;
@@ -109,7 +110,7 @@ impl UnifiedOptions {
     }
 }
 
-/// "T4", "L10", "N", or the number that they stand for.
+/// The scaling parameter of a text such as "T4", "L10" or "N", or of a number.
 fn parse_scaling(text: &str) -> Option<i32> {
     let fanout = |digits: &str| digits.parse::<i32>().ok().filter(|fanout| *fanout >= 2);
     let parameter = match (text, text.strip_prefix('T'), text.strip_prefix('L')) {
@@ -124,16 +125,16 @@ fn parse_scaling(text: &str) -> Option<i32> {
 /// SSTables of about the same density.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Level {
-    /// 0: the least dense.
+    /// Number of the level; 0: the least dense.
     pub index: usize,
     /// Its SSTables.
     pub sstables: Vec<Candidate>,
-    /// Sets of those that overlap.
+    /// The sets of SSTables of the level that overlap.
     pub sections: Sections,
 }
 
 impl Level {
-    /// How many overlap at most.
+    /// The largest number of SSTables of the level that overlap.
     pub fn overlap(&self) -> usize {
         self.sections.overlap(0..self.sections.sizes.len())
     }
@@ -174,7 +175,7 @@ pub fn choose(state: &State<'_>, options: &UnifiedOptions, memory: &mut Memory) 
     Some(Choice::compaction(&all, output))
 }
 
-/// Into what SSTables are compacted together.
+/// The form of the output of SSTables that are compacted together.
 pub fn output(inputs: &[Candidate], options: &UnifiedOptions) -> Output {
     Output::Shards { count: shards::count(shards::combined_density(inputs), &options.sharding) }
 }
@@ -187,8 +188,8 @@ fn of_level(level: &Level, options: &UnifiedOptions, dice: u64) -> Vec<Candidate
     buckets.get(place as usize).map(|bucket| of_bucket(level, bucket, options)).unwrap_or_default()
 }
 
-/// All of a bucket or, if too many overlap, the oldest of it: until a section would have more than
-/// the limit.
+/// All SSTables of a bucket or, if too many overlap, its oldest: until a section would have more
+/// than the limit.
 fn of_bucket(level: &Level, bucket: &Range<usize>, options: &UnifiedOptions) -> Vec<Candidate> {
     let part = |run: &Range<usize>| run.start.max(bucket.start)..run.end.min(bucket.end);
     let runs = level.sections.runs.iter().map(part);
@@ -205,7 +206,7 @@ fn of_bucket(level: &Level, bucket: &Range<usize>, options: &UnifiedOptions) -> 
     all.into_iter().take_while(fits).map(|(candidate, _)| candidate).collect()
 }
 
-/// How many SSTables of a section may be compacted at once, where at most so many overlap.
+/// Most SSTables of a section that may be compacted at once, if `overlap` SSTables overlap.
 fn limit(overlap: usize, level: usize, options: &UnifiedOptions) -> usize {
     let fanout = options.fanout(level);
     let most = options.sstables_max.max(fanout);
@@ -218,7 +219,7 @@ fn limit(overlap: usize, level: usize, options: &UnifiedOptions) -> usize {
     }
 }
 
-/// The most SSTables that, compacted at once, make one of a level above without leaving some over:
+/// The most SSTables that, compacted at once, make one of a level above without a remainder:
 /// fanout times fanout times …
 fn limit_of_steps(overlap: usize, level: usize, options: &UnifiedOptions) -> usize {
     let mut pick = options.fanout(level);
@@ -233,7 +234,7 @@ fn limit_of_steps(overlap: usize, level: usize, options: &UnifiedOptions) -> usi
     if options.scaling(level) < 0 { pick * (overlap / pick).max(1) } else { pick }
 }
 
-/// About how many compactions are still to be done.
+/// Estimated number of compactions that are still to be done.
 pub fn pending(state: &State<'_>, options: &UnifiedOptions, memory: &Memory) -> usize {
     let flush_size = options.flush_size(state.flush_size, memory.flush_size);
     let levels = levels(&state.free(), options, flush_size);

@@ -1,10 +1,10 @@
 //! SSTables that are about to be added to a table, while the table's indexes have the entries of
 //! their rows already.
 //!
-//! An entry without its row looks stale. Whoever finds such an entry must not take it away, because
-//! the row comes a moment later: a reader remembers the count of arrivals from before it read the
-//! entries ([`Arrivals::settled`]), and takes nothing away if one was under way then or began
-//! since.
+//! An entry without its row looks stale. A reader that finds such an entry must not remove it,
+//! because the row comes a moment later. It remembers the count of arrivals from before it read
+//! the entries ([`Arrivals::settled`]), and removes nothing if an arrival was under way then or
+//! has begun since.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// How many arrivals there have been; None: one of them is under way.
+    /// The number of arrivals so far; None: one is under way.
     pub(crate) fn settled(&self) -> Option<u64> {
         // `ended` is read first: an arrival that ends in between counts as under way
         let ended = self.ended.load(Ordering::SeqCst);
@@ -32,7 +32,7 @@ impl Arrivals {
 pub(crate) struct Arrival(Arc<TableStore>);
 
 impl Arrival {
-    /// Begins; dropping the arrival ends it.
+    /// Begins an arrival; dropping it ends it.
     pub(crate) fn begin(store: &Arc<TableStore>) -> Self {
         store.arrivals.begun.fetch_add(1, Ordering::SeqCst);
         Self(Arc::clone(store))

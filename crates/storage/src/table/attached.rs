@@ -4,8 +4,8 @@
 //! A component says by its fingerprint for which definition of an index it was made. How components
 //! are made and read is in `crate::index::attached`.
 //!
-//! A component that is open stays so when a user type in the type of the column gets another field
-//! or another name for one: the terms of the values that are there stay the same.
+//! An open component stays open when a user type in the type of the column gets another field, or
+//! another name for one: the terms of existing values stay the same.
 
 use std::sync::Arc;
 
@@ -44,8 +44,8 @@ pub fn is_of(fingerprint: &[u8], definition: &IndexDefinition) -> bool {
 }
 
 /// Forgets components of SSTables that are about to come into a view whose indexes are other ones:
-/// an index was dropped since they were made. Otherwise an index of the same name would take them
-/// for its own.
+/// an index was dropped since they were made. Otherwise a later index of the same name would take
+/// them for its own.
 pub fn leave_present(view: &View, sstables: &[Arc<SSTable>]) {
     let is_present = |made_for: &[u8]| of(&view.indexes).any(|index| is_of(made_for, &index.definition));
     let with_components = sstables.iter().filter(|sstable| sstable.attached().keys().is_some());

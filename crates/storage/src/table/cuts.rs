@@ -1,8 +1,9 @@
-//! Truncations of a table that are under way: each has made a cut, and takes away what the table
-//! had by then. An SSTable that has come into the view since is not the truncation's to remove.
+//! Truncations of a table that are under way: each has made a cut, and removes the rows that the
+//! table had then. SSTables that have come into the view since must stay.
 //!
-//! While a cut is there no compaction of the table begins, otherwise rows from before and after the
-//! cut would meet in one SSTable. One that is under way has inputs from before the cut alone.
+//! While there is a cut no compaction of the table begins. Otherwise rows from before and after
+//! the cut could come into one SSTable. A compaction that is under way only has inputs from before
+//! the cut.
 //!
 //! Rows of another node come long after they were read there. A receiver remembers the [`Moment`]
 //! at which it was told of them, and asks what truncations have done since ([`Cuts::since`]).
@@ -35,7 +36,7 @@ pub enum Since {
 #[derive(Default)]
 pub struct Cuts {
     cuts: Vec<Cut>,
-    /// The greatest number of a cut of which SSTables were, or are about to be, removed; 0: there
+    /// The greatest number of a cut for which SSTables were, or are about to be, removed; 0: there
     /// is none.
     decided: u64,
 }
@@ -44,7 +45,7 @@ struct Cut {
     number: u64,
     /// The last memtables from before the cut; None: all rows were in SSTables.
     last: Option<Arc<FlushSet>>,
-    /// SSTables that hold nothing from before the cut.
+    /// SSTables that have no rows from before the cut.
     since: BTreeSet<Descriptor>,
 }
 
@@ -58,8 +59,8 @@ impl Cuts {
         self.cuts.push(Cut { number, last, since: BTreeSet::new() });
     }
 
-    /// SSTables from before a cut are about to be removed. From now on no rows from before the cut
-    /// come into the view.
+    /// Called when SSTables from before a cut are about to be removed. From now on no rows from
+    /// before the cut come into the view.
     pub fn decide(&mut self, number: u64) {
         assert!(self.cuts.iter().any(|cut| cut.number == number), "what is removed is from before a cut");
         self.decided = self.decided.max(number);
@@ -76,14 +77,14 @@ impl Cuts {
         }
     }
 
-    /// The truncation has ended.
+    /// Called when the truncation has ended.
     pub fn end(&mut self, number: u64) {
         let before = self.cuts.len();
         self.cuts.retain(|cut| cut.number != number);
         assert_eq!(self.cuts.len() + 1, before, "a truncation ends once");
     }
 
-    /// No truncation is under way.
+    /// Whether no truncation is under way.
     pub fn is_empty(&self) -> bool {
         self.cuts.is_empty()
     }
@@ -113,7 +114,7 @@ impl Cuts {
         }
     }
 
-    /// Notes SSTables that take the place of others; of none: an operator has imported them now.
+    /// Notes SSTables that take the place of others. No others: an operator has imported them now.
     pub(super) fn note_replaced(&mut self, old: &[Arc<SSTable>], new: &[Arc<SSTable>]) {
         for cut in &mut self.cuts {
             if descriptors(old).all(|old| cut.since.contains(old)) {

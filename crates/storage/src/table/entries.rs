@@ -1,10 +1,10 @@
-//! From rows of the base table to entries of an index: what a write adds and what it takes away.
+//! The entries of an index that a write to the base table adds and removes.
 //!
-//! Pure: the row that the memtable had, the row that it has now; out come rows of the hidden table.
-//! A value that is replaced takes its entry with it, at its own timestamp, so that the same value
-//! written later has an entry all the same. Of an attached index only the entries of replaced
-//! vectors are taken away: cells of one row may share any other entry. What a range or partition
-//! deletion shadows is not looked for: the entries of it stay and are stale
+//! Pure: from the row that the memtable had, and the row that it has now, follow rows of the
+//! hidden table. The entry of a replaced value is deleted at the value's own timestamp, so that
+//! the same value written later has an entry all the same. In an attached index only the entries
+//! of replaced vectors are removed, because cells of one row may share any other entry. Rows that
+//! a range or partition deletion shadows are not looked for: their entries stay and are stale
 //! ([`crate::index::search`] finds them). See docs/notes/0006-indexes.md. Agrees with
 //! `org.apache.cassandra.index.internal.CassandraIndex.indexerFor` and
 //! `index.SecondaryIndexManager.WriteTimeTransaction`.
@@ -14,16 +14,16 @@ use rows::{Cell, ClusteringValues, ColumnData, DeletionTime, Liveness, Row};
 use schema::index::definition::{IndexDefinition, IndexPart};
 use types::DecoratedKey;
 
-/// A longer value has no entry: it would be a partition key that has no form. Writes of such are
-/// refused before.
+/// Bytes of the longest value that has an entry: a longer one could not be a partition key. Writes
+/// of such values are refused before.
 const VALUE_SIZE_MAX: usize = u16::MAX as usize - 1;
 
 /// A row of an index's hidden table: an entry or the deletion of one.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Entry {
-    /// The value.
+    /// The indexed value, as the partition key of the hidden table.
     pub key: DecoratedKey,
-    /// The place.
+    /// The place of the row in the base, as a row of the hidden table.
     pub row: Row,
 }
 
@@ -31,15 +31,16 @@ pub struct Entry {
 pub struct Change<'a> {
     /// The partition's key.
     pub key: &'a Bytes,
-    /// None: the memtable had no such row.
+    /// The row before the write; None: the memtable had no such row.
     pub before: Option<&'a Row>,
-    /// Now.
+    /// The row after the write.
     pub after: &'a Row,
-    /// The row is the static one.
+    /// True: the row is the static one.
     pub is_static: bool,
 }
 
-/// The entries that a change adds and takes away, appended to `out`. `now`: seconds.
+/// Appends the entries that a change adds, and the deletions of those that it removes, to `out`.
+/// `now`: seconds since 1970.
 pub fn of_change(definition: &IndexDefinition, change: &Change<'_>, now: u32, out: &mut Vec<Entry>) {
     let is_of_static = definition.column.is_static();
     if change.before.is_some() {
@@ -77,7 +78,7 @@ pub fn of_change(definition: &IndexDefinition, change: &Change<'_>, now: u32, ou
     }
 }
 
-/// The deletion of the entry that a cell has, for who finds the cell shadowed.
+/// The deletion of the entry of a cell, for a caller that finds the cell shadowed.
 pub fn of_shadowed(definition: &IndexDefinition, key: &Bytes, row: &Row, cell: &Cell, now: u32, out: &mut Vec<Entry>) {
     if cell.column == definition.column.id && !definition.is_of_key() && cell.is_live(now) {
         take_away(definition, key, &row.clustering, cell, now, out);
@@ -86,7 +87,7 @@ pub fn of_shadowed(definition: &IndexDefinition, key: &Bytes, row: &Row, cell: &
 
 /// The deletion of the entry that a row has in an index of the key, also where the row has expired;
 /// None: the row never had one. The deletion hides every entry of the row that is not newer, so it
-/// is for who finds that a deletion covers all of them.
+/// is for a caller that finds that a deletion covers all of them.
 pub fn of_shadowed_row(definition: &IndexDefinition, key: &Bytes, row: &Row, now: u32) -> Option<Entry> {
     let timestamp = last_write(row, |cell| !cell.is_tombstone());
     if timestamp == rows::NO_TIMESTAMP {
@@ -105,10 +106,11 @@ pub fn cells<'r>(definition: &IndexDefinition, row: &'r Row) -> &'r [Cell] {
     }
 }
 
-/// An entry of a key component is there as long as anything in its row may be. The entry never
-/// expires: otherwise it would hide the entry of what an SSTable has of the row without a TTL, and
-/// a search would miss the row. (Cassandra ends the entry with the TTL of the row's liveness, and
-/// misses such rows.) A row that has expired leaves an entry behind that is stale.
+/// Adds the entry of a key component, which is there as long as anything in its row may be. The
+/// entry never expires. Otherwise an expired entry would hide the row's entry in an SSTable,
+/// although the row may have cells without a TTL there, and a search would miss the row.
+/// (Cassandra ends the entry with the TTL of the row's liveness, and misses such rows.) An expired
+/// row leaves a stale entry behind.
 fn of_key(definition: &IndexDefinition, change: &Change<'_>, now: u32, out: &mut Vec<Entry>) {
     let row = change.after;
     let Some(key) = value(definition, change.key, &row.clustering, None) else { return };
@@ -133,8 +135,8 @@ fn last_write(row: &Row, counts: impl Fn(&Cell) -> bool) -> i64 {
     cells.filter(|cell| counts(cell)).map(|cell| cell.timestamp).fold(row.liveness.timestamp, i64::max)
 }
 
-/// The entry of a live cell. In an attached index cells of one row may share it (texts that differ
-/// in case alone), so there it stays when one of them expires.
+/// Adds the entry of a live cell. In an attached index cells of one row may share an entry (texts
+/// that differ in case alone), so there it stays when one of them expires.
 fn add(definition: &IndexDefinition, key: &Bytes, clustering: &ClusteringValues, cell: &Cell, out: &mut Vec<Entry>) {
     let Some(value) = value(definition, key, clustering, Some(cell)) else { return };
     let liveness = match definition.is_attached() {
@@ -163,7 +165,7 @@ pub fn deletion_of(key: DecoratedKey, place: ClusteringValues, timestamp: i64, n
     Entry { key, row: Row { deletion: DeletionTime::new(timestamp, now), ..Row::new(place) } }
 }
 
-/// The indexed value as the key of the hidden table; None: it has no entry.
+/// The indexed value as the partition key of the hidden table; None: it has no entry.
 fn value(
     definition: &IndexDefinition,
     key: &Bytes,
@@ -190,7 +192,7 @@ pub fn term(
     value(definition, key, clustering.unwrap_or(&ClusteringValues::new()), cell)
 }
 
-/// Two values as one of a `CompositeType`; None: one is too long for it.
+/// Two values as one value of a `CompositeType`; None: one is too long for it.
 pub fn composite(first: &[u8], second: &[u8]) -> Option<Bytes> {
     let mut out = Vec::with_capacity(first.len() + second.len() + 6);
     for part in [first, second] {
@@ -215,9 +217,9 @@ pub fn component(composite: &Bytes, position: usize) -> Option<Bytes> {
     None
 }
 
-/// Where an entry stands: the base's key, its clustering without what is the value itself, for
-/// values of a collection the cell's path. What is not there (entries of static columns have no
-/// clustering) is null.
+/// The clustering of an entry: the base's key, its clustering without the indexed column, and for
+/// values of a collection the cell's path. Missing parts are null, such as the clustering for
+/// static columns.
 fn place(
     definition: &IndexDefinition,
     key: &Bytes,

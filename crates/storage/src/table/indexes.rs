@@ -1,8 +1,8 @@
-//! Indexes as part of a table's state: each is a hidden table whose memtables hang on those of its
-//! base.
+//! Indexes as part of a table's state: each is a hidden table whose memtables belong to those of
+//! its base.
 //!
-//! Here is what the memtables and the view of a base need of an index. How an index is opened,
-//! built and read is in `crate::index`.
+//! This file has the parts of an index that the memtables and the view of its base need. How an
+//! index is opened, built and read is in `crate::index`.
 
 use std::sync::Arc;
 
@@ -32,17 +32,17 @@ pub struct IndexStore {
 #[derive(Default)]
 pub struct IndexState {
     built: AtomicBool,
-    /// Entries found stale and taken away.
+    /// Stale entries that were found and removed.
     pub stale_removed: AtomicU64,
 }
 
 impl IndexState {
-    /// Everything in the base has its entry.
+    /// Whether every row of the base has its entry.
     pub fn is_built(&self) -> bool {
         self.built.load(Ordering::Acquire)
     }
 
-    /// Everything has, or does not any more.
+    /// Sets whether every row of the base has its entry.
     pub fn set_built(&self, built: bool) {
         self.built.store(built, Ordering::Release);
     }
@@ -54,8 +54,8 @@ impl IndexStore {
         &self.definition.name
     }
 
-    /// About how many rows a value has: the measure by which one of several indexes is chosen.
-    /// Agrees with `ColumnFamilyStore.getMeanRowCount`.
+    /// Estimated number of rows of a value, by which one of several indexes is chosen. Agrees with
+    /// `ColumnFamilyStore.getMeanRowCount`.
     pub fn mean_row_count(&self) -> u64 {
         let view = self.store.view();
         let stats = view.sstables.iter().map(|sstable| &sstable.statistics().stats);
@@ -64,8 +64,9 @@ impl IndexStore {
         rows.checked_div(partitions).unwrap_or(0)
     }
 
-    /// Applies entries that no write of the base brings: of a build, deletions of stale ones.
-    /// `shard` is the base's. Gives the bytes by which memtables grew, which are counted.
+    /// Applies entries that do not come from a write to the base: those of a build, and deletions
+    /// of stale ones. `shard` is the base's. Gives the bytes by which memtables grew, which are
+    /// counted.
     pub fn apply(&self, shard: usize, entries: &[Entry]) -> usize {
         if entries.is_empty() {
             return 0;

@@ -48,8 +48,8 @@ pub struct Memtable {
     pub table: Arc<TableMetadata>,
     /// The header that rows are encoded against.
     pub header: Header,
-    /// Memtables of the table's indexes: written from inside this door only (but for entries that
-    /// no write brings), frozen with it.
+    /// Memtables of the table's indexes: written only while this door is held (except for entries
+    /// that do not come from a write), and frozen together with it.
     attached: Option<Attached>,
 }
 
@@ -60,8 +60,8 @@ pub struct Contents {
     arena: Arena,
     stats: EncodingStatsCollector,
     rows: usize,
-    /// The memtable holds cells of columns that its table has dropped: from the commit log, or of a
-    /// request that began before the drop.
+    /// Whether there are cells of columns that the table has dropped: from the commit log, or from
+    /// a request that began before the drop.
     has_dropped: bool,
     /// First and last commit-log position of the records in this memtable; None while it has none.
     log_range: Option<Appended>,
@@ -80,10 +80,10 @@ impl WriteGuard<'_> {
         self.apply_encoded(update, position.map(Appended::one), EncodedRows::default())
     }
 
-    /// As `Memtable::apply`, with rows that [`Memtable::encode_large`] has encoded, of a record
-    /// that was appended with others. Which of them it was is not known, so all of them count: a
-    /// position that is left out would be replayed, perhaps after a compaction has purged what
-    /// deleted it.
+    /// Does the work of `apply` with rows that [`Memtable::encode_large`] has encoded, for a
+    /// record that was appended with others. Which record it was is not known, so the positions of
+    /// all count. Otherwise the record could be replayed although it was flushed, perhaps after a
+    /// compaction has purged its deletion.
     pub fn apply_encoded(
         &mut self,
         update: &PartitionUpdate,
@@ -109,7 +109,9 @@ impl WriteGuard<'_> {
         size - before + indexed
     }
 
-    /// The base first: who finds an entry finds what it stands for, or would take it for stale.
+    /// Applies an update to the base table before the indexes. A reader that finds an index entry
+    /// looks up the base row; in the other order it could see an entry without a row and take it
+    /// for stale.
     fn apply_indexed(&mut self, update: &PartitionUpdate, attached: &Attached, encoded: EncodedRows) -> usize {
         let now = attached.env.clock.now_seconds();
         let mut found: Vec<Vec<Entry>> = attached.indexes.iter().map(|_| Vec::new()).collect();
@@ -135,15 +137,16 @@ impl WriteGuard<'_> {
     }
 }
 
-/// Told of each row that an update changes: what it was, what it is, whether it is the static row.
+/// A function that is called for each row that an update changes: the row before, the row after,
+/// and whether it is the static row.
 type Observer<'a> = &'a mut dyn FnMut(Option<&Row>, &Row, bool);
 
-/// The memtable is being flushed: take the table's new one.
+/// The memtable is being flushed: the writer takes the table's new one.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Frozen;
 
 impl Memtable {
-    /// An empty one. `now_micros` is the base from which timestamps are encoded.
+    /// An empty memtable. `now_micros` is the base from which timestamps are encoded.
     pub fn new(table: Arc<TableMetadata>, now_micros: i64) -> Self {
         let now_seconds = u32::try_from(now_micros / 1_000_000).unwrap_or(0);
         let stats = EncodingStats {
@@ -165,7 +168,7 @@ impl Memtable {
         Self { contents: Mutex::new(contents), size: AtomicUsize::new(0), table, header, attached: None }
     }
 
-    /// An empty one with those of the table's indexes.
+    /// An empty memtable with those of the table's indexes.
     pub fn with_indexes(table: Arc<TableMetadata>, env: &Env, indexes: &[Arc<IndexStore>]) -> Self {
         let now = env.clock.now_micros();
         let attached = (!indexes.is_empty()).then(|| {
@@ -186,7 +189,7 @@ impl Memtable {
         self.size() + self.indexes().iter().map(|(_, memtable)| memtable.size()).sum::<usize>()
     }
 
-    /// The door. Bounded CPU work only: no disk, no waiting, no other door.
+    /// Locks the door. For bounded CPU work only: no disk, no waiting, no other door.
     fn enter(&self) -> MutexGuard<'_, Contents> {
         self.contents.lock().unwrap_or_else(|_| {
             // replaying the log is the recovery path: a memtable that is half changed is never
@@ -209,8 +212,9 @@ impl Memtable {
         if contents.frozen { Err(Frozen) } else { Ok(WriteGuard { memtable: self, contents }) }
     }
 
-    /// Freezes memtables at one place of the commit log: they take no more writes, and what `cut`
-    /// gives lies between their records and those of the memtables that come after them.
+    /// Freezes memtables at one place of the commit log: they take no more writes, and the
+    /// position that `cut` gives lies between their records and those of the memtables that come
+    /// after them.
     ///
     /// The doors of all of them are held while `cut` runs, entered in the order in which a writer
     /// enters them (shards ascend), so `cut` may take no lock but the log's, and puts the next
@@ -239,22 +243,22 @@ impl Memtable {
         self.size.load(Ordering::Relaxed)
     }
 
-    /// Nothing was written.
+    /// Whether nothing was written.
     pub fn is_empty(&self) -> bool {
         self.enter().partitions.is_empty()
     }
 
-    /// Holds something of a partition.
+    /// Whether the memtable has something of a partition.
     pub fn contains(&self, key: &DecoratedKey) -> bool {
         self.enter().partitions.contains_key(key)
     }
 
-    /// Rows of a partition, those that are deleted included.
+    /// Number of rows of a partition, deleted ones included.
     pub fn rows_of(&self, key: &DecoratedKey) -> usize {
         self.enter().partitions.get(key).map_or(0, |partition| partition.rows.len())
     }
 
-    /// Partitions and rows held.
+    /// Numbers of partitions and of rows.
     pub fn counts(&self) -> (usize, usize) {
         let contents = self.enter();
         (contents.partitions.len(), contents.rows)
@@ -272,12 +276,13 @@ impl Memtable {
         self.enter().stats
     }
 
-    /// Whether it holds cells of columns that its table had dropped before it was made.
+    /// Whether there are cells of columns that the table had dropped before the memtable was made.
     pub fn has_dropped(&self) -> bool {
         self.enter().has_dropped
     }
 
-    /// Where what it holds lies in the commit log; None: nothing of it was logged.
+    /// First and last commit-log position of the records in this memtable; None: nothing of it was
+    /// logged.
     pub fn log_range(&self) -> Option<Appended> {
         self.enter().log_range
     }

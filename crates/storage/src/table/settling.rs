@@ -1,13 +1,13 @@
 //! Changes of a table's SSTables that have ended and whose transaction logs are still on disk.
 //!
 //! Two kinds wait: changes that the disk refused to settle, and committed changes whose replaced
-//! files a snapshot may be about to link. A crash loses nothing of either: the logs are there.
+//! files a snapshot may be about to link. A crash loses neither, because the logs are on disk.
 
 use sstable::txn_log::Transaction;
 
-/// How many committed changes wait for the end of snapshots; each holds a file or a few open.
-/// Beyond this number the files of a change go at once, and a snapshot that has not linked them yet
-/// fails.
+/// Most committed changes that wait for the end of snapshots; each holds a file or a few open.
+/// Beyond this number the replaced files of a change are removed at once, and a snapshot that has
+/// not linked them yet fails.
 const KEPT_MAX: usize = 256;
 
 /// The changes of one table that are not settled.
@@ -17,25 +17,26 @@ pub(crate) struct Unsettled {
     pub(crate) failed: Vec<Transaction>,
     /// Committed changes that are settled when no snapshot is being taken any more.
     kept: Vec<Transaction>,
-    /// How many snapshots are linking files of the table.
+    /// Number of snapshots that are linking files of the table.
     snapshots: usize,
 }
 
 impl Unsettled {
-    /// A snapshot begins: files that the table has from now on stay until the snapshot ends.
+    /// Called when a snapshot begins: files that the table has from now on stay until the snapshot
+    /// ends.
     pub(crate) fn begin_snapshot(&mut self) {
         self.snapshots += 1;
     }
 
-    /// A snapshot has ended; gives the changes that the caller is to settle.
+    /// Called when a snapshot has ended; gives the changes that the caller has to settle.
     pub(crate) fn end_snapshot(&mut self) -> Vec<Transaction> {
         self.snapshots = self.snapshots.checked_sub(1).expect("a snapshot ends once");
         if self.snapshots == 0 { std::mem::take(&mut self.kept) } else { Vec::new() }
     }
 
-    /// Takes a change that has ended and is to wait for a snapshot; else gives the change back. The
-    /// SSTables that the change replaces are in the view no more, so a snapshot that begins later
-    /// does not ask for their files.
+    /// Keeps a change that has ended if it has to wait for a snapshot; otherwise gives it back.
+    /// The SSTables that the change replaces are not in the view any more, so a snapshot that
+    /// begins later does not ask for their files.
     pub(crate) fn keep(&mut self, transaction: Transaction) -> Option<Transaction> {
         if self.snapshots == 0 || !transaction.takes_files() {
             return Some(transaction);

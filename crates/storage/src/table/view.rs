@@ -16,21 +16,21 @@ use crate::table::memtable::Memtable;
 pub struct FlushSet {
     /// The memtables, one for each shard of the table.
     pub memtables: Vec<Arc<Memtable>>,
-    /// Where the log ended when the set before this one was frozen. None: this is the first set of
+    /// The end of the log when the set before this one was frozen. None: this is the first set of
     /// the process.
     pub after: Option<LogPosition>,
-    /// Where the log ended when these memtables were frozen. All shards are frozen at one place of
-    /// the log ([`Memtable::freeze`]): each record of the table up to here is in this set or in one
-    /// before it, each later record in the memtables that came after. A flush may begin once the
-    /// log is durable up to here.
+    /// The end of the log when these memtables were frozen. All shards are frozen at one place of
+    /// the log ([`Memtable::freeze`]): each record of the table up to here is in this set or in
+    /// one before it, each later record in the memtables that came after. A flush may begin once
+    /// the log is durable up to here.
     pub up_to: LogPosition,
-    /// The sets of the indexes that hang on these memtables; they are written first.
+    /// The sets of the indexes that belong to these memtables; they are written first.
     pub indexes: Vec<(Arc<IndexStore>, Arc<FlushSet>)>,
 }
 
 impl FlushSet {
     /// The part of the log that needs no replay for the table once these memtables, and those
-    /// before them, are in SSTables. None: they hold nothing that was logged.
+    /// before them, are in SSTables. None: they have no records of the log.
     pub fn log_range(&self) -> Option<(LogPosition, LogPosition)> {
         let ranges = || self.memtables.iter().filter_map(|memtable| memtable.log_range());
         let first = ranges().map(|range| range.first).min()?;
@@ -56,8 +56,8 @@ pub struct View {
 }
 
 impl View {
-    /// Memtables that may hold what a command asks for: one list (in token order) for the active
-    /// and for each flush.
+    /// Memtables that may have rows that a command asks for: one list, in token order, for the
+    /// active ones and one for each flush.
     pub fn memtables(&self, shards: Shards, command: &ReadCommand) -> Vec<Vec<Arc<Memtable>>> {
         if self.table.local_order.is_some() {
             // they are split as those of the base: a value may be in any of them
@@ -80,7 +80,7 @@ impl View {
         .collect()
     }
 
-    /// Memtables that hold something, of every shard.
+    /// All memtables that are not empty, of every shard.
     pub fn every_memtable(&self) -> impl Iterator<Item = &Arc<Memtable>> {
         let flushing = self.flushing.iter().flat_map(|set| &set.memtables);
         self.active.iter().chain(flushing).filter(|memtable| memtable.size() > 0)

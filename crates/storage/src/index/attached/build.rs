@@ -1,8 +1,8 @@
 //! Building an attached index in the background: the components of every SSTable that lacks them,
 //! or, for a rebuild, of all.
 //!
-//! 1. What is in memory is flushed: memtables from before the index have no entries of it, and what
-//!    a flush writes has its components.
+//! 1. Memtables are flushed first: those from before the index have no entries of it, and the
+//!    SSTable that a flush writes has its components.
 //! 2. SSTables of the view are taken one after the other, some rows at a time, until none lacks the
 //!    index. One that a compaction replaces meanwhile is passed over: what replaces it has its own.
 //! 3. The index is complete, and `system."IndexInfo"` says so. A build that a crash or a stop ends
@@ -27,7 +27,7 @@ use crate::requests::progress::Running;
 use crate::strategy::kind::Kind;
 use crate::table::indexes::IndexStore;
 
-/// Rows of a slice of work.
+/// Most rows of a slice of work.
 const SLICE_ROWS: usize = 4096;
 
 type Flush = Pin<Box<dyn Future<Output = Result<(), StorageError>> + Send>>;
@@ -37,10 +37,10 @@ pub struct AttachedBuild {
     pub request: Request,
     index: Arc<IndexStore>,
     pub progress: Arc<Running>,
-    /// The flush that the build begins with, while it is under way.
+    /// The flush with which the build begins; None: it has ended, or was not begun.
     flush: Option<Flush>,
     is_flushed: bool,
-    /// SSTables whose components are made though they have some.
+    /// SSTables whose components are made again although they have some.
     again: BTreeSet<Descriptor>,
     making: Option<Making>,
 }
@@ -56,7 +56,7 @@ pub enum Came {
 }
 
 impl AttachedBuild {
-    /// Begins.
+    /// Begins a build.
     pub fn open(engine: &Engine, request: Request, index: Arc<IndexStore>) -> Self {
         let (view, table) = (request.base.view(), request.base.table());
         // who asks and waits wants all of it made again
@@ -82,7 +82,7 @@ impl AttachedBuild {
         Self { request, index, progress, flush: None, is_flushed: is_built, again, making: None }
     }
 
-    /// Does a slice.
+    /// Does a slice of work.
     pub fn step(&mut self, engine: &Arc<Engine>) -> Result<Came, StorageError> {
         let base = &self.request.base;
         if self.progress.stop.load(Ordering::Relaxed) {
@@ -101,7 +101,7 @@ impl AttachedBuild {
         Ok(Came::Again)
     }
 
-    /// The index, or its table, was dropped.
+    /// Whether the index, or its table, was dropped.
     pub fn is_dropped(&self) -> bool {
         self.index.store.dropped.load(Ordering::Acquire) || self.request.base.dropped.load(Ordering::Acquire)
     }
@@ -125,7 +125,7 @@ impl AttachedBuild {
         }
     }
 
-    /// Begins with the next SSTable; where there is none the index is complete.
+    /// Begins with the next SSTable. If there is none the index is complete.
     fn begin_next(&mut self, engine: &Engine) -> Result<Came, StorageError> {
         let view = self.request.base.view();
         let name = self.index.name();
@@ -148,9 +148,10 @@ impl AttachedBuild {
         }
     }
 
-    /// All rows of an SSTable are passed. While its components get their names nobody may take it
-    /// away. Components of an index that is dropped get none: the drop has removed those that were
-    /// there, or is about to, and an index of the same name would take others for its own.
+    /// Called when all rows of an SSTable are passed: its components get their names. Meanwhile
+    /// the SSTable may not be removed. Components of a dropped index get no names: the drop
+    /// removes the existing ones, and a later index of the same name would take such files for its
+    /// own.
     fn end(&mut self, engine: &Engine, making: Making) -> Result<(), StorageError> {
         let base = &self.request.base;
         let _alone = base.replacing.lock().expect("a panic while SSTables are replaced ends the process");

@@ -1,9 +1,9 @@
-//! The components of attached indexes that SSTables have: opened where they fit, made where they
-//! are missing or do not, removed with their index.
+//! The components of attached indexes that SSTables have: opened if they fit, made if they are
+//! missing or do not fit, removed with their index.
 //!
 //! A component fits if it was made for the index as it is defined now (its fingerprint) and for
-//! this SSTable (number of rows, length of the data). One that does not is passed over with a line
-//! in the log, and made again.
+//! this SSTable (number of rows, length of the data). A component that does not fit is passed over
+//! with a line in the log, and made again.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::table::attached::{fingerprint, is_of, of};
 use crate::table::indexes::IndexStore;
 use crate::table::view::View;
 
-/// Rows that are passed at a time where nobody waits for a turn.
+/// Rows that are passed at a time when no other work waits for a turn.
 const ROWS_AT_ONCE: usize = 1 << 16;
 
 /// The component of an index beside an SSTable: its terms, or its vectors.
@@ -51,8 +51,8 @@ pub fn open(env: &Env, cache: &Arc<Caches>, sstable: &SSTable, indexes: &[Arc<In
     }
 }
 
-/// Removes what a crash left of components that were being made. What cannot be removed stays until
-/// the next start.
+/// Removes files of components that a crash has left unfinished. Files that cannot be removed stay
+/// until the next start.
 pub fn remove_unfinished(env: &Env, directories: &[PathBuf]) {
     for directory in directories {
         for entry in env.disk.list_dir(directory).unwrap_or_default() {
@@ -108,7 +108,7 @@ enum Component {
 }
 
 /// Makes the components of new SSTables before the caller takes [`TableStore::replacing`]. Under
-/// that lock [`complete`] then only opens the files, except for an index that was created in
+/// that lock [`complete`] only has to open the files, except for an index that was created in
 /// between.
 pub fn prepare<'a>(
     engine: &Engine,
@@ -127,7 +127,7 @@ pub fn prepare<'a>(
     Ok(())
 }
 
-/// Makes what a new SSTable lacks, before it is in the view.
+/// Makes the components that a new SSTable lacks, before it is in the view.
 pub fn complete(engine: &Engine, store: &TableStore, sstable: &Arc<SSTable>) -> Result<(), StorageError> {
     let indexes = Arc::clone(&store.view().indexes);
     open(&engine.env, &engine.caches, sstable, &indexes);
@@ -140,8 +140,8 @@ pub fn complete(engine: &Engine, store: &TableStore, sstable: &Arc<SSTable>) -> 
     making.finish(&engine.caches)
 }
 
-/// Removes the components of indexes that are no more. Those of SSTables that are not in the view
-/// yet are forgotten when they come ([`crate::table::attached::leave_present`]).
+/// Removes the components of indexes that do not exist any more. Those of SSTables that are not in
+/// the view yet are forgotten when these come ([`crate::table::attached::leave_present`]).
 pub fn remove_dropped(engine: &Engine, store: &TableStore, before: &View) {
     let _alone = store.replacing.lock().expect("a panic while SSTables are replaced ends the process");
     let view = store.view();

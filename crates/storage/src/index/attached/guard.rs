@@ -3,9 +3,9 @@
 //!
 //! A search is judged before anything of it is read, by numbers that are in memory: an SSTable
 //! counts for a condition if its keys reach into the range that is read and its terms reach into
-//! those that are wanted, both ends included. Of several conditions the one with the most SSTables
-//! counts. A search for the nearest vectors looks into every SSTable of the range. Memtables count
-//! for nothing, and SASI indexes are not guarded. Agrees with
+//! those that are wanted, both ends included. If there are several conditions, the one with the
+//! most SSTables counts. A search for the nearest vectors looks into every SSTable of the range.
+//! Memtables count for nothing, and SASI indexes are not guarded. Agrees with
 //! `org.apache.cassandra.index.sai.plan.QueryController.maybeTriggerGuardrails` and
 //! `QueryViewBuilder`.
 
@@ -19,9 +19,9 @@ use sstable::attached::TermRange;
 use super::sources::Wanted;
 use crate::table::TableStore;
 
-/// Ends a search that would look into too many SSTables, and notes the number of one that looks
-/// into more than it is warned of. `nearest`: the search is for the nearest vectors, beside the
-/// conditions.
+/// Refuses a search that would look into too many SSTables. If there are more than the threshold
+/// of the warning, their number is noted. `nearest`: the search is for the nearest vectors, beside
+/// the conditions.
 pub fn check(
     base: &TableStore,
     wanted: &[Wanted],
@@ -52,8 +52,8 @@ pub fn check(
     Ok(())
 }
 
-/// Whether the terms of an SSTable leave room for those that are wanted. One that lacks its terms
-/// is told of when it is searched.
+/// Whether an SSTable may have one of the wanted terms. An SSTable without its components is
+/// reported when it is searched.
 fn reaches_into(sstable: &SSTable, wanted: &Wanted) -> bool {
     let Some((_, terms)) = sstable.attached().of_index(wanted.index.name()) else { return false };
     let TermRange { lower, upper, .. } = &wanted.range;

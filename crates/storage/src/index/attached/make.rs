@@ -6,7 +6,7 @@
 //! names and renamed once they are complete, so that a crash leaves nothing that could be mistaken
 //! for one.
 //!
-//! Bound: one row, and what a segment of terms holds ([`sstable::attached`]), for each index.
+//! Memory: one row, and a segment of terms ([`sstable::attached`]) for each index.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,8 @@ use crate::table::indexes::IndexStore;
 /// Most rows that an SSTable with attached indexes may have: their numbers have 32 bits.
 const ROWS_MAX: u32 = u32::MAX - 1;
 
-/// Components that are being made. Dropped before they are complete, their files are removed.
+/// Components that are being made. If this is dropped before they are complete, their files are
+/// removed.
 pub struct Making {
     env: Env,
     sstable: Arc<SSTable>,
@@ -40,22 +41,23 @@ pub struct Making {
     head: Option<PartitionHead>,
     keys: RowKeysWriter,
     terms: Vec<(Arc<IndexDefinition>, Writer)>,
-    /// Partitions have numbers of their own.
+    /// Whether rows have numbers of their own, besides their partitions.
     has_clustering: bool,
-    /// The files; goes behind their writers.
+    /// The files. Dropped after their writers.
     unfinished: Unfinished,
 }
 
-/// Files under the names of components that are not complete. Dropped, the value removes them: what
-/// is given up, for instance because the disk is full, takes no room until the next start.
+/// Files under the names of components that are not complete. When the value is dropped it removes
+/// them, so that a build that is given up, for instance because the disk is full, leaves no files
+/// until the next start.
 struct Unfinished {
     env: Env,
     paths: Vec<PathBuf>,
 }
 
 impl Unfinished {
-    /// A name for a new file that becomes the component `path`. A file of that name is removed:
-    /// whatever reads the removed file goes on reading the old one.
+    /// A name for a new file that becomes the component `path`. A file of that name is removed;
+    /// readers that have it open go on reading it.
     fn fresh(&mut self, path: &Path) -> Result<PathBuf, StorageError> {
         let path = unfinished(path);
         if self.env.disk.exists(&path) {
@@ -154,7 +156,7 @@ impl Making {
         &self.sstable
     }
 
-    /// Passes some rows; false: there are no more.
+    /// Passes at most `rows` rows. False: there are no more.
     pub fn advance(&mut self, rows: usize) -> Result<bool, StorageError> {
         for _ in 0..rows {
             let Some(head) = &self.head else {
@@ -190,7 +192,7 @@ impl Making {
         Ok(rows)
     }
 
-    /// Adds the terms of a row, or, `is_head`, of a partition with its static row.
+    /// Adds the terms of a row, or, with `is_head`, of a partition and its static row.
     fn add_terms(
         &mut self,
         key: &DecoratedKey,
@@ -224,7 +226,7 @@ impl Making {
         Ok(())
     }
 
-    /// Completes the files, gives them their names and puts them with the SSTable.
+    /// Completes the files, gives them their names and adds them to the SSTable.
     pub fn finish(self, cache: &Arc<Caches>) -> Result<(), StorageError> {
         let Self { env, sstable, keys, terms, unfinished, .. } = self;
         let (rows, data_length, descriptor) = (keys.rows(), sstable.data_length(), sstable.descriptor());
@@ -254,7 +256,7 @@ pub fn local(term: &DecoratedKey) -> Bytes {
     term.local.as_deref().map_or_else(|| term.key.clone(), Bytes::copy_from_slice)
 }
 
-/// Whether a row is more than the deletion of one.
+/// Whether a row has anything besides its deletion.
 fn has_something(row: &Row) -> bool {
     !row.liveness.is_empty() || !row.columns.is_empty()
 }

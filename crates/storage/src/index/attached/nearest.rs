@@ -1,7 +1,7 @@
 //! The rows whose vectors are nearest to a given one: `ORDER BY v ANN OF …` on this node.
 //!
-//! A search gives at most as many rows as the command's limit says, in the order of the table: the
-//! one who asked puts them in the order of their scores. They come by one of two ways:
+//! A search gives at most as many rows as the command's limit says, in the order of the table; the
+//! coordinator puts them in the order of their scores. They are found in one of two ways:
 //!
 //! - exactly, where few rows come into question: all rows of the partition, or all that another
 //!   index finds, are read, and the nearest are kept;
@@ -10,11 +10,11 @@
 //!   it is live and meets the conditions of the other indexes. As long as too few rows count that
 //!   are nearer than anything a source has kept back, each source is asked for four times as many.
 //!
-//! So an entry that is stale costs a read and gives no wrong row, as with the other indexes. All of
-//! the memtables' vectors are compared: they are exact, and their number has the memtables' bound.
+//! So a stale entry costs a read and gives no wrong row, as with the other indexes. All of the
+//! memtables' vectors are compared: they are exact, and their number has the memtables' bound.
 //!
-//! Bound: the candidates of one round and twice the rows that are wanted. Agrees in what it answers
-//! with `org.apache.cassandra.index.sai.plan.{StorageAttachedIndexSearcher,VectorTopKProcessor}`.
+//! Memory: the candidates of one round, and twice the rows that are wanted. Its answers agree with
+//! `org.apache.cassandra.index.sai.plan.{StorageAttachedIndexSearcher,VectorTopKProcessor}`.
 
 use std::sync::Arc;
 
@@ -35,22 +35,23 @@ use crate::table::entries;
 use crate::table::indexes::IndexStore;
 use crate::table::view::View;
 
-/// Most rows of a search: statements are refused more (cassandra.sai.vector_search.max_top_k).
+/// Most rows of a search. Statements that ask for more are refused
+/// (cassandra.sai.vector_search.max_top_k).
 const ROWS_MAX: usize = 1000;
-/// Rows that another index finds, up to which all of them are read.
+/// Most rows found by another index with which all of them are read.
 const EXACT_ROWS: u64 = 1000;
-/// How many times as many vectors a search compares in a graph that is to miss few.
+/// Factor by which a search that has to miss few rows compares more vectors in a graph.
 const RECALL_EFFORT: usize = 2;
-/// How many times as many candidates each source is asked for in the next round.
+/// Factor by which each source is asked for more candidates in the next round.
 const GROWTH: usize = 4;
-/// Rows of a partition that are read together.
+/// Most rows of a partition that are read together.
 const BATCH_ROWS: usize = 256;
 
 /// A search for the nearest.
 pub struct Nearest {
     pub index: Arc<IndexStore>,
     similarity: Similarity,
-    /// The given vector in its form; None: it has none, so that nothing is near it.
+    /// The given vector in the form of the index; None: it has no such form, so no row is near it.
     vector: Option<Vec<f32>>,
 }
 
@@ -67,7 +68,7 @@ pub fn wanted(base: &TableStore, command: &ReadCommand) -> Result<Option<Nearest
     Ok(Some(Nearest { index: Arc::clone(index), similarity, vector }))
 }
 
-/// The stream of what a command asks for.
+/// The stream of the rows that a command asks for.
 pub fn search(
     base: &Arc<TableStore>,
     nearest: &Nearest,
@@ -111,7 +112,8 @@ struct Candidate {
 /// The candidates of one round.
 struct Round {
     candidates: Vec<Candidate>,
-    /// Sources have kept back rows of at most this rank. None: they have given all.
+    /// The rank that rows kept back by sources have at most. None: the sources have given all of
+    /// their rows.
     below: Option<f32>,
 }
 
@@ -150,8 +152,8 @@ impl Search<'_> {
         self.by_graph(self.wanted.saturating_mul(usize::try_from(factor).unwrap_or(usize::MAX)))
     }
 
-    /// About how many places meet the conditions, and how many vectors there are. None: there are
-    /// no conditions.
+    /// Estimates of how many places meet the conditions, and of how many vectors there are. None:
+    /// there are no conditions.
     fn estimate(&self) -> Result<Option<(u64, u64)>, ReadError> {
         let mut least = None;
         let table = &self.command.table;
@@ -188,7 +190,7 @@ impl Search<'_> {
         open_observed(self.observation.as_ref(), self.base, &command, self.context)
     }
 
-    /// Takes the rows of a stream that count.
+    /// Takes those rows of a stream that count.
     fn take_all(&mut self, stream: &mut dyn PartitionStream) -> Result<(), ReadError> {
         let table = Arc::clone(&self.command.table);
         let mut live = LiveRows::new(stream, table, self.command.now, TombstoneLimits::NONE);
@@ -213,7 +215,7 @@ impl Search<'_> {
         self.found.truncate(self.wanted);
     }
 
-    /// The rank of a live row. None: it does not count.
+    /// The rank of a live row. None: the row does not count.
     fn rank_of(&self, key: &DecoratedKey, static_row: Option<&Row>, row: &Row) -> Option<f32> {
         let definition = &self.nearest.index.definition;
         let vector = if definition.is_of_key() {
@@ -247,7 +249,7 @@ impl Search<'_> {
         }
     }
 
-    /// The rows that are nearest by each source, best first, each once.
+    /// The rows that are nearest according to each source, best first, each row once.
     fn candidates(&self, fetch: usize) -> Result<Round, ReadError> {
         let (table, index) = (&*self.command.table, &self.nearest.index);
         let vector = self.nearest.vector.as_deref().unwrap_or_default();
@@ -332,7 +334,8 @@ fn raise(below: &mut Option<f32>, other: Option<f32>) {
     };
 }
 
-/// Keeps the best, best first; `below`: those that are cut off have at most this rank.
+/// Keeps the best candidates, best first. `below`: gets the highest rank of those that were cut
+/// off.
 fn cut(candidates: &mut Vec<Candidate>, most: usize, below: &mut Option<f32>) {
     candidates.sort_by(|a, b| b.rank.total_cmp(&a.rank));
     if candidates.len() > most {

@@ -1,13 +1,13 @@
-//! A read that begins as a scan of the base, where its conditions have so many places that to find
-//! them all would cost more than the page may need, and goes on by the indexes where the scan meets
-//! too few of the rows that are wanted.
+//! A read that begins as a scan of the base and goes on by the indexes. The scan is for conditions
+//! with so many places that finding all of them would cost more than the page needs. It ends if it
+//! meets too few of the wanted rows.
 //!
 //! Rows of a range of terms are found term by term, so that the first of them in the order of the
 //! table is known only when all are found. A scan finds it at once if many rows are wanted, and
 //! passes the whole table if the wanted rows stand together at its end. So the scan may pass rows
 //! for as long as its cost is that of finding the places ([`PLACES_OF_A_ROW`]), and from then on
-//! while one row of [`WORTH_ROWS`] is wanted. Whoever reads the stream takes no more of it than a
-//! page needs. Memory: one partition's head.
+//! while one row of [`WORTH_ROWS`] is wanted. A reader takes no more of the stream than a page
+//! needs. Memory: one partition's head.
 //!
 //! Deleted rows that the scan passes count for `tombstone_warn_threshold`, those that an index
 //! leaves out do not: [`DEAD_ROWS_MAX`] end the scan.
@@ -26,31 +26,31 @@ use super::sources::Wanted;
 use crate::read::explain::{Observation, open_observed};
 use crate::table::TableStore;
 
-/// How many places are found at the cost of passing a row (20 ns and 250 ns were measured).
+/// Places that are found at the cost of passing one row (20 ns and 250 ns were measured).
 const PLACES_OF_A_ROW: u64 = 12;
-/// One row in so many has to be wanted for the scan to go on: reading a row by its place costs as
-/// much as passing about so many.
+/// The scan goes on while one row in so many is wanted: reading a row by its place costs as much
+/// as passing about this number of rows.
 const WORTH_ROWS: u64 = 16;
-/// Deleted rows and partitions that end the scan.
+/// Number of deleted rows and partitions that ends the scan.
 const DEAD_ROWS_MAX: u64 = 500;
 
 /// The rows that a scan may pass.
 #[derive(Clone, Copy, Debug)]
 pub struct Allowance {
-    /// Rows beyond those that the wanted ones allow.
+    /// Rows that may be passed beyond those that the wanted ones allow.
     pub rows: u64,
-    /// Deleted rows and partitions.
+    /// Deleted rows and partitions that may be passed.
     pub dead: u64,
 }
 
 impl Allowance {
-    /// For conditions with so many places.
+    /// The allowance for conditions with so many places.
     pub fn of_places(places: u64) -> Self {
         Self { rows: places / PLACES_OF_A_ROW, dead: DEAD_ROWS_MAX }
     }
 }
 
-/// The base by a scan, and then by places.
+/// A stream of the base, first by a scan and then by places.
 pub struct ScannedStream {
     base: Arc<TableStore>,
     command: ReadCommand,
@@ -63,9 +63,10 @@ pub struct ScannedStream {
     passed: u64,
     met: u64,
     dead: u64,
-    /// A range tombstone is open behind what was given: the scan goes on until it is closed.
+    /// True: a range tombstone is open behind the rows that were given, and the scan goes on until
+    /// it is closed.
     is_open: bool,
-    /// The partition that is being read. None: at the beginning.
+    /// The partition that is being read. None: the stream is at its beginning.
     partition: Option<Partition>,
     source: Source,
 }
@@ -73,7 +74,7 @@ pub struct ScannedStream {
 struct Partition {
     key: DecoratedKey,
     static_row: Option<Box<Row>>,
-    /// The row that was given last.
+    /// The row that was given last; None: none of the partition was.
     last: Option<ClusteringValues>,
 }
 
@@ -112,7 +113,7 @@ impl ScannedStream {
         })
     }
 
-    /// The scan costs more than the places would.
+    /// Whether the scan costs more than the places would.
     fn is_over(&self) -> bool {
         let allowed = self.allowance.rows.saturating_add(self.met.saturating_mul(WORTH_ROWS));
         !self.is_open && (self.passed > allowed || self.dead > self.allowance.dead)
@@ -152,7 +153,7 @@ impl ScannedStream {
         self.by_places(&ReadCommand { range, ..self.command.clone() })
     }
 
-    /// Counts what the scan gives.
+    /// Counts an item that the scan gives.
     fn count(&mut self, unfiltered: &Unfiltered) {
         let row = match unfiltered {
             Unfiltered::Row(row) => row,

@@ -36,29 +36,32 @@ use crate::read::explain::{Observation, open_observed};
 use crate::table::TableStore;
 use crate::table::indexes::IndexStore;
 
-/// How many times the places of the leading condition another one may have to take part.
+/// Factor: another condition takes part if it has at most this many times as many places as the
+/// leading one.
 const WORTH: u64 = 16;
-/// Beyond so many places of the leading condition, a read of one partition asks how many rows the
-/// partition has: where they are fewer, reading all of them costs less than finding the places.
+/// Number of places of the leading condition above which a read of one partition asks how many
+/// rows the partition has. If there are fewer rows than places, reading all of them costs less
+/// than finding the places.
 const PARTITION_ROWS: u64 = 16;
-/// A partition of more rows is read by the index in any case: what is deleted counts as rows too,
-/// and a read that passes many deleted rows is refused (`tombstone_failure_threshold`).
+/// Number of rows from which on a partition is read by the index in any case: deleted rows count,
+/// too, and a read that passes many deleted rows is refused (`tombstone_failure_threshold`).
 const PARTITION_ROWS_MAX: u32 = 4_096;
-/// From so many places of the leading condition on a read begins as a scan (`super::scanned`): to
-/// find fewer costs little.
+/// Number of places of the leading condition from which on a read begins as a scan
+/// (`super::scanned`). Finding fewer costs little.
 const SCANNED_PLACES: u64 = 4_096;
-/// Entries in memory that are collected of a condition before it is known that all are needed.
+/// Entries in memory that are collected for a condition before it is known that all of them are
+/// needed.
 pub(super) const MEMORY_PLACES: usize = 16 << 10;
 const _: () = assert!(SCANNED_PLACES <= MEMORY_PLACES as u64, "a condition that is cut is scanned for");
 /// Most rows of a partition that are read together.
 const BATCH_ROWS: usize = 256;
 /// Rows of the first batch of a partition: a page may want no more.
 const FIRST_BATCH_ROWS: usize = 16;
-/// Reads of the base that an inline read may do; behind that it goes on in the background.
+/// Most reads of the base in an inline read. Behind them it goes on in the background.
 const INLINE_READS_MAX: u32 = 32;
 
-/// The attached indexes that a command names, with the terms that are wanted of each. Empty: the
-/// command names none.
+/// The attached indexes that a command names, each with its wanted terms. Empty: the command names
+/// none.
 pub fn wanted(base: &TableStore, command: &ReadCommand) -> Result<Vec<Wanted>, ReadError> {
     let view = base.view();
     let mut wanted: Vec<Wanted> = Vec::new();
@@ -85,8 +88,8 @@ pub fn wanted(base: &TableStore, command: &ReadCommand) -> Result<Vec<Wanted>, R
     Ok(wanted)
 }
 
-/// The terms of texts that begin with one. Behind a zero byte the forms of texts differ from the
-/// texts: terms that only agree before it are in the range too.
+/// The range of terms of texts that begin with `prefix`. Behind a zero byte the stored forms of
+/// texts differ from the texts, so the range also has terms that agree only before that byte.
 fn of_prefix(definition: &IndexDefinition, prefix: &Bytes) -> TermRange {
     let prefix = definition.formed(prefix);
     let length = prefix.iter().position(|byte| *byte == 0).unwrap_or(prefix.len());
@@ -102,7 +105,8 @@ fn of_prefix(definition: &IndexDefinition, prefix: &Bytes) -> TermRange {
     TermRange { lower: Some((lower, true)), upper: Some((upper, false)), part: None }
 }
 
-/// Two ends of one index are one range; other conditions stand beside each other.
+/// Adds a condition. Two bounds of the same index become one range; other conditions stand beside
+/// each other.
 fn add(wanted: &mut Vec<Wanted>, index: &Arc<IndexStore>, range: TermRange) {
     let fits = |own: &TermRange| {
         (own.lower.is_none() && own.upper.is_some() && range.lower.is_some() && range.upper.is_none())
@@ -117,8 +121,8 @@ fn add(wanted: &mut Vec<Wanted>, index: &Arc<IndexStore>, range: TermRange) {
     }
 }
 
-/// The stream of what a command asks for: by the places of its conditions, or, where these are
-/// many, by a scan that may go on by places.
+/// The stream of the rows that a command asks for: by the places of its conditions, or, if these
+/// are many, by a scan that may go on by places.
 pub fn search(
     base: &Arc<TableStore>,
     wanted: Vec<Wanted>,
@@ -143,7 +147,7 @@ pub fn search(
     }
 }
 
-/// The stream of what a command asks for, by the places of its conditions.
+/// The stream of the rows that a command asks for, by the places of its conditions.
 pub fn by_places(
     base: &Arc<TableStore>,
     wanted: Vec<Wanted>,
@@ -161,9 +165,9 @@ pub fn by_places(
     found(base, all, command, context, observation)
 }
 
-/// The sources of each condition, at least one with few places first; of the entries in memory
-/// about `most`. For a read of one partition that has few rows it suffices to know that the places
-/// are more: [`of_small_partition`] goes on from there.
+/// The sources of each condition; if one has few places it comes first. About `most` entries in
+/// memory are collected for each. For a read of one partition that has few rows it suffices to
+/// know that the places are more: [`of_small_partition`] goes on from there.
 fn sources(
     base: &Arc<TableStore>,
     wanted: &[Wanted],
@@ -195,7 +199,8 @@ fn lead_first(all: &mut [Sources]) {
 }
 
 /// The stream of a partition that has fewer rows than there are places, as a whole. None: the read
-/// is not of one, or it has more; then the places of each condition are estimated to the end.
+/// is not of one partition, or the partition has more rows; then the places of each condition are
+/// estimated completely.
 fn of_small_partition(
     base: &Arc<TableStore>,
     all: &mut [Sources],
@@ -222,7 +227,7 @@ fn of_small_partition(
     open_observed(observation.as_ref(), base, &whole, context).map(Some)
 }
 
-/// The rows at the places that the conditions have.
+/// The stream of the rows at the places that all conditions have.
 fn found(
     base: &Arc<TableStore>,
     all: Vec<Sources>,
@@ -257,13 +262,14 @@ fn found(
     Ok(Box::new(stream))
 }
 
-/// The base, by attached indexes.
+/// A stream of the base's rows that attached indexes find.
 struct SearchStream {
     base: Arc<TableStore>,
     command: ReadCommand,
     context: ReadContext,
     table: Arc<TableMetadata>,
-    /// The conditions; the first one leads. If it is by partition, all are.
+    /// The conditions; the first one leads. If its places are whole partitions, those of all
+    /// conditions are.
     unions: Vec<Union>,
     /// The next place that all conditions have, until it is taken.
     waiting: Option<Place>,
@@ -273,7 +279,7 @@ struct SearchStream {
     observation: Option<Observation>,
 }
 
-/// The partition that is being read.
+/// The partition that is being read, and the rest of its rows.
 struct Current {
     key: DecoratedKey,
     stream: Box<dyn PartitionStream>,
@@ -282,7 +288,7 @@ struct Current {
 }
 
 impl SearchStream {
-    /// Passes what comes before the range and, in one partition, before the slices.
+    /// Passes the places before the range and, in a single partition, those before the slices.
     fn begin(&mut self) -> Result<(), ReadError> {
         let start = match &self.command.range {
             PartitionRange::Key(key) => {
@@ -328,7 +334,7 @@ impl SearchStream {
         Ok(self.waiting.as_ref())
     }
 
-    /// The next place that all conditions have, passed.
+    /// Takes the next place that all conditions have.
     fn next_place(&mut self) -> Result<Option<Place>, ReadError> {
         let table = &*self.table;
         if self.unions.iter().any(Union::is_done) {
@@ -405,7 +411,7 @@ impl SearchStream {
     }
 }
 
-/// A clustering has a value for each column.
+/// Whether a clustering has a value for each column.
 fn is_whole(values: &ClusteringValues, table: &TableMetadata) -> bool {
     !values.is_empty() && values.len() == table.clustering.len()
 }

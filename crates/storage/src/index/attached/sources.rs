@@ -1,5 +1,5 @@
-//! The places that have the terms of one condition, in the order of the table, from all that a
-//! table has: its memtables' entries and the components of its SSTables.
+//! The places that have the terms of one condition, in the order of the table, from the entries in
+//! memtables and the components of SSTables.
 //!
 //! Entries in memory are collected when a search begins; the rows of an SSTable are numbers until
 //! one is wanted. A static column, and a column of the partition key, has one value in a partition:
@@ -51,20 +51,21 @@ impl Wanted {
 /// The sources of a condition before any row is looked for.
 pub struct Sources {
     pub wanted: Wanted,
-    /// Places in memory, sorted, each once.
+    /// Places in memory, sorted, each place once.
     memory: Vec<Place>,
-    /// There are more places in memory than were to be collected: the rest is missing.
+    /// True: there are more places in memory than were to be collected, and the rest is missing.
     pub is_cut: bool,
     sstables: Vec<(Arc<RowKeys>, Arc<TermIndex>)>,
     /// The keys of all SSTables, those without a place for the condition included.
     keys: Vec<Arc<RowKeys>>,
-    /// About how many places there are.
+    /// Estimated number of places.
     pub estimate: u64,
-    /// There may be many more places: it was known that they are enough.
+    /// True: `estimate` is only a lower bound, because it was enough to know that there are so
+    /// many.
     is_least: bool,
-    /// Places in memory.
+    /// Number of places in memory.
     in_memory: u64,
-    /// The places are whole partitions.
+    /// Whether the places are whole partitions.
     pub by_partition: bool,
 }
 
@@ -98,8 +99,8 @@ impl Sources {
         })
     }
 
-    /// Adds an SSTable; false: it lacks the components. Of more places than `enough` it need not be
-    /// known how many there are.
+    /// Adds an SSTable. False: it lacks the components. If there are more places than `enough` the
+    /// estimate need not be exact.
     pub fn add(&mut self, sstable: &SSTable, enough: u64, mode: ReadMode) -> Result<bool, ReadError> {
         let Some((keys, terms)) = sstable.attached().of_index(self.wanted.index.name()) else { return Ok(false) };
         self.keys.push(Arc::clone(&keys));
@@ -112,7 +113,7 @@ impl Sources {
         Ok(true)
     }
 
-    /// Finds out how many places there are, where it is known only that they are enough.
+    /// Completes the estimate, if it is only a lower bound.
     pub fn estimate_all(&mut self, mode: ReadMode) -> Result<(), ReadError> {
         if !std::mem::take(&mut self.is_least) {
             return Ok(());
@@ -124,8 +125,8 @@ impl Sources {
         Ok(())
     }
 
-    /// Whether a partition has fewer rows than `most` in all SSTables, those that are deleted and
-    /// those that several SSTables have counted each time.
+    /// Whether a partition has fewer rows than `most` in all SSTables together. Deleted rows
+    /// count, and a row in several SSTables counts several times.
     pub fn has_fewer_rows(&self, key: &DecoratedKey, most: u32, mode: ReadMode) -> Result<bool, ReadError> {
         let mut found = Vec::with_capacity(self.keys.len());
         for keys in &self.keys {
@@ -141,7 +142,7 @@ impl Sources {
         Ok(rows < most)
     }
 
-    /// Looks for the rows.
+    /// Begins to look for the places.
     pub fn open(self, mode: ReadMode) -> Result<Union, ReadError> {
         let mut sources = vec![Source::Memory { places: self.memory, at: 0 }];
         for (keys, terms) in self.sstables {
@@ -155,7 +156,7 @@ impl Sources {
     }
 }
 
-/// The entries of the memtables; true: there are more than `most`, and some are missing.
+/// The entries of the memtables. True: there are more than `most`, and some are missing.
 fn memory(
     wanted: &Wanted,
     table: &TableMetadata,
@@ -241,7 +242,7 @@ pub fn entries_in_memory(
 struct SSTableSource {
     set: RowSet,
     hint: usize,
-    /// Rows before this one are passed.
+    /// Number of the next row; rows before it are passed.
     next: u32,
     keys: KeysCursor,
     /// The place of row `next`; None: there are no more.
@@ -265,8 +266,8 @@ impl SSTableSource {
         self.load()
     }
 
-    /// The number of the first row from `row` on; nothing is read for it. `place` is behind
-    /// from then on.
+    /// Goes to the first row from `row` on, and gives its number. Its key is not read, so `place`
+    /// is out of date afterwards.
     fn skip_to(&mut self, row: u32) -> Option<u32> {
         let found = self.set.at_or_after(row.max(self.next), &mut self.hint);
         match found {
@@ -320,15 +321,15 @@ impl Source {
 
 /// The outcome of [`next_of_one`].
 pub enum OfOne {
-    /// The next place, which is passed; None: there are no more.
+    /// The next place, which is passed by this; None: there are no more.
     Place(Option<Place>),
     /// The conditions have places in several sources, so that their keys have to be compared.
     Several,
 }
 
-/// The next place that all conditions have, where all that is left of each are rows of one SSTable:
-/// their numbers are compared, and only the key of a row that all have is read. Once that is so
-/// nothing else comes, so that the places that the sources stand at may stay behind.
+/// The next place that all conditions have, if each has only rows of one SSTable left: row numbers
+/// are compared, and only the key of a row that all conditions have is read. From then on no other
+/// rows come, so the places of the sources need not be kept up to date.
 pub fn next_of_one(unions: &mut [Union]) -> Result<OfOne, ReadError> {
     let mut sources = Vec::with_capacity(unions.len());
     for union in unions {
@@ -360,18 +361,18 @@ pub fn next_of_one(unions: &mut [Union]) -> Result<OfOne, ReadError> {
 
 /// The places of one condition, from all sources, ascending.
 pub struct Union {
-    /// A place stands for its whole partition.
+    /// Whether a place stands for its whole partition.
     pub by_partition: bool,
     sources: Vec<Source>,
 }
 
 impl Union {
-    /// No source has a place left.
+    /// Whether no source has a place left.
     pub fn is_done(&self) -> bool {
         self.sources.iter().all(|source| source.place().is_none())
     }
 
-    /// The only source that has places left, if all that are left are rows of one SSTable.
+    /// The only source that has places left, if it is an SSTable; None: there are others.
     fn alone(&mut self) -> Option<&mut SSTableSource> {
         if self.by_partition {
             return None;
@@ -399,7 +400,7 @@ impl Union {
         Ok(())
     }
 
-    /// Passes what comes before a place.
+    /// Passes all places before a place.
     pub fn seek(&mut self, place: &Place, table: &TableMetadata) -> Result<(), ReadError> {
         self.sources.iter_mut().try_for_each(|source| source.seek(place, table))
     }

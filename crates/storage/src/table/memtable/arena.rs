@@ -3,12 +3,12 @@
 
 use bytes::{Bytes, BytesMut};
 
-/// First chunk; each next one is twice as large up to `CHUNK_SIZE_MAX`, so that small tables stay
-/// small.
+/// Bytes of the first chunk. Each next one is twice as large, up to `CHUNK_SIZE_MAX`, so that
+/// small tables stay small.
 const CHUNK_SIZE_MIN: usize = 4 << 10;
-/// Largest chunk.
+/// Bytes of the largest chunk.
 const CHUNK_SIZE_MAX: usize = 1 << 20;
-/// Values from this size on have their own allocation instead of arena space.
+/// Bytes from which on a value has its own allocation instead of arena space.
 const OWN_ALLOCATION: usize = 64 << 10;
 
 // what has no allocation of its own fits a chunk
@@ -43,7 +43,8 @@ impl Arena {
         self.chunk.split().freeze()
     }
 
-    /// A copy of what `write` appends to an empty buffer; `room`: about as much as that is.
+    /// A copy of the bytes that `write` appends to an empty buffer; `room`: about how many these
+    /// are.
     pub fn copy_with(&mut self, room: usize, write: impl FnOnce(&mut Vec<u8>)) -> Bytes {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();

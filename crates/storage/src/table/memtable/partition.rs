@@ -16,8 +16,8 @@ use super::arena::Arena;
 /// Bytes of bookkeeping counted for each row besides its bytes, and its key where that is long: an
 /// entry, in blocks that are filled to three quarters.
 const ROW_OVERHEAD: usize = 112;
-/// Bytes of bookkeeping counted for each cut that range tombstones make: a range has two, one where
-/// it meets another.
+/// Bytes of bookkeeping counted for each cut, an end of range tombstones: a range has two cuts, of
+/// which it shares one with an adjacent range.
 const CUT_OVERHEAD: usize = 200;
 
 /// Rows by the byte-comparable form of their clustering, each in serial form.
@@ -36,23 +36,24 @@ struct Rare {
     tombstones: RangeTombstoneList,
 }
 
-/// The ranges of partitions that have none.
+/// An empty list, for partitions without range tombstones.
 static NO_TOMBSTONES: LazyLock<RangeTombstoneList> = LazyLock::new(RangeTombstoneList::new);
 
 /// A row in serial form.
 pub(super) struct KeptRow {
     pub bytes: Bytes,
-    /// The deletion of a row that has nothing else; else [`DeletionTime::LIVE`].
+    /// The deletion of a row that consists of nothing else; otherwise [`DeletionTime::LIVE`].
     pub tombstone: DeletionTime,
 }
 
-/// Rows of an update that were encoded before the door was entered, by their place in it.
+/// Rows of an update that were encoded before the door was entered, each with its index in the
+/// update.
 #[derive(Default)]
 pub struct EncodedRows(Vec<(usize, Bytes)>);
 
-/// A row from this size on is encoded before the door.
+/// Bytes from which on a row is encoded before the door is entered.
 const ENCODED_BEFORE: usize = 64 << 10;
-/// Bytes that a row takes at most besides its values, and a few more: its buffer does not grow.
+/// Upper bound of the bytes that a row takes besides its values; with it the buffer does not grow.
 const ROW_ROOM: usize = 4 << 10;
 
 impl EncodedRows {
@@ -85,14 +86,14 @@ impl KeptRow {
 /// The summary of a block of rows.
 #[derive(Clone, Default, Debug)]
 pub(super) struct RowsSum {
-    /// Rows of which a deletion is all.
+    /// Number of rows that consist of a deletion only.
     tombstones: usize,
-    /// No such deletion is weaker.
+    /// The weakest of these deletions; None: there is none.
     weakest: Option<DeletionTime>,
 }
 
 impl RowsSum {
-    /// All of so many rows are tombstones that `deletion` does not shadow.
+    /// Whether all of `rows` rows are tombstones that `deletion` does not shadow.
     pub fn are_tombstones_above(&self, rows: usize, deletion: &DeletionTime) -> bool {
         self.tombstones == rows && self.weakest.is_some_and(|weakest| weakest.supersedes(deletion))
     }
@@ -137,7 +138,7 @@ impl MemtablePartition {
         self.rare.as_ref()?.static_row.as_ref()
     }
 
-    /// Ranges that are deleted.
+    /// The deleted ranges.
     pub(super) fn tombstones(&self) -> &RangeTombstoneList {
         self.rare.as_ref().map_or(&NO_TOMBSTONES, |rare| &rare.tombstones)
     }

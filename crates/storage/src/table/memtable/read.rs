@@ -30,11 +30,11 @@ use types::{DecoratedKey, Token};
 use super::partition::{KeptRow, MemtablePartition, decode, decode_static};
 use super::{Contents, Memtable};
 
-/// Most rows taken in one entry through the door.
+/// Most rows taken in one entry of the door.
 pub const BATCH_ROWS: usize = 256;
-/// Most bytes of rows taken in one entry (one row may be larger).
+/// Most bytes of rows taken in one entry of the door; a single row may be larger.
 pub const BATCH_BYTES: usize = 64 << 10;
-/// Rows of the first batch of a slice: a read of one row takes little more.
+/// Rows taken in the first batch of a slice: a read of one row takes little more.
 const FIRST_BATCH_ROWS: usize = 16;
 
 const _: () = assert!(FIRST_BATCH_ROWS <= BATCH_ROWS);
@@ -50,8 +50,8 @@ pub struct MemtableStream {
 }
 
 impl MemtableStream {
-    /// Reads what `command` asks for. `memtables` are those of the shards that may hold it, in
-    /// token order.
+    /// Reads the rows that `command` asks for. `memtables` are those of the shards that may have
+    /// them, in token order.
     pub fn new(memtables: Vec<Arc<Memtable>>, command: &ReadCommand) -> Self {
         Self {
             memtables: memtables.into(),
@@ -193,8 +193,8 @@ impl PartitionCursor {
     }
 }
 
-/// Goes on to where `next` holds, under the deletion of the partition. What holds on both sides;
-/// None where that is the same.
+/// Changes the open range deletion to `next`, under the deletion of the partition. Gives the
+/// deletions in force before and behind this place; None: they are equal.
 fn turn(
     open: &mut DeletionTime,
     next: DeletionTime,
@@ -212,20 +212,21 @@ struct SliceCursor {
     reversed: bool,
     start_key: CutKey,
     end_key: CutKey,
-    /// Rows that were taken; without their keys where no cut can lie among them.
+    /// Rows that were taken and not given; without their keys if no cut can lie among them.
     rows: VecDeque<(Option<CutKey>, Bytes)>,
-    /// The key behind which the next batch of rows begins (before which, when reversed).
+    /// The key behind which (when reversed, before which) the next batch of rows begins; None: at
+    /// the begin of the slice.
     rows_from: Option<CutKey>,
     rows_done: bool,
     batch_rows: usize,
-    /// Cuts that were taken. What one of them ends is what the walk has open: what is written
-    /// meanwhile only adds to it.
+    /// Cuts that were taken and not given. Each ends the deletion that is open; later writes can
+    /// only add to it.
     changes: VecDeque<Change>,
     /// The cut behind which the next batch of cuts begins.
     changes_from: Option<CutKey>,
     changes_done: bool,
     batch_changes: usize,
-    /// The range deletion that is open where the walk is.
+    /// The range deletion that is open at the present place.
     open: DeletionTime,
 }
 
@@ -268,7 +269,7 @@ impl SliceCursor {
         }
     }
 
-    /// Of what was taken a row comes before all cuts; false where nothing was.
+    /// Whether a row comes before all cuts among those taken; false if nothing was taken.
     fn is_row_first(&self) -> bool {
         match (self.rows.front(), self.changes.front()) {
             (None, _) => false,
@@ -277,7 +278,7 @@ impl SliceCursor {
         }
     }
 
-    /// Passes a cut. None where the partition deletion makes the marker pointless.
+    /// Passes a cut. None: the partition deletion makes the marker pointless.
     fn pass(&mut self, change: Change, partition: &DeletionTime) -> Option<RangeTombstoneMarker> {
         let (left, entered) = turn(&mut self.open, change.next, partition)?;
         let (close, open) = if self.reversed { (entered, left) } else { (left, entered) };
@@ -304,8 +305,8 @@ impl SliceCursor {
         }
     }
 
-    /// Between which keys rows are left to be taken, the second excluded; None: there is no room
-    /// between them.
+    /// The keys between which rows are left to be taken, the second excluded; None: there is no
+    /// room between them.
     fn rows_left(&self) -> Option<(std::ops::Bound<&[u8]>, &[u8])> {
         let (start, end) = match &self.rows_from {
             None => (Included(&*self.start_key), &*self.end_key),

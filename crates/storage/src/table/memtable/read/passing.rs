@@ -1,9 +1,10 @@
 //! Passing over the tombstones of a memtable without taking them apart, for a read that only wants
 //! their number.
 //!
-//! Those that were taken already are passed first. Behind them tombstones are passed where they
-//! lie, inside the door, some blocks at a time: rows up to the next cut that was taken, cuts up to
-//! the next row. Of a block that is passed whole no entry is looked at.
+//! Tombstones that were taken already are passed first. Those behind them are passed in the
+//! memtable itself, while the door is held, some blocks at a time: rows up to the next cut that
+//! was taken, cuts up to the next row. The entries of a block that is passed whole are not looked
+//! at.
 
 use std::ops::Bound::{Excluded, Included};
 
@@ -17,11 +18,11 @@ use super::{SliceCursor, turn};
 use crate::table::memtable::Memtable;
 use crate::table::memtable::partition::{KeptRow, MemtablePartition};
 
-/// Rows, cuts and blocks of them that are looked at in one entry through the door.
+/// Most rows, cuts and blocks of them that are looked at in one entry of the door.
 const LOOKS_MAX: usize = 256;
 
 impl SliceCursor {
-    /// Passes over tombstones that stand next in the slice, at most `most`; gives how many a read
+    /// Passes at most `most` tombstones that come next in the slice; gives the number that a read
     /// would have been given.
     pub(super) fn pass_tombstones(
         &mut self,
@@ -66,7 +67,8 @@ impl SliceCursor {
         passed
     }
 
-    /// A row that this deletes is not itself deleted by what is around it.
+    /// Whether a read is given a row with this deletion: the deletions around it do not delete the
+    /// row.
     fn shows(&self, of_row: &DeletionTime, partition: &DeletionTime) -> bool {
         of_row.supersedes(&self.open.merge(*partition))
     }
@@ -132,7 +134,7 @@ impl SliceCursor {
 
 /// A pass over rows that were not taken.
 struct PassRows {
-    /// The deletion of the range around the tombstones.
+    /// The range deletion in which the rows lie.
     around: DeletionTime,
     reversed: bool,
     most: u64,
