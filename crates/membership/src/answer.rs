@@ -1,4 +1,4 @@
-//! Messages that come from a neighbour, and what is answered.
+//! Messages that come from a neighbour, and the answers to them.
 
 use std::net::SocketAddr;
 use std::sync::PoisonError;
@@ -41,7 +41,8 @@ impl Receiver for Messenger {
     }
 }
 
-/// Forgets a value of what a message tells, in a build that has the defect for it.
+/// Loses a value of a received message. Only in a build for tests that has switched this defect
+/// on.
 fn mishear(states: &mut States) {
     if is_on(Defect::DeafToGossip) {
         let forgotten = ApplicationState::SstableVersions;

@@ -1,7 +1,7 @@
-//! Requests that wait for their answer: by message id and peer, each with the time at which nobody
-//! waits any more. Their number has a bound. Beside it stand the bytes that askers keep for them: a
-//! write is kept until each of its replicas has answered, so that a silent replica gets a hint. The
-//! asker says how many bytes may still be kept, because several requests may share what is kept.
+//! Requests that wait for their answer, by message id and peer, each with the time at which the
+//! wait ends. Their number has a bound. So have the bytes that askers keep for them: a write is
+//! kept until each of its replicas has answered, so that a silent replica gets a hint. The asker
+//! says how many bytes may still be kept, because several requests may share what is kept.
 //!
 //! Peers that do not answer leave room for the others. A peer may have half of the room that is
 //! left, so the first one that hangs gets a third of all, and each further one a third of what
@@ -10,10 +10,11 @@
 //! `CALLBACKS_MAX / (1 + n / 2)`. Bytes are shared in the same way. A request that keeps nothing,
 //! as a read does, has room whatever others keep.
 //!
-//! Bytes are no reason to refuse a request to a peer that answers in time: whoever sends much asks
-//! [`Callbacks::is_busy`] before, and waits. Only a peer that is late ([`LATE_AFTER`]) and has its
-//! part of the bytes is sent nothing more that is kept. Otherwise writes of a healthy ring would
-//! fail, and leave hints, where a client has many of them under way.
+//! Bytes are no reason to refuse a request to a peer that answers in time: a sender of many
+//! requests asks [`Callbacks::is_busy`] before, and waits. Only a peer that is late
+//! ([`LATE_AFTER`]) and has its part of the bytes is sent nothing more that is kept. Otherwise
+//! writes of a healthy ring would fail, and leave hints, where a client has many of them under
+//! way.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -22,8 +23,8 @@ use std::time::Duration;
 
 use crate::request::KeptBytes;
 
-/// Requests that may wait at one time. A further one is refused, and its sender takes it as not
-/// answered. The table of so many takes some 30 MB, beside what each asker keeps.
+/// Most requests that may wait at one time. A further one is refused, and its sender takes it as
+/// not answered. The table of so many takes some 30 MB, beside what each asker keeps.
 pub const CALLBACKS_MAX: usize = 200_000;
 
 const _: () = assert!(CALLBACKS_MAX < i32::MAX as usize, "an id is free again before it is given again");
@@ -36,19 +37,20 @@ const PEER_PART: usize = 2;
 /// a disk that syncs; shorter than writers can be held back.
 pub const LATE_AFTER: Duration = Duration::from_millis(500);
 
-/// Requests that wait. `T` says what becomes of the answer.
+/// Requests that wait. `T` is the receiver of the answer.
 #[derive(Debug)]
 pub struct Callbacks<T> {
     waiting: HashMap<(u64, SocketAddr), Waiting<T>>,
-    /// The requests that wait for each peer. A peer for which none waits is not there, unless it is
-    /// slow.
+    /// The requests that wait for each peer. A peer without waiting requests has no entry, unless
+    /// it is slow.
     by_peer: HashMap<SocketAddr, Room>,
     next: u64,
 }
 
 #[derive(Debug)]
 struct Waiting<T> {
-    /// From when on it waits, and for how long an answer is worth something.
+    /// The time at which the request was sent, and that at which the wait ends, on the caller's
+    /// monotonic clock.
     time: Range<Duration>,
     /// Bytes that are kept until the answer comes.
     bytes: usize,
@@ -59,24 +61,24 @@ struct Waiting<T> {
 #[derive(Clone, Copy, Debug, Default)]
 struct Room {
     count: usize,
-    /// Bytes that are kept for them.
+    /// Bytes that are kept for these requests.
     bytes: usize,
-    /// When the peer has answered a request that keeps something, or when the first that waits was
-    /// added.
+    /// When the peer answered a request for which bytes are kept, or, if it has answered none,
+    /// when the first that waits was added.
     heard: Duration,
-    /// The latest answer to a request that keeps something took longer than [`LATE_AFTER`], or did
-    /// not come. A slow peer stays so until it answers faster.
+    /// True: the latest answer to a request for which bytes are kept took longer than
+    /// [`LATE_AFTER`], or did not come. A slow peer stays so until it answers faster.
     is_slow: bool,
 }
 
 /// The end of a request's wait.
 #[derive(Clone, Copy)]
 enum End {
-    /// The peer has answered.
+    /// The peer has answered at this time, after this long.
     Answered { at: Duration, took: Duration },
-    /// The peer has not, in time.
+    /// The peer has not answered in time; when the request was sent.
     Expired { begun: Duration },
-    /// Nothing was sent.
+    /// The request was not sent.
     NotSent,
 }
 
@@ -85,8 +87,9 @@ impl Room {
         self.is_slow || now.saturating_sub(self.heard) > LATE_AFTER
     }
 
-    /// Whether there is no room for more bytes, of which so many are left for all peers. A peer for
-    /// which nothing is kept has room for one request, however large that is.
+    /// Whether there is no room for more bytes for this peer. `left`: bytes that all peers
+    /// together may still have. A peer for which nothing is kept has room for one request, however
+    /// large that is.
     fn has_its_part(&self, left: usize) -> bool {
         self.bytes > 0 && self.bytes >= left / PEER_PART
     }
@@ -105,7 +108,7 @@ impl<T> Callbacks<T> {
         self.next
     }
 
-    /// Whether one more request to a peer may wait, for which bytes are kept.
+    /// Whether one more request to a peer may wait, for which these bytes are kept.
     pub fn has_room(&self, peer: SocketAddr, kept: KeptBytes, now: Duration) -> bool {
         let of_peer = self.by_peer.get(&peer).copied().unwrap_or_default();
         let left = CALLBACKS_MAX.saturating_sub(self.waiting.len());
@@ -113,15 +116,16 @@ impl<T> Callbacks<T> {
         of_peer.count < left / PEER_PART && !is_refused
     }
 
-    /// Whether a peer that answers in time has its part of the bytes that are kept, of which so
-    /// many are left for all peers. A request to it has room; whoever can wait sends it later.
+    /// Whether a peer that answers in time has used up its part of the kept bytes. `left`: bytes
+    /// that all peers together may still have. A request to the peer has room all the same; a
+    /// caller that can wait sends it later.
     pub fn is_busy(&self, peer: SocketAddr, left: usize, now: Duration) -> bool {
         self.by_peer.get(&peer).is_some_and(|of_peer| of_peer.has_its_part(left) && !of_peer.is_late(now))
     }
 
-    /// Registers a request, of which `of` says what becomes of the answer, and for which bytes are
-    /// kept until then. `time`: from now on, and for how long an answer is worth something, on the
-    /// caller's monotonic clock. False: there is no room.
+    /// Registers a request. `of`: the receiver of the answer. `kept`: the bytes that are kept
+    /// until then. `time`: now and the end of the wait, on the caller's monotonic clock. False:
+    /// there is no room.
     pub fn add(
         &mut self,
         id: u64,
@@ -148,7 +152,7 @@ impl<T> Callbacks<T> {
 
     /// The request that an answer belongs to. An answer that comes twice, too late, or from another
     /// peer belongs to none: a request whose time is over stays until [`Callbacks::expire`], so
-    /// that whoever waits hears of it once in any case.
+    /// that its receiver hears of it exactly once.
     pub fn take(&mut self, id: u64, peer: SocketAddr, now: Duration) -> Option<T> {
         let key = (id, peer);
         if self.waiting.get(&key)?.time.end < now {
@@ -160,7 +164,7 @@ impl<T> Callbacks<T> {
         Some(found.of)
     }
 
-    /// A request that was registered, and is not sent.
+    /// Removes a request that was registered and is not sent after all.
     pub fn withdraw(&mut self, id: u64, peer: SocketAddr) -> Option<T> {
         let found = self.waiting.remove(&(id, peer))?;
         self.forget_one(peer, found.bytes, End::NotSent);
@@ -189,7 +193,7 @@ impl<T> Callbacks<T> {
         }
     }
 
-    /// Requests that nobody has answered in time.
+    /// Removes the requests that were not answered in time, and gives them.
     pub fn expire(&mut self, now: Duration) -> Vec<(SocketAddr, T)> {
         let late = self.waiting.extract_if(|_, waiting| waiting.time.end < now);
         let mut late: Vec<_> = late.map(|((id, peer), waiting)| (id, peer, waiting)).collect();
@@ -203,12 +207,12 @@ impl<T> Callbacks<T> {
         late.into_iter().map(|(_, peer, waiting)| (peer, waiting.of)).collect()
     }
 
-    /// How many wait.
+    /// Number of requests that wait.
     pub fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// None waits.
+    /// Whether no request waits.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }

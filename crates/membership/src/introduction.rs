@@ -7,7 +7,7 @@ use internode::MessagingVersion;
 use internode::payload::gossip::ApplicationState;
 use internode::payload::gossip::tokens::text_of;
 
-/// This node in the words of gossip.
+/// The values of this node in the form of gossip.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Introduction {
     /// The host id as text. Chosen at the first start and never changed.
@@ -18,19 +18,19 @@ pub struct Introduction {
     pub data_center: String,
     /// Name of its rack.
     pub rack: String,
-    /// The version of Cassandra that it claims: a neighbour exchanges schemas with its own major
-    /// version only.
+    /// The version of Cassandra that the node claims: a neighbour exchanges schemas with its own
+    /// major version only.
     pub release_version: String,
-    /// Where drivers connect to (`broadcast_rpc_address`).
+    /// The address at which drivers connect (`broadcast_rpc_address`).
     pub native: SocketAddr,
-    /// Where nodes of its own data center may connect instead of its broadcast address; None: it
-    /// does not tell.
+    /// The address at which nodes of the same data center may connect, instead of the broadcast
+    /// address; None: it is not told.
     pub internal: Option<SocketAddr>,
     /// The version of its schema as text.
     pub schema: String,
     /// The messaging version of the ring.
     pub version: MessagingVersion,
-    /// The SSTable versions that it has and reads: `big-nb`, `big-oa`, `bti-da`.
+    /// The SSTable versions that the node has and reads: `big-nb`, `big-oa`, `bti-da`.
     pub sstable_versions: String,
 }
 
@@ -71,7 +71,7 @@ impl Introduction {
         self.set_status(local, status);
     }
 
-    /// A status, under both of its names.
+    /// Sets a status, under both of its names.
     pub fn set_status(&self, local: &mut Local, status: &str) {
         local.set(ApplicationState::StatusWithPort, status);
         local.set(ApplicationState::Status, without_port(status));

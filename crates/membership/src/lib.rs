@@ -1,13 +1,14 @@
-//! This node among the others: gossip over links, and the questions that every neighbour asks.
+//! The place of this node among the others: gossip over links, and the answers to questions that
+//! every neighbour asks.
 //!
 //! [`Membership`] owns the [`links::Links`] of the node and its [`gossip::Gossip`]. It looks at the
 //! ring before it shows itself (the shadow round), begins a round of gossip each second, answers
-//! ECHO, PING and SCHEMA_VERSION, and tells a [`Follower`] who has come, changed, gone up or down.
-//! All other verbs go to the follower.
+//! ECHO, PING and SCHEMA_VERSION, and tells a [`Follower`] which nodes have come, changed, gone up
+//! or down. All other verbs go to the follower.
 //!
-//! - [`introduction`]: what this node says of itself
+//! - [`introduction`]: the values that this node tells of itself
 //! - [`callbacks`]: requests that wait for their answer
-//! - [`answer`]: what comes from a neighbour
+//! - [`answer`]: messages that come from a neighbour
 //! - [`request`], [`messenger`]: asking others, and answering them
 //! - [`verbs`]: messages counted by their verb
 //! - [`strangers`]: nodes of other rings

@@ -46,13 +46,14 @@ impl Messenger {
         answers
     }
 
-    /// Asks a node, which passes the request on to `others`. `asker` hears once of each of them;
-    /// before this returns where the request cannot be sent.
+    /// Asks a node, which passes the request on to `others`. `asker` hears exactly once of each of
+    /// them; before this returns if the request cannot be sent.
     pub fn ask(&self, to: SocketAddr, others: &[SocketAddr], request: Request, asker: &Arc<dyn Asker>) {
         self.ask_keeping(to, others, request, KeptBytes::default(), asker);
     }
 
-    /// As [`Self::ask`], where the asker keeps bytes of the request until it has heard of all.
+    /// Does the work of [`Self::ask`] for an asker that keeps bytes of the request until it has
+    /// heard of all nodes.
     pub fn ask_keeping(
         &self,
         to: SocketAddr,
@@ -66,17 +67,18 @@ impl Messenger {
         }
     }
 
-    /// Whether a node that answers in time has its part of the bytes that askers keep, of which so
-    /// many are left for all nodes. Whoever can wait asks it later; a request is not refused.
+    /// Whether a node that answers in time has used up its part of the bytes that askers keep.
+    /// `left`: bytes that all nodes together may still have. A caller that can wait asks the node
+    /// later; a request is not refused.
     pub fn is_busy(&self, peer: SocketAddr, left: usize) -> bool {
         let now = self.0.now().monotonic;
         self.0.state().callbacks.is_busy(peer, left, now)
     }
 
-    /// Registers who waits for the answers, and sends. Gives the peers that the request is not sent
-    /// to, for which nobody waits: those for which too many requests wait already, and all where it
-    /// cannot be sent, but for those of which the asker has heard because their time was over. If
-    /// `to` is one of them the next one passes the request on.
+    /// Registers the asker for the answers, and sends. Gives the peers to which the request is not
+    /// sent, and which are not registered: those for which too many requests wait already, or all
+    /// if it cannot be sent, without those whose time was over and of which the asker has heard.
+    /// If `to` is one of them the next peer passes the request on.
     fn send_asked(
         &self,
         to: SocketAddr,
@@ -124,7 +126,7 @@ impl Messenger {
         refused
     }
 
-    /// Tells a node something that nobody answers. False: it was not sent.
+    /// Tells a node something without an answer. False: the message was not sent.
     pub fn tell(&self, to: SocketAddr, request: Request) -> bool {
         let id = self.0.state().callbacks.next_id();
         let header = self.header(&request, id);
@@ -143,7 +145,7 @@ impl Messenger {
         self.answer_with(from, request, answer, Vec::new());
     }
 
-    /// As `Messenger::answer`, with parameters beside those of the request.
+    /// Does the work of `Messenger::answer`, with parameters beside those of the request.
     pub fn answer_with(
         &self,
         from: &Peer,
@@ -168,7 +170,7 @@ impl Messenger {
         }
     }
 
-    /// Sends a message as it is.
+    /// Sends a message unchanged. False: it was not sent.
     pub fn send(&self, to: SocketAddr, message: Envelope) -> bool {
         self.0.send(to, message)
     }
@@ -178,7 +180,7 @@ impl Messenger {
         self.0.links().map(|links| links.streams())
     }
 
-    /// Where a node stands, by what gossip tells of it.
+    /// The place of a node (same rack, data center or another), as gossip tells it.
     pub fn distance(&self, peer: SocketAddr) -> Distance {
         self.0.distance(peer)
     }
@@ -193,12 +195,13 @@ impl Messenger {
         self.0.links().map(|links| links.inbound_counts()).unwrap_or_default()
     }
 
-    /// Messages of others by their verb, in the order of the verbs' numbers.
+    /// Counts of messages of other nodes by verb, in the order of the verbs' numbers.
     pub fn verb_counts(&self) -> Vec<VerbCounts> {
         self.0.verbs.counts()
     }
 
-    /// Looks at what is known of the others, or changes what this node tells.
+    /// Calls `act` with gossip, to look at the state of the others or to change what this node
+    /// tells.
     pub fn with_gossip<T>(&self, act: impl FnOnce(&mut Gossip) -> T) -> T {
         self.0.with_gossip(|gossip, _| act(gossip))
     }
@@ -208,7 +211,8 @@ impl Messenger {
         self.0.with_gossip(|gossip, now| gossip.on_ack2(Ack2 { states: vec![(endpoint, state)] }, now));
     }
 
-    /// Whether a request that came has no taker any more, by this node's clock.
+    /// Whether the sender of a request does not wait for its answer any more, by this node's
+    /// clock.
     pub fn is_expired(&self, header: &Header) -> bool {
         header.is_expired(self.0.now().wall_millis)
     }

@@ -1,4 +1,4 @@
-//! Requests to other nodes: what is asked, and the answer as a future.
+//! Requests to other nodes: the question, and the answer as a future.
 
 use std::fmt;
 use std::future::Future;
@@ -12,24 +12,24 @@ use internode::{Envelope, Flags, Parameter, Verb};
 use tokio::sync::oneshot;
 use types::FailureReason;
 
-/// A message that this node sends because it wants something. The sender's clock and a new id are
-/// added when it is sent.
+/// A message that this node sends on its own account. The sender's clock and a new id are added
+/// when it is sent.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The verb of the question.
     pub verb: Verb,
     /// The verb's payload.
     pub payload: Bytes,
-    /// For how long an answer is worth anything.
+    /// Time for which the sender waits for the answer.
     pub life: Duration,
-    /// Wishes that the handler is told.
+    /// Flags of the message, such as whether a failure is to be told.
     pub flags: Flags,
-    /// Sent along as they are.
+    /// Parameters of the message, which are sent unchanged.
     pub parameters: Vec<Parameter>,
 }
 
 impl Request {
-    /// A request whose failure is to be told.
+    /// A request whose receiver tells a failure.
     pub fn new(verb: Verb, payload: impl Into<Bytes>, life: Duration) -> Self {
         let flags = Flags::CALL_BACK_ON_FAILURE;
         Self { verb, payload: payload.into(), life, flags, parameters: Vec::new() }
@@ -46,15 +46,15 @@ impl Request {
 pub enum Unanswered {
     /// The peer has failed, and says why.
     Failed(FailureReason),
-    /// The time is over, or this node has left the ring.
+    /// No answer came in time, or this node has left the ring.
     TimedOut,
-    /// The message was not sent: the queue to this peer is full, or too many requests wait. Nothing
-    /// of it reaches the peer.
+    /// The message was not sent: the queue to this peer is full, or too many requests wait. No
+    /// part of it reaches the peer.
     Refused,
 }
 
 impl Unanswered {
-    /// The reason as clients are told it.
+    /// The reason in the form in which clients are told it.
     pub fn reason(self) -> FailureReason {
         match self {
             Self::Failed(reason) => reason,
@@ -79,13 +79,13 @@ impl fmt::Display for Unanswered {
 pub struct KeptBytes {
     /// Bytes of this request.
     pub bytes: usize,
-    /// Bytes that may be kept besides, for this request and all others together. A node that is
-    /// late may have half of them; a request to it is refused where it has more.
+    /// Bytes that may still be kept, for this request and all others together. A node that is late
+    /// may have half of them; if it has more, a request to it is refused.
     pub left: usize,
 }
 
-/// Hears what comes of a request that went to one node or several, for whoever must know it even
-/// when nobody waits any more: a replica that has not answered gets a hint.
+/// Hears the outcome of a request that went to one node or several, even when the request that
+/// caused it is over. So a replica that has not answered gets a hint.
 ///
 /// Called once for each node that was asked: on the thread of links when an answer comes, on that
 /// of gossip when none has come in time (up to a second after the request's life), on the caller's
@@ -96,9 +96,9 @@ pub trait Asker: Send + Sync {
     fn hear(&self, peer: SocketAddr, answer: Result<Envelope, Unanswered>);
 }
 
-/// The answer that is to come. It has no timer of its own: an answer that nobody gives is found
-/// missing at the next round of gossip, up to a second after its life. Who has a shorter time stops
-/// waiting.
+/// The answer that is to come. It has no timer of its own: a missing answer is found at the next
+/// round of gossip, up to a second after the end of the request's life. A caller with less time
+/// stops waiting earlier.
 #[must_use = "the answer is what was asked for"]
 #[derive(Debug)]
 pub struct Pending(State);
@@ -118,7 +118,7 @@ impl Pending {
         Self(State::Sent(answer))
     }
 
-    /// The request was not sent.
+    /// Whether the request was not sent.
     pub fn is_refused(&self) -> bool {
         matches!(self.0, State::Refused)
     }

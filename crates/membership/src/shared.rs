@@ -20,14 +20,15 @@ use crate::request::{Asker, KeptBytes, Unanswered};
 use crate::strangers::Strangers;
 use crate::verbs::VerbTallies;
 
-/// Gossip's messages are worth something for so long.
+/// Life of gossip's messages.
 const GOSSIP_LIFE: Duration = Duration::from_secs(300);
 
-/// Follows the ring, and answers what membership does not. Called on the threads of membership: it
-/// must not wait.
+/// Follows the ring, and answers the requests that membership does not answer itself. Called on
+/// the threads of membership: it must not wait.
 pub trait Follower: Send + Sync {
-    /// Somebody has come, changed, gone up or down, or is forgotten. The events of one message or
-    /// round come together: in a large ring one message tells of many nodes with many values each.
+    /// Called when nodes have come, changed, gone up or down, or are forgotten. The events of one
+    /// message or round come together: in a large ring one message tells of many nodes with many
+    /// values each.
     fn ring_changed(&self, gossip: &Gossip, events: &[Event]);
 
     /// The version of this node's schema.
@@ -39,13 +40,13 @@ pub trait Follower: Send + Sync {
         None
     }
 
-    /// A node has answered a request of another family, or has not in time: how long that took. A
-    /// node that says that it failed is not told of. Called whether anybody waits for the answer or
-    /// not.
+    /// Called when a node has answered a request of another family, or has not answered in time,
+    /// with the time that it took. Not called for a node that tells a failure. Called whether a
+    /// caller waits for the answer or not.
     fn measured(&self, _peer: SocketAddr, _verb: Verb, _latency: Duration) {}
 
-    /// A peer has opened a link for a stream; `input` holds what has come behind the handshake.
-    /// Dropping the stream closes it.
+    /// A peer has opened a link for a stream; `input` holds the bytes that have come behind the
+    /// handshake. Dropping the stream closes it.
     fn stream(&self, _from: &Peer, _stream: Box<dyn Stream>, _input: BytesMut) {}
 
     /// A request of another family. True: it is taken, and the follower answers it through
@@ -53,8 +54,8 @@ pub trait Follower: Send + Sync {
     fn requested(&self, via: &Messenger, from: &Peer, link: LinkType, message: Envelope) -> bool;
 }
 
-/// The way to other nodes, for whoever asks or answers them. Clones share it. When the node has
-/// left the ring nothing is sent any more. Its verbs are in [`crate::messenger`].
+/// The way to other nodes, for asking and answering them. Clones share it. After the node has left
+/// the ring it sends nothing any more. Its verbs are in [`crate::messenger`].
 #[derive(Clone)]
 pub struct Messenger(pub(crate) Arc<Shared>);
 
@@ -62,18 +63,18 @@ pub struct Messenger(pub(crate) Arc<Shared>);
 pub(crate) struct Waiting {
     /// The question.
     pub verb: Verb,
-    /// When it was sent, in monotonic time.
+    /// When the request was sent, in monotonic time.
     pub sent: Duration,
     pub asked: Asked,
 }
 
-/// The purpose of a request that waits for its answer.
+/// The receiver of the answer to a request.
 pub(crate) enum Asked {
-    /// Gossip's ECHO_REQ.
+    /// Gossip, for its ECHO_REQ.
     Echo,
-    /// A request of another family: who waits for it.
+    /// A future that waits for the answer to a request of another family.
     Answer(oneshot::Sender<Result<Envelope, Unanswered>>),
-    /// A request of another family: who hears of it.
+    /// An asker, for a request of another family.
     Asker(Arc<dyn Asker>),
 }
 
@@ -86,17 +87,18 @@ pub(crate) struct Shared {
     pub(crate) env: Env,
     pub(crate) version: MessagingVersion,
     pub(crate) state: Mutex<State>,
-    /// None before they are open, and after the node has left.
+    /// The links. None before they are open, and after the node has left.
     pub(crate) links: Mutex<Option<Arc<Links>>>,
     pub(crate) follower: Arc<dyn Follower>,
-    /// Nodes of other rings of which the log has told.
+    /// Nodes of other rings that the log has named.
     pub(crate) strangers: Mutex<Strangers>,
-    /// Messages of others by their verb.
+    /// Counts of messages of other nodes by verb.
     pub(crate) verbs: VerbTallies,
-    /// Links to peers of the own data center go to their internal addresses (`prefer_local`).
+    /// True: links to peers of the own data center go to their internal addresses
+    /// (`prefer_local`).
     pub(crate) prefers_local: bool,
-    /// ECHO is not answered any more: one late answer would bring the node up again at its
-    /// neighbours.
+    /// True: ECHO is not answered any more, because one late answer would bring the node up again
+    /// at its neighbours.
     pub(crate) is_leaving: AtomicBool,
 }
 
@@ -115,7 +117,7 @@ impl Shared {
         Now { monotonic, wall_millis: self.env.clock.now_micros() / 1000 }
     }
 
-    /// Looks the seeds up again. Names without an address leave what was known.
+    /// Looks the seeds up again. If no name has an address the known ones stay.
     pub(crate) async fn renew_seeds(&self) {
         let follower = self.follower.clone();
         let found = self.env.blocking("seeds", move || follower.seeds()).await;
@@ -124,7 +126,7 @@ impl Shared {
         }
     }
 
-    /// Tells those who asked that no answer has come in time.
+    /// Tells askers that no answer has come in time.
     pub(crate) fn expire(&self) {
         let now = self.now();
         let late = self.state().callbacks.expire(now.monotonic);
@@ -139,7 +141,7 @@ impl Shared {
         }
     }
 
-    /// Where a peer stands, by what gossip tells of it.
+    /// The place of a peer (same rack, data center or another), as gossip tells it.
     pub(crate) fn distance(&self, peer: SocketAddr) -> Distance {
         let state = self.state();
         let local = state.gossip.local.state();
@@ -153,7 +155,7 @@ impl Shared {
     }
 
     /// The address to which a link to a peer is opened: the one that the peer tells for its own
-    /// data center, if this node is there and prefers that.
+    /// data center, if this node is in it too and prefers that.
     pub(crate) fn route(&self, peer: SocketAddr) -> SocketAddr {
         if !self.prefers_local || self.distance(peer) == Distance::OtherDataCenter {
             return peer;
@@ -169,7 +171,7 @@ impl Shared {
         self.send_on(to, None, message)
     }
 
-    /// False: the message is not sent.
+    /// Sends a message on a link. False: it is not sent.
     pub(crate) fn send_on(&self, to: SocketAddr, link: Option<LinkType>, message: Envelope) -> bool {
         let Some(links) = self.links() else { return false };
         let verb = message.header.verb;
@@ -183,7 +185,7 @@ impl Shared {
         sent.is_ok()
     }
 
-    /// Tells of a node whose clock was set far ahead when it started.
+    /// Logs a node whose clock was set far ahead when it started.
     fn disbelieve(&self, endpoint: SocketAddr, started: i64, now: Now) {
         let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
         if strangers.is_to_be_told(endpoint, now.monotonic) {
@@ -198,7 +200,7 @@ impl Shared {
         }
     }
 
-    /// Does something with gossip, then sends and tells what comes of it.
+    /// Calls `act` with gossip, then sends the resulting messages and tells the resulting events.
     pub(crate) fn with_gossip<T>(&self, act: impl FnOnce(&mut Gossip, Now) -> T) -> T {
         let now = self.now();
         let mut state = self.state();
@@ -239,7 +241,7 @@ impl Shared {
     }
 }
 
-/// Tells of another node with the host id of this one: both were started on copies of one
+/// Warns of another node with the host id of this one: both were started on copies of one
 /// directory, or this node has moved to another address and the old one is still remembered. As in
 /// Cassandra this node stays, and the others keep the one that was started last.
 fn warn_of_twin(gossip: &Gossip, endpoint: SocketAddr) {
@@ -252,15 +254,15 @@ fn warn_of_twin(gossip: &Gossip, endpoint: SocketAddr) {
     }
 }
 
-/// The host id of this node, if an endpoint shows it too and is not on its way out.
+/// The host id of this node, if an endpoint that is not leaving shows it too.
 pub(crate) fn twin(gossip: &Gossip, endpoint: SocketAddr) -> Option<&str> {
     let shown = gossip.state(endpoint).filter(|state| !Status::of(state).is_some_and(|status| status.is_dead()))?;
     let own = gossip.local.state().value(ApplicationState::HostId)?;
     (shown.value(ApplicationState::HostId) == Some(own)).then_some(own)
 }
 
-/// A message of gossip on its way. `None`: it cannot be written, or too many wait for an answer;
-/// gossip tries again by itself.
+/// The envelope of a message of gossip. `None`: it cannot be written, or too many wait for an
+/// answer; gossip tries again by itself.
 fn envelope(state: &mut State, to: SocketAddr, message: Message, now: Now) -> Option<Envelope> {
     let id = state.callbacks.next_id();
     let (verb, life, payload) = match &message {

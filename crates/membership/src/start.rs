@@ -25,32 +25,32 @@ use crate::introduction::Introduction;
 use crate::shared::{Follower, Messenger, Shared, State};
 use crate::verbs::VerbTallies;
 
-/// The seeds are asked again after so long; each pause after that is twice as long, up to
-/// [`SHADOW_REPEAT_MAX`]. Cassandra asks every five seconds: nodes that start together, each in its
-/// own shadow round, would stand still for that long.
+/// Pause before the seeds are asked again. Each further pause is twice as long, up to
+/// [`SHADOW_REPEAT_MAX`]. Cassandra asks every five seconds: nodes that start together, each in
+/// its own shadow round, would stand still for that long.
 const SHADOW_REPEAT_MIN: Duration = Duration::from_millis(250);
 
 /// The longest pause between two questions to the seeds.
 const SHADOW_REPEAT_MAX: Duration = Duration::from_secs(5);
 
-/// From this time on nodes that storage knows are asked too, beside the seeds.
+/// Time after which nodes that storage knows are asked too, beside the seeds.
 const SHADOW_OTHERS: Duration = Duration::from_secs(5);
 
-/// While nobody answers, the names of the seeds are looked up again after so long: they may have
-/// other addresses than at the start.
+/// Time after which the names of the seeds are looked up again while no seed answers: they may
+/// have other addresses than at the start.
 const SEEDS_AGAIN: Duration = Duration::from_secs(60);
 
-/// The look is given up after so long (`StorageService.RING_DELAY` twice).
+/// Time after which the look at the ring is given up (twice `StorageService.RING_DELAY`).
 const SHADOW_MAX: Duration = Duration::from_secs(60);
 
-/// A seed that finds nobody goes on alone after so long.
+/// Time after which a seed that finds no other node goes on alone.
 const SHADOW_SEED_MAX: Duration = Duration::from_secs(30);
 
-/// Between two looks at what has come of the questions.
+/// Time between two looks whether answers have come.
 const SHADOW_LOOK: Duration = Duration::from_millis(10);
 
-/// A node that has joined waits so long for signs of life of the other members before it serves
-/// clients.
+/// Longest time that a node that has joined waits for signs of life of the other members before it
+/// serves clients.
 const SETTLE_MAX: Duration = Duration::from_secs(3);
 
 const _: () = {
@@ -70,13 +70,13 @@ pub struct JoinOptions {
     /// Seconds since 1970 at the start, but at least one more than the generation of the start
     /// before.
     pub generation: i32,
-    /// The node shows itself as a member at once. Otherwise it takes part in gossip only, until
-    /// [`Membership::become_member`].
+    /// True: the node shows itself as a member at once. Otherwise it only takes part in gossip
+    /// until [`Membership::become_member`].
     pub is_member: bool,
-    /// The status that a node says at once that is no member yet and was on its way in at an
-    /// earlier start; None: none.
+    /// The status that a node tells at once if it is no member yet and was on its way in at an
+    /// earlier start; None: it tells none.
     pub joining: Option<String>,
-    /// The node in whose place this one stands: its tokens are not taken from it.
+    /// The node that this one replaces, whose tokens this one may have; None: it replaces none.
     pub replaces: Option<SocketAddr>,
     /// Links to members of the own data center go to the internal addresses that they tell.
     pub prefers_local: bool,
@@ -90,7 +90,7 @@ pub struct JoinOptions {
 /// Why a node did not join.
 #[derive(Debug)]
 pub enum JoinError {
-    /// The storage port.
+    /// The storage port cannot be listened on.
     Port(SocketAddr, io::Error),
     /// No seed has answered.
     NoSeed {
@@ -108,14 +108,14 @@ pub enum JoinError {
         /// The host id that the ring knows.
         host_id: String,
     },
-    /// The ring knows the address as that of a node that replaces the one which had it before, and
-    /// has not come to the end of that. This start does not go on with it, and would be a member
-    /// without the data.
+    /// The ring knows the address as that of a node that was replacing the former node there and
+    /// has not finished. This start does not go on with the replacement, and would make the node a
+    /// member without its data.
     ReplacementUnfinished(SocketAddr),
     /// The host id and the tokens of the node cannot be made durable, so that its next start might
     /// come with others.
     Identity(String),
-    /// The data of the node has not come, or may not: a sentence.
+    /// The data of the node has not come, or the node may not fetch it; a sentence.
     Bootstrap(String),
     /// A token belongs to another node.
     TokenTaken {
@@ -169,11 +169,12 @@ impl fmt::Display for JoinError {
 
 impl std::error::Error for JoinError {}
 
-/// This node among the others. Dropping it is like the death of the process: nobody is told.
+/// This node among the others. Dropping it is like the death of the process: the other nodes are
+/// told nothing.
 pub struct Membership {
     pub(crate) shared: Arc<Shared>,
     stop: Option<oneshot::Sender<()>>,
-    /// Behind a lock so that threads can share the rest.
+    /// The thread of membership; behind a lock so that other threads can share the rest.
     thread: Mutex<Option<Box<dyn Joinable>>>,
 }
 
@@ -225,16 +226,16 @@ impl Membership {
         self.with_gossip(|gossip| introduction.set_normal(&mut gossip.local));
     }
 
-    /// Opens links, looks at the ring, and closes them again: what others tell of themselves,
-    /// before this node is one of them. Empty: there is no ring yet.
+    /// Opens links, looks at the ring, and closes them again, without joining. Gives what the
+    /// members tell of themselves. Empty: there is no ring yet.
     pub async fn scout(env: &Env, options: JoinOptions, follower: Arc<dyn Follower>) -> Result<States, JoinError> {
         let gossip = options.gossip.clone();
         let (membership, known) = Self::open(env, options, follower)?;
         membership.look(&gossip, &known).await
     }
 
-    /// Opens links, and is ready to look at the ring. Gives the members that are known from before,
-    /// too.
+    /// Opens links, ready for a look at the ring. Also gives the members that are known from
+    /// before.
     fn open(
         env: &Env,
         options: JoinOptions,
@@ -303,7 +304,7 @@ impl Membership {
         }
     }
 
-    /// The error of a look that none of these seeds has answered.
+    /// The error of a look at the ring that none of these seeds has answered.
     fn no_seed(&self, options: &Options, seeds: Vec<SocketAddr>) -> JoinError {
         let links = self.shared.links().map(|links| links.outbound_counts()).unwrap_or_default();
         let had_link = |seed: &SocketAddr| links.iter().any(|link| link.peer == *seed && link.connections > 0);
@@ -350,7 +351,8 @@ impl Membership {
         self.stop = Some(stop);
     }
 
-    /// Looks at what is known, or changes what this node tells.
+    /// Calls `act` with gossip, to look at the state of the others or to change what this node
+    /// tells.
     pub fn with_gossip<T>(&self, act: impl FnOnce(&mut Gossip) -> T) -> T {
         self.shared.with_gossip(|gossip, _| act(gossip))
     }
@@ -360,7 +362,7 @@ impl Membership {
         Messenger(self.shared.clone())
     }
 
-    /// Drivers may connect now.
+    /// Tells the others whether drivers may connect now.
     pub fn set_ready(&self, ready: bool) {
         self.with_gossip(|gossip| gossip.local.set(ApplicationState::RpcReady, ready.to_string()));
     }
@@ -378,7 +380,8 @@ impl Drop for Membership {
     }
 }
 
-/// Hearsay of the node in whose place this one stands, with the place: Cassandra tells none.
+/// The state that others tell of the node that this one replaces, with data center and rack added,
+/// because Cassandra does not tell these.
 fn placed(mut state: EndpointState, introduction: &Introduction) -> EndpointState {
     let place = [(ApplicationState::Dc, &introduction.data_center), (ApplicationState::Rack, &introduction.rack)];
     for (of, name) in place {
@@ -389,8 +392,9 @@ fn placed(mut state: EndpointState, introduction: &Introduction) -> EndpointStat
     state
 }
 
-/// Refuses what would take the place of another node. A node that died when it had replaced
-/// another, before anybody could hear of it, still replaces that one for the ring.
+/// Refuses an address, host id or tokens that belong to another node. A node that has died just
+/// after it had replaced another one, before any other node could hear of it, still replaces that
+/// one in the eyes of the ring.
 fn check(wish: &JoinOptions, ring: &States) -> Result<(), JoinError> {
     let JoinOptions { introduction, replaces, is_member, .. } = wish;
     let local = wish.gossip.local;

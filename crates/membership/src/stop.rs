@@ -1,4 +1,4 @@
-//! The way out, for good or for a while: the status says `shutdown`, and all who are alive are
+//! The way out, for good or for a while: the status becomes `shutdown`, and all live nodes are
 //! told.
 
 use std::net::SocketAddr;
@@ -13,21 +13,22 @@ use internode::{Envelope, Header, LinkType, MessagingVersion, Verb};
 use crate::introduction::Introduction;
 use crate::start::Membership;
 
-/// A node that stops gives its last message so long to leave (`shutdown_announce_in_ms`), and no
-/// longer than [`FAREWELL_LINGER`] once nothing waits for a socket.
+/// Longest time that a node that stops gives its last message to leave
+/// (`shutdown_announce_in_ms`). Once no bytes wait for a socket it is [`FAREWELL_LINGER`] at most.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Bytes that a socket has taken are on their way after so long, on the other side's machine too.
+/// Time after which bytes that a socket has taken are on their way, on the other side's machine
+/// too.
 const FAREWELL_LINGER: Duration = Duration::from_millis(200);
 
-/// Between two looks at what still waits.
+/// Time between two looks at the bytes that still wait.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// GOSSIP_SHUTDOWN is worth something for so long.
+/// Life of GOSSIP_SHUTDOWN.
 const SHUTDOWN_LIFE: Duration = Duration::from_secs(10);
 
 impl Membership {
-    /// Says that this node stops, and gives the message time to leave.
+    /// Tells the others that this node stops, and gives the message time to leave.
     pub async fn leave(&self) {
         self.stop_gossip();
         let env = &self.shared.env;
@@ -38,14 +39,14 @@ impl Membership {
         env.sleep(FAREWELL_LINGER).await;
     }
 
-    /// Whether a live peer has not been sent all that is urgent.
+    /// Whether urgent messages to a live peer still wait to be sent.
     fn has_urgent(&self) -> bool {
         let Some(links) = self.shared.links() else { return false };
         let alive: Vec<_> = self.shared.with_gossip(|gossip, _| alive(gossip));
         alive.into_iter().any(|peer| links.waiting(peer, LinkType::Urgent) != (0, 0))
     }
 
-    /// Tells all who are alive that this node stops, and takes no part in gossip from now on
+    /// Tells all live nodes that this node stops, and takes no part in gossip from now on
     /// (`nodetool disablegossip`). Links stay open.
     pub fn stop_gossip(&self) {
         if self.shared.is_leaving.swap(true, Ordering::AcqRel) {
@@ -84,8 +85,8 @@ impl Membership {
     }
 
     /// Takes part in gossip again, as a node that has been started anew: only a greater generation
-    /// brings it back to those who were told of its stop (`nodetool enablegossip`). A node whose
-    /// stop was not told of, because it is no member, says what it said before.
+    /// brings it back for the nodes that were told of its stop (`nodetool enablegossip`). A node
+    /// whose stop was not told, because it is no member, tells what it told before.
     pub fn start_gossip(&self, introduction: &Introduction, is_ready: bool) {
         if !self.shared.is_leaving.swap(false, Ordering::AcqRel) {
             return;
@@ -112,8 +113,9 @@ fn alive(gossip: &Gossip) -> Vec<SocketAddr> {
     gossip.peers().iter().filter(|(_, peer)| peer.is_alive).map(|(to, _)| *to).collect()
 }
 
-/// The messaging version that a peer tells: a ring that changes its version has nodes of both, and
-/// a link has the lower one of its two. A version that this node does not know is a later one.
+/// The messaging version that a peer tells: while a ring changes its version it has nodes of both,
+/// and a link uses the lower version of its two nodes. A version that this node does not know is a
+/// later one.
 fn version_of(gossip: &Gossip, peer: SocketAddr) -> MessagingVersion {
     let told = gossip.state(peer).and_then(|state| state.value(ApplicationState::NetVersion));
     let number = told.and_then(|text| text.parse().ok());

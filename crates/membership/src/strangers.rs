@@ -1,24 +1,25 @@
-//! Nodes of other rings that speak to this one: when the log tells of each of them.
+//! Nodes of other rings that speak to this one: when the log names each of them.
 //!
 //! A stranger that has this node among its seeds comes back with every round of gossip. The log
-//! tells of it once in [`TOLD_AGAIN`], otherwise a second cluster would fill the log.
+//! names it once in [`TOLD_AGAIN`]; otherwise a second cluster would fill the log.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The log tells of the same stranger again after so long.
+/// Time after which the log names the same stranger again.
 const TOLD_AGAIN: Duration = Duration::from_secs(60);
 
-/// Strangers that are remembered. Beyond them all are forgotten, and told of again.
+/// Most strangers that are remembered. Beyond this number all are forgotten, and may be named
+/// again.
 const TOLD_MAX: usize = 256;
 
-/// When the log told last of each stranger, in monotonic time.
+/// When the log named each stranger last, in monotonic time.
 #[derive(Default)]
 pub(crate) struct Strangers(HashMap<SocketAddr, Duration>);
 
 impl Strangers {
-    /// Whether the log is to tell of a stranger now.
+    /// Whether the log has to name a stranger now.
     pub(crate) fn is_to_be_told(&mut self, stranger: SocketAddr, now: Duration) -> bool {
         if self.0.get(&stranger).is_some_and(|told| now.saturating_sub(*told) < TOLD_AGAIN) {
             return false;

@@ -1,4 +1,5 @@
-//! Messages of other nodes by their verb: how many came, and how many were too old.
+//! Messages of other nodes by their verb: the number that came in time, and that of those that
+//! came too late.
 //!
 //! Agrees in role with `org.apache.cassandra.metrics.MessagingMetrics`.
 
@@ -23,7 +24,7 @@ pub struct VerbCounts {
     pub verb: Verb,
     /// Messages that came in time.
     pub received: u64,
-    /// Messages that were too old when they came: nobody waited for an answer any more.
+    /// Messages that came too late: their senders did not wait for an answer any more.
     pub dropped: u64,
 }
 
@@ -34,20 +35,20 @@ impl Default for VerbTallies {
 }
 
 impl VerbTallies {
-    /// Verbs ascend by their numbers.
+    /// The counters of a verb. Verbs ascend by their numbers.
     fn of(&self, verb: Verb) -> Option<&Tally> {
         let position = Verb::ALL.binary_search_by_key(&verb.id(), |verb| verb.id()).ok()?;
         self.0.get(position)
     }
 
-    /// A message has come in time.
+    /// Counts a message that has come in time.
     pub fn receive(&self, verb: Verb) {
         if let Some(tally) = self.of(verb) {
             tally.received.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// A message has come, but too late.
+    /// Counts a message that has come too late.
     pub fn drop(&self, verb: Verb) {
         if let Some(tally) = self.of(verb) {
             tally.dropped.fetch_add(1, Ordering::Relaxed);
