@@ -10,7 +10,7 @@ use crate::Result;
 use crate::manifest::Entry;
 use crate::store::{PIECE_SIZE, Store};
 
-/// The end of the name of a file that is not whole.
+/// The end of the name of a file that is not complete.
 const PART: &str = ".part";
 
 /// A digest as hexadecimal digits.
@@ -23,7 +23,7 @@ fn hex(digest: Sha256) -> String {
     text
 }
 
-/// The pieces of a file, one after the other; gives the file's digest.
+/// Calls `take` with the pieces of a file, one after the other; gives the file's digest.
 fn each_piece(env: &Env, path: &Path, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<String> {
     let wrong = |error: std::io::Error| format!("{}: {error}", path.display());
     let file = env.disk.open_read(path).map_err(wrong)?;
@@ -53,13 +53,13 @@ pub fn bring(env: &Env, path: &Path, size: u64, store: &dyn Store, key: &str) ->
     Ok(digest)
 }
 
-/// Why an object was not found to be what the manifest says.
+/// Why an object does not agree with the manifest.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Wrong {
     /// The object is missing or has other bytes.
     Damaged(String),
     /// The object could not be read, or its bytes could not be written here: whether the object is
-    /// whole is not known.
+    /// complete is not known.
     Unread(String),
 }
 
@@ -72,7 +72,7 @@ impl Wrong {
     }
 }
 
-/// Reads an object and compares it with what the manifest says; gives the bytes to `take`.
+/// Reads an object and compares it with the manifest; gives the bytes to `take`.
 pub fn check(
     store: &dyn Store,
     entry: &Entry,
@@ -104,8 +104,8 @@ pub fn check(
     }
 }
 
-/// Fetches an object into a file, which appears when it is whole and its digest right. A file that
-/// is there already and has the digest stays.
+/// Fetches an object into a file, which appears when it is complete and its digest right. A file
+/// that is there already and has the digest stays.
 pub fn fetch(env: &Env, store: &dyn Store, entry: &Entry, to: &Path) -> Result<()> {
     if env.disk.file_len(to).is_ok_and(|size| size == entry.size) && digest(env, to)? == entry.sha256 {
         return Ok(());

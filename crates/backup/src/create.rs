@@ -1,9 +1,9 @@
 //! Makes the backup of a node: brings the files of its snapshot that the store does not hold, then
 //! the manifest.
 //!
-//! Killed and begun again, it goes on where it was: files that the store holds are not sent again.
-//! One backup of a node is made at a time where the store can tell (`Store::hold`): a second one
-//! would write into the files of the first.
+//! If it is killed and begun again, it goes on where it was: files that the store holds are not
+//! sent again. If the store has locks (`Store::hold`) only one backup of a node is made at a time:
+//! otherwise a second one would write into the files of the first.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -17,11 +17,11 @@ use crate::source::{self, File, NodeTable, TableFiles};
 use crate::store::Store;
 use crate::{Result, copy};
 
-/// Manifests of earlier backups of the node that are read for the digests of files that the store
-/// holds. Without them the files here are read for that.
+/// Most manifests of earlier backups of the node that are read for the digests of files that the
+/// store holds. Without them the files on this machine are read for that.
 const EARLIER_MAX: usize = 16;
 
-/// Files that are brought at one time.
+/// Most files that are brought at one time.
 const AT_ONCE: usize = 4;
 
 /// A node to be backed up, and the name of the backup.
@@ -46,13 +46,13 @@ pub struct Request {
 pub struct Done {
     /// Tables of the backup.
     pub tables: usize,
-    /// Files of the backup, and their bytes.
+    /// Number of the files of the backup, and their bytes.
     pub files: (u64, u64),
-    /// Of these, files that were brought now, and their bytes.
+    /// Number of the files that were brought now, and their bytes.
     pub brought: (u64, u64),
 }
 
-/// Makes the backup. `told` hears of bytes that were dealt with.
+/// Makes the backup. `told` is called with numbers of bytes that were dealt with.
 pub fn create(env: &Env, store: &dyn Store, request: &Request, told: &(dyn Fn(u64) + Sync)) -> Result<Done> {
     check_name(&request.tag)?;
     check_name(&request.node.host_id)?;
@@ -88,7 +88,7 @@ fn of_table(table: TableFiles, files: Vec<Entry>) -> Table {
 
 /// The objects that the store holds of a node.
 struct Held {
-    /// The sizes by key.
+    /// Sizes of the objects in bytes, by key.
     sizes: BTreeMap<String, u64>,
     /// Digests by key and size, where an earlier manifest has them.
     digests: BTreeMap<(String, u64), String>,
@@ -110,8 +110,8 @@ impl Held {
         Ok(Self { sizes, digests })
     }
 
-    /// Whether the store holds a file. One of another size under its key is of an earlier backup,
-    /// which would be damaged if the file took its place.
+    /// Whether the store holds a file. Err: a file of another size has its key. It is of an
+    /// earlier backup, which would be damaged if this file took its place.
     fn has(&self, key: &str, size: u64) -> Result<bool> {
         match self.sizes.get(key) {
             None => Ok(false),
@@ -127,13 +127,13 @@ impl Held {
 
 /// The files of all tables, as they are dealt with by several threads.
 struct Work<'a> {
-    /// Place of the table, place in the table, the file and its key.
+    /// Index of the table, index in the table, the file and its key.
     waiting: Mutex<VecDeque<(usize, usize, &'a File, String)>>,
     entries: Mutex<Vec<Vec<Option<Entry>>>>,
     failure: Mutex<Option<String>>,
-    /// Files that were brought.
+    /// Number of files that were brought.
     files: AtomicU64,
-    /// Their bytes.
+    /// Bytes of these files.
     bytes: AtomicU64,
 }
 
@@ -161,7 +161,7 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// Deals with all files; gives their entries by table.
+    /// Brings all files that the store does not hold; gives their entries by table.
     fn carry_out(
         &self,
         env: &Env,

@@ -17,9 +17,9 @@ pub struct Listed {
     pub address: String,
     /// When it was made, milliseconds since 1970.
     pub created_at: i64,
-    /// Tables.
+    /// Number of its tables.
     pub tables: usize,
-    /// Bytes.
+    /// Bytes of its files.
     pub bytes: u64,
 }
 
@@ -34,8 +34,8 @@ pub struct Listing {
     pub unread: Vec<String>,
 }
 
-/// Lists backups and segments. A manifest that cannot be read hides no other one: the others may be
-/// what is needed at that moment.
+/// Lists backups and segments. A manifest that cannot be read does not keep the others from being
+/// listed, because one of these may be needed at that moment.
 pub fn list(store: &dyn Store) -> Result<Listing> {
     let (mut listed, mut unread) = (Vec::new(), Vec::new());
     for key in manifest::keys(store, None)? {

@@ -3,13 +3,13 @@
 //!
 //! SSTables are fetched a batch at a time, so that the disk here needs room for one batch. The
 //! SSTables of all replicas are loaded, since no replica is known to have everything: the ring gets
-//! each row as often as it was replicated, and compaction merges them. A load that failed is
-//! repeated as it was.
+//! each row as often as it was replicated, and compaction merges them. A load that failed can be
+//! repeated with the same options.
 //!
 //! Batches become live one after the other. So that no compaction of the ring forgets a deletion of
 //! one batch before the next one brings the rows that are deleted, tables that the load makes have
 //! a raised gc_grace_seconds until all is loaded ([`bulk::RAISE`]). A table that the ring had
-//! before keeps its own, and the load is refused where that is too short, unless [`Grace`] says
+//! before keeps its own, and the load is refused if that is too short, unless [`Grace`] says
 //! otherwise. gc_grace_seconds of built-in tables (those of `system_auth`) cannot be changed.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,11 +27,11 @@ use crate::store::Store;
 use crate::verify::absent;
 use crate::{Result, copy};
 
-/// SSTables of a batch at most.
+/// Most SSTables of a batch.
 const BATCH_SSTABLES_MAX: usize = 256;
-/// Bytes of a batch, about: a larger SSTable is a batch alone.
+/// Bytes of a batch, approximately: a larger SSTable is a batch alone.
 const BATCH_SIZE: u64 = 4 << 30;
-/// Tables that a refusal names at most.
+/// Most tables that a refusal names.
 const NAMED_MAX: usize = 10;
 
 /// The way in which a load treats gc_grace_seconds of the tables that the ring had before.
@@ -50,15 +50,15 @@ pub enum Grace {
 /// A backup, and the ring that it is loaded into.
 #[derive(Clone)]
 pub struct Request {
-    /// The backup.
+    /// Name of the backup.
     pub tag: String,
-    /// Keyspaces; empty: all of users.
+    /// Names of keyspaces; empty: all keyspaces of users.
     pub keyspaces: Vec<String>,
-    /// Where batches are kept while they are streamed.
+    /// The directory in which batches are kept while they are streamed.
     pub scratch: PathBuf,
     /// How the ring is reached; keyspace and table are those of the backup.
     pub options: Options,
-    /// No keyspace and no table is made. Without it those that are there stay as they are.
+    /// No keyspace and no table is made. If it is false, existing ones stay as they are.
     pub skips_schema: bool,
     /// The treatment of tables that the ring had before.
     pub grace: Grace,
@@ -67,12 +67,12 @@ pub struct Request {
 /// The amount that was loaded.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Done {
-    /// Tables of all nodes.
+    /// Number of tables, over all nodes.
     pub tables: usize,
-    /// SSTables of all nodes.
+    /// Number of SSTables, over all nodes.
     pub sstables: usize,
-    /// Host ids of nodes that were in the ring and of which the backup has no manifest: rows of
-    /// which they had the only copy are not loaded.
+    /// Host ids of nodes that were in the ring and have no manifest in the backup: rows whose only
+    /// copy they had are not loaded.
     pub absent: Vec<String>,
 }
 
@@ -145,9 +145,9 @@ fn wanted<'a>(manifests: &'a [Manifest], is_wanted: &dyn Fn(&str) -> bool, scrat
 /// The batches of one table, which become live one after the other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Parts {
-    /// Batches of all nodes.
+    /// Number of batches of all nodes.
     of_ring: usize,
-    /// Batches of the node that has most.
+    /// Number of batches of the node that has most.
     of_node: usize,
     /// When the first of the nodes took its snapshot, milliseconds since 1970.
     taken_at: i64,
@@ -167,7 +167,7 @@ fn parts(wanted: &[Wanted<'_>]) -> BTreeMap<TableName, Parts> {
 
 impl Parts {
     /// Whether a compaction could forget a deletion of an early batch that a later batch needs,
-    /// where the table forgets deletions after `grace` seconds.
+    /// if the table forgets deletions after `grace` seconds.
     ///
     /// 1. Batches of one node: a deletion that was old already when the snapshot was taken may
     ///    stand in another batch than the rows that it deletes.
@@ -222,7 +222,7 @@ fn check_graces(parts: &BTreeMap<TableName, Parts>, treatment: Grace, graces: &G
     ))
 }
 
-/// Whether the table is built in; nobody may alter it then.
+/// Whether the table is built in. Such a table cannot be altered.
 fn is_built_in((keyspace, _): &TableName) -> bool {
     is_system_keyspace(keyspace)
 }

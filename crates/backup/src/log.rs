@@ -1,4 +1,4 @@
-//! Segments of the commit log, brought by the command that the node runs for each full one
+//! Segments of the commit log, brought by the command that the node runs for each full segment
 //! (`archive_command`), and fetched for a restore to a point in time.
 //!
 //! A node that was restored to a point in time runs on with its host id, so that the store holds
@@ -21,7 +21,7 @@ use crate::{Result, copy, runs};
 const NOTE_FILE: &str = "restored_to_point_in_time";
 /// Most bytes of the note.
 const NOTE_SIZE_MAX: u64 = 100;
-/// Most restores of a node in its history.
+/// Most restores in the history of a node.
 const RESTORES_MAX: usize = 1000;
 
 /// A restore to a point in time, after which the node ran on and archived segments.
@@ -30,7 +30,7 @@ pub struct Restored {
     /// The first segment that was written after the restore. Ids of segments are times,
     /// milliseconds since 1970, so this is also when the node started.
     pub first_segment: u64,
-    /// The point, microseconds since 1970.
+    /// The point in time that was restored, microseconds since 1970.
     pub micros: i64,
 }
 
@@ -103,8 +103,8 @@ fn parse(text: &str, between: char) -> Option<Restored> {
     Some(Restored { first_segment: first_segment.parse().ok()?, micros: micros.parse().ok()? })
 }
 
-/// The restores that are part of the node's history up to a point in time, microseconds since 1970:
-/// what each of them undid is not.
+/// The restores that are part of the node's history up to a point in time, microseconds since
+/// 1970. The writes that they undid are not part of it.
 pub fn restores_before(store: &dyn Store, host_id: &str, micros: i64) -> Result<Vec<Restored>> {
     let objects = store.list(&prefix_of_restores(host_id)?)?;
     let read = |object: &Object| {
@@ -119,8 +119,8 @@ pub fn restores_before(store: &dyn Store, host_id: &str, micros: i64) -> Result<
     }
 }
 
-/// The history up to a point has the last restore before it. What came before that restore is the
-/// history up to the restore's own point, and so on: a restore in between is no part of it.
+/// The history up to a point contains the last restore before it. Before that restore it is the
+/// history up to the restore's own point, and so on; restores in between are no part of it.
 fn history(mut restores: Vec<Restored>, micros: i64) -> Vec<Restored> {
     restores.sort_unstable();
     let (mut until, mut found) = (micros, Vec::new());

@@ -1,5 +1,5 @@
-//! The manifest of a backup of one node: who the node is, the schema, and every file with its size
-//! and digest.
+//! The manifest of a backup of one node: the identity of the node, the schema, and every file with
+//! its size and digest.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::Result;
 use crate::store::{Store, bring_bytes, check_key, fetch_bytes};
 
-/// The form of manifests that is written. A reader refuses later ones.
+/// The form of manifests that is written. A reader refuses greater numbers.
 pub const FORMAT: u32 = 1;
 /// Most bytes of a manifest.
 const SIZE_MAX: usize = 512 << 20;
@@ -37,13 +37,14 @@ pub struct NodeIdentity {
 /// A file of a backup.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Entry {
-    /// The file's name in the table's directory; within an index's directory with that in front.
+    /// The file's name in the table's directory; a file of an index has the index's directory in
+    /// front.
     pub name: String,
     /// The key of the object.
     pub key: String,
-    /// Bytes.
+    /// Size of the file, bytes.
     pub size: u64,
-    /// SHA-256, hexadecimal.
+    /// The SHA-256 of the file, hexadecimal.
     pub sha256: String,
 }
 
@@ -56,7 +57,8 @@ pub struct Table {
     pub name: String,
     /// The id: 32 hexadecimal digits, as in the directory's name.
     pub id: String,
-    /// The statements that make the table, of the snapshot's schema.cql; empty: a built-in table.
+    /// The statements that make the table, from the snapshot's schema.cql; empty: a built-in
+    /// table.
     pub schema: String,
     /// The files of its SSTables.
     pub files: Vec<Entry>,
@@ -87,7 +89,7 @@ pub struct Manifest {
     #[serde(default)]
     pub taken_at: Option<i64>,
     /// The segment of the commit log that was written when the snapshot of the first table was
-    /// taken: later writes are in it and behind it. None: not known.
+    /// taken: later writes are in it and in later segments. None: not known.
     #[serde(default)]
     pub log_segment: Option<u64>,
     /// The host ids of the ring's members when the backup was made; empty: not known.
@@ -122,8 +124,8 @@ impl Manifest {
         format!("{MANIFESTS}/{tag}/{host_id}.json")
     }
 
-    /// Writes the manifest: with that the backup of the node is whole. Refused is a manifest that
-    /// nobody could read afterwards.
+    /// Writes the manifest, which makes the backup of the node complete. Err: the manifest is one
+    /// that could not be read afterwards, for instance too large.
     pub fn write(&self, store: &dyn Store) -> Result<()> {
         let key = Self::key(&self.tag, &self.node.host_id);
         let bytes = serde_json::to_vec_pretty(self).map_err(|error| error.to_string())?;
@@ -136,7 +138,7 @@ impl Manifest {
         Self::decode(&fetch_bytes(store, key, SIZE_MAX)?).map_err(|why| format!("{key}: {why}"))
     }
 
-    /// From its bytes. Every name in it is a plain one afterwards.
+    /// A manifest from its bytes. Every name in it is a plain one afterwards.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let manifest: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         if manifest.format != FORMAT {
@@ -175,7 +177,8 @@ pub fn check_name(name: &str) -> Result<()> {
     }
 }
 
-/// As [`check_name`]; the directory of an index may stand in front, which begins with a dot.
+/// Does the work of [`check_name`] for a file, whose name may have the directory of an index in
+/// front; that begins with a dot.
 fn check_file_name(name: &str) -> Result<()> {
     match name.split_once('/') {
         Some((index, file)) => {
@@ -187,7 +190,7 @@ fn check_file_name(name: &str) -> Result<()> {
     }
 }
 
-/// The keys of all manifests: of one backup, or of all.
+/// The keys of all manifests of a backup; without `tag`, those of all backups.
 pub fn keys(store: &dyn Store, tag: Option<&str>) -> Result<Vec<String>> {
     let prefix = match tag {
         Some(tag) => format!("{MANIFESTS}/{tag}"),
@@ -197,14 +200,14 @@ pub fn keys(store: &dyn Store, tag: Option<&str>) -> Result<Vec<String>> {
     Ok(found.filter(|key| key.ends_with(".json") && key.split('/').count() == 3).collect())
 }
 
-/// The keys of the manifests of a backup, a node each. Err: there are none.
+/// The keys of the manifests of a backup, one for each node. Err: there are none.
 pub fn keys_of_backup(store: &dyn Store, tag: &str) -> Result<Vec<String>> {
     check_name(tag)?;
     let keys = keys(store, Some(tag))?;
     if keys.is_empty() { Err(format!("there is no backup {tag} here")) } else { Ok(keys) }
 }
 
-/// The manifests of a backup, a node each. Err: there are none, or one cannot be read.
+/// The manifests of a backup, one for each node. Err: there are none, or one cannot be read.
 pub fn of_backup(store: &dyn Store, tag: &str) -> Result<Vec<Manifest>> {
     keys_of_backup(store, tag)?.iter().map(|key| Manifest::read(store, key)).collect()
 }

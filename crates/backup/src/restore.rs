@@ -1,10 +1,11 @@
 //! Makes the data directory of a node again, with all its tables as they were in a backup, those of
-//! the node itself included: it starts with its host id, its tokens and its schema, in the ring of
-//! a topology as it was.
+//! the node itself included: it starts with its host id, its tokens and its schema, in a ring
+//! whose topology is as it was.
 //!
-//! Everything is fetched into a directory beside; when it is whole and its digests are right, one
-//! rename makes it the data directory. Killed and begun again, it fetches what is missing; what a
-//! restore of another backup has left there is removed first.
+//! Everything is fetched into a directory beside the data directory; when all files are there and
+//! their digests are right, one rename makes it the data directory. If the restore is killed and
+//! begun again, it fetches the missing files; files that a restore of another backup has left are
+//! removed first.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -17,21 +18,21 @@ use crate::runs::Runs;
 use crate::store::Store;
 use crate::{Result, copy, log, runs};
 
-/// Files that are fetched at one time.
+/// Most files that are fetched at one time.
 const AT_ONCE: usize = 4;
-/// The directory of data in that of a node.
+/// Name of the data directory in that of a node.
 const DATA: &str = "data";
 /// Directories that a node has beside its data by default, with writes of the time that a restore
 /// undoes: hints would be delivered after the start, and captured changes and saved keys tell of
 /// rows that are not there any more.
 const BESIDE: [&str; 4] = ["commitlog", "hints", "cdc_raw", "saved_caches"];
-/// The directory of fetched files until all of them are there.
+/// Name of the directory of fetched files until all of them are there.
 const FETCHED: &str = "restoring";
 /// Digits of a table's id in the name of its directory.
 const TABLE_ID_DIGITS: usize = 32;
-/// Directories within directories of what is fetched: keyspace, table, index.
+/// Most directories within directories of fetched files: keyspace, table, index.
 const DEPTH_MAX: usize = 16;
-/// The directory of archived segments.
+/// Name of the directory of archived segments.
 const SEGMENTS: &str = "commitlog-restored";
 /// The file that tells a start which segments are replayed, and up to when.
 const PROPERTIES: &str = "commitlog_archiving.properties";
@@ -43,13 +44,13 @@ const UNDONE: &str = "restore_undone=";
 const POINT: &str = "restore_point_in_time=";
 /// A time so soon after the backup, in microseconds, is that of the backup, rounded up to a second.
 const ROUNDED_MICROS: i64 = 1_000_000;
-/// Bytes of the file at most: the restores that it names are counted too.
+/// Most bytes of the properties file: the restores that it names are counted too.
 const PROPERTIES_SIZE_MAX: u64 = 1 << 20;
 
-/// A backup of a node, and where the node is made again.
+/// A backup of a node, and the place where the node is made again.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The backup.
+    /// Name of the backup.
     pub tag: String,
     /// The node's host id.
     pub host_id: String,
@@ -66,28 +67,28 @@ pub struct Request {
 /// A time up to which writes are replayed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PointInTime {
-    /// In the form of `restore_point_in_time`.
+    /// The time in the form of `restore_point_in_time`.
     pub text: String,
-    /// Microseconds since 1970.
+    /// The time in microseconds since 1970.
     pub micros: i64,
 }
 
 /// The amount that was restored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Done {
-    /// Tables.
+    /// Number of tables.
     pub tables: usize,
-    /// Files and their bytes.
+    /// Number of files, and their bytes.
     pub files: (usize, u64),
-    /// Segments of the commit log to be replayed, and the properties file that says so; it belongs
-    /// beside cassandra.yaml for one start.
+    /// Number of segments of the commit log that are replayed, and the properties file that says
+    /// so; it belongs beside cassandra.yaml for one start.
     pub log: Option<(usize, PathBuf)>,
     /// The directory of the data, which must be the first of `data_file_directories`, and
     /// `local_system_data_file_directory` where that is set.
     pub data: PathBuf,
 }
 
-/// Restores a node. `told` hears of bytes that were fetched.
+/// Restores a node. `told` is called with numbers of bytes that were fetched.
 pub fn restore(env: &Env, store: &dyn Store, request: &Request, told: &(dyn Fn(u64) + Sync)) -> Result<Done> {
     check_name(&request.tag)?;
     check_name(&request.host_id)?;
@@ -238,7 +239,7 @@ fn keyspace_in(env: &Env, directory: &Path) -> Option<String> {
     )
 }
 
-/// Where the files of a backup are fetched to.
+/// The paths to which the files of a backup are fetched.
 fn files_of(manifest: &Manifest, fetched: &Path) -> BTreeSet<PathBuf> {
     let of_table = |table: &Table| {
         let directory = fetched.join(&table.keyspace).join(table.directory());
@@ -311,9 +312,9 @@ fn fetch(env: &Env, store: &dyn Store, manifest: &Manifest, fetched: &Path, told
     directories.iter().try_for_each(|directory| env.disk.sync_dir(directory).map_err(wrong(directory)))
 }
 
-/// Removes the properties file of an earlier restore, whose time is another one. A file that
-/// somebody else has written, beside a cassandra.yaml in the same directory, stays. Err: this
-/// restore would write over that.
+/// Removes the properties file of an earlier restore, whose time is another one. A file that was
+/// not written by a restore, beside a cassandra.yaml in the same directory, stays. Err: this
+/// restore would write over such a file.
 fn clear_properties(env: &Env, request: &Request) -> Result<()> {
     let path = request.directory.join(PROPERTIES);
     let wrong = |error: std::io::Error| format!("{}: {error}", path.display());
@@ -370,7 +371,7 @@ fn segments_directory(directory: &Path) -> Result<(PathBuf, String)> {
     }
 }
 
-/// Fetches the archived segments and writes the file that has them replayed.
+/// Fetches the archived segments, and writes the properties file by which a start replays them.
 fn restore_log(env: &Env, store: &dyn Store, request: &Request, time: &PointInTime) -> Result<(usize, PathBuf)> {
     let (directory, shown) = segments_directory(&request.directory)?;
     let count = log::fetch(env, store, &request.host_id, &directory)?;

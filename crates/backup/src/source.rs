@@ -1,10 +1,11 @@
 //! The files of a node's snapshot, found in its data directories.
 //!
-//! Only a whole snapshot is taken. Of each table that the node has there must be a manifest.json,
-//! which is written last and names the SSTables, all of these SSTables, and a schema.cql, which
-//! Cassandra writes for tables of users alone. Otherwise a snapshot that was interrupted, or a data
-//! directory that was not named, would give a backup without some of the rows. Refused, too, are
-//! two files of one name in two data directories: a table has one directory in a backup.
+//! Only a complete snapshot is taken. For each table that the node has there must be a
+//! manifest.json, which is written last and names the SSTables, all of these SSTables, and a
+//! schema.cql, which Cassandra writes for tables of users alone. Otherwise a snapshot that was
+//! interrupted, or a data directory that was not named, would give a backup without some of the
+//! rows. Refused, too, are two files of one name in two data directories: a table has one
+//! directory in a backup.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,17 +20,17 @@ use schema::system::is_system_keyspace;
 
 use crate::manifest::check_name;
 
-/// The directory of snapshots in that of a table.
+/// Name of the directory of snapshots in that of a table.
 const SNAPSHOTS: &str = "snapshots";
-/// The statements of a snapshot's table.
+/// Name of the file with the statements of a snapshot's table.
 const SCHEMA: &str = "schema.cql";
-/// The SSTables of a snapshot, and when it was taken.
+/// Name of the file with the SSTables of a snapshot and the time when it was taken.
 const MANIFEST: &str = "manifest.json";
 /// The keyspace of tables that describe the node. They hold no rows of users and no schema.
 const NODE_KEYSPACE: &str = "system";
-/// Bytes of a schema.cql, a manifest.json, or of another small file, at most.
+/// Most bytes of a schema.cql, a manifest.json, or another small file.
 const SMALL_MAX: u64 = 16 << 20;
-/// Bytes of a Statistics.db at most.
+/// Most bytes of a Statistics.db.
 const STATISTICS_MAX: u64 = 256 << 20;
 
 /// A table that the node has.
@@ -46,14 +47,14 @@ pub struct NodeTable {
 /// A file of a snapshot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct File {
-    /// As in [`crate::manifest::Entry::name`].
+    /// The name as in [`crate::manifest::Entry::name`].
     pub name: String,
-    /// Where it is.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Bytes.
+    /// Size of the file, bytes.
     pub size: u64,
-    /// Tells apart SSTables that had the same name one after the other, and the states of a
-    /// component that was changed in place: eight hexadecimal digits.
+    /// Eight hexadecimal digits that tell apart SSTables that had the same name one after the
+    /// other, and the states of a component that was changed in place.
     pub stamp: String,
 }
 
@@ -176,7 +177,7 @@ fn of_table(env: &Env, roots: &[PathBuf], tag: &str, table: NodeTable) -> Result
     Ok(TableFiles { table, schema: schema.unwrap_or_default(), taken_at, log_segment, files })
 }
 
-/// Two files of one name, if there are such.
+/// Two files of one name; None: there are no such files.
 fn first_twice(files: &[File]) -> Option<(&File, &File)> {
     let mut seen = BTreeMap::new();
     files.iter().find_map(|file| seen.insert(file.name.as_str(), file).map(|earlier| (earlier, file)))
@@ -200,8 +201,8 @@ fn small_file(env: &Env, path: &Path) -> Result<Option<String>> {
     String::from_utf8(bytes).map(Some).map_err(|_| format!("{}: it is not text", path.display()))
 }
 
-/// The directories in which keyspaces may lie, each once: `data` in a given one, and the given one.
-/// Both count where both are there, since a keyspace may have the name `data`.
+/// The directories in which keyspaces may lie, each once: a given directory, and `data` in it. If
+/// both exist both count, because a keyspace may have the name `data`.
 fn roots_of(env: &Env, data_directories: &[PathBuf]) -> Vec<PathBuf> {
     let mut roots = Vec::new();
     for root in data_directories.iter().flat_map(|directory| [directory.join("data"), directory.clone()]) {
@@ -256,9 +257,9 @@ fn sstable_files(env: &Env, directory: &Path, before: &str) -> Result<Vec<File>>
     Ok(files)
 }
 
-/// Made of the checksum that the writer of an SSTable has left of its data, the length of the data,
-/// and of another component its own length: Cassandra writes some of them anew in another size
-/// (Filter.db, Summary.db).
+/// A stamp made of the checksum of the data that the writer of an SSTable has left, of the length
+/// of the data, and for another component also of that component's length: Cassandra writes some
+/// of them anew in another size (Filter.db, Summary.db).
 fn stamp_of_data(env: &Env, descriptor: &Descriptor, own_length: Option<u64>) -> Result<String> {
     let path = descriptor.path(Component::Digest);
     let path = if env.disk.exists(&path) { path } else { descriptor.path(Component::Statistics) };
@@ -274,7 +275,7 @@ fn stamp_of_data(env: &Env, descriptor: &Descriptor, own_length: Option<u64>) ->
     Ok(format!("{:08x}", hasher.finalize()))
 }
 
-/// Made of the content of a small component that is changed in place.
+/// A stamp made of the content of a small component that is changed in place.
 fn stamp_of(env: &Env, path: &Path) -> Result<String> {
     let bytes = env.disk.read_all(path, STATISTICS_MAX).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(format!("{:08x}", crc32fast::hash(&bytes)))

@@ -1,7 +1,7 @@
-//! Where backups lie: a directory, or an object store. A key is a path of plain names.
+//! The places of backups: a directory, or an object store. A key is a path of plain names.
 //!
-//! An object appears whole or not at all, under its own name, and is not changed afterwards, except
-//! that a manifest or a segment may be written again.
+//! An object appears completely or not at all, under its own name, and is not changed afterwards,
+//! except that a manifest or a segment may be written again.
 
 #[cfg(feature = "cloud")]
 mod cloud;
@@ -11,7 +11,7 @@ use env::{Env, Lock};
 
 use crate::Result;
 
-/// Bytes that are read or written at once.
+/// Most bytes that are read or written at once.
 pub const PIECE_SIZE: usize = 1 << 20;
 /// Most bytes of a key.
 const KEY_SIZE_MAX: usize = 900;
@@ -19,18 +19,18 @@ const KEY_SIZE_MAX: usize = 900;
 /// An object of a listing.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Object {
-    /// Its key.
+    /// Key of the object.
     pub key: String,
-    /// Its bytes.
+    /// Size of the object, bytes.
     pub size: u64,
 }
 
-/// Where backups lie. Calls wait for the disk or the network.
+/// A place of backups. Calls wait for the disk or the network.
 pub trait Store: Send + Sync {
     /// All objects whose keys begin with `prefix` and a `/`, in the order of their keys.
     fn list(&self, prefix: &str) -> Result<Vec<Object>>;
 
-    /// The size of an object; None: there is none.
+    /// The size of an object in bytes; None: there is no such object.
     fn size(&self, key: &str) -> Result<Option<u64>>;
 
     /// Begins an object of `size` bytes.
@@ -39,9 +39,9 @@ pub trait Store: Send + Sync {
     /// Opens an object to be read from front to back.
     fn open(&self, key: &str) -> Result<Box<dyn Download>>;
 
-    /// Keeps other programs from holding the same prefix until the result is dropped. Err: one of
-    /// them holds it. None: uploads of one object do not disturb each other in this store, or the
-    /// store has no locks.
+    /// Keeps other programs from holding the same prefix until the result is dropped. Err: another
+    /// program holds it. None: uploads of one object do not disturb each other in this store, or
+    /// the store has no locks.
     fn hold(&self, _prefix: &str) -> Result<Option<Box<dyn Lock>>> {
         Ok(None)
     }
@@ -49,22 +49,22 @@ pub trait Store: Send + Sync {
 
 /// An object that is being written. Dropping it gives it up.
 pub trait Upload: Send {
-    /// The next bytes.
+    /// Takes the next bytes of the object.
     fn write(&mut self, bytes: &[u8]) -> Result<()>;
 
-    /// The object is whole, and durable when this comes back.
+    /// Completes the object. It is durable when this returns.
     fn finish(self: Box<Self>) -> Result<()>;
 }
 
 /// An object that is being read.
 pub trait Download: Send {
-    /// The next bytes; none: the object has ended.
+    /// The next bytes. Empty: the object has ended.
     fn read(&mut self) -> Result<Vec<u8>>;
 }
 
 /// The store at a place: a path, or `file://PATH`; `s3://BUCKET/PREFIX`, `gs://…`, `az://…`.
-/// Refused are an empty place, as a script gives it whose variable is not set, and `s3:/…`: both
-/// would be directories of this machine.
+/// An empty place, as from a script whose variable is not set, and `s3:/…` are refused: both would
+/// be directories of this machine.
 pub fn open(env: &Env, place: &str) -> Result<Box<dyn Store>> {
     let is_slip = |scheme: &str| scheme == "file" || CLOUDS.contains(&scheme);
     match place.split_once("://") {

@@ -10,23 +10,24 @@ use crate::copy::{self, Wrong};
 use crate::manifest::{self, Entry, Manifest};
 use crate::store::Store;
 
-/// Files that are read at one time.
+/// Most files that are read at one time.
 const AT_ONCE: usize = 4;
-/// Files that are told of one by one.
+/// Most files that are reported one by one.
 const TOLD_MAX: usize = 100;
 
 /// The findings of a verification.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Found {
-    /// Nodes of the backup.
+    /// Number of nodes of the backup.
     pub nodes: usize,
-    /// Files that were read, and their bytes.
+    /// Number of files that were read, and their bytes.
     pub files: (usize, u64),
-    /// Files that are missing or damaged.
+    /// Number of files that are missing or damaged.
     pub wrong: usize,
-    /// Files and manifests that could not be read: whether they are whole is not known.
+    /// Number of files and manifests that could not be read, so that it is not known whether they
+    /// are complete.
     pub unread: usize,
-    /// Host ids of nodes that were in the ring and of which the backup has no manifest.
+    /// Host ids of nodes that were in the ring and have no manifest in the backup.
     pub absent: Vec<String>,
     /// Sentences about files that are wrong or could not be read: the first hundred that were
     /// found.
@@ -46,9 +47,9 @@ impl Found {
     }
 }
 
-/// Verifies a backup, node by node: the manifest of one node is in memory at a time. Where one
-/// cannot be read that is told, and the files of the other nodes are verified. `told` hears of
-/// bytes that were read.
+/// Verifies a backup, node by node: the manifest of one node is in memory at a time. A manifest
+/// that cannot be read is reported, and the files of the other nodes are verified. `told` is
+/// called with numbers of bytes that were read.
 pub fn verify(env: &Env, store: &dyn Store, tag: &str, told: &(dyn Fn(u64) + Sync)) -> Result<Found> {
     let mut found = Found::default();
     let (mut members, mut parts) = (BTreeSet::new(), BTreeSet::new());
@@ -94,7 +95,7 @@ fn verify_node(
     found.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The members of the ring, as each node of the backup knew them, of which there is no manifest.
+/// The members of the ring, as each node of the backup knew them, that have no manifest.
 pub(crate) fn absent(manifests: &[Manifest]) -> Vec<String> {
     let members: BTreeSet<&String> = manifests.iter().flat_map(|manifest| &manifest.ring).collect();
     let has_part = |host_id: &str| manifests.iter().any(|manifest| manifest.node.host_id == host_id);

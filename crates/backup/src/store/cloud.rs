@@ -1,12 +1,13 @@
 //! A store in the cloud, or in a server that speaks S3: `s3://BUCKET/PREFIX`, `gs://…`, `az://…`.
 //!
-//! Credentials, region and endpoint are those of the environment, by the names of the clouds' own
-//! tools: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL`,
+//! Credentials, region and endpoint come from environment variables, with the names of the clouds'
+//! own tools: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL`,
 //! `AWS_ALLOW_HTTP`; `GOOGLE_SERVICE_ACCOUNT`; `AZURE_STORAGE_ACCOUNT_NAME`,
 //! `AZURE_STORAGE_ACCOUNT_KEY`.
 //!
-//! An object of more than one part is sent in parts, [`PARTS_AT_ONCE`] at one time. It appears when
-//! all have come; parts of an upload that was given up are deleted, or by a rule of the bucket.
+//! An object of more than one part is sent in parts, [`PARTS_AT_ONCE`] at one time. It appears
+//! when all have come. Parts of an upload that was given up are deleted, if that fails by a rule
+//! of the bucket.
 //!
 //! An object is read in ranges of [`RANGE_SIZE`]. The client's limits of time hold for one request
 //! with its body, so one request for a whole object would fail for every object that is large
@@ -34,21 +35,21 @@ use tokio::task::JoinHandle;
 use super::{Download, Object, Store, Upload, check_key};
 use crate::Result;
 
-/// Bytes of a part at least; S3 takes no smaller one but the last.
+/// Fewest bytes of a part; S3 takes no smaller one except the last.
 const PART_SIZE_MIN: u64 = 8 << 20;
-/// Parts of an object at most; S3 takes 10,000.
+/// Most parts of an object; S3 takes 10,000.
 const PARTS_MAX: u64 = 9_000;
-/// Parts of one object that are on their way at one time.
+/// Most parts of one object that are on their way at one time.
 const PARTS_AT_ONCE: usize = 2;
-/// Bytes that one request reads at most.
+/// Most bytes that one request reads.
 const RANGE_SIZE: u64 = 16 << 20;
 /// Bytes a second below which a request counts as stuck. A process has up to eight requests on
 /// their way at one time, so a link of 512 KiB a second is enough.
 const RATE_MIN: u64 = 64 << 10;
-/// A request whose time is over, or which fails otherwise, is repeated until as much time has
-/// passed as this many requests may take.
+/// Number of requests whose longest time is given to the repeats of one request that has failed or
+/// timed out.
 const ATTEMPTS_TIME: u32 = 3;
-/// Threads that speak to the store.
+/// Number of threads that speak to the store.
 const THREADS: usize = 2;
 /// Beginnings of the names of environment variables that are given to the store's client.
 const VARIABLES: [&str; 3] = ["AWS_", "GOOGLE_", "AZURE_"];
@@ -58,7 +59,7 @@ pub struct Cloud {
     runtime: Arc<Runtime>,
     store: Arc<dyn ObjectStore>,
     prefix: Path,
-    /// The URL, for the clients of uploads with larger parts than usual.
+    /// The URL, from which clients for uploads with larger parts than usual are made.
     place: String,
 }
 
@@ -215,9 +216,9 @@ struct Sending {
     key: String,
     path: Path,
     part_size: usize,
-    /// Bytes of the next part.
+    /// Bytes of the next part so far.
     part: Vec<u8>,
-    /// None: the object is one part.
+    /// The upload in parts; None: the object is a single part.
     upload: Option<Box<dyn MultipartUpload>>,
     /// Parts on their way, oldest first.
     running: VecDeque<JoinHandle<object_store::Result<()>>>,
@@ -300,7 +301,7 @@ struct Getting {
     e_tag: Option<String>,
     /// Bytes that were read.
     offset: u64,
-    /// The rest of the range that is being read.
+    /// The rest of the range that is being read; empty before the first one.
     stream: BoxStream<'static, object_store::Result<Bytes>>,
     /// The end of that range in the object.
     range_end: u64,

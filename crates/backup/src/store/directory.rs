@@ -2,7 +2,8 @@
 //!
 //! An object is written beside its name, synced and renamed; the file of an upload that was given
 //! up stays as `NAME.part` until the next upload of the object. Two uploads of one object at a time
-//! would write into one file, so who brings the objects of a node holds a lock ([`HOLD`]).
+//! would write into one file, so a program that brings the objects of a node holds a lock
+//! ([`HOLD`]).
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,11 +13,12 @@ use env::{Env, Lock, ReadFile, WriteFile};
 use super::{Download, Object, PIECE_SIZE, Store, Upload, check_key};
 use crate::Result;
 
-/// The end of the name of an object that is not whole.
+/// The end of the name of an object that is not complete.
 const PART: &str = ".part";
-/// The file below a prefix whose lock is held. Its name is no key, so that no listing has it.
+/// Name of the file below a prefix whose lock is held. Its name is no key, so that no listing has
+/// it.
 const HOLD: &str = ".hold";
-/// Directories within directories: a backup has fewer.
+/// Most directories within directories: a backup has fewer.
 const DEPTH_MAX: usize = 16;
 
 /// A store in a directory.
