@@ -5,7 +5,8 @@
 //! - *Plain*: the bytes of the sections in LZ4 blocks, each behind its two lengths.
 //!
 //! [`DataReader`] gives components, or the content of sections: partitions as in a Data.db without
-//! compression, which [`partitions`] decodes. [`outgoing`] says what a sender reads of its files.
+//! compression, which [`partitions`] decodes. [`outgoing`] says which parts of its files a sender
+//! reads.
 //! `org.apache.cassandra.db.streaming.{CassandraEntireSSTableStreamReader,CompressedInputStream}`,
 //! `streaming.compress.StreamCompressionInputStream`.
 
@@ -30,13 +31,13 @@ pub enum Part {
     Rows {
         /// The bytes.
         bytes: Bytes,
-        /// The bytes of [`Content::transfer_bytes`] that have passed with these. The first part of
-        /// a chunk that is cut up between sections has all bytes of the chunk.
+        /// The bytes of [`Content::transfer_bytes`] that have passed with these. If a chunk is
+        /// shared by sections, its first part counts all bytes of the chunk.
         counted: u64,
     },
     /// The next bytes of a component of an SSTable that comes whole.
     Component {
-        /// Place of the component in the manifest.
+        /// Index of the component in the manifest.
         index: usize,
         /// The bytes.
         bytes: Bytes,
@@ -46,16 +47,16 @@ pub enum Part {
 /// Takes the data of a file apart.
 #[derive(Debug)]
 pub enum DataReader {
-    /// Components.
+    /// The components of an SSTable that comes whole.
     Entire(EntireReader),
-    /// Chunks.
+    /// Stored chunks of a compressed Data.db.
     Compressed(ChunksReader),
-    /// LZ4 blocks.
+    /// Sections in LZ4 blocks.
     Plain(PlainReader),
 }
 
 impl DataReader {
-    /// A reader of what follows a header with this content.
+    /// A reader of the data that follows a header with this content.
     ///
     /// # Errors
     /// Sections and chunks do not fit together.
@@ -76,7 +77,7 @@ impl DataReader {
         }
     }
 
-    /// The next part, taken out of `input`; None: more bytes must come, or all were given.
+    /// The next part, taken out of `input`; None: more bytes must come, or all parts were given.
     pub fn next(&mut self, input: &mut BytesMut) -> Result<Option<Part>, StreamingError> {
         match self {
             Self::Entire(reader) => Ok(reader.next(input).map(|(index, bytes)| Part::Component { index, bytes })),

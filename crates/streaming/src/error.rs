@@ -9,7 +9,7 @@ use stdx::CursorError;
 /// The part of a stream that is wrong.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StreamingError {
-    /// Bytes are missing, a length is negative, or a text is no text.
+    /// Bytes are missing, a length is negative, or the bytes of a text are not UTF-8.
     Bytes(CursorError),
     /// A part whose form all messages between nodes share is wrong.
     Internode(InternodeError),
@@ -41,15 +41,15 @@ pub enum StreamingError {
     },
     /// A chunk or block does not decompress; the text says why.
     Decompression(String),
-    /// Rows or the names of their columns are not as they must be.
+    /// Rows or the names of their columns are not valid.
     Rows(String),
-    /// Messages follow each other as they cannot.
+    /// A message comes at a point of the session at which it must not.
     Sequence(&'static str),
 }
 
 impl StreamingError {
     /// Bytes, from the start of a message, without which the message cannot be read; None: the
-    /// error is not that bytes are missing.
+    /// error is another one than missing bytes.
     pub fn wanted(&self) -> Option<usize> {
         match self {
             Self::Bytes(CursorError::Truncated { offset, needed })

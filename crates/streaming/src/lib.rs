@@ -1,5 +1,5 @@
-//! Streams of SSTables between nodes, as values and bytes: what bootstrap, decommission, rebuild,
-//! move and repair send.
+//! Streams of SSTables between nodes, as values and bytes: bootstrap, decommission, rebuild, move
+//! and repair use them.
 //!
 //! A streaming link begins with the handshake of `internode` and then carries [`message`]s back to
 //! back, without frames and without checksums of its own. A *control* link carries the messages of
@@ -7,10 +7,10 @@
 //! the [`data`] of a file. [`LinkReader`] takes the bytes of either link apart; a [`Session`]
 //! decides what is sent and when the exchange is complete.
 //!
-//! Knows no socket, clock, thread or file: bytes come in from a caller, and what a caller is to
-//! read of an SSTable is given as places in its files. Bytes come from a peer and are never
-//! trusted. Agrees with packages `org.apache.cassandra.streaming`, `…streaming.messages` and
-//! `org.apache.cassandra.db.streaming`.
+//! Knows no socket, clock, thread or file: bytes come in from a caller, and the parts of an
+//! SSTable that a caller has to read are given as places in its files. Bytes come from a peer and
+//! are never trusted. Agrees with packages `org.apache.cassandra.streaming`, `…streaming.messages`
+//! and `org.apache.cassandra.db.streaming`.
 
 pub mod data;
 pub mod error;

@@ -3,8 +3,8 @@
 //! The reader is given bytes as they arrive and holds none but those of the chunk that it is in.
 //! A message that is not whole waits in the caller's buffer, which therefore grows to the size of
 //! the message at most ([`CONTROL_SIZE_MAX`](crate::message::CONTROL_SIZE_MAX),
-//! [`HEADER_SIZE_MAX`](crate::message::HEADER_SIZE_MAX)). After an error the link is of no more
-//! use.
+//! [`HEADER_SIZE_MAX`](crate::message::HEADER_SIZE_MAX)). After an error the link cannot be used
+//! any more.
 
 use bytes::BytesMut;
 
@@ -15,26 +15,27 @@ use crate::message::{Message, size_max};
 /// A part of a link.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Incoming {
-    /// A message. Behind [`Message::Stream`] follow the parts of the file, then
+    /// A message. [`Message::Stream`] is followed by the parts of the file, then
     /// [`Incoming::EndOfFile`].
     Message(Message),
     /// The next part of the file that is being received.
     Data(Part),
-    /// The file that was being received is whole.
+    /// All bytes of the file that was being received have come.
     EndOfFile,
 }
 
 /// Takes one link apart.
 #[derive(Debug, Default)]
 pub struct LinkReader {
-    /// The file that is being received.
+    /// The reader of the file that is being received; None: no file is.
     data: Option<DataReader>,
-    /// Bytes without which the message that has begun cannot be read: it is not looked at before.
+    /// Number of bytes that the message which has begun needs at least. It is not looked at before
+    /// they are there.
     wanted: usize,
 }
 
 impl LinkReader {
-    /// A reader of what follows the handshake.
+    /// A reader of the bytes that follow the handshake.
     pub fn new() -> Self {
         Self::default()
     }

@@ -31,41 +31,43 @@ use prepare::{PrepareSyn, Summary};
 /// The id of a plan, a time UUID: the sessions of one operation share it.
 pub type PlanId = [u8; 16];
 
-/// Bytes of the largest message but STREAM. A PREPARE_SYN has 24 bytes for each range of each
+/// Most bytes of a message other than STREAM. A PREPARE_SYN has 24 bytes for each range of each
 /// keyspace: with 256 tokens on each of 300 nodes and three replicas, a node that joins asks for
 /// up to 6 MB of ranges in ten keyspaces.
 pub const CONTROL_SIZE_MAX: usize = 16 << 20;
 
-/// Bytes of the largest header of a STREAM message that is taken. The header of a Cassandra lists
-/// the chunks that are sent, 12 bytes each: at 16 KiB a chunk this admits files of 680 GiB before
-/// compression, at 4 KiB of 170 GiB. So much memory, and 16 bytes a chunk, are needed until the
-/// file has come.
+/// Most bytes of the header of a STREAM message that is taken. The header of a Cassandra lists the
+/// chunks that are sent, 12 bytes each: at 16 KiB a chunk this admits files of 680 GiB before
+/// compression, at 4 KiB of 170 GiB. This much memory, and 16 bytes for each chunk, are needed
+/// until the file has come.
 pub const HEADER_SIZE_MAX: usize = 512 << 20;
 
-/// Chunks that a header of this node lists at most. Sections that touch more go without the
-/// compression of their file, so that also a receiver that takes headers of 128 MiB has them.
+/// Most chunks that a header of this node lists. Sections that touch more go without the
+/// compression of their file, so that a receiver that takes only headers of 128 MiB gets them,
+/// too.
 pub const CHUNKS_MAX: u64 = 8 << 20;
 
 /// A message of a streaming link.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Message {
-    /// Opens a session, or the link of one.
+    /// Opens a session: the first message of its control link; or names the session of a file
+    /// link.
     Init(StreamInit),
     /// The initiator asks for data and announces its own.
     PrepareSyn(PrepareSyn),
     /// The follower announces its data.
     PrepareSynAck(Vec<Summary>),
-    /// The initiator awaits what the follower has announced.
+    /// The initiator awaits the files that the follower has announced.
     PrepareAck,
     /// A file; its data follows.
     Stream(Box<FileHeader>),
     /// A file has come.
     Received(Received),
-    /// The follower has nothing left to send or to receive.
+    /// The follower has sent and received all files.
     Complete,
     /// The sender has given the session up.
     SessionFailed,
-    /// Nothing but bytes on a link that would look idle.
+    /// Only keeps a link from looking idle.
     KeepAlive,
 }
 
@@ -79,7 +81,7 @@ pub struct Received {
 }
 
 impl Message {
-    /// The name in Cassandra's enumeration.
+    /// The name of the message in Cassandra's enumeration.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Init(_) => "STREAM_INIT",
@@ -134,7 +136,7 @@ impl Message {
     /// The message at the start of `bytes`, and its length without the data that follows STREAM.
     ///
     /// # Errors
-    /// [`StreamingError::wanted`] tells whether the message is wrong or is only not whole yet.
+    /// [`StreamingError::wanted`] tells whether the message is wrong or only not complete yet.
     pub fn decode(bytes: &[u8]) -> Result<(Self, usize), StreamingError> {
         let mut cursor = Cursor::new(bytes);
         let message = match cursor.u8()? {
@@ -155,7 +157,7 @@ impl Message {
     }
 }
 
-/// Bytes of the largest message that begins with this byte.
+/// Most bytes of a message that begins with this byte.
 pub(crate) const fn size_max(kind: u8) -> usize {
     if kind == 2 { HEADER_SIZE_MAX } else { CONTROL_SIZE_MAX }
 }
@@ -168,7 +170,7 @@ pub(crate) fn get_table(cursor: &mut Cursor<'_>) -> Result<TableId, StreamingErr
     get_uuid(cursor).map(TableId)
 }
 
-/// Reads a truth value and, where it is true, a UUID.
+/// Reads a truth value and, if it is true, a UUID.
 pub(crate) fn get_optional_uuid(cursor: &mut Cursor<'_>) -> Result<Option<[u8; 16]>, StreamingError> {
     if cursor.bool()? { get_uuid(cursor).map(Some) } else { Ok(None) }
 }

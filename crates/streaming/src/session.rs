@@ -11,10 +11,11 @@
 //! closes the links
 //! ```
 //!
-//! 1. [`Event`]s go in, [`Effect`]s come out; the caller has the links, the files and the clock.
+//! 1. The caller gives [`Event`]s and carries out [`Effect`]s; it has the links, the files and the
+//!    clock.
 //! 2. A file counts as received when it is written. When all files of a table are there the caller
 //!    adds them to the table at once ([`Effect::Add`]); the session waits for that.
-//! 3. The end is told once ([`Effect::Finished`]); behind it no event has an effect.
+//! 3. The end is told once ([`Effect::Finished`]); after it no event has an effect.
 //! 4. The initiator completes only if the follower has. The follower completes when it sends
 //!    COMPLETE: if the link breaks before that message arrives, the initiator fails alone, with
 //!    all files at both sides. Cassandra's sessions are the same.
@@ -43,7 +44,7 @@ use files::{Expected, Sending};
 pub struct Limits {
     /// Milliseconds between KEEP_ALIVE messages of the initiator (`streaming_keep_alive_period`).
     pub keep_alive_ms: u64,
-    /// A session in which nothing has happened for so many milliseconds fails
+    /// Milliseconds after which a session in which nothing has happened fails
     /// (`stream_transfer_task_timeout`, which Cassandra counts for each file on its own).
     pub silence_max_ms: u64,
 }
@@ -59,7 +60,7 @@ impl Default for Limits {
 pub enum Role {
     /// The node that opened the session.
     Initiator,
-    /// The other one.
+    /// The node that has taken the session of an initiator.
     Follower,
 }
 
@@ -68,11 +69,11 @@ pub enum Role {
 pub enum Event {
     /// A message has come on the control link. STREAM_INIT and STREAM are not among them.
     Message(Message),
-    /// The files that this side has of what [`Effect::Collect`] asked for.
+    /// The files of this side that [`Effect::Collect`] has asked for.
     Collected(Vec<Offer>),
     /// A file has come and is written.
     Arrived(Arrived),
-    /// The files of a table that came are in the table.
+    /// The files that came for a table have been added to it.
     Added(TableId),
     /// Bytes of a file were sent or received.
     Progress,
@@ -86,7 +87,7 @@ pub enum Event {
 
 impl Event {
     /// The next event of a control link, taken out of `input`: a message, or [`Event::Broken`] for
-    /// bytes that have no place on such a link. `None`: more bytes must come.
+    /// bytes that are not valid on such a link. `None`: more bytes must come.
     pub fn of_control_link(reader: &mut LinkReader, input: &mut BytesMut) -> Option<Self> {
         Some(match reader.next(input) {
             Ok(None) => return None,
@@ -107,7 +108,8 @@ impl Event {
 pub enum Effect {
     /// Send a message on the control link.
     Send(Message),
-    /// Flush and collect the files that are asked for, and tell of them by [`Event::Collected`].
+    /// Flush the tables and collect the files that are asked for, and tell of them by
+    /// [`Event::Collected`].
     Collect(Vec<StreamRequest>),
     /// Send these files on file links.
     SendFiles(Vec<Received>),
@@ -115,20 +117,20 @@ pub enum Effect {
     Add(TableId),
     /// Close all links of the session. Files that were received and not added are given up.
     Close,
-    /// The session has ended; an error is a sentence.
+    /// The session has ended. Err: the reason, a sentence.
     Finished(Result<(), String>),
 }
 
 /// The state of a session, in the order in which one follows the other.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum State {
-    /// Until both sides know what will be sent.
+    /// Not both sides know yet which files will be sent.
     Preparing,
-    /// Files are on their way.
+    /// Both sides know the files, and these are on their way.
     Streaming,
-    /// The initiator has sent and received everything.
+    /// The initiator has sent and received all files, and waits for COMPLETE.
     WaitComplete,
-    /// The end.
+    /// The session has ended.
     Ended,
 }
 
@@ -139,22 +141,22 @@ pub struct Session {
     limits: Limits,
     is_preview: bool,
     state: State,
-    /// The follower has said that it is done.
+    /// True: the follower has sent COMPLETE.
     has_complete: bool,
-    /// The follower has been asked for its files and has not told of them.
+    /// True: the follower has been asked for its files, and has not told of them yet.
     is_collecting: bool,
     /// Files that the peer does not have yet, by table.
     sending: BTreeMap<TableId, Sending>,
     /// Tables of which files are to come, until they are added.
     receiving: BTreeMap<TableId, Expected>,
-    /// When something happened last, milliseconds of the caller's clock.
+    /// When something happened last in the session, milliseconds of the caller's clock.
     active_ms: u64,
-    /// When KEEP_ALIVE was sent last.
+    /// When KEEP_ALIVE was sent last, milliseconds of the caller's clock.
     kept_alive_ms: u64,
 }
 
 impl Session {
-    /// The initiator's side: asks for data and offers files.
+    /// Begins the initiator's side: asks for data and offers files.
     pub fn initiate(
         init: StreamInit,
         requests: Vec<StreamRequest>,
@@ -171,7 +173,7 @@ impl Session {
         (session, effects)
     }
 
-    /// The follower's side, of a STREAM_INIT that has come.
+    /// Begins the follower's side, for a STREAM_INIT that has come.
     pub fn follow(init: &StreamInit, limits: Limits, now_ms: u64) -> Self {
         Self::new(Role::Follower, init.preview, limits, now_ms)
     }
@@ -199,7 +201,7 @@ impl Session {
     /// Whether a file that begins to arrive is one that was announced and has not come.
     ///
     /// # Errors
-    /// A sentence; the session is to be told that it is broken.
+    /// A sentence; the caller has to give the session [`Event::Broken`].
     pub fn admit(&self, file: &Arrived) -> Result<(), String> {
         match self.receiving.get(&file.id.table) {
             Some(expected) if !self.is_ended() => expected.admit(file),
@@ -247,7 +249,7 @@ impl Session {
         }
     }
 
-    /// Follower: PREPARE_SYN.
+    /// Called for the follower: takes PREPARE_SYN.
     fn asked(&mut self, syn: PrepareSyn) -> Result<Vec<Effect>, String> {
         // files that this side has offered wait for PREPARE_ACK
         if self.state != State::Preparing || self.is_collecting || !self.sending.is_empty() {
@@ -258,7 +260,7 @@ impl Session {
         Ok(vec![Effect::Collect(syn.requests)])
     }
 
-    /// Follower: the files that the initiator asked for are known.
+    /// Called for the follower when the files that the initiator asked for are known.
     fn collected(&mut self, offers: Vec<Offer>) -> Result<Vec<Effect>, String> {
         assert!(self.is_collecting && self.role == Role::Follower, "only a follower that was asked collects");
         self.is_collecting = false;
@@ -275,7 +277,7 @@ impl Session {
         Ok(effects)
     }
 
-    /// Initiator: PREPARE_SYNACK.
+    /// Called for the initiator: takes PREPARE_SYNACK.
     fn answered(&mut self, summaries: &[Summary]) -> Result<Vec<Effect>, String> {
         if self.state != State::Preparing {
             return Err("PREPARE_SYNACK came twice".to_owned());
@@ -292,7 +294,7 @@ impl Session {
         Ok(effects)
     }
 
-    /// The peer awaits this side's files.
+    /// Called when the peer awaits this side's files.
     fn start(&mut self) -> Result<Vec<Effect>, String> {
         if self.state != State::Preparing || self.is_collecting {
             return Err("PREPARE_ACK came when no files were announced, or twice".to_owned());
@@ -304,7 +306,7 @@ impl Session {
         Ok(effects)
     }
 
-    /// RECEIVED. One that comes again says nothing new.
+    /// Takes RECEIVED. A repeated one has no effect.
     fn acknowledged(&mut self, id: Received) -> Result<Vec<Effect>, String> {
         let Some(sending) = self.sending.get_mut(&id.table) else {
             return Err(format!("RECEIVED of table {}, of which nothing is sent", id.table));
@@ -341,7 +343,7 @@ impl Session {
         Ok(vec![Effect::Send(Message::KeepAlive)])
     }
 
-    /// Takes note of files of this side; gives their summaries.
+    /// Notes files of this side; gives their summaries.
     fn offer(&mut self, offers: Vec<Offer>) -> Vec<Summary> {
         let mut summaries = Vec::with_capacity(offers.len());
         for offer in offers.into_iter().filter(|offer| !offer.files.is_empty()) {
@@ -352,7 +354,7 @@ impl Session {
         summaries
     }
 
-    /// Takes note of what the peer will send.
+    /// Notes the files that the peer will send.
     fn expect(&mut self, summaries: &[Summary]) -> Result<(), String> {
         for summary in summaries.iter().filter(|summary| summary.files > 0) {
             if self.receiving.insert(summary.table, Expected::new(summary)).is_some() {
@@ -362,7 +364,7 @@ impl Session {
         Ok(())
     }
 
-    /// The end, if nothing is left to be sent, received or waited for.
+    /// Ends the session if there is nothing left to send, to receive or to wait for.
     fn maybe_complete(&mut self) -> Vec<Effect> {
         let is_sent = self.sending.values().all(Sending::is_done);
         if self.state == State::Preparing || !is_sent || !self.receiving.is_empty() {
@@ -390,7 +392,7 @@ impl Session {
             && self.receiving.values().all(Expected::is_whole)
     }
 
-    /// This side gives the session up and tells the peer.
+    /// Gives the session up, and tells the peer.
     fn fail(&mut self, why: String) -> Vec<Effect> {
         let mut effects = vec![Effect::Send(Message::SessionFailed)];
         effects.extend(self.end(Err(why)));

@@ -20,7 +20,8 @@ const CHECKSUM_LENGTH: usize = CHUNK_CHECKSUM_LEN as usize;
 #[derive(Debug)]
 pub struct ChunksReader {
     params: CompressionParams,
-    /// Sections that are not read to their ends; the first one's start moves on.
+    /// Sections that are not read to their ends. The start of the first one moves forward as it is
+    /// read.
     sections: VecDeque<Section>,
     /// Chunks that have not come.
     chunks: VecDeque<Chunk>,
@@ -49,8 +50,8 @@ impl ChunksReader {
         self.sections.is_empty()
     }
 
-    /// The next content of a section, at most one chunk of it; and the stored bytes, with the
-    /// checksum, of the chunk that was read for it, 0 if it was there.
+    /// The next content of a section, at most one chunk of it; and the number of stored bytes,
+    /// with the checksum, of the chunk that was read for it; 0: that chunk was read before.
     pub fn next(&mut self, input: &mut BytesMut) -> Result<Option<(Bytes, u64)>, StreamingError> {
         let Some(section) = self.sections.front().copied() else { return Ok(None) };
         let chunk_length = self.params.chunk_length as u64;
@@ -77,7 +78,7 @@ impl ChunksReader {
         Ok(Some((given, stored)))
     }
 
-    /// The first section is read up to `end`.
+    /// Notes that the first section is read up to `end`.
     fn pass(&mut self, end: u64) {
         match self.sections.front_mut() {
             Some(section) if end < section.end => section.start = end,
@@ -85,7 +86,7 @@ impl ChunksReader {
         }
     }
 
-    /// The next chunk's content; None: it is not whole.
+    /// The content of the next chunk; None: not all of its bytes have come.
     fn chunk(&mut self, input: &mut BytesMut) -> Result<Option<Bytes>, StreamingError> {
         let Some(chunk) = self.chunks.front().copied() else {
             return Err(StreamingError::Sequence("sections of a stream touch more chunks than it lists"));

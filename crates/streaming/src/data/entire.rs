@@ -1,4 +1,4 @@
-//! An SSTable that comes whole: the bytes of its components, one behind the other.
+//! An SSTable that comes whole: the bytes of its components, one component behind the other.
 
 use bytes::{Bytes, BytesMut};
 
@@ -9,9 +9,9 @@ use crate::message::content::Manifest;
 pub struct EntireReader {
     /// Lengths of the components, in the manifest's order.
     lengths: Vec<u64>,
-    /// The component that is being read.
+    /// Index of the component that is being read.
     index: usize,
-    /// Bytes of it that were given.
+    /// Bytes of this component that were given.
     given: u64,
 }
 
@@ -29,7 +29,7 @@ impl EntireReader {
         self.index == self.lengths.len()
     }
 
-    /// Moves behind components of which nothing is missing.
+    /// Moves behind components whose bytes have all been given.
     fn pass_complete(&mut self) {
         while self.lengths.get(self.index).is_some_and(|length| *length == self.given) {
             (self.index, self.given) = (self.index + 1, 0);

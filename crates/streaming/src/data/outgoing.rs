@@ -10,8 +10,8 @@
 //! thousands of ranges of one partition each, of some hundred bytes in a chunk of 16 KiB. Sections
 //! of a compressed Data.db that are smaller than the chunks that they touch go as those of one
 //! without compression: the sender decompresses what the receiver would have to. Receivers,
-//! Cassandra's too, go by what the header says of a file and not by their table; Cassandra's sender
-//! sends the chunks.
+//! Cassandra's too, go by the header of a file and not by their table; Cassandra's sender sends
+//! the chunks in this case, too.
 //!
 //! Reading the files is the caller's. Agrees with `org.apache.cassandra.db.streaming.
 //! {CassandraOutgoingFile,CassandraCompressedStreamWriter,CassandraStreamWriter}` and
@@ -73,13 +73,13 @@ fn reaches(sstable: &SSTable, range: &TokenRange) -> bool {
     sstable.last_key().token > range.left && sstable.first_key().token <= range.right
 }
 
-/// Whether the sections are all of an SSTable: it can go whole then.
+/// Whether the sections are all of an SSTable, so that it can go whole.
 pub fn are_entire(sstable: &SSTable, sections: &[Section]) -> bool {
     sections.iter().map(|section| section.length()).sum::<u64>() == sstable.data_length()
 }
 
 /// The description of these sections of an SSTable. With a manifest the SSTable goes whole; its
-/// chunks are not listed then, which no receiver looks at (Cassandra lists them).
+/// chunks are not listed then, because no receiver looks at the list (Cassandra lists them).
 /// `keeps_level`: the receiver's SSTable has the level of this one.
 ///
 /// # Errors
@@ -142,7 +142,7 @@ fn compression(sstable: &SSTable, info: &CompressionInfo, sections: &[Section]) 
 pub struct Run {
     /// Offset in the file.
     pub offset: u64,
-    /// Bytes.
+    /// Length of the run, bytes.
     pub length: u64,
 }
 
@@ -167,9 +167,9 @@ pub fn stored_runs(chunks: &[Chunk], length_max: u64) -> Vec<Run> {
 /// A part of a chunk that becomes a block.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BlockPlace {
-    /// Number of the chunk: of CRC.db, or of CompressionInfo.db.
+    /// Number of the chunk in CRC.db, or in CompressionInfo.db.
     pub chunk: u64,
-    /// Bytes of the chunk.
+    /// Range of bytes in the chunk.
     pub bytes: Range<usize>,
 }
 

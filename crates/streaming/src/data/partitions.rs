@@ -15,14 +15,14 @@ use schema::TableMetadata;
 use stdx::Cursor;
 use types::DecoratedKey;
 
-/// Bytes of the longest row with what was read behind it. More is a damaged length: a sender in
-/// Java could not hold the row either.
+/// Most bytes of a row and of the bytes that were read behind it. More is a damaged length: a
+/// sender in Java could not hold the row either.
 const WINDOW_LENGTH_MAX: usize = 1 << 31;
 
 /// Gives the bytes of the sections in order, however they are cut.
 pub trait Source: Send {
     /// The next bytes, waiting for them if need be; None: the sections have ended. A source that
-    /// does not wait says [`ReadError::WouldBlock`]: the call of the stream can be made again then.
+    /// does not wait gives [`ReadError::WouldBlock`]; the call of the stream can then be repeated.
     fn next(&mut self) -> Result<Option<Bytes>, ReadError>;
 }
 
@@ -31,7 +31,7 @@ pub struct ReceivedPartitions<S> {
     source: S,
     table: Arc<TableMetadata>,
     header: Header,
-    /// Bytes that were not decoded yet, from the start of what is decoded next.
+    /// Bytes that were not decoded yet. They begin with the item that is decoded next.
     window: Bytes,
     /// Bytes before the window.
     passed: u64,
@@ -40,12 +40,13 @@ pub struct ReceivedPartitions<S> {
 }
 
 impl<S: Source> ReceivedPartitions<S> {
-    /// A stream of what `source` gives. `header` is the sender's, resolved for the table.
+    /// A stream of the partitions in the bytes of `source`. `header` is the sender's, resolved for
+    /// the table.
     pub fn new(source: S, table: Arc<TableMetadata>, header: Header) -> Self {
         Self { source, table, header, window: Bytes::new(), passed: 0, last: None, is_in_partition: false }
     }
 
-    /// Where the bytes come from.
+    /// The source of the bytes.
     pub fn source(&mut self) -> &mut S {
         &mut self.source
     }
@@ -59,7 +60,8 @@ impl<S: Source> ReceivedPartitions<S> {
         ReadError::Malformed { offset: usize::try_from(self.passed).unwrap_or(usize::MAX), what: what.into() }
     }
 
-    /// Joins as many bytes to the window as it has, at least one piece; false: there are none left.
+    /// Adds bytes to the window until it is about twice as long, at least one piece. False: there
+    /// are none left.
     fn extend(&mut self) -> Result<bool, ReadError> {
         if self.window.len() > WINDOW_LENGTH_MAX {
             return Err(self.malformed(format!("something longer than {WINDOW_LENGTH_MAX} bytes")));
@@ -87,7 +89,7 @@ impl<S: Source> ReceivedPartitions<S> {
         ended
     }
 
-    /// Decodes what comes next and moves behind it.
+    /// Decodes the next item, and moves behind it.
     fn decode<T>(
         &mut self,
         decode: impl Fn(&Bytes, &Header) -> Result<(T, usize), CodecError>,
@@ -132,7 +134,7 @@ impl<S: Source> ReceivedPartitions<S> {
         Ok(PartitionHead::new(key, deletion, static_row))
     }
 
-    /// A row as this node keeps it.
+    /// A row in the form in which this node keeps it.
     fn received(&self, mut row: Row) -> Row {
         if self.table.is_counter() {
             for column in &mut row.columns {

@@ -16,7 +16,7 @@ use stdx::Cursor;
 use crate::error::StreamingError;
 use crate::message::content::Section;
 
-/// Bytes of the largest block before compression. Cassandra's have 64 KiB.
+/// Most bytes of a block before compression. Cassandra's have 64 KiB.
 pub const BLOCK_LENGTH_MAX: usize = 1 << 20;
 /// Bytes of a block's two lengths.
 const HEAD_LENGTH: usize = 8;
@@ -24,7 +24,7 @@ const HEAD_LENGTH: usize = 8;
 /// Gives the content of sections from blocks.
 #[derive(Debug)]
 pub struct PlainReader {
-    /// Bytes that are missing of each section.
+    /// For each section the bytes that have not come.
     left: VecDeque<u64>,
 }
 
@@ -39,7 +39,7 @@ impl PlainReader {
         self.left.is_empty()
     }
 
-    /// The content of the next block; None: the block is not whole.
+    /// The content of the next block; None: not all of its bytes have come.
     pub fn next(&mut self, input: &mut BytesMut) -> Result<Option<Bytes>, StreamingError> {
         let Some(left) = self.left.front_mut() else { return Ok(None) };
         let mut cursor = Cursor::new(input);
@@ -61,7 +61,7 @@ impl PlainReader {
     }
 }
 
-/// The two lengths of a block, if they can be right.
+/// The two lengths of a block, after a check that they are possible.
 fn lengths(compressed: i32, length: i32) -> Result<(usize, usize), StreamingError> {
     let known = usize::try_from(length).ok().filter(|length| (1..=BLOCK_LENGTH_MAX).contains(length));
     let length = known.ok_or(StreamingError::Value { part: "the length of a block", found: i64::from(length) })?;

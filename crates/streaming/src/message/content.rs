@@ -91,7 +91,7 @@ pub struct Manifest {
 pub struct Content {
     /// The SSTable's version.
     pub version: Version,
-    /// About how many partitions the sections hold.
+    /// Estimated number of partitions in the sections.
     pub estimated_keys: u64,
     /// The parts of Data.db, ascending.
     pub sections: Vec<Section>,
@@ -100,9 +100,10 @@ pub struct Content {
     pub compression: Option<Compression>,
     /// The level in the leveled strategy; 0 unless the operation keeps levels.
     pub level: u32,
-    /// The header that the rows were written against.
+    /// The header against which the rows were encoded.
     pub rows: HeaderComponent,
-    /// Some: the SSTable's components follow instead of sections.
+    /// The manifest of an SSTable that goes whole: its components follow instead of sections.
+    /// None: sections follow.
     pub entire: Option<Manifest>,
 }
 
@@ -299,7 +300,7 @@ fn get_manifest(cursor: &mut Cursor<'_>) -> Result<Manifest, StreamingError> {
     Ok(Manifest { components, first_key: Bytes::copy_from_slice(cursor.vbytes()?) })
 }
 
-/// A name that becomes the end of a file's name: it must not lead elsewhere.
+/// Whether a name may become the end of a file's name: it must not lead to another directory.
 fn is_component_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '+' | '-');
     !name.is_empty() && name.len() <= 255 && name.chars().all(is_plain) && !name.contains("..")

@@ -1,4 +1,4 @@
-//! STREAM's header: which file of which session, and what it holds.
+//! STREAM's header: the session, the file and the content of its data.
 //!
 //! ```text
 //! 16 bytes table id | addr sender | 16 bytes plan id | bool sent by the follower
@@ -36,7 +36,7 @@ pub struct FileHeader {
     pub sequence: i32,
     /// When the data was repaired, milliseconds since 1970; 0: not repaired.
     pub repaired_at: i64,
-    /// The incremental repair under way that the data belongs to.
+    /// The incremental repair under way that the data belongs to; None: none.
     pub pending_repair: Option<[u8; 16]>,
     /// The data that follows.
     pub content: Content,

@@ -16,10 +16,10 @@ use stdx::Cursor;
 use super::{PlanId, get_optional_uuid, get_uuid, put_optional_uuid};
 use crate::error::StreamingError;
 
-/// The reason for which data is streamed. `org.apache.cassandra.streaming.StreamOperation`.
+/// The purpose of a stream. `org.apache.cassandra.streaming.StreamOperation`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Operation {
-    /// Anything else, also a text that is not known.
+    /// Any other operation; also a text that is not known.
     Other,
     /// A node was removed by `nodetool removenode`.
     RestoreReplicaCount,
@@ -31,7 +31,7 @@ pub enum Operation {
     Bootstrap,
     /// `nodetool rebuild`.
     Rebuild,
-    /// SSTables from outside of the ring.
+    /// Loading SSTables from outside of the ring.
     BulkLoad,
     /// Repair.
     Repair,
@@ -63,7 +63,7 @@ impl Operation {
         }
     }
 
-    /// From its text, whatever the case of the letters.
+    /// The operation of a text, whatever the case of its letters.
     pub fn from_text(text: &str) -> Self {
         Self::ALL.into_iter().find(|operation| operation.text().eq_ignore_ascii_case(text)).unwrap_or(Self::Other)
     }
@@ -77,13 +77,13 @@ impl Operation {
 /// The data that a session only previews. `org.apache.cassandra.streaming.PreviewKind`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Preview {
-    /// The session streams.
+    /// The session is no preview: it streams.
     None,
-    /// All data.
+    /// The preview is about all data.
     All,
-    /// Data that was not repaired.
+    /// The preview is about data that was not repaired.
     Unrepaired,
-    /// Data that was repaired.
+    /// The preview is about data that was repaired.
     Repaired,
 }
 
@@ -104,7 +104,7 @@ impl Preview {
     }
 }
 
-/// STREAM_INIT.
+/// The content of STREAM_INIT.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StreamInit {
     /// The initiator's broadcast address.
@@ -113,11 +113,13 @@ pub struct StreamInit {
     pub session_index: i32,
     /// The plan.
     pub plan: PlanId,
-    /// Why data is streamed.
+    /// The purpose of the stream.
     pub operation: Operation,
-    /// The incremental repair that the data belongs to: the parent session's id.
+    /// The parent session's id of the incremental repair that the data belongs to; None: there is
+    /// none.
     pub pending_repair: Option<[u8; 16]>,
-    /// Whether anything but summaries is sent.
+    /// The kind of preview, in which only summaries are sent; [`Preview::None`]: the session
+    /// streams.
     pub preview: Preview,
 }
 

@@ -1,4 +1,4 @@
-//! PREPARE_SYN and PREPARE_SYNACK: what is asked for and what will be sent.
+//! PREPARE_SYN and PREPARE_SYNACK: the ranges that are asked for and the files that will be sent.
 //!
 //! ```text
 //! PREPARE_SYN:     i32 n, n × request | i32 m, m × summary
@@ -9,7 +9,7 @@
 //! summary:  16 bytes table id | i32 files | i64 bytes
 //! ```
 //!
-//! Ranges of repair messages have a flag byte in front, these have none.
+//! Ranges of repair messages have a flag byte in front; these ranges have none.
 //! `org.apache.cassandra.streaming.{StreamRequest,StreamSummary}`.
 
 use std::net::SocketAddr;
@@ -23,11 +23,11 @@ use types::Token;
 use super::{get_count, get_table};
 use crate::error::StreamingError;
 
-/// Bytes of a token's form.
+/// Bytes of a token on the wire.
 const TOKEN_SIZE: i32 = 8;
-/// Bytes of a range's form.
+/// Bytes of a range on the wire.
 const RANGE_SIZE: usize = 2 * (4 + TOKEN_SIZE as usize);
-/// Bytes of a summary's form.
+/// Bytes of a summary on the wire.
 const SUMMARY_SIZE: usize = 16 + 4 + 8;
 /// The fewest bytes of a request: two texts' lengths, counts, an address.
 const REQUEST_SIZE_MIN: usize = 2 + 4 + SIZE_MIN + 4 + 4;
@@ -36,7 +36,7 @@ const REQUEST_SIZE_MIN: usize = 2 + 4 + SIZE_MIN + 4 + 4;
 /// `left` is not smaller than its `right` leads over the ring's end; equal ones are the whole ring.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct TokenRange {
-    /// The token before the first.
+    /// The token before the first one of the range.
     pub left: Token,
     /// The last token.
     pub right: Token,
@@ -65,12 +65,13 @@ pub struct Summary {
     /// Number of files. An SSTable that goes whole counts as many files as it has components, so
     /// this is not the number of STREAM messages.
     pub files: i32,
-    /// Bytes of data before compression in sections without compression, of stored chunks with
-    /// their checksums in sections with compression, of components in whole SSTables.
+    /// Bytes that will be sent: for sections without compression the bytes before compression, for
+    /// sections with compression the stored chunks with their checksums, for whole SSTables their
+    /// components.
     pub bytes: i64,
 }
 
-/// PREPARE_SYN.
+/// The content of PREPARE_SYN.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PrepareSyn {
     /// The ranges that the initiator wants.

@@ -1,5 +1,5 @@
-//! The files of a session, by table: those that are sent until the peer has them, and those that
-//! are to come.
+//! The files of a session, by table: the files that are sent, until the peer has them, and the
+//! files that are to come.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +9,12 @@ use crate::message::Received;
 use crate::message::header::FileHeader;
 use crate::message::prepare::Summary;
 
-/// The files that a side has of one table. A file's number is its place in `files`.
+/// The files that a side has of one table. The number of a file is its index in `files`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Offer {
     /// The table.
     pub table: TableId,
-    /// Files that a summary counts for each, and bytes.
+    /// For each file the number of files that a summary counts for it, and its bytes.
     pub files: Vec<(usize, u64)>,
 }
 
@@ -33,14 +33,14 @@ impl Offer {
 /// A file that comes from the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arrived {
-    /// Its name in the session.
+    /// The file's table and number.
     pub id: Received,
-    /// Files that a summary counts for it.
+    /// Number of files that a summary counts for it.
     pub files: usize,
 }
 
 impl Arrived {
-    /// The file behind a header.
+    /// The file that a header describes.
     pub fn of(header: &FileHeader) -> Self {
         let id = Received { table: header.table, sequence: header.sequence };
         Self { id, files: header.content.transfer_files() }
@@ -51,7 +51,7 @@ impl Arrived {
 #[derive(Debug)]
 pub(super) struct Sending {
     count: usize,
-    /// Numbers of the files that the peer has not told to have.
+    /// Numbers of the files that the peer has not acknowledged.
     missing: BTreeSet<i32>,
 }
 
@@ -82,11 +82,11 @@ impl Sending {
 /// Files of a table that are to come.
 #[derive(Debug)]
 pub(super) struct Expected {
-    /// Files that the summary announced, components counted.
+    /// Number of files that the summary announced, components counted one by one.
     files: usize,
-    /// Files that came, components counted.
+    /// Number of files that have come, components counted one by one.
     taken: usize,
-    /// Numbers of the files that came: never more than `files`.
+    /// Numbers of the files that have come: never more than `files`.
     seen: BTreeSet<i32>,
 }
 
