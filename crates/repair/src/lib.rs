@@ -1,4 +1,5 @@
-//! Repair without a network: what replicas compare, and what follows from it.
+//! Repair without a network: the trees that replicas compare, and the exchanges that follow from
+//! them.
 //!
 //! A replica hashes the partitions of a table into a [`MerkleTree`] for each range ([`Validator`]).
 //! The node that coordinates the repair compares the trees of each two replicas

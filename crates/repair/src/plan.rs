@@ -1,9 +1,9 @@
 //! The exchanges between replicas, planned after the trees of all of them are there.
 //!
-//! Standard: each two replicas whose trees differ exchange the ranges in which they do. Optimised:
-//! a replica fetches each range from one of several replicas that have the same there, of its own
-//! data center if it can be, the one whose address follows its own. Agrees with
-//! `org.apache.cassandra.repair.RepairJob` and `repair.asymmetric`.
+//! Standard: each two replicas whose trees differ exchange the ranges in which they differ.
+//! Optimised: of several replicas with the same data in a range, a replica fetches the range from
+//! a single one: if possible one of its own data center, and the one whose address follows its
+//! own. Agrees with `org.apache.cassandra.repair.RepairJob` and `repair.asymmetric`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -29,12 +29,12 @@ pub struct Sync {
     pub destination: SocketAddr,
     /// The ranges.
     pub ranges: Vec<Tokens>,
-    /// The source sends too.
+    /// True: the source also sends.
     pub is_mutual: bool,
 }
 
-/// Each two replicas that differ exchange what differs. `local` is the node that coordinates: it
-/// opens its own streams, and only receives in a `pull`.
+/// Each two replicas that differ exchange their differences. `local` is the node that coordinates:
+/// it opens its own streams, and only receives in a `pull`.
 pub fn standard(differences: Vec<Difference>, local: SocketAddr, pull: bool) -> Vec<Sync> {
     let sync = |difference: Difference| {
         let [first, second] = difference.between;
@@ -46,8 +46,8 @@ pub fn standard(differences: Vec<Difference>, local: SocketAddr, pull: bool) -> 
     differences.into_iter().map(sync).collect()
 }
 
-/// Each replica fetches each range that differs once from each group of replicas that have the same
-/// there. `is_near` says whether two replicas are of one data center.
+/// Each replica fetches each differing range once from each group of replicas that have the same
+/// data in it. `is_near` says whether two replicas are of one data center.
 ///
 /// The ring is cut at all ends of ranges. A sweep goes over the parts in the order of their tokens,
 /// with a cursor in the ranges of each difference, and plans each part by itself:
@@ -75,9 +75,9 @@ pub fn optimised(differences: &[Difference], is_near: &dyn Fn(SocketAddr, Socket
 /// The ranges of one difference on the line of tokens.
 struct Sweep {
     /// The first and the last token of each range, both included, in the order of the first ones.
-    /// A range over the end of the ring is two. They do not overlap.
+    /// A range over the end of the ring becomes two spans. Spans do not overlap.
     spans: Vec<(i64, i64)>,
-    /// The first span that does not end before the last token that was asked for.
+    /// Index of the first span that does not end before the last token that was asked for.
     at: usize,
 }
 
@@ -116,25 +116,26 @@ impl Sweep {
         self.spans.get(self.at).is_some_and(|(first, _)| *first <= token.0)
     }
 
-    /// Any token may be asked for next.
+    /// Goes back to the beginning, so that any token may be asked for next.
     fn rewind(&mut self) {
         self.at = 0;
     }
 }
 
-/// Plans part by part who fetches from whom.
+/// Plans, part by part, which replica fetches from which.
 struct Planner {
     /// The replicas in the order of their addresses.
     nodes: Vec<SocketAddr>,
-    /// The place of each replica in the order of the texts of addresses: Cassandra compares these.
+    /// The position of each replica in the order of addresses as texts, which Cassandra compares.
     ranks: Vec<usize>,
-    /// The two replicas of each difference, as places in `nodes`.
+    /// The two replicas of each difference, as indexes in `nodes`.
     between: Vec<[usize; 2]>,
-    /// Whether two replicas are of one data center; two replicas are the place `a * nodes + b`.
+    /// Whether two replicas `a` and `b` are of one data center, at index `a * nodes + b`.
     near: Vec<bool>,
-    /// Whether two replicas differ in the part that is planned.
+    /// Whether two replicas differ in the part that is planned, at the same index.
     differs: Vec<bool>,
-    /// The parts that one replica fetches from another, those that touch as one.
+    /// By the indexes of two replicas, the parts that the first fetches from the second. Parts
+    /// that touch are joined.
     fetched: BTreeMap<(usize, usize), Vec<Tokens>>,
 }
 
@@ -153,7 +154,7 @@ impl Planner {
         Self { ranks, between, near, differs, nodes, fetched: BTreeMap::new() }
     }
 
-    /// Plans a part. `holds`: whether each difference has it.
+    /// Plans a part. `holds`: for each difference, whether it has the part.
     fn plan(&mut self, part: Tokens, holds: &[bool]) {
         let count = self.nodes.len();
         self.differs.fill(false);
@@ -178,8 +179,8 @@ impl Planner {
         }
     }
 
-    /// The node of a group from which another fetches: the next in the order of addresses as texts,
-    /// of its own data center if there is one.
+    /// The replica of a group from which `node` fetches: the next one in the order of addresses as
+    /// texts, of its own data center if there is one.
     fn chosen(&self, node: usize, group: &[usize]) -> usize {
         let is_near = |other: usize| self.near[node * self.nodes.len() + other];
         let rank = self.ranks[node];
@@ -198,7 +199,7 @@ impl Planner {
     }
 }
 
-/// Adds a part behind others; one that touches the last is joined with it.
+/// Adds a part behind others. A part that touches the last one is joined with it.
 fn add(parts: &mut Vec<Tokens>, part: Tokens) {
     match parts.last_mut() {
         Some(last) if last.end == part.start => last.end = part.end,

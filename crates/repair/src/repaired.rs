@@ -1,5 +1,5 @@
-//! Since when ranges of a table are repaired, as the sessions that have ended well tell it: of each
-//! part of the ring the latest session counts.
+//! The times at which ranges of a table were repaired, from the sessions that have ended well: for
+//! each part of the ring the latest session counts.
 //!
 //! Agrees with `org.apache.cassandra.repair.consistent.RepairedState`.
 
@@ -12,17 +12,17 @@ use types::Token;
 /// token.
 const LINE_END: i128 = 1 << 63;
 
-/// A range and when it was repaired.
+/// A range, and the time when it was repaired.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Section {
     /// The range. It does not go over the end of the ring.
     pub range: Tokens,
-    /// Milliseconds since 1970; 0: never.
+    /// The time of the repair, milliseconds since 1970; 0: never repaired.
     pub repaired_at: i64,
 }
 
 impl fmt::Display for Section {
-    /// As Cassandra prints sections.
+    /// Prints the section as Cassandra does.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Section{{range={}, repairedAt={}}}", self.range, self.repaired_at)
     }
@@ -34,12 +34,13 @@ type Part = (i128, i128);
 /// The ranges of a table that were repaired.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Repaired {
-    /// Parts that do not overlap, in their order, each with its time.
+    /// Parts that do not overlap, in ascending order, each with its time, milliseconds since 1970.
     parts: Vec<(Part, i64)>,
 }
 
 impl Repaired {
-    /// Of sessions in any order, each with its ranges and its time in milliseconds.
+    /// The ranges that sessions have repaired. Sessions come in any order, each with its ranges
+    /// and its time, milliseconds since 1970.
     pub fn new<'a>(sessions: impl IntoIterator<Item = (&'a [Tokens], i64)>) -> Self {
         let mut sessions: Vec<_> = sessions.into_iter().collect();
         sessions.sort_by_key(|(_, at)| std::cmp::Reverse(*at));
@@ -55,7 +56,8 @@ impl Repaired {
         repaired
     }
 
-    /// Ranges in parts by their times, in their order; what was never repaired too.
+    /// Ranges divided into parts of equal times, in ascending order; also parts that were never
+    /// repaired.
     pub fn sections(&self, ranges: &[Tokens]) -> Vec<Section> {
         let wanted = normalized(ranges);
         let mut found: Vec<(Part, i64)> = Vec::new();
@@ -77,7 +79,8 @@ impl Repaired {
         found.into_iter().map(section).collect()
     }
 
-    /// The earliest time of a part of ranges; 0: some of it was never repaired.
+    /// The earliest time of a part of the ranges, milliseconds since 1970; 0: some part was never
+    /// repaired.
     pub fn since(&self, ranges: &[Tokens]) -> i64 {
         self.sections(ranges).iter().map(|section| section.repaired_at).min().unwrap_or(0)
     }
@@ -89,7 +92,7 @@ fn range_of(start: i128, end: i128) -> Tokens {
     Tokens { start: token(start), end: token(end) }
 }
 
-/// Ranges cut at the end of the ring, in their order, those that touch as one.
+/// Ranges cut at the end of the ring, in ascending order; ranges that touch are joined.
 fn normalized(ranges: &[Tokens]) -> Vec<Part> {
     let line_start = i128::from(i64::MIN);
     let mut parts: Vec<Part> = Vec::with_capacity(ranges.len() + 1);
@@ -112,7 +115,8 @@ fn normalized(ranges: &[Tokens]) -> Vec<Part> {
     joined
 }
 
-/// The parts of ranges that others have too, in their order, cut at the end of the ring.
+/// The tokens that are both in `ranges` and in `others`, as ascending ranges that are cut at the
+/// end of the ring.
 pub fn common(ranges: &[Tokens], others: &[Tokens]) -> Vec<Tokens> {
     let others = normalized(others);
     let mut found = Vec::new();
@@ -127,7 +131,7 @@ pub fn common(ranges: &[Tokens], others: &[Tokens]) -> Vec<Tokens> {
     found
 }
 
-/// Parts without what others cover; both ascend.
+/// Parts without those that `covered` covers; both ascend.
 fn without(parts: &[Part], covered: &[Part]) -> Vec<Part> {
     let mut covered = covered.to_vec();
     covered.sort_unstable();

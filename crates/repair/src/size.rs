@@ -1,25 +1,25 @@
 //! The number of leaves of each tree: as many as partitions are expected, within a budget of
 //! memory.
 //!
-//! The node that coordinates a repair holds the trees of all replicas at once, so each of them may
-//! use the budget divided by their number; of that each range has a share by its partitions.
-//! However large the budget, the trees of all ranges have at most 2^20 leaves in all: these fit
-//! into a message (47 MiB of the 128 MiB that it may have), and a coordinator keeps them as they
-//! are. Agrees in role with `ValidationManager.createMerkleTrees`.
+//! The node that coordinates a repair holds the trees of all replicas at once, so the trees of
+//! each replica may use the budget divided by the number of replicas; each range gets a share of
+//! it by its partitions. However large the budget, the trees of all ranges have at most 2^20
+//! leaves in all: these fit into a message (47 MiB of the 128 MiB that it may have), and a
+//! coordinator keeps them as they are. Agrees in role with `ValidationManager.createMerkleTrees`.
 
 use internode::payload::token_ranges::Tokens;
 
 use crate::tree::{HASH_SIZE, LEAVES_MAX, MerkleTree};
 use crate::trees::MerkleTrees;
 
-/// Bytes of a leaf and of the inner node above it, in memory.
+/// Bytes of a leaf and of the inner node that it needs, in memory.
 const LEAF_COST: u64 = 2 * (HASH_SIZE as u64 + 4);
-/// Leaves that a tree may have whatever the budget says, if it has partitions for them.
+/// Leaves that a tree may always have, whatever the budget, if there are partitions for them.
 const LEAVES_MIN: u64 = 2;
 
-/// Empty trees for ranges with their estimated numbers of partitions. `budget`: bytes of all trees.
-/// `depth_max`: no tree has more than 2 to this power leaves. All trees together have at most
-/// [`LEAVES_MAX`] leaves, unless there are more ranges than half of that.
+/// Empty trees for ranges with their estimated numbers of partitions. `budget`: bytes of all
+/// trees. `depth_max`: the power of two that is the most leaves of one tree. All trees together
+/// have at most [`LEAVES_MAX`] leaves, unless there are more ranges than half of that.
 pub fn empty_trees(ranges: &[(Tokens, u64)], budget: u64, depth_max: u32) -> MerkleTrees {
     let leaves_max = LEAVES_MAX.min(1u64.checked_shl(depth_max).unwrap_or(u64::MAX));
     let mut sizes = leaves_of(ranges, budget.min(LEAVES_MAX * LEAF_COST), leaves_max);
@@ -35,7 +35,7 @@ pub fn empty_trees(ranges: &[(Tokens, u64)], budget: u64, depth_max: u32) -> Mer
     MerkleTrees::new(trees.collect())
 }
 
-/// The leaves of the tree of each range.
+/// The number of leaves of the tree of each range.
 fn leaves_of(ranges: &[(Tokens, u64)], budget: u64, leaves_max: u64) -> Vec<u64> {
     let total: u64 = ranges.iter().map(|(_, partitions)| *partitions).sum();
     let size = |(_, partitions): &(Tokens, u64)| {
@@ -48,7 +48,7 @@ fn leaves_of(ranges: &[(Tokens, u64)], budget: u64, leaves_max: u64) -> Vec<u64>
     ranges.iter().map(size).collect()
 }
 
-/// The leaves of one tree: a power of two.
+/// The number of leaves of one tree: a power of two.
 fn leaves(partitions: u64, budget: u64) -> u64 {
     if partitions == 0 {
         return 1;

@@ -24,7 +24,7 @@ pub const HASH_SIZE: usize = 32;
 /// The hash of a partition, or the XOR of several.
 pub type Hash = [u8; HASH_SIZE];
 
-/// Trees are not deeper than this, whatever their size says.
+/// Most levels of a tree, whatever its size allows.
 pub const DEPTH_MAX: u32 = 126;
 
 /// Most leaves of a tree that is built here: 2^20, as Cassandra's default
@@ -48,7 +48,7 @@ const EMPTY: Node = Node { hash: [0; HASH_SIZE], right: 0 };
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MerkleTree {
     range: Tokens,
-    /// The number of leaves that whoever built it allowed: a power of two.
+    /// The most leaves that its builder allowed: a power of two.
     size_max: u64,
     nodes: Vec<Node>,
 }
@@ -57,7 +57,7 @@ pub struct MerkleTree {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Differs {
     Nowhere,
-    /// In parts that are in the list of differences already.
+    /// In parts, which are in the list of differences already.
     InParts,
     Everywhere,
 }

@@ -5,9 +5,9 @@
 //! ```
 //!
 //! Trees stand in Cassandra's order of ranges: the one over the end of the ring first, then by
-//! their ends. An answer with more nodes than a coordinator keeps of one replica loses its deepest
-//! levels: the trees of another replica are compared with it down to the levels that are kept, and
-//! somewhat more is streamed. Agrees with `org.apache.cassandra.utils.MerkleTrees`.
+//! their ends. If an answer has more nodes than a coordinator keeps for one replica, its deepest
+//! levels are dropped: the trees of another replica are compared with it down to the levels that
+//! are kept, and somewhat more is streamed. Agrees with `org.apache.cassandra.utils.MerkleTrees`.
 
 use internode::InternodeError;
 use internode::integers::read_count;
@@ -21,9 +21,9 @@ use crate::tree::{DEPTH_MAX, Hash, LEAVES_MAX, Levels, MerkleTree, TreeFiller, c
 const TREE_SIZE_MIN: usize = 1 + 8 + 8 + 2 + 2 * 12 + 2;
 /// The fewest bytes of a node: a leaf with the hash of nothing.
 const NODE_SIZE_MIN: u64 = 2;
-/// Most nodes that are kept of one answer: those of trees with 2^20 leaves in all, which is what
-/// [`crate::size::empty_trees`] makes at most. They cost 72 MiB; a coordinator holds them for each
-/// replica of a table at once, beside one answer as bytes (at most 128 MiB, the largest message).
+/// Most nodes that are kept of one answer: those of trees with 2^20 leaves in all, the most that
+/// [`crate::size::empty_trees`] makes. They cost 72 MiB; a coordinator holds them for each replica
+/// of a table at once, beside one answer as bytes (at most 128 MiB, the largest message).
 /// Cassandra nodes with a heap of 8 GiB or more may send more nodes.
 pub const NODES_MAX: u64 = 2 * LEAVES_MAX;
 
@@ -37,7 +37,7 @@ pub struct MerkleTrees {
 #[derive(Debug)]
 pub struct TreesFiller {
     trees: Vec<TreeFiller>,
-    /// The tree that took the last partition: the next one is mostly in the same.
+    /// Index of the tree that took the last partition: the next one is mostly in the same tree.
     at: usize,
 }
 
@@ -60,14 +60,14 @@ impl TreesFiller {
         true
     }
 
-    /// The trees.
+    /// Completes the trees.
     pub fn finish(self) -> MerkleTrees {
         MerkleTrees { trees: self.trees.into_iter().map(TreeFiller::finish).collect() }
     }
 }
 
 impl MerkleTrees {
-    /// Trees in any order.
+    /// The trees of disjoint ranges, given in any order.
     pub fn new(mut trees: Vec<MerkleTree>) -> Self {
         let wraps = |range: Tokens| range.start >= range.end;
         trees.sort_by_key(|tree| (!wraps(tree.range()), tree.range().end));
@@ -120,7 +120,8 @@ impl MerkleTrees {
         }
     }
 
-    /// The parts in which the trees of two replicas differ. Err: the trees are of other ranges.
+    /// The parts in which the trees of two replicas differ. Err: the trees of the two replicas are
+    /// of different ranges.
     pub fn difference(&self, other: &Self) -> Result<Vec<Tokens>, String> {
         let mut differences = Vec::new();
         if self.trees.len() != other.trees.len() {

@@ -1,8 +1,8 @@
 //! Hashes the partitions of a table into trees, some rows at a time.
 //!
 //! The hash of a partition is two times MurmurHash3, with seeds 1000 and 2000, over the bytes that
-//! a digest of the partition would hash, all columns of the table named. Partitions of which
-//! nothing is left are passed over. Agrees with `org.apache.cassandra.repair.Validator`.
+//! a digest of the partition would hash, with all columns of the table named. Partitions without
+//! any data left are passed over. Agrees with `org.apache.cassandra.repair.Validator`.
 
 use internode::payload::digest::{Digester, Sink};
 use rows::codec::{CodecColumn, EncodedCell, EncodingStats, Header, RowVisitor};
@@ -30,9 +30,10 @@ impl Sink for Murmur {
 pub struct Validator {
     trees: TreesFiller,
     digester: Digester<Murmur>,
-    /// The head of the partition, if nothing of it was hashed yet.
+    /// The head of the partition that is being read, if nothing of it was hashed yet; None
+    /// otherwise.
     head: Option<PartitionHead>,
-    /// The token of the partition, if a part of it was hashed.
+    /// The token of the partition that is being read, if a part of it was hashed; None otherwise.
     begun: Option<Token>,
     partitions: u64,
 }
@@ -48,7 +49,7 @@ impl Validator {
         Self { trees: TreesFiller::new(trees), digester, head: None, begun: None, partitions: 0 }
     }
 
-    /// Reads heads, rows and markers, `count` at most. True: the stream has ended.
+    /// Reads at most `count` heads, rows and markers. True: the stream has ended.
     pub fn advance(&mut self, stream: &mut dyn PartitionStream, count: usize) -> Result<bool, ReadError> {
         let mut left = count;
         while left > 0 {
@@ -111,18 +112,18 @@ impl Validator {
         self.partitions += 1;
     }
 
-    /// Partitions that were hashed.
+    /// Number of partitions that were hashed.
     pub fn partitions(&self) -> u64 {
         self.partitions
     }
 
-    /// The trees.
+    /// Completes the trees.
     pub fn finish(self) -> MerkleTrees {
         self.trees.finish()
     }
 }
 
-/// Hashes rows that are shown, and the head before the first of them.
+/// Hashes the rows that it is given, and before the first of them the head of their partition.
 struct Begins<'v>(&'v mut Validator);
 
 impl RowVisitor for Begins<'_> {

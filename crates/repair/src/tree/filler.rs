@@ -12,7 +12,7 @@ use super::{Hash, MerkleTree, contains, halves, xor};
 /// A tree that is being filled. Tokens may come in any order; those in ascending order cost least.
 #[derive(Debug)]
 pub struct TreeFiller {
-    /// The tree's leaves are true at any time, its inner nodes at the end alone.
+    /// The tree. Its leaves are always up to date, its inner nodes only at the end.
     tree: MerkleTree,
     /// The nodes from the root to the leaf of the last partition, with their ranges.
     path: Vec<(usize, Tokens)>,
@@ -46,7 +46,7 @@ impl TreeFiller {
         }
     }
 
-    /// The tree.
+    /// Completes the tree.
     pub fn finish(mut self) -> MerkleTree {
         self.tree.sum();
         self.tree

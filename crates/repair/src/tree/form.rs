@@ -6,9 +6,9 @@
 //! ```
 //!
 //! A leaf whose hash is all zero is written without it. Midpoints other than those of the range and
-//! another partitioner are refused. A reader says how many levels it keeps: a subtree below them
-//! becomes one leaf with the XOR of its leaves, which compares as a shallower tree does. Agrees
-//! with `MerkleTree.serialize`.
+//! another partitioner are refused. The caller of the reader says how many levels are kept: a
+//! subtree below them becomes one leaf with the XOR of its leaves, which compares like a shallower
+//! tree. Agrees with `MerkleTree.serialize`.
 
 use internode::InternodeError;
 use internode::payload::token_ranges::{Tokens, put_token, read_token};
@@ -33,8 +33,8 @@ impl Default for Levels {
 }
 
 impl Levels {
-    /// The deepest level down to which the trees have at most `nodes_max` nodes in all. None: they
-    /// have more roots.
+    /// The deepest level down to which the trees have at most `nodes_max` nodes in all. None:
+    /// there are more trees than `nodes_max`.
     pub fn deepest_within(&self, nodes_max: u64) -> Option<u32> {
         let sums = self.0.iter().scan(0u64, |sum, nodes| {
             *sum = sum.saturating_add(*nodes);
