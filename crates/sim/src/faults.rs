@@ -1,8 +1,8 @@
 //! Troubles that happen to machines and their network, drawn from the seed.
 //!
-//! One trouble after the other: it begins, lasts for a while, and is over; then its machine is
-//! started again if it has died. Troubles do not overlap, but for connections that hang, links that
-//! stay bad and clocks that stay wrong until the next trouble of that kind or the end.
+//! Troubles come one after the other: each begins, lasts for a while, and is over; then its
+//! machine is started again if it has died. Troubles do not overlap, except connections that hang,
+//! links that stay bad and clocks that stay wrong until the next trouble of that kind or the end.
 //!
 //! A trouble is drawn in two steps: [`Kinds::draw`] says which kind comes next, [`befall`] lets it
 //! happen. Kinds that need more than machines and a network ([`Kind::needs_nodes`]) are carried out
@@ -17,12 +17,12 @@ use env::Random;
 use env::rare;
 use env::sim::{EIO, EMFILE, ENOSPC, Fault, Link, Op, SimRandom, Stall, World};
 
-/// Machines by what runs on them: servers first, then clients.
+/// The numbers of machines with servers and with clients. Servers are the first machines.
 #[derive(Clone, Copy, Debug)]
 pub struct Machines {
-    /// How many servers.
+    /// Number of servers.
     pub servers: usize,
-    /// How many clients.
+    /// Number of clients.
     pub clients: usize,
 }
 
@@ -35,8 +35,8 @@ pub enum Kind {
     PowerCut,
     /// All machines lose their power at one moment.
     PowerCutOfAll,
-    /// The power goes in the middle of a step: until the machine is dead nothing on its disk
-    /// succeeds.
+    /// The power goes in the middle of a step: until the machine is dead all operations of its
+    /// disk fail.
     TornStep,
     /// Operations of a disk fail, it is full, or there are no descriptors left.
     DiskErrors,
@@ -64,7 +64,7 @@ pub enum Kind {
     Schema,
 }
 
-/// How likely each kind is, beside the others.
+/// The weights of the kinds when one is drawn.
 const WEIGHTS: [(Kind, u64); 16] = [
     (Kind::Kill, 2),
     (Kind::PowerCut, 2),
@@ -85,39 +85,39 @@ const WEIGHTS: [(Kind, u64); 16] = [
 ];
 
 impl Kind {
-    /// Whether only a subject of whole nodes can let it happen.
+    /// Whether the kind can only be carried out by a subject of whole nodes.
     pub fn needs_nodes(self) -> bool {
         matches!(self, Kind::Restart | Kind::Schema)
     }
 }
 
-/// The kinds of trouble that a run may have: a bit each.
+/// A set of kinds of trouble that a run may have, a bit for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kinds(u32);
 
 impl Kinds {
-    /// All.
+    /// The set of all kinds.
     pub const ALL: Kinds = Kinds(u32::MAX);
 
-    /// These.
+    /// The set of these kinds.
     pub fn of(kinds: &[Kind]) -> Self {
         Kinds(kinds.iter().fold(0, |bits, kind| bits | 1 << *kind as u32))
     }
 
-    /// Without those that only whole nodes can have.
+    /// The set without the kinds that only whole nodes can have.
     #[must_use]
     pub fn of_machines(self) -> Self {
         let nodes: Vec<Kind> = WEIGHTS.iter().map(|(kind, _)| *kind).filter(|kind| kind.needs_nodes()).collect();
         Kinds(self.0 & !Kinds::of(&nodes).0)
     }
 
-    /// Kinds that are also among some others.
+    /// The kinds of this set that are also among some others.
     #[must_use]
     pub fn among(self, others: &[Kind]) -> Self {
         Kinds(self.0 & Self::of(others).0)
     }
 
-    /// Whether a kind is among them.
+    /// Whether a kind is in the set.
     pub fn has(self, kind: Kind) -> bool {
         self.0 >> kind as u32 & 1 == 1
     }
@@ -155,7 +155,7 @@ impl Happened {
 const BAD: Link =
     Link { delay_min_micros: 100, delay_max_micros: 50_000, loss_percent: 10, bytes_per_second: 64 << 10 };
 
-/// Lets one trouble happen, from its beginning to its end.
+/// Carries one trouble out, from its beginning to its end.
 pub fn befall(world: &World, dice: &SimRandom, machines: Machines, kind: Kind) -> Happened {
     let all = (machines.servers + machines.clients) as u64;
     let server = dice.below(machines.servers as u64) as usize;
@@ -236,7 +236,7 @@ fn die(world: &World, servers: &[usize], lasts: Duration, end: fn(&World, usize)
 const FAILING: [Op; 9] =
     [Op::Open, Op::Create, Op::Read, Op::Write, Op::Sync, Op::Rename, Op::Link, Op::Remove, Op::SyncDir];
 
-/// A disk that fails, is full, or has no descriptors left.
+/// Has a disk fail, be full, or lack descriptors.
 fn spoil(world: &World, dice: &SimRandom, server: usize) -> String {
     let op = FAILING[dice.below(FAILING.len() as u64) as usize];
     let (errno, why) = match dice.below(3) {
@@ -249,7 +249,7 @@ fn spoil(world: &World, dice: &SimRandom, server: usize) -> String {
     format!("{times} of {op:?} fail on {server} with {why}")
 }
 
-/// Clocks that are wrong, and a disk that takes its time.
+/// Has clocks be wrong, or a disk be slow.
 fn distort(world: &World, dice: &SimRandom, server: usize, kind: Kind, is_ring: bool) -> String {
     match kind {
         Kind::ClockStep => {
@@ -279,9 +279,9 @@ pub fn line(world: &World, words: &str) -> String {
     format!("{:9.3} s  {words}", world.elapsed().as_secs_f64())
 }
 
-/// All troubles are over; dead machines are still dead. The clocks of several nodes agree again:
-/// what a drift has added up to would keep each message too old for ever. Rare events by which
-/// requests fail happen no more.
+/// Ends all troubles; dead machines stay dead. The clocks of several nodes agree again: otherwise
+/// the offset that a drift has left would make each message too old for ever. Rare events by which
+/// requests fail do not happen any more.
 pub fn quiet(world: &World, machines: Machines) {
     rare::calm();
     world.network().heal();

@@ -1,25 +1,25 @@
 //! The requests of clients and the answers that they heard, operation by operation.
 //!
-//! A key is a register that holds a number or nothing. Two kinds of keys are used: *versioned* keys
-//! have one writer, which numbers its writes and deletions upwards, so whoever reads can tell which
-//! is newer; *contended* keys are written by all.
+//! A key is a register that holds a number or nothing. Two kinds of keys are used: *versioned*
+//! keys have one writer, which numbers its writes and deletions in ascending order, so a reader
+//! can tell which is newer; *contended* keys are written by all clients.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The request of an operation to its key.
+/// The operation that a client asks for on a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// The value.
+    /// Reads the value.
     Read,
-    /// Sets the value; on a versioned key the value is the version.
+    /// Sets the value. On a versioned key the value is the version.
     Write(u64),
-    /// Removes the value. The number is the version.
+    /// Removes the value. The number is the version of the deletion.
     Delete(u64),
     /// Sets the value to `to` if it is `from`.
     CompareAndSet {
-        /// The value that has to be there; None: no value.
+        /// The value that the key must have; None: it must have no value.
         from: Option<u64>,
-        /// The value that is there afterwards.
+        /// The value that the key has afterwards.
         to: u64,
     },
 }
@@ -29,47 +29,47 @@ pub enum Action {
 pub enum Outcome {
     /// The change was made.
     Done,
-    /// The read gave this.
+    /// The value that the read gave; None: the key had no value.
     Value(Option<u64>),
-    /// The condition did not hold: this was there instead.
+    /// The condition did not hold; the value that the key had instead, None: no value.
     Refused(Option<u64>),
-    /// The operation certainly changed nothing and gave nothing.
+    /// The operation certainly failed: it changed nothing and gave nothing.
     Failed,
-    /// No answer: it may have taken effect, may do so later, or never.
+    /// No answer: the operation may have taken effect, may do so later, or never.
     Unknown,
 }
 
 /// One operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// The client that asked. A client does one thing after the other.
+    /// The client that asked. A client does one operation after the other.
     pub client: usize,
-    /// Of what.
+    /// The key of the operation.
     pub key: u64,
     /// The request.
     pub action: Action,
     /// The answer.
     pub outcome: Outcome,
-    /// When it asked, nanoseconds on the timeline of the simulation.
+    /// When the client asked, nanoseconds on the timeline of the simulation.
     pub asked: u64,
-    /// When it heard. `u64::MAX` where it heard nothing: from then on the operation may still take
-    /// effect.
+    /// When the client heard the answer, nanoseconds. `u64::MAX`: it heard none, and the operation
+    /// may still take effect.
     pub heard: u64,
 }
 
-/// Where clients write down what they do; clones share it.
+/// The record of the operations of all clients; clones share it.
 #[derive(Clone, Default)]
 pub struct History(Arc<Mutex<Vec<Operation>>>);
 
 impl History {
-    /// An operation begins. Until it ends it has no answer.
+    /// Notes that an operation begins, and gives its number. Until it ends it has no answer.
     pub fn begin(&self, client: usize, key: u64, action: Action, now: u64) -> usize {
         let mut operations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         operations.push(Operation { client, key, action, outcome: Outcome::Unknown, asked: now, heard: u64::MAX });
         operations.len() - 1
     }
 
-    /// An operation has ended.
+    /// Notes that an operation has ended.
     pub fn end(&self, number: usize, outcome: Outcome, now: u64) {
         let mut operations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let operation = operations.get_mut(number).expect("it has begun");
@@ -94,12 +94,12 @@ impl Operation {
         }
     }
 
-    /// The change was acknowledged.
+    /// Whether the change was acknowledged.
     pub fn is_acknowledged(&self) -> bool {
         self.outcome == Outcome::Done
     }
 
-    /// The operation may have changed something.
+    /// Whether the operation may have changed something.
     pub fn may_have_taken_effect(&self) -> bool {
         matches!(self.outcome, Outcome::Done | Outcome::Unknown)
     }

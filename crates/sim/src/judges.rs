@@ -1,4 +1,5 @@
-//! Judges: each looks at what was seen for one property, and says what is wrong in a sentence.
+//! Judges: each checks one property of what was observed in a run, and says what is wrong in a
+//! sentence.
 
 pub mod acknowledged;
 pub mod agreement;
@@ -42,21 +43,21 @@ pub struct Rulings {
 }
 
 impl Rulings {
-    /// A judge has ruled.
+    /// Adds the ruling of a judge.
     pub fn hear(&mut self, judge: &'static str, findings: Vec<Finding>) {
         assert!(findings.iter().all(|finding| finding.judge == judge), "a judge signs his findings");
         self.judges.push(judge);
         self.findings.extend(findings);
     }
 
-    /// The judges of versioned keys rule. [`monotonic::check`] says what `ends` are.
+    /// Adds the rulings of the judges of versioned keys. [`monotonic::check`] explains `ends`.
     pub fn hear_of_versioned(&mut self, operations: &[Operation], ends: &[u64]) {
         self.hear("acknowledged", acknowledged::check(operations));
         self.hear("invented", invented::check(operations));
         self.hear("monotonic", monotonic::check(operations, ends));
     }
 
-    /// Whether a judge has found something.
+    /// Whether a judge has a finding.
     pub fn has_found(&self, judge: &str) -> bool {
         self.findings.iter().any(|finding| finding.judge == judge)
     }

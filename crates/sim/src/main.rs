@@ -1,5 +1,5 @@
-//! `cargo run -p sim -- --seed N`: runs seeds, prints what happened, what the judges found, and how
-//! a seed is run again.
+//! `cargo run -p sim -- --seed N`: runs seeds, and prints the troubles, the findings of the
+//! judges, and the command that runs a seed again.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use sim::register::Defect;
 use sim::report::Report;
 use sim::run::{Settings, Subject, replay, run};
 
-/// The allocator of the server: a seventh of a run was glibc's.
+/// The allocator of the server. With glibc's a seventh of a run was spent there.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -31,7 +31,7 @@ struct Options {
     /// How long clients work, in seconds of the simulation.
     #[arg(long, default_value_t = 30)]
     seconds: u64,
-    /// At most so many troubles; clients go on without any for the rest of their time.
+    /// Most troubles; clients go on without any for the rest of their time.
     #[arg(long, default_value_t = u64::MAX, hide_default_value = true)]
     steps: u64,
     /// The kinds of trouble, separated by commas; `none`: no trouble [default: all].
@@ -47,7 +47,7 @@ struct Options {
     /// The nodes' own log lines of these levels (`info`, `storage=debug`) on standard error.
     #[arg(long)]
     log: Option<String>,
-    /// Of seeds without findings only a line.
+    /// Print only a line for each seed without findings.
     #[arg(long)]
     quiet: bool,
 }
@@ -114,7 +114,8 @@ fn main() -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// By rare event: in how many seeds it was switched on, in how many it happened, and how often.
+/// By rare event: the number of seeds in which it was switched on, of those in which it happened,
+/// and how often it happened.
 #[derive(Default)]
 struct Coverage(BTreeMap<Rare, [u64; 3]>);
 

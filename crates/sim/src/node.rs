@@ -2,17 +2,17 @@
 //! commit log, and clients that speak the native protocol to it over the simulated network. One
 //! node, a ring of three, or two data centers of three nodes each with a long way between them.
 //!
-//! What clients do: writes and deletions of versioned keys with their own timestamps, conditional
+//! Clients make writes and deletions of versioned keys with their own timestamps, conditional
 //! writes and serial reads of contended keys, increments of counters, logged batches over two
 //! tables. In a ring each node has a copy of each key, clients connect to any node, and read and
 //! write at QUORUM, over data centers at EACH_QUORUM too; conditional writes and serial reads are
-//! agreed on by Paxos v1, v2 or both. What must hold is what the judges say; after the last trouble
-//! the ring comes to rest, is repaired, and the nodes themselves are looked at.
+//! agreed on by Paxos v1, v2 or both. The judges say which properties must hold; after the last
+//! trouble the ring comes to rest, is repaired, and the nodes themselves are looked at.
 //!
 //! Not checked here: the admin port (its server needs a runtime of the real machine). A ring whose
 //! nodes come and go is [`topology`], one that repairs itself is [`schedule`]. In a ring clocks are
-//! wrong by a few hundred milliseconds at most: a node whose clock is behind by more than a write
-//! may take is one that nobody hears.
+//! wrong by a few hundred milliseconds at most: the messages of a node whose clock is behind by
+//! more than a write may take are too old for all others.
 
 mod client;
 mod inspection;
@@ -36,9 +36,9 @@ use crate::report::{Report, Settings};
 use stage::Stage;
 use workload::Seen;
 
-/// Machines with clients.
+/// Number of machines with clients.
 const CLIENTS: usize = 2;
-/// How long clients may take to come to their end after all troubles are over.
+/// Longest time that clients may take to end after all troubles are over.
 const END_MAX: Duration = Duration::from_secs(1200);
 
 /// The time that batches, hints and schemas need at most to come to their end when all troubles are
@@ -49,12 +49,11 @@ const SETTLE: Duration = Duration::from_secs(90);
 /// The nodes of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// How many nodes. They are the first machines.
+    /// Number of nodes. They are the first machines.
     pub servers: usize,
-    /// How many data centers they stand in, one after the other.
+    /// Number of data centers. The nodes are divided among them, the first nodes in the first one.
     pub centers: usize,
-    /// How many of them are members at the beginning. Together they have as many copies of each
-    /// key.
+    /// Number of nodes that are members at the beginning. Each key has as many copies.
     pub members: usize,
 }
 
@@ -69,19 +68,20 @@ pub const CENTERS: Layout = Layout { servers: 6, centers: 2, members: 6 };
 const FAR: Link =
     Link { delay_min_micros: 20_000, delay_max_micros: 45_000, loss_percent: 0, bytes_per_second: 4 << 20 };
 
-/// Clients that do something else than they write down, to see the judges find it: their history is
-/// that of a node that does it.
+/// Clients that do something else than they write down, for tests of the judges: their history
+/// looks like that of a node with the defect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Careless {
-    /// An increment that was acknowledged is sent again, and both count as one: a node that applies
-    /// the record of an increment twice.
+    /// An increment that was acknowledged is sent again, and both count as one: as with a node
+    /// that applies the record of an increment twice.
     CountTwice,
-    /// A batch is sent as two statements: a node that forgets the rest of a batch when it dies.
+    /// A batch is sent as two statements: as with a node that forgets the rest of a batch when it
+    /// dies.
     SplitBatch,
 }
 
 impl Layout {
-    /// The data center of a machine. Clients stand in one after the other.
+    /// The data center of a machine. Machines with clients are assigned to data centers in turn.
     pub(crate) fn center(&self, machine: usize) -> usize {
         match machine.checked_sub(self.servers) {
             Some(client) => client % self.centers,
@@ -89,7 +89,7 @@ impl Layout {
         }
     }
 
-    /// Data centers are far from each other.
+    /// Makes the links between data centers slow.
     fn lay_links(&self, world: &World) {
         let machines = self.servers + CLIENTS;
         for (from, to) in (0..machines).flat_map(|from| (0..machines).map(move |to| (from, to))) {
@@ -155,7 +155,7 @@ fn judge(world: &World, seen: &Seen, stage: &mut Stage<'_>) -> Rulings {
     rulings
 }
 
-/// Repairs everything, and compares what each node has.
+/// Repairs everything, and compares the rows of the nodes.
 fn after_repair(world: &World, seen: &Seen, stage: &Stage<'_>) -> Vec<Finding> {
     match inspection::repair(world, stage) {
         Ok(()) => equal::check(&workload::contents(world, seen)),

@@ -5,10 +5,10 @@
 //! ([`Defect`]). Without a defect its registers are linearizable as long as disks keep what was
 //! synced.
 //!
-//! A client coordinates: to write, it asks all replicas for the newest stamp, and when a majority
-//! has answered sends the value with a greater one; a majority that has stored it makes the write
-//! done. To read, it asks all, takes the newest of a majority, and stores that on a majority before
-//! it answers. A deletion is a write of nothing.
+//! A client coordinates. To write, it asks all replicas for the newest stamp, and when a majority
+//! has answered it sends the value with a greater stamp; the write is done when a majority has
+//! stored it. To read, it asks all replicas, takes the newest value of a majority, and stores that
+//! on a majority before it gives it. A deletion is a write of nothing.
 
 mod client;
 mod message;
@@ -30,24 +30,24 @@ use crate::report::{Report, Settings};
 
 pub use message::Stamped;
 
-/// Replicas of the register.
+/// Number of replicas of the register.
 const REPLICAS: usize = 3;
-/// Machines with clients.
+/// Number of machines with clients.
 const CLIENTS: usize = 2;
 
 /// Links so different that operations overlap in every way.
 const FAR: Link = Link { delay_min_micros: 100, delay_max_micros: 25_000, loss_percent: 0, bytes_per_second: 0 };
 
-/// Keys with one writer begin here; those below are contended.
+/// First key with a single writer; those below are contended.
 pub(crate) const VERSIONED_FROM: u64 = 100;
 
-/// Requests that wait in a replica, at most.
+/// Most requests that wait in a replica.
 pub(crate) const INBOX_MAX: usize = 4;
 
 /// A defect of the register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Defect {
-    /// A replica acknowledges what it has not synced.
+    /// A replica acknowledges a value that it has not synced.
     NoSync,
     /// A read asks one replica only.
     ReadOne,
@@ -66,9 +66,9 @@ pub enum Defect {
 pub(crate) struct Shared {
     pub defect: Option<Defect>,
     pub history: History,
-    /// The most requests that waited in a replica.
+    /// The largest number of requests that waited in a replica.
     pub inbox_most: Arc<AtomicUsize>,
-    /// Clients that are still at work.
+    /// Number of clients that are still at work.
     pub working: Arc<AtomicUsize>,
 }
 
@@ -116,7 +116,7 @@ fn judge(world: &World, shared: &Shared) -> Rulings {
     rulings
 }
 
-/// The records that a replica has on its disk.
+/// The records on the disk of a replica.
 fn content(world: &World, machine: usize) -> BTreeMap<u64, Stamped> {
     let env = world.env(machine);
     let names = env.disk.list_dir(Path::new(DATA)).expect("a sound disk lists");

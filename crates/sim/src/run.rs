@@ -1,4 +1,4 @@
-//! One run: a subject on a seed, and what its judges found.
+//! One run: a subject on a seed, and the findings of its judges.
 
 use clap::ValueEnum;
 use env::rare::{self, Wanted};

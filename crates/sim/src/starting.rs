@@ -12,10 +12,10 @@ use env::sim::{DATA, World};
 use server::memory::MemoryBudget;
 use server::running::{FirstPassword, StartError, StartOptions};
 
-/// Where clients connect.
+/// The port to which clients connect.
 pub const PORT: u16 = 9042;
 
-/// The memory that a node may use.
+/// Bytes of memory that a node may use.
 const MEMORY: u64 = 64 << 20;
 
 /// The keys of cassandra.yaml that make the node of a machine a member of a ring, whose seeds are

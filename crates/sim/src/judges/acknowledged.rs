@@ -1,13 +1,13 @@
 //! No acknowledged write of a versioned key is lost: a read that begins after the acknowledgement
 //! shows that write or a newer change.
 //!
-//! Not checked: what comes back after an acknowledged deletion (`invented`), and keys with more
-//! than one writer (`linearizable`).
+//! Not checked: values that come back after an acknowledged deletion (`invented`), and keys with
+//! more than one writer (`linearizable`).
 
 use super::{Finding, by_key};
 use crate::history::{Action, Operation};
 
-/// See the module.
+/// Judges these operations: see the head of this file.
 pub fn check(operations: &[Operation]) -> Vec<Finding> {
     by_key(operations).values().flat_map(|of_key| of_key.iter().filter_map(|read| lost(of_key, read))).collect()
 }

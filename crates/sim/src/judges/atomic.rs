@@ -15,7 +15,7 @@ pub struct Batches {
     pub tables: [BTreeSet<u64>; 2],
 }
 
-/// See the module.
+/// Judges these batches: see the head of this file.
 pub fn check(batches: &Batches) -> Vec<Finding> {
     let [first, second] = &batches.tables;
     let half = |number: &u64, place: &str| format!("batch {number} is in one of its tables, the {place}");

@@ -1,5 +1,5 @@
-//! Gossip converges: after quiet each node knows of every node what that node tells of itself, and
-//! takes it for alive.
+//! Gossip converges: after quiet each node knows the facts that every other node tells of itself,
+//! and takes it for alive.
 //!
 //! Not checked: values that change all the time (heartbeats, load).
 
@@ -10,10 +10,10 @@ use super::Finding;
 /// The facts that one node knows of another or of itself, by name; among them whether it is alive.
 pub type Facts = BTreeMap<String, String>;
 
-/// The facts that one node knows, by the name of the node that they are of.
+/// The facts that one node knows, by the name of the node that they are about.
 pub type View = BTreeMap<String, Facts>;
 
-/// The view of each node, with its own name.
+/// Judges the view of each node, which is given with the node's own name.
 pub fn check(views: &[(String, View)]) -> Vec<Finding> {
     views
         .iter()
@@ -21,7 +21,7 @@ pub fn check(views: &[(String, View)]) -> Vec<Finding> {
         .collect()
 }
 
-/// The first fact that a node knows otherwise than the node of which it is.
+/// The first fact about a node that another node knows differently; None: there is none.
 fn differ(teller: &str, own: &View, hearer: &str, view: &View) -> Option<Finding> {
     let none = Facts::new();
     let told = own.get(teller).unwrap_or(&none);

@@ -1,5 +1,5 @@
-//! Counters count: each increment that was acknowledged once, each without an answer once or not at
-//! all, and nothing else.
+//! Counters count each acknowledged increment once, each increment without an answer once or not
+//! at all, and nothing else.
 
 use super::Finding;
 
@@ -10,11 +10,11 @@ pub struct Counted {
     pub acknowledged: u64,
     /// Increments by one without an answer.
     pub unknown: u64,
-    /// The value that the counter has.
+    /// The value of the counter at the end.
     pub value: u64,
 }
 
-/// See the module.
+/// Judges these counters: see the head of this file.
 pub fn check(counters: &[(u64, Counted)]) -> Vec<Finding> {
     let is_right = |one: &Counted| (one.acknowledged..=one.acknowledged + one.unknown).contains(&one.value);
     let wrong = counters.iter().filter(|(_, counted)| !is_right(counted));

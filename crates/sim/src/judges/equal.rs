@@ -1,13 +1,13 @@
-//! Replicas are equal after quiet and repair: what one holds all hold.
+//! Replicas are equal after quiet and repair: all have the same rows.
 //!
-//! Not checked: deletions that a replica has and another has not, as long as both show the same.
+//! Not checked: deletions that only one of two replicas has, as long as both show the same rows.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use super::Finding;
 
-/// The content of each replica.
+/// Judges the content of each replica.
 pub fn check<K: Ord + Clone + Debug, V: PartialEq + Debug>(replicas: &[BTreeMap<K, V>]) -> Vec<Finding> {
     let Some((first, others)) = replicas.split_first() else { return Vec::new() };
     let differ = |other: &BTreeMap<K, V>| {

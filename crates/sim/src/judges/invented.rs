@@ -1,14 +1,13 @@
-//! Nothing is invented, and nothing comes back: what a read of a versioned key shows was asked for
-//! before the read ended, and is not older than a deletion that was acknowledged before the read
-//! began.
+//! No value is invented, and none comes back: a value that a read of a versioned key shows was
+//! written by a request from before the end of the read, and is not older than a deletion that was
+//! acknowledged before the read began.
 //!
-//! Not checked: whether a write that was refused shows nevertheless, where the refusal is not
-//! certain.
+//! Not checked: whether a refused write is visible nevertheless, if its refusal is not certain.
 
 use super::{Finding, by_key};
 use crate::history::{Action, Operation, Outcome};
 
-/// See the module.
+/// Judges these operations: see the head of this file.
 pub fn check(operations: &[Operation]) -> Vec<Finding> {
     by_key(operations).values().flat_map(|of_key| of_key.iter().filter_map(|read| wrong(of_key, read))).collect()
 }

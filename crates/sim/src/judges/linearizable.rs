@@ -7,7 +7,8 @@
 //!    left has ended.
 //! 2. A candidate whose answer the register would have given is taken, and the search goes on from
 //!    there; else the next.
-//! 3. A state of the search (which operations are taken, what the register holds) is visited once.
+//! 3. A state of the search (the operations that are taken, and the value of the register) is
+//!    visited once.
 //! 4. The history is linearizable when all operations with an answer are taken. One without an
 //!    answer may be taken at any later moment, or never.
 //! 5. A candidate that leaves the register as it is and whose answer is right is taken at once,
@@ -22,11 +23,11 @@ use std::collections::HashSet;
 use super::{Finding, by_key};
 use crate::history::{Action, Operation, Outcome};
 
-/// States of a search beyond which it is given up, which is a finding: the history is too wide to
-/// judge.
+/// Number of states of a search at which it is given up. That is a finding: the history is too
+/// wide to judge.
 const STATES_MAX: usize = 2_000_000;
 
-/// See the module.
+/// Judges these operations: see the head of this file.
 pub fn check(operations: &[Operation]) -> Vec<Finding> {
     by_key(operations).into_values().filter_map(check_key).collect()
 }
@@ -46,14 +47,14 @@ fn check_key(mut operations: Vec<Operation>) -> Option<Finding> {
 
 enum Searched {
     Found,
-    /// The longest explanation, and what could not follow it.
+    /// There is no order: the longest explanation, and the operations that could not follow it.
     None {
         farthest: String,
     },
     GivenUp,
 }
 
-/// Operations that are taken, a bit each.
+/// The operations that are taken, a bit for each.
 type Taken = Box<[u64]>;
 
 fn has(taken: &Taken, number: usize) -> bool {

@@ -1,14 +1,14 @@
-//! Members agree after quiet: each of them knows the same members with the same tokens, and nobody
-//! is on the way in or out.
+//! Members agree after quiet: each of them knows the same members with the same tokens, and none
+//! is on its way in or out.
 
 use std::collections::BTreeMap;
 
 use super::Finding;
 
-/// The members that somebody knows: by their names, the tokens and the part in the ring as text.
+/// The members that a node knows: by their names, the tokens and the part in the ring as text.
 pub type Known = BTreeMap<String, String>;
 
-/// The members as they are, and those that each member knows, by its name.
+/// Judges the members that each member knows, by its name, against the real members.
 pub fn check(members: &Known, known: &BTreeMap<String, Known>) -> Vec<Finding> {
     let differs = known.iter().filter(|(_, known)| *known != members);
     let finding = |(who, known): (&String, &Known)| {

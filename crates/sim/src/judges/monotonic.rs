@@ -11,9 +11,9 @@
 use super::{Finding, by_key};
 use crate::history::{Action, Operation};
 
-/// See the module. `ends` are the moments at which processes had ended that show a write before it
-/// is durable, nanoseconds on the timeline of the simulation, ascending; empty where no process
-/// does that.
+/// Judges these operations: see the head of this file. `ends` are the moments at which processes
+/// had ended that show a write before it is durable, nanoseconds on the timeline of the
+/// simulation, ascending; empty if no process does so.
 pub fn check(operations: &[Operation], ends: &[u64]) -> Vec<Finding> {
     let of_one =
         |of_key: &Vec<Operation>| of_key.iter().filter_map(|read| back(of_key, read, ends)).collect::<Vec<_>>();

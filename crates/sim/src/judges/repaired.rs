@@ -12,10 +12,10 @@ use super::Finding;
 pub struct Repaired {
     /// Keyspace and table.
     pub table: String,
-    /// Ranges, each after its start up to and with its end; one that ends before it starts goes
-    /// over the end of the ring.
+    /// Ranges, each from its start (excluded) to its end (included). A range that ends before it
+    /// starts goes over the end of the ring.
     pub ranges: Vec<(i64, i64)>,
-    /// When it began, seconds.
+    /// When the repair began, seconds.
     pub at: i64,
 }
 
@@ -27,8 +27,8 @@ fn contains((start, end): (i64, i64), token: i64) -> bool {
     }
 }
 
-/// Looks at so many tokens of each table between two times, seconds. `tables`: with their gc_grace
-/// in seconds.
+/// Judges the repairs between two times, seconds, at `probes` tokens of each table. `tables`:
+/// names, and gc_grace in seconds.
 pub fn check(tables: &[(String, i64)], repairs: &[Repaired], from: i64, until: i64, probes: u32) -> Vec<Finding> {
     let step = u64::MAX / u64::from(probes.max(1));
     let tokens = (0..u64::from(probes)).map(|number| i64::MIN.wrapping_add((step / 2 + number * step) as i64));

@@ -10,14 +10,15 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::wire::{self, Answer};
 use crate::starting::PORT;
 
-/// How long a client waits for an answer; longer than the node lets a request take.
+/// Longest time that a client waits for an answer; longer than the node lets a request take.
 const PATIENCE: Duration = Duration::from_secs(12);
 
 pub(super) struct Client {
     pub env: Env,
-    /// The first so many machines are nodes. Each connection is to one of them, drawn anew.
+    /// Number of machines with nodes, which are the first ones. Each connection is to one of them,
+    /// drawn anew.
     servers: usize,
-    /// The only node to connect to.
+    /// The only node to connect to; None: any node.
     only: Option<usize>,
     stream: Option<Box<dyn Stream>>,
 }
@@ -27,13 +28,13 @@ impl Client {
         Client { env, servers, only: None, stream: None }
     }
 
-    /// From now on connects to this node alone.
+    /// Has all further connections go to this node.
     pub fn only(&mut self, server: usize) {
         self.only = Some(server);
         self.stream = None;
     }
 
-    /// Connects, for as long as that takes.
+    /// Connects, however long that takes.
     pub async fn connect(&mut self) {
         while self.stream.is_none() {
             if let Ok(Some(stream)) = self.env.timeout(PATIENCE, connect(&self.env, self.server())).await {
@@ -53,8 +54,8 @@ impl Client {
         }
     }
 
-    /// The node's answer; None: nobody knows what became of the request. The connection stands
-    /// when it begins, by [`Self::connect`].
+    /// The node's answer; None: the outcome of the request is not known. The caller has connected
+    /// by [`Self::connect`] before.
     pub async fn ask(&mut self, text: &str, level: u16) -> Option<Answer> {
         let mut stream = self.stream.take()?;
         let asked = self.env.timeout(PATIENCE, exchange(&mut stream, wire::query(text, level))).await;
@@ -65,7 +66,7 @@ impl Client {
         answer
     }
 
-    /// Asks until there is an answer that is no error.
+    /// Asks again and again, until there is an answer that is no error.
     pub async fn insist(&mut self, text: &str, level: u16) -> Vec<Vec<Option<i64>>> {
         loop {
             self.connect().await;

@@ -1,5 +1,5 @@
-//! A look at the nodes themselves when all is quiet: their schema versions, what gossip has told
-//! them, and a repair of everything.
+//! A look at the nodes themselves when all is quiet: their schema versions, their views by gossip,
+//! and a repair of everything.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use super::stage::Stage;
 use super::workload::KEYSPACE;
 use crate::judges::converged::{Facts, View};
 
-/// How long the repair of a run's few rows may take.
+/// Longest time that the repair of a run's few rows may take.
 const REPAIR_MAX: Duration = Duration::from_secs(600);
 
-/// States whose values change all the time.
+/// States of gossip whose values change all the time.
 const RESTLESS: [ApplicationState; 3] = [ApplicationState::Load, ApplicationState::Severity, ApplicationState::X10];
 
 /// The schema version of each node.
@@ -44,8 +44,8 @@ pub(super) fn views(stage: &Stage<'_>) -> Vec<(String, View)> {
     stage.nodes().map(|node| view(&node.services.node)).collect()
 }
 
-/// A full repair of the keyspace by the first node, which has a copy of everything. Err: what the
-/// repair says.
+/// A full repair of the keyspace by the first node, which has a copy of everything. Err: the
+/// repair's reason.
 pub(super) fn repair(world: &World, stage: &Stage<'_>) -> Result<(), String> {
     let first = stage.nodes().next().expect("all nodes run");
     let begun = first.services.node.start_repair(KEYSPACE, RepairOptions::default());

@@ -1,11 +1,12 @@
-//! A ring that nobody repairs by hand: replicas drift apart, and the built-in schedule heals them.
+//! A ring without repairs by an operator: replicas drift apart, and the built-in schedule heals
+//! them.
 //!
 //! Three nodes hold a copy of each key, without hints. Again and again one of them is cut off, and
 //! rows are written and deleted at ONE; meanwhile nodes are killed, lose their power and are
 //! started again. gc_grace is short, so that a few hours stand for months.
 //!
 //! Judged: each range of each table is repaired within gc_grace (`judges::repaired`), replicas are
-//! equal when nobody has written for gc_grace (`judges::equal`), and what was deleted stays deleted
+//! equal when there was no write for gc_grace (`judges::equal`), and deleted rows stay deleted
 //! (`judges::equal` too: the rows that a client would expect are compared as one more replica).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,16 +25,16 @@ use crate::report::{Report, Settings};
 
 /// gc_grace_seconds of the tables.
 const GRACE: i64 = 900;
-/// Rows are written once in so many seconds on the average.
+/// Mean seconds between two rounds of writes.
 const ROUND_SECONDS: u64 = 150;
 /// Troubles after which a node is started again at once.
 const TROUBLES: [Kind; 2] = [Kind::Kill, Kind::PowerCut];
-/// Tokens of each table that the judge looks at.
+/// Number of tokens of each table that the judge looks at.
 const PROBES: u32 = 48;
-/// Keys that are written and deleted.
+/// Number of keys that are written and deleted.
 const KEYS: u64 = 40;
 
-/// Keys of nodes besides those of all subjects.
+/// Further settings of the nodes, besides those of all subjects.
 pub(super) fn settings(is_on: bool) -> Vec<String> {
     if !is_on {
         return vec!["hinted_handoff_enabled=false".to_owned(), "auto_repair={enabled: false}".to_owned()];
@@ -69,7 +70,7 @@ pub fn run(settings: Settings) -> Report {
     run_with(settings, true)
 }
 
-/// [`run`] with the schedule on or off, to see the judges find that it is off.
+/// Does the work of [`run`] with the schedule on or off, for a test that the judges find it off.
 pub fn run_with(settings: Settings, is_on: bool) -> Report {
     let world = World::new(settings.seed, RING.servers + CLIENTS);
     let dice = world.dice();

@@ -20,24 +20,26 @@ use crate::starting;
 const SETTINGS: [&str; 3] =
     ["commitlog_segment_size=1MiB", "commitlog_total_space=4MiB", "compaction_throughput=0MiB/s"];
 
-/// Attempts of a node to join its ring. Each takes up to a minute, and troubles are over before.
+/// Most attempts of a node to join its ring. Each takes up to a minute, and troubles are over
+/// before.
 const JOINS_MAX: usize = 5;
 
-/// Bytes that wait on a link before the reserve is touched that all links share, and bytes of the
-/// reserve: so few that a peer that stands still fills them, more than the largest message has.
+/// Bytes that may wait on a link before it uses the reserve that all links share, and bytes of the
+/// reserve. They are so few that a peer that stands still fills them, and more than the largest
+/// message.
 const QUEUE_SIZE: usize = 16 << 10;
 const RESERVE_SIZE: usize = 256 << 10;
 
-/// How long a clean stop may take.
+/// Longest time of a clean stop.
 const STOP_MAX: Duration = Duration::from_secs(60);
 
-/// The most that the queues of a node's links held beyond their own room, at the moments at which
-/// they were looked at, by the node's number.
+/// For each node the most bytes that the queues of its links held beyond their own room, at the
+/// moments at which they were looked at.
 #[derive(Default)]
 pub(super) struct Queues(BTreeMap<usize, usize>);
 
 impl Queues {
-    /// Looks at the queues of a node.
+    /// Looks at the queues of a node, and notes the largest size.
     fn look(&mut self, number: usize, node: &RunningNode) {
         let links = gossip::outbound(&node.services.node);
         let beyond = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX).saturating_sub(QUEUE_SIZE);
@@ -57,14 +59,14 @@ impl Queues {
     }
 }
 
-/// The nodes that run, and what has happened to them.
+/// The nodes that run, and the troubles so far.
 pub(super) struct Stage<'w> {
     world: &'w World,
     layout: Layout,
-    /// Keys of all nodes besides those of every subject.
+    /// Further settings of all nodes, besides those of every subject.
     settings: Vec<String>,
     seen: &'w Seen,
-    /// None: the process has ended and is not started yet.
+    /// The nodes by machine; None: the process has ended and was not started again yet.
     nodes: Vec<Option<RunningNode>>,
     /// When processes had ended, nanoseconds on the timeline.
     pub ends: Vec<u64>,
@@ -74,12 +76,13 @@ pub(super) struct Stage<'w> {
 }
 
 impl<'w> Stage<'w> {
-    /// All nodes, one after the other.
+    /// Starts all nodes, one after the other.
     pub fn start(world: &'w World, layout: Layout, seen: &'w Seen) -> Self {
         Self::start_with(world, layout, seen, Vec::new())
     }
 
-    /// [`Self::start`] of nodes that repair each other by the schedule, if that is on.
+    /// Does the work of [`Self::start`] for nodes that repair each other by the schedule, if that
+    /// is on.
     pub fn scheduled(world: &'w World, layout: Layout, seen: &'w Seen, is_on: bool) -> Self {
         Self::start_with(world, layout, seen, super::schedule::settings(is_on))
     }
@@ -90,7 +93,7 @@ impl<'w> Stage<'w> {
         Stage { world, layout, settings, seen, nodes, ends, happened, queues }
     }
 
-    /// Servers, then clients.
+    /// The machines of the run: servers, then clients.
     pub fn machines(&self) -> Machines {
         Machines { servers: self.layout.servers, clients: CLIENTS }
     }
@@ -100,7 +103,7 @@ impl<'w> Stage<'w> {
         self.nodes.iter().flatten()
     }
 
-    /// Lets one trouble happen, from its beginning to its end.
+    /// Carries one trouble out, from its beginning to its end.
     pub fn befall(&mut self, dice: &SimRandom, kind: Kind) {
         let begun = faults::line(self.world, "");
         let words = match kind {
@@ -122,7 +125,7 @@ impl<'w> Stage<'w> {
         }
     }
 
-    /// Processes have ended.
+    /// Starts the nodes whose processes have ended.
     fn start_again(&mut self, died: Vec<usize>) {
         if died.is_empty() {
             return;
@@ -150,8 +153,8 @@ impl<'w> Stage<'w> {
     }
 }
 
-/// Starts a node on what its disk has, as `helenus serve` does. One that finds nobody of its ring,
-/// because the network is bad, is started again.
+/// Starts a node on what its disk has, as `helenus serve` does. A node that finds no other node of
+/// its ring, because the network is bad, is started again.
 fn start(world: &World, machine: usize, layout: Layout, more: &[String]) -> RunningNode {
     for _ in 0..JOINS_MAX {
         match try_start(world, machine, layout, more) {
@@ -166,7 +169,7 @@ fn start(world: &World, machine: usize, layout: Layout, more: &[String]) -> Runn
     panic!("seed {}: a node finds its ring over a sound network", world.seed())
 }
 
-/// The settings of a node: of the ring, where there are several.
+/// The settings of a node. If there are several nodes they are those of a ring.
 pub(super) fn settings_of(world: &World, machine: usize, layout: Layout) -> Vec<String> {
     let mut settings: Vec<String> = SETTINGS.iter().map(|setting| (*setting).to_owned()).collect();
     if layout.servers > 1 {
@@ -195,8 +198,9 @@ fn variant_of(seed: u64, machine: usize) -> &'static str {
     }
 }
 
-/// Bytes of the memtables of a node: so few that a run flushes them. With the least a memtable goes
-/// to disk with a row or two, and half of a run's CPU time is flushes and compactions.
+/// Bytes of the memtables of a node: so few that a run flushes them. With the smallest value a
+/// memtable is flushed with a row or two, and half of a run's CPU time is spent in flushes and
+/// compactions.
 fn room_of_memtables(seed: u64) -> u64 {
     (256 << 10) << (seed % 4)
 }

@@ -1,19 +1,19 @@
 //! A ring that changes while clients work: nodes join, leave, move, are removed and are replaced,
-//! and somebody dies at a drawn moment of each change.
+//! and a node dies at a drawn moment of each change.
 //!
 //! Three of four machines are members at first; each key has three copies. One change follows the
 //! other, drawn from the seed:
 //!
 //! 1. The change begins. At a drawn moment the node that changes, or another member, is killed
 //!    (`kill -9`) or loses its power; the network may be bad meanwhile.
-//! 2. Whoever has died is started again on its disk, and the operator asks again for what has not
-//!    come to its end, until it has.
-//! 3. All members agree on who the members are.
+//! 2. A node that has died is started again on its disk, and the operator repeats a change that
+//!    has not come to its end, until it has.
+//! 3. All members agree on the list of members.
 //!
-//! The first two machines are seeds, which never bootstrap: they move, and the others do all of it.
-//! A node that is to be removed or replaced is dead for good: its disk is wiped. Cassandra's rule
-//! holds for both: the ring is repaired before, because what only a minority beside the dead node
-//! has would be lost with it.
+//! The first two machines are seeds, which never bootstrap: they only move, and the others make
+//! every kind of change. A node that is to be removed or replaced is dead for good: its disk is
+//! wiped. Cassandra's rule holds for both: the ring is repaired before, because rows that the dead
+//! node had together with only a minority would be lost with it.
 //!
 //! Judged beside what [`super`] judges of clients: members agree (`judges::members`), and replicas
 //! are equal after repair and cleanup (`judges::equal`).
@@ -44,17 +44,17 @@ use crate::judges::{Finding, Rulings, atomic, bounds, counted, equal, linearizab
 use crate::report::{Report, Settings};
 use crate::starting;
 
-/// Machines with nodes.
+/// Number of machines with nodes.
 const SERVERS: usize = 4;
 /// Three of them are members at the beginning.
 const LAYOUT: Layout = Layout { servers: SERVERS, centers: 1, members: 3 };
-/// The first machines are seeds.
+/// Number of seeds, which are the first machines.
 const SEEDS: usize = 2;
-/// An operator asks so often for one change at most: one attempt is disturbed, the others are not.
+/// Most attempts of an operator for one change: one attempt is disturbed, the others are not.
 const ATTEMPTS_MAX: usize = 12;
 /// The longest time that a change, a repair, or members to agree may take without troubles.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// Somebody dies within this time after the beginning of a change.
+/// Milliseconds after the beginning of a change within which a node dies.
 const HIT_WITHIN_MILLIS: u64 = 25_000;
 
 /// A link that is slow and loses a little.
@@ -72,22 +72,22 @@ enum Change {
     Move(usize, i64),
     /// A member that is dead for good is removed.
     Remove(usize),
-    /// A new node stands in the place of a member that is dead for good; on the same machine, it
-    /// has that one's address too.
+    /// A new node replaces a member that is dead for good. On the same machine it also has the
+    /// same address.
     Replace { dead: usize, by: usize },
 }
 
-/// A death: of whom, how and when.
+/// A death: the machine, the kind and the time.
 #[derive(Clone, Copy, Debug)]
 struct Hit {
     machine: usize,
-    /// The disk loses what was not synced.
+    /// True: the disk loses the data that was not synced.
     loses_power: bool,
-    /// After the beginning of the change.
+    /// Time after the beginning of the change.
     after: Duration,
 }
 
-/// The machines, the nodes that run on them, and who is a member.
+/// The machines, the nodes that run on them, and the set of members.
 struct Grown<'w> {
     world: &'w World,
     dice: SimRandom,
@@ -127,7 +127,7 @@ pub fn run(settings: Settings) -> Report {
     Report { seed: settings.seed, operations, trace: world.trace(), happened, rare: Vec::new(), rulings }
 }
 
-/// `astray`: findings on members while the ring changed.
+/// Judges the run. `astray`: findings on members while the ring changed.
 fn judge(world: &World, seen: &Seen, grown: &Grown<'_>, astray: Vec<Finding>) -> Rulings {
     let (versioned, contended): (Vec<_>, Vec<_>) =
         seen.history.operations().into_iter().partition(|operation| operation.key >= workload::VERSIONED_FROM);
@@ -148,7 +148,8 @@ fn judge(world: &World, seen: &Seen, grown: &Grown<'_>, astray: Vec<Finding>) ->
 }
 
 impl Grown<'_> {
-    /// The next change: with three members one comes, is replaced or moves; with four one goes.
+    /// The next change: with three members a node comes, is replaced or moves; with four a node
+    /// leaves.
     fn draw(&self) -> Change {
         let below = |bound: usize| self.dice.below(bound as u64) as usize;
         let outside = (SEEDS..SERVERS).find(|machine| !self.members.contains(machine));
@@ -168,7 +169,7 @@ impl Grown<'_> {
         }
     }
 
-    /// Draws a death while a node changes; None: nobody dies.
+    /// Draws a death while a node changes; None: no node dies.
     fn draw_hit(&self, changing: usize) -> Option<Hit> {
         let after = Duration::from_millis(self.dice.below(HIT_WITHIN_MILLIS));
         let loses_power = self.dice.chance(50);
@@ -182,7 +183,7 @@ impl Grown<'_> {
         Some(Hit { machine, loses_power, after })
     }
 
-    /// Carries a change out, whatever happens on the way, and waits until all members know.
+    /// Carries a change out, whatever troubles come, and waits until all members know it.
     fn carry_out(&mut self, change: Change) {
         let network = self.world.network();
         if let Change::Remove(dead) | Change::Replace { dead, .. } = change {
@@ -296,8 +297,8 @@ impl Grown<'_> {
         }
     }
 
-    /// Has a node do something beside all else, and strikes meanwhile; the dead are started again.
-    /// True: it was done.
+    /// Has a node carry out `act` while the run goes on, and strikes meanwhile; nodes that died
+    /// are started again. True: it was carried out.
     fn ask<F>(&mut self, machine: usize, hit: Option<Hit>, act: impl FnOnce(Arc<Node>) -> F + Send + 'static) -> bool
     where
         F: Future<Output = Result<(), OperationError>> + 'static,
@@ -359,12 +360,12 @@ impl Grown<'_> {
         is_gone
     }
 
-    /// A member that is not this one.
+    /// A member other than this machine.
     fn other_than(&self, dead: usize) -> usize {
         self.members.iter().copied().find(|machine| *machine != dead).expect("a ring has members")
     }
 
-    /// Starts the node of a machine whose process has ended. One that was decommissioned at the
+    /// Starts the node of a machine whose process has ended. A node that was decommissioned at the
     /// end of its last life does not start.
     fn start_again(&mut self, machine: usize) {
         drop(self.nodes[machine].take());
@@ -395,7 +396,7 @@ impl Grown<'_> {
         panic!("seed {}: a member finds its ring over a sound network", self.world.seed())
     }
 
-    /// A machine is dead for good: another one, with an empty disk, has its address.
+    /// Takes a machine as dead for good: another one, with an empty disk, has its address.
     fn lose(&mut self, machine: usize) {
         self.world.kill(machine);
         drop(self.nodes[machine].take());
@@ -416,7 +417,7 @@ impl Grown<'_> {
         }
     }
 
-    /// Removes from each member what belongs to others.
+    /// Removes the partitions of others from each member.
     fn clean_up(&self) {
         for machine in &self.members {
             let node = self.node(*machine);
@@ -440,7 +441,7 @@ impl Grown<'_> {
         ring.endpoints().iter().map(shown).collect()
     }
 
-    /// Each member as it knows itself.
+    /// Each member by its own knowledge of itself.
     fn as_they_are(&self) -> members::Known {
         let own = |machine: &usize| {
             let address = self.world.address(*machine).to_string();
@@ -450,7 +451,7 @@ impl Grown<'_> {
         self.members.iter().map(own).collect()
     }
 
-    /// Waits until members agree on who they are; they need not.
+    /// Waits until members agree on the list of members; gives up after a while.
     fn agree(&self) {
         self.world.run_until(PATIENCE, || self.judge_known().is_empty());
     }

@@ -1,15 +1,15 @@
 //! The native protocol, version 4, as far as the clients need it: QUERY without parameters, and
 //! rows of numbers and booleans.
 //!
-//! Written by hand on purpose: the clients share no code with the server they judge.
+//! Written by hand on purpose: the clients share no code with the server that they judge.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 const VERSION: u8 = 4;
-/// Bytes before a body.
+/// Bytes of a header, which stand before a body.
 pub(super) const HEADER: usize = 9;
 
-/// Opcodes.
+/// Opcodes of answers.
 const ERROR: u8 = 0;
 const STARTUP: u8 = 1;
 const READY: u8 = 2;
@@ -32,7 +32,7 @@ const HAS_MORE_PAGES: i32 = 2;
 /// The node's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// Done; rows of values, of which none has more than eight bytes.
+    /// The request was carried out; rows of values, of which none has more than eight bytes.
     Rows(Vec<Vec<Option<i64>>>),
     /// An error's code and text.
     Error(i32, String),
@@ -70,7 +70,7 @@ pub(super) fn body_size(header: &[u8; HEADER]) -> usize {
     u32::from_be_bytes([header[5], header[6], header[7], header[8]]) as usize
 }
 
-/// None: the answer is none that this protocol knows, which is a finding by itself.
+/// The answer in a body. None: this protocol does not know it, which is a finding by itself.
 pub(super) fn decode(header: &[u8; HEADER], body: Vec<u8>) -> Option<Answer> {
     let mut body = Bytes::from(body);
     match header[4] {

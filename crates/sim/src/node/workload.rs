@@ -15,18 +15,18 @@ use crate::history::{Action, History, Outcome};
 use crate::judges::atomic::Batches;
 use crate::judges::counted::Counted;
 
-/// Clients on a machine.
+/// Number of clients on a machine.
 const PER_MACHINE: usize = 4;
-/// Keys of conditional writes.
+/// Number of keys of conditional writes.
 const CONTENDED_KEYS: u64 = 2;
-/// Keys with one writer begin here.
+/// First key with a single writer.
 pub(crate) const VERSIONED_FROM: u64 = 100;
 const COUNTERS: u64 = 3;
-/// Bytes of text in a batch, so that a peer that stands still fills the queue to it.
+/// Bytes of text in a batch. They make sure that a peer that stands still fills the queue to it.
 const PAD_SIZE: usize = 8 << 10;
 
-/// The tables. Each of several nodes is told to make them, with the same ids. The keys of `first`
-/// and `second` differ, so that a batch of both is of two partitions, which are two mutations.
+/// The tables. Each node is told to make them, with the same ids. The keys of `first` and `second`
+/// differ, so that a batch of both is of two partitions, which are two mutations.
 const TABLES: [&str; 5] = [
     "versioned (k int PRIMARY KEY, v bigint)",
     "contended (k int PRIMARY KEY, v bigint)",
@@ -52,7 +52,7 @@ pub(super) fn center_name(number: usize) -> String {
     format!("dc{}", number + 1)
 }
 
-/// Each node has a copy of each partition.
+/// The statements of the schema, in which each node has a copy of each partition.
 fn schema(layout: Layout) -> Vec<String> {
     let copies = layout.members / layout.centers;
     let replication = match layout.centers {
@@ -76,18 +76,19 @@ pub(crate) struct Seen {
     pub history: History,
     counters: Arc<Mutex<BTreeMap<u64, Counted>>>,
     batches: Arc<Mutex<Batches>>,
-    /// Clients that are still at work.
+    /// Number of clients that are still at work.
     pub working: Arc<AtomicUsize>,
 }
 
 impl Seen {
-    /// Nothing yet.
+    /// Observations before the first operation.
     pub fn of(layout: Layout) -> Self {
         let (history, counters, batches) = (History::default(), Arc::default(), Arc::default());
         Self { layout, history, counters, batches, working: Arc::default() }
     }
 
-    /// The level of reads and writes. EACH_QUORUM of two data centers is a QUORUM of their sum.
+    /// The level of reads and writes. EACH_QUORUM of two data centers is also a QUORUM of all
+    /// nodes.
     fn level(&self, random: &dyn Random) -> u16 {
         match self.layout {
             Layout { servers: 1, .. } => ONE,
@@ -155,7 +156,7 @@ pub(super) fn start_all(world: &World, machines: usize, seen: &Seen, end: Durati
     }
 }
 
-/// Reads everything once more.
+/// Reads every key once more.
 pub(super) fn look_at_the_end(world: &World, seen: &Seen) {
     let of_client = seen.clone();
     spawn(world, seen.layout.servers, seen, move |client| async move {
@@ -182,7 +183,7 @@ pub(super) fn look_at_the_end(world: &World, seen: &Seen) {
 /// Rows by table and key.
 pub(super) type Rows = BTreeMap<(&'static str, i64), Vec<Option<i64>>>;
 
-/// The rows that each node holds by itself.
+/// The rows that each node has on its own.
 pub(super) fn contents(world: &World, seen: &Seen) -> Vec<Rows> {
     let of_node = |server: usize| {
         let contents: Arc<Mutex<Rows>> = Arc::default();
@@ -206,7 +207,7 @@ pub(super) fn table_names() -> impl Iterator<Item = &'static str> {
     CONTENTS.into_iter().map(|(name, _)| name)
 }
 
-/// All tables get a gc_grace, seconds.
+/// Sets the gc_grace of all tables, seconds.
 pub(super) fn set_grace(world: &World, seen: &Seen, grace: i64) {
     spawn(world, seen.layout.servers, seen, move |mut client| async move {
         client.only(0);
@@ -219,10 +220,11 @@ pub(super) fn set_grace(world: &World, seen: &Seen, grace: i64) {
 
 /// The time for which a node is cut off, so that no message reaches it later.
 const CUT_OFF: Duration = Duration::from_secs(15);
-/// Rows that are written or deleted while a node is cut off.
+/// Number of rows that are written or deleted while a node is cut off.
 const DRIFTING: u64 = 6;
 
-/// Writes and deletes rows at ONE while a node is cut off. `rows`: what is there in the end.
+/// Writes and deletes rows at ONE while a node is cut off. `rows`: the rows that have to be there
+/// in the end.
 pub(super) fn drift(world: &World, seen: &Seen, cut_off: usize, keys: u64, rows: &mut BTreeMap<i64, i64>) {
     let server = (cut_off + 1) % seen.layout.servers;
     let mut statements = Vec::new();
@@ -252,7 +254,7 @@ pub(super) fn drift(world: &World, seen: &Seen, cut_off: usize, keys: u64, rows:
     world.network().heal();
 }
 
-/// The versioned rows that each node holds by itself.
+/// The versioned rows that each node has on its own.
 pub(super) fn versioned(world: &World, seen: &Seen) -> Vec<BTreeMap<i64, i64>> {
     let of_node = |rows: Rows| {
         let of_row = |((table, key), row): ((&str, i64), Vec<Option<i64>>)| {
@@ -263,7 +265,7 @@ pub(super) fn versioned(world: &World, seen: &Seen) -> Vec<BTreeMap<i64, i64>> {
     contents(world, seen).into_iter().map(of_node).collect()
 }
 
-/// A change of the schema, which a node is asked for once. Gives it in words.
+/// Asks a node for a change of the schema, once. Gives the change in words.
 pub(super) fn alter(world: &World, seen: &Seen, dice: &SimRandom, number: usize) -> String {
     let server = dice.below(seen.layout.servers as u64) as usize;
     let text = match dice.below(3) {
@@ -285,9 +287,9 @@ struct Worker {
     client: Client,
     seen: Seen,
     number: usize,
-    /// How many there are.
+    /// Number of clients.
     all: u64,
-    /// The last number that this client gave to anything.
+    /// The last number that this client has used for a value or version.
     last: u64,
     careless: Option<Careless>,
 }
@@ -336,7 +338,7 @@ impl Worker {
         }
     }
 
-    /// A number that no other client gives.
+    /// A number that no other client uses.
     fn unique(&self) -> u64 {
         (self.number as u64 + 1) << 32 | self.last
     }
@@ -349,7 +351,8 @@ impl Worker {
         self.operate(key, Action::CompareAndSet { from, to }).await;
     }
 
-    /// Gives what a read showed; None: it showed nothing, because it failed or is none.
+    /// Carries an operation out. Gives the value that a read showed; None: it is no read, or has
+    /// failed.
     async fn operate(&mut self, key: u64, action: Action) -> Option<Option<u64>> {
         let begun = self.client.env.now().as_nanos();
         let number = self.seen.history.begin(self.number, key, action, begun);
@@ -406,8 +409,8 @@ impl Worker {
     }
 }
 
-/// A versioned key's timestamps are its versions. A contended key is decided at SERIAL, and written
-/// at the level of everything else.
+/// The statement of an operation, and its level. Timestamps of a versioned key are its versions. A
+/// change of a contended key is decided at SERIAL, and written at the usual level.
 fn statement(key: u64, action: Action, is_versioned: bool, level: u16) -> (String, u16) {
     match action {
         Action::Read if is_versioned => (format!("SELECT v FROM sim.versioned WHERE k = {key}"), level),
@@ -431,7 +434,8 @@ fn first_value(rows: &[Vec<Option<i64>>]) -> Option<u64> {
     rows.first().and_then(|row| *row.first()?).map(|value| value as u64)
 }
 
-/// The first column says whether it was applied; the last is the value that was there.
+/// The outcome of a conditional statement: the first column says whether it was applied, the last
+/// is the value that was there.
 fn of_condition(rows: &[Vec<Option<i64>>]) -> Outcome {
     match rows.first().map(Vec::as_slice) {
         Some([Some(1), ..]) => Outcome::Done,

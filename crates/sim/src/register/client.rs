@@ -1,4 +1,5 @@
-//! A client: coordinates reads and writes by majorities, and writes down what it asks and hears.
+//! A client: coordinates reads and writes by majorities, and writes down its operations and their
+//! answers.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -14,10 +15,10 @@ use super::message::{Message, SIZE, Stamped};
 use super::{CLIENTS, Defect, REPLICAS, Shared, VERSIONED_FROM, replica};
 use crate::history::{Action, Outcome};
 
-/// Clients on a machine; each does one thing after the other.
+/// Number of clients on a machine; each does one operation after the other.
 const PER_MACHINE: usize = 4;
 const CONTENDED_KEYS: u64 = 2;
-/// How long an operation may take.
+/// Longest time of an operation.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Starts all clients; each works until `seconds` are over.
@@ -37,7 +38,7 @@ pub(super) fn start_all(world: &World, shared: &Shared, seconds: u64) {
     }
 }
 
-/// Makes all replicas hold the newest of each key.
+/// Has all replicas store the newest value of each key.
 pub(super) fn repair(world: &World, shared: &Shared) {
     let client =
         Client { env: world.env(REPLICAS), shared: shared.clone(), number: usize::MAX, last_count: Cell::new(0) };
@@ -76,8 +77,8 @@ async fn ask(env: &Env, replica: usize, request: Message) -> std::io::Result<Sta
 }
 
 impl Client {
-    /// Asks these replicas side by side; the first `wanted` answers, or None when there are not so
-    /// many in time.
+    /// Asks these replicas side by side; gives the first `wanted` answers; None: fewer came in
+    /// time.
     async fn ask_all(&self, replicas: &[usize], wanted: usize, request: Message) -> Option<Vec<Stamped>> {
         let (sender, mut answers) = mpsc::channel(REPLICAS);
         for replica in replicas.iter().copied() {
@@ -145,7 +146,8 @@ impl Client {
         self.shared.history.end(number, outcome, now());
     }
 
-    /// Clients' clocks neither drift nor step: their monotonic reading is the timeline.
+    /// The present time on the timeline. Clients' clocks neither drift nor step, so it is their
+    /// monotonic time.
     fn shared_now(&self) -> u64 {
         self.env.now().as_nanos()
     }
@@ -171,8 +173,8 @@ impl Client {
         self.shared.working.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Reads from all replicas, again and again until all answer, and stores the newest on all of
-    /// them.
+    /// Reads from all replicas, again and again until all answer, and stores the newest value on
+    /// all of them.
     async fn repair(&self, key: u64) {
         let all: &[usize] = if self.shared.defect == Some(Defect::RepairOne) { &[0, 1] } else { &[0, 1, 2] };
         let read = Message { is_store: false, key, stamped: Stamped::default() };

@@ -1,11 +1,11 @@
 //! Messages between clients and replicas: requests and answers of 25 bytes.
 
-/// A value with the stamp that says which is newer.
+/// A value with a stamp; of two values the one with the greater stamp is newer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stamped {
-    /// Grows with each write; the writer's number in its last byte.
+    /// A number that grows with each write; its last byte is the number of the writer.
     pub stamp: u64,
-    /// None: deleted, or never written.
+    /// The value; None: deleted, or never written.
     pub value: Option<u64>,
 }
 
@@ -15,13 +15,13 @@ pub(super) const SIZE: usize = 25;
 /// A request; an answer has the same form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Message {
-    /// Store `stamped` if it is newer; else only tell what is there.
+    /// True: store `stamped` if it is newer. False: only tell the stored value.
     pub is_store: bool,
     pub key: u64,
     pub stamped: Stamped,
 }
 
-/// Stands for no value.
+/// The number on the wire that means no value.
 const NOTHING: u64 = u64::MAX;
 
 impl Message {

@@ -1,5 +1,5 @@
-//! A replica: a file a key, written before it is acknowledged; requests wait in a bounded queue for
-//! one task that serves them.
+//! A replica: a file for each key, written before the write is acknowledged; requests wait in a
+//! bounded queue for one task that serves them.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,10 +14,11 @@ use tokio::sync::{mpsc, oneshot};
 use super::message::{Message, SIZE, Stamped};
 use super::{Defect, INBOX_MAX, Shared};
 
-/// Where replicas listen.
+/// The port on which replicas listen.
 pub(super) const PORT: u16 = 7000;
 
-/// The defect of no bound still has one, far away.
+/// The bound of the queue with the defect [`super::Defect::NoBound`]: it is so large that no run
+/// reaches it.
 const INBOX_WITHOUT_BOUND: usize = 1 << 16;
 
 type Waiting = (Message, oneshot::Sender<Stamped>);
@@ -99,7 +100,7 @@ fn path(key: u64) -> PathBuf {
     PathBuf::from(format!("{DATA}/register-{key}"))
 }
 
-/// The record of a key on the disk; None: nothing, or nothing that is whole.
+/// The record of a key on the disk; None: there is none, or it is not complete.
 pub(super) fn load(env: &Env, key: u64) -> std::io::Result<Option<Stamped>> {
     match env.disk.read_all(&path(key), SIZE as u64) {
         Ok(bytes) => Ok(bytes.try_into().ok().map(|bytes| Message::decode(&bytes).stamped)),
