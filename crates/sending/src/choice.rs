@@ -1,5 +1,5 @@
-//! Which part of an SSTable goes to a peer: the sections that its ranges have, or all files of the
-//! SSTable as they are.
+//! The choice of the part of an SSTable that goes to a peer: the sections with the peer's ranges,
+//! or all files of the SSTable as they are.
 
 use std::sync::Arc;
 
@@ -17,19 +17,19 @@ type Components = Vec<(String, Arc<dyn ReadFile>)>;
 
 /// The part of an SSTable that goes to a peer.
 pub struct Choice {
-    /// The parts of Data.db.
+    /// The parts of Data.db that are sent.
     pub sections: Vec<Section>,
-    /// Names and open files of the components, if the SSTable goes whole.
+    /// Names and open files of the components, if the SSTable goes whole; None: sections go.
     pub entire: Option<Components>,
 }
 
 impl Choice {
     /// The part of an SSTable that lies in ranges, which are in the order of the ring
-    /// ([`outgoing::normalized`]). None: the SSTable has nothing of them. With `may_go_whole` an
-    /// SSTable of which all is wanted goes as its files are. Those of a table with storage-attached
-    /// indexes never do: a receiver of Cassandra asks for the components of these indexes in its
-    /// own form among the files, where it makes them itself of sections
-    /// (`CassandraStreamReceiver.finished`). Waits for the disk.
+    /// ([`outgoing::normalized`]). None: the SSTable has no partition in them. With `may_go_whole`
+    /// an SSTable goes as its files are if all of it is wanted. An SSTable of a table with
+    /// storage-attached indexes never does: a receiver of Cassandra expects the components of
+    /// these indexes, in Cassandra's form, among the files, while it makes them itself from
+    /// sections (`CassandraStreamReceiver.finished`). Waits for the disk.
     ///
     /// # Errors
     /// The index of the SSTable cannot be read.
@@ -52,11 +52,8 @@ impl Choice {
         Ok(Some(Self { sections, entire }))
     }
 
-    /// The file, with its name in a session. `keeps_level`: the receiver's SSTable has the level of
-    /// this one.
-    ///
-    /// # Errors
-    /// CompressionInfo.db names no place for a chunk.
+    /// The choice as a file of a session, under its name there. `keeps_level`: the receiver's
+    /// SSTable has the level of this one.
     pub fn named(self, id: Received, sstable: &SSTable, keeps_level: bool) -> Result<Outgoing, ReadError> {
         let Self { sections, entire } = self;
         let mut file = Outgoing { id, sstable: sstable.clone(), sections, entire, keeps_level, weight: (0, 0) };
@@ -72,8 +69,8 @@ fn is_taken_whole(version: Version) -> bool {
     version.format() != Format::Big || version.name() >= "na"
 }
 
-/// The files of an SSTable that goes whole, opened; None: one of them is gone, since a compaction
-/// has replaced the SSTable. Its data can still be read.
+/// The files of an SSTable that goes whole, opened; None: one of them does not exist any more,
+/// because a compaction has replaced the SSTable. Its data can still be read.
 fn components(env: &Env, sstable: &SSTable) -> Option<Components> {
     let (disk, descriptor) = (&env.disk, sstable.descriptor());
     let mut components = Components::new();

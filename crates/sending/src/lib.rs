@@ -1,11 +1,11 @@
-//! The sender's side of streams, for whoever sends SSTables: a node to other nodes (`cluster`), or
-//! a program that loads files into a ring (`bulk`).
+//! The sender's side of streams, for the programs that send SSTables: a node to other nodes
+//! (`cluster`), or a program that loads files into a ring (`bulk`).
 //!
 //! - [`Choice`]: which part of an SSTable goes to a peer, and whether its files go as they are
 //! - [`Outgoing`], [`Pieces`]: a file that is sent, read piece by piece
-//! - [`Pace`]: so many bytes a second
-//! - [`send_components`]: a file whose bytes the kernel moves into the link
-//! - [`write_within`]: bytes into a link whose peer may have stopped
+//! - [`Pace`]: limits the bytes a second
+//! - [`send_components`]: sends files whose bytes the kernel moves into the link
+//! - [`write_within`]: writes into a link whose peer may have stopped
 //!
 //! Bytes and the order of messages are those of the crate `streaming`. Knows no node, no ring and
 //! no session.

@@ -14,23 +14,24 @@ use streaming::data::outgoing::{self, BlockPlace, Run};
 use streaming::data::plain;
 use streaming::{Content, FileHeader, Manifest, Message, Offer, PlanId, Received, Section};
 
-/// Bytes that are read at once and wait for the socket, about: a block or a chunk more is possible.
+/// Bytes, approximately, that are read at once and wait for the socket. It may be a block or a
+/// chunk more.
 pub(crate) const PIECE_SIZE: usize = 1 << 20;
 
-/// The size of the next piece.
+/// The size of the next piece, bytes.
 fn piece_size() -> usize {
     if happens(Rare::SmallPieces) { 100 } else { PIECE_SIZE }
 }
 
 /// A file that is sent: parts of an SSTable, or all of its files.
 pub struct Outgoing {
-    /// Its name in the session.
+    /// The file's name in the session: its table and number.
     pub id: Received,
-    /// The SSTable. Its files stay open, also when a compaction has replaced it.
+    /// The SSTable. Its files stay open, even if a compaction has replaced it.
     pub sstable: SSTable,
-    /// The parts of Data.db.
+    /// The parts of Data.db that are sent.
     pub sections: Vec<Section>,
-    /// Names and open files of the components, if the SSTable goes whole.
+    /// Names and open files of the components, if the SSTable goes whole; None: sections go.
     pub entire: Option<Vec<(String, Arc<dyn ReadFile>)>>,
     /// Whether the receiver's SSTable has the level of this one.
     pub keeps_level: bool,
@@ -53,11 +54,11 @@ pub struct OfSession {
 
 /// A file whose sending begins.
 pub struct Begun {
-    /// The message STREAM.
+    /// The bytes of the message STREAM.
     pub head: Vec<u8>,
-    /// The first piece of the data.
+    /// The first piece of the data; None: there is no data.
     pub first: Option<Piece>,
-    /// The further ones.
+    /// The further pieces of the data.
     pub pieces: Pieces,
     /// Bytes of all pieces, as the session's summary counts them.
     pub total: u64,
@@ -67,8 +68,8 @@ pub struct Begun {
 pub struct Piece {
     /// The bytes for the peer.
     pub bytes: Vec<u8>,
-    /// The bytes that they are of the file's total. Those of sections that go without the file's
-    /// compression count as they were before they became blocks.
+    /// The number by which these bytes count in the file's total. For sections that go without the
+    /// file's compression it is the number of bytes before they became blocks.
     pub counted: u64,
 }
 
@@ -110,7 +111,7 @@ impl Outgoing {
         Ok((self.head(session, content)?, total))
     }
 
-    /// The message STREAM.
+    /// The bytes of the message STREAM.
     fn head(&self, session: OfSession, content: Content) -> Result<Vec<u8>, String> {
         let stats = &self.sstable.statistics().stats;
         let header = FileHeader {
@@ -164,10 +165,11 @@ enum Form {
     Stored(std::vec::IntoIter<Run>),
     Plain {
         blocks: std::vec::IntoIter<BlockPlace>,
-        /// The chunk that was read last, and its number: neighbouring sections share one.
+        /// Number and content of the chunk that was read last, because neighbouring sections share
+        /// one; None: none was.
         chunk: Option<(u64, Bytes)>,
     },
-    /// The component that is read, and where.
+    /// The component that is being read, and the offset in it.
     Entire {
         component: usize,
         offset: u64,
@@ -241,7 +243,7 @@ impl Pieces {
     }
 }
 
-/// Reads of streams go around the cache.
+/// The context of reads for streams, which go around the cache.
 pub fn context() -> ReadContext {
     ReadContext::new(ReadMode::Background)
 }

@@ -1,20 +1,20 @@
-//! The pace of sending hints and streams: so many bytes a second.
+//! The pace of sending hints and streams: a limit of the bytes a second.
 //!
-//! A sender that takes bytes waits until the bytes that it took before are paid for. A sender that
-//! has sent nothing for a while has no credit from that. Guava's `RateLimiter`, as
-//! `HintsDispatchExecutor` and `StreamManager` use it.
+//! A sender that takes bytes waits until the time for the bytes that it took before is over. A
+//! sender that has sent nothing for a while gets no credit for that. Agrees with Guava's
+//! `RateLimiter`, as `HintsDispatchExecutor` and `StreamManager` use it.
 
 use std::time::Duration;
 
 use env::{Env, Instant};
 
-/// When the next bytes may go.
+/// The time at which the next bytes may be sent.
 pub struct Pace {
     free_at: Instant,
 }
 
 impl Pace {
-    /// A pace of which nothing was taken.
+    /// A pace that has no bytes to wait for.
     pub fn new(env: &Env) -> Self {
         Self { free_at: env.now() }
     }

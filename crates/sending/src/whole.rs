@@ -10,9 +10,9 @@ use env::{Env, FileSender, ReadFile};
 
 use crate::outgoing::{Outgoing, PIECE_SIZE};
 
-/// Sends the files of an SSTable. `pace` is told how many bytes are sent next, and gives how long
-/// to wait before; `sent` is told how many were. A peer that takes none for `limit` is given up;
-/// zero: never.
+/// Sends the files of an SSTable. `pace` gets the number of bytes that are sent next, and gives
+/// how long to wait before; `sent` gets the number that was sent. A peer that takes no bytes for
+/// `limit` is given up; zero: never.
 pub async fn send_components(
     env: &Env,
     limit: Duration,

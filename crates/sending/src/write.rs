@@ -1,4 +1,4 @@
-//! Bytes into a link, with a limit to the time in which the peer takes none.
+//! Writes bytes into a link, with a limit to the time in which the peer takes none.
 
 use std::io;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use env::Env;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-/// Writes all bytes. A peer that takes none for `limit` is given up; zero: never.
+/// Writes all bytes. A peer that takes no bytes for `limit` is given up; zero: never.
 pub async fn write_within(
     env: &Env,
     limit: Duration,
