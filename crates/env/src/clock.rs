@@ -32,7 +32,7 @@ pub trait Clock: Send + Sync {
 pub struct Instant(u64);
 
 impl Instant {
-    /// From [`Clock::monotonic_nanos`].
+    /// A point of monotonic time, from the value of [`Clock::monotonic_nanos`].
     pub fn from_nanos(nanos: u64) -> Self {
         Instant(nanos)
     }

@@ -1,8 +1,8 @@
-//! Defects that a test switches on, to see that the judge that is there for each of them finds it.
+//! Defects that a test switches on, to see that the judge of each defect finds it.
 //!
 //! Only a build with the feature `defects` has them: `cargo test -p sim --features defects --test
-//! mutations`. In every other build [`is_on`] is false when the program is compiled, and nothing of
-//! a defect is left; the program itself does not compile with the feature.
+//! mutations`. In every other build [`is_on`] is false when the program is compiled, and no code
+//! of a defect is compiled; the program itself does not compile with the feature.
 //!
 //! A defect that only an order of threads brings to light is found by the tests of threads
 //! (`crates/storage/tests/threads.rs`): `cargo test -p storage --features shuttle --test threads`.
@@ -26,7 +26,7 @@ pub enum Defect {
     CountTwice,
     /// The coordinator of a logged batch keeps no record, and sends a part of it (`atomic`).
     SplitBatch,
-    /// The queue of a link takes what is beyond its room, whether the reserve has any left
+    /// The queue of a link takes more than its room, even if nothing is left of the reserve
     /// (`bounds`).
     NoBound,
     /// A node does not take the schema changes of others (`agreement`).
@@ -37,23 +37,23 @@ pub enum Defect {
     NoHealing,
     /// The schedule of repairs forgets one of the ranges of a node (`repaired`).
     LeaveOut,
-    /// The log's writer releases the writers that wait before the position is the new one
+    /// The log's writer releases the writers that wait before it has stored the new position
     /// (`threads`).
     ReleaseFirst,
     /// A writer that has put itself on the list of waiters does not look at the position again
     /// (`threads`).
     NoSecondLook,
-    /// A sync of the log is told of as if it covered what was appended meanwhile (`threads`).
+    /// A sync of the log counts as if it covered records that were appended meanwhile (`threads`).
     AdvanceTooFar,
     /// A request for a flush wakes the flusher before it is in the queue (`threads`).
     WakeFirst,
-    /// The position of the log is taken before the doors of the memtables are entered that are
-    /// frozen there (`threads`).
+    /// The position of the log is taken before the doors of the memtables that are frozen there
+    /// are entered (`threads`).
     CutBeforeDoors,
-    /// Memtables are frozen after their doors were open again (`threads`).
+    /// Memtables are frozen after their doors were left again (`threads`).
     FreezeLate,
-    /// A writer that needs memory listens for a flush after it has looked how much there is
-    /// (`threads`).
+    /// A writer that needs memory begins to listen for a flush only after it has looked how much
+    /// memory is in use (`threads`).
     ListenLate,
     /// A wake that comes while a background task runs a step is forgotten (`threads`).
     ForgetWake,

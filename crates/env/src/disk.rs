@@ -1,4 +1,4 @@
-//! Disk: files and directories, with durability asked for explicitly.
+//! Disk: files and directories. A caller asks for durability explicitly.
 //!
 //! What a caller may rely on, here and in the simulator:
 //! - a write is durable only after [`WriteFile::sync_data`] returned `Ok`; a failed sync is final,
@@ -24,8 +24,9 @@ pub fn lacks_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
 }
 
-/// Bytes whose place in memory is that in a file of [`Disk::create_streamed`], modulo this, are
-/// written without a copy. No device asks for more.
+/// Alignment for a write without a copy to a file of [`Disk::create_streamed`]: the address of the
+/// bytes in memory and their offset in the file must be equal modulo this. No device asks for
+/// more.
 pub const STREAMED_ALIGNMENT: usize = 4096;
 
 /// A machine's file system.
@@ -34,9 +35,9 @@ pub trait Disk: Send + Sync {
     fn open_read(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>>;
     /// Creates the file, or truncates an existing one.
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>>;
-    /// As [`Disk::create`], for a large file that is written from front to back and will not be
-    /// read soon: where the file system allows, its bytes do not pass the kernel's cache. Only
-    /// [`WriteFile::sync_data`] brings all of them into the file.
+    /// Does the work of [`Disk::create`] for a large file that is written from front to back and
+    /// will not be read soon: if the file system allows it, its bytes do not pass the kernel's
+    /// cache. Only [`WriteFile::sync_data`] brings all of them into the file.
     fn create_streamed(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
         self.create(path)
     }
@@ -44,22 +45,23 @@ pub trait Disk: Send + Sync {
     fn open_write(&self, path: &Path) -> io::Result<Box<dyn WriteFile>>;
     /// Renames a file or directory, replacing a file of that name.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// A second name for a file.
+    /// Gives a file a second name.
     fn hard_link(&self, original: &Path, link: &Path) -> io::Result<()>;
     /// Removes a file's name.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
     /// Creates a directory and those above it; nothing happens when it exists.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
-    /// Creates one directory. The one above has to be there, and none of this name.
+    /// Creates one directory. The directory above must exist, and no file or directory may have
+    /// this name.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
-    /// Removes a directory with all it holds.
+    /// Removes a directory with all of its content.
     fn remove_dir_all(&self, path: &Path) -> io::Result<()>;
     /// Makes the names in a directory durable.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
     /// The entries of a directory, sorted by name.
     fn list_dir(&self, path: &Path) -> io::Result<Vec<DirEntry>>;
-    /// As [`Disk::list_dir`]; None: there is no such directory. [`Disk::exists`] cannot tell that:
-    /// the answer is no as well where the disk fails.
+    /// Does the work of [`Disk::list_dir`]. None: there is no such directory. [`Disk::exists`]
+    /// cannot tell that, because its answer is also no if the disk fails.
     fn list_dir_if_there(&self, path: &Path) -> io::Result<Option<Vec<DirEntry>>> {
         match self.list_dir(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -67,7 +69,7 @@ pub trait Disk: Send + Sync {
         }
     }
 
-    /// Whether a file or directory of that name exists. No also where the disk cannot tell.
+    /// Whether a file or directory of that name exists. The answer is also no if the disk fails.
     fn exists(&self, path: &Path) -> bool;
     /// The path from the root to a file or directory that is there, without symbolic links. (The
     /// simulator has none.)
@@ -81,30 +83,30 @@ pub trait Disk: Send + Sync {
     }
     /// A file's length in bytes.
     fn file_len(&self, path: &Path) -> io::Result<u64>;
-    /// Bytes free for us on the file system that holds `path`.
+    /// Bytes that this process may still write on the file system that holds `path`.
     fn available_space(&self, path: &Path) -> io::Result<u64>;
     /// Size in bytes of the file system that holds `path`.
     fn total_space(&self, path: &Path) -> io::Result<u64>;
     /// A number of the file system that holds `path`: two paths with the same number share their
     /// free space. The number may change when the machine restarts.
     fn file_system(&self, path: &Path) -> io::Result<u64>;
-    /// Takes the exclusive lock of a file, creating it; `WouldBlock` when somebody holds it.
-    /// Released on drop or death.
+    /// Takes the exclusive lock of a file, creating it; `WouldBlock`: another process or handle
+    /// holds it. Released when it is dropped or the process dies.
     fn lock_file(&self, path: &Path) -> io::Result<Box<dyn Lock>>;
-    /// The whole content of a file (also of `/proc` and `/sys`, whose lengths lie); `InvalidData`
-    /// beyond `size_max` bytes.
+    /// The whole content of a file (also of files in `/proc` and `/sys`, whose lengths are wrong);
+    /// `InvalidData` beyond `size_max` bytes.
     fn read_all(&self, path: &Path, size_max: u64) -> io::Result<Vec<u8>>;
 
     /// Creates a directory and those above it, and makes their names durable, also those that an
-    /// earlier call created and failed to sync. Directories above that we may not open (they are
-    /// not ours, then) or that cannot be synced are passed over.
+    /// earlier call created and failed to sync. Directories above that this process may not open,
+    /// because they belong to others, or that cannot be synced, are passed over.
     fn create_dir_durable(&self, path: &Path) -> io::Result<()> {
         self.create_dir_all(path)?;
         self.sync_above(path)
     }
 
-    /// As `Disk::create_dir_durable`, but `root`, which `path` lies in, is not created: `NotFound`
-    /// where it is not there, also if it goes at this moment.
+    /// Does the work of `Disk::create_dir_durable` without creating `root`, in which `path` lies.
+    /// `NotFound`: `root` does not exist, or is removed at this moment.
     fn create_dir_below(&self, root: &Path, path: &Path) -> io::Result<()> {
         if !path.starts_with(root) {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -132,7 +134,7 @@ pub trait Disk: Send + Sync {
         Ok(())
     }
 
-    /// Creates a file that only its owner can read and write, in the place of one of this name.
+    /// Creates a file that only its owner can read and write. A file of this name is replaced.
     fn create_private(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
         self.create(path)
     }
@@ -160,13 +162,13 @@ pub trait Disk: Send + Sync {
 pub struct DirEntry {
     /// File name without its directory.
     pub name: String,
-    /// Whether it is a directory.
+    /// Whether the entry is a directory.
     pub is_dir: bool,
 }
 
 /// A file open for reading; shared, positioned reads.
 pub trait ReadFile: Send + Sync {
-    /// Length at the time of opening.
+    /// Length of the file when it was opened, bytes.
     fn len(&self) -> u64;
 
     /// Whether the file was empty when opened.
@@ -174,7 +176,7 @@ pub trait ReadFile: Send + Sync {
         self.len() == 0
     }
 
-    /// The file as the kernel knows it; None: the machine is simulated.
+    /// The kernel's descriptor of the file; None: the machine is simulated.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
@@ -182,16 +184,16 @@ pub trait ReadFile: Send + Sync {
     /// Fills `buffer` from `offset`; `UnexpectedEof` when the file ends before. May block on the
     /// device.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
-    /// As `read_at`, but never waits for the device: `false` when it would have to (the buffer's
-    /// content is then undefined).
+    /// Does the work of `read_at` without ever waiting for the device. `false`: it would have to
+    /// wait; the buffer's content is then undefined.
     fn read_at_nowait(&self, buffer: &mut [u8], offset: u64) -> io::Result<bool>;
-    /// The file is going to be read from front to back, once.
+    /// Tells the kernel that the file is going to be read from front to back, once.
     fn advise_sequential(&self);
-    /// The range will be wanted soon: the kernel may fetch it meanwhile. Only a hint, and never
-    /// waits.
+    /// Tells the kernel that a range will be wanted soon, so that it may fetch it meanwhile. Only
+    /// a hint; never waits.
     fn advise_wanted(&self, _offset: u64, _length: u64) {}
-    /// The range will not be wanted again soon: drop it from the kernel's cache (length 0 = to the
-    /// end).
+    /// Drops a range that will not be wanted again soon from the kernel's cache (length 0: to the
+    /// end of the file).
     fn drop_cache(&self, offset: u64, length: u64);
 }
 
@@ -209,11 +211,12 @@ pub trait WriteFile: Send {
     /// Reserves space up to `length`; the file is extended with zeros. Without support of the file
     /// system only the length changes.
     fn preallocate(&mut self, length: u64) -> io::Result<()>;
-    /// Where the next `write_all` writes.
+    /// The offset at which the next `write_all` writes.
     fn position(&self) -> u64;
-    /// Drops the written bytes from the kernel's cache (after a sync): they will not be read soon.
+    /// Drops the written bytes from the kernel's cache, because they will not be read soon. Called
+    /// after a sync.
     fn drop_cache(&mut self);
 }
 
-/// A held file lock; dropping it releases.
+/// A held file lock. Dropping it releases the lock.
 pub trait Lock: Send + Sync {}

@@ -3,8 +3,8 @@
 //! [`Sim`].
 //!
 //! Every call of the disk is a place where another thread may go on. Time stands still: a sleep is
-//! over at once, other waits last until somebody ends them. The machine has no local workers and no
-//! network. All threads are shuttle's, so the environment lives inside a run of shuttle.
+//! over at once, other waits last until another thread ends them. The machine has no local workers
+//! and no network. All threads are shuttle's, so the environment lives inside a run of shuttle.
 
 pub use shuttle;
 
@@ -51,7 +51,7 @@ impl Clock for StandingClock {
 
 struct SharedDisk(Arc<dyn Disk>);
 
-/// Passes a call on, behind a place where another thread may go on.
+/// Passes a call on, after a point at which another thread may go on.
 macro_rules! passed_on {
     ($($name:ident($($argument:ident: $kind:ty),*) -> $result:ty;)*) => {
         $(fn $name(&self, $($argument: $kind),*) -> $result {

@@ -1,13 +1,13 @@
 //! The only way to clock, disk, network, randomness and tasks, real and simulated.
 //!
-//! Everything else in Helenus receives an [`Env`] and names nothing of the outside by itself: no
-//! `std::fs`, no `Instant::now`, no `thread::spawn`, no socket, no random number (the workspace's
-//! `clippy.toml` refuses them and names the method of this crate to use instead). [`real::env`] is
-//! the machine; [`sim::Sim`] is a whole machine computed from a seed, whose disk forgets what was
-//! not synced when its power is cut.
+//! All other crates receive an [`Env`] and do not name the outside by themselves: no `std::fs`, no
+//! `Instant::now`, no `thread::spawn`, no socket, no random number (the workspace's `clippy.toml`
+//! refuses them and names the method of this crate to use instead). [`real::env`] is the machine;
+//! [`sim::Sim`] is a whole machine computed from a seed, whose disk forgets what was not synced
+//! when its power is cut.
 //!
-//! The traits are small and blocking on purpose: who must not block says so by calling
-//! [`ReadFile::read_at_nowait`] first, and hands what would block to [`Env::blocking`].
+//! The traits are small and blocking on purpose: a caller that must not block calls
+//! [`ReadFile::read_at_nowait`] first, and hands work that would block to [`Env::blocking`].
 //!
 //! `unsafe` occurs once in the workspace: a call of the allocator in `real/heap.rs`.
 
@@ -96,8 +96,8 @@ impl Env {
         .await
     }
 
-    /// Has `future` run to its end once it has begun, also where whoever awaits it goes away. The
-    /// caller bounds how many such futures there are at a time.
+    /// Has `future` run to its end once it has begun, even if its caller goes away. The caller
+    /// bounds the number of such futures at a time.
     pub fn to_its_end<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -116,7 +116,7 @@ impl Env {
         result_of(|job| self.tasks.run(name, job), job).await
     }
 
-    /// Runs `job` as `blocking` does, on threads for what operators ask for: for a job that may
+    /// Runs `job` as `blocking` does, on threads for operations of operators: for a job that may
     /// wait for jobs of the blocking pool, or for hours.
     pub async fn blocking_admin<T: Send + 'static>(
         &self,
@@ -136,7 +136,7 @@ impl Env {
         result_of(|job| self.tasks.run_long(name, job), job).await
     }
 
-    /// Runs `job` as `blocking` does, when nobody else wants a core: for a job of a few
+    /// Runs `job` as `blocking` does, while no other thread wants a core: for a job of a few
     /// milliseconds for which no client waits.
     pub async fn blocking_spare<T: Send + 'static>(
         &self,

@@ -28,36 +28,36 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for T {
 /// Bytes of a file on their way into a connection.
 pub type SendingFile<'a> = Pin<Box<dyn Future<Output = io::Result<u64>> + 'a>>;
 
-/// The kernel's way from a file into a connection, which copies nothing into this process. Nothing
-/// else may be written to the connection meanwhile.
+/// Sends bytes of a file into a connection by the kernel, without copying them into this process.
+/// Nothing else may be written to the connection meanwhile.
 pub trait FileSender {
-    /// Sends `length` bytes of a file from `offset` on, or as many of them as the connection takes
-    /// at once; gives how many. Waits until the connection takes any. Jobs wait for the disk.
-    /// Errors of the kinds `Other` and `UnexpectedEof` are those of this machine and of the file,
-    /// all others those of the connection.
+    /// Sends at most `length` bytes of a file from `offset` on, as many as the connection takes at
+    /// once; gives their number. Waits until the connection takes some. Waits for the disk are
+    /// done in jobs. Errors of the kinds `Other` and `UnexpectedEof` are those of this machine and
+    /// of the file, all others those of the connection.
     fn send<'a>(&'a self, env: &'a Env, file: &'a Arc<dyn ReadFile>, offset: u64, length: u64) -> SendingFile<'a>;
 }
 
-/// An outgoing connection being made.
+/// A connection to a listener, while it is being made.
 pub type Connecting = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + Send>>;
 
 /// Options of a connection's socket.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct SocketOptions {
-    /// The kernel asks a peer that is silent for hours for a sign of life, and ends the connection
-    /// when there is none (SO_KEEPALIVE).
+    /// True: the kernel asks a peer that is silent for hours for a sign of life, and ends the
+    /// connection if there is none (SO_KEEPALIVE).
     pub keepalive: bool,
-    /// The kernel ends the connection when the peer has acknowledged nothing for so long
-    /// (TCP_USER_TIMEOUT); zero: the kernel's own time, which is a quarter of an hour.
+    /// Time without an acknowledgement of the peer after which the kernel ends the connection
+    /// (TCP_USER_TIMEOUT); zero: the kernel's own time, a quarter of an hour.
     pub user_timeout: Duration,
-    /// Bytes of the kernel's buffer of what is sent (SO_SNDBUF); zero: the kernel chooses.
+    /// Bytes of the kernel's buffer for sending (SO_SNDBUF); zero: the kernel chooses.
     pub send_buffer: usize,
-    /// Bytes of the kernel's buffer of what has come (SO_RCVBUF); zero: the kernel chooses.
+    /// Bytes of the kernel's buffer for received bytes (SO_RCVBUF); zero: the kernel chooses.
     pub receive_buffer: usize,
 }
 
 impl SocketOptions {
-    /// Options without any but SO_KEEPALIVE.
+    /// Options of which only SO_KEEPALIVE is set.
     pub fn keepalive(keepalive: bool) -> Self {
         Self { keepalive, ..Self::default() }
     }
@@ -72,7 +72,7 @@ pub trait Network: Send + Sync {
         self.bind_with(address, reuse_port, SocketOptions::default())
     }
 
-    /// As [`Network::bind`]; each connection that is accepted has these options. A simulated
+    /// Does the work of [`Network::bind`]; each accepted connection has these options. A simulated
     /// network has no options.
     fn bind_with(&self, address: SocketAddr, reuse_port: bool, options: SocketOptions)
     -> io::Result<Box<dyn Listener>>;
@@ -82,12 +82,12 @@ pub trait Network: Send + Sync {
         self.connect_with(address, SocketOptions::default())
     }
 
-    /// Connects to a listener, with these options. A simulated network knows the user timeout
-    /// alone.
+    /// Connects to a listener, with these options. A simulated network only knows the user
+    /// timeout.
     fn connect_with(&self, address: SocketAddr, options: SocketOptions) -> Connecting;
 
-    /// The kernel's way for bytes of files into a connection; None: there is none, since the bytes
-    /// are encrypted here, or the machine is simulated.
+    /// A sender of files into a connection by the kernel; None: there is none, because the bytes
+    /// are encrypted in this process, or the machine is simulated.
     fn file_sender(&self, stream: &dyn Stream) -> Option<Box<dyn FileSender>> {
         let _ = stream;
         None
@@ -111,16 +111,16 @@ pub trait Listener: Send {
     /// The next incoming connection and its peer's address.
     fn poll_accept(&mut self, context: &mut Context<'_>) -> Poll<io::Result<(Box<dyn Stream>, SocketAddr)>>;
 
-    /// As [`Listener::poll_accept`], of a connection that another thread may serve.
+    /// Does the work of [`Listener::poll_accept`] for a connection that another thread may serve.
     fn poll_accept_detached(&mut self, context: &mut Context<'_>) -> Poll<io::Result<(Box<dyn Detached>, SocketAddr)>> {
         self.poll_accept(context).map_ok(|(stream, peer)| (Box::new(stream) as Box<dyn Detached>, peer))
     }
 }
 
 /// An accepted connection that belongs to no thread's runtime yet, so that it can be handed to the
-/// one that has least to do.
+/// thread that has least to do.
 pub trait Detached: Send {
-    /// Makes it a connection of the calling thread's runtime.
+    /// Makes the connection one of the calling thread's runtime.
     fn attach(self: Box<Self>) -> io::Result<Box<dyn Stream>>;
 }
 

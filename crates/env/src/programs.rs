@@ -1,17 +1,17 @@
-//! Other programs, run to their end: what an administrator names in the configuration.
+//! Other programs, run to their end: commands that an administrator names in the configuration.
 
 use std::io;
 use std::time::Duration;
 
-/// Bytes of a program's output that are kept; the rest is read and dropped.
+/// Most bytes of a program's output that are kept; the rest is read and dropped.
 pub const PROGRAM_OUTPUT_MAX: usize = 4 << 10;
 
 /// How a program ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ended {
-    /// With status 0.
+    /// Whether the program ended with status 0.
     pub is_success: bool,
-    /// Its status in words.
+    /// The exit status or signal, in words.
     pub status: String,
     /// The text that the program wrote on both of its outputs, up to [`PROGRAM_OUTPUT_MAX`].
     pub output: String,
@@ -19,8 +19,8 @@ pub struct Ended {
 
 /// Runs other programs.
 pub trait Programs: Send + Sync {
-    /// Runs a program with its arguments (no shell looks at them) and waits for its end: for
-    /// background tasks and the blocking pool. It reads nothing. After `time_max` it is killed,
-    /// with those that it started: `TimedOut`.
+    /// Runs a program with its arguments (no shell looks at them) and waits for its end, so it is
+    /// for background tasks and the blocking pool. The program's input is empty. After `time_max`
+    /// it is killed together with the programs that it started: `TimedOut`.
     fn run(&self, program: &str, arguments: &[String], time_max: Duration) -> io::Result<Ended>;
 }

@@ -1,29 +1,30 @@
-//! Rare events: things that may happen at any time, and seldom do. A limit is reached at once, a
-//! cache has forgotten, a queue is full, a neighbour was quicker. None of them is a fault: code has
-//! to be right whether they happen or not.
+//! Rare events: events that may happen at any time, and seldom do: a limit is reached at once, a
+//! cache has forgotten an entry, a queue is full, a neighbour was quicker. None of them is a
+//! fault: code has to be right whether they happen or not.
 //!
 //! A simulation switches some of them on by its seed ([`begin`]), and then each happens far more
-//! often than by itself. (FoundationDB calls such places BUGGIFY.) The place asks [`happens`],
-//! beside the condition that it stands for.
+//! often than by itself. (FoundationDB calls such places BUGGIFY.) The code at such a place asks
+//! [`happens`], beside its own condition.
 //!
 //! Only builds for tests have them: those with debug assertions, and those with the feature `rare`
 //! (`cargo build --profile quick -p sim --features rare`). In every other build [`happens`] is
-//! false when the program is compiled, and nothing of an event is left. A process that simulates
-//! nothing has no event switched on in any build.
+//! false when the program is compiled, and no code of an event is compiled. A process that
+//! simulates nothing has no event switched on in any build.
 //!
-//! Events are of the thread that simulates: simulations on several threads do not meet.
+//! Events belong to the thread that simulates: simulations on several threads do not affect each
+//! other.
 
 /// Whether this build can have rare events.
 pub const ARE_COMPILED: bool = cfg!(any(debug_assertions, feature = "rare"));
 
-/// Of 100 events so many are switched on by a seed that draws them.
+/// Percentage of the events that are switched on by a seed that draws them.
 pub const SWITCHED_ON_PERCENT: u64 = 25;
 
 /// Declares the events: their names, what they are, and how often of 100 times that the place is
 /// reached each happens while it is switched on.
 macro_rules! events {
     ($($(#[doc = $doc:literal])+ $name:ident: $percent:literal,)+) => {
-        /// A rare event. Where several seem to fit, the name says which place has it.
+        /// A rare event. The name at the end of its description is the module that has the place.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
         #[repr(u8)]
         pub enum Rare {
@@ -34,12 +35,12 @@ macro_rules! events {
             /// All events.
             pub const ALL: &'static [Rare] = &[$(Rare::$name,)+];
 
-            /// Whether a request fails by it that would be answered otherwise.
+            /// Whether a request may fail because of the event that would be answered otherwise.
             pub fn refuses(self) -> bool {
                 matches!(self, Rare::PoolIsFull)
             }
 
-            /// How often of 100 times it happens.
+            /// Percentage of the times that the place is reached at which the event happens.
             pub fn percent(self) -> u64 {
                 match self {
                     $(Rare::$name => $percent,)+
@@ -72,9 +73,9 @@ events! {
     OutputEnds: 30,
     /// A read that must not wait would have to (`env::sim::disk`).
     ReadWouldBlock: 50,
-    /// A read is expected to be long (`cluster::replica::forecast`).
+    /// A read is taken for a long one (`cluster::replica::forecast`).
     ReadIsLong: 30,
-    /// A read on a worker has passed all that it may (`cluster::replica::read`).
+    /// A read on a worker has used up its budget of rows (`cluster::replica::read`).
     BudgetIsSpent: 30,
     /// Digests of replicas are taken for different (`cluster::coordinator::among`).
     DigestsDiffer: 30,
@@ -106,14 +107,14 @@ events! {
 
 const _: () = assert!(Rare::ALL.len() <= 64);
 
-/// The events that a run has.
+/// The choice of the events of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wanted {
-    /// None.
+    /// No event.
     None,
     /// The events that the seed draws.
     Drawn,
-    /// All.
+    /// All events.
     All,
 }
 
@@ -122,9 +123,9 @@ pub enum Wanted {
 pub struct Figures {
     /// The event.
     pub event: Rare,
-    /// The place was reached so often.
+    /// How often the place was reached.
     pub reached: u64,
-    /// The event happened so often.
+    /// How often the event happened.
     pub happened: u64,
 }
 
@@ -138,25 +139,25 @@ pub use none::{Switched, begin, calm, happens};
 mod none {
     use super::{Figures, Rare, Wanted};
 
-    /// Would switch events on; this build has none.
+    /// The handle of switched-on events. This build has no events.
     pub struct Switched(());
 
     impl Switched {
-        /// Nothing.
+        /// The figures of the events: empty in this build.
         pub fn figures(&self) -> Vec<Figures> {
             Vec::new()
         }
     }
 
-    /// Switches nothing on.
+    /// Does nothing: this build has no events.
     pub fn begin(_seed: u64, _wanted: Wanted) -> Switched {
         Switched(())
     }
 
-    /// Nothing.
+    /// Does nothing: this build has no events.
     pub fn calm() {}
 
-    /// Whether an event happens now.
+    /// Whether an event happens now: never in this build.
     #[inline(always)]
     pub const fn happens(_: Rare) -> bool {
         false
@@ -172,29 +173,30 @@ mod switch {
 
     use super::{Figures, Rare, SWITCHED_ON_PERCENT, Wanted};
 
-    /// The stream of random numbers of the events; machines have those of small numbers.
+    /// Number of the stream of random numbers for the events. Machines have streams with small
+    /// numbers.
     const STREAM: u64 = 1 << 32;
 
     struct Run {
-        /// A bit for each event that is switched on.
+        /// The events that are switched on, a bit for each.
         on: u64,
-        /// A bit for each event that may happen still.
+        /// The events that may still happen, a bit for each.
         may: u64,
         random: ChaCha8Rng,
         figures: Vec<Figures>,
     }
 
     thread_local! {
-        /// The run of this thread; None: nothing is simulated.
+        /// The run of this thread; None: this thread simulates nothing.
         static RUN: RefCell<Option<Run>> = const { RefCell::new(None) };
     }
 
-    /// Events are switched on as long as this lives.
+    /// The handle of switched-on events. They are switched off when it is dropped.
     #[must_use = "the events are switched off when this is dropped"]
     pub struct Switched(());
 
     impl Switched {
-        /// The events that are switched on, and what became of them.
+        /// The events that are switched on, with their counts.
         pub fn figures(&self) -> Vec<Figures> {
             let is_on = |run: &Run, figures: &&Figures| run.on >> figures.event as u8 & 1 == 1;
             RUN.with_borrow(|run| {
@@ -228,8 +230,9 @@ mod switch {
         Switched(())
     }
 
-    /// The troubles are over: no request fails by an event any more ([`Rare::refuses`]).
-    /// Otherwise a scan that asks hundreds of ranges of their replicas would hardly ever end.
+    /// Called when the troubles are over: no request fails because of an event any more
+    /// ([`Rare::refuses`]). Otherwise a scan that asks hundreds of ranges of their replicas would
+    /// hardly ever end.
     pub fn calm() {
         RUN.with_borrow_mut(|run| {
             if let Some(run) = run {

@@ -1,7 +1,8 @@
-//! A disk that is only read: every step that would change something is refused, whoever takes it.
+//! A disk that is only read: every operation that would change something is refused, whichever
+//! part of the program asks for it.
 //!
-//! For serving directories that may not be touched. Making a directory that exists and syncing are
-//! no change and succeed.
+//! It is for serving directories that may not be changed. Making an existing directory and syncing
+//! change nothing, and succeed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use std::sync::Arc;
 
 use crate::{DirEntry, Disk, Env, Lock, ReadFile, WriteFile};
 
-/// The outside `env` with a disk that refuses to be changed.
+/// The environment `env` with a disk that refuses all changes.
 pub fn read_only(env: &Env) -> Env {
     Env { disk: Arc::new(ReadOnly(Arc::clone(&env.disk))), ..env.clone() }
 }

@@ -3,16 +3,16 @@
 //!
 //! Nothing runs by itself. The test's thread drives tasks, jobs and workers in an order drawn from
 //! the seed; time stands still until the test, or a wait, moves it. [`World`] is several machines
-//! over one network; [`Sim`] is one machine that is alone: its steps cost no time, and a call of
-//! its disk that takes long moves the time at once.
+//! over one network; [`Sim`] is one machine that is alone: its steps cost no time, and a slow call
+//! of its disk moves the time at once.
 //!
 //! A machine has successive *lives*, each with its own [`Env`]:
-//! - a kill ends the process: tasks, locks and timers are gone, and files keep all that was
+//! - a kill ends the process: tasks, locks and timers are gone, and files keep everything that was
 //!   written;
-//! - a power cut ends the machine: files also lose what was not synced, see [`SimDisk`].
+//! - a power cut ends the machine: files also lose data that was not synced, see [`SimDisk`].
 //!
-//! Handles of an earlier life fail with an I/O error and change nothing. The trace digests all that
-//! happened; two runs of one seed must agree on it.
+//! Handles of an earlier life fail with an I/O error and change nothing. The trace is a digest of
+//! everything that happened; two runs of one seed must agree on it.
 
 mod clock;
 mod disk;
@@ -76,7 +76,7 @@ impl Sim {
         self.0.step()
     }
 
-    /// Runs steps and jobs until none is ready at the present time; the number run.
+    /// Runs steps and jobs until none is ready at the present time; gives their number.
     ///
     /// # Panics
     /// When a million steps do not suffice: some task asks for `Again` for ever.
@@ -120,7 +120,8 @@ impl Sim {
         self.0.kill(0);
     }
 
-    /// Ends the machine: as [`Sim::kill`], and the disk loses or tears what was not synced.
+    /// Ends the machine: does the work of [`Sim::kill`], and the disk loses or tears data that was
+    /// not synced.
     pub fn power_cut(&self) {
         self.0.power_cut(0);
     }
@@ -131,7 +132,8 @@ impl Sim {
     }
 }
 
-/// A test that panicked elsewhere has its own message; its neighbours need none from us.
+/// Locks. A test that has panicked elsewhere has its own message, so a panic of another holder is
+/// ignored here.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

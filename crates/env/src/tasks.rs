@@ -5,14 +5,14 @@
 //!   compaction), so a step may wait for the device.
 //! - A *job* runs once on the blocking pool: cold reads. It never waits for another job of that
 //!   pool: as many such jobs as the pool has threads would wait for ever.
-//! - An *admin job* runs once on threads for what operators ask for. It may wait for jobs of the
+//! - An *admin job* runs once on threads for operations of operators. It may wait for jobs of the
 //!   blocking pool, and for hours; no other job waits for an admin job.
 //! - A *long job* runs once on threads of lower priority: scans. While workers have something to do
 //!   it gets what they leave and a small share besides; while they have nothing it gets all.
-//! - A *spare job* runs once on threads that get what nobody else wants: a slice of a validation,
-//!   for which no client waits. It computes for milliseconds. Where others leave nothing, spare
-//!   jobs run as long ones by turns, so that they come to an end.
-//! - The *parts* of a computation run side by side while who wants them all waits: replay.
+//! - A *spare job* runs once on threads that get the CPU time that no other thread wants: a slice
+//!   of a validation, for which no client waits. It computes for milliseconds. Where others leave
+//!   nothing, spare jobs run as long ones by turns, so that they come to an end.
+//! - The *parts* of a computation run side by side while its caller waits for all of them: replay.
 //! - A *worker* is a named thread that runs a request loop.
 //! - A *local worker* is a named thread that runs a future, which may start further tasks of the
 //!   same thread.
@@ -27,45 +27,48 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Threads of the blocking pool. Further jobs wait in its queue.
+/// Most threads of the blocking pool. Further jobs wait in its queue.
 pub const BLOCKING_THREADS_MAX: usize = 16;
 
-/// Jobs waiting for a thread of the blocking pool. At the limit [`Tasks::run`] refuses with
+/// Most jobs that wait for a thread of the blocking pool. At the limit [`Tasks::run`] refuses with
 /// [`QueueFull`], and the caller answers with an overload error or waits.
 pub const BLOCKING_QUEUE_MAX: usize = 16_384;
 
-/// Threads for admin jobs. Further jobs wait in their queue.
+/// Most threads for admin jobs. Further jobs wait in their queue.
 pub const ADMIN_THREADS_MAX: usize = 64;
 
-/// Admin jobs waiting for a thread. At the limit [`Tasks::run_admin`] refuses with [`QueueFull`].
+/// Most admin jobs that wait for a thread. At the limit [`Tasks::run_admin`] refuses with
+/// [`QueueFull`].
 pub const ADMIN_QUEUE_MAX: usize = 1024;
 
-/// Threads for long jobs. More jobs than these take turns by standing in the queue.
+/// Most threads for long jobs. Further jobs take turns with them by waiting in the queue.
 pub const LONG_THREADS_MAX: usize = 16;
 
-/// Long jobs waiting for a thread. At the limit [`Tasks::run_long`] refuses with [`QueueFull`].
+/// Most long jobs that wait for a thread. At the limit [`Tasks::run_long`] refuses with
+/// [`QueueFull`].
 pub const LONG_QUEUE_MAX: usize = 1024;
 
-/// The niceness that threads of long jobs add to their own: beside a worker that never rests one of
-/// them has a tenth of a core.
+/// The niceness that is added to threads of long jobs. Beside a worker that never rests such a
+/// thread gets a tenth of a core.
 pub const LONG_NICENESS: i32 = 10;
 
-/// Threads for spare jobs. More jobs than these take turns by standing in the queue.
+/// Most threads for spare jobs. Further jobs take turns with them by waiting in the queue.
 pub const SPARE_THREADS_MAX: usize = 16;
 
-/// Spare jobs waiting for a thread. At the limit [`Tasks::run_spare`] refuses with [`QueueFull`].
+/// Most spare jobs that wait for a thread. At the limit [`Tasks::run_spare`] refuses with
+/// [`QueueFull`].
 pub const SPARE_QUEUE_MAX: usize = 1024;
 
-/// The wish of a background task after a step.
+/// What a background task has to do after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Nothing to do until woken.
+    /// The task has nothing to do until it is woken.
     Idle,
-    /// More to do at once, after others had their turn.
+    /// The task has more to do at once, after other tasks had their turn.
     Again,
-    /// Run again after this long, or when woken before.
+    /// The task runs again after this time, or when it is woken before.
     After(Duration),
-    /// Never run again; the step function is dropped.
+    /// The task never runs again, and its step function is dropped.
     Done,
 }
 
@@ -83,8 +86,9 @@ pub type MakeLocal = Box<dyn FnOnce() -> LocalFuture + Send>;
 
 /// Starts work outside the request path.
 pub trait Tasks: Send + Sync {
-    /// Registers a background task while the process starts. Where the system has no thread for it
-    /// the process ends with a sentence and exit code 1, because it could not be of use.
+    /// Registers a background task while the process starts. If the system has no thread for it
+    /// the process ends with a sentence and exit code 1, because it could not serve without the
+    /// task.
     fn background(&self, name: &str, step: Step) -> Wake {
         self.try_background(name, step).unwrap_or_else(|error| crate::tasks::end_without_thread(name, &error))
     }
@@ -97,46 +101,47 @@ pub trait Tasks: Send + Sync {
     /// Runs a job once on the blocking pool.
     fn run(&self, name: &str, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull>;
 
-    /// Runs a job of an operator once, on threads that nobody else needs: it may wait for jobs of
-    /// the blocking pool. The simulated machine has one queue for all jobs.
+    /// Runs a job of an operator once, on threads that no other kind of job needs: it may wait for
+    /// jobs of the blocking pool. The simulated machine has one queue for all jobs.
     fn run_admin(&self, name: &str, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull> {
         self.run(name, job)
     }
 
-    /// Runs a job once, behind those who must not wait for it: it may use the CPU for long.
+    /// Runs a job once, with less priority than threads that must not wait for it: the job may use
+    /// the CPU for long.
     fn run_long(&self, name: &str, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull>;
 
-    /// Runs a job once, when nobody else wants a core: it computes for a few milliseconds.
+    /// Runs a job once, while no other thread wants a core: it computes for a few milliseconds.
     fn run_spare(&self, name: &str, job: Box<dyn FnOnce() + Send>) -> Result<(), QueueFull>;
 
-    /// Whether a job may wait for something that another thread does. Not on the simulated machine,
-    /// which has one thread.
+    /// Whether a job may wait for another thread. False on the simulated machine, which has one
+    /// thread.
     fn jobs_may_wait(&self) -> bool {
         true
     }
 
     /// Runs the parts of a computation on as many threads as there are cores, the calling one among
-    /// them, each beginning with the first part that nobody has begun; comes back when all have
-    /// ended. A panic in one of them is passed on.
+    /// them, each taking the first part that was not begun yet; returns when all have ended. A
+    /// panic in one of them is passed on.
     fn side_by_side(&self, name: &str, parts: Vec<Part<'_>>);
 
     /// Starts a worker thread. An error: the system has no thread left, and the worker is dropped.
     fn try_spawn_worker(&self, name: &str, worker: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Joinable>>;
 
-    /// As [`Tasks::try_spawn_worker`] while the process starts or ends; without a thread as
-    /// [`Tasks::background`].
+    /// Does the work of [`Tasks::try_spawn_worker`] while the process starts or ends. Without a
+    /// thread the process ends, as in [`Tasks::background`].
     fn spawn_worker(&self, name: &str, worker: Box<dyn FnOnce() + Send>) -> Box<dyn Joinable> {
         self.try_spawn_worker(name, worker).unwrap_or_else(|error| crate::tasks::end_without_thread(name, &error))
     }
 
     /// Starts a worker thread that runs a future to its end, within which
-    /// `tokio::task::spawn_local` starts more on that thread. Whatever they wait for comes from
-    /// [`crate::Env`]: the simulated machine has no runtime with timers and sockets of its own.
-    /// An error: the system has no thread left, and the future is not made.
+    /// `tokio::task::spawn_local` starts more on that thread. They may only wait for futures of
+    /// [`crate::Env`]: the simulated machine has no runtime with timers and sockets of its own. An
+    /// error: the system has no thread left, and the future is not made.
     fn try_spawn_local_worker(&self, name: &str, make: MakeLocal) -> io::Result<Box<dyn Joinable>>;
 
-    /// As [`Tasks::try_spawn_local_worker`] while the process starts; without a thread as
-    /// [`Tasks::background`].
+    /// Does the work of [`Tasks::try_spawn_local_worker`] while the process starts. Without a
+    /// thread the process ends, as in [`Tasks::background`].
     fn spawn_local_worker(&self, name: &str, make: MakeLocal) -> Box<dyn Joinable> {
         self.try_spawn_local_worker(name, make).unwrap_or_else(|error| crate::tasks::end_without_thread(name, &error))
     }
@@ -144,17 +149,17 @@ pub trait Tasks: Send + Sync {
     /// CPU cores this process may use (at least 1).
     fn cores(&self) -> usize;
 
-    /// Binds the calling thread to a core, if the system allows it.
+    /// Binds the calling thread to a core. Does nothing if the system does not allow it.
     fn pin_to_core(&self, core: usize);
 }
 
 /// A worker that can be waited for.
 pub trait Joinable: Send {
-    /// Waits for its end; `Err` when it panicked.
+    /// Waits for the end of the worker; `Err`: it panicked.
     fn join(self: Box<Self>) -> Result<(), String>;
 }
 
-/// Wakes one background task; clones wake the same. Cheap when the task is already awake.
+/// Wakes one background task; clones wake the same task. Cheap if the task is awake already.
 #[derive(Clone)]
 pub struct Wake(Arc<dyn WakeTarget>);
 
@@ -165,7 +170,7 @@ pub trait WakeTarget: Send + Sync {
 }
 
 impl Wake {
-    /// For implementations of [`Tasks`].
+    /// A handle on a task, for implementations of [`Tasks`].
     pub fn new(target: Arc<dyn WakeTarget>) -> Self {
         Wake(target)
     }
@@ -182,7 +187,7 @@ impl fmt::Debug for Wake {
     }
 }
 
-/// The queue is at its limit, as [`BLOCKING_QUEUE_MAX`] or [`LONG_QUEUE_MAX`].
+/// A queue of jobs is at its limit, such as [`BLOCKING_QUEUE_MAX`] or [`LONG_QUEUE_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueFull;
 
@@ -194,8 +199,9 @@ impl fmt::Display for QueueFull {
 
 impl std::error::Error for QueueFull {}
 
-/// Ends a process that lacks a thread which it cannot do without. Called while it starts or ends:
-/// nobody who could handle an error is there yet, and a panic would be shown as a defect.
+/// Ends a process that lacks a thread which it cannot do without. Called while the process starts
+/// or ends, when there is no caller that could handle an error, and a panic would look like a
+/// defect.
 pub(crate) fn end_without_thread(name: &str, error: &io::Error) -> ! {
     eprintln!("helenus: the system gives this process no thread for {name}: {error} (ulimit -u, ulimit -v, pids.max)");
     std::process::exit(1)

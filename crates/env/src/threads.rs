@@ -2,9 +2,9 @@
 //! those of shuttle, which has one thread of the system and changes between its own at locks,
 //! atomic numbers and operations of the disk.
 //!
-//! Shuttle knows no time. A wait with a limit lasts until somebody wakes the waiter; a wait of a
-//! pool's thread for a job may also be over at once, as often as the schedule says, and is over
-//! when the pool has no user left.
+//! Shuttle knows no time. A wait with a limit lasts until another thread wakes the waiter; a wait
+//! of a pool's thread for a job may also be over at once, as often as the schedule says, and is
+//! over when the pool has no user left.
 
 #[cfg(not(feature = "shuttle"))]
 pub(crate) use system::*;
@@ -26,7 +26,7 @@ mod system {
         std::thread::available_parallelism().map_or(1, usize::from)
     }
 
-    /// Starts a thread of a scope; where the system has none left nothing is started.
+    /// Starts a thread of a scope. If the system has none left nothing is started.
     pub(crate) fn spawn_scoped<'scope>(
         scope: &'scope Scope<'scope, '_>,
         name: &str,
@@ -44,13 +44,13 @@ mod system {
             Self(Instant::now() + duration)
         }
 
-        /// The time that is left; zero: the point is passed.
+        /// The time that is left; zero: the deadline has passed.
         pub(crate) fn left(self) -> Duration {
             self.0.saturating_duration_since(Instant::now())
         }
     }
 
-    /// Waits for a notification, at most so long. Gives whether the time is over.
+    /// Waits for a notification until a deadline. True: the deadline has passed.
     pub(crate) fn wait_timeout<'a, T>(
         condvar: &Condvar,
         _mutex: &'a Mutex<T>,
@@ -62,7 +62,7 @@ mod system {
         (guard, waited.timed_out())
     }
 
-    /// A background task has panicked: the process ends.
+    /// Ends the process, because a background task has panicked.
     pub(crate) fn end_of_panic(_panic: Box<dyn std::any::Any + Send>) -> ! {
         std::process::abort()
     }
@@ -79,7 +79,7 @@ mod interleaved {
 
     use crate::sync::{Condvar, Mutex, MutexGuard};
 
-    /// One wait of a pool's thread in so many is over at once.
+    /// One wait in so many of a pool's thread is over at once.
     const OVER_AT_ONCE: u64 = 4;
 
     pub(crate) fn cores() -> usize {
@@ -94,7 +94,7 @@ mod interleaved {
         drop(scope.spawn(body));
     }
 
-    /// Time stands still.
+    /// A deadline. Time stands still here, so it keeps the whole duration.
     #[derive(Clone, Copy)]
     pub(crate) struct Deadline(Duration);
 
@@ -108,7 +108,7 @@ mod interleaved {
         }
     }
 
-    /// `is_over`: the pool has no user any more.
+    /// Waits for a notification. `is_over`: the pool has no user any more.
     pub(crate) fn wait_timeout<'a, T>(
         condvar: &Condvar,
         mutex: &'a Mutex<T>,
@@ -129,7 +129,7 @@ mod interleaved {
         (guard, is_over)
     }
 
-    /// The test is told.
+    /// Passes the panic of a background task on to the test.
     pub(crate) fn end_of_panic(panic: Box<dyn std::any::Any + Send>) -> ! {
         std::panic::resume_unwind(panic)
     }

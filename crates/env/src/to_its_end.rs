@@ -1,5 +1,5 @@
-//! Work of several steps that must not stop in the middle: it goes on where whoever awaited it is
-//! gone, as the client of a request.
+//! Work of several steps that must not stop in the middle: it goes on even if its caller is gone,
+//! such as the client of a request.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,12 +9,12 @@ use std::task::{Context, Poll};
 use crate::{Env, Tasks};
 
 /// A future that, once it was polled, runs to its end: if it is dropped before, a worker thread of
-/// its own takes it over. Where the system has no thread for that, the future is dropped, and the
-/// log says so.
+/// its own takes it over. If the system has no thread for that, the future is dropped, and the log
+/// says so.
 pub struct ToItsEnd<T: Send + 'static> {
     tasks: Arc<dyn Tasks>,
     name: &'static str,
-    /// None: it has come to its end.
+    /// The future; None: it has come to its end.
     future: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
     has_begun: bool,
 }

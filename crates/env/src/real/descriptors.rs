@@ -8,7 +8,7 @@ use std::io;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Raises the soft limit of open files to the hard one. Gives how many the process may have;
-/// `None`: any number. Where the system refuses, the limit stays what it was.
+/// `None`: any number. If the system refuses, the limit stays as it was.
 pub fn raise_descriptor_limit() -> (Option<u64>, io::Result<()>) {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current == maximum {

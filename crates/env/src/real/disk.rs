@@ -1,6 +1,6 @@
 //! The file system, through `std::fs` and `rustix`.
 //!
-//! What is created here belongs to the node alone: files get [`FILE_MODE`], directories
+//! New files and directories belong to the node alone: files get [`FILE_MODE`], directories
 //! [`DIRECTORY_MODE`] (less what the process's umask takes away). A Cassandra that is to read the
 //! files runs as the same user, or as a member of the group.
 

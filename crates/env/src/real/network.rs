@@ -1,5 +1,5 @@
-//! TCP: tokio's sockets, `SO_REUSEPORT` through socket2. Nagle's algorithm is off: responses are
-//! coalesced by us.
+//! TCP: tokio's sockets, `SO_REUSEPORT` through socket2. Nagle's algorithm is off, because
+//! responses are coalesced before they are written.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -21,7 +21,8 @@ const BACKLOG: i32 = 1024;
 pub(super) struct Tcp;
 
 impl Network for Tcp {
-    /// The kernel gives the options of a listening socket to those that it accepts.
+    /// Listens. The kernel gives the options of a listening socket to the connections that it
+    /// accepts.
     fn bind_with(
         &self,
         address: SocketAddr,
@@ -85,14 +86,14 @@ fn set(socket: &Socket, options: SocketOptions) -> io::Result<()> {
     Ok(())
 }
 
-/// `sendfile` into a connection.
+/// Sends files into a connection by `sendfile`.
 struct Kernel {
-    /// The connection by a descriptor of its own. Jobs hold it too: otherwise its number could
-    /// belong to another file where a connection is closed in the middle of a call.
+    /// The connection by a descriptor of its own. Jobs hold it too. Otherwise its number could
+    /// belong to another file when a connection is closed in the middle of a call.
     stream: Arc<TcpStream>,
 }
 
-/// Bytes that are sent outside of a job: the job before has brought them into memory.
+/// Bytes that are sent outside of a job, because the job before has brought them into memory.
 const TRIED_LENGTH: u64 = 4096;
 
 impl Kernel {
@@ -101,7 +102,7 @@ impl Kernel {
         Ok(Self { stream: Arc::new(TcpStream::from_std(own)?) })
     }
 
-    /// Sends until the connection is full, or all is sent.
+    /// Sends until the connection is full, or all bytes are sent.
     async fn send_now(&self, env: &Env, file: &Arc<dyn ReadFile>, offset: u64, length: u64) -> io::Result<u64> {
         let (stream, of_job) = (Arc::clone(&self.stream), Arc::clone(file));
         let job = move || send_some(&stream, &*of_job, offset, length);

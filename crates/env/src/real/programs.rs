@@ -1,5 +1,6 @@
-//! Child processes. Each is the leader of a process group of its own, so that those it started end
-//! with it, and a terminal's interrupt, which is meant for the node, does not reach it.
+//! Child processes. Each is the leader of a process group of its own, so that the processes that
+//! it started end with it, and an interrupt of the terminal, which is meant for the node, does not
+//! reach it.
 
 use std::io::{self, PipeReader, Read};
 use std::os::unix::process::CommandExt;
@@ -12,11 +13,12 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::programs::{Ended, PROGRAM_OUTPUT_MAX, Programs};
 
-/// Between two looks at whether a program has ended; the first comes after a hundredth.
+/// Time between two looks at whether a program has ended. The first look comes after a hundredth
+/// of it.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// How long the output is waited for once a program has ended: something that it left behind may
-/// hold it open.
+/// Time for which the output is waited for after the end of a program, because a process that it
+/// left behind may hold it open.
 const OUTPUT_WAIT: Duration = Duration::from_secs(1);
 
 pub(super) struct Children;

@@ -1,13 +1,13 @@
-//! Where the next spare job runs: on the threads that get only what nobody else wants, or on those
-//! of long jobs.
+//! The choice of the threads for the next spare job: those that only get CPU time that no other
+//! thread wants, or those of long jobs.
 //!
-//! On Linux a spare job's threads have the policy SCHED_IDLE: whoever else wakes on their core runs
-//! at once, where beside a thread of the usual policy it waits for the end of that thread's slice,
-//! however nice the other one is (3 ms by default since Linux 6.6). The price is that such a thread
-//! has a three-hundredth of a core that others want without end. A repair that others starve would
-//! not end. Threads of long jobs get a tenth there, so a spare job that saw less than that done
-//! sends those of the next second to them. A job that waited for a slow disk looks the same, and
-//! does no harm by that.
+//! On Linux a spare job's threads have the policy SCHED_IDLE: another thread that wakes on their
+//! core runs at once. Beside a thread of the usual policy, however nice, it would wait for the end
+//! of that thread's slice (3 ms by default since Linux 6.6). The price is that such a thread gets
+//! only a three-hundredth of a core that others want all the time, so that a repair could starve
+//! and never end. Threads of long jobs get a tenth of such a core. So when a spare job finds that
+//! less than a tenth was computed while it ran, the spare jobs of the next second run on threads
+//! of long jobs. A job that waited for a slow disk has the same effect, which does no harm.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -15,32 +15,32 @@ use std::time::{Duration, Instant};
 use thread_priority::unix::{NormalThreadSchedulePolicy, ThreadSchedulePolicy};
 use thread_priority::{ThreadPriority, set_thread_priority_and_policy, thread_native_id};
 
-/// A job that took no longer says nothing of how much others leave. A slice of a validation
-/// computes for a few milliseconds.
+/// Time of a job below which it says nothing about the CPU time that others leave. A slice of a
+/// validation computes for a few milliseconds.
 pub(super) const LATE: Duration = Duration::from_millis(100);
 
-/// The part of a core that threads of long jobs have beside others.
+/// One part in so many of a core that threads of long jobs get beside others.
 const PART_OF_LONG: u32 = 10;
 
-/// How long spare jobs run as long ones after one was starved.
+/// Time for which spare jobs run as long ones after one was starved.
 const DETOUR: Duration = Duration::from_secs(1);
 
 /// Decides on which threads the spare jobs of one process run.
 pub(super) struct Detour {
-    /// Milliseconds after this point are what `until` counts.
+    /// The time from which `until` counts.
     begun: Instant,
-    /// Until then spare jobs run as long ones.
+    /// Milliseconds after `begun` until which spare jobs run as long ones.
     until: AtomicU64,
-    /// Nanoseconds for which spare jobs that have ended computed, on threads of their own.
+    /// Nanoseconds of CPU time of all spare jobs that have ended on threads of their own.
     computed: AtomicU64,
 }
 
 /// A job that runs on a thread of spare jobs.
 pub(super) struct Run {
     begun: Instant,
-    /// For how long its thread had computed before.
+    /// CPU time of the thread before the job.
     own: Duration,
-    /// For how long all had.
+    /// [`Detour::computed`] before the job.
     all: u64,
 }
 
@@ -54,12 +54,12 @@ impl Detour {
         self.millis(now) < self.until.load(Ordering::Relaxed)
     }
 
-    /// A spare job begins on the calling thread.
+    /// Called when a spare job begins on the calling thread.
     pub(super) fn begin(&self) -> Run {
         Run { begun: Instant::now(), own: computed(), all: self.computed.load(Ordering::Relaxed) }
     }
 
-    /// The spare job that began as `run` has ended, on the same thread.
+    /// Called when the spare job that began as `run` has ended, on the same thread.
     pub(super) fn end(&self, run: &Run) {
         let own = u64::try_from(computed().saturating_sub(run.own).as_nanos()).unwrap_or(u64::MAX);
         let all = self.computed.fetch_add(own, Ordering::Relaxed).saturating_add(own);
@@ -67,7 +67,8 @@ impl Detour {
         self.judge(now - run.begun, Duration::from_nanos(all.saturating_sub(run.all)), now);
     }
 
-    /// Spare jobs that ended while one ran that took so long computed for `computed` altogether.
+    /// Decides whether spare jobs are starved: a job took the time `took`, in which it and the
+    /// spare jobs that ended computed for `computed` altogether.
     fn judge(&self, took: Duration, computed: Duration, now: Instant) {
         if took > LATE && computed.saturating_mul(PART_OF_LONG) < took {
             self.until.fetch_max(self.millis(now + DETOUR), Ordering::Relaxed);
@@ -79,14 +80,14 @@ impl Detour {
     }
 }
 
-/// For how long the calling thread has computed.
+/// CPU time of the calling thread so far.
 fn computed() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()
 }
 
-/// Makes the calling thread one that runs when no other wants its core. Where that is refused it
-/// stays as it is.
+/// Makes the calling thread run only when no other thread wants its core. If the system refuses,
+/// the thread stays as it is.
 pub(super) fn take_what_is_left() {
     let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
     let _ = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy);

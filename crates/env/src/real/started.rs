@@ -11,8 +11,8 @@ use rustix::process::{Pid, Signal, kill_process};
 pub struct Started(Child);
 
 /// Starts a program with its arguments, outside of the terminal's process group: an interrupt
-/// reaches it only through [`Started::terminate`]. Both of its outputs go to a file, from its
-/// start.
+/// reaches it only through [`Started::terminate`]. Both of its outputs go to a file, which is
+/// emptied before.
 pub fn start_program(program: &Path, arguments: &[String], output: &Path) -> io::Result<Started> {
     let file = std::fs::File::create(output)?;
     let mut command = Command::new(program);
@@ -21,12 +21,12 @@ pub fn start_program(program: &Path, arguments: &[String], output: &Path) -> io:
 }
 
 impl Started {
-    /// Its status in words if it has ended.
+    /// The exit status in words; None: the program runs.
     pub fn ended(&mut self) -> io::Result<Option<String>> {
         Ok(self.0.try_wait()?.map(|status| status.to_string()))
     }
 
-    /// Asks it to end (SIGTERM).
+    /// Asks the program to end (SIGTERM).
     pub fn terminate(&self) -> io::Result<()> {
         let pid = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw);
         pid.map_or(Ok(()), |pid| kill_process(pid, Signal::TERM)).map_err(io::Error::from)

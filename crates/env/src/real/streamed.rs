@@ -1,12 +1,12 @@
 //! A file that is written once, from front to back, around the kernel's cache (`O_DIRECT`): a file
-//! of gigabytes that comes from another node would push out of the cache what is read there, and
-//! the copy into the cache costs more CPU than all else that a receiver does.
+//! of gigabytes from another node would otherwise push data that is read out of the cache, and the
+//! copy into the cache costs more CPU than all other work of a receiver.
 //!
-//! The bytes are collected in a block whose place in memory, place in the file and length are
-//! multiples of [`STREAMED_ALIGNMENT`], as the kernel asks for. Bytes of a caller that stand in his
-//! memory as they will stand in the file are written from there, without a copy into the block.
-//! The last bytes of a file, which fill no page, are written through the cache. So are all bytes on
-//! a file system that takes no writes around it.
+//! The bytes are collected in a block whose address in memory, offset in the file and length are
+//! multiples of [`STREAMED_ALIGNMENT`], as the kernel demands. Bytes of a caller whose address and
+//! offset agree are written from the caller's memory, without a copy into the block. The last
+//! bytes of a file, which fill no page, are written through the cache. So are all bytes on a file
+//! system that takes no writes around it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
@@ -18,23 +18,26 @@ use rustix::fs::{Advice, OFlags};
 use super::disk::FILE_MODE;
 use crate::{STREAMED_ALIGNMENT, WriteFile};
 
-/// Bytes of the block. Those of a caller that need it are written so many at once.
+/// Bytes of the block. Bytes of a caller that go through the block are written in pieces of this
+/// size.
 const BLOCK_LENGTH: usize = 4 << 20;
 
-/// Fewer bytes of a caller are copied: a call of the kernel costs more than the copy.
+/// Number of bytes of a caller below which they are copied, because a call of the kernel costs
+/// more than the copy.
 const UNCOPIED_MIN: usize = 128 << 10;
 
 const _: () = assert!(BLOCK_LENGTH.is_multiple_of(STREAMED_ALIGNMENT) && UNCOPIED_MIN >= 2 * STREAMED_ALIGNMENT);
 
 pub(super) struct Streamed {
     file: File,
-    /// Whether writes still go around the cache. Never again after the first that does not.
+    /// Whether writes still go around the cache. It stays false after the first write that does
+    /// not.
     is_direct: bool,
-    /// Room for a block, and as much more as its alignment may take.
+    /// The memory of the block, with room for its alignment.
     memory: Vec<u8>,
-    /// Bytes of the block that were not written.
+    /// Bytes of the block that are filled and not written yet.
     filled: usize,
-    /// Bytes that were taken.
+    /// Bytes that were taken from the caller so far.
     position: u64,
 }
 
@@ -53,13 +56,13 @@ impl Streamed {
         Ok(Self { file, is_direct, memory: vec![0; BLOCK_LENGTH + STREAMED_ALIGNMENT], filled: 0, position: 0 })
     }
 
-    /// The block, at its place in the memory.
+    /// The aligned block in `memory`.
     fn block(&mut self) -> &mut [u8] {
         let skipped = self.memory.as_ptr().align_offset(STREAMED_ALIGNMENT);
         self.memory.get_mut(skipped..skipped + BLOCK_LENGTH).expect("the alignment has its room")
     }
 
-    /// From now on all writes go through the cache.
+    /// Has all further writes go through the cache.
     fn end_direct(&mut self) -> io::Result<()> {
         if std::mem::take(&mut self.is_direct) {
             let flags = rustix::fs::fcntl_getfl(&self.file)?;
@@ -77,12 +80,12 @@ impl Streamed {
         self.position += bytes.len() as u64;
     }
 
-    /// Writes what the block has.
+    /// Writes the filled bytes of the block.
     fn write_block(&mut self) -> io::Result<()> {
         self.write_block_and(&[])
     }
 
-    /// Writes what the block has and `behind`, which is not in it.
+    /// Writes the filled bytes of the block and `behind`, which is not in it.
     fn write_block_and(&mut self, behind: &[u8]) -> io::Result<()> {
         let (filled, begin) = (self.filled, self.position - self.filled as u64);
         let is_aligned = |length: usize| length.is_multiple_of(STREAMED_ALIGNMENT);
@@ -110,8 +113,8 @@ impl Streamed {
         Ok(())
     }
 
-    /// Where bytes stand in memory as they will stand in the file: how many of them fill the page
-    /// that the block has begun, and how many behind those are whole pages.
+    /// If address and offset of the bytes agree: how many of them complete the page that the block
+    /// has begun, and how many behind those are whole pages. None: they do not agree.
     fn uncopied(&self, data: &[u8]) -> Option<(usize, usize)> {
         let head = self.filled.next_multiple_of(STREAMED_ALIGNMENT) - self.filled;
         if !self.is_direct || data.len() < head + UNCOPIED_MIN {

@@ -1,7 +1,5 @@
-//! Threads: one per background task and worker, and pools for blocking jobs, admin jobs, long ones
-//! and spare ones, which grow to their limits and shrink when idle.
-//!
-//! A wake is one atomic swap, and an unpark only when the task was asleep.
+//! Threads: one for each background task and worker, and pools for blocking jobs, admin jobs, long
+//! ones and spare ones, which grow to their limits and shrink when they are idle.
 
 use std::collections::VecDeque;
 use std::io;
@@ -211,7 +209,7 @@ fn run_background(signal: &Signal, mut step: Step) {
     }
 }
 
-/// Waits as the last step asked; `false` when all wakers are gone.
+/// Waits as the last step asked. `false`: all wakers are gone.
 fn wait(signal: &Signal, next: Next) -> bool {
     let deadline = match next {
         Next::After(duration) => Some(Deadline::after(duration)),
@@ -244,10 +242,10 @@ struct PoolState {
     jobs: VecDeque<Box<dyn FnOnce() + Send>>,
     /// Threads that are alive.
     threads: usize,
-    /// Threads that wait for a job.
+    /// Threads of the pool that wait for a job.
     idle: usize,
-    /// Nobody can submit a job any more. Only threads that know no time look at this: others have
-    /// waited for [`POOL_IDLE`] some time later, and end.
+    /// True: no job can be submitted any more. Only threads of a build for tests, which have no
+    /// time, look at this; other threads end after they have waited for [`POOL_IDLE`].
     is_over: bool,
 }
 
@@ -256,9 +254,9 @@ struct PoolState {
 enum Priority {
     /// As important as the process.
     Own,
-    /// Nicer than the process by so much.
+    /// Less important: nicer than the process by this number.
     Nice(i32),
-    /// They run when no other thread wants their core.
+    /// The least important: the threads run when no other thread wants their core.
     Last,
 }
 
@@ -267,7 +265,7 @@ type Spawn = Box<dyn Fn(String, Box<dyn FnOnce() + Send>) -> io::Result<()> + Se
 
 /// A pool of threads. The mutex guards the queue and the counts; no job runs under it. A thread is
 /// started under it, so that a start that fails leaves neither a count without a thread nor a job
-/// that nobody takes.
+/// that no thread takes.
 struct Pool {
     name: &'static str,
     threads_max: usize,
@@ -305,8 +303,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Starts one more thread. Where the system has none left, those that the pool has do its
-    /// share; `false`: the pool has none.
+    /// Starts one more thread. If the system has none left, the threads of the pool do its share.
+    /// `false`: the pool has no thread.
     fn grow(self: &Arc<Self>, state: &mut PoolState) -> bool {
         let name = format!("{}-{}", self.name, state.threads + 1);
         let pool = self.clone();
@@ -321,7 +319,7 @@ impl Pool {
         state.threads > 0
     }
 
-    /// The calling thread takes the pool's priority: on Linux niceness is a thread's.
+    /// Gives the calling thread the pool's priority: on Linux niceness belongs to a thread.
     fn give_way(&self) {
         match self.priority {
             Priority::Own => {}

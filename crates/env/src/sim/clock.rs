@@ -22,7 +22,7 @@ const WALL_START_MICROS: i64 = 1_767_225_600_000_000;
 
 const MILLION: i128 = 1_000_000;
 
-/// See the module.
+/// The timeline: see the head of this file.
 #[derive(Default)]
 pub(super) struct Timeline(Mutex<Course>);
 
@@ -31,7 +31,7 @@ struct Course {
     /// Nanoseconds since the simulation began.
     nanos: u64,
     timers_made: u64,
-    /// By time on the timeline, then by age; each with the machine it belongs to.
+    /// Timers by their time on the timeline, then by age; each with the number of its machine.
     timers: BTreeMap<(u64, u64), (usize, Waker)>,
 }
 
@@ -40,12 +40,13 @@ impl Timeline {
         lock(&self.0).nanos
     }
 
-    /// When the next timer ends.
+    /// The time on the timeline at which the next timer ends; None: there is none.
     pub(super) fn next_timer(&self) -> Option<u64> {
         lock(&self.0).timers.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Moves forward and wakes what is due; stays when `target` is past.
+    /// Moves forward to `target`, and wakes the timers that are due. Does nothing if `target` is
+    /// past.
     pub(super) fn move_to(&self, target: u64) {
         let due = {
             let mut course = lock(&self.0);
@@ -89,7 +90,7 @@ impl Timeline {
 pub(super) struct SimClock {
     machine: usize,
     timeline: Arc<Timeline>,
-    /// The timeline moves when this machine spends time: there is no other.
+    /// True: the machine is the only one, and the timeline moves when it spends time.
     is_alone: bool,
     state: Arc<Mutex<Reading>>,
 }
@@ -102,7 +103,7 @@ struct Reading {
     /// Parts per million by which the monotonic clock is fast.
     drift_ppm: i64,
     wall_shift_micros: i64,
-    /// Up to where on the timeline the machine has spent its time.
+    /// The time on the timeline up to which the machine is busy.
     busy_until: u64,
 }
 
@@ -114,7 +115,7 @@ impl Reading {
         self.base.saturating_add(u64::try_from(local).unwrap_or(u64::MAX))
     }
 
-    /// Where on the timeline the monotonic clock first shows `local`.
+    /// The time on the timeline at which the monotonic clock first shows `local`.
     fn when(&self, local: u64) -> u64 {
         let left = i128::from(local.saturating_sub(self.base));
         let rate = MILLION + i128::from(self.drift_ppm);
@@ -128,17 +129,17 @@ impl SimClock {
         SimClock { machine, timeline, is_alone, state: Arc::default() }
     }
 
-    /// Where this machine stands on the timeline.
+    /// The present time of this machine on the timeline.
     pub(super) fn present(&self) -> u64 {
         self.timeline.nanos().max(self.busy_until())
     }
 
-    /// Up to where on the timeline the machine has spent its time.
+    /// The time on the timeline up to which the machine is busy.
     pub(super) fn busy_until(&self) -> u64 {
         lock(&self.state).busy_until
     }
 
-    /// The machine is kept busy for so long.
+    /// Keeps the machine busy for so long.
     pub(super) fn spend(&self, duration: Duration) {
         let target = self.present().saturating_add(nanos_of(duration));
         if self.is_alone {
@@ -152,7 +153,7 @@ impl SimClock {
         lock(&self.state).wall_shift_micros += micros;
     }
 
-    /// The wall clock shows what it would show if neither clock had ever been wrong.
+    /// Sets the wall clock to the time that it would show if neither clock had ever been wrong.
     pub(super) fn correct_wall(&self) {
         let present = self.present();
         let mut state = lock(&self.state);
@@ -160,7 +161,7 @@ impl SimClock {
         state.wall_shift_micros = micros(present) - micros(state.at(present));
     }
 
-    /// From now on the clocks are fast by so many parts per million (slow where negative).
+    /// Makes the clocks fast by so many parts per million from now on (slow if negative).
     pub(super) fn set_drift(&self, ppm: i64) {
         assert!(ppm.abs() < 500_000, "a clock that is off by half is no clock");
         let present = self.present();
@@ -170,7 +171,7 @@ impl SimClock {
         state.drift_ppm = ppm;
     }
 
-    /// Where on the timeline the monotonic clock first shows this reading.
+    /// The time on the timeline at which the monotonic clock first shows this reading.
     pub(super) fn when(&self, local: u64) -> u64 {
         lock(&self.state).when(local)
     }
@@ -209,10 +210,10 @@ fn nanos_of(duration: Duration) -> u64 {
 }
 
 struct Timer {
-    /// On the machine's monotonic clock.
+    /// The end of the sleep, on the machine's monotonic clock.
     deadline: u64,
     number: u64,
-    /// Its key on the timeline while it waits.
+    /// The key of its timer on the timeline; None: it does not wait.
     set: Option<(u64, u64)>,
     clock: SimClock,
 }

@@ -3,7 +3,7 @@
 //! A power cut draws one of three fates: all pending changes are lost, all survive, or each by
 //! chance. A pending change is a 512-byte sector of a file, a file's length, or a change of one
 //! directory (a rename within a directory is one change). Pending changes survive independently of
-//! each other and of their order: what ext4 orders by its journal, this disk does not.
+//! each other and of their order: changes that ext4 orders by its journal are not ordered here.
 //!
 //! One mutex guards the whole disk: only one thread runs in a simulation.
 
@@ -45,12 +45,12 @@ struct State {
     capacity: Option<u64>,
     cold_percent: u64,
     sync_delay: Duration,
-    /// The chance in hundredths of a sector of a failed sync to be on the platter.
+    /// Percentage of the sectors of a failed sync that are on the platter.
     failed_sync_keeps: u64,
-    /// Files whose syncs are lost; None: none.
+    /// Part of the paths of files whose syncs are lost; None: no sync is lost.
     lost_syncs: Option<String>,
     counts: BTreeMap<Op, u64>,
-    /// Operations left until the power goes.
+    /// Operations left until the power is lost; None: it is not going to be.
     power_left: Option<u64>,
 }
 
@@ -67,7 +67,7 @@ type Change = Vec<(String, Option<Entry>)>;
 
 #[derive(Default)]
 struct Directory {
-    /// False after removal; kept, because a power cut may bring it back.
+    /// False after the removal. The inode is kept because a power cut may bring the file back.
     exists: bool,
     live: BTreeMap<String, Entry>,
     durable: BTreeMap<String, Entry>,
@@ -104,21 +104,20 @@ impl SimDisk {
         lock(&self.shared.state).faults.push(fault);
     }
 
-    /// Lets operations take long; stalls are tried in the order in which they were added. A machine
-    /// that is alone moves time by them; one among others is kept busy.
+    /// Lets operations take long; stalls are tried in the order in which they were added. On a
+    /// machine that is alone they move the time; a machine among others is kept busy by them.
     pub fn stall(&self, stall: Stall) {
         lock(&self.shared.state).stalls.push(stall);
     }
 
-    /// Takes all faults and stalls back.
+    /// Removes all faults and stalls.
     pub fn heal(&self) {
         let mut state = lock(&self.shared.state);
         state.faults.clear();
         state.stalls.clear();
     }
 
-    /// An empty disk takes the place of this one: nothing of what was there comes back, whatever
-    /// happens to the power.
+    /// Replaces the disk by an empty one: no former content comes back, even after a power cut.
     pub fn replace(&self) {
         let mut state = lock(&self.shared.state);
         let data = Path::new(super::DATA);
@@ -131,7 +130,7 @@ impl SimDisk {
         lock(&self.shared.state).capacity = bytes;
     }
 
-    /// How many of 100 non-waiting reads find nothing in the cache.
+    /// Percentage of the reads without waiting that find nothing in the cache.
     pub fn set_cold_percent(&self, percent: u64) {
         lock(&self.shared.state).cold_percent = percent;
     }
@@ -141,27 +140,27 @@ impl SimDisk {
         lock(&self.shared.state).sync_delay = delay;
     }
 
-    /// A sync that fails has put each of its sectors on the platter with this chance, in
-    /// hundredths; 0, as from the start: none of them.
+    /// Sets the percentage of the sectors of a failed sync that are on the platter. At the start
+    /// it is 0: none are.
     pub fn set_failed_sync_keeps(&self, percent: u64) {
         lock(&self.shared.state).failed_sync_keeps = percent;
     }
 
-    /// Syncs of files whose path contains `path` claim success and make nothing durable, as a disk
-    /// with a cache that it does not write back; None: no sync is lost.
+    /// Syncs of files whose path contains `path` claim success and make nothing durable, like a
+    /// disk that never writes its cache back; None: no sync is lost.
     pub fn lose_syncs(&self, path: Option<&str>) {
         lock(&self.shared.state).lost_syncs = path.map(str::to_owned);
     }
 
-    /// A sector of a file is written over another one too, on the platter and in the cache; false
-    /// when the file has not both.
+    /// Writes a sector of a file over another one too, on the platter and in the cache. False: the
+    /// file does not have both.
     pub fn misdirect(&self, path: &Path, from: usize, to: usize) -> bool {
         let state = lock(&self.shared.state);
         state.file(path).is_ok_and(|file| lock(&file).misdirect(from, to))
     }
 
-    /// A sector of a file is as if it was never written, on the platter and in the cache; false
-    /// when the file has no such sector.
+    /// Makes a sector of a file as if it was never written, on the platter and in the cache.
+    /// False: the file has no such sector.
     pub fn make_stale(&self, path: &Path, sector: usize) -> bool {
         let state = lock(&self.shared.state);
         state.file(path).is_ok_and(|file| lock(&file).make_stale(sector))
@@ -177,9 +176,9 @@ impl SimDisk {
         })
     }
 
-    /// The power goes in the middle of a step: before the disk's next operation but `operations`.
-    /// From then on everything fails, until the test starts a new life with
-    /// [`super::Sim::power_cut`].
+    /// Has the machine lose its power in the middle of a step: after `operations` further
+    /// operations of the disk. From then on everything fails, until the test starts a new life
+    /// with [`super::Sim::power_cut`].
     pub fn power_cut_after(&self, operations: u64) {
         lock(&self.shared.state).power_left = Some(operations);
     }
@@ -194,8 +193,8 @@ impl SimDisk {
         names::Handle { life: lock(&self.shared.state).life, shared: self.shared.clone() }
     }
 
-    /// Invalidates all handles, releases locks, and with `power_cut` draws the fate of what is
-    /// pending.
+    /// Invalidates all handles, releases locks, and with `power_cut` draws the fate of the pending
+    /// changes.
     pub(super) fn end_life(&self, power_cut: bool) {
         let mut state = lock(&self.shared.state);
         state.power_left = None;
@@ -204,7 +203,8 @@ impl SimDisk {
 }
 
 impl Shared {
-    /// Every operation passes here: counted, traced, refused to earlier lives and by faults.
+    /// Begins an operation, as every one does: it is counted and traced, and refused for handles
+    /// of earlier lives and by faults.
     fn begin(&self, life: u64, op: Op, path: &Path, numbers: &[u64]) -> io::Result<()> {
         let name = path.to_string_lossy();
         let stalled = lock(&self.state).stalls.iter_mut().find_map(|stall| stall.strike(op, &name));
@@ -268,7 +268,7 @@ impl State {
         self.lost_syncs.as_ref().is_some_and(|part| path.to_string_lossy().contains(part))
     }
 
-    /// How much of a growth by `wanted` bytes fits.
+    /// Number of bytes, of `wanted` ones, by which a file may still grow.
     fn room(&self, wanted: u64) -> u64 {
         self.capacity.map_or(wanted, |capacity| capacity.saturating_sub(self.used()).min(wanted))
     }

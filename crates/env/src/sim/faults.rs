@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-/// "Input/output error".
+/// The error number for "Input/output error".
 pub const EIO: i32 = 5;
 
-/// "No space left on device".
+/// The error number for "No space left on device".
 pub const ENOSPC: i32 = 28;
 
-/// "Too many open files".
+/// The error number for "Too many open files".
 pub const EMFILE: i32 = 24;
 
 /// A disk operation, as counted and as chosen by faults.
@@ -38,20 +38,20 @@ pub enum Op {
     SyncDir,
     /// Listing a directory.
     List,
-    /// Asking whether a name is there; the answer is no where it fails. Not counted.
+    /// Asking whether a name exists. If it fails the answer is no. Not counted.
     Exists,
 }
 
 /// An error to return.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// Operations it strikes.
+    /// The operations that fail.
     pub op: Op,
-    /// Strikes paths that contain this (empty: all).
+    /// A part of the paths at which they fail; empty: all paths.
     pub path: String,
-    /// Matching operations that still succeed before.
+    /// Number of matching operations that still succeed before.
     pub skip: u64,
-    /// How often it strikes then.
+    /// Number of matching operations that fail then.
     pub times: u64,
     /// The error number returned, such as [`EIO`].
     pub errno: i32,
@@ -63,7 +63,7 @@ impl Fault {
         Fault { op, path: path.to_owned(), skip: 0, times: 1, errno: EIO }
     }
 
-    /// Counts a matching operation; the error number if it fails.
+    /// Counts a matching operation; gives the error number if it fails.
     pub(super) fn strike(&mut self, op: Op, path: &str) -> Option<i32> {
         if op != self.op || !path.contains(&self.path) {
             return None;
@@ -80,20 +80,20 @@ impl Fault {
 /// Operations that take long.
 #[derive(Clone, Debug)]
 pub struct Stall {
-    /// Operations it slows down.
+    /// The operations that are slow.
     pub op: Op,
-    /// Slows down paths that contain this (empty: all).
+    /// A part of the paths at which they are slow; empty: all paths.
     pub path: String,
-    /// Matching operations that are still quick before.
+    /// Number of matching operations that are still quick before.
     pub skip: u64,
-    /// How often it strikes then.
+    /// Number of matching operations that are slow then.
     pub times: u64,
-    /// The virtual time that each takes.
+    /// The virtual time that each slow operation takes.
     pub duration: Duration,
 }
 
 impl Stall {
-    /// Counts a matching operation; how long it takes if it is slow.
+    /// Counts a matching operation; gives its time if it is slow.
     pub(super) fn strike(&mut self, op: Op, path: &str) -> Option<Duration> {
         if op != self.op || !path.contains(&self.path) {
             return None;

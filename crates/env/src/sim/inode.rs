@@ -1,4 +1,4 @@
-//! A simulated file's content: what a process sees, and what is on the platter.
+//! A simulated file's content: the bytes that a process sees, and the bytes on the platter.
 //!
 //! `dirty` sectors were written since the last sync: at a power cut each independently survives or
 //! not. `lost` sectors were dirty when a sync failed: Linux marks such pages clean, so no later
@@ -83,7 +83,8 @@ impl Inode {
         self.lost.append(&mut self.dirty);
     }
 
-    /// As [`Self::fail_sync`], but each sector has reached the platter with a chance in hundredths.
+    /// Does the work of [`Self::fail_sync`], but the given percentage of the sectors has reached
+    /// the platter.
     pub(super) fn fail_sync_in_part(&mut self, kept_percent: u64, random: &SimRandom) {
         for sector in std::mem::take(&mut self.dirty) {
             if random.chance(kept_percent) {
@@ -98,8 +99,7 @@ impl Inode {
         }
     }
 
-    /// A write of the sector `from` has gone to the sector `to` as well. False: there is no room
-    /// for it there.
+    /// Writes the sector `from` over the sector `to` as well. False: one of them does not exist.
     pub(super) fn misdirect(&mut self, from: usize, to: usize) -> bool {
         let (from, to) = (from * SECTOR..(from + 1) * SECTOR, to * SECTOR..(to + 1) * SECTOR);
         let is_there = from.end.max(to.end) <= self.live.len().min(self.durable.len());
@@ -111,8 +111,8 @@ impl Inode {
         is_there
     }
 
-    /// The write of a sector has never reached the platter, though it was synced: the sector is as
-    /// a new file has it. False: the file has no such sector.
+    /// Undoes the writes of a sector, although they were synced: it is as in a new file. False:
+    /// the file has no such sector.
     pub(super) fn make_stale(&mut self, sector: usize) -> bool {
         let bytes = sector * SECTOR..(sector + 1) * SECTOR;
         let is_there = bytes.end <= self.live.len().min(self.durable.len());
@@ -164,7 +164,7 @@ fn resize(content: &mut Vec<u8>, length: usize) {
     *content = grown;
 }
 
-/// Copies as much of the sector as both have.
+/// Copies a sector, as many of its bytes as both have.
 fn copy_sector(from: &[u8], to: &mut [u8], sector: usize) {
     let start = sector * SECTOR;
     let end = (start + SECTOR).min(from.len()).min(to.len());

@@ -1,22 +1,22 @@
-//! The network between simulated machines: connections in order and without loss of bytes, as TCP
-//! gives them, over links that are none of it.
+//! The network between simulated machines: connections that keep the order of bytes and lose none,
+//! as TCP's do, over links that are not reliable.
 //!
 //! A link is one way, from a machine to another. It has a delay drawn for each segment, may be
-//! slow, may lose segments and may be blocked. What is lost or blocked is sent again later, so the
-//! connection stalls; what is not acknowledged for [`GIVE_UP`] fails the sender's side with
-//! `TimedOut`, and nobody tells the other side. Each side has a bounded send buffer and a bounded
+//! slow, may lose segments and may be blocked. A lost or blocked segment is sent again later, so
+//! the connection stalls. If it is not acknowledged for [`GIVE_UP`] the sender's side fails with
+//! `TimedOut`, and the other side is not told. Each side has a bounded send buffer and a bounded
 //! receive buffer, so a reader that does not read stops the writer.
 //!
-//! How sockets end: dropping a stream sends what was written and then FIN, or RST when it had
-//! unread bytes. A killed process leaves that to its kernel. A machine without power says nothing:
-//! its peers find out by a timeout, or by the RST that they get when they send to it after it has
-//! its power again. A hung connection moves nothing any more; the kernel of a client that asked
-//! for that ends its side when bytes are not acknowledged for as long as it said
+//! How sockets end: dropping a stream sends the written bytes and then FIN, or RST when it had
+//! unread bytes. A killed process leaves that to its kernel. A machine without power sends
+//! nothing: its peers find out by a timeout, or by the RST that they get when they send to it
+//! after it has its power again. A hung connection moves nothing any more; the kernel of a client
+//! that asked for that ends its side when bytes are not acknowledged for as long as it said
 //! (TCP_USER_TIMEOUT), and any other side never ends by itself.
 //!
-//! Connections are independent of each other: what is sent later on another one may arrive earlier.
-//! Time comes from the timeline, chance from a stream of its own. Not simulated: addresses of more
-//! than one network, UDP, keepalive probes.
+//! Connections are independent of each other: bytes that are sent later on another connection may
+//! arrive earlier. Time comes from the timeline, chance from a stream of its own. Not simulated:
+//! addresses of more than one network, UDP, keepalive probes.
 
 mod deliver;
 mod dial;
@@ -43,15 +43,16 @@ pub use link::Link;
 use listen::Backlog;
 use socket::Socket;
 
-/// Bytes that a side may have written and the other side not acknowledged; a writer waits beyond.
+/// Most bytes that a side may have written without an acknowledgement of the other side; beyond
+/// this a writer waits.
 pub const SEND_BUFFER_MAX: usize = 64 * 1024;
 
-/// Bytes that have arrived and are not read; the other side sends no more beyond, but for the
-/// segment under way.
+/// Most bytes that have arrived and are not read. Beyond this the other side sends no more, except
+/// the segment under way.
 pub const RECEIVE_BUFFER_MAX: usize = 64 * 1024;
 
-/// Connections of a listener that nobody has accepted; further ones are not answered, and their
-/// clients try again.
+/// Most connections of a listener that were not accepted yet. Further ones are not answered, and
+/// their clients try again.
 const BACKLOG_MAX: usize = 1024;
 
 /// How long a segment is sent again and again before its sender gives the connection up.
@@ -60,7 +61,7 @@ pub const GIVE_UP: Duration = Duration::from_secs(30);
 /// How long a client tries to connect.
 pub const CONNECT_MAX: Duration = Duration::from_secs(20);
 
-/// The first wait before something is sent again; doubled each time up to [`RETRY_MAX`].
+/// The first wait before a segment is sent again; doubled each time up to [`RETRY_MAX`].
 const RETRY_FIRST: Duration = Duration::from_millis(200);
 const RETRY_MAX: Duration = Duration::from_secs(3);
 
@@ -68,17 +69,18 @@ const RETRY_MAX: Duration = Duration::from_secs(3);
 const PORT_FIRST: u16 = 40_000;
 const PORTS: u16 = 20_000;
 
-/// Something that happens on the network at its time.
+/// An event on the network, which happens at its time.
 enum Event {
     /// The first outgoing segment of a socket reaches the other side, if the link lets it pass.
     Arrive { socket: u64 },
-    /// A socket hears that so many of its bytes have arrived; since when that is tried.
+    /// A socket hears that so many of its bytes have arrived. `since`: when the acknowledgement
+    /// was first sent.
     Acknowledge { socket: u64, bytes: usize, since: u64 },
     /// A socket hears that the other side is gone.
     Reset { socket: u64 },
-    /// A client's wish to connect reaches the other machine.
+    /// A client's request to connect reaches the other machine.
     Ask { dial: u64 },
-    /// The answer comes back.
+    /// The answer to a request to connect comes back.
     Answer { dial: u64, result: Result<u64, io::ErrorKind> },
 }
 
@@ -86,7 +88,7 @@ enum Event {
 struct Host {
     /// Processes that this machine has had.
     life: u64,
-    /// False from a power cut until the machine is started again.
+    /// Whether the machine has power. False from a power cut until the machine is started again.
     is_on: bool,
 }
 
@@ -113,9 +115,10 @@ pub struct NetworkFigures {
 struct State {
     hosts: Vec<Host>,
     links: BTreeMap<(usize, usize), Link>,
-    /// The properties of links that are so by nature, such as those of a long way.
+    /// Properties of links that stay, such as those of a long way; [`SimNetwork::heal`] does not
+    /// change them.
     lasting: BTreeMap<(usize, usize), Link>,
-    /// The properties of links that have none of their own.
+    /// Properties of all links that have none of their own.
     usual: Link,
     blocked: BTreeSet<(usize, usize)>,
     ports_given: u16,
@@ -131,11 +134,12 @@ struct State {
     to_drop: Vec<Waker>,
 }
 
-/// See the module.
+/// The simulated network: see the head of this file.
 pub struct SimNetwork {
     state: Mutex<State>,
     timeline: Arc<Timeline>,
-    /// By machine: what is sent leaves at the sender's time, which may be ahead of the timeline.
+    /// The clocks of each machine. Bytes leave at the sender's time, which may be ahead of the
+    /// timeline.
     clocks: Vec<Arc<SimClock>>,
     random: SimRandom,
     trace: Arc<Trace>,
@@ -182,12 +186,12 @@ impl SimNetwork {
         SimNetwork { state: Mutex::new(state), timeline, clocks, random, trace }
     }
 
-    /// A machine's present on the timeline.
+    /// The present time of a machine on the timeline.
     fn present(&self, machine: usize) -> u64 {
         self.clocks.get(machine).expect("a machine of this world").present()
     }
 
-    /// Changes the state; wakes and drops what it left to wake and to drop.
+    /// Changes the state, then wakes and drops the wakers that it left for that.
     fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let mut state = lock(&self.state);
         let result = change(&mut state);
@@ -203,12 +207,12 @@ impl SimNetwork {
         lock(&self.state).figures
     }
 
-    /// When something happens next.
+    /// The time of the next event; None: there is none.
     pub(super) fn next_event(&self) -> Option<u64> {
         lock(&self.state).events.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Lets happen what is due; how much that was.
+    /// Lets all due events happen; gives their number.
     pub(super) fn run_due(&self) -> usize {
         let now = self.timeline.nanos();
         let mut count = 0;
@@ -232,7 +236,7 @@ impl SimNetwork {
         }
     }
 
-    /// Whether something that is sent from one machine reaches the other.
+    /// Whether a segment that is sent from one machine reaches the other.
     fn passes(&self, state: &State, from: usize, to: usize) -> bool {
         if from == to {
             return true;
@@ -242,7 +246,7 @@ impl SimNetwork {
         !is_lost && !state.blocked.contains(&(from, to)) && state.hosts.get(to).is_some_and(|host| host.is_on)
     }
 
-    /// How long something is under way from one machine to the other.
+    /// Nanoseconds for which a segment is under way from one machine to the other.
     fn delay(&self, state: &State, from: usize, to: usize) -> u64 {
         if from == to { 0 } else { state.link(from, to).draw_delay(&self.random) }
     }

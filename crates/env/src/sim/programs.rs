@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::Disk;
 use crate::programs::{Ended, Programs};
 
-/// No file of a test is longer.
+/// Most bytes of a file that is copied. No file of a test is larger.
 const COPY_MAX: u64 = 64 << 20;
 
 pub(super) struct SimPrograms {

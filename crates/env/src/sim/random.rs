@@ -18,7 +18,7 @@ impl SimRandom {
         SimRandom(Mutex::new(generator))
     }
 
-    /// True in `percent` of 100 cases.
+    /// Draws true with a probability of `percent` in 100.
     pub fn chance(&self, percent: u64) -> bool {
         self.below(100) < percent
     }

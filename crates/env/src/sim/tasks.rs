@@ -18,7 +18,7 @@ use crate::{
     BLOCKING_QUEUE_MAX, Clock, Joinable, LocalFuture, MakeLocal, Next, Part, QueueFull, Step, Tasks, Wake, WakeTarget,
 };
 
-/// The error of a system that has no thread left.
+/// The error number of a system that has no thread left.
 const EAGAIN: i32 = 11;
 
 thread_local! {
@@ -26,13 +26,13 @@ thread_local! {
     static WORKERS: RefCell<BTreeMap<u64, LocalFuture>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// Keys of [`WORKERS`] given so far in this process. Nothing that a simulation shows depends on
-/// them.
+/// Number of keys of [`WORKERS`] given so far in this process. Nothing that a simulation shows
+/// depends on it.
 static WORKERS_MADE: AtomicU64 = AtomicU64::new(0);
 
 struct Background {
     name: String,
-    /// Absent while its step runs.
+    /// The step function; None while its step runs.
     step: Option<Step>,
     awake: bool,
     deadline: Option<u64>,
@@ -52,16 +52,16 @@ struct State {
     background: BTreeMap<u64, Background>,
     jobs: VecDeque<(String, Box<dyn FnOnce() + Send>)>,
     workers: BTreeMap<u64, LocalWorker>,
-    /// The machine has no thread left for another background task or worker.
+    /// True: the machine has no thread left for another background task or worker.
     lacks_threads: bool,
 }
 
-/// Something that can run now.
+/// A task that can run now.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ready {
     /// A background task's step, by the task's number.
     Background(u64),
-    /// A job, by its place in the queue.
+    /// A job, by its index in the queue.
     Job(usize),
     /// A local worker, by its number.
     Worker(u64),
@@ -88,7 +88,7 @@ impl Queue {
         lock(&self.state).lacks_threads = lacks;
     }
 
-    /// When on the timeline the first sleeping task is due.
+    /// The time on the timeline at which the first sleeping task is due; None: no task sleeps.
     pub(super) fn next_deadline(&self) -> Option<u64> {
         let deadline = lock(&self.state).background.values().filter_map(|task| task.deadline).min();
         deadline.map(|local| self.clock.when(local))
@@ -106,7 +106,7 @@ impl Queue {
         drop((background, jobs));
     }
 
-    /// The tasks that can run now, in an order that depends on nothing but the run so far.
+    /// The tasks that can run now, in an order that follows from the run so far.
     pub(super) fn ready(&self) -> Vec<Ready> {
         let now = self.clock.monotonic_nanos();
         let state = lock(&self.state);
@@ -117,7 +117,7 @@ impl Queue {
         ready.chain(workers.map(|(id, _)| Ready::Worker(*id))).collect()
     }
 
-    /// Runs one of those that [`Self::ready`] gave, before anything else has run.
+    /// Runs one of the tasks that [`Self::ready`] gave; nothing else may have run in between.
     pub(super) fn run(&self, ready: Ready) {
         match ready {
             Ready::Background(id) => self.run_background(id),
@@ -229,12 +229,13 @@ impl Tasks for SimTasks {
         self.push(name, job)
     }
 
-    /// One after the other.
+    /// Runs the parts one after the other.
     fn side_by_side(&self, _name: &str, parts: Vec<Part<'_>>) {
         parts.into_iter().for_each(|part| part());
     }
 
-    /// A worker is a job here: it must end by itself. What serves for long is a local worker.
+    /// Starts a worker, which is a job here and must end by itself. A worker that serves for long
+    /// is a local worker.
     fn try_spawn_worker(&self, name: &str, worker: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Joinable>> {
         if lock(&self.state).lacks_threads {
             return Err(io::Error::from_raw_os_error(EAGAIN));
@@ -242,7 +243,8 @@ impl Tasks for SimTasks {
         Ok(Box::new(Started(self.push(name, worker))))
     }
 
-    /// Polled once at once, so that who waits for its first words has them when this returns.
+    /// Starts a local worker. Its future is polled once at once, so that messages that it sends at
+    /// its beginning are there when this returns.
     fn try_spawn_local_worker(&self, name: &str, make: MakeLocal) -> io::Result<Box<dyn Joinable>> {
         let mut state = lock(&self.state);
         if state.life != self.life {
@@ -273,7 +275,7 @@ fn take_future(key: u64) -> Option<LocalFuture> {
     WORKERS.try_with(|workers| workers.borrow_mut().remove(&key)).ok().flatten()
 }
 
-/// Polls a worker's future, and keeps it when it waits and its life has not ended meanwhile.
+/// Polls a worker's future, and keeps it if it waits and its life has not ended meanwhile.
 fn poll_worker(state: &Arc<Mutex<State>>, id: u64, key: u64, mut future: LocalFuture) {
     let waker = std::task::Waker::from(Arc::new(WorkerWaker { state: state.clone(), id }));
     if let Poll::Ready(()) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
@@ -321,7 +323,7 @@ impl Drop for Waker {
 
 struct Started(Result<(), QueueFull>);
 
-/// There is nothing to wait for: the simulation runs what was started when its turn comes.
+/// There is nothing to wait for: the simulation runs a started worker when its turn comes.
 impl Joinable for Started {
     fn join(self: Box<Self>) -> Result<(), String> {
         self.0.map_err(|full| full.to_string())

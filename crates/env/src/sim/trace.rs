@@ -1,4 +1,4 @@
-//! A running digest of what happened (FNV-1a), to compare two runs of a seed.
+//! A running digest of all events (FNV-1a), to compare two runs of a seed.
 
 use std::sync::Mutex;
 

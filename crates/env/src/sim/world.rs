@@ -3,12 +3,12 @@
 //!
 //! One scheduler, drawn from the seed, chooses what runs next among all machines. A step costs its
 //! machine some virtual time, so machines work side by side: while one is busy others go on. When
-//! nothing can run, the timeline moves to whatever comes first: a timer, a segment on the network,
-//! the end of a machine's work.
+//! nothing can run, the timeline moves to the first event: a timer, a segment on the network, the
+//! end of a machine's work.
 //!
-//! What a machine may suffer: [`World::kill`] (its process ends, its kernel closes its
-//! connections), [`World::power_cut`] (the disk loses what was not synced, and nobody tells its
-//! peers), [`World::pause`] (its process stands still while time and its kernel go on),
+//! The troubles of a machine: [`World::kill`] (its process ends, its kernel closes its
+//! connections), [`World::power_cut`] (the disk loses data that was not synced, and its peers are
+//! not told), [`World::pause`] (its process stands still while time and its kernel go on),
 //! [`World::shift_wall_clock`] and [`World::set_drift`], the faults of its [`SimDisk`], and those
 //! of the [`SimNetwork`]. After its process has ended [`World::env`] gives the next life's
 //! environment, and switches the machine on.
@@ -43,7 +43,7 @@ const STREAM_SCHEDULE: u64 = 2;
 const STREAM_DICE: u64 = 3;
 const STREAM_NETWORK: u64 = 4;
 
-/// The most that a step costs a machine among others: 20 microseconds.
+/// Most nanoseconds that a step costs a machine among others: 20 microseconds.
 const STEP_NANOS_MAX: u64 = 20_000;
 
 struct Machine {
@@ -77,7 +77,8 @@ impl Machine {
         if self.is_paused() || self.clock.busy_until() > now { Vec::new() } else { self.tasks.ready() }
     }
 
-    /// When on the timeline this machine has something to do by itself.
+    /// The time on the timeline at which this machine has something to do by itself; None: it has
+    /// nothing.
     fn next_work(&self) -> Option<u64> {
         if self.is_paused() {
             return None;
@@ -89,7 +90,7 @@ impl Machine {
     }
 }
 
-/// See the module.
+/// The world: see the head of this file.
 pub struct World {
     seed: u64,
     timeline: Arc<Timeline>,
@@ -101,12 +102,12 @@ pub struct World {
 }
 
 impl World {
-    /// So many new machines with empty disks, near each other.
+    /// A world of so many new machines with empty disks, near each other.
     pub fn new(seed: u64, machines: usize) -> Self {
         Self::with(seed, machines, Link::NEAR, STEP_NANOS_MAX, false)
     }
 
-    /// One machine whose steps cost no time, and which moves the time by itself.
+    /// A world of one machine, whose steps cost no time and which moves the time by itself.
     pub(super) fn alone(seed: u64) -> Self {
         Self::with(seed, 1, Link::default(), 0, true)
     }
@@ -133,12 +134,12 @@ impl World {
         self.machines.get(machine).expect("a machine of this world")
     }
 
-    /// The seed this world is computed from.
+    /// The seed from which this world is computed.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// How many machines there are.
+    /// The number of machines.
     pub fn machines(&self) -> usize {
         self.machines.len()
     }
@@ -189,8 +190,8 @@ impl World {
         Duration::from_nanos(self.timeline.nanos())
     }
 
-    /// Runs one thing that is ready at the present time, chosen by the seed among all machines;
-    /// `false` when there is none. What is due on the network happens first.
+    /// Runs one task that is ready at the present time, chosen by the seed among all machines.
+    /// `false`: there is none. Due events of the network happen first.
     pub fn step(&self) -> bool {
         if self.network.run_due() > 0 {
             return true;
@@ -211,31 +212,32 @@ impl World {
         true
     }
 
-    /// When something happens next, as long as nobody does anything.
+    /// The time of the next event if nothing is run before; None: there is none.
     fn next_time(&self) -> Option<u64> {
         let work = self.machines.iter().filter_map(Machine::next_work);
         work.chain(self.timeline.next_timer()).chain(self.network.next_event()).min()
     }
 
-    /// Moves to when something happens next; `false` when nothing is going to happen.
+    /// Moves the time to the next event. `false`: there is none.
     fn move_on(&self) -> bool {
         let Some(next) = self.next_time() else { return false };
         self.timeline.move_to(next);
         true
     }
 
-    /// Moves time; what becomes due becomes ready.
+    /// Moves the time; tasks that are due become ready.
     pub fn advance(&self, duration: Duration) {
         let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         self.timeline.move_to(self.timeline.nanos().saturating_add(nanos));
     }
 
-    /// Runs everything for so long.
+    /// Runs everything for so long, in virtual time.
     pub fn run_for(&self, duration: Duration) {
         self.run_until(duration, || false);
     }
 
-    /// Runs everything until `is_done` says so, at most for `limit`; what `is_done` said last.
+    /// Runs everything until `is_done` gives true, for `limit` at most. Gives the last answer of
+    /// `is_done`.
     pub fn run_until(&self, limit: Duration, mut is_done: impl FnMut() -> bool) -> bool {
         let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
         let end = self.timeline.nanos().saturating_add(limit);
@@ -279,15 +281,16 @@ impl World {
         }
     }
 
-    /// Ends a machine's process: memory, tasks, locks and timers are gone; the disk keeps all that
-    /// was written, and the kernel closes connections.
+    /// Ends a machine's process: memory, tasks, locks and timers are gone; the disk keeps all
+    /// written data, and the kernel closes connections.
     pub fn kill(&self, machine: usize) {
         self.trace.record("kill", &[machine as u64]);
         self.end_life(machine, false);
     }
 
-    /// Ends a machine: as [`Self::kill`], but the disk loses or tears what was not synced, and
-    /// connections end without a word. It is off until [`Self::env`] is asked for.
+    /// Ends a machine as [`Self::kill`] does, but the disk loses or tears data that was not
+    /// synced, and connections end without a message. The machine is off until [`Self::env`] is
+    /// called.
     pub fn power_cut(&self, machine: usize) {
         self.trace.record("power cut", &[machine as u64]);
         self.end_life(machine, true);
@@ -304,13 +307,13 @@ impl World {
         machine.is_paused.store(false, Ordering::Relaxed);
     }
 
-    /// A machine's process stands still; its clocks and its kernel go on.
+    /// Stops a machine's process for a while; its clocks and its kernel go on.
     pub fn pause(&self, machine: usize) {
         self.trace.record("pause", &[machine as u64]);
         self.machine(machine).is_paused.store(true, Ordering::Relaxed);
     }
 
-    /// Takes [`Self::pause`] back.
+    /// Ends [`Self::pause`].
     pub fn resume(&self, machine: usize) {
         self.trace.record("resume", &[machine as u64]);
         self.machine(machine).is_paused.store(false, Ordering::Relaxed);
@@ -321,12 +324,12 @@ impl World {
         self.machine(machine).clock.shift_wall(micros);
     }
 
-    /// A machine's wall clock is set to the right time, as NTP does after faults of its clocks.
+    /// Sets a machine's wall clock to the right time, as NTP does after faults of its clocks.
     pub fn correct_wall_clock(&self, machine: usize) {
         self.machine(machine).clock.correct_wall();
     }
 
-    /// From now on a machine's clocks are fast by so many parts per million (slow where negative).
+    /// Makes a machine's clocks fast by so many parts per million from now on (slow if negative).
     pub fn set_drift(&self, machine: usize, ppm: i64) {
         self.machine(machine).clock.set_drift(ppm);
     }
@@ -337,7 +340,8 @@ impl World {
     }
 }
 
-/// Task closures hold environments, which hold the task queue: the circle is cut here.
+/// Ends the cycle of references: closures of tasks hold environments, which hold the queue of
+/// tasks.
 impl Drop for World {
     fn drop(&mut self) {
         for (number, machine) in self.machines.iter().enumerate() {

@@ -22,7 +22,7 @@ impl Reader {
         Reader { shared, life, path, file, length }
     }
 
-    /// The content.
+    /// The whole content of the file.
     pub(super) fn whole(&self) -> io::Result<Vec<u8>> {
         self.shared.begin(self.life, Op::Read, &self.path, &[])?;
         Ok(lock(&self.file).live().to_vec())
@@ -69,14 +69,14 @@ impl Writer {
         Writer { shared, life, path, file, position: 0 }
     }
 
-    /// How far a file may grow towards `end`.
+    /// The length up to which a file may grow, `end` at most.
     fn reachable(&self, end: u64) -> u64 {
         let length = lock(&self.file).live().len() as u64;
         let growth = end.saturating_sub(length);
         end - growth + lock(&self.shared.state).room(growth)
     }
 
-    /// A failing write has written a part, as long as the seed says.
+    /// Writes a part of the data, whose length the seed draws, for a write that fails.
     fn write_part(&self, data: &[u8], offset: usize) {
         let part = self.shared.random.below(data.len() as u64 + 1);
         let part = usize::try_from(part).expect("not longer than the data");

@@ -32,7 +32,7 @@ impl Handle {
     }
 }
 
-/// A directory, in one that is there.
+/// Creates a directory in an existing one.
 fn create_one(state: &mut State, path: &Path) -> io::Result<()> {
     let (parent, name) = split(path)?;
     let parent = state.directory_mut(parent)?;
@@ -186,7 +186,7 @@ impl Disk for Handle {
         Ok(lock(&self.shared.state).capacity.unwrap_or(SPACE_WITHOUT_LIMIT))
     }
 
-    /// All of a simulated machine's directories share one capacity.
+    /// The number of the file system: all directories of a simulated machine share one capacity.
     fn file_system(&self, _path: &Path) -> io::Result<u64> {
         Ok(0)
     }

@@ -34,7 +34,7 @@ impl SimNetwork {
         }
     }
 
-    /// A FIN that nobody is there to hear ends the socket like one that was heard.
+    /// Ends a socket whose FIN reaches no living socket, as if the FIN was heard.
     fn pop_fin(&self, state: &mut State, id: u64) {
         let socket = state.sockets.get_mut(&id).expect("the caller has looked it up");
         socket.outgoing.clear();
@@ -90,7 +90,7 @@ impl SimNetwork {
         state.wake(reader);
     }
 
-    /// The first outgoing segment is sent again later, unless that went on for too long.
+    /// Sends the first outgoing segment again later, unless that went on for too long.
     fn try_again(&self, state: &mut State, now: u64, id: u64) {
         let socket = state.sockets.get_mut(&id).expect("the caller has looked it up");
         if now.saturating_sub(socket.tried_since) >= nanos(GIVE_UP) {
@@ -103,8 +103,9 @@ impl SimNetwork {
         state.schedule(now.saturating_add(wait), Event::Arrive { socket: id });
     }
 
-    /// Bytes of a hung socket are not acknowledged since `since`: its side ends at its user
-    /// timeout, until when the event is put off. Without a user timeout nothing happens any more.
+    /// Called for a hung socket whose bytes have not been acknowledged since `since`: its side
+    /// ends at its user timeout, and the event is put off until then. Without a user timeout
+    /// nothing happens any more.
     fn wait_for_user_timeout(&self, state: &mut State, now: u64, id: u64, since: u64, event: Event) {
         let limit = state.sockets.get(&id).map_or(0, |socket| socket.user_timeout);
         if limit == 0 {
@@ -152,7 +153,7 @@ impl SimNetwork {
         }
     }
 
-    /// A reader has made room for what the other side has to send.
+    /// Called when a reader has made room for segments that the other side has to send.
     pub(super) fn make_room(&self, state: &mut State, now: u64, id: u64) {
         let Some(socket) = state.sockets.get(&id) else { return };
         let (machine, peer) = (socket.machine, socket.peer);
@@ -167,7 +168,7 @@ impl SimNetwork {
     }
 }
 
-/// Nanoseconds until something is sent again.
+/// Nanoseconds until a segment is sent again, after so many tries.
 pub(super) fn retry_wait(tries: u32) -> u64 {
     nanos(RETRY_FIRST).saturating_mul(1 << tries.min(16)).min(nanos(RETRY_MAX))
 }

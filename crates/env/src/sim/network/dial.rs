@@ -1,9 +1,7 @@
-//! Connecting: a client asks, the other machine answers, and what is lost between them is asked
-//! again.
+//! Connecting: a client asks, the other machine answers, and lost messages are sent again.
 //!
 //! The accepting side has its connection when the question arrives; the client when the answer has
-//! come back. Where the answer does not come back the accepting side has a connection that nobody
-//! will ever use.
+//! come back. If the answer is lost, the accepting side has a connection that is never used.
 
 use std::future::Future;
 use std::io;
@@ -19,7 +17,8 @@ use super::stream::SimStream;
 use super::{BACKLOG_MAX, CONNECT_MAX, Event, SimNetwork, State, address_of};
 use crate::{Connecting, Random, Stream};
 
-/// How much slower than data a question is asked again: the first wait is a second.
+/// Factor by which a question waits longer than data before it is sent again: the first wait is a
+/// second.
 const ASK_AGAIN_TIMES: u64 = 5;
 
 /// A client that is connecting.
@@ -53,7 +52,7 @@ struct Dialing {
     address: SocketAddr,
     /// See [`Socket::user_timeout`].
     user_timeout: u64,
-    /// Its number, once it has begun.
+    /// The number of the dial; None: it has not begun.
     dial: Option<u64>,
 }
 
@@ -114,7 +113,7 @@ impl SimNetwork {
         number
     }
 
-    /// The question has come to the other machine, if the link let it pass.
+    /// Called when the question reaches the other machine, if the link lets it pass.
     pub(super) fn asked(&self, state: &mut State, now: u64, number: u64) {
         let Some(dial) = state.dials.get(&number) else { return };
         let (from, address, since) = (dial.machine, dial.address, dial.since);
@@ -155,7 +154,7 @@ impl SimNetwork {
         state.schedule(now.saturating_add(wait), Event::Ask { dial: number });
     }
 
-    /// Both sockets of a new connection; the number of the client's.
+    /// Makes both sockets of a new connection; gives the number of the client's.
     fn open_pair(
         &self,
         state: &mut State,
@@ -207,7 +206,7 @@ fn settle(state: &mut State, number: u64, outcome: Result<u64, io::ErrorKind>) {
 }
 
 impl State {
-    /// The machine that an address means, asked for on another one.
+    /// The machine that has an address, for a machine that asks; None: no machine has it.
     fn machine_at(&self, asking: usize, ip: IpAddr) -> Option<usize> {
         if ip.is_loopback() {
             return Some(asking);

@@ -8,7 +8,7 @@ use super::{Event, Link, SimNetwork, State, lock};
 use crate::Random;
 
 impl SimNetwork {
-    /// The link of one way from a machine to another.
+    /// Sets the link of one way from a machine to another.
     pub fn set_link(&self, from: usize, to: usize, link: Link) {
         lock(&self.state).links.insert((from, to), link);
     }
@@ -18,18 +18,18 @@ impl SimNetwork {
         lock(&self.state).usual = link;
     }
 
-    /// The link of one way from a machine to another, also after [`Self::heal`].
+    /// Sets the link of one way from a machine to another; it stays after [`Self::heal`].
     pub fn set_lasting_link(&self, from: usize, to: usize, link: Link) {
         lock(&self.state).lasting.insert((from, to), link);
     }
 
-    /// Nothing more reaches `to` from `from`; the other way is as it was.
+    /// Blocks everything from `from` to `to`; the other way stays open.
     pub fn block(&self, from: usize, to: usize) {
         self.trace.record("block", &[from as u64, to as u64]);
         lock(&self.state).blocked.insert((from, to));
     }
 
-    /// Takes [`Self::block`] back.
+    /// Ends [`Self::block`].
     pub fn unblock(&self, from: usize, to: usize) {
         self.trace.record("unblock", &[from as u64, to as u64]);
         lock(&self.state).blocked.remove(&(from, to));
@@ -46,7 +46,7 @@ impl SimNetwork {
         }
     }
 
-    /// All links are open and as usual again. Connections that hang go on hanging.
+    /// Opens all links, with their usual properties. Connections that hang go on hanging.
     pub fn heal(&self) {
         self.trace.record("heal", &[]);
         let mut state = lock(&self.state);
@@ -54,7 +54,7 @@ impl SimNetwork {
         state.links.clear();
     }
 
-    /// A machine's connections to another one.
+    /// Number of a machine's connections to another one.
     pub fn connections(&self, machine: usize, other: usize) -> usize {
         lock(&self.state).between(machine, other).len()
     }
@@ -73,7 +73,7 @@ impl SimNetwork {
     }
 
     /// Lets a connection between two machines hang, chosen by chance: nothing moves on it, and
-    /// neither side is told, but for one that was made with a user timeout. False: there is none.
+    /// neither side is told, except a side that has a user timeout. False: there is none.
     pub fn hang_one(&self, machine: usize, other: usize) -> bool {
         self.with(|state| {
             let Some(id) = self.choose(state, machine, other) else { return false };
@@ -97,7 +97,8 @@ impl SimNetwork {
         ids.get(choice).copied()
     }
 
-    /// A machine's process ends. Its kernel closes its sockets; without power nobody does.
+    /// Ends a machine's process. Its kernel closes its sockets, unless the machine has lost its
+    /// power.
     pub(in crate::sim) fn end_life(&self, machine: usize, power_cut: bool) {
         let now = self.timeline.nanos();
         self.with(|state| {
@@ -131,7 +132,7 @@ impl SimNetwork {
         }
     }
 
-    /// A machine has its power again.
+    /// Called when a machine has its power again.
     pub(in crate::sim) fn power_on(&self, machine: usize) {
         lock(&self.state).hosts.get_mut(machine).expect("a machine of this world").is_on = true;
     }

@@ -1,4 +1,4 @@
-//! A link: how long what is sent is under way, and whether it arrives.
+//! A link: the time for which a segment is under way, and whether it arrives.
 
 use super::super::random::SimRandom;
 use super::State;
@@ -7,18 +7,18 @@ use crate::Random;
 /// One way from a machine to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// The shortest time under way, in microseconds.
+    /// The shortest time under way, microseconds.
     pub delay_min_micros: u64,
-    /// The longest.
+    /// The longest time under way, microseconds.
     pub delay_max_micros: u64,
-    /// Of 100 segments so many are lost and have to be sent again.
+    /// Percentage of the segments that are lost and have to be sent again.
     pub loss_percent: u64,
     /// Bytes a second that one connection gets; 0: no limit.
     pub bytes_per_second: u64,
 }
 
 impl Default for Link {
-    /// No time passes, and nothing is lost.
+    /// A link on which no time passes, and nothing is lost.
     fn default() -> Self {
         Link { delay_min_micros: 0, delay_max_micros: 0, loss_percent: 0, bytes_per_second: 0 }
     }
@@ -28,7 +28,7 @@ impl Link {
     /// Machines beside each other: 50 to 500 microseconds.
     pub const NEAR: Link = Link { delay_min_micros: 50, delay_max_micros: 500, loss_percent: 0, bytes_per_second: 0 };
 
-    /// Nanoseconds under way.
+    /// Draws the time for which a segment is under way, nanoseconds.
     pub(super) fn draw_delay(&self, random: &SimRandom) -> u64 {
         let spread = self.delay_max_micros.saturating_sub(self.delay_min_micros) * 1000;
         let drawn = if spread == 0 { 0 } else { random.below(spread) };

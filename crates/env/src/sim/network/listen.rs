@@ -12,7 +12,7 @@ use crate::{Listener, Stream};
 
 #[derive(Default)]
 pub(super) struct Backlog {
-    /// Sockets that nobody has accepted.
+    /// Numbers of the sockets that were not accepted yet.
     pub(super) waiting: VecDeque<u64>,
     waker: Option<Waker>,
     reuse_port: bool,
@@ -64,7 +64,7 @@ impl SimNetwork {
         Ok(Box::new(Bound { key, network: self.clone() }))
     }
 
-    /// Ends a listener; who waits to be accepted is told.
+    /// Ends a listener; connections that were not accepted are reset.
     pub(super) fn end_listener(&self, state: &mut State, now: u64, key: (usize, SocketAddr, u64)) {
         let Some(backlog) = state.listeners.remove(&key) else { return };
         state.to_drop.extend(backlog.waker);

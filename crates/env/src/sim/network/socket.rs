@@ -1,6 +1,6 @@
 //! A socket: one side of a connection, as its machine's kernel keeps it.
 //!
-//! A socket outlives its stream: after the stream is dropped it stays until what was written has
+//! A socket outlives its stream: after the stream is dropped it stays until the written bytes have
 //! arrived. Invariants: `unacknowledged` counts bytes in `outgoing` and bytes that have arrived
 //! without the acknowledgement having come back; segments arrive in the order in which they stand
 //! in `outgoing`, and at most one event [`super::Event::Arrive`] exists for a socket.
@@ -14,10 +14,10 @@ use bytes::Bytes;
 
 use super::{Event, RECEIVE_BUFFER_MAX, SEND_BUFFER_MAX, SimNetwork, State};
 
-/// The unit of sending.
+/// A piece of a connection's bytes, as it is sent at once.
 pub(super) enum Segment {
     Data(Bytes),
-    /// No more follows.
+    /// The end: no more bytes follow.
     Fin,
 }
 
@@ -30,18 +30,18 @@ impl Segment {
     }
 }
 
-/// The state of the first outgoing segment.
+/// The state of the first outgoing segment of a socket.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sending {
-    /// There is none.
+    /// There is no outgoing segment.
     Idle,
-    /// Its arrival is an event.
+    /// The segment is under way; its arrival is an event.
     UnderWay,
-    /// The other side has no room for it; its reader says when it has.
+    /// The other side has no room for the segment; its reader tells when there is some.
     AwaitsRoom,
 }
 
-/// See the module.
+/// A socket: see the head of this file.
 pub(super) struct Socket {
     pub(super) machine: usize,
     /// The other side; it may be gone.
@@ -51,22 +51,23 @@ pub(super) struct Socket {
     pub(super) outgoing: VecDeque<(Segment, u64)>,
     pub(super) sending: Sending,
     pub(super) unacknowledged: usize,
-    /// When the link has taken all that was written so far.
+    /// The time at which the link has taken all bytes that were written so far.
     pub(super) link_free_at: u64,
-    /// How often the first outgoing segment was sent again, and since when it is tried.
+    /// How often the first outgoing segment was sent again; `tried_since` has the time of the
+    /// first try.
     pub(super) tries: u32,
     pub(super) tried_since: u64,
     pub(super) incoming: VecDeque<u8>,
-    /// All that the other side wrote has arrived.
+    /// True: everything that the other side wrote has arrived.
     pub(super) is_finished: bool,
-    /// The application writes no more.
+    /// True: the application writes no more.
     pub(super) is_shut: bool,
-    /// The application is gone.
+    /// True: the application has dropped the stream.
     pub(super) is_dropped: bool,
-    /// Nothing moves on this connection any more.
+    /// True: nothing moves on this connection any more.
     pub(super) is_hung: bool,
     /// Nanoseconds without an acknowledgement after which the kernel ends this side of a hung
-    /// connection (TCP_USER_TIMEOUT); 0: the kernel never does. Set when the connection is made.
+    /// connection (TCP_USER_TIMEOUT); 0: it never does. Set when the connection is made.
     pub(super) user_timeout: u64,
     pub(super) failure: Option<io::ErrorKind>,
     pub(super) reader: Option<Waker>,
@@ -108,8 +109,8 @@ impl Socket {
 }
 
 impl SimNetwork {
-    /// Puts a segment behind those that a socket has to send. `now` is the sender's time, which may
-    /// be ahead of the timeline.
+    /// Puts a segment behind the other outgoing ones of a socket. `now` is the sender's time,
+    /// which may be ahead of the timeline.
     pub(super) fn send(&self, state: &mut State, now: u64, id: u64, segment: Segment) {
         let Some(socket) = state.sockets.get(&id) else { return };
         let (from, to) = (socket.machine, socket.peer_machine);
@@ -132,7 +133,7 @@ impl SimNetwork {
         state.figures.unacknowledged_most = state.figures.unacknowledged_most.max(unacknowledged);
     }
 
-    /// The application lets go of a socket.
+    /// Called when the application drops the stream of a socket.
     pub(super) fn drop_socket(&self, state: &mut State, now: u64, id: u64) {
         let Some(socket) = state.sockets.get_mut(&id) else { return };
         let (reader, writer) = (socket.reader.take(), socket.writer.take());
@@ -159,7 +160,7 @@ impl SimNetwork {
         }
     }
 
-    /// A reset is sent once: where it is lost nobody hears of it.
+    /// Sends a reset, once: if it is lost the other side does not hear of it.
     pub(super) fn send_reset(&self, state: &mut State, now: u64, from: usize, to_socket: u64) {
         let Some(to) = state.sockets.get(&to_socket).map(|socket| socket.machine) else { return };
         if self.passes(state, from, to) {
@@ -168,7 +169,8 @@ impl SimNetwork {
         }
     }
 
-    /// A socket's connection has failed: its buffers are gone, and who waits is told.
+    /// Fails a socket's connection: its buffers are emptied, and the tasks that wait for it get
+    /// the error.
     pub(super) fn fail(&self, state: &mut State, id: u64, failure: io::ErrorKind) {
         let Some(socket) = state.sockets.get_mut(&id) else { return };
         socket.failure = Some(failure);

@@ -1,4 +1,4 @@
-//! A stream: the application's hold of a socket.
+//! A stream: the handle by which an application holds a socket.
 
 use std::io;
 use std::pin::Pin;
@@ -13,10 +13,10 @@ use super::socket::{Segment, Socket};
 use crate::Random;
 use crate::rare::{Rare, happens};
 
-/// Of 100 writes so many take only a part of what they are given.
+/// Percentage of the writes that take only a part of their bytes.
 const SHORT_WRITES_PERCENT: u64 = 10;
 
-/// See the module.
+/// A stream of the simulated network: see the head of this file.
 pub(super) struct SimStream {
     network: Arc<SimNetwork>,
     machine: usize,
@@ -29,7 +29,7 @@ impl SimStream {
     }
 }
 
-/// The socket as long as its process lives.
+/// The socket, as long as its process lives.
 fn alive(socket: Option<&mut Socket>) -> io::Result<&mut Socket> {
     socket.filter(|socket| !socket.is_dropped).ok_or_else(|| io::ErrorKind::ConnectionAborted.into())
 }
@@ -121,7 +121,7 @@ impl Drop for SimStream {
 }
 
 impl SimNetwork {
-    /// How much of a write is taken.
+    /// Draws how many bytes of a write are taken.
     fn draw_short(&self, bytes: usize) -> usize {
         if bytes > 1 && self.random.chance(SHORT_WRITES_PERCENT) {
             usize::try_from(1 + self.random.below(bytes as u64 - 1)).expect("below a usize")
