@@ -1,4 +1,4 @@
-//! The interface through which a connection asks for a login to be judged.
+//! The interface through which a connection has a login judged.
 //!
 //! The judge itself stands in `server::auth`.
 //! Agrees with `org.apache.cassandra.auth.IAuthenticator` as far as the wire shows it.
@@ -13,17 +13,17 @@ use protocol::request::AuthResponse;
 /// The end of an exchange: the user, or the refusal.
 pub type AuthOutcome = Result<Arc<str>, ErrorMessage>;
 
-/// Decides who may connect. Shared by all workers.
+/// Decides which clients may connect. Shared by all workers.
 pub trait Authenticator: Send + Sync {
-    /// The class that AUTHENTICATE names; drivers choose their side of the exchange by it. `None`
-    /// lets everybody in.
+    /// The class that AUTHENTICATE names; drivers choose their side of the exchange by it. `None`:
+    /// every client is let in without a login.
     fn class_name(&self) -> Option<&str>;
 
     /// Judges SASL PLAIN's token. Hashing passwords takes long: it belongs on the blocking pool.
     fn authenticate(&self, response: AuthResponse) -> Pin<Box<dyn Future<Output = AuthOutcome>>>;
 }
 
-/// `AllowAllAuthenticator`: nobody is asked.
+/// `AllowAllAuthenticator`: no client has to log in.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AllowAll;
 

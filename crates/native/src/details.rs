@@ -34,7 +34,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// As `system_views.clients` shows it.
+    /// The name that `system_views.clients` shows.
     pub fn name(self) -> &'static str {
         match self {
             Self::Established => "ESTABLISHED",
@@ -47,7 +47,7 @@ impl Stage {
 /// The facts that STARTUP, the login and USE tell of a connection.
 #[derive(Clone, Debug, Default)]
 pub struct ClientDetails {
-    /// Once STARTUP has been read.
+    /// The version of STARTUP; None: it was not read yet.
     pub version: Option<ProtocolVersion>,
     /// Options of STARTUP, in its order: the first of them, if there are many or long ones.
     pub options: Vec<(String, String)>,
@@ -55,7 +55,7 @@ pub struct ClientDetails {
     pub driver_name: Option<Arc<str>>,
     /// `DRIVER_VERSION`
     pub driver_version: Option<Arc<str>>,
-    /// The connection's keyspace.
+    /// The connection's keyspace; None: none was chosen.
     pub keyspace: Option<Arc<str>>,
     /// The role that the client logged in with; None: it has not logged in.
     pub user: Option<Arc<str>>,
@@ -70,7 +70,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// How far it has come.
+    /// How far the connection has come.
     pub fn stage(&self) -> Stage {
         match self.stage.load(Ordering::Relaxed) {
             0 => Stage::Established,
@@ -94,7 +94,7 @@ impl Client {
         change(&mut self.details.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// USE was executed.
+    /// Notes the keyspace after USE was executed.
     pub fn set_keyspace(&self, keyspace: &str) {
         self.update(|details| details.keyspace = Some(Arc::from(keyspace)));
     }

@@ -1,7 +1,7 @@
 //! Finds envelopes in the read buffer.
 //!
-//! Bodies are slices of the buffer. What a client claims beyond the limit is not stored but thrown
-//! away as it comes.
+//! Bodies are slices of the buffer. Bytes of a message over the limit are not stored but thrown
+//! away as they come.
 
 use bytes::{Buf, BytesMut};
 use protocol::frame::{HEADER_SIZE, Header, HeaderError, decode_header};
@@ -16,7 +16,7 @@ use transport::limits::LARGE_BODY;
 pub(crate) enum Unusable {
     /// The envelope is over the limit; its body is being thrown away.
     TooLarge(Header),
-    /// Bytes that can only be answered by closing.
+    /// Bytes after which no message can be found any more: the connection has to be closed.
     Broken(HeaderError),
 }
 
@@ -26,31 +26,31 @@ impl From<HeaderError> for Unusable {
     }
 }
 
-/// The largest requests that are taken of a client.
+/// Bytes of the largest requests that are taken of a client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
-    /// An envelope without segments, its header included.
+    /// Most bytes of an envelope without segments, its header included.
     pub frame_max: usize,
-    /// The body of an envelope in segments.
+    /// Most bytes of the body of an envelope in segments.
     pub message_max: usize,
 }
 
 impl Sizes {
-    /// Both no more than `size`.
+    /// The same sizes, both lowered to `size` at most.
     pub fn at_most(self, size: usize) -> Self {
         Self { frame_max: self.frame_max.min(size), message_max: self.message_max.min(size) }
     }
 }
 
-/// See the module.
+/// The framing of a connection: see the head of this file.
 #[derive(Debug)]
 pub(crate) struct Framing {
     sizes: Sizes,
     /// Bytes of a too large body still to be thrown away.
     discard: usize,
-    /// The large body at the start of the buffer may be read.
+    /// True: the large body at the start of the buffer may be read.
     admitted: bool,
-    /// After STARTUP of version 5.
+    /// The decoder of segments; None: before STARTUP, and in versions below 5.
     segments: Option<(SegmentDecoder, EnvelopeJoiner)>,
 }
 
@@ -59,7 +59,7 @@ impl Framing {
         Self { sizes, discard: 0, admitted: false, segments: None }
     }
 
-    /// The largest body that is taken, decompressed.
+    /// Bytes of the largest body that is taken, decompressed.
     pub fn body_size_max(&self) -> usize {
         if self.segments.is_some() { self.sizes.message_max } else { self.sizes.frame_max }
     }
@@ -75,7 +75,7 @@ impl Framing {
         format!("Request is too big: length {length} exceeds maximum allowed length {limit}.")
     }
 
-    /// The client is known: from here on its requests may be of these sizes.
+    /// Allows requests of these sizes from here on. Called when the client is known.
     pub fn allow(&mut self, sizes: Sizes) {
         self.sizes = sizes;
         if let Some((_, joiner)) = &mut self.segments {
@@ -83,13 +83,13 @@ impl Framing {
         }
     }
 
-    /// From the next byte on there are segments.
+    /// Expects segments from the next byte on.
     pub fn start_segments(&mut self, format: SegmentFormat) {
         assert!(self.segments.is_none(), "segments begin once");
         self.segments = Some((SegmentDecoder::new(format), EnvelopeJoiner::new(self.sizes.message_max)));
     }
 
-    /// The large body that was found may be read.
+    /// Allows the large body that was found to be read.
     pub fn admit(&mut self, header: &Header) {
         self.admitted = true;
         if let Some((_, joiner)) = &mut self.segments {
@@ -97,7 +97,7 @@ impl Framing {
         }
     }
 
-    /// The large body that was found is thrown away as it comes.
+    /// Has the large body that was found thrown away as it comes.
     pub fn pass_over(&mut self, header: &Header, buffer: &mut BytesMut) {
         match &mut self.segments {
             None => self.discard(header, buffer),
@@ -112,8 +112,8 @@ impl Framing {
         self.discard = size - held;
     }
 
-    /// Bytes that are missing of the frame at the start of the buffer; 0 where that is unknown. A
-    /// segment ends within 128 KiB: reading it in steps of the read size costs little.
+    /// Bytes that are missing of the frame at the start of the buffer; 0: unknown. A segment ends
+    /// within 128 KiB, so reading it in steps of the read size costs little.
     pub fn missing(&self, buffer: &BytesMut) -> usize {
         let Some(length) = buffer.get(5..HEADER_SIZE).filter(|_| self.segments.is_none()) else {
             return 0;
@@ -123,8 +123,8 @@ impl Framing {
         (HEADER_SIZE + length.min(limit)).saturating_sub(buffer.len())
     }
 
-    /// Takes what is at the start of the buffer. The body of a message is still compressed if its
-    /// flag says so.
+    /// Takes the envelope at the start of the buffer. Its body is still compressed if its flag
+    /// says so.
     #[inline]
     pub fn next(&mut self, buffer: &mut BytesMut) -> Result<Found<Header>, Unusable> {
         match self.segments {

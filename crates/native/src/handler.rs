@@ -35,17 +35,17 @@ pub trait RequestHandler: 'static {
     /// The state that a connection keeps between requests: keyspace, user, version.
     type Client: 'static;
 
-    /// See [`Handled::Last`]. Ends by itself, in bounded time.
+    /// The last wait of a request: see [`Handled::Last`]. It ends by itself, in bounded time.
     type Last: Future<Output = ResponseEnvelope> + Unpin + 'static;
 
-    /// A connection is ready.
+    /// Called when a connection is ready; gives the state of its client.
     fn connect(&self, info: ConnectionInfo) -> Rc<Self::Client>;
 
-    /// A connection is gone; its requests in flight have been dropped.
+    /// Called when a connection is gone; its requests in flight have been dropped.
     fn disconnect(&self, client: &Self::Client);
 
     /// Executes a request that was read at `received`. The future is polled once where the request
-    /// was decoded: what can be answered without waiting costs no task. Requests of one connection
+    /// was decoded, so that an answer without waiting costs no task. Requests of one connection
     /// run side by side and may finish in any order. The future is dropped when the connection
     /// closes or the request times out. The response's stream is set by the caller.
     fn handle(

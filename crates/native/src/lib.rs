@@ -24,7 +24,7 @@ pub use transport::{Counter, ResumeError, ServerLimits, WorkerStats};
 pub type Server = transport::Server<Native>;
 /// A view of a running native transport.
 pub type ServerHandle = transport::ServerHandle<Native>;
-/// Where EVENTs come from.
+/// The hub from which EVENTs come.
 pub type EventHub = transport::EventHub<Native>;
 /// One connection of a client.
 pub type ConnectionStats = transport::ConnectionStats<Client>;

@@ -17,21 +17,21 @@ use crate::{EventHub, Server};
 
 /// The options that a native transport is started with.
 pub struct ServerOptions {
-    /// Where to listen; port 0 takes any free one.
+    /// The address to listen on; port 0 takes any free one.
     pub address: SocketAddr,
-    /// How many workers; one a core is right.
+    /// Number of workers; one for each core is right.
     pub workers: usize,
-    /// Bind each worker to a core.
+    /// Whether each worker is bound to a core.
     pub pin: bool,
-    /// Nobody is served before [`crate::ServerHandle::resume`].
+    /// True: clients are served only after [`crate::ServerHandle::resume`].
     pub is_closed: bool,
     /// Limits of connections and requests.
     pub limits: ServerLimits,
     /// The judge of logins.
     pub authenticator: Arc<dyn Authenticator>,
-    /// How connections are encrypted, if they are.
+    /// How connections are encrypted; None: they are not.
     pub tls: Option<Tls>,
-    /// Where events come from.
+    /// The hub from which events come.
     pub events: Arc<EventHub>,
     /// The memory that large results may take together. Results in out buffers count until they are
     /// written.
@@ -41,7 +41,7 @@ pub struct ServerOptions {
 }
 
 impl ServerOptions {
-    /// One worker on this address, with default limits, for everybody.
+    /// Options for one worker on this address, with default limits and without logins.
     pub fn new(address: SocketAddr) -> Self {
         Self {
             address,

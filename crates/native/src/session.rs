@@ -44,13 +44,13 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// The largest requests of a client that is known.
+    /// The sizes of the largest requests of a client that is known.
     pub fn sizes(&self) -> Sizes {
         Sizes { frame_max: self.limits.frame_size_max, message_max: self.limits.message_size_max }
     }
 }
 
-/// A worker's handler, and what its sessions begin with.
+/// A worker's handler, and the state that its sessions share.
 pub(crate) struct NativeService<H> {
     handler: Rc<H>,
     shared: Arc<Shared>,
@@ -72,7 +72,7 @@ impl<H: RequestHandler> Service for NativeService<H> {
     }
 }
 
-/// See the module. `M` makes the future of a request.
+/// The session of a connection: see the head of this file. `M` makes the future of a request.
 pub(crate) struct NativeSession<H: RequestHandler, M> {
     shared: Arc<Shared>,
     handler: Rc<H>,
@@ -81,7 +81,7 @@ pub(crate) struct NativeSession<H: RequestHandler, M> {
     framing: Framing,
     /// The compression of bodies in versions 3 and 4; None: they are not compressed.
     compression: Option<Compression>,
-    /// The handler's side of the connection, once it is ready.
+    /// The handler's state of the connection; None: the connection is not ready yet.
     client: Option<Rc<H::Client>>,
     /// The version of STARTUP; `None` before it.
     version: Option<ProtocolVersion>,
@@ -89,7 +89,7 @@ pub(crate) struct NativeSession<H: RequestHandler, M> {
     login: Login,
 }
 
-/// Where an answer goes.
+/// The stream and version in which a request is answered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Address {
     stream: i16,
@@ -161,7 +161,7 @@ impl<H: RequestHandler, M> NativeSession<H, M> {
         RequestEnvelope::decode(header, &compression.decompress(body, limit)?)
     }
 
-    /// The request cannot be decoded: it is answered.
+    /// Answers a request that cannot be decoded.
     fn refuse_broken(&mut self, header: &Header, error: &DecodeError, out: &mut Output) -> Received<RequestEnvelope> {
         self.push_error(address(header), ErrorMessage::protocol(error.to_string()), out);
         if error.is_fatal() {
@@ -171,7 +171,7 @@ impl<H: RequestHandler, M> NativeSession<H, M> {
         Received::Refused
     }
 
-    /// An envelope that cannot be decoded, or may not: it is answered.
+    /// Answers an envelope that cannot be decoded, or may not be.
     #[cold]
     fn refuse_unusable(&mut self, unusable: &Unusable, out: &mut Output) -> Found<Header> {
         match unusable {
@@ -314,8 +314,8 @@ fn address(header: &Header) -> Address {
 }
 
 /// The error of a request that is not executed. OVERLOADED is what drivers try on another node, and
-/// says that nothing was executed; the protocol has no word for a node that goes. Texts of `Late`,
-/// `Overloaded` and `Draining` are Cassandra's.
+/// says that nothing was executed; the protocol has no error for a node that stops. Texts of
+/// `Late`, `Overloaded` and `Draining` are Cassandra's.
 fn refusal(why: Refusal<'_>) -> ErrorMessage {
     match why {
         Refusal::Panicked => ErrorMessage::server("Internal error: the request failed on a broken invariant"),

@@ -1,8 +1,8 @@
-//! The bytes that a request counts with while it waits: its body, and everything that is made of
+//! The bytes for which a request counts while it waits: its body, and everything that is made of
 //! it.
 //!
-//! Texts that are not prepared grow: to a tree, and to a plan for each statement. What counts for
-//! them is an estimate from above for statements of many short terms (docs/notes/0011). A BATCH
+//! Texts that are not prepared grow: to a tree, and to a plan for each statement. The bytes that
+//! are counted are an upper estimate for statements of many short terms (docs/notes/0011). A BATCH
 //! grows, too: a statement of twenty bytes is an update of many hundred.
 
 use protocol::Request;
@@ -11,7 +11,7 @@ use transport::limits::LARGE_BODY;
 
 use crate::limits::{BOUND_SIZE, PARSED_MIN, PARSED_TIMES, PLAN_SIZE, STATEMENT_SIZE, TERM_SIZE, VALUE_TIMES};
 
-/// Bytes of a request whose body has `size` bytes once it is decompressed.
+/// Bytes for which a request counts whose body has `size` bytes once it is decompressed.
 #[inline]
 pub(crate) fn of(request: &Request, size: usize) -> usize {
     let made = match request {

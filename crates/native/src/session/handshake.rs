@@ -29,14 +29,15 @@ type AuthFuture = Pin<Box<dyn Future<Output = AuthOutcome>>>;
 /// A login on its way.
 #[derive(Default)]
 pub(super) struct Login {
-    /// The stream of AUTH_RESPONSE, and the judgement of its token.
+    /// The stream of AUTH_RESPONSE, and the judgement of its token; None: no token is being
+    /// judged.
     begun: Option<(i16, AuthFuture)>,
-    /// Logins that failed on this connection; at most [`FAILED_LOGINS_MAX`].
+    /// Number of logins that failed on this connection; at most [`FAILED_LOGINS_MAX`].
     failed: u32,
 }
 
 impl Login {
-    /// A token is being judged; nothing else is executed until that is done.
+    /// Whether a token is being judged. Nothing else is executed until that is done.
     pub fn is_begun(&self) -> bool {
         self.begun.is_some()
     }
@@ -105,8 +106,8 @@ impl<H: RequestHandler, M> NativeSession<H, M> {
         Received::Answered
     }
 
-    /// Notes what STARTUP tells, for as long as the connection lives; of its options no more than a
-    /// driver sends.
+    /// Notes what STARTUP tells, for as long as the connection lives; no more options than drivers
+    /// send.
     fn note_startup(&self, version: ProtocolVersion, startup: &Startup) {
         let short = |name: &str| startup.option(name).filter(|value| value.len() <= OPTIONS_SIZE_MAX).map(Arc::from);
         let mut size = 0;
