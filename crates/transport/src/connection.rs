@@ -9,8 +9,8 @@
 //! connection, nothing else.
 //!
 //! Its parts: [`crate::input`] and [`crate::output`] are the buffers, [`crate::in_flight`] the
-//! requests that wait, [`crate::control`] what the worker wants of the connection, and the
-//! [`Session`] everything that knows the protocol.
+//! requests that wait, [`crate::control`] the wishes of the worker to the connection, and the
+//! [`Session`] is the part that knows the protocol.
 //!
 //! What must hold: every byte that is charged to the bytes in flight is released once, at the
 //! latest when the connection is dropped; the limits of one connection are looked at before each
@@ -40,13 +40,14 @@ use crate::session::{Found, Received, Refusal, Session};
 use crate::stats::{ConnectionStats, TooManyConnections};
 use crate::worker_core::WorkerCore;
 
-/// Where a connection comes from and belongs.
+/// Where a connection comes from, and the worker that it belongs to.
 pub(crate) struct Origin<P: Protocol> {
     pub core: Rc<WorkerCore<P>>,
     pub control: Rc<Control<P>>,
     pub stats: Arc<ConnectionStats<P::Details>>,
     pub peer: SocketAddr,
-    /// The limit that this connection breaks: the answer to whatever it asks first.
+    /// The limit that this connection breaks: its first request is answered with that. None: it
+    /// breaks none.
     pub refusal: Option<TooManyConnections>,
 }
 
@@ -54,21 +55,21 @@ pub(crate) struct Origin<P: Protocol> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Closing {
     No,
-    /// The server goes: requests that still come are answered that it does. Close when those in
-    /// flight are answered and the socket has nothing more.
+    /// The server stops: further requests are refused. Close when those in flight are answered and
+    /// the socket has nothing more.
     Draining,
-    /// No more requests; close when those in flight are answered.
+    /// No more requests are taken; close when those in flight are answered.
     AfterInFlight,
-    /// Close when the out buffer is written, and not before the client has read it.
+    /// Close when the out buffer is written and the client has read it.
     AfterFlush,
-    /// Everything is written: wait for the client to hang up.
+    /// Everything is written: the connection waits for the client to hang up.
     Lingering,
 }
 
 /// Why no further message was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stopped {
-    /// The read buffer holds no whole one.
+    /// The read buffer holds no whole message.
     NeedInput,
     /// A limit is reached, or the connection closes.
     Limit,
@@ -79,7 +80,7 @@ enum Stopped {
 /// Whether there is room for a large request.
 enum Room {
     Taken,
-    /// Its client would rather hear that there is none.
+    /// There is no room, and the client prefers an error to waiting.
     Refused,
     /// The connection waits for room.
     Awaited,
@@ -87,36 +88,37 @@ enum Room {
 
 /// A message that waits for room.
 enum Held<S: Session> {
-    /// A request, and the bytes that it counts with. Its body keeps its room, if it has some.
+    /// A request, and the bytes for which it counts. Its body keeps its room, if it has some.
     Request(Box<S::Request>, usize),
-    /// A body that is short and says that it is long when it is decompressed.
+    /// A short body that claims to be long when it is decompressed.
     Compressed(S::Header, Bytes),
 }
 
-/// See the module.
+/// A connection: see the head of this file.
 pub(crate) struct Connection<S: Session> {
     origin: Origin<S::Protocol>,
     stream: Box<dyn Stream>,
     input: Input,
     output: Output,
     in_flight: InFlight<S::Running, S::Last, S::Id>,
-    /// Stands behind the requests in flight: they are dropped before it.
+    /// Declared behind the requests in flight, so that these are dropped first.
     session: S,
-    /// The room of a large request that is being read, waits to grow, or is executed.
+    /// The room of a large request that is being read, waits to grow, or is executed; None: there
+    /// is none.
     admitted: Option<Taken>,
-    /// A large request that waits for room.
+    /// A large request that waits for room; None: none does.
     held: Option<Held<S>>,
     closing: Closing,
-    /// A request was refused because the server goes.
+    /// True: a request was refused because the server stops.
     has_refused: bool,
     /// Bytes read since the last response was written; at most [`LINGER_SIZE_MAX`].
     lingered: usize,
-    /// Bytes read since others had their turn; at most [`TURN_READ_MAX`] and one read.
+    /// Bytes read since other connections had their turn; at most [`TURN_READ_MAX`] and one read.
     read_in_turn: usize,
     /// When the last bytes were read.
     now: Instant,
-    /// The content of the read buffer has waited for too long to be executed. Looked at once in a
-    /// turn.
+    /// True: the content of the read buffer has waited for too long to be executed. Determined
+    /// once in a turn.
     is_late: bool,
 }
 
@@ -187,7 +189,7 @@ impl<S: Session> Connection<S> {
         }
     }
 
-    /// `false`: close at once.
+    /// Follows the worker's verdict. `false`: close at once.
     fn obey_verdict(&mut self) -> bool {
         match self.origin.control.verdict.get() {
             None => true,
@@ -204,14 +206,14 @@ impl<S: Session> Connection<S> {
         }
     }
 
-    /// Everything is answered, and the socket held nothing more. A client that was refused may
-    /// still be sending: closing at once could reset the connection under the refusal, so that
-    /// client is waited for.
+    /// Called when everything is answered and the socket held nothing more. A client that was
+    /// refused may still be sending; closing at once could reset the connection before it has read
+    /// the refusal, so it is waited for.
     fn end_drain(&mut self) {
         self.closing = if self.has_refused { Closing::AfterFlush } else { Closing::AfterInFlight };
     }
 
-    /// Whether nothing is left to do but to close.
+    /// Whether the connection has only to be closed.
     fn is_done(&self) -> bool {
         self.in_flight.len() == 0 && !self.session.is_waiting() && self.output.pending() == 0
     }
@@ -227,8 +229,8 @@ impl<S: Session> Connection<S> {
             && self.in_flight.bytes() < limits.connection_bytes_max
     }
 
-    /// Executes what lies in the read buffer, as far as limits and the patience of other
-    /// connections allow.
+    /// Executes requests in the read buffer, as far as limits and the turns of other connections
+    /// allow.
     fn execute_buffered(&mut self, context: &mut Context<'_>) -> Stopped {
         let begun = self.origin.core.shared.env.now();
         self.is_late = begun.since(self.now) > self.origin.core.shared.limits.queue_timeout;
@@ -326,7 +328,7 @@ impl<S: Session> Connection<S> {
         self.closing = Closing::AfterFlush;
     }
 
-    /// Room for a request that takes so many bytes before it is executed.
+    /// Looks for room for a request that takes so many bytes before it is executed.
     fn room_of(&mut self, bytes: usize) -> Room {
         let shared = &self.origin.core.shared;
         match &mut self.admitted {
@@ -337,9 +339,10 @@ impl<S: Session> Connection<S> {
         Room::Taken
     }
 
-    /// Room for a request that takes so many bytes while it is executed. A body that has room goes
-    /// from there among those that have grown. Many bodies that have room together may be far more
-    /// than the limit when all have grown, such as batches of many texts.
+    /// Looks for room for a request that takes so many bytes while it is executed. If its body has
+    /// room among large bodies, the room is moved to that of grown requests. Many bodies that have
+    /// room together may be far more than the limit when all have grown, such as batches of many
+    /// texts.
     fn room_to_execute(&mut self, bytes: usize) -> Room {
         match &mut self.admitted {
             None => return self.room_of(bytes),
@@ -360,7 +363,7 @@ impl<S: Session> Connection<S> {
         Room::Awaited
     }
 
-    /// The body that was read is executed, or is held back and keeps its room.
+    /// Called when the body that was read is executed, or is held back and keeps its room.
     fn end_body(&mut self) {
         self.origin.control.body_begun.set(false);
         if self.held.is_none() && self.admitted.take().is_some() {
@@ -368,7 +371,7 @@ impl<S: Session> Connection<S> {
         }
     }
 
-    /// A large body is on its way: it is counted before it is read. `false`: it waits for room.
+    /// Counts a large body before it is read. `false`: it waits for room.
     fn admit(&mut self, header: &S::Header) -> bool {
         if self.closing == Closing::Draining {
             self.session.pass_over(header, &mut self.input.buffer);
@@ -454,8 +457,8 @@ impl<S: Session> Connection<S> {
         self.output.pending() < self.origin.core.shared.limits.out_size_max
     }
 
-    /// Appends the responses of what has finished, and events. `false`: there was no room for all
-    /// of them.
+    /// Appends the responses of requests that have finished, and events. `false`: there was no
+    /// room for all of them.
     fn collect(&mut self, context: &mut Context<'_>) -> bool {
         if !self.session.poll(context, &mut self.output) && self.closing != Closing::Lingering {
             self.closing = Closing::AfterFlush;
@@ -490,7 +493,7 @@ impl<S: Session> Connection<S> {
         self.has_room()
     }
 
-    /// Ends the requests that have had their time, and notes when the oldest other one started.
+    /// Ends the requests whose time is over, and notes when the oldest other one started.
     fn expire_requests(&mut self) {
         let shared = &self.origin.core.shared;
         let timeout = shared.limits.request_timeout.as_nanos() as u64;
@@ -567,8 +570,8 @@ impl<S: Session> Connection<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Reads on without looking, so that closing with unread bytes does not reset the connection
-    /// under the last response.
+    /// Reads further bytes and drops them, so that closing with unread bytes does not reset the
+    /// connection before the client has read the last response.
     fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if Pin::new(&mut self.stream).poll_shutdown(context).is_pending() {
             return Poll::Pending;

@@ -18,9 +18,9 @@ use crate::protocol::Protocol;
 /// Why the worker wants a connection to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// A large request was begun, and no more of it came.
+    /// A large request has begun, and no more of it has come.
     Stalled,
-    /// Nothing was sent for too long, by neither side.
+    /// Neither side has sent anything for too long.
     Idle,
     /// STARTUP and authentication took too long.
     StartupTimeout,
@@ -28,46 +28,47 @@ pub(crate) enum Verdict {
     SlowReader,
     /// The client takes too long to hang up after the last response.
     Lingering,
-    /// The client has sent its last, and what it asked for takes long: it is gone.
+    /// The client has closed its side, and its last requests take long: it is taken to be gone.
     HungUp,
-    /// More events than it takes.
+    /// There are more events than the client takes.
     TooManyEvents,
-    /// The server stops: finish what is in flight, then close.
+    /// The server stops: finish the requests in flight, then close.
     Drain,
-    /// The server's patience is at its end.
+    /// The server stops, and its time for a drain is over.
     Stop,
 }
 
-/// See the module.
+/// The state of a connection: see the head of this file.
 pub(crate) struct Control<P: Protocol> {
     /// When the connection was accepted.
     pub opened: Instant,
-    /// When its last bytes came.
+    /// When the last bytes of the client came.
     pub last_read: Cell<Instant>,
-    /// The socket has taken bytes since the ticker looked. A mark, and no time: writing an answer
-    /// reads no clock.
+    /// Whether the socket has taken bytes since the ticker looked. It is a mark and no time, so
+    /// that writing an answer reads no clock.
     pub has_written: Cell<bool>,
-    /// When the ticker saw last that the socket had taken bytes.
+    /// When the ticker last saw that the socket had taken bytes.
     last_written: Cell<Instant>,
-    /// The handshake is done.
+    /// True: the handshake is done.
     pub ready: Cell<bool>,
-    /// Since when the socket has taken nothing of a non-empty out buffer.
+    /// Since when the socket has taken nothing of a non-empty out buffer; None: it takes bytes, or
+    /// the buffer is empty.
     pub write_blocked: Cell<Option<Instant>>,
-    /// Since when nothing but the client's hang-up is awaited.
+    /// Since when the connection only waits for the client to hang up; None: it does not.
     pub lingering: Cell<Option<Instant>>,
-    /// Since when the client sends nothing more.
+    /// Since when the client has closed its side; None: it has not.
     pub hung_up: Cell<Option<Instant>>,
-    /// A large body is on its way, and counted.
+    /// True: a large body is on its way, and counted.
     pub body_begun: Cell<bool>,
-    /// When the oldest waiting request started, or earlier.
+    /// When the oldest waiting request started, or earlier; None: no request waits.
     pub oldest_request: Cell<Option<Instant>>,
     /// Set by the ticker when `oldest_request` is too old.
     pub check_requests: Cell<bool>,
     /// Set by the ticker when buffers could be given back; cleared by the next read.
     pub shrink: Cell<bool>,
-    /// Waits until there are bytes left of the server's total.
+    /// True: the connection waits until there are bytes left of the server's total.
     pub paused: Cell<bool>,
-    /// Why the worker wants the connection to end.
+    /// Why the worker wants the connection to end; None: it may go on.
     pub verdict: Cell<Option<Verdict>>,
     /// A bit for each kind of events that the session asked for.
     registered: Cell<u8>,
@@ -100,7 +101,7 @@ impl<P: Protocol> Control<P> {
         }
     }
 
-    /// The connection's task is waiting.
+    /// Sets the waker. Called when the connection's task waits.
     pub fn set_waker(&self, waker: &Waker) {
         let mut known = self.waker.borrow_mut();
         if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
@@ -114,8 +115,8 @@ impl<P: Protocol> Control<P> {
         }
     }
 
-    /// Ends the connection. The first verdict stands, but for [`Verdict::Drain`], after which any
-    /// may follow.
+    /// Ends the connection. The first verdict stands; only [`Verdict::Drain`] may be replaced by
+    /// another.
     pub fn sentence(&self, verdict: Verdict) {
         if matches!(self.verdict.get(), None | Some(Verdict::Drain)) {
             self.verdict.set(Some(verdict));
@@ -132,7 +133,7 @@ impl<P: Protocol> Control<P> {
         self.registered.get() != 0
     }
 
-    /// Brings an event, if it was asked for.
+    /// Gives the connection an event, if it has asked for its kind.
     pub fn notify(&self, event: &Arc<P::Event>) {
         if self.registered.get() & 1 << P::kind(event) == 0 {
             return;
@@ -194,7 +195,7 @@ impl<P: Protocol> Control<P> {
     }
 }
 
-/// The way from a session to its connection.
+/// The handle by which a session reaches its connection.
 pub struct Link<P: Protocol>(Rc<Control<P>>);
 
 impl<P: Protocol> Link<P> {
@@ -202,12 +203,12 @@ impl<P: Protocol> Link<P> {
         Self(Rc::clone(control))
     }
 
-    /// The handshake is done: its timeout no longer counts.
+    /// Called when the handshake is done: its timeout no longer counts.
     pub fn set_ready(&self) {
         self.0.ready.set(true);
     }
 
-    /// Events of this kind are told from now on.
+    /// Asks for events of this kind from now on.
     pub fn ask_for(&self, kind: u8) {
         self.0.ask_for(kind);
     }

@@ -1,7 +1,7 @@
-//! Events on their way from whoever publishes them to the connections that asked for them.
+//! Events on their way from their publishers to the connections that asked for them.
 //!
-//! Anyone publishes, on any thread, without waiting. Each worker has a bounded queue and hands the
-//! events to its connections. A queue that overflows loses events, so the connections behind it are
+//! Any thread may publish, without waiting. Each worker has a bounded queue and hands the events
+//! to its connections. A queue that overflows loses events, so the connections behind it are
 //! closed: their drivers reconnect and read the state anew.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use tokio::sync::mpsc::{self, error::TrySendError};
 use crate::limits::WORKER_EVENTS_MAX;
 use crate::protocol::Protocol;
 
-/// Spreads events to the workers.
+/// Gives events to the workers.
 pub struct EventHub<P: Protocol> {
     workers: Mutex<Vec<Subscriber<P>>>,
 }
@@ -22,7 +22,7 @@ struct Subscriber<P: Protocol> {
     overflowed: Arc<AtomicBool>,
 }
 
-/// A worker's end.
+/// A worker's end of the hub.
 pub(crate) struct Subscription<P: Protocol> {
     receiver: mpsc::Receiver<Arc<P::Event>>,
     overflowed: Arc<AtomicBool>,
@@ -31,7 +31,7 @@ pub(crate) struct Subscription<P: Protocol> {
 /// A message of the hub to a worker.
 pub(crate) enum Published<P: Protocol> {
     Event(Arc<P::Event>),
-    /// Events before this point are lost.
+    /// Some events before this point are lost.
     Overflow,
 }
 
@@ -42,7 +42,8 @@ impl<P: Protocol> Default for EventHub<P> {
 }
 
 impl<P: Protocol> EventHub<P> {
-    /// Tells every connection that asked for it, in the order of publishing.
+    /// Gives an event to every connection that asked for its kind. Events come in the order in
+    /// which they were published.
     pub fn publish(&self, event: P::Event) {
         let event = Arc::new(event);
         let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);

@@ -37,11 +37,11 @@ pub(crate) enum Outcome<R> {
 /// A request that has ended.
 #[derive(Debug)]
 pub(crate) struct Finished<I, R> {
-    /// By what its answer is found.
+    /// The id by which the client finds the request of an answer.
     pub id: I,
-    /// The bytes that were counted for it, and no longer are.
+    /// The bytes that were counted for the request, and are counted no longer.
     pub size: usize,
-    /// The room of its body, if that is large.
+    /// The room of the request's body, if that is large; None: it is not.
     pub room: Option<Taken>,
     pub outcome: Outcome<R>,
 }
@@ -49,7 +49,7 @@ pub(crate) struct Finished<I, R> {
 /// How a request went on when it was first polled.
 pub(crate) enum Started<R> {
     Ended(Outcome<R>),
-    /// The request waits, and so many bytes count for it.
+    /// The request waits, and counts for so many bytes.
     Waits(usize),
 }
 
@@ -58,9 +58,9 @@ pub(crate) struct InFlight<F, L, I> {
     waiting: FuturesUnordered<Waiting<F, I>>,
     /// Requests in their last wait, in the order in which that began.
     last: VecDeque<Last<L, I>>,
-    /// At most [`SPARE_BOXES_MAX`] empty boxes.
+    /// Empty boxes for reuse; at most [`SPARE_BOXES_MAX`].
     spare: Vec<Slot<F>>,
-    /// Bytes that are counted for all of them.
+    /// Bytes that are counted for all waiting requests.
     bytes: usize,
 }
 
@@ -73,7 +73,7 @@ struct Last<L, I> {
 }
 
 struct Waiting<F, I> {
-    /// `None` once it has ended and its box was taken for reuse.
+    /// The request; `None` once it has ended and its box was taken for reuse.
     slot: Option<Slot<F>>,
     id: I,
     size: usize,
@@ -201,7 +201,7 @@ where
 /// How a request's future ended.
 enum Ended<R, L> {
     Now(Outcome<R>),
-    /// But for its last wait.
+    /// The request has ended except for its last wait.
     ButFor(L),
 }
 

@@ -1,13 +1,13 @@
 //! The read buffer of a connection.
 //!
 //! The buffer holds 16 KiB, or the message that is on its way if that is larger. Bodies are slices
-//! of it (`Session::next` splits them off), so reading copies nothing.
+//! of the buffer (`Session::next` splits them off), so reading copies nothing.
 
 use bytes::BytesMut;
 
 use crate::limits::{FIRST_READ_SIZE, IDLE_READ_SIZE, READ_SIZE};
 
-/// See the module.
+/// The read buffer: see the head of this file.
 #[derive(Debug)]
 pub(crate) struct Input {
     pub buffer: BytesMut,
@@ -22,7 +22,8 @@ impl Input {
     }
 
     /// Makes room for the next read: for the `missing` bytes of the message at the start of the
-    /// buffer, or for [`READ_SIZE`]; for less if so much never came or the connection is `idle`.
+    /// buffer, or for [`READ_SIZE`]; for fewer bytes if reads have never filled so much or the
+    /// connection is `idle`.
     pub fn reserve(&mut self, idle: bool, missing: usize) {
         if idle && self.buffer.is_empty() {
             self.read_size = FIRST_READ_SIZE;
@@ -34,7 +35,7 @@ impl Input {
         }
     }
 
-    /// A read has brought something.
+    /// Called when a read has brought bytes.
     pub fn has_read(&mut self) {
         if self.buffer.len() == self.buffer.capacity() {
             self.read_size = (self.read_size * 4).min(READ_SIZE);
@@ -42,7 +43,7 @@ impl Input {
         assert!((FIRST_READ_SIZE..=READ_SIZE).contains(&self.read_size), "a read has a bound");
     }
 
-    /// Gives the buffer back if it holds nothing.
+    /// Frees the buffer if it is empty.
     pub fn shrink(&mut self) {
         if self.buffer.is_empty() {
             self.buffer = BytesMut::new();

@@ -1,7 +1,7 @@
 //! Connections of any protocol: listeners, buffers, turns, limits, requests in flight, TLS.
 //!
 //! A protocol brings a [`Service`], of which each worker has one, and a [`Session`] for each
-//! connection: framing, handshake, what becomes of a request. This crate does the rest, for any
+//! connection: framing, handshake, the handling of requests. This crate does the rest, for any
 //! protocol: [`server`] starts one [`worker`] per core; a worker accepts connections and runs each
 //! as one task ([`connection`]), which reads, executes, writes, takes turns with the others and
 //! holds to the [`limits`].

@@ -1,54 +1,56 @@
-//! Everything about connections that has an end, and what happens there.
+//! The limits of connections, and what happens at each of them.
 //!
-//! The names in brackets are the keys of `cassandra.yaml` that set a limit; a limit without one is
-//! our own. The constants below are not set by anybody; their relations are checked at the end.
+//! The names in brackets are the keys of `cassandra.yaml` that set a limit; a limit without one
+//! exists only in Helenus. The constants below cannot be set; their relations are checked at the
+//! end.
 
 use std::time::Duration;
 
 /// Limits of a server. [`Default`] is Cassandra's default where it has one.
 #[derive(Clone, Debug)]
 pub struct ServerLimits {
-    /// The largest message that comes without segments, its header included; its body is no longer
+    /// Bytes of the largest message without segments, its header included; its body is no longer
     /// after decompression either. A larger one is thrown away as it comes and answered with an
     /// error; the connection goes on (`native_transport_max_frame_size`).
     pub frame_size_max: usize,
-    /// The largest body of a message that comes in segments (`native_transport_max_message_size`).
+    /// Bytes of the largest body of a message in segments (`native_transport_max_message_size`).
     pub message_size_max: usize,
-    /// Requests of one connection that wait for something. At the limit its socket is not read.
+    /// Most requests of one connection that wait for something. At the limit its socket is not
+    /// read.
     pub connection_requests_max: usize,
-    /// Bytes of these requests. At the limit the socket is not read.
+    /// Most bytes of these requests. At the limit the socket is not read.
     pub connection_bytes_max: usize,
-    /// Bytes of all waiting requests and of what they hold. Large bodies are counted from their
-    /// first byte on, apart, and may take half as much besides. At the limit a request is refused
-    /// if its client asked for that, and otherwise waits unread
+    /// Most bytes of all waiting requests and of the memory that they hold. Large bodies are
+    /// counted from their first byte on, apart, and may take half as much besides. At the limit a
+    /// request is refused if its client asked for that, and otherwise waits unread
     /// (`native_transport_max_request_data_in_flight`).
     pub total_bytes_max: usize,
-    /// Connections. A further one is refused and closed; `None` is no limit
+    /// Most connections. A further one is refused and closed; `None`: no limit
     /// (`native_transport_max_concurrent_connections`).
     pub connections_max: Option<usize>,
-    /// Connections from one address, in the same way
+    /// Most connections from one address. A further one is refused and closed; `None`: no limit
     /// (`native_transport_max_concurrent_connections_per_ip`).
     pub connections_per_ip_max: Option<usize>,
-    /// A connection on which neither side sends anything, and that waits for nothing, this long is
-    /// closed; `None` is never (`native_transport_idle_timeout`).
+    /// Time after which a connection is closed on which neither side sends anything and no request
+    /// waits; `None`: never (`native_transport_idle_timeout`).
     pub idle_timeout: Option<Duration>,
-    /// The kernel asks clients that are silent for hours for a sign of life, and closes their
-    /// connections when there is none (`rpc_keepalive`).
+    /// True: the kernel asks clients that are silent for hours for a sign of life, and closes
+    /// their connections if there is none (`rpc_keepalive`).
     pub keepalive: bool,
-    /// From accept to the end of the handshake; then the connection is closed.
+    /// Longest time from accept to the end of the handshake; then the connection is closed.
     pub startup_timeout: Duration,
-    /// A request that takes longer is dropped and answered with an error. Reads and writes have
-    /// shorter timeouts of their own, with better answers.
+    /// Longest time of a request; then it is dropped and answered with an error. Reads and writes
+    /// have shorter timeouts of their own, with better answers.
     pub request_timeout: Duration,
-    /// A request that was read longer ago than this when it could be executed is refused: its
-    /// client has given up waiting, or soon will (`native_transport_timeout`).
+    /// Longest time from the read of a request to its execution. After it the request is refused:
+    /// its client has given up waiting, or soon will (`native_transport_timeout`).
     pub queue_timeout: Duration,
-    /// Bytes of responses that the client does not take. At the limit nothing more is executed or
-    /// read for it.
+    /// Most bytes of responses that the client has not taken. At the limit nothing more is
+    /// executed or read for it.
     pub out_size_max: usize,
-    /// A client that takes nothing of a full out buffer for this long is closed.
+    /// Time after which a client that takes nothing of a full out buffer is closed.
     pub write_timeout: Duration,
-    /// How long a drain waits for requests in flight.
+    /// Longest time that a drain waits for requests in flight.
     pub drain_timeout: Duration,
 }
 
@@ -74,8 +76,8 @@ impl Default for ServerLimits {
     }
 }
 
-/// A body of this size or more is read only when it is counted among the requests in flight;
-/// smaller ones are counted once they are here.
+/// Bytes from which on a body is counted among the requests in flight before it is read. Smaller
+/// ones are counted once they have come.
 pub const LARGE_BODY: usize = 64 << 10;
 
 /// Most bytes of one read of a socket, unless a larger message is on its way.
@@ -88,83 +90,84 @@ pub(crate) const FIRST_READ_SIZE: usize = 1 << 10;
 /// Most bytes of a read while a connection is idle, so that many idle connections cost little.
 pub(crate) const IDLE_READ_SIZE: usize = 512;
 
-/// Bytes that a waiting request counts with besides its body and its future: for its plan, and for
+/// Bytes for which a waiting request counts besides its body and its future: for its plan, and for
 /// the rows that it has read.
 pub(crate) const WAITING_SIZE: usize = 4 << 10;
 
-/// Boxes of futures that one connection keeps for reuse.
+/// Most boxes of futures that one connection keeps for reuse.
 pub(crate) const SPARE_BOXES_MAX: usize = 16;
 
-/// An out buffer that grew beyond this is given back when it is empty.
+/// Bytes of an out buffer above which it is freed when it is empty.
 pub(crate) const OUT_SIZE_KEPT: usize = 256 << 10;
 
-/// An out buffer up to this size does not count as a result: as much may lie in each connection. An
-/// empty one that is larger is given back when results have taken half of what they may.
+/// Bytes of an out buffer up to which it does not count as a result; each connection may have as
+/// much. A larger one that is empty is freed when results have taken half of their memory.
 pub(crate) const OUT_UNCOUNTED: usize = 16 << 10;
 
-/// A response of this size or more is copied into the out buffer slice by slice.
+/// Bytes from which on a response is copied into the out buffer slice by slice.
 pub const OUT_LARGE: usize = 256 << 10;
 
-/// The size of such a slice.
+/// Bytes of such a slice.
 pub(crate) const OUT_SLICE_SIZE: usize = 256 << 10;
 
-/// The size of a slice when results have taken half of what they may.
+/// Bytes of a slice when results have taken half of their memory.
 pub(crate) const OUT_SLICE_SIZE_SCARCE: usize = 16 << 10;
 
-/// Bytes that one connection writes before others have their turn. The kernel copies them in a
+/// Bytes that one connection writes before others have their turn. The kernel copies so many in a
 /// fraction of a millisecond.
 pub(crate) const TURN_WRITE_MAX: usize = 1 << 20;
 
 /// Bytes that one connection reads before others have their turn.
 pub(crate) const TURN_READ_MAX: usize = 1 << 20;
 
-/// How long one connection executes requests before others have their turn.
+/// Time for which one connection executes requests before others have their turn.
 pub(crate) const TURN_MAX: Duration = Duration::from_millis(1);
 
 /// Requests between two looks at the clock for [`TURN_MAX`].
 pub(crate) const TURN_LOOK_EVERY: u32 = 4;
 
-/// A client that has closed its side may still read answers for so long. Then it is taken to be
+/// Time for which a client that has closed its side may still read answers. Then it is taken to be
 /// gone, and its requests are dropped.
 pub(crate) const HUNG_UP_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Events that wait for one connection. At the limit it is closed: its driver reconnects and reads
-/// the state anew.
+/// Most events that wait for one connection. At the limit it is closed: its driver reconnects and
+/// reads the state anew.
 pub(crate) const CONNECTION_EVENTS_MAX: usize = 1024;
 
-/// Events on their way to one worker. At the limit all its connections that asked for events are
-/// closed.
+/// Most events on their way to one worker. At the limit all its connections that asked for events
+/// are closed.
 pub(crate) const WORKER_EVENTS_MAX: usize = 4096;
 
-/// A connection that is silent this long gives its buffers back.
+/// Time without bytes after which a connection frees its buffers.
 pub(crate) const SHRINK_AFTER: Duration = Duration::from_secs(10);
 
-/// Connections over the limit that are being told so, of all workers together. Further ones are
-/// closed without a word.
+/// Most connections over the limit that are being told so, of all workers together. Further ones
+/// are closed without an answer.
 pub(crate) const REFUSALS_MAX: usize = 64;
 
 /// The least time between two lines of the log about refused connections, and between two about
 /// connections that cannot be accepted.
 pub(crate) const UNTOLD_EVERY: Duration = Duration::from_secs(60);
 
-/// Bytes that are still read from a connection after its last response, so that closing it does not
-/// destroy that response.
+/// Most bytes that are still read from a connection after its last response, so that closing it
+/// does not destroy that response.
 pub(crate) const LINGER_SIZE_MAX: usize = 1 << 20;
 
-/// For how long a connection is still read after its last response.
+/// Longest time for which a connection is still read after its last response.
 pub(crate) const LINGER: Duration = Duration::from_secs(1);
 
-/// Connections on their way from the worker that accepted them to another. At the limit the
-/// accepting worker keeps them.
+/// Most connections on their way from the worker that accepted them to another one. At the limit
+/// the accepting worker keeps them.
 pub(crate) const ARRIVALS_MAX: usize = 1024;
 
-/// How often timeouts are looked at; they are late by up to this much.
+/// Time between two looks at timeouts; these may be late by as much.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 
-/// How long a worker leaves its listener alone after an error of accept (too many open files).
+/// Time for which a worker leaves its listener alone after an error of accept (too many open
+/// files).
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long [`crate::ServerHandle::resume`] waits for the workers to listen.
+/// Longest time that [`crate::ServerHandle::resume`] waits for the workers to listen.
 pub(crate) const RESUME_MAX: Duration = Duration::from_secs(10);
 
 const _: () = {

@@ -1,12 +1,12 @@
 //! The write side of a connection: responses are appended, and written once per turn.
 //!
-//! What lies here counts as a large result (`ServerOptions::results`) until the socket has it: an
+//! The bytes here count as a large result (`ServerOptions::results`) until the socket has it: an
 //! out buffer that has grown, and responses that stand apart ([`Output::append_counted`]).
 //!
-//! Once a session has started segments, messages share them. What the client does not take stays in
-//! the buffer; the connection looks at [`Output::pending`] and stops reading beyond its limit.
-//! Large responses are copied and written in slices, and other connections have their turn in
-//! between ([`large`]).
+//! Once a session has started segments, messages share them. Bytes that the client does not take
+//! stay in the buffer; the connection looks at [`Output::pending`] and stops reading beyond its
+//! limit. Large responses are copied and written in slices, and other connections have their turn
+//! in between ([`large`]).
 
 use std::io;
 use std::pin::Pin;
@@ -33,11 +33,12 @@ pub struct Output {
     results: Arc<Share>,
     /// The share of this buffer, once it has grown beyond [`OUT_UNCOUNTED`].
     taken: Option<Taken>,
-    /// The outer layer, once it has begun.
+    /// The encoder of segments; None: there are none yet.
     segments: Option<SegmentEncoder>,
-    /// The stream holds what it has not sent, as an encrypted one may: counts as a byte.
+    /// True: the stream itself holds bytes that it has not sent, as an encrypted one may; they
+    /// count as one byte.
     is_unflushed: bool,
-    /// Responses that stand behind the buffer and come into it slice by slice.
+    /// Large responses that stand behind the buffer, and are copied into it slice by slice.
     large: LargeResponses,
 }
 
@@ -46,13 +47,13 @@ pub struct Output {
 pub(crate) enum Flushed {
     /// Everything is written.
     All,
-    /// The client does not take more now. It took so many bytes.
+    /// The client does not take more now. It took so many bytes in this flush.
     Blocked(usize),
-    /// There is more, and others have waited long enough.
+    /// There is more to write, but other connections have waited long enough.
     Yielded,
 }
 
-/// Bytes of a message that count until nobody holds a slice of them.
+/// The bytes of a message, which count as long as a slice of them is held.
 struct Counted {
     bytes: BytesMut,
     _taken: Taken,
@@ -65,7 +66,7 @@ impl AsRef<[u8]> for Counted {
 }
 
 impl Output {
-    /// One that is empty; what it holds is counted in `results`.
+    /// An empty buffer, whose content is counted in `results`.
     pub(crate) fn new(results: Arc<Share>) -> Self {
         Self {
             buffer: BytesMut::new(),
@@ -77,12 +78,13 @@ impl Output {
         }
     }
 
-    /// There is more here than each connection may have, and too much in all of them.
+    /// Whether this buffer has more than each connection may have uncounted, while results have
+    /// taken too much memory.
     pub(crate) fn is_scarce(&self) -> bool {
         self.pending() > OUT_UNCOUNTED && self.results.is_used_up()
     }
 
-    /// From the next message on there are segments.
+    /// Puts messages into segments from the next one on.
     pub fn start_segments(&mut self, format: SegmentFormat) {
         self.segments = Some(SegmentEncoder::new(format));
     }
@@ -131,7 +133,8 @@ impl Output {
         }
     }
 
-    /// Writes what there is, as far as the client takes it and others need not wait.
+    /// Writes the buffered bytes, as far as the client takes them and other connections need not
+    /// wait.
     pub(crate) fn poll_flush(
         &mut self,
         context: &mut Context<'_>,
@@ -173,7 +176,7 @@ impl Output {
         }
     }
 
-    /// The next slice of large responses, and the end of the open segment.
+    /// Brings the next slice of large responses into the buffer, or ends the open segment.
     fn fill(&mut self) {
         if !self.large.is_empty() {
             let is_scarce = self.results.used() > self.results.limit() / 2;
@@ -201,7 +204,7 @@ impl Output {
         self.taken = None;
     }
 
-    /// Gives the buffer back if it holds nothing.
+    /// Frees the buffer if it is empty.
     pub(crate) fn shrink(&mut self) {
         if self.buffer.is_empty() {
             self.buffer = BytesMut::new();

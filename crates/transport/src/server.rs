@@ -24,26 +24,26 @@ use crate::worker_core::WorkerCore;
 
 /// The options that a server is started with.
 pub struct ServerOptions<P: Protocol> {
-    /// Where to listen; port 0 takes any free one.
+    /// The address to listen on; port 0 takes any free one.
     pub address: SocketAddr,
-    /// How many workers; one a core is right.
+    /// Number of workers; one for each core is right.
     pub workers: usize,
-    /// Bind each worker to a core.
+    /// Whether each worker is bound to a core.
     pub pin: bool,
-    /// Nobody is served before [`ServerHandle::resume`].
+    /// True: clients are served only after [`ServerHandle::resume`].
     pub is_closed: bool,
     /// Limits of connections and requests.
     pub limits: ServerLimits,
-    /// How connections are encrypted, if they are.
+    /// How connections are encrypted; None: they are not.
     pub tls: Option<Tls>,
-    /// Where events come from.
+    /// The hub from which events come.
     pub events: Arc<EventHub<P>>,
     /// The memory that large results may take together. Results in out buffers count until they are
     /// written.
     pub results: Arc<Share>,
 }
 
-/// Why [`ServerHandle::resume`] did not bring the server back.
+/// Why [`ServerHandle::resume`] did not make the server serve again.
 #[derive(Debug)]
 pub enum ResumeError {
     /// The server has ended for good, by [`ServerHandle::stop_serving`] or its own end.
@@ -117,7 +117,7 @@ impl<P: Protocol> Server<P> {
         Ok(server)
     }
 
-    /// Where it listens.
+    /// The address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -137,7 +137,8 @@ impl<P: Protocol> Server<P> {
         self.shared.bytes_in_flight() + self.shared.large_bytes()
     }
 
-    /// For whoever watches it, or closes it by `nodetool drain` or `disablebinary`.
+    /// A handle for watching the server, and for closing it by `nodetool drain` or
+    /// `disablebinary`.
     pub fn handle(&self) -> ServerHandle<P> {
         ServerHandle {
             address: self.address,
@@ -179,17 +180,18 @@ impl<P: Protocol> Clone for ServerHandle<P> {
 }
 
 impl<P: Protocol> ServerHandle<P> {
-    /// Sets the event that connections that asked for it are sent before the server closes them.
+    /// Sets the event that is sent to the connections that asked for its kind before the server
+    /// closes them.
     pub fn set_farewell(&self, event: P::Event) {
         self.shared.set_farewell(event);
     }
 
-    /// Where it listens.
+    /// The address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Clients can connect.
+    /// Whether clients can connect.
     pub fn is_serving(&self) -> bool {
         *self.phase.borrow() == Phase::Serving
     }
@@ -221,13 +223,13 @@ impl<P: Protocol> ServerHandle<P> {
         self.leave(Phase::Closed { force }).await;
     }
 
-    /// Begins what [`ServerHandle::pause`] does without `force`, and waits for nothing.
+    /// Begins the work of [`ServerHandle::pause`] without `force`, and waits for nothing.
     pub fn begin_pause(&self) {
         self.begin_leaving(Phase::Closed { force: false });
     }
 
-    /// Changes the phase of a serving server. A server that does not serve stays as it is, but one
-    /// that is closed may end.
+    /// Changes the phase of a serving server. A server that does not serve stays as it is, except
+    /// that a closed one may end.
     fn begin_leaving(&self, next: Phase) {
         self.phase.send_if_modified(|phase| {
             let changes = *phase == Phase::Serving || (next == Phase::Ended && *phase != Phase::Ended);
@@ -238,8 +240,8 @@ impl<P: Protocol> ServerHandle<P> {
         });
     }
 
-    /// Changes the phase of a serving server and waits until nobody listens and no connection is
-    /// left; so long as a drain may take.
+    /// Changes the phase of a serving server, and waits until no worker listens and no connection
+    /// is left, for as long as a drain may take.
     async fn leave(&self, next: Phase) {
         self.begin_leaving(next);
         let begun = self.shared.env.now();
@@ -290,7 +292,7 @@ impl<P: Protocol> ServerHandle<P> {
     }
 }
 
-/// Between two looks whether the workers have followed a change of phase.
+/// Time between two looks whether the workers have followed a change of phase.
 const PHASE_POLL: Duration = Duration::from_millis(5);
 
 impl<P: Protocol> Drop for Server<P> {
@@ -299,7 +301,7 @@ impl<P: Protocol> Drop for Server<P> {
     }
 }
 
-/// The things that a worker's thread starts with.
+/// The values that a worker's thread starts with.
 struct Seat<P: Protocol> {
     number: usize,
     pin: bool,
@@ -311,8 +313,8 @@ struct Seat<P: Protocol> {
 }
 
 impl<P: Protocol> Seat<P> {
-    /// The worker's whole life, on its thread. The thread that starts the worker waits for the
-    /// address or the error that is told.
+    /// The worker's whole life, on its thread. The thread that starts the worker waits for its
+    /// address or its error.
     async fn run<V: Service<Protocol = P>>(
         self,
         make_service: impl Fn(usize) -> V,

@@ -27,17 +27,18 @@ pub trait Service: 'static {
     /// The protocol.
     type Protocol: Protocol;
 
-    /// A connection has been accepted, and its TLS handshake is done.
+    /// Called when a connection has been accepted and its TLS handshake is done; gives its
+    /// session.
     fn open(self: Rc<Self>, opened: Opened<Self::Protocol>) -> impl Session<Protocol = Self::Protocol>;
 }
 
-/// A connection as its session gets it.
+/// A new connection, as its session gets it.
 pub struct Opened<P: Protocol> {
     /// The address of the other side.
     pub peer: SocketAddr,
     /// The connection's entry in the registry.
     pub stats: Arc<ConnectionStats<P::Details>>,
-    /// The way from the session to its connection.
+    /// The handle by which the session reaches its connection.
     pub link: Link<P>,
 }
 
@@ -46,16 +47,16 @@ pub struct Opened<P: Protocol> {
 pub enum Handled<R, L> {
     /// The request is answered.
     Answered(R),
-    /// Only the last wait is left, which gives the answer and needs little: the request itself, and
-    /// everything that was made of it, is gone. The last waits of one connection must end in the
-    /// order in which they began, or nearly so: only the first of them is polled.
+    /// Only the last wait is left, which gives the answer and holds little memory: the request
+    /// itself, and everything that was made of it, is gone. The last waits of one connection must
+    /// end in the order in which they began, or nearly so: only the first of them is polled.
     Last(L),
 }
 
 /// The message, or the part of one, at the start of the read buffer.
 #[derive(Debug)]
 pub enum Found<H> {
-    /// Not enough for anything: more has to be read.
+    /// Not enough bytes for anything: more have to be read.
     Nothing,
     /// The beginning of a message whose body has [`crate::limits::LARGE_BODY`] bytes or more. The
     /// connection has it read on ([`Session::admit`]) or thrown away ([`Session::pass_over`]).
@@ -64,8 +65,8 @@ pub enum Found<H> {
     Message(H, Bytes),
     /// A message that was refused, which the session has answered; the connection goes on.
     Refused,
-    /// Bytes after which nothing can be understood. The session has answered as far as it can; the
-    /// connection closes.
+    /// Bytes after which no message can be found any more. The session has answered as far as it
+    /// can; the connection closes.
     Broken,
 }
 
@@ -78,15 +79,15 @@ pub enum Received<R> {
     Answered,
     /// A message that breaks the protocol. The session has answered it; the connection goes on.
     Refused,
-    /// As [`Received::Refused`], but nothing behind the message can be trusted: the connection
-    /// closes when the answer is written.
+    /// A message that breaks the protocol so that the bytes behind it cannot be understood. The
+    /// session has answered it; the connection closes when the answer is written.
     Broken,
 }
 
 /// Why a request is not executed, or not to its end.
 #[derive(Clone, Copy, Debug)]
 pub enum Refusal<'a> {
-    /// Its handler panicked.
+    /// The handler of the request panicked.
     Panicked,
     /// The request took longer than this.
     TimedOut(Duration),
@@ -99,9 +100,9 @@ pub enum Refusal<'a> {
         /// The limit.
         limit: usize,
     },
-    /// The server goes, and this request came too late.
+    /// The server stops, and this request came too late.
     Draining,
-    /// The connection is one too many.
+    /// The connection breaks a limit of connections.
     TooMany(&'a TooManyConnections),
 }
 
@@ -114,51 +115,52 @@ pub trait Session: 'static {
     type Protocol: Protocol;
     /// The part of a message before its body; it says how long the body is.
     type Header: Copy;
-    /// By what the other side finds the request that an answer belongs to.
+    /// The id by which the other side finds the request that an answer belongs to.
     type Id: Copy + Unpin;
     /// A request that is executed.
     type Request;
     /// Its answer.
     type Response;
-    /// See [`Handled::Last`]. Ends by itself, in bounded time.
+    /// The last wait of a request: see [`Handled::Last`]. It ends by itself, in bounded time.
     type Last: Future<Output = Self::Response> + Unpin;
     /// A request being executed. It is polled once where it was decoded. Requests of one connection
     /// run side by side. Dropped when the connection closes or the request has no time left.
     type Running: Future<Output = Handled<Self::Response, Self::Last>>;
 
-    /// Takes what is at the start of the read buffer.
+    /// Takes the message at the start of the read buffer.
     fn next(&mut self, buffer: &mut BytesMut, out: &mut Output) -> Found<Self::Header>;
 
     /// Bytes that are missing of the message at the start of the buffer; 0: unknown, or none. A
     /// session must not say more than the limit of a message that it will take.
     fn missing(&self, buffer: &BytesMut) -> usize;
 
-    /// Bytes of a message's body as its header has them.
+    /// Bytes of a message's body, as its header says.
     fn body_size(&self, header: &Self::Header) -> usize;
 
-    /// The large message that [`Session::next`] has found may be read.
+    /// Called when the large message that [`Session::next`] has found may be read.
     fn admit(&mut self, header: &Self::Header);
 
-    /// The large message that [`Session::next`] has found is thrown away as it comes.
+    /// Called when the large message that [`Session::next`] has found is to be thrown away as it
+    /// comes.
     fn pass_over(&mut self, header: &Self::Header, buffer: &mut BytesMut);
 
     /// Bytes that a body takes once it is decompressed, as far as the session would take it.
     fn decoded_size(&self, header: &Self::Header, body: &Bytes) -> usize;
 
-    /// Decodes a message. What is no request is answered here.
+    /// Decodes a message. A message that is no request is answered here.
     fn receive(&mut self, header: &Self::Header, body: Bytes, out: &mut Output) -> Received<Self::Request>;
 
-    /// Bytes that a request of `size` decoded bytes takes while it waits, everything that is made
-    /// of it included.
+    /// Bytes for which a request of `size` decoded bytes counts while it waits, with everything
+    /// that is made of it.
     fn weight(&self, request: &Self::Request, size: usize) -> usize;
 
     /// Begins to execute a request that was read at `received`.
     fn execute(&mut self, request: Self::Request, received: Instant) -> Self::Running;
 
-    /// By what a message's answer is found.
+    /// The id by which the answer of a message is found.
     fn id_of_header(&self, header: &Self::Header) -> Self::Id;
 
-    /// By what a request's answer is found.
+    /// The id by which the answer of a request is found.
     fn id(&self, request: &Self::Request) -> Self::Id;
 
     /// Appends the answer of a request.
@@ -170,13 +172,14 @@ pub trait Session: 'static {
     /// Appends an event.
     fn tell(&mut self, event: &<Self::Protocol as Protocol>::Event, out: &mut Output);
 
-    /// Goes on with what the session waits for itself, such as a login. `false`: the connection is
-    /// to be closed when everything is written.
+    /// Goes on with a wait of the session itself, such as a login. `false`: the connection has to
+    /// be closed when everything is written.
     fn poll(&mut self, context: &mut Context<'_>, out: &mut Output) -> bool;
 
-    /// The session waits for something itself: nothing further is executed until that is done.
+    /// Whether the session itself waits for something. Nothing further is executed until that is
+    /// done.
     fn is_waiting(&self) -> bool;
 
-    /// The client would rather be told of an overload than wait.
+    /// Whether the client wants an error on overload instead of waiting.
     fn throws_on_overload(&self) -> bool;
 }

@@ -1,7 +1,7 @@
 //! The state that all workers of a server share, and how a connection comes from one worker to
 //! another.
 //!
-//! Requests write only one thing in it: the count of bytes in flight, and only requests that wait.
+//! Requests write only the count of bytes in flight in it, and only requests that wait do.
 
 use std::io;
 use std::net::SocketAddr;
@@ -30,14 +30,14 @@ pub(crate) enum Phase {
     Serving,
     /// Do not listen; end all connections and wait for another phase.
     Closed {
-        /// Requests in flight are dropped, not finished.
+        /// True: requests in flight are dropped, not finished.
         force: bool,
     },
     /// End all connections, then the worker itself.
     Ended,
 }
 
-/// See the module.
+/// The state that all workers share: see the head of this file.
 pub(crate) struct Shared<P: Protocol> {
     pub env: Env,
     pub limits: ServerLimits,
@@ -46,30 +46,31 @@ pub(crate) struct Shared<P: Protocol> {
     pub registry: Arc<ConnectionRegistry<P::Details>>,
     /// Bytes of requests that wait for something.
     bytes_in_flight: AtomicUsize,
-    /// Bytes of large bodies, from their first byte until they are answered. Half of the limit of
-    /// bytes in flight, so that small requests need not wait for large ones.
+    /// Bytes of large bodies, from their first byte until they are answered. Their limit is half
+    /// of that of bytes in flight, so that small requests need not wait for large ones.
     pub large_bodies: Arc<Share>,
-    /// Bytes of large requests that are executed, with everything that is made of them. As many as
-    /// large bodies may have: a request whose body has room waits for requests that have grown, and
-    /// these wait for no room, so that nobody waits in a circle.
+    /// Bytes of large requests that are executed, with everything that is made of them. Their
+    /// limit is that of large bodies. A request whose body has room waits for requests that have
+    /// grown, and these wait for no room, so no requests wait for each other.
     pub grown: Arc<Share>,
     /// Bytes of large results, see `ServerOptions::results`.
     pub results: Arc<Share>,
-    /// One a worker.
+    /// The inlet of each worker.
     pub inlets: Vec<Inlet>,
-    /// Workers that listen now.
+    /// Number of workers that listen now.
     pub listening: AtomicUsize,
-    /// Connections over the limit that are being told so, of all workers: their descriptors must
-    /// not grow with the number of cores.
+    /// Number of connections over the limit that are being told so, of all workers: their
+    /// descriptors must not grow with the number of cores.
     pub refusals: AtomicUsize,
-    /// Of the same connections, those that the log has not been told of.
+    /// Refused connections that the log has not been told of.
     pub untold: Untold,
-    /// Attempts of all workers to accept a connection that failed, and that the log has not been
-    /// told of.
+    /// Failed attempts of all workers to accept a connection that the log has not been told of.
     pub unaccepted: Untold,
-    /// Why a worker could not listen again; taken by `ServerHandle::resume`.
+    /// Why a worker could not listen again; taken by `ServerHandle::resume`. None: there was no
+    /// error.
     bind_error: Mutex<Option<io::Error>>,
-    /// The event that registered connections are sent before they are closed: the node goes down.
+    /// The event that is sent to registered connections before they are closed, that the node goes
+    /// down. None: none is sent.
     farewell: Mutex<Option<Arc<P::Event>>>,
 }
 
@@ -84,8 +85,8 @@ pub(crate) struct Untold {
 }
 
 impl Untold {
-    /// Counts a connection. Where a line may be written now, gives how many connections it stands
-    /// for.
+    /// Counts a connection. Some: a line may be written to the log now, and stands for so many
+    /// connections.
     pub fn add(&self, now: Instant) -> Option<u64> {
         self.count.fetch_add(1, Ordering::Relaxed);
         let at = now.as_nanos().max(1);
@@ -99,13 +100,13 @@ impl Untold {
 /// A connection on its way to the worker that will serve it.
 pub(crate) type Arrival = (Box<dyn Detached>, SocketAddr);
 
-/// How connections come to a worker that another worker has accepted.
+/// The way by which a worker gets connections that another worker has accepted.
 ///
 /// The kernel spreads connections by a hash of their addresses: of few connections, as drivers open
 /// them, all may come to one worker. So the worker that accepts one hands it to the worker with the
 /// fewest.
 pub(crate) struct Inlet {
-    /// Connections that the worker has or is about to get.
+    /// Number of connections that the worker has or is about to get.
     pub assigned: AtomicUsize,
     pub sender: mpsc::Sender<Arrival>,
 }
@@ -152,41 +153,41 @@ impl<P: Protocol> Shared<P> {
         self.bytes_in_flight.load(Ordering::Relaxed)
     }
 
-    /// Counts a request that waits.
+    /// Counts the bytes of a request that waits.
     pub fn charge(&self, bytes: usize) {
         self.bytes_in_flight.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Counts requests that wait no longer. Returns what was counted before.
+    /// Stops counting the bytes of requests. Returns the number that was counted before.
     pub fn release(&self, bytes: usize) -> usize {
         let before = self.bytes_in_flight.fetch_sub(bytes, Ordering::Relaxed);
         assert!(before >= bytes, "bytes in flight are released once");
         before
     }
 
-    /// Not even connections without a request in flight may execute one. The limit is half as high
-    /// again as that of [`Shared::is_overloaded`], so that a few connections that ask for much and
-    /// wait do not stop all others.
+    /// Whether not even connections without a request in flight may execute one. The limit is half
+    /// as high again as that of [`Shared::is_overloaded`], so that a few connections that ask for
+    /// much and wait do not stop all others.
     pub fn is_full(&self) -> bool {
         self.bytes_in_flight() >= self.limits.total_bytes_max / 2 * 3
     }
 
-    /// Bytes of large requests, of those that have grown and of others.
+    /// Bytes of all large requests, those that have grown included.
     pub fn large_bytes(&self) -> usize {
         self.large_bodies.used().saturating_add(self.grown.used())
     }
 
-    /// No further large body is read.
+    /// Whether no further large body is read.
     pub fn has_many_large(&self) -> bool {
         self.large_bytes() >= self.large_bodies.limit()
     }
 
-    /// Connections that have requests in flight may execute no further ones.
+    /// Whether connections that have requests in flight may execute no further ones.
     pub fn is_overloaded(&self) -> bool {
         self.bytes_in_flight() >= self.limits.total_bytes_max
     }
 
-    /// See the field.
+    /// The event that is sent before connections are closed; None: none is.
     pub fn farewell(&self) -> Option<Arc<P::Event>> {
         self.farewell.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -195,7 +196,7 @@ impl<P: Protocol> Shared<P> {
         *self.farewell.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(event));
     }
 
-    /// See the field.
+    /// Takes the reason why a worker could not listen again; None: there was no error.
     pub fn take_bind_error(&self) -> Option<io::Error> {
         self.bind_error.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

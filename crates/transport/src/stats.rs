@@ -64,10 +64,10 @@ impl<D> Deref for ConnectionStats<D> {
     }
 }
 
-/// The counters of one worker.
+/// The counters of one worker, since its start.
 #[derive(Debug, Default)]
 pub struct WorkerStats {
-    /// Connections open now.
+    /// Connections that are open now.
     pub connections: Counter,
     /// Connections accepted.
     pub accepted: Counter,
@@ -75,7 +75,7 @@ pub struct WorkerStats {
     pub refused: Counter,
     /// Requests read.
     pub requests: Counter,
-    /// Requests that could not be answered at the first poll.
+    /// Requests that were not answered at the first poll.
     pub waited: Counter,
     /// Requests refused because of too many bytes in flight.
     pub overloaded: Counter,
@@ -86,22 +86,22 @@ pub struct WorkerStats {
     pub protocol_errors: Counter,
     /// Handlers that panicked.
     pub panics: Counter,
-    /// Reads of sockets that brought something.
+    /// Reads of sockets that brought bytes.
     pub reads: Counter,
-    /// Bytes they brought.
+    /// Bytes that these reads brought.
     pub bytes_read: Counter,
-    /// Writes to sockets that took something.
+    /// Writes to sockets that took bytes.
     pub writes: Counter,
-    /// Bytes they took.
+    /// Bytes that these writes took.
     pub bytes_written: Counter,
 }
 
 /// A connection over a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TooManyConnections {
-    /// Over the limit of all connections, which is this.
+    /// The connection is over the limit of all connections, which is this.
     InAll(usize),
-    /// Over the limit of connections from one address, which is this.
+    /// The connection is over the limit of connections from one address, which is this.
     FromAddress(IpAddr, usize),
 }
 
@@ -142,12 +142,12 @@ impl<D> ConnectionRegistry<D> {
         self.lock().connections.values().cloned().collect()
     }
 
-    /// How many there are.
+    /// Number of open connections.
     pub fn len(&self) -> usize {
         self.lock().connections.len()
     }
 
-    /// Whether there are none.
+    /// Whether there is no open connection.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -191,7 +191,8 @@ impl<D> ConnectionRegistry<D> {
     }
 }
 
-/// The limit that a further connection breaks, where there are `all`, `of_address` of its address.
+/// The limit that a further connection breaks while there are `all` connections, `of_address` of
+/// them from its address; None: it breaks none.
 fn broken_limit(all: usize, of_address: usize, address: IpAddr, limits: &ServerLimits) -> Option<TooManyConnections> {
     let broken = |count: usize, limit: Option<usize>| limit.filter(|limit| count >= *limit);
     broken(all, limits.connections_max).map(TooManyConnections::InAll).or_else(|| {

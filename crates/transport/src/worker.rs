@@ -41,8 +41,8 @@ pub(crate) async fn run<V: Service>(
     }
 }
 
-/// Accepts connections as long as the server serves; says which phase came then. The listener is
-/// closed.
+/// Accepts connections while the server serves; gives the phase that follows. The listener is
+/// closed then.
 async fn accept_while_serving<V: Service>(
     core: &Rc<WorkerCore<V::Protocol>>,
     service: &Rc<V>,
@@ -78,8 +78,8 @@ async fn accept_while_serving<V: Service>(
     left
 }
 
-/// Sees all connections to their end: requests in flight have the time of a drain, unless they are
-/// to be dropped.
+/// Waits for the end of all connections. Requests in flight have the time of a drain, unless they
+/// are to be dropped.
 async fn see_off<P: Protocol>(core: &Rc<WorkerCore<P>>, left: Phase) {
     if let Some(event) = core.shared.farewell() {
         core.for_each(|control| control.notify(&event));

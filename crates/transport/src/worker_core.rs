@@ -20,7 +20,7 @@ use crate::protocol::Protocol;
 use crate::shared::{Arrival, Shared};
 use crate::stats::{ConnectionStats, TooManyConnections, WorkerStats};
 
-/// See the module.
+/// The state of a worker: see the head of this file.
 pub(crate) struct WorkerCore<P: Protocol> {
     number: usize,
     pub shared: Arc<Shared<P>>,
@@ -36,7 +36,7 @@ impl<P: Protocol> WorkerCore<P> {
         Self { number, shared, stats, connections: RefCell::default(), changed: Notify::new() }
     }
 
-    /// Requests of so many bytes have ended: wakes the connections that wait for them.
+    /// Notes that requests of so many bytes have ended: wakes the connections that wait for them.
     pub fn release(&self, bytes: usize) {
         let before = self.shared.release(bytes);
         let limit = self.shared.limits.total_bytes_max;
@@ -46,7 +46,7 @@ impl<P: Protocol> WorkerCore<P> {
         }
     }
 
-    /// There may be room again: wakes the connections that wait for it.
+    /// Wakes the connections that wait for room. Called when there may be some again.
     pub fn wake_paused(&self) {
         self.for_each(|control| {
             if control.paused.get() {
@@ -97,15 +97,15 @@ impl<P: Protocol> WorkerCore<P> {
         self.for_each(|control| control.sentence(verdict));
     }
 
-    /// Waits for the last connection's end.
+    /// Waits for the end of the last connection.
     pub async fn wait_until_empty(&self) {
         while !self.is_empty() {
             self.changed.notified().await;
         }
     }
 
-    /// Gives a new connection to the worker that has the fewest. It comes back if that is this one,
-    /// as in case of doubt.
+    /// Gives a new connection to the worker that has the fewest. Gives it back if that is this
+    /// worker, or if it is not certain that another one has fewer.
     pub fn hand_on(&self, arrival: Arrival) -> Option<Arrival> {
         let inlets = &self.shared.inlets;
         let load = |number: &usize| inlets[*number].assigned.load(Ordering::Relaxed);
@@ -122,13 +122,13 @@ impl<P: Protocol> WorkerCore<P> {
         Some(refused.into_inner())
     }
 
-    /// A connection that was handed over comes too late: nobody serves it.
+    /// Closes a connection that was handed over too late: this worker does not serve it.
     pub fn turn_away(&self, arrival: Arrival) {
         self.shared.inlets[self.number].assigned.fetch_sub(1, Ordering::Relaxed);
         drop(arrival);
     }
 
-    /// Enters a connection that this worker serves, and says which limit it breaks.
+    /// Enters a connection that this worker serves. Some: the limit that it breaks.
     pub fn enter(self: &Rc<Self>, peer: SocketAddr) -> (Entry<P>, Option<TooManyConnections>) {
         self.stats.accepted.add(1);
         let stats: Arc<ConnectionStats<P::Details>> = Arc::new(ConnectionStats::new(peer));
@@ -144,14 +144,14 @@ impl<P: Protocol> WorkerCore<P> {
         (Entry { core: self.clone(), id, is_refused: refusal.is_some(), stats, control }, refusal)
     }
 
-    /// Whether the server has more refused connections open than it tells why they are refused: a
-    /// worker closes the newest one without a word.
+    /// Whether more refused connections are open than are told why: a worker closes the newest one
+    /// without an answer.
     pub fn has_many_refusals(&self) -> bool {
         self.shared.refusals.load(Ordering::Relaxed) > REFUSALS_MAX
     }
 }
 
-/// A connection's entry in its worker and in the registry, taken back when it is dropped.
+/// A connection's entry in its worker and in the registry, which is removed when this is dropped.
 pub(crate) struct Entry<P: Protocol> {
     pub core: Rc<WorkerCore<P>>,
     /// The connection's number in the registry.

@@ -1,22 +1,22 @@
 //! Responses that are so large that they are copied into the out buffer piece by piece, as the
 //! client takes them.
 //!
-//! Nothing may stand between the pieces of one: what is answered meanwhile waits behind it.
-//! What must hold: `bytes` is the sum of everything that waits here.
+//! No other message may come between the pieces of a response: answers that are given meanwhile
+//! wait behind it. What must hold: `bytes` is the sum of everything that waits here.
 
 use std::collections::VecDeque;
 
 use bytes::{Buf, Bytes, BytesMut};
 use segments::{PAYLOAD_SIZE_MAX, SegmentEncoder};
 
-/// One such response.
+/// A large response.
 #[derive(Debug)]
 struct Large {
-    /// The first piece: everything that stands before the rest, and of the rest what fits in one
-    /// segment with it.
+    /// The first piece: everything before the rest, and as much of the rest as fits into the same
+    /// segment.
     head: Bytes,
     rest: Bytes,
-    /// Whole messages that wait for its end.
+    /// Whole messages that wait for the end of this response.
     behind: Vec<BytesMut>,
 }
 
@@ -28,17 +28,17 @@ pub(super) struct LargeResponses {
 }
 
 impl LargeResponses {
-    /// Whether there are none.
+    /// Whether there are no large responses.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// Bytes that wait here.
+    /// Bytes of all responses and messages that wait here.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Adds one in two parts.
+    /// Adds a response in two parts.
     pub fn push(&mut self, mut head: BytesMut, mut rest: Bytes) {
         self.bytes += head.len() + rest.len();
         let room = PAYLOAD_SIZE_MAX.saturating_sub(head.len()).min(rest.len());
@@ -46,13 +46,13 @@ impl LargeResponses {
         self.queue.push_back(Large { head: head.freeze(), rest, behind: Vec::new() });
     }
 
-    /// Adds one that is whole.
+    /// Adds a response in one part.
     pub fn push_whole(&mut self, message: Bytes) {
         self.bytes += message.len();
         self.queue.push_back(Large { head: message, rest: Bytes::new(), behind: Vec::new() });
     }
 
-    /// Puts an message behind them.
+    /// Puts a message behind the responses.
     pub fn push_behind(&mut self, message: BytesMut) {
         if let Some(last) = self.queue.back_mut() {
             self.bytes += message.len();
