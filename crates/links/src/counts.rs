@@ -3,8 +3,8 @@
 //!
 //! Counters belong to a link (a peer and a type), not to a connection, so they go on when a
 //! connection ends and another one is made. They only grow while the node runs. Readers take a
-//! snapshot: [`OutboundCounts`] of the links that this node opens, [`InboundCounts`] of those that
-//! peers open. `org.apache.cassandra.net.OutboundConnection`, `InboundMessageHandlers`.
+//! snapshot: [`OutboundCounts`] for the links that this node opens, [`InboundCounts`] for those
+//! that peers open. `org.apache.cassandra.net.OutboundConnection`, `InboundMessageHandlers`.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use crate::limits::PEERS_MAX;
 /// A number of messages and of their bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Figure {
-    /// Messages.
+    /// Number of messages.
     pub count: u64,
     /// Bytes of their headers and payloads, without frames. A message that was never written is
     /// counted with the bytes that the queue charges for it.
@@ -64,19 +64,20 @@ pub struct OutboundCounts {
     pub peer: SocketAddr,
     /// The kind of the link: urgent, small or large messages.
     pub link: LinkType,
-    /// There is a connection now.
+    /// Whether there is a connection now.
     pub is_open: bool,
     /// The messages that wait in the queue now.
     pub pending: Figure,
     /// Bytes of the queue that are charged to the reserve that all links share.
     pub reserve_bytes: u64,
-    /// Written to the socket.
+    /// Messages that were written to the socket.
     pub sent: Figure,
-    /// Too old when their turn came.
+    /// Messages that were too old when their turn came.
     pub expired: Figure,
-    /// Refused, since the queue was full.
+    /// Messages that were refused, because the queue was full.
     pub overloaded: Figure,
-    /// On their way to the socket when the connection ended. They may have arrived.
+    /// Messages that were on their way to the socket when the connection ended. They may have
+    /// arrived.
     pub errors: Figure,
     /// Attempts to connect, successful ones included.
     pub attempts: u64,
@@ -96,7 +97,8 @@ impl OutboundTallies {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A snapshot. `waiting` is what the queue holds, `reserve` how much of it the reserve holds.
+    /// A snapshot of the counters. `waiting`: messages in the queue; `reserve`: bytes of them that
+    /// are charged to the reserve.
     pub(crate) fn counts(
         &self,
         peer: SocketAddr,
@@ -139,7 +141,7 @@ pub struct InboundCounts {
     pub peer: SocketAddr,
     /// The kind of the link.
     pub link: LinkType,
-    /// Connections that there are now.
+    /// Number of connections that are open now.
     pub open: u64,
     /// Messages that came.
     pub received: Figure,
@@ -147,11 +149,11 @@ pub struct InboundCounts {
     pub expired: Figure,
     /// Messages that could not be read.
     pub errors: Figure,
-    /// Messages that were given to the receiver, which read them.
+    /// Messages that the receiver has taken and could read.
     pub processed: Figure,
     /// Damaged frames whose messages were lost while the connection went on.
     pub damaged_frames: u64,
-    /// Connections that were closed since the peer broke the protocol.
+    /// Connections that were closed because the peer broke the protocol.
     pub closed: u64,
 }
 
@@ -160,9 +162,9 @@ pub struct InboundCounts {
 pub(crate) struct Inbound(Mutex<HashMap<(SocketAddr, LinkType), Arc<InboundTallies>>>);
 
 impl Inbound {
-    /// The counters of a link. Beyond [`PEERS_MAX`] peers the counters are the connection's own and
-    /// nobody sees them: an address in a handshake is what the peer says, so it must not fill
-    /// memory.
+    /// The counters of a link. Beyond [`PEERS_MAX`] peers a connection gets counters that are not
+    /// shown. The address in a handshake is chosen by the peer, so the number of entries must have
+    /// a bound.
     pub(crate) fn of(&self, peer: SocketAddr, link: LinkType) -> Arc<InboundTallies> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tallies) = all.get(&(peer, link)) {
@@ -179,7 +181,7 @@ impl Inbound {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|(of, _), _| *of != peer);
     }
 
-    /// A snapshot, ordered by peer and link.
+    /// A snapshot of all counters, ordered by peer and link.
     pub(crate) fn counts(&self) -> Vec<InboundCounts> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let counts = |(&(peer, link), tallies): (&(SocketAddr, LinkType), &Arc<InboundTallies>)| InboundCounts {
@@ -199,7 +201,7 @@ impl Inbound {
     }
 }
 
-/// Counts a connection as open for as long as it is there.
+/// Counts a connection as open for as long as this value exists.
 pub(crate) struct Open(Arc<InboundTallies>);
 
 impl Open {

@@ -8,7 +8,7 @@ use internode::version::VersionRange;
 use internode::{Accept, Initiate, InternodeError, LinkType, MessagingVersion};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// The most bytes of a handshake's message.
+/// Most bytes of a message of the handshake.
 const MESSAGE_SIZE_MAX: usize = 64;
 
 const _: () = assert!(Accept::SIZE <= MESSAGE_SIZE_MAX, "the answer of a handshake is one that peers take");
@@ -23,7 +23,7 @@ pub(crate) fn bad(error: InternodeError) -> io::Error {
 /// A message at the start of some bytes, and its length; `None`: more bytes are needed.
 type Decode<T> = fn(&[u8]) -> Result<Option<(T, usize)>, InternodeError>;
 
-/// Reads until a message of the handshake is whole; what follows it stays in `input`.
+/// Reads until a message of the handshake is complete; bytes behind it stay in `input`.
 async fn read<T>(stream: &mut dyn Stream, input: &mut BytesMut, decode: Decode<T>) -> io::Result<T> {
     loop {
         if let Some((message, size)) = decode(input).map_err(bad)? {
@@ -39,7 +39,7 @@ async fn read<T>(stream: &mut dyn Stream, input: &mut BytesMut, decode: Decode<T
     }
 }
 
-/// As [`Initiate::decode`], with a clear word for a peer that begins with TLS.
+/// Does the work of [`Initiate::decode`], with a clear error for a peer that begins with TLS.
 fn decode_initiate(bytes: &[u8]) -> Result<Option<(Initiate, usize)>, InternodeError> {
     match bytes {
         [TLS_HANDSHAKE, 3, ..] => Err(InternodeError::Sequence(
@@ -49,7 +49,8 @@ fn decode_initiate(bytes: &[u8]) -> Result<Option<(Initiate, usize)>, InternodeE
     }
 }
 
-/// The opener's side. Gives the version of what follows, and the peer's highest.
+/// The opener's side of a handshake. Gives the version of the following messages, and the peer's
+/// highest version.
 pub(crate) async fn open(stream: &mut dyn Stream, initiate: &Initiate) -> io::Result<(MessagingVersion, i32)> {
     let initial = initiate.encode();
     assert!(initial.len() <= MESSAGE_SIZE_MAX, "a handshake is one that peers take");
@@ -59,9 +60,9 @@ pub(crate) async fn open(stream: &mut dyn Stream, initiate: &Initiate) -> io::Re
     Ok((initiate.versions.accept(accept.version).map_err(bad)?, accept.max))
 }
 
-/// The acceptor's side. Gives what the peer wants and the version of what follows; bytes behind the
-/// handshake stay in `input`. `versions` are those that this node speaks on a link of a type;
-/// `check` may refuse the peer before it is answered.
+/// The acceptor's side of a handshake. Gives the peer's wishes and the version of the following
+/// messages; bytes behind the handshake stay in `input`. `versions` are those that this node
+/// speaks on a link of a type; `check` may refuse the peer before it is answered.
 pub(crate) async fn accept(
     stream: &mut dyn Stream,
     input: &mut BytesMut,

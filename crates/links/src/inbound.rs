@@ -1,8 +1,8 @@
 //! Connections that peers have opened: handshake, then messages until the connection ends.
 //!
-//! The receiver takes each message before the next one is read: a peer that sends faster than this
-//! node works fills its own socket. A connection that breaks the protocol is closed with a line in
-//! the log that says why.
+//! The receiver takes each message before the next one is read: if a peer sends faster than this
+//! node works, the bytes wait in the peer's socket. A connection that breaks the protocol is
+//! closed with a line in the log that says why.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -30,9 +30,9 @@ pub(crate) struct Doors {
     options: LinkOptions,
     receiver: Arc<dyn Receiver>,
     counts: Arc<Inbound>,
-    /// The memory of messages that come in parts.
+    /// The memory of messages that come in several frames.
     room: Rc<Room>,
-    /// Connections that are open, at most [`INBOUND_MAX`].
+    /// Number of open connections, at most [`INBOUND_MAX`].
     open: Rc<Cell<usize>>,
     told: Rc<RefCell<Told>>,
 }
@@ -81,13 +81,13 @@ impl Doors {
     }
 }
 
-/// Reasons for which links were closed, and when each was told last: a peer with a wrong
+/// Reasons for which links were closed, and when each was logged last: a peer with a wrong
 /// certificate or version comes back every second.
 #[derive(Default)]
 struct Told(HashMap<(IpAddr, String), Instant>);
 
 impl Told {
-    /// Whether a reason is to be told: it was not, in the last [`TOLD_AGAIN`].
+    /// Whether a reason has to be logged: it was not in the last [`TOLD_AGAIN`].
     fn is_new(&mut self, env: &Env, from: IpAddr, error: &io::Error) -> bool {
         let key = (from, error.to_string());
         if self.0.get(&key).is_some_and(|told| env.elapsed(*told) < TOLD_AGAIN) {
@@ -101,7 +101,7 @@ impl Told {
     }
 }
 
-/// A connection's ordinary end: nothing to warn of.
+/// Whether an error is an ordinary end of a connection, which needs no warning.
 fn is_end(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
     matches!(error.kind(), UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe)
@@ -167,7 +167,7 @@ fn check_encryption(options: &LinkOptions, distance: Distance, is_encrypted: boo
     }
 }
 
-/// Gives the receiver all messages that are whole. An error ends the link.
+/// Gives the receiver all complete messages. An error ends the link.
 fn take_all(
     doors: &Doors,
     reader: &mut MessageReader,

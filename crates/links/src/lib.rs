@@ -1,18 +1,20 @@
-//! Links between nodes: who is connected to whom, what waits to be sent, and what has come.
+//! Links between nodes: connections, the messages that wait to be sent, and the messages that have
+//! come.
 //!
 //! A link carries messages one way, from the node that opened it. For each peer there are up to
-//! three of ours (urgent, small, large messages), opened when their first message comes, and up to
-//! three of the peer's. An answer goes on a link of the node that answers.
+//! three links of this node (urgent, small, large messages), opened when their first message
+//! comes, and up to three of the peer's. An answer goes on a link of the node that answers.
 //!
-//! - [`Links`]: starts it all; takes messages to send from any thread
-//! - [`outbound`]: the queue of a link and what empties it
+//! - [`Links`]: starts everything; takes messages to send from any thread
+//! - [`outbound`]: the queue of a link, and the task that empties it
 //! - [`inbound`]: accepted connections; [`room`]: the memory of messages that come in parts
 //! - [`streams`]: links for streams, which the caller reads and writes
-//! - [`counts`]: what has happened, in numbers
+//! - [`counts`]: the counts of messages and connections
 //! - [`limits`]: bounds and times; [`settings`]: those that operators set
 //!
-//! All links of a node live on one thread. Knows no verb: what has come is given to a [`Receiver`].
-//! `org.apache.cassandra.net.OutboundConnections`, `InboundMessageHandlers`, `MessagingService`.
+//! All links of a node live on one thread. Knows no verb: received messages are given to a
+//! [`Receiver`]. `org.apache.cassandra.net.OutboundConnections`, `InboundMessageHandlers`,
+//! `MessagingService`.
 
 pub mod counts;
 mod handshake;

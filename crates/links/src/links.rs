@@ -36,18 +36,18 @@ pub struct Links {
     address: SocketAddr,
     queues: Queues,
     settings: LinkSettings,
-    /// The reserve of all queues.
+    /// The reserve of bytes that all queues share.
     reserve: Arc<Reserve>,
     inbound: Arc<Inbound>,
     streams: StreamOpener,
     opening: Option<mpsc::Sender<(SocketAddr, LinkType, Arc<Queue>)>>,
     stop: Option<oneshot::Sender<()>>,
-    /// Behind a lock so that threads can share the rest.
+    /// The thread of links; behind a lock so that other threads can share the rest.
     thread: Mutex<Option<Box<dyn Joinable>>>,
 }
 
 impl Links {
-    /// Listens, and takes messages to send from now on.
+    /// Begins to listen, and to take messages.
     pub fn start(env: &Env, options: LinkOptions, receiver: Arc<dyn Receiver>) -> io::Result<Self> {
         let (opening, to_open) = mpsc::channel(OPENING_MAX);
         let (stop, stopped) = oneshot::channel();
@@ -75,7 +75,7 @@ impl Links {
         })
     }
 
-    /// Where it listens.
+    /// The address on which this node listens for peers.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -85,7 +85,7 @@ impl Links {
         self.streams.clone()
     }
 
-    /// Puts a message into the queue to a peer, on the link that its size and verb belong on.
+    /// Puts a message into the queue to a peer, on the link for its size and verb.
     pub fn send(&self, to: SocketAddr, message: Envelope) -> Result<(), Refused> {
         let link = match message.payload.len() {
             size if size > LARGE_MESSAGE_SIZE => LinkType::Large,
@@ -95,8 +95,8 @@ impl Links {
         self.send_on(to, link, message)
     }
 
-    /// As `Links::send`, on a link of the caller's choice: the answer to PING_REQ goes on the link
-    /// that was asked about.
+    /// Does the work of `Links::send` on a link of the caller's choice: the answer to PING_REQ
+    /// goes on the link that was asked about.
     pub fn send_on(&self, to: SocketAddr, link: LinkType, message: Envelope) -> Result<(), Refused> {
         if self.is_too_large(&message) {
             return Err(Refused::TooLarge);
@@ -104,7 +104,7 @@ impl Links {
         self.queue(to, link)?.push(message)
     }
 
-    /// Whether the peer would close the link for this message. Headers are measured only where the
+    /// Whether the peer would close the link for this message. The header is measured only if the
     /// payload alone nearly reaches the limit.
     fn is_too_large(&self, message: &Envelope) -> bool {
         let limit = self.settings.message_size_max;
@@ -137,15 +137,17 @@ impl Links {
         Ok(queue)
     }
 
-    /// Closes the connections to a peer that is taken for dead, and gives up what waits for it. The
-    /// next message opens a new one. A connection to a machine that has lost its power would
-    /// otherwise take messages for as long as the kernel repeats what nobody acknowledges.
+    /// Closes the connections to a peer that is taken for dead, and gives up the messages that
+    /// wait for it. The next message opens a new one. Otherwise a connection to a machine that has
+    /// lost its power would take messages for as long as the kernel repeats bytes without an
+    /// acknowledgement.
     pub fn reset(&self, peer: SocketAddr) {
         let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         LinkType::MESSAGING.iter().filter_map(|link| queues.get(&(peer, *link))).for_each(|queue| queue.start_anew());
     }
 
-    /// Closes the links to a peer, and gives up what waits for it: it has left the ring.
+    /// Closes the links to a peer that has left the ring, and gives up the messages that wait for
+    /// it.
     pub fn forget(&self, peer: SocketAddr) {
         self.inbound.forget(peer);
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);

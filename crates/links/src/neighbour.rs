@@ -1,4 +1,4 @@
-//! How this node speaks to others, who they are, and who takes what they send.
+//! The options of links, the peers at their other ends, and the receiver of their messages.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tls::{Connector, Tls, TlsOptions};
 
 use crate::settings::LinkSettings;
 
-/// How this node speaks to others.
+/// The options of links.
 #[derive(Clone, Debug)]
 pub struct LinkOptions {
     /// The address at which peers connect (`listen_address`, `storage_port`); port 0 takes a free
@@ -19,13 +19,13 @@ pub struct LinkOptions {
     pub listen: SocketAddr,
     /// The address by which peers know this node (`broadcast_address`, `storage_port`).
     pub local: SocketAddr,
-    /// The version of the ring (`storage_compatibility_mode`).
+    /// The messaging version of the ring (`storage_compatibility_mode`).
     pub version: MessagingVersion,
     /// The links that this node compresses when it opens them (`internode_compression`).
     pub compression: Scope,
     /// How links are encrypted (`server_encryption_options`); None: they are not.
     pub encryption: Option<Encryption>,
-    /// How much links may hold and how long they wait.
+    /// Bounds and times of links.
     pub settings: LinkSettings,
 }
 
@@ -34,7 +34,7 @@ impl LinkOptions {
         VersionRange::of_messages(self.version)
     }
 
-    /// The versions of a link of this type.
+    /// The range of versions that this node speaks on a link of this type.
     pub(crate) fn versions_of(&self, link: LinkType) -> VersionRange {
         match link {
             LinkType::Streaming => VersionRange::of_streams(self.version),
@@ -42,19 +42,19 @@ impl LinkOptions {
         }
     }
 
-    /// How an attempt to open a link to a peer is encrypted. Where encryption is optional every
-    /// second attempt goes without it: the peer may not encrypt yet. `failures` attempts have
-    /// failed since there was a link.
+    /// How an attempt to open a link to a peer is encrypted; None: it is not. If encryption is
+    /// optional every second attempt goes without it: the peer may not encrypt yet. `failures`:
+    /// attempts that have failed since there was a link.
     pub(crate) fn encryption_to(&self, distance: Distance, failures: u32) -> Option<&Encryption> {
         let encryption = self.encryption.as_ref().filter(|encryption| encryption.scope.has(distance))?;
         (!encryption.optional || failures.is_multiple_of(2)).then_some(encryption)
     }
 }
 
-/// The links that something is done with, by where the peer stands.
+/// The links that an option is for, by the place of the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scope {
-    /// None.
+    /// No links.
     None,
     /// Links to nodes of other racks and data centers.
     BetweenRacks,
@@ -65,7 +65,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Whether links to a peer at this distance are meant.
+    /// Whether links to a peer at this distance are in the scope.
     pub fn has(self, distance: Distance) -> bool {
         match self {
             Self::None => false,
@@ -76,7 +76,7 @@ impl Scope {
     }
 }
 
-/// Where a peer stands, seen from this node.
+/// The place of a peer, seen from this node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Distance {
     /// In this node's rack.
@@ -88,19 +88,19 @@ pub enum Distance {
 }
 
 /// How links are encrypted. A link that is encrypted begins with TLS; the handshake of links and
-/// all that follows are inside of it.
+/// everything behind it are inside of TLS.
 #[derive(Clone, Debug)]
 pub struct Encryption {
     /// The links that this node encrypts when it opens them, and that must be encrypted when a peer
     /// opens them.
     pub scope: Scope,
-    /// Links may be without encryption whatever the scope says: for the time in which a ring is
-    /// being changed over. A link that cannot be opened with encryption is tried without it.
+    /// True: links may be without encryption whatever the scope says, for the time in which a ring
+    /// is being changed over. A link that cannot be opened with encryption is tried without it.
     pub optional: bool,
-    /// For links that peers open. Takes connections without TLS too, unless the scope has all links
-    /// and they are not optional.
+    /// The TLS for links that peers open. It takes connections without TLS too, unless the scope
+    /// has all links and they are not optional.
     pub accept: Arc<Tls>,
-    /// For links that this node opens.
+    /// The TLS for links that this node opens.
     pub connect: Connector,
 }
 
@@ -129,37 +129,39 @@ impl Encryption {
 /// The other end of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Peer {
-    /// Its broadcast address, from the handshake.
+    /// The peer's broadcast address, from the handshake.
     pub address: SocketAddr,
-    /// The version of what is sent on this link.
+    /// The messaging version of this link.
     pub version: MessagingVersion,
-    /// The highest version that it speaks.
+    /// The highest version that the peer speaks.
     pub max: i32,
 }
 
-/// Takes what comes. Called on the thread of links: it must not wait.
+/// Takes received messages. Called on the thread of links, so it must not wait.
 pub trait Receiver: Send + Sync {
-    /// A link to or from a peer is open.
+    /// Called when a link to or from a peer is open.
     fn connected(&self, _peer: &Peer) {}
 
-    /// Where a peer stands, for compression and encryption by data center and rack.
+    /// The place of a peer, for compression and encryption by data center and rack.
     fn distance(&self, _peer: SocketAddr) -> Distance {
         Distance::OtherDataCenter
     }
 
-    /// The address to which a link to a peer is opened; asked at each attempt.
+    /// The address to which a link to a peer is opened. Called at each attempt.
     fn route(&self, peer: SocketAddr) -> SocketAddr {
         peer
     }
 
-    /// A peer has opened a link for a stream. The stream is read and written by the receiver from
-    /// now on; `input` holds what has come behind the handshake. Dropping the stream closes it.
+    /// Called when a peer has opened a link for a stream. The stream is read and written by the
+    /// receiver from now on; `input` holds the bytes that have come behind the handshake. Dropping
+    /// the stream closes it.
     fn stream(&self, _from: &Peer, _stream: Box<dyn Stream>, _input: BytesMut) {}
 
-    /// A message of this verb has come and is expired. It is not given to the receiver.
+    /// Called when a message of this verb has come too late. The message is not given to the
+    /// receiver.
     fn expired(&self, _verb: Verb) {}
 
-    /// A message has come that is not expired. An error says that its payload cannot be read: that
-    /// costs the message, and the link goes on.
+    /// Called when a message has come in time. Err: its payload cannot be read; the message is
+    /// lost, and the link goes on.
     fn received(&self, from: &Peer, link: LinkType, message: Envelope) -> Result<(), InternodeError>;
 }

@@ -1,5 +1,5 @@
-//! The task that empties the queue of one outbound link: a connection while there is something to
-//! send, and new attempts.
+//! The task that empties the queue of one outbound link: it connects while there are messages, and
+//! tries again after failures.
 
 use std::future::poll_fn;
 use std::io;
@@ -22,7 +22,7 @@ use crate::limits::{HANDSHAKE_MAX, RETRY_MAX, RETRY_MIN, WRITE_SIZE};
 use crate::neighbour::{LinkOptions, Peer, Receiver};
 use crate::queue::Queue;
 
-/// One of our links.
+/// A link that this node opens.
 pub(crate) struct Outbound {
     pub(crate) env: Env,
     pub(crate) options: LinkOptions,
@@ -33,7 +33,7 @@ pub(crate) struct Outbound {
 }
 
 impl Outbound {
-    /// Sends what comes until the queue ends.
+    /// Sends messages until the queue ends.
     pub(crate) async fn run(self) {
         let mut pause = RETRY_MIN;
         let (mut failures, mut warned) = (0, String::new());
@@ -68,9 +68,9 @@ impl Outbound {
         self.env.clock.now_micros() / 1000
     }
 
-    /// A node that is not there is an everyday thing. One that is there and does not understand
-    /// this node is a mistake in a configuration: it is told once, until the link is open or the
-    /// reason is another one.
+    /// Logs a failed attempt. A node that does not answer is no reason for a warning. One that
+    /// answers but does not understand this node is a mistake in a configuration: that is warned
+    /// of once, until the link is open or the reason is another one.
     fn tell_failure(&self, error: &io::Error, warned: &mut String) {
         let text = error.to_string();
         if error.kind() == io::ErrorKind::InvalidData && *warned != text {
@@ -81,8 +81,8 @@ impl Outbound {
         }
     }
 
-    /// Opens a connection; `failures` attempts have failed since there was one. Gives it with the
-    /// framing of what follows.
+    /// Opens a connection; `failures`: attempts that have failed since there was one. Gives the
+    /// connection and the framing of its messages.
     async fn connect(&self, failures: u32) -> io::Result<(Box<dyn Stream>, Framing)> {
         let address = self.receiver.route(self.to);
         let connecting = self.env.network.connect_with(address, self.options.settings.opened());
@@ -105,8 +105,8 @@ impl Outbound {
         Ok((stream, framing))
     }
 
-    /// Sends until the connection or the queue ends. The acceptor sends nothing: what can be read
-    /// is the end.
+    /// Sends until the connection or the queue ends. The acceptor sends nothing, so the socket is
+    /// only readable at the end.
     async fn send_all(&self, stream: Box<dyn Stream>, framing: Framing) -> io::Result<()> {
         let (mut read, mut write) = tokio::io::split(stream);
         let mut writer = MessageWriter::new(framing);
@@ -159,8 +159,8 @@ impl Outbound {
         self.write(to, out).await
     }
 
-    /// Writes all of `out`. A peer that takes no byte for [`crate::LinkSettings::user_timeout`]
-    /// hangs: an error then, so that a new connection is made.
+    /// Writes all of `out`. Err: the peer has taken no byte for
+    /// [`crate::LinkSettings::user_timeout`]; a new connection has to be made.
     async fn write(&self, to: &mut (impl AsyncWrite + Unpin), out: &mut BytesMut) -> io::Result<()> {
         while !out.is_empty() {
             if self.taken(to.write_buf(out)).await? == 0 {
@@ -196,7 +196,7 @@ impl Outbound {
     }
 }
 
-/// A future with a limit of time, at which it is an error.
+/// Awaits a future for a limited time. Err: the time is over.
 pub(crate) async fn within<T>(
     env: &Env,
     limit: Duration,

@@ -22,11 +22,12 @@ use crate::counts::{OutboundCounts, OutboundTallies};
 pub enum Refused {
     /// The link's queue is full: the peer is too slow, or cannot be reached.
     Full,
-    /// The message is larger than any may be (`internode_max_message_size`).
+    /// The message is larger than any message may be (`internode_max_message_size`).
     TooLarge,
-    /// Links to further peers are not opened.
+    /// Links to [`PEERS_MAX`](crate::limits::PEERS_MAX) peers are open, and none to further peers
+    /// are opened.
     TooManyPeers,
-    /// The node ends.
+    /// This node stops.
     Ended,
 }
 
@@ -52,7 +53,7 @@ pub(crate) struct Reserve {
 }
 
 impl Reserve {
-    /// `size` bytes, of which nothing is taken.
+    /// A reserve of `size` bytes, of which nothing is taken.
     pub(crate) fn new(size: usize) -> Self {
         Self { size, left: AtomicUsize::new(size) }
     }
@@ -69,7 +70,7 @@ impl Reserve {
     }
 }
 
-/// The room of a queue, and what may be taken beyond it.
+/// The room of a queue, and the reserves that it may use beyond.
 #[derive(Clone, Debug)]
 pub(crate) struct Room {
     /// Bytes that the queue holds without taking from a reserve.
@@ -81,7 +82,8 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// True: so many bytes were in both reserves, and are taken.
+    /// Takes bytes from both reserves. False: one of them has not so many left, and nothing is
+    /// taken.
     fn take(&self, size: usize) -> bool {
         if size == 0 {
             return true;
@@ -108,13 +110,13 @@ impl Room {
 #[derive(Default)]
 struct Waiting {
     messages: VecDeque<Envelope>,
-    /// Bytes of them.
+    /// Bytes of the messages.
     bytes: usize,
     ended: bool,
 }
 
 impl Waiting {
-    /// Bytes of the reserves that are held by a queue with this room of its own.
+    /// Bytes that the queue has taken from the reserves, if its own room is `room`.
     fn borrowed(&self, room: usize) -> usize {
         self.bytes.saturating_sub(room)
     }
@@ -124,14 +126,14 @@ impl Waiting {
 pub(crate) struct Queue {
     waiting: Mutex<Waiting>,
     filled: Notify,
-    /// The connection is to be closed. Set by others, taken back by the link.
+    /// True: the connection has to be closed. Set by other threads, reset by the link.
     is_reset: AtomicBool,
     reset: Notify,
     room: Room,
     pub(crate) counts: OutboundTallies,
 }
 
-/// Bytes that a message is charged: its payload, and room for its header.
+/// Bytes for which a message counts: its payload, and room for its header.
 fn charge(message: &Envelope) -> usize {
     message.payload.len() + 64
 }
@@ -177,7 +179,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Takes messages of about `size_max` bytes, at least one if there is one that is not expired.
+    /// Takes messages of about `size_max` bytes, at least one if there is one that is not too old.
     pub(crate) fn take(&self, size_max: usize, now_millis: i64) -> Vec<Envelope> {
         let mut waiting = self.lock();
         let before = waiting.borrowed(self.room.own);
@@ -207,7 +209,7 @@ impl Queue {
         taken
     }
 
-    /// Drops what is too old, and says whether anything is left.
+    /// Drops messages that are too old. True: others are left.
     pub(crate) fn has_fresh(&self, now_millis: i64) -> bool {
         let mut waiting = self.lock();
         let borrowed = waiting.borrowed(self.room.own);
@@ -226,7 +228,7 @@ impl Queue {
         left > 0
     }
 
-    /// Completes when something waits, or the queue has ended: then it gives false.
+    /// Completes when a message waits. False: the queue has ended.
     pub(crate) async fn filled(&self) -> bool {
         loop {
             let notified = self.filled.notified();
@@ -243,7 +245,7 @@ impl Queue {
         }
     }
 
-    /// Completes when somebody asks that the connection be closed.
+    /// Completes when the connection has to be closed.
     pub(crate) async fn reset(&self) {
         loop {
             let notified = self.reset.notified();
@@ -254,12 +256,12 @@ impl Queue {
         }
     }
 
-    /// A connection is made: what was asked before does not concern it.
+    /// Called when a connection is made: earlier requests to close one do not concern it.
     pub(crate) fn connected(&self) {
         self.is_reset.store(false, Ordering::Release);
     }
 
-    /// Gives up what waits, and asks that the connection be closed.
+    /// Gives up the waiting messages, and asks for the connection to be closed.
     pub(crate) fn start_anew(&self) {
         let mut waiting = self.lock();
         self.room.give_back(waiting.borrowed(self.room.own));
@@ -272,7 +274,7 @@ impl Queue {
         self.reset.notify_waiters();
     }
 
-    /// Takes nothing any more, and gives up what waits.
+    /// Ends the queue: it takes no message any more, and gives up the waiting ones.
     pub(crate) fn end(&self) {
         let mut waiting = self.lock();
         self.room.give_back(waiting.borrowed(self.room.own));
@@ -281,7 +283,7 @@ impl Queue {
         self.filled.notify_one();
     }
 
-    /// Messages and bytes that wait.
+    /// Numbers of waiting messages and of their bytes.
     pub(crate) fn waiting(&self) -> (usize, usize) {
         let waiting = self.lock();
         (waiting.messages.len(), waiting.bytes)

@@ -1,8 +1,8 @@
-//! The memory that messages take which come in parts: bounded over all links that peers open.
+//! The memory of messages that come in parts: it has a bound over all links that peers open.
 //!
 //! A link has a little room of its own. Beyond that it borrows from a [`Room`] that all links
 //! share. While there is none left it reads nothing, so its peer's bytes wait in the peer's socket;
-//! a link that finds none for too long is closed, or links that wait for each other would wait for
+//! a link that finds none for too long is closed; otherwise links could wait for each other for
 //! ever. `org.apache.cassandra.net.ResourceLimits`, `AbstractMessageHandler`.
 
 use std::cell::Cell;
@@ -26,7 +26,7 @@ impl Room {
     }
 }
 
-/// The bytes that one link has borrowed. Dropping it gives it back.
+/// The bytes that one link has borrowed. Dropping the value gives them back.
 pub(crate) struct Borrowed {
     room: Rc<Room>,
     bytes: usize,
@@ -37,7 +37,8 @@ impl Borrowed {
         Self { room: Rc::clone(room), bytes: 0 }
     }
 
-    /// Makes room for so many bytes of the link, or gives back what it has too much.
+    /// Makes room for so many bytes of the link, or gives back bytes beyond them. Waits while
+    /// there is no room; Err: for too long.
     pub(crate) async fn hold(&mut self, env: &Env, bytes: usize) -> io::Result<()> {
         let begun = env.now();
         while !self.try_hold(bytes) {

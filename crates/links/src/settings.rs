@@ -1,4 +1,4 @@
-//! [`LinkSettings`]: how much links may hold and how long they wait, as operators set it.
+//! [`LinkSettings`]: bounds and times of links, as operators set them.
 
 use std::time::Duration;
 
@@ -12,39 +12,40 @@ use crate::limits::{
 /// The settings of links that are keys of cassandra.yaml. [`Default`] is Cassandra's.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LinkSettings {
-    /// An attempt to connect that has no answer for so long is given up
+    /// Time after which an attempt to connect without an answer is given up
     /// (`internode_tcp_connect_timeout`).
     pub connect_timeout: Duration,
-    /// A link whose peer takes no byte for so long is closed and opened anew
+    /// Time after which a link whose peer takes no byte is closed and opened anew
     /// (`internode_tcp_user_timeout`); zero: never.
     pub user_timeout: Duration,
-    /// As `user_timeout`, for streams (`internode_streaming_tcp_user_timeout`); zero: never.
+    /// The same time as `user_timeout`, for streams (`internode_streaming_tcp_user_timeout`);
+    /// zero: never.
     pub stream_user_timeout: Duration,
-    /// Bytes of the kernel's buffer of what is sent on a link that this node opens
+    /// Bytes of the kernel's buffer for sending on a link that this node opens
     /// (`internode_socket_send_buffer_size`); 0: the kernel chooses.
     pub send_buffer: usize,
-    /// Bytes of the kernel's buffer of what has come on a link that a peer has opened
+    /// Bytes of the kernel's buffer for received bytes on a link that a peer has opened
     /// (`internode_socket_receive_buffer_size`); 0: the kernel chooses.
     pub receive_buffer: usize,
     /// Bytes of the largest message that is sent or taken (`internode_max_message_size`).
     pub message_size_max: usize,
-    /// Bytes that may wait on one outbound link before the reserves are touched
+    /// Most bytes that wait on one outbound link before the reserves are used
     /// (`internode_application_send_queue_capacity`).
     pub queue: usize,
-    /// Bytes that may wait on all outbound links to one peer beyond the room of each
+    /// Most bytes that may wait on all outbound links to one peer beyond the room of each
     /// (`internode_application_send_queue_reserve_endpoint_capacity`).
     pub reserve_each: usize,
-    /// Bytes that may wait on all outbound links together beyond the room of each
+    /// Most bytes that may wait on all outbound links together beyond the room of each
     /// (`internode_application_send_queue_reserve_global_capacity`).
     pub reserve: usize,
-    /// Bytes of messages that have come in parts, on all inbound links together
+    /// Most bytes of messages that have come in parts, on all inbound links together
     /// (`internode_application_receive_queue_reserve_global_capacity`).
     pub receive_reserve: usize,
-    /// The age of a message is that of its sender's clock. False: a message counts as made when it
-    /// comes (`internode_timeout`).
+    /// True: the age of a message is counted by its sender's clock. False: it is counted from the
+    /// arrival (`internode_timeout`).
     pub trusts_clocks: bool,
-    /// Peers may connect at the broadcast address too, where it is not the address that is
-    /// listened on (`listen_on_broadcast_address`).
+    /// True: peers may connect at the broadcast address too, if it is another one than the address
+    /// that is listened on (`listen_on_broadcast_address`).
     pub listens_on_broadcast: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Links for streams that this node opens: a connection with the handshake behind it, given to the
-//! caller as it is. No queue and no thread of links stands between.
+//! caller directly, without a queue or the thread of links in between.
 //!
-//! A stream is spoken in this node's current version alone, without frames. Those that peers open
-//! are given to [`Receiver::stream`].
+//! Streams use this node's current version only, without frames. Streams that peers open are given
+//! to [`Receiver::stream`].
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use crate::limits::HANDSHAKE_MAX;
 use crate::neighbour::{Encryption, LinkOptions, Receiver};
 use crate::outbound::within;
 
-/// Opens links for streams. Clones are the same.
+/// Opens links for streams. All clones do the same.
 #[derive(Clone)]
 pub struct StreamOpener {
     env: Env,
@@ -25,7 +25,7 @@ pub struct StreamOpener {
 }
 
 impl StreamOpener {
-    /// Of links with these options; `receiver` knows where peers stand.
+    /// An opener of links with these options; `receiver` knows the places of peers.
     pub fn new(env: &Env, options: &LinkOptions, receiver: &Arc<dyn Receiver>) -> Self {
         Self { env: env.clone(), options: options.clone(), receiver: Arc::clone(receiver) }
     }
