@@ -4,9 +4,9 @@
 //! block: i32 uncompressed length | i32 compressed length | compressed bytes
 //! ```
 //!
-//! The head names the compressor. Behind it the file is a sequence of blocks, and the entries lie
-//! in what the blocks give. A block has no checksum of its own: the entries have theirs.
-//! `org.apache.cassandra.hints.CompressedHintsWriter`, `CompressedChecksummedDataInput`.
+//! The head names the compressor. Behind it the file is a sequence of blocks, and the entries are
+//! in the decompressed bytes of the blocks. A block has no checksum of its own, because each entry
+//! has one. `org.apache.cassandra.hints.CompressedHintsWriter`, `CompressedChecksummedDataInput`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,10 +19,11 @@ use crate::error::HintError;
 
 /// Bytes of a block before the compressed ones.
 pub const BLOCK_HEAD: usize = 8;
-/// Entries are gathered into blocks of so many bytes, as Cassandra's writer does. A larger entry is
+/// Bytes of entries that are gathered into a block, as Cassandra's writer does. A larger entry is
 /// a block of its own.
 pub const BLOCK_SIZE: usize = 256 << 10;
-/// A block that claims to give more is damaged: 2 GiB is the largest entry.
+/// Most bytes that a block may claim to give; a larger claim is damage. 2 GiB is the largest
+/// entry.
 const BLOCK_SIZE_MAX: u32 = i32::MAX as u32;
 
 const _: () = assert!(BLOCK_SIZE <= BLOCK_SIZE_MAX as usize, "a block is one that readers take");
@@ -30,15 +31,15 @@ const _: () = assert!(BLOCK_SIZE <= BLOCK_SIZE_MAX as usize, "a block is one tha
 /// `hints_compression`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Compression {
-    /// The class as the configuration or the file names it.
+    /// The class, as the configuration or the file names it.
     class: String,
-    /// The class's own parameters; None where nothing is said.
+    /// The class's own parameters; None: none are given.
     named: Option<BTreeMap<String, String>>,
     params: CompressionParams,
 }
 
 impl Compression {
-    /// From the name of a class and its parameters. Err: what is wrong with them.
+    /// The compression of a class and its parameters. Err: what is wrong with them.
     pub fn new(class: &str, parameters: Option<BTreeMap<String, String>>) -> Result<Self, String> {
         let compressor = Compressor::from_class(class).ok_or_else(|| format!("there is no compressor {class}"))?;
         let mut map = parameters.clone().unwrap_or_default();
@@ -56,8 +57,8 @@ impl Compression {
         json!({"compression": compression}).to_string().into_bytes()
     }
 
-    /// From the parameters of a file's head. None: it is not compressed. Err: the kind of file that
-    /// it is.
+    /// The compression in the parameters of a file's head. None: the file is not compressed. Err:
+    /// the kind of the file, which cannot be read.
     pub(crate) fn of_parameters(parameters: &[u8]) -> Result<Option<Self>, String> {
         let unknown = || format!("a file with the parameters {}", String::from_utf8_lossy(parameters));
         let json: Value = serde_json::from_slice(parameters).map_err(|_| unknown())?;
@@ -86,7 +87,7 @@ impl Compression {
         Ok(())
     }
 
-    /// The bytes that a block's compressed bytes give.
+    /// Decompresses a block.
     pub(crate) fn open_block(&self, compressed: &[u8], length: u32) -> Result<Vec<u8>, String> {
         self.params.compressor.decompress(compressed, length as usize)
     }

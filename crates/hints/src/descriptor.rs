@@ -24,12 +24,13 @@ pub type HostId = [u8; 16];
 
 /// Bytes before the parameters.
 const FIXED_SIZE: usize = 4 + 8 + 16 + 4 + 4;
-/// Longer parameters are taken for damage: Cassandra's name a class and some numbers.
+/// Most bytes of parameters; longer ones are taken for damage. Cassandra's name a class and some
+/// numbers.
 const PARAMETERS_SIZE_MAX: usize = 64 << 10;
-/// A head is never larger: so much of a file is enough to read its descriptor.
+/// Most bytes of a head: so many bytes of a file are enough to read its descriptor.
 pub const HEAD_SIZE_MAX: usize = FIXED_SIZE + PARAMETERS_SIZE_MAX + 4;
 
-/// The version of a file: which messaging version its mutations are written in.
+/// The version of a file, from which the messaging version of its mutations follows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Version {
     /// 2: messaging version 12 (`storage_compatibility_mode: CASSANDRA_4`).
@@ -57,11 +58,12 @@ impl Version {
 pub struct Descriptor {
     /// The node that the hints are for.
     pub host_id: HostId,
-    /// When the file was begun, milliseconds since 1970. Names the file among those of its host.
+    /// When the file was begun, milliseconds since 1970. It identifies the file among those of its
+    /// host.
     pub millis: i64,
-    /// Its version.
+    /// The version of the file.
     pub version: Version,
-    /// How its content is compressed; None: it is not.
+    /// How the content is compressed; None: it is not.
     pub compression: Option<Compression>,
 }
 
@@ -141,7 +143,7 @@ impl Descriptor {
     }
 }
 
-/// The checksum up to the parameters.
+/// The checksum of the head up to the parameters, to be continued over them.
 fn checksum(version: u32, millis: i64, host_id: &HostId, length: u32) -> crc32fast::Hasher {
     let mut crc = crc32fast::Hasher::new();
     crc.update(&version.to_be_bytes());

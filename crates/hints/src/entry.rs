@@ -7,7 +7,7 @@
 //! u32 the same CRC-32 continued over the hint
 //! ```
 //!
-//! A hint is worth something until creation + gc_grace: later its target may have purged deletions
+//! A hint may be applied until creation + gc_grace. Later its target may have purged deletions
 //! that the hint would undo. `org.apache.cassandra.hints.HintsWriter`, `HintsReader`, `Hint`.
 
 use stdx::{Cursor, put_i64, put_u32, put_uvint};
@@ -19,12 +19,13 @@ pub const ENTRY_OVERHEAD: usize = 12;
 /// Bytes of an entry before its hint.
 const HEAD: usize = 8;
 
-/// A hint as it is stored, with sizes and checksums. The same for every host that it is for.
+/// A hint as it is stored, with sizes and checksums. It has the same bytes for every host that it
+/// is for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry(Vec<u8>);
 
 impl Entry {
-    /// An entry whose mutation `put` appends. None: a hint of 2 GiB or more.
+    /// An entry whose mutation `put` appends. None: the hint has 2 GiB or more.
     pub fn new(created_millis: i64, gc_grace: u32, put: impl FnOnce(&mut Vec<u8>)) -> Option<Self> {
         let mut out = vec![0; HEAD];
         put_i64(&mut out, created_millis);
@@ -61,22 +62,22 @@ impl Entry {
         Some(Self(out))
     }
 
-    /// The bytes.
+    /// The bytes of the entry.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 }
 
-/// The thing that stands at a place of a file.
+/// The content of a file at one position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Found<'a> {
     /// A hint, and the size of its entry.
     Hint(&'a [u8], usize),
-    /// An entry of this size whose hint does not match its checksum: the entry alone is lost.
+    /// An entry of this size whose hint does not match its checksum: only this entry is lost.
     Damaged(usize),
-    /// The entry needs so many bytes in all.
+    /// The entry is longer than the given bytes: it needs so many in all.
     Needs(usize),
-    /// No entry begins here: nothing behind this place can be read.
+    /// No entry begins here, so nothing behind this position can be read.
     Nothing,
 }
 
@@ -100,14 +101,14 @@ pub fn find(bytes: &[u8]) -> Found<'_> {
 pub struct Hint<'a> {
     /// When the hint was made, milliseconds since 1970.
     pub created_millis: i64,
-    /// The least `gc_grace_seconds` of its tables at that time.
+    /// The least `gc_grace_seconds` of its tables at that time, seconds.
     pub gc_grace: u32,
     /// The mutation, as messages and the commit log have it.
     pub mutation: &'a [u8],
 }
 
 impl<'a> Hint<'a> {
-    /// From a hint's bytes.
+    /// A hint from its bytes.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, HintError> {
         let mut cursor = Cursor::new(bytes);
         let (created_millis, gc_grace) = (cursor.i64()?, cursor.uvint()?);
@@ -117,7 +118,8 @@ impl<'a> Hint<'a> {
         Ok(Self { created_millis, gc_grace, mutation: cursor.rest() })
     }
 
-    /// Whether the hint may still be applied where the tables' least gc_grace is now `gc_grace`.
+    /// Whether the hint may still be applied. `gc_grace`: the present least gc_grace of its
+    /// tables, seconds.
     pub fn is_live(&self, gc_grace: u32, now_millis: i64) -> bool {
         let life = i64::from(self.gc_grace.min(gc_grace)) * 1000;
         self.created_millis.saturating_add(life) > now_millis

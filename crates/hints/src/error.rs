@@ -8,20 +8,20 @@ use stdx::CursorError;
 /// Why hints cannot be written or read.
 #[derive(Debug)]
 pub enum HintError {
-    /// The disk.
+    /// The disk failed.
     Io(io::Error),
     /// The file ends within its head, or a length in the head is false.
     Bytes(CursorError),
-    /// A checksum does not match. The part of the file that it covers.
+    /// A checksum does not match; the part of the file that it covers.
     Checksum(&'static str),
-    /// The file is of a kind that is not read. Its kind.
+    /// The file is of a kind that is not read; the name of the kind.
     Unread(String),
-    /// The content contradicts itself. How, and where: bytes from the start of the plain file.
+    /// The content contradicts itself: how, and at which offset in the plain file.
     Corrupt(String, u64),
 }
 
 impl HintError {
-    /// The file has not got all of its head: its writer was stopped before the first hint.
+    /// Whether the file ends within its head: its writer was stopped before the first hint.
     pub fn is_cut_head(&self) -> bool {
         matches!(self, Self::Bytes(CursorError::Truncated { .. }))
     }

@@ -9,19 +9,19 @@ use crate::reader::Position;
 /// A file to which nothing is written any more.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HintFile {
-    /// Its head.
+    /// The head of the file.
     pub descriptor: Descriptor,
     /// Bytes on the disk.
     pub size: u64,
-    /// Everything before this place was taken by the host.
+    /// Everything before this position was taken by the host.
     pub sent: Position,
-    /// The hints of the page that begins at `sent` that the host has taken too, by their places in
+    /// The hints that the host has taken of the page that begins at `sent`, by their indexes in
     /// the page. Known in memory only: after a restart the whole page is sent again.
     pub taken: BTreeSet<usize>,
 }
 
 impl HintFile {
-    /// Where the file lies.
+    /// The path of the file.
     pub fn path(&self, directory: &Path) -> PathBuf {
         directory.join(self.descriptor.file_name())
     }
@@ -32,34 +32,37 @@ impl HintFile {
 pub struct PendingHints {
     /// The host.
     pub host_id: HostId,
-    /// Files that wait, the one among them that is being sent.
+    /// Number of files that wait, including the one that is being sent.
     pub files: usize,
-    /// Their bytes.
+    /// Bytes of these files.
     pub size: u64,
-    /// When the newest of them was begun, milliseconds since 1970.
+    /// When the newest of these files was begun, milliseconds since 1970.
     pub newest_millis: i64,
-    /// When the oldest of them was begun.
+    /// When the oldest of these files was begun, milliseconds since 1970.
     pub oldest_millis: i64,
-    /// Files that cannot be read and are left alone.
+    /// Number of files that cannot be read and are left alone.
     pub corrupted_files: usize,
-    /// Their bytes.
+    /// Bytes of the files that cannot be read.
     pub corrupted_size: u64,
 }
 
 /// The hints of one host, in memory and on the disk.
 #[derive(Default)]
 pub(crate) struct Host {
-    /// Entries that no file has yet.
+    /// Entries that are in no file yet.
     pub buffer: Vec<u8>,
-    /// The file that is being written: when it was begun, and its bytes.
+    /// The file that is being written: when it was begun, milliseconds since 1970, and its bytes.
+    /// None: no file is.
     pub open: Option<(i64, u64)>,
     /// Files that wait, oldest first.
     pub files: VecDeque<HintFile>,
-    /// The file that is being sent: when it was begun, and its bytes.
+    /// The file that is being sent: when it was begun, milliseconds since 1970, and its bytes.
+    /// None: no file is.
     pub sending: Option<(i64, u64)>,
     /// Files that cannot be read.
     pub corrupted: Vec<HintFile>,
-    /// Hints of this host are removed as soon as the file that is being sent comes back.
+    /// True: the file that is being sent is removed as soon as it comes back, with all hints of
+    /// this host.
     pub is_forgotten: bool,
 }
 
@@ -71,13 +74,13 @@ impl Host {
         files + of(self.open) + of(self.sending) + self.buffer.len() as u64
     }
 
-    /// When the oldest file was begun.
+    /// When the oldest file was begun, milliseconds since 1970; None: there is no file.
     pub fn oldest_millis(&self) -> Option<i64> {
         let sending = self.sending.map(|(millis, _)| millis);
         sending.or(self.files.front().map(|file| file.descriptor.millis)).or(self.open.map(|(millis, _)| millis))
     }
 
-    /// Whether anything waits, on the disk or in memory.
+    /// Whether any hint waits, on the disk or in memory.
     pub fn has_hints(&self) -> bool {
         !self.buffer.is_empty() || self.open.is_some() || !self.files.is_empty()
     }

@@ -5,8 +5,8 @@
 //! put them into files, and knows the files of each host; [`reader`] gives them back page by page;
 //! [`mend`] looks at the files that an earlier life of the node has left.
 //!
-//! Knows neither nodes nor mutations: a host is its id, a mutation is bytes. Who is hinted, and
-//! when hints are sent, is decided in `cluster::hints`. Must agree with
+//! Knows neither nodes nor mutations: a host is its id, a mutation is bytes. Which hosts get
+//! hints, and when hints are sent, is decided in `cluster::hints`. Must agree with
 //! `org.apache.cassandra.hints` of Cassandra 5.0.8; the layout is in docs/formats/hints.md.
 
 pub mod blocks;

@@ -1,8 +1,8 @@
 //! The files that an earlier life of the node has left, or another program.
 //!
-//! A file with a checksum beside it was closed by its writer. A file without one was being written:
-//! what its end has not got whole is cut off and told, and the checksum is written. Nothing that
-//! was synced is lost by that: an entry is synced after the ones before it.
+//! A file with a checksum beside it was closed by its writer. A file without one was being
+//! written: an incomplete entry at its end is cut off and logged, and the checksum is written. No
+//! synced hint is lost by that, because an entry is synced after the entries before it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::reader::{Position, Reader};
 
 /// Bytes that are read at a time for a checksum.
 const CHUNK_SIZE: usize = 256 << 10;
-/// A file without a head is not longer: the head is synced before hints are written.
+/// Most bytes of a file without a head: the head is synced before hints are written.
 const EMPTY_SIZE_MAX: u64 = 128 << 10;
 
 /// The hint files of a directory, oldest first, after their ends have been mended.
@@ -37,7 +37,7 @@ pub fn find_files(disk: &dyn Disk, directory: &Path) -> Result<Vec<HintFile>, Hi
     Ok(files)
 }
 
-/// A file, unless it holds nothing.
+/// A file of hints; None: it has none, and is removed.
 fn find_file(disk: &dyn Disk, directory: &Path, path: &Path) -> Result<Option<HintFile>, HintError> {
     let reader = match Reader::open(disk, path) {
         Err(error) if error.is_cut_head() || is_empty(disk, path)? => {
@@ -54,13 +54,14 @@ fn find_file(disk: &dyn Disk, directory: &Path, path: &Path) -> Result<Option<Hi
     Ok(Some(HintFile { descriptor, size: disk.file_len(path)?, sent: Position::default(), taken: BTreeSet::new() }))
 }
 
-/// Whether a file holds zeros alone: a crash has kept its length and lost its head.
+/// Whether a file has only zeros: a crash has kept its length and lost its head.
 fn is_empty(disk: &dyn Disk, path: &Path) -> Result<bool, HintError> {
     let length = disk.file_len(path)?;
     Ok(length <= EMPTY_SIZE_MAX && disk.read_all(path, EMPTY_SIZE_MAX)?.iter().all(|byte| *byte == 0))
 }
 
-/// Cuts what is not whole at the end of a file, and writes its checksum. False: nothing was left.
+/// Cuts off an incomplete entry at the end of a file, and writes its checksum. False: no hint was
+/// left.
 fn mend(disk: &dyn Disk, directory: &Path, path: &Path, mut reader: Reader) -> Result<bool, HintError> {
     let mut hints = 0;
     let broken = loop {
@@ -121,7 +122,7 @@ pub(crate) fn write_checksum(
     Ok(())
 }
 
-/// A file whose head cannot be believed gets another name, under which nobody looks for hints.
+/// Gives a file whose head cannot be right another name, so that it is not read as hints.
 fn set_aside(disk: &dyn Disk, path: &Path, error: &HintError) -> Result<(), HintError> {
     let aside = path.with_extension("corrupt.hints");
     tracing::error!(path = %path.display(), aside = %aside.display(), %error, "a hint file cannot be read and is renamed");

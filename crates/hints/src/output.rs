@@ -16,11 +16,11 @@ pub(crate) struct Output {
     pub descriptor: Descriptor,
     directory: PathBuf,
     file: Box<dyn WriteFile>,
-    /// Of everything written.
+    /// CRC-32 of all written bytes.
     crc: crc32fast::Hasher,
     /// Bytes written.
     pub size: u64,
-    /// Bytes that a sync has covered, of head and whole entries; 0 before the first hints.
+    /// Bytes that a sync has covered: head and whole entries. 0 before the first hints.
     synced: u64,
 }
 
@@ -73,7 +73,7 @@ impl Output {
         Ok(written)
     }
 
-    /// Makes durable what was written, and the name of the file when it is new.
+    /// Makes the written entries durable, and the name of the file when it is new.
     pub fn sync(&mut self, disk: &dyn Disk) -> io::Result<()> {
         self.file.sync_data()?;
         if self.synced == 0 {
@@ -83,7 +83,7 @@ impl Output {
         Ok(())
     }
 
-    /// Closes the file: nothing is written to it any more.
+    /// Closes the file, and writes its checksum: nothing is written to it any more.
     pub fn finish(self, disk: &dyn Disk) -> HintFile {
         let file = HintFile {
             descriptor: self.descriptor,
@@ -98,7 +98,7 @@ impl Output {
         file
     }
 
-    /// Gives a file up after an error: what was synced stays, what was not is cut off. None:
+    /// Gives a file up after an error: bytes that were synced stay, others are cut off. None:
     /// nothing stays.
     pub fn give_up(mut self, disk: &dyn Disk) -> Option<HintFile> {
         let path = self.directory.join(self.descriptor.file_name());
@@ -121,8 +121,8 @@ impl Output {
     }
 }
 
-/// Bytes of whole entries at the front of `entries`: the first, and those behind it that end within
-/// `room`.
+/// Bytes of whole entries at the front of `entries`: of the first, and of those behind it that end
+/// within `room` bytes.
 fn entries_within(entries: &[u8], room: usize) -> usize {
     let mut end = 0;
     while let Some(size) = entries.get(end..).and_then(|rest| rest.first_chunk::<4>()) {

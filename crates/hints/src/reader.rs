@@ -1,13 +1,12 @@
 //! The hints of a file, page by page.
 //!
-//! A place in a file is its distance in the plain content: bytes of entries before it, whether they
-//! are compressed or not. A compressed file finds a place again by walking over the heads of its
-//! blocks. Only what a page needs is in memory: its hints, and what was read ahead (a chunk of
-//! [`CHUNK_SIZE`], or a block).
+//! A position in a file is the number of bytes of entries before it, uncompressed. In a compressed
+//! file a position is found again by passing the heads of its blocks. Only the hints of a page are
+//! in memory, and the bytes that were read ahead (a chunk of [`CHUNK_SIZE`], or a block).
 //!
-//! An entry whose hint is damaged is passed over and counted. What is no entry at all ends the file
-//! with an error, since the next entry cannot be found; an entry that is cut by the end of the file
-//! ends it without one. `org.apache.cassandra.hints.HintsReader`.
+//! An entry whose hint is damaged is passed over and counted. Bytes that are no entry at all end
+//! the file with an error, because the next entry cannot be found; an entry that is cut off by the
+//! end of the file ends it without an error. `org.apache.cassandra.hints.HintsReader`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,25 +19,25 @@ use crate::descriptor::{Descriptor, HEAD_SIZE_MAX};
 use crate::entry::{Found, find};
 use crate::error::HintError;
 
-/// A page ends behind the entry that reaches so many bytes (`HintsReader.PAGE_SIZE`).
+/// Bytes of hints behind which a page ends (`HintsReader.PAGE_SIZE`).
 pub const PAGE_SIZE: usize = 512 << 10;
 /// Bytes of a plain file that are read at a time.
 const CHUNK_SIZE: usize = 128 << 10;
 
-/// A place in a file: bytes of entries before it.
+/// A position in a file: the number of bytes of entries before it, uncompressed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Position(pub u64);
 
 /// Hints that follow each other in a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Page {
-    /// Where the page begins.
+    /// The position at which the page begins.
     pub start: Position,
-    /// Its hints, in the order of the file.
+    /// The hints of the page, in the order of the file.
     pub hints: Vec<Bytes>,
-    /// Entries that did not match their checksums.
+    /// Number of entries that did not match their checksums.
     pub damaged: u64,
-    /// The file ends behind this page.
+    /// True: the file ends behind this page.
     pub is_last: bool,
 }
 
@@ -49,13 +48,13 @@ pub struct Reader {
     pub descriptor: Descriptor,
     /// Bytes of the head.
     head: u64,
-    /// Where in the file the bytes begin that have not been read.
+    /// Offset in the file of the first byte that has not been read.
     next: u64,
-    /// Plain content that was read and not given.
+    /// Uncompressed content that was read and not given yet.
     buffer: Vec<u8>,
-    /// Bytes at the start of `buffer` that were given.
+    /// Bytes at the start of `buffer` that were given already.
     given: usize,
-    /// The place of the first byte that was not given.
+    /// The position of the first byte that was not given.
     at: u64,
 }
 
@@ -71,7 +70,7 @@ impl Reader {
         Ok(Self { file, descriptor, head, next: head, buffer: Vec::new(), given: 0, at: 0 })
     }
 
-    /// Goes to a place that a page of this file began at.
+    /// Goes to a position at which a page of this file began.
     pub fn seek(&mut self, to: Position) -> Result<(), HintError> {
         self.buffer.clear();
         self.given = 0;
@@ -135,7 +134,8 @@ impl Reader {
         Ok(page)
     }
 
-    /// How many bytes of the file hold what has been given: behind them nothing could be read.
+    /// The length of the file up to the end of the last given entry. Nothing behind it could be
+    /// read.
     pub fn sound_length(&self) -> u64 {
         match self.descriptor.compression {
             None => {
@@ -156,7 +156,7 @@ impl Reader {
         self.at += count as u64;
     }
 
-    /// Reads until `count` bytes are there that were not given. False: the file ends before.
+    /// Reads until `buffer` has `count` bytes that were not given. False: the file ends before.
     fn fill(&mut self, count: usize) -> Result<bool, HintError> {
         self.buffer.drain(..self.given);
         self.given = 0;
@@ -209,8 +209,9 @@ impl Reader {
         Ok((BLOCK_HEAD as u64 + u64::from(compressed) <= left).then_some((plain, compressed)))
     }
 
-    /// Room that a writer reserved and did not fill ends a file as its end does. Nothing behind the
-    /// place can be read afterwards; the place itself stays.
+    /// Whether the rest of the file has only zeros: space that a writer reserved and did not fill,
+    /// which counts as the end of the file. Nothing behind the present position can be read
+    /// afterwards; the position stays.
     fn is_zero_to_the_end(&mut self) -> Result<bool, HintError> {
         loop {
             if self.unread().iter().any(|byte| *byte != 0) {

@@ -14,12 +14,13 @@ use crate::descriptor::{HostId, Version};
 use crate::files::{HintFile, Host};
 use crate::output::Output;
 
-/// Bytes of hints that wait in memory for the writer, of all hosts
-/// (`HintsService.MIN_BUFFER_SIZE`). A hint beyond is refused.
+/// Most bytes of hints of all hosts that wait in memory for the writer
+/// (`HintsService.MIN_BUFFER_SIZE`). A further hint is refused.
 pub const BUFFER_SIZE_MAX: usize = 32 << 20;
-/// From so many bytes on the writer does not wait for `hints_flush_period`.
+/// Bytes from which on the writer does not wait for `hints_flush_period`.
 pub(crate) const BUFFER_SIZE_EAGER: usize = BUFFER_SIZE_MAX / 4;
-/// A larger entry is refused, as Cassandra refuses one that is larger than half a buffer.
+/// Most bytes of an entry. A larger one is refused, as Cassandra refuses one that is larger than
+/// half a buffer.
 pub const ENTRY_SIZE_MAX: usize = BUFFER_SIZE_MAX / 2;
 
 const _: () = {
@@ -64,8 +65,8 @@ pub(crate) struct Shared {
     pub settings: Settings,
     /// Guards buffers and lists: a copy or a look-up, never I/O.
     pub state: Mutex<State>,
-    /// The files that are being written. Held during I/O, by the writer and by who closes files;
-    /// taken before `state`.
+    /// The files that are being written. Held during I/O, by the writer and by callers that close
+    /// files; taken before `state`.
     pub outputs: Mutex<BTreeMap<HostId, Output>>,
     pub figures: Figures,
 }
@@ -75,18 +76,18 @@ pub(crate) struct State {
     pub hosts: BTreeMap<HostId, Host>,
     /// Bytes in the buffers, those that are being written included.
     pub buffered: usize,
-    /// When the oldest of the buffered bytes came.
+    /// When the oldest of the buffered bytes came; None: there are none.
     pub buffered_since: Option<Instant>,
-    /// Hints taken so far: the last one's number.
+    /// Number of hints taken so far, which is the number of the last one.
     pub added: u64,
     /// Every hint up to this number is on the disk, or was removed.
     pub durable: u64,
     /// An attempt to write every hint up to this number has failed.
     pub failed: u64,
-    /// Somebody waits for the disk: the writer does not wait for more.
+    /// True: a caller waits for the disk, and the writer writes at once.
     pub is_urgent: bool,
     pub waiting: Vec<Waker>,
-    /// The last file's time; names of files are unique by it.
+    /// The time of the last file, milliseconds since 1970; it makes the names of files unique.
     pub last_millis: i64,
     pub is_closed: bool,
 }
@@ -96,7 +97,8 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes a file: first the checksum, so that a file that a crash leaves is looked at anew.
+    /// Removes a file: first the checksum, so that a file that a crash leaves without one is
+    /// checked at the next start.
     pub fn remove(&self, file: &HintFile) {
         let checksum = self.directory.join(file.descriptor.checksum_name());
         let path = file.path(&self.directory);
@@ -120,7 +122,7 @@ impl State {
         Some(file)
     }
 
-    /// The file that was being sent is the caller's no more. True: it is to be removed.
+    /// Called when the caller gives back the file that was being sent. True: it has to be removed.
     pub fn end_sending(&mut self, file: &HintFile) -> bool {
         let Some(host) = self.hosts.get_mut(&file.descriptor.host_id) else { return true };
         assert_eq!(host.sending, Some((file.descriptor.millis, file.size)), "the file that comes back was taken");
@@ -128,7 +130,7 @@ impl State {
         std::mem::take(&mut host.is_forgotten)
     }
 
-    /// Wakes those who wait for the disk.
+    /// Takes the wakers of those who wait for the disk.
     pub fn wake_all(&mut self) -> Vec<Waker> {
         std::mem::take(&mut self.waiting)
     }

@@ -2,9 +2,9 @@
 //!
 //! [`HintStore::add`] copies an entry into the buffer of its host and never waits. The writer
 //! ([`crate::writer`], one background task) puts the buffers into the hosts' files and syncs them:
-//! after `hints_flush_period`, at once when a quarter of the room is used, and at once when
-//! somebody waits for [`HintStore::durable`]. Whoever sends hints takes the files of a host one
-//! after the other ([`HintStore::take_file`]) and gives each back: [`HintStore::sent`],
+//! after `hints_flush_period`, at once when a quarter of the room is used, and at once when a
+//! caller waits for [`HintStore::durable`]. A sender of hints takes the files of a host one after
+//! the other ([`HintStore::take_file`]) and gives each back: [`HintStore::sent`],
 //! [`HintStore::put_back`] or [`HintStore::set_corrupted`].
 //!
 //! Bounds: [`crate::shared::BUFFER_SIZE_MAX`] in memory, beyond which a hint is refused and
@@ -37,7 +37,7 @@ use crate::writer;
 pub struct StoreOptions {
     /// `hints_directory`
     pub directory: PathBuf,
-    /// The version of the files that are written: that of the ring's messages.
+    /// The version of new files, which follows from the version of the ring's messages.
     pub version: Version,
     /// `hints_compression`
     pub compression: Option<Compression>,
@@ -123,7 +123,7 @@ impl HintStore {
         self.shared.state().hosts.get(host_id).and_then(Host::oldest_millis)
     }
 
-    /// The hosts for which anything waits that is not being sent.
+    /// The hosts that have hints which are not being sent.
     pub fn hosts(&self) -> Vec<HostId> {
         let state = self.shared.state();
         state.hosts.iter().filter(|(_, host)| host.has_hints()).map(|(host_id, _)| *host_id).collect()
@@ -141,9 +141,9 @@ impl HintStore {
         state.hosts.iter().filter_map(|(host_id, host)| host.pending(*host_id)).collect()
     }
 
-    /// The oldest file of a host, which the caller sends. Where there is none, what was written and
-    /// what is in memory becomes one. None: nothing waits, or a file is being sent already. Waits
-    /// for the disk.
+    /// The oldest file of a host, which the caller sends. If there is none, the file that is being
+    /// written is completed with the hints in memory and closed. None: no hint waits, or a file is
+    /// being sent already. Waits for the disk.
     pub fn take_file(&self, host_id: &HostId) -> Option<HintFile> {
         if let Some(file) = self.shared.state().take(host_id) {
             return Some(file);
@@ -155,19 +155,19 @@ impl HintStore {
         self.shared.state().take(host_id)
     }
 
-    /// Where a file of this store lies.
+    /// The path of a file of this store.
     pub fn path(&self, file: &HintFile) -> PathBuf {
         file.path(&self.shared.directory)
     }
 
-    /// A file was sent whole: it is removed.
+    /// Removes a file that was sent as a whole.
     pub fn sent(&self, file: HintFile) {
         self.shared.state().end_sending(&file);
         self.shared.remove(&file);
     }
 
-    /// A file was not sent whole, and is the next one to be taken. It is removed if the hints of
-    /// its host were, meanwhile.
+    /// Takes back a file that was not sent as a whole, as the next one to be taken. It is removed
+    /// if the hints of its host were removed meanwhile.
     pub fn put_back(&self, file: HintFile) {
         let mut state = self.shared.state();
         if state.end_sending(&file) {
@@ -177,7 +177,7 @@ impl HintStore {
         state.hosts.entry(file.descriptor.host_id).or_default().files.push_front(file);
     }
 
-    /// A file cannot be read to its end: it stays on the disk and is left alone.
+    /// Takes back a file that cannot be read to its end: it stays on the disk and is left alone.
     pub fn set_corrupted(&self, file: HintFile) {
         let mut state = self.shared.state();
         if state.end_sending(&file) {
@@ -187,8 +187,8 @@ impl HintStore {
         state.hosts.entry(file.descriptor.host_id).or_default().corrupted.push(file);
     }
 
-    /// Removes the files of a host, or of all: those that wait. A file that is being sent is
-    /// removed when it comes back; the file that is being written stays.
+    /// Removes the files that wait for a host, or without a host all of them. A file that is being
+    /// sent is removed when it comes back; the file that is being written stays.
     pub fn truncate(&self, host_id: Option<&HostId>) {
         let mut removed = Vec::new();
         let mut state = self.shared.state();
@@ -203,7 +203,7 @@ impl HintStore {
         removed.iter().for_each(|file| self.shared.remove(file));
     }
 
-    /// Removes everything of a host that has left the ring. Waits for the disk.
+    /// Removes all hints of a host that has left the ring. Waits for the disk.
     pub fn forget(&self, host_id: &HostId) {
         if self.shared.state().hosts.contains_key(host_id) {
             writer::close_file(&self.shared, host_id);
@@ -215,14 +215,14 @@ impl HintStore {
         }
     }
 
-    /// Writes what is in memory and closes all files; hints are refused from now on. Waits for the
+    /// Writes the hints in memory and closes all files; further hints are refused. Waits for the
     /// disk.
     pub fn close(&self) {
         self.shared.state().is_closed = true;
         self.close_files();
     }
 
-    /// Writes what is in memory and closes all files. Gives when the last file was begun,
+    /// Writes the hints in memory and closes all files. Gives when the last file was begun,
     /// milliseconds since 1970: those that are begun later have a later time. Waits for the disk.
     pub fn close_files(&self) -> i64 {
         let hosts: Vec<HostId> = self.shared.state().hosts.keys().copied().collect();
@@ -231,7 +231,7 @@ impl HintStore {
     }
 }
 
-/// See [`HintStore::durable`].
+/// The wait of [`HintStore::durable`].
 #[must_use = "hints are on the disk only when this completes"]
 pub struct HintsDurable {
     shared: Arc<Shared>,

@@ -1,8 +1,8 @@
-//! The writer: what hosts' buffers hold goes into their files.
+//! The writer, which moves hints from the hosts' buffers into their files.
 //!
 //! A round takes all buffers, appends each to its host's file, and syncs. A file that fails is
-//! given up (what was synced of it stays); what could not be written goes back to the front of its
-//! buffer and is written into a new file in the next round.
+//! given up (its synced bytes stay); entries that could not be written go back to the front of
+//! their buffer, and into a new file in the next round.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -31,7 +31,7 @@ pub(crate) fn step(shared: &Shared) -> Next {
     Next::After(shared.settings.flush_period)
 }
 
-/// Writes what a host has in memory, and closes its file.
+/// Writes the hints of a host in memory, and closes its file.
 pub(crate) fn close_file(shared: &Shared, host_id: &HostId) {
     let mut outputs = shared.outputs.lock().unwrap_or_else(PoisonError::into_inner);
     flush(shared, &mut outputs);
@@ -44,7 +44,7 @@ pub(crate) fn close_file(shared: &Shared, host_id: &HostId) {
     }
 }
 
-/// A round. False: not everything could be written.
+/// Writes the hints of all buffers. False: not everything could be written.
 fn flush(shared: &Shared, outputs: &mut BTreeMap<HostId, Output>) -> bool {
     let mut state = shared.state();
     let upto = state.added;
@@ -80,7 +80,8 @@ fn flush(shared: &Shared, outputs: &mut BTreeMap<HostId, Output>) -> bool {
     is_whole
 }
 
-/// Writes entries of a host into as many files as they need. Gives how many bytes are on the disk.
+/// Writes entries of a host into as many files as they need. Gives the number of bytes that are on
+/// the disk.
 fn write(
     shared: &Shared,
     outputs: &mut BTreeMap<HostId, Output>,
@@ -128,7 +129,7 @@ fn create(shared: &Shared, host_id: HostId) -> io::Result<Output> {
     Output::create(shared.env.disk.as_ref(), &shared.directory, Descriptor { host_id, millis, version, compression })
 }
 
-/// The lists follow what was written.
+/// Updates the lists after a write.
 fn put_away(
     shared: &Shared,
     outputs: &BTreeMap<HostId, Output>,
