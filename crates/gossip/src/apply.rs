@@ -12,9 +12,9 @@ use crate::peer::Peer;
 use crate::status::Status;
 
 impl Gossip {
-    /// Takes what a look at the ring has shown (the shadow round), so that the nodes in it need not
-    /// be found again in rounds of gossip. Those that answer are alive. Endpoints that are known
-    /// from before the restart alone are greeted: chance would choose each of them only after some
+    /// Takes the result of a look at the ring (the shadow round), so that the nodes in it need not
+    /// be found again in rounds of gossip. Nodes that answer are alive. Endpoints that are only
+    /// known from before the restart are greeted: chance would choose each of them only after some
     /// rounds.
     pub fn adopt(&mut self, ring: States, now: Now) {
         assert!(self.is_enabled, "a node adopts the ring when it shows itself");
@@ -25,7 +25,8 @@ impl Gossip {
         }
     }
 
-    /// Takes what others know. What this node says of itself is its own business.
+    /// Takes the states that others know. States of this node in them are ignored, because only
+    /// this node changes them.
     pub(crate) fn apply(&mut self, mut states: States, now: Now) {
         // joining nodes last: their tokens are compared with those of all others
         let is_joining = |state: &EndpointState| Status::of(state).is_some_and(|status| status.is_joining());
@@ -81,7 +82,7 @@ impl Gossip {
         }
     }
 
-    /// The endpoint is new here, or has been restarted: what was known of it is replaced.
+    /// Replaces the state of an endpoint that is new here, or has been restarted.
     fn start_anew(&mut self, endpoint: SocketAddr, mut state: EndpointState, now: Now) {
         state.values.sort_by_key(|(of, _)| *of);
         state.values.dedup_by_key(|(of, _)| *of);
@@ -130,7 +131,7 @@ impl Gossip {
         self.send(endpoint, Message::Echo);
     }
 
-    /// An endpoint has answered an ECHO_REQ.
+    /// Called when an endpoint has answered an ECHO_REQ.
     pub fn echoed(&mut self, endpoint: SocketAddr, now: Now) {
         let Some(peer) = self.peers.get_mut(&endpoint) else { return };
         if peer.echo_sent.take().is_none() || peer.is_alive || peer.is_dead_state() {
@@ -143,8 +144,8 @@ impl Gossip {
         self.greet(endpoint);
     }
 
-    /// Tells a peer that is alive now of this node, with a SYN of two digests: this node's and the
-    /// peer's.
+    /// Greets a peer that is alive now: tells it of this node, with a SYN of two digests: this
+    /// node's and the peer's.
     ///
     /// Two nodes that hear of each other from a third one know each other at once, not when one of
     /// their rounds happens to reach the other. A SYN may list any endpoints, so Cassandra answers
@@ -163,9 +164,9 @@ impl Gossip {
         self.tell(Event::Down(endpoint));
     }
 
-    /// An endpoint says that it stops. From version 13 on it sends its last state along, by which
-    /// the end of an earlier start is known: the message may come when the endpoint has been
-    /// started again.
+    /// Called when an endpoint says that it stops. From version 13 on it sends its last state
+    /// along. By that it is recognised if the message is about an earlier start: it may come when
+    /// the endpoint has been started again.
     pub fn on_shutdown(&mut self, endpoint: SocketAddr, state: Option<EndpointState>, now: Now) {
         let Some(peer) = self.peers.get_mut(&endpoint) else { return };
         match state {
@@ -191,8 +192,8 @@ impl Gossip {
         self.mark_dead(endpoint, now.monotonic);
     }
 
-    /// Forgets an endpoint that nobody has told of since the restart. Whoever knows it may bring it
-    /// back: what was remembered of it was out of date.
+    /// Forgets an endpoint that nobody has told of since the restart. A node that knows it may
+    /// bring it back; then the remembered state was out of date.
     pub fn forget_remembered(&mut self, endpoint: SocketAddr) {
         if self.peers.get(&endpoint).is_some_and(|peer| peer.is_remembered) {
             self.peers.remove(&endpoint);
@@ -200,9 +201,10 @@ impl Gossip {
         }
     }
 
-    /// Forgets an endpoint. Gossip about it is ignored for a while, or others would bring it back;
-    /// not that of a later start. A node that died while it joined comes again within the minute,
-    /// and whoever ignored it then would not write to it. Cassandra ignores that too.
+    /// Forgets an endpoint. Gossip about it is ignored for a while, because others would bring it
+    /// back otherwise. Gossip about a later start is not ignored: a node that died while it joined
+    /// may come again within the minute, and a node that ignored it would not write to it.
+    /// Cassandra ignores that gossip, too.
     pub fn remove(&mut self, endpoint: SocketAddr, now: Now) {
         if let Some(peer) = self.peers.remove(&endpoint) {
             let generation = peer.state.generation;

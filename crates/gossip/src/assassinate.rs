@@ -11,15 +11,16 @@ use crate::local::put;
 use crate::machine::{Gossip, Now};
 use crate::options::FORGET;
 
-/// The heartbeat of a state that nobody has told, above those of an ordinary start.
+/// The heartbeat of a state that is told in an endpoint's place; it is above those of an ordinary
+/// start.
 const HEARTBEAT: i32 = 9999;
 
-/// An endpoint that nobody knows gets a generation so far ahead, in seconds.
+/// Seconds by which the generation of an endpoint that is not known is set ahead.
 const AHEAD: i64 = 60;
 
 impl Gossip {
     /// Removes an endpoint from the ring. `seen`: generation and heartbeat of half a minute ago;
-    /// None: it was not known. Err: it is alive, since one of them has changed.
+    /// None: it was not known. Err: it is alive, because one of them has changed.
     pub fn assassinate(
         &mut self,
         endpoint: SocketAddr,
@@ -49,8 +50,8 @@ impl Gossip {
         Ok(())
     }
 
-    /// How suspicious the silence of an endpoint is, by the failure detector; None: it is not
-    /// known. Above `phi_convict_threshold` it is convicted.
+    /// The suspicion of the failure detector (phi) that an endpoint is down; None: the endpoint is
+    /// not known. Above `phi_convict_threshold` it is convicted.
     pub fn phi(&self, endpoint: SocketAddr, now: Duration) -> Option<f64> {
         self.peers().get(&endpoint).map(|peer| peer.arrivals.phi(now))
     }

@@ -1,8 +1,8 @@
 //! How long a silence is too long: the phi accrual failure detector.
 //!
-//! Per peer, the times between arrivals of news about it. With their mean, phi is how improbable
-//! the present silence is: `(now − last) / mean / ln 10`. A peer is convicted above
-//! `phi_convict_threshold`: a silence of 18.4 means by default.
+//! For each peer the times between arrivals of news about it are kept. From their mean follows
+//! phi, which says how improbable the present silence is: `(now − last) / mean / ln 10`. A peer is
+//! convicted above `phi_convict_threshold`: a silence of 18.4 means by default.
 //! `org.apache.cassandra.gms.FailureDetector`, `ArrivalWindow`.
 
 use std::collections::VecDeque;
@@ -13,8 +13,9 @@ use crate::options::ROUND;
 /// Intervals that are remembered.
 const SAMPLES_MAX: usize = 1000;
 
-/// A longer interval is not a sample: the peer was away, and its return says nothing about its pace
-/// (`fd_max_interval_ms`). The first arrival counts as one such interval (`fd_initial_value_ms`).
+/// Longest interval that is a sample. In a longer one the peer was away, and its return says
+/// nothing about its pace (`fd_max_interval_ms`). The first arrival counts as one such interval
+/// (`fd_initial_value_ms`).
 const INTERVAL_MAX: Duration = Duration::from_millis(2000);
 
 const _: () = assert!(ROUND.as_millis() < INTERVAL_MAX.as_millis(), "the pace of rounds is a sample");
@@ -27,12 +28,12 @@ const PHI_FACTOR: f64 = std::f64::consts::LOG10_E;
 pub struct ArrivalWindow {
     intervals: VecDeque<Duration>,
     sum: Duration,
-    /// When news came last; `None`: never. On the clock of [`crate::Now::monotonic`].
+    /// When news came last, on the clock of [`crate::Now::monotonic`]; `None`: never.
     last: Option<Duration>,
 }
 
 impl ArrivalWindow {
-    /// News has come.
+    /// Notes that news has come.
     pub fn report(&mut self, now: Duration) {
         let interval = match self.last {
             None => Some(INTERVAL_MAX),
@@ -50,12 +51,12 @@ impl ArrivalWindow {
         self.last = Some(now);
     }
 
-    /// The peer has started anew: its former pace says nothing.
+    /// Forgets the intervals of a peer that has been started anew: its former pace says nothing.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// How improbable the present silence is. 0 before the first news.
+    /// The phi of the present silence: how improbable it is. 0 before the first news.
     pub fn phi(&self, now: Duration) -> f64 {
         let Some(last) = self.last else { return 0.0 };
         let mean = self.sum.as_secs_f64() / self.intervals.len().max(1) as f64;
@@ -65,7 +66,7 @@ impl ArrivalWindow {
         }
     }
 
-    /// When news came last.
+    /// When news came last; None: never.
     pub fn last(&self) -> Option<Duration> {
         self.last
     }

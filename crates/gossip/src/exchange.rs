@@ -1,4 +1,4 @@
-//! SYN, ACK, ACK2: who knows more of whom.
+//! The exchange of a round, SYN, ACK and ACK2: each node learns what the other one knows better.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use crate::peer::Peer;
 use crate::shadow::hearsay_of;
 
 impl Gossip {
-    /// A node begins a round with this one.
+    /// Called when a node begins a round with this one.
     ///
     /// Nothing is answered to another cluster or partitioner: this is how such a node is refused.
     /// The caller logs it ([`Gossip::difference`]).
@@ -29,8 +29,8 @@ impl Gossip {
         self.send(from, Message::Ack(ack));
     }
 
-    /// Notes how much of this node's state a peer has, by the digest of it that the peer has sent:
-    /// what it knows, or beyond what it asks for more.
+    /// Notes how much of this node's state a peer has, by the digest of it that the peer has sent.
+    /// The digest has the version that the peer knows, or above which it asks for more.
     fn note_knowledge(&mut self, from: SocketAddr, digests: &[Digest]) {
         let local = self.options.local;
         let known = digests.iter().find(|digest| digest.endpoint == local);
@@ -47,8 +47,8 @@ impl Gossip {
         self.peers.iter().filter(move |(_, peer)| is_unaware(peer)).map(|(address, _)| *address)
     }
 
-    /// The words of the log for what makes the sender of a SYN a node of another ring; None: the
-    /// SYN comes of this ring.
+    /// The words for the log why the sender of a SYN is a node of another ring; None: it is of
+    /// this ring.
     pub fn difference(&self, syn: &Syn) -> Option<String> {
         let own = &self.options.cluster;
         if syn.cluster != *own {
@@ -80,7 +80,7 @@ impl Gossip {
         }
     }
 
-    /// The digests of all that is known, this node first.
+    /// The digests of all known endpoints, this node first.
     pub(crate) fn digests(&self) -> Vec<Digest> {
         self.states().map(|(endpoint, state)| digest_of(endpoint, state)).collect()
     }
@@ -95,8 +95,8 @@ impl Gossip {
         std::iter::once((self.options.local, self.local.state())).chain(peers)
     }
 
-    /// All states, for a node that looks at the ring. What is remembered of an endpoint that was
-    /// not heard of since this node's restart is told without a status, as hearsay
+    /// All states, for a node that looks at the ring. The state of an endpoint that is only
+    /// remembered from before this node's restart is told without a status, as hearsay
     /// ([`crate::shadow::is_hearsay`]): a node that is down could not be replaced otherwise once
     /// all others had been restarted (CASSANDRA-16213). `Gossiper.examineShadowState`.
     fn all_states(&self) -> States {
@@ -163,7 +163,8 @@ fn digest_of(endpoint: SocketAddr, state: &EndpointState) -> Digest {
     Digest { endpoint, generation: state.generation, max_version: state.max_version() }
 }
 
-/// The heartbeat, and the values above a version.
+/// The part of a state that is newer than a version: the heartbeat, and the values above the
+/// version.
 fn above(state: &EndpointState, version: i32) -> EndpointState {
     let values = state.values.iter().filter(|(_, value)| value.version > version).cloned().collect();
     EndpointState { values, ..*state }

@@ -1,26 +1,26 @@
-//! Gossip: how a node learns who is in the ring, what each node tells of itself, and which nodes
-//! are alive.
+//! Gossip: how a node learns which nodes are in the ring, what each of them tells of itself, and
+//! which are alive.
 //!
 //! Pure: [`Gossip`] takes messages and ticks with the time at which they come, and gives messages
-//! to send and [`Event`]s. It knows no socket, clock, random number or storage; whoever drives it
-//! has those, the simulator among them.
+//! to send and [`Event`]s. It knows no socket, clock, random number or storage; its driver has
+//! these, the node or the simulator.
 //!
 //! Each node has a counter. Its heartbeat and every value that it tells of itself carry the
-//! counter's value of their last change, so that one number a node says how much of it is known.
-//! Once a second a node sends the numbers that it has of all nodes to one or more others (SYN);
-//! they answer with what they know better and with what they ask for (ACK); the first one sends
-//! that (ACK2).
+//! counter's value of their last change, so that one number for each node says how much of its
+//! state is known. Once a second a node sends the numbers that it has of all nodes to one or more
+//! others (SYN); they answer with the states that they know better and with the numbers of those
+//! that they lack (ACK); the first node sends these states (ACK2).
 //!
-//! - [`options`]: who this node is, and the constants
+//! - [`options`]: the identity of this node, and the constants
 //! - [`status`]: the values of STATUS_WITH_PORT
-//! - [`local`]: what this node tells of itself
+//! - [`local`]: the state that this node tells of itself
 //! - [`detector`]: how long a silence is too long
-//! - [`peer`]: what is known of another node
+//! - [`peer`]: another node, as this one knows it
 //! - [`exchange`]: SYN, ACK, ACK2
-//! - [`apply`]: what becomes of states that are received
+//! - [`apply`]: takes received states in
 //! - [`assassinate`]: the removal of an endpoint that does not come back
 //! - [`removal`]: the removal of an endpoint whose data others fetch
-//! - [`round`]: what happens every second
+//! - [`round`]: the round that runs every second
 //! - [`shadow`]: the look at the ring before this node shows itself
 //! - [`presence`]: whether others may have forgotten a node that joins
 //!

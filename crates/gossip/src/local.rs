@@ -12,7 +12,7 @@ pub struct Local {
 
 impl Local {
     /// A state without values. `generation` must be greater than that of every earlier start:
-    /// seconds since 1970 at the start, but at least one more than what was stored.
+    /// seconds since 1970 at the start, but at least one more than the stored generation.
     pub fn new(generation: i32) -> Self {
         Self { counter: 0, state: EndpointState { generation, heartbeat: 0, values: Vec::new() } }
     }
@@ -22,7 +22,7 @@ impl Local {
         &self.state
     }
 
-    /// A generation of its own begins, with the same values: others take all of them anew.
+    /// Begins a new generation with the same values, so that others take all of them anew.
     /// `generation` must be greater than the present one.
     pub fn begin_generation(&mut self, generation: i32) {
         assert!(generation > self.state.generation, "generations of a node ascend");
@@ -30,7 +30,7 @@ impl Local {
         self.beat();
     }
 
-    /// Another second has passed.
+    /// Raises the heartbeat. Called once a second.
     pub fn beat(&mut self) {
         self.state.heartbeat = self.next();
         self.check();

@@ -14,7 +14,7 @@ use crate::presence::{Absence, Watch};
 /// The time at which something happens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Now {
-    /// A clock that only grows, from anywhere.
+    /// A clock that only grows, from any origin.
     pub monotonic: Duration,
     /// The wall clock, milliseconds since 1970.
     pub wall_millis: i64,
@@ -27,7 +27,7 @@ pub enum Message {
     Syn(Syn),
     Ack(Ack),
     Ack2(Ack2),
-    /// ECHO_REQ. Its answer is given to [`Gossip::echoed`].
+    /// ECHO_REQ. The caller gives its answer to [`Gossip::echoed`].
     Echo,
 }
 
@@ -40,7 +40,7 @@ pub enum Event {
     Changed(SocketAddr, ApplicationState),
     /// An endpoint can be reached.
     Up(SocketAddr),
-    /// An endpoint is silent, or said that it stops.
+    /// An endpoint is silent for too long, or said that it stops.
     Down(SocketAddr),
     /// An endpoint is forgotten.
     Removed(SocketAddr),
@@ -53,8 +53,8 @@ pub enum Output {
     Send(SocketAddr, Message),
     /// Tell those who follow the ring.
     Tell(Event),
-    /// Warn of an endpoint that is not believed: its start lies too far in the future. So many
-    /// seconds since 1970.
+    /// Warn of an endpoint whose state is refused because its start lies too far in the future;
+    /// its generation, seconds since 1970.
     Disbelieve(SocketAddr, i64),
 }
 
@@ -69,9 +69,9 @@ pub struct Shadow {
 /// An endpoint that was removed: gossip about it is ignored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quarantine {
-    /// Gossip about the endpoint is ignored up to this point of time.
+    /// Monotonic time until which gossip about the endpoint is ignored.
     pub until: Duration,
-    /// The generation that was removed. Gossip of a later one counts at once.
+    /// The generation that was removed. Gossip of a later generation counts at once.
     pub generation: i32,
 }
 
@@ -84,11 +84,12 @@ pub struct Gossip {
     pub(crate) peers: BTreeMap<SocketAddr, Peer>,
     /// Endpoints that were removed.
     pub(crate) quarantined: BTreeMap<SocketAddr, Quarantine>,
-    /// SYNs are answered. Off during the shadow round and after `nodetool disablegossip`.
+    /// Whether SYNs are answered. False during the shadow round and after `nodetool
+    /// disablegossip`.
     pub is_enabled: bool,
-    /// The last check of all peers.
+    /// When all peers were checked last; None: they were not yet.
     pub(crate) checked: Option<Duration>,
-    /// Nobody is convicted before.
+    /// Time before which no peer is convicted.
     pub(crate) lenient_until: Duration,
     pub(crate) shadow: Option<Shadow>,
     /// The watch over silences of members; None: none has begun.
@@ -97,12 +98,12 @@ pub struct Gossip {
 }
 
 impl Gossip {
-    /// The seeds have these addresses now.
+    /// Sets the addresses of the seeds.
     pub fn set_seeds(&mut self, seeds: Vec<SocketAddr>) {
         self.options.seeds = seeds;
     }
 
-    /// Knows nobody yet.
+    /// A node that knows no other one yet.
     pub fn new(options: Options, local: Local) -> Self {
         Self {
             options,
@@ -118,7 +119,7 @@ impl Gossip {
         }
     }
 
-    /// The identity of this node, and the constants that it runs with.
+    /// The identity of this node in gossip, and its constants.
     pub fn options(&self) -> &Options {
         &self.options
     }
@@ -136,14 +137,14 @@ impl Gossip {
         }
     }
 
-    /// The acts that were asked for since the last call. The caller takes them after every other
-    /// call.
+    /// Takes the acts that the machine has asked for since the last call. The caller does so after
+    /// every other call.
     pub fn take_outputs(&mut self) -> Vec<Output> {
         std::mem::take(&mut self.outputs)
     }
 
     /// Takes an endpoint that storage knows from before the restart: it is down until it is heard
-    /// of. The state has generation 0, so that whatever is heard replaces it.
+    /// of. The state has generation 0, so that any news replaces it.
     pub fn remember(&mut self, endpoint: SocketAddr, state: EndpointState, now: Now) {
         if endpoint != self.options.local {
             let remembered = || Peer { is_remembered: true, ..Peer::new(state, now.monotonic) };
@@ -151,8 +152,8 @@ impl Gossip {
         }
     }
 
-    /// This node tells that it joins: from now on silences of members count, in which they may
-    /// forget it.
+    /// Called when this node tells that it joins. From now on the silences of members count,
+    /// because a member may forget this node during one.
     pub fn watch_presence(&mut self, now: Now) {
         self.watch = Some(Watch::new(now.monotonic));
     }

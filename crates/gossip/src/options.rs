@@ -3,39 +3,40 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// A round begins so long after the former one.
+/// Time from the begin of a round to that of the next.
 pub const ROUND: Duration = Duration::from_secs(1);
 
-/// The partitioner's class as nodes compare it: the only one that we have.
+/// The class of the partitioner, as nodes compare it. There is no other one here.
 pub const PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partitioner";
 
-/// An ECHO_REQ is worth an answer for so long; after that another one is sent.
+/// Time for which an answer to an ECHO_REQ is awaited; after it another one is sent.
 ///
 /// Cassandra never sends a second one for the same state. A node that missed the first would stay
 /// down there until its restart; here it does not.
 pub const ECHO_LIFE: Duration = Duration::from_secs(10);
 
-/// Gossip about an endpoint that was removed is ignored for so long (twice the ring delay): others
-/// still tell of it.
+/// Time for which gossip about a removed endpoint is ignored (twice the ring delay), because
+/// others still tell of it.
 pub const QUARANTINE: Duration = Duration::from_secs(60);
 
-/// An endpoint without tokens that is silent for so long is forgotten: a client that only listened,
-/// or a node that gave up.
+/// Time of silence after which an endpoint without tokens is forgotten: it was a client that only
+/// listened, or a node that gave up.
 pub const SILENT_CLIENT: Duration = Duration::from_secs(30);
 
-/// As [`SILENT_CLIENT`], for a node that is joining: streaming may keep it from gossip. Cassandra's
-/// members wait as long (`Gossiper.FAILED_BOOTSTRAP_TIMEOUT`).
+/// The same time as [`SILENT_CLIENT`] for a node that is joining: streaming may keep it from
+/// gossip. Cassandra's members wait as long (`Gossiper.FAILED_BOOTSTRAP_TIMEOUT`).
 pub const SILENT_JOINING: Duration = Duration::from_secs(300);
 
-/// A dead endpoint without tokens is forgotten after so long, unless its status names the time.
+/// Time after which a dead endpoint without tokens is forgotten, unless its status names another
+/// time.
 pub const FORGET: Duration = Duration::from_secs(3 * 24 * 3600);
 
-/// Where this process stood still for longer between two rounds nobody is convicted, nor for as
-/// long after that: the silence was ours.
+/// Time between two rounds above which this process itself has stood still. Then no peer is
+/// convicted, and for as long afterwards, because the silence was this node's own.
 pub const LOCAL_PAUSE: Duration = Duration::from_secs(5);
 
-/// A generation further in the future is refused: its clock is wrong, and nothing could follow it.
-/// Seconds.
+/// Seconds in the future beyond which a generation is refused: the clock of its node is wrong, and
+/// no later start could have a greater generation.
 pub const GENERATION_AHEAD_MAX: i64 = 365 * 24 * 3600;
 
 const _: () = {
@@ -60,7 +61,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// With the default threshold.
+    /// Options with the default threshold.
     pub fn new(local: SocketAddr, cluster: &str, seeds: Vec<SocketAddr>) -> Self {
         Self { local, cluster: cluster.to_owned(), seeds, convict_threshold: 8.0 }
     }

@@ -13,19 +13,19 @@ use crate::status::Status;
 pub struct Peer {
     /// The state that the endpoint tells of itself.
     pub state: EndpointState,
-    /// The node has answered an ECHO_REQ, and has not been silent for too long since.
+    /// Whether the node has answered an ECHO_REQ, and has not been silent for too long since.
     pub is_alive: bool,
-    /// When it became alive or dead; hints are kept from then on.
+    /// When the node became alive or dead. For a dead node the window of hints begins then.
     pub since: Duration,
-    /// The node is known from before this node's restart and has not been heard of since. What is
-    /// remembered of it is not told to others: it may have left the ring meanwhile.
+    /// True: the node is only known from before this node's restart and has not been heard of
+    /// since. Its remembered state is not told to others: it may have left the ring meanwhile.
     pub is_remembered: bool,
-    /// Generation and greatest version of this node's state that the peer is known to have.
+    /// The generation and greatest version of this node's state that the peer is known to have.
     pub(crate) knows: (i32, i32),
     pub(crate) arrivals: ArrivalWindow,
     /// When a greater heartbeat or value came last.
     pub(crate) updated: Duration,
-    /// When the ECHO_REQ was sent that is still unanswered.
+    /// When the ECHO_REQ was sent that is still unanswered; None: there is none.
     pub(crate) echo_sent: Option<Duration>,
 }
 
@@ -65,7 +65,8 @@ impl Peer {
         now.saturating_sub(self.updated)
     }
 
-    /// Whether it is to be forgotten: it owns no tokens, and is silent or past its time.
+    /// Whether the endpoint has to be forgotten: it owns no tokens, and is silent or past its
+    /// time.
     pub(crate) fn is_over(&self, now: Duration, wall_millis: i64) -> bool {
         if self.is_member() {
             return false;

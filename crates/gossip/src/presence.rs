@@ -1,14 +1,15 @@
 //! Whether others may have forgotten a node that joins.
 //!
 //! A member that has heard nothing new of a node that joins for [`SILENT_JOINING`] forgets it, and
-//! writes to others only until it hears of that node again. Nobody tells the node so. The node sees
-//! how long it has heard nothing new of a member. News of a member come with the answer to a
-//! question, so that they show that the way is open in both directions: while no member is silent
-//! for long, every member hears this node.
+//! writes to others only until it hears of that node again. The node is not told so. It sees how
+//! long it has heard nothing new of a member. News of a member come with the answer to a question,
+//! so that they show that the way is open in both directions: while no member is silent for long,
+//! every member hears this node.
 //!
-//! - A member whose silence was long, and that goes on in the generation of before, has been cut
-//!   off: it may have forgotten this node.
-//! - A member that was started again has asked the ring who joins. Its silence says nothing.
+//! - A member whose silence was long, and that goes on in the same generation, has been cut off:
+//!   it may have forgotten this node.
+//! - A member that was started again has asked the ring which nodes join. Its silence says
+//!   nothing.
 //! - A member that is silent still is dead or cut off. When more than half of them are, this node
 //!   is the one that is cut off.
 //! - A member that was dead before the watch began does not count until it is heard.
@@ -22,16 +23,17 @@ use std::time::Duration;
 use crate::options::SILENT_JOINING;
 use crate::peer::Peer;
 
-/// A member that is silent for so long may have forgotten this node. Half of the time that members
-/// wait: the two sides hear of each other at different times.
+/// Silence of a member from which on it may have forgotten this node: half of the time that
+/// members wait: the two sides hear of each other at different times.
 pub const SILENCE_MAX: Duration = Duration::from_secs(SILENT_JOINING.as_secs() / 2);
 
 /// A silence in which a member may have forgotten this node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Absence {
-    /// The member that was silent, or is; the longest one of several that are silent still.
+    /// The member that was silent, or still is; of several that still are, the one with the
+    /// longest silence.
     pub member: SocketAddr,
-    /// The length of its silence.
+    /// The length of the member's silence.
     pub silence: Duration,
 }
 
@@ -44,7 +46,7 @@ impl fmt::Display for Absence {
 /// A watch over the silences of members.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch {
-    /// When it began; silences are counted from then on.
+    /// When the watch began. Silences are counted from then on.
     since: Duration,
     /// The first silence that was too long and has ended; None: there was none.
     ended: Option<Absence>,
@@ -59,7 +61,8 @@ impl Watch {
         now.saturating_sub(peer.updated.max(self.since))
     }
 
-    /// News of a peer have come in the generation that is known of it. `peer`: as it was before.
+    /// Called when news of a peer has come in the generation that is known of it. `peer`: its
+    /// state before.
     pub fn hear(&mut self, address: SocketAddr, peer: &Peer, now: Duration) {
         let silence = self.silence(peer, now);
         if silence >= SILENCE_MAX && peer.is_member() && self.ended.is_none() {

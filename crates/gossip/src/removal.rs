@@ -1,5 +1,5 @@
-//! The removal of an endpoint that is down, told by another in its place (`nodetool removenode`):
-//! first `removing`, while others fetch what it had, then `removed`.
+//! The removal of an endpoint that is down, told by another node in its place (`nodetool
+//! removenode`): first `removing`, while others fetch its data, then `removed`.
 //!
 //! Each is a generation above that of the endpoint, so that all others take it. Agrees with
 //! `org.apache.cassandra.gms.Gossiper.{advertiseRemoving,advertiseTokenRemoved}`.
@@ -13,9 +13,9 @@ use crate::machine::{Gossip, Now};
 use crate::options::FORGET;
 
 impl Gossip {
-    /// Tells of an endpoint that it is being removed. `host_id`: the endpoint's; `coordinator`: the
-    /// host id of the node that waits until others have its data. Err: the endpoint is not known,
-    /// or has been started anew since `generation`.
+    /// Tells of an endpoint that it is being removed. `host_id`: the endpoint's; `coordinator`:
+    /// the host id of the node that waits until others have the data. Err: the endpoint is not
+    /// known, or has been started anew since `generation`.
     pub fn advertise_removing(
         &mut self,
         endpoint: SocketAddr,
@@ -39,7 +39,7 @@ impl Gossip {
         self.speak_for(endpoint, &format!("removed,{host_id},{expiry}"), None, now);
     }
 
-    /// Gives an endpoint a status in a generation of its own.
+    /// Gives an endpoint a status in a new generation, in the endpoint's place.
     fn speak_for(&mut self, endpoint: SocketAddr, status: &str, coordinator: Option<String>, now: Now) {
         let Some(state) = self.peers().get(&endpoint).map(|peer| peer.state.clone()) else { return };
         let mut state = EndpointState { generation: state.generation.saturating_add(1), ..state };

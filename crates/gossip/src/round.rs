@@ -1,4 +1,5 @@
-//! The round of gossip that runs every second: a heartbeat, SYNs to a few others, a check of all.
+//! The round of gossip that runs every second: a heartbeat, SYNs to a few other nodes, a check of
+//! all nodes.
 
 use std::net::SocketAddr;
 
@@ -11,7 +12,7 @@ use crate::options::{LOCAL_PAUSE, PARTITIONER};
 pub type Draw<'a> = dyn FnMut(usize) -> usize + 'a;
 
 impl Gossip {
-    /// One round, every [`crate::options::ROUND`].
+    /// Runs one round; called every [`crate::options::ROUND`].
     pub fn tick(&mut self, now: Now, draw: &mut Draw<'_>) {
         if self.shadow.is_some() || !self.is_enabled {
             return;
@@ -32,8 +33,8 @@ impl Gossip {
         self.send(to, syn);
     }
 
-    /// Whom a round begins with: one live peer, now and then one that is unreachable, and a seed
-    /// where that is needed to keep the ring from falling apart.
+    /// The nodes with which a round begins an exchange: one live peer, now and then an unreachable
+    /// one, and a seed if that is needed to keep the ring from falling apart.
     fn partners(&self, draw: &mut Draw<'_>) -> Vec<SocketAddr> {
         let live: Vec<_> = self.peers.iter().filter(|(_, peer)| peer.is_alive).map(|(to, _)| *to).collect();
         let unreachable: Vec<_> = self.peers.iter().filter(|(_, peer)| !peer.is_alive).map(|(to, _)| *to).collect();
@@ -57,7 +58,7 @@ impl Gossip {
         partners
     }
 
-    /// Convicts who is silent for too long, and forgets who is not coming back.
+    /// Convicts peers that are silent for too long, and forgets those that do not come back.
     fn check(&mut self, now: Now) {
         assert!(self.checked.is_none_or(|last| last <= now.monotonic), "the clock of rounds does not go back");
         let paused = self.checked.is_some_and(|last| now.monotonic.saturating_sub(last) > LOCAL_PAUSE);

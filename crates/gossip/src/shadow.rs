@@ -1,8 +1,8 @@
 //! The shadow round: a look at the ring before this node shows itself.
 //!
-//! A SYN without digests asks for all that others know, and tells them nothing. The first answer
-//! with states ends the round; an empty one says that its sender is at the same point. The caller
-//! repeats [`Gossip::ask_seeds`] every five seconds, and gives up after a time of its own.
+//! A SYN without digests asks for all states that others know, and tells them nothing. The first
+//! answer with states ends the round; an empty one says that its sender is at the same point. The
+//! caller repeats [`Gossip::ask_seeds`] every five seconds, and gives up after a time of its own.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -14,14 +14,14 @@ use crate::local::put;
 use crate::machine::{Gossip, Shadow};
 use crate::status::Status;
 
-/// Whether a state is what somebody remembers of an endpoint from before a restart, and nothing
-/// that the endpoint has told since. It was a member then: others are not remembered.
+/// Whether a state is hearsay: a node remembers it from before its restart, and the endpoint has
+/// told nothing since. The endpoint was a member then, because only members are remembered.
 pub fn is_hearsay(state: &EndpointState) -> bool {
     let has_told = Status::of(state).is_some() || state.generation != 0 || state.heartbeat != 0;
     !has_told && state.value(ApplicationState::Tokens).is_some()
 }
 
-/// Hearsay as the state of the member that the endpoint was.
+/// The hearsay as the state of the member that the endpoint was.
 pub fn as_member(mut state: EndpointState) -> EndpointState {
     let tokens = state.value(ApplicationState::Tokens).and_then(|text| tokens_of(text).ok());
     let first = tokens.and_then(|tokens| tokens.first().copied()).unwrap_or_default();
@@ -33,7 +33,7 @@ pub fn as_member(mut state: EndpointState) -> EndpointState {
     state
 }
 
-/// The hearsay that is told of an endpoint: who it was, which tokens it had, and where it stood.
+/// The hearsay that is told of an endpoint: its host id, its tokens, and its data center and rack.
 pub(crate) fn hearsay_of(state: &EndpointState) -> EndpointState {
     use ApplicationState::{Dc, HostId, Rack, Tokens};
     let is_told = |of: ApplicationState| matches!(of, Dc | HostId | Rack | Tokens);
@@ -44,20 +44,20 @@ pub(crate) fn hearsay_of(state: &EndpointState) -> EndpointState {
 /// How a shadow round ended.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Seen {
-    /// The ring as somebody in it knows it.
+    /// The ring, as a node in it knows it.
     Ring(States),
-    /// All seeds look for a ring: there is none yet.
+    /// All seeds look for a ring themselves: there is none yet.
     Nobody,
 }
 
 impl Gossip {
-    /// Begins the look.
+    /// Begins a look at the ring.
     pub fn begin_shadow(&mut self) {
         assert!(!self.is_enabled, "a node looks at the ring before it shows itself");
         self.shadow = Some(Shadow::default());
     }
 
-    /// Asks the seeds, and others whom storage knows.
+    /// Asks the seeds, and other nodes that storage knows.
     pub fn ask_seeds(&mut self, others: &[SocketAddr]) {
         let local = self.options.local;
         let asked: BTreeSet<_> = self.options.seeds.iter().chain(others).copied().filter(|to| *to != local).collect();
@@ -85,7 +85,7 @@ impl Gossip {
         }
     }
 
-    /// How the look has ended; `None`: not yet.
+    /// How the look has ended; `None`: it has not ended yet.
     pub fn seen(&self) -> Option<Seen> {
         let shadow = self.shadow.as_ref()?;
         if let Some(states) = &shadow.found {
@@ -96,7 +96,7 @@ impl Gossip {
         (seeds().all(|seed| shadow.looking.contains(seed))).then_some(Seen::Nobody)
     }
 
-    /// Shows this node: from now on it answers, and begins rounds.
+    /// Shows this node: from now on it answers SYNs, and begins rounds.
     pub fn enable(&mut self) {
         self.shadow = None;
         self.is_enabled = true;

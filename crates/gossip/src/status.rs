@@ -1,31 +1,31 @@
-//! The value of STATUS_WITH_PORT: a word, and what belongs to it behind commas.
+//! The value of STATUS_WITH_PORT: a word, followed by its arguments behind commas.
 
 use internode::payload::gossip::{ApplicationState, EndpointState};
 
 /// The part that a node takes in its ring, as it tells of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Status {
-    /// Its data is on the way; writes go to it too.
+    /// The node is fetching its data; writes go to it too.
     Boot,
-    /// The node takes the place of another: that node's address.
+    /// The node replaces another one: the address of that node.
     BootReplace(String),
     /// The node owns its tokens.
     Normal,
-    /// Its data is on the way to others.
+    /// The node hands its data to others.
     Leaving,
     /// The node has left; the time at which it may be forgotten, milliseconds since 1970.
     Left(Option<i64>),
     /// The node is about to own this token instead of its own.
     Moving(String),
-    /// Others remove it.
+    /// The node is being removed by others.
     Removing,
     /// The node was removed; the time at which it may be forgotten, milliseconds since 1970.
     Removed(Option<i64>),
-    /// The node replaces one under the same address, or stands aside.
+    /// The node replaces another one at the same address, or stands aside.
     Hibernate,
     /// The node was stopped on purpose. It owns its tokens all the same.
     Shutdown,
-    /// Another word.
+    /// A status with another word.
     Other(String),
 }
 
@@ -36,7 +36,7 @@ impl Status {
         value.map(Self::parse)
     }
 
-    /// From the text.
+    /// The status of a text.
     pub fn parse(text: &str) -> Self {
         let mut parts = text.split(',');
         let word = parts.next().unwrap_or_default();
@@ -57,17 +57,17 @@ impl Status {
         }
     }
 
-    /// A node in one of these is never marked alive.
+    /// Whether a node with this status is never marked alive.
     pub fn is_dead(&self) -> bool {
         matches!(self, Self::Removing | Self::Removed(_) | Self::Left(_) | Self::Hibernate)
     }
 
-    /// The node is on its way in: its states are applied after all others.
+    /// Whether the node is on its way in: its states are applied after all others.
     pub fn is_joining(&self) -> bool {
         matches!(self, Self::Boot | Self::BootReplace(_))
     }
 
-    /// The node owns its tokens.
+    /// Whether the node owns its tokens.
     pub fn owns_tokens(&self) -> bool {
         matches!(
             self,
@@ -75,7 +75,7 @@ impl Status {
         )
     }
 
-    /// When the node may be forgotten, milliseconds since 1970.
+    /// When the node may be forgotten, milliseconds since 1970; None: the status does not say.
     pub fn expiry(&self) -> Option<i64> {
         match self {
             Self::Left(expiry) | Self::Removed(expiry) => *expiry,

@@ -12,7 +12,7 @@ use ring::Ring;
 
 mod ring;
 
-/// Rounds of a quiet ring that are measured.
+/// Number of rounds of a quiet ring that are measured.
 const QUIET: u64 = 10;
 
 fn main() {

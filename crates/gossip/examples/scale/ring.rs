@@ -1,9 +1,9 @@
-//! Many gossip machines in one loop, without sockets: how many rounds news needs, and the bytes of
-//! a round. `main.rs` beside this file prints the figures; `tests/scale.rs` holds a small ring to
-//! its bounds.
+//! Many gossip machines in one loop, without sockets: measures how many rounds news needs, and the
+//! bytes of a round. `main.rs` beside this file prints the figures; `tests/scale.rs` holds a small
+//! ring to its bounds.
 //!
-//! Every message is written and read again as on a link, and arrives within its round. The order of
-//! nodes within a round, and whom they choose, is drawn from a seed.
+//! Every message is written and read again as on a link, and arrives within its round. The order
+//! of nodes within a round, and their choice of partners, is drawn from a seed.
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -13,10 +13,10 @@ use gossip::{Gossip, Local, Message, Now, Options, Output};
 use internode::payload::gossip::tokens::text_of;
 use internode::payload::gossip::{Ack, Ack2, ApplicationState, Syn};
 
-/// Nodes that every node has as its seeds.
+/// Number of nodes that every node has as its seeds.
 const SEEDS: usize = 3;
 
-/// Tokens of a node (`num_tokens`).
+/// Number of tokens of a node (`num_tokens`).
 const TOKENS: usize = 16;
 
 /// A ring of gossip machines.
@@ -27,7 +27,7 @@ pub struct Ring {
     wire: VecDeque<(usize, usize, Message)>,
     /// Bytes of all messages so far, headers and frames not included.
     pub bytes: u64,
-    /// All messages so far, the answers to ECHO_REQ not included.
+    /// Number of messages so far, without the answers to ECHO_REQ.
     pub messages: u64,
 }
 
@@ -80,12 +80,12 @@ impl Ring {
         Self { nodes, seconds: 0, dice: seed * 2 + 1, wire: VecDeque::new(), bytes: 0, messages: 0 }
     }
 
-    /// Adds a node that knows nobody.
+    /// Adds a node that knows no other one.
     pub fn add(&mut self) {
         self.nodes.push(node(self.nodes.len()));
     }
 
-    /// How many nodes there are.
+    /// Number of nodes.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -95,7 +95,7 @@ impl Ring {
         Now { monotonic: Duration::from_secs(self.seconds), wall_millis }
     }
 
-    /// One round of every node, with all that comes of it.
+    /// Runs one round of every node, with all messages that follow from it.
     pub fn round(&mut self) {
         self.seconds += 1;
         for number in 0..self.nodes.len() {
@@ -109,7 +109,8 @@ impl Ring {
         }
     }
 
-    /// Rounds until something holds; None: it does not within `limit` rounds.
+    /// Runs rounds until `holds` is true, and gives their number; None: it was not within `limit`
+    /// rounds.
     pub fn rounds_until(&mut self, limit: usize, holds: impl Fn(&Self) -> bool) -> Option<usize> {
         (1..=limit).find(|_| {
             self.round();
@@ -153,24 +154,24 @@ impl Ring {
         self.collect(to);
     }
 
-    /// Everybody takes everybody for alive.
+    /// Whether each node takes each other one for alive.
     pub fn is_whole(&self) -> bool {
         let others = self.nodes.len() - 1;
         self.nodes.iter().all(|node| node.peers().values().filter(|peer| peer.is_alive).count() == others)
     }
 
-    /// Everybody takes this node for alive.
+    /// Whether each node takes this one for alive.
     pub fn all_see(&self, number: usize) -> bool {
         let others = self.nodes.iter().enumerate().filter(|(other, _)| *other != number);
         others.map(|(_, node)| node).all(|node| node.peers().get(&address(number)).is_some_and(|peer| peer.is_alive))
     }
 
-    /// A node tells another version of its schema.
+    /// Has a node tell another version of its schema.
     pub fn change_schema(&mut self, number: usize, version: &str) {
         self.nodes[number].local.set(ApplicationState::Schema, version);
     }
 
-    /// Everybody knows that version of a node's schema.
+    /// Whether each node knows this version of a node's schema.
     pub fn all_know_schema(&self, number: usize, version: &str) -> bool {
         let known = |node: &Gossip| {
             let state = node.state(address(number));
