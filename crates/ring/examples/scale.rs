@@ -1,5 +1,5 @@
-//! The costs of a large ring: what a snapshot takes to make, what it holds, what a plan takes, and
-//! what flows when a node comes or goes. `docs/scale.md` has the figures.
+//! The costs of a large ring: time and memory of a snapshot, the time of a plan, and the ranges
+//! that flow when a node comes or goes. `docs/scale.md` has the figures.
 //!
 //!     cargo run --release -p ring --example scale -- 1000 16
 //!
@@ -23,10 +23,10 @@ const CENTERS: usize = 2;
 const RACKS: usize = 3;
 const COPIES: u32 = 3;
 
-/// Plans that are made to know the time of one.
+/// Number of plans that are made to measure the time of one.
 const PLANS: u64 = 200_000;
 
-/// Runs that are made to know the time of one, of which the shortest counts.
+/// Number of runs that are made to measure the time of one; the shortest counts.
 const RUNS: usize = 5;
 
 /// A generator of tokens: splitmix64.
@@ -64,7 +64,7 @@ fn replication() -> Replication {
     Replication::NetworkTopology { factors }
 }
 
-/// The result of an act, and the shortest time that it took in several runs.
+/// The result of `act`, and the shortest time that it took in several runs.
 fn timed<T>(mut act: impl FnMut() -> T) -> (T, Duration) {
     let mut best: Option<(T, Duration)> = None;
     for _ in 0..RUNS {

@@ -1,14 +1,15 @@
-//! The tokens of a new node, chosen so that all nodes own about as much as they have tokens:
-//! `allocate_tokens_for_local_replication_factor` and `allocate_tokens_for_keyspace`.
+//! The tokens of a new node, chosen so that the share of each node is about in proportion to its
+//! number of tokens: `allocate_tokens_for_local_replication_factor` and
+//! `allocate_tokens_for_keyspace`.
 //!
 //! 1. The nodes that share their data with the new one are its ring of allocation: those of its
-//!    data center, or of its rack where there are as many racks as copies ([`Plan::new`]).
+//!    data center, or of its rack if there are as many racks as copies ([`Plan::new`]).
 //! 2. With one copy each the largest nodes give up parts of their largest ranges
 //!    ([`mod@unreplicated`]); with several the midpoints between tokens are tried, and the best
-//!    taken one after the other ([`replicated`]). Where that makes no sense yet (fewer nodes than
+//!    taken one after the other ([`replicated`]). If that makes no sense yet (fewer nodes than
 //!    copies) the largest ranges are split at uneven ratios ([`splits`]).
-//! 3. Each token is moved by a random bit of the ring, and on by one where a node has it already:
-//!    nodes that start together see the same ring, and must not choose the same tokens.
+//! 3. Each token is moved by a random bit of the ring, and further by one if a node has it
+//!    already: nodes that start together see the same ring, and must not choose the same tokens.
 //!
 //! Pure: the caller gives random numbers. Agrees with
 //! `org.apache.cassandra.dht.tokenallocator.{TokenAllocation,NoReplicationTokenAllocator,
@@ -24,36 +25,37 @@ use types::Token;
 
 use crate::endpoint::{Endpoint, State};
 
-/// A node in a ring of allocation, as a position.
+/// A node in a ring of allocation, as an index.
 pub(crate) type Unit = usize;
 
 /// Tokens of a ring of allocation with their owners, ascending.
 pub(crate) type Owned = Vec<(Token, Unit)>;
 
-/// The place of a new node, and what it wants.
+/// A new node: its place, and the number of tokens that it wants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wish<'a> {
-    /// Its data center.
+    /// The node's data center.
     pub data_center: &'a str,
-    /// Its rack.
+    /// The node's rack.
     pub rack: &'a str,
-    /// The copies of each partition that its data center has.
+    /// Number of copies of each partition in its data center.
     pub copies: usize,
-    /// How many tokens it is to have.
+    /// Number of tokens that the node wants.
     pub tokens: usize,
 }
 
 /// The ring of allocation of a new node.
 struct Plan {
     owned: Owned,
-    /// The group of each unit: replicas of a partition are of different groups.
+    /// The group of each node, by its index: replicas of a partition are of different groups.
     groups: Vec<usize>,
     /// The group of the new node.
     new_group: usize,
     copies: usize,
 }
 
-/// Tokens are moved by less than this: a part of the ring (2^-32) that no balance shows.
+/// Tokens are moved by less than this: a part of the ring (2^-32) that is too small to change the
+/// balance.
 const MOVED_MAX: u64 = 1 << 32;
 
 /// Chooses the tokens of a node that is none of `members`. Err: a sentence that says why there is
@@ -128,14 +130,14 @@ fn racks<'e>(near: &[&'e Endpoint]) -> Vec<&'e str> {
     names
 }
 
-/// How many racks a data center has; one where the rack of the new node has no node yet: it is a
-/// unit of its own then, as in Cassandra.
+/// Number of racks of a data center; 1, as in Cassandra, if the rack of the new node has no node
+/// yet.
 fn racks_of(near: &[&Endpoint], rack: &str) -> usize {
     let names = racks(near);
     if names.contains(&rack) { names.len() } else { 1 }
 }
 
-/// Moves tokens by a random bit, and on where another one has them.
+/// Moves tokens by a random bit, and further if another node has them.
 fn without_clashes(chosen: Vec<Token>, members: &[&Endpoint], random: &mut dyn FnMut() -> u64) -> Vec<Token> {
     let taken: HashSet<Token> = members.iter().flat_map(|member| member.tokens.iter().copied()).collect();
     let mut tokens = Vec::with_capacity(chosen.len());
@@ -153,7 +155,7 @@ fn without_clashes(chosen: Vec<Token>, members: &[&Endpoint], random: &mut dyn F
     tokens
 }
 
-/// The token at a share of the range from `start` to `end`; the whole ring where they are the same.
+/// The token at a share of the range from `start` to `end`; the whole ring if they are the same.
 pub(crate) fn at(start: Token, end: Token, share: f64) -> Token {
     assert!((0.0..=1.0).contains(&share), "a share of a range");
     let span = match end.0.wrapping_sub(start.0) as u64 {

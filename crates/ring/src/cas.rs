@@ -1,9 +1,9 @@
 //! The replicas that decide a conditional statement by a majority.
 //!
-//! Those that are about to be replicas take part like the others, so that what a majority decided
-//! before a change of the ring and what one decides after it have a replica in common. That holds
-//! for one at a time: with two a statement is refused. Those that were replicas until a moment ago
-//! take part too, and each of them is waited for beside the majority.
+//! Nodes that are about to be replicas take part like the others, so that a majority before a
+//! change of the ring and a majority after it have a replica in common. That is true only for one
+//! such node: with two a statement is refused. Nodes that were replicas until a moment ago take
+//! part too, and each of them is waited for beside the majority.
 //!
 //! Paxos v2 counts in another way: a majority of the replicas, and beside them each node that is
 //! about to be one, of which there may be several ([`Ring::plan_promises`]). Agrees with
@@ -23,8 +23,8 @@ use crate::snapshot::Ring;
 pub struct CasPlan {
     /// SERIAL or LOCAL_SERIAL.
     pub level: Consistency,
-    /// How many replicas must promise and accept: a majority of all, up or down, and as many as
-    /// were replicas until a moment ago.
+    /// How many replicas must promise and accept: a majority of all, up or down, and one more for
+    /// each node that was a replica until a moment ago.
     pub required: u32,
     /// Replicas that are up.
     pub live: Replicas,
@@ -35,9 +35,10 @@ pub struct CasPlan {
 pub struct PromisePlan {
     /// Replicas that are up, and nodes that are up and about to be replicas.
     pub live: Replicas,
-    /// Nodes that are about to be replicas, up or down. They promise and have nothing to be read.
+    /// Nodes that are about to be replicas, up or down. They promise, but are not read.
     pub pending: Replicas,
-    /// How many must promise and accept: a majority of the replicas, and as many as are pending.
+    /// How many nodes must promise and accept: a majority of the replicas, and one more for each
+    /// node in `pending`.
     pub required: u32,
     /// How many of the promises come with a read: a majority of the replicas.
     pub reads: u32,
@@ -68,7 +69,8 @@ impl Ring {
         Ok(CasPlan { level, required, live })
     }
 
-    /// The plan of promises of Paxos v2, which come with what the replicas have.
+    /// The plan of the promises of Paxos v2 for a partition. The promises come with the data of
+    /// the replicas.
     pub fn plan_promises(
         &self,
         placement: &Placement,

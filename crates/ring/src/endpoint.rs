@@ -10,15 +10,15 @@ use types::Token;
 pub struct EndpointId(pub u32);
 
 impl EndpointId {
-    /// As an index into [`crate::Ring::endpoints`].
+    /// The position as an index into [`crate::Ring::endpoints`].
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
 /// Endpoints that have come to their tokens a moment ago, each with the tokens that it owned
-/// before: none, or others. Nodes that have not heard of it yet read where the data lay before, so
-/// that writes go there too.
+/// before: none, or others. Nodes that have not heard of the change yet read from the former
+/// replicas, so writes go to these too.
 pub type Former = BTreeMap<EndpointId, Vec<Token>>;
 
 /// The part that an endpoint takes in the ring (`nodetool status` shows the first letter).
@@ -28,11 +28,13 @@ pub enum State {
     Normal,
     /// The endpoint is about to own its tokens: it receives writes and answers no reads.
     Joining,
-    /// The endpoint is about to own the tokens of another, which it replaces: that one's address.
+    /// The endpoint is about to own the tokens of another one, which it replaces: the address of
+    /// that one.
     Replacing(SocketAddr),
     /// The endpoint owns its tokens until others have its data.
     Leaving,
-    /// The endpoint owns its tokens until it has the data of this one.
+    /// The endpoint is about to own this token instead of its own, which it owns until it has the
+    /// data.
     Moving(Token),
 }
 
@@ -56,27 +58,27 @@ impl State {
 /// A node as the others know it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Endpoint {
-    /// Address and storage port by which other nodes reach it (`broadcast_address`). Names it in
-    /// the ring.
+    /// Address and storage port by which other nodes reach it (`broadcast_address`). Identifies it
+    /// in the ring.
     pub address: SocketAddr,
-    /// Address and port that drivers are told (`broadcast_rpc_address`).
+    /// Address and port at which drivers connect (`broadcast_rpc_address`).
     pub native: SocketAddr,
-    /// The host id. Chosen at its first start and never changed.
+    /// The host id. Chosen at the endpoint's first start and never changed.
     pub host_id: [u8; 16],
-    /// Name of its data center.
+    /// Name of the endpoint's data center.
     pub data_center: String,
-    /// Name of its rack, within the data center.
+    /// Name of the endpoint's rack, within the data center.
     pub rack: String,
-    /// Its tokens, ascending.
+    /// The endpoint's tokens, ascending.
     pub tokens: Vec<Token>,
-    /// Whether requests may be sent to it: what the failure detector says.
+    /// Whether requests may be sent to the endpoint, by the failure detector.
     pub is_up: bool,
     /// The part that the endpoint takes in the ring.
     pub state: State,
 }
 
 impl Endpoint {
-    /// Whether the endpoint owns its tokens: reads and writes of their ranges are its business.
+    /// Whether the endpoint owns its tokens, so that it serves reads and writes of their ranges.
     pub fn owns_tokens(&self) -> bool {
         !self.state.is_joining()
     }

@@ -1,4 +1,4 @@
-//! Consistency levels: how many replicas they wait for, and whether enough are there.
+//! Consistency levels: how many replicas they wait for, and whether enough are up.
 //!
 //! Agrees with `org.apache.cassandra.db.ConsistencyLevel.blockFor`, `blockForWrite` and
 //! `locator.ReplicaPlans.assureSufficientLiveReplicas`.
@@ -8,21 +8,21 @@ use types::Consistency;
 use crate::endpoint::{Endpoint, EndpointId};
 use crate::replication::Replication;
 
-/// Too few replicas are there.
+/// Too few replicas are up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shortage {
-    /// How many the level needs: of all, or of the data center that lacks them.
+    /// How many replicas the level needs, over all data centers or in the one that lacks them.
     pub required: u32,
-    /// How many of them are up.
+    /// How many of these replicas are up.
     pub alive: u32,
 }
 
-/// A majority.
+/// A majority of `factor` replicas.
 pub fn quorum(factor: u32) -> u32 {
     factor / 2 + 1
 }
 
-/// Replicas that a level waits for, without those that are about to be replicas.
+/// Number of replicas that a level waits for, without those that are about to be replicas.
 pub fn block_for(level: Consistency, replication: &Replication, local_data_center: &str) -> u32 {
     match level {
         Consistency::Any | Consistency::One | Consistency::LocalOne | Consistency::NodeLocal => 1,
@@ -40,12 +40,14 @@ pub fn block_for(level: Consistency, replication: &Replication, local_data_cente
     }
 }
 
-/// A majority of the replicas of a data center; of all, where the strategy knows no data centers.
+/// A majority of the replicas of a data center; of all replicas if the strategy knows no data
+/// centers.
 fn local_quorum(replication: &Replication, data_center: &str) -> u32 {
     quorum(replication.factor_in(data_center).unwrap_or_else(|| replication.factor()))
 }
 
-/// A write waits for as many more as are about to be replicas: they do not count for the level yet.
+/// Number of further replicas that a write waits for: one for each node that is about to be a
+/// replica, because such a node does not count for the level yet.
 pub(crate) fn more_for_pending(level: Consistency, pending: u32, pending_in_local: u32) -> u32 {
     match level {
         Consistency::Any => 0,

@@ -1,14 +1,11 @@
-//! Which part of the data an endpoint has, as `nodetool status` and `ring` show it.
-//!
-//! Agrees with `Murmur3Partitioner.describeOwnership` and `StorageService.effectiveOwnership`,
-//! except that nothing is rounded on the way.
+//! The share of the data that each endpoint has, as `nodetool status` and `ring` show it.
 
 use types::Token;
 
 use crate::placement::Placement;
 use crate::snapshot::Ring;
 
-/// Size of the ring: tokens there are.
+/// Number of tokens of the ring.
 const RING: f64 = 18_446_744_073_709_551_616.0;
 
 /// How far a sum of parts may be from the whole: each of a million parts is rounded by 2^-53 at
@@ -25,8 +22,8 @@ pub fn part(start: Token, end: Token) -> f64 {
 }
 
 impl Ring {
-    /// The part of the ring that each endpoint's tokens stand for, by the position of the endpoint.
-    /// The sum is 1.
+    /// The share of the ring, 0 to 1, that each endpoint's tokens stand for, by the position of
+    /// the endpoint. The sum is 1.
     pub fn ownership(&self) -> Vec<f64> {
         let mut owned = vec![0.0; self.endpoints().len()];
         let last = self.owners().last().map(|(token, _)| *token);
@@ -39,8 +36,8 @@ impl Ring {
         owned
     }
 
-    /// The part of a keyspace's partitions that each endpoint has a copy of. The sum is the number
-    /// of copies.
+    /// The share of a keyspace's partitions, 0 to 1, that each endpoint has a copy of. The sum is
+    /// the number of copies.
     pub fn effective_ownership(&self, placement: &Placement) -> Vec<f64> {
         let mut owned = vec![0.0; self.endpoints().len()];
         for (start, end, replicas) in placement.ranges() {

@@ -1,9 +1,9 @@
 //! Which endpoints hold which range of the ring, for one replication.
 //!
 //! A strategy is a function from the ring's tokens and a range to the endpoints that hold it, in
-//! the order in which they are met; the first is the primary replica. One file a strategy. The
-//! answers for all ranges are computed when a snapshot is made, so that a request only looks its
-//! range up.
+//! the order in which they are met; the first is the primary replica. There is one file for each
+//! strategy. The answers for all ranges are computed when a snapshot is made, so that a request
+//! only looks its range up.
 
 mod former;
 mod network_topology;
@@ -28,19 +28,22 @@ pub(crate) type Tokens = [(Token, EndpointId)];
 pub struct Placement {
     /// The replication from which the placement was computed.
     pub replication: Replication,
-    /// The last tokens of the ranges, ascending.
+    /// The last token of each range, ascending.
     ends: Vec<Token>,
     /// The endpoints that hold the range that ends at the token of the same position. One element
-    /// where all ranges have the same; empty where the ring has no tokens.
+    /// if all ranges have the same endpoints; empty if the ring has no tokens.
     natural: Vec<Natural>,
-    /// Endpoints that are about to hold a range; empty where nobody joins or leaves.
+    /// For each range the endpoints that are about to hold it; empty if no endpoint joins, leaves
+    /// or moves.
     pending: Vec<Natural>,
-    /// Endpoints that held a range until a moment ago; empty where nobody has come to tokens.
+    /// For each range the endpoints that held it until a moment ago; empty if no endpoint has come
+    /// to tokens lately.
     former: Vec<Natural>,
 }
 
 impl Placement {
-    /// Of a ring. `local`: the endpoint that holds everything of LocalStrategy.
+    /// The placement of a replication in a ring. `local`: the endpoint that holds all ranges of
+    /// LocalStrategy.
     pub(crate) fn new(replication: Replication, endpoints: &[Endpoint], local: EndpointId, former: &Former) -> Self {
         let owned = tokens_of(endpoints, |_, endpoint| &endpoint.tokens);
         let is_changing = endpoints.iter().any(|endpoint| !matches!(endpoint.state, State::Normal));
@@ -90,7 +93,7 @@ impl Placement {
         }
     }
 
-    /// The endpoints that are about to hold a token and do not yet.
+    /// The endpoints that are about to hold a token and do not hold it yet.
     pub fn pending(&self, token: Token) -> &[EndpointId] {
         match self.pending.is_empty() {
             true => &[],
@@ -98,8 +101,8 @@ impl Placement {
         }
     }
 
-    /// The endpoints that held a token until a moment ago, are not to hold it any more, and may
-    /// still be read by nodes that have not heard of it.
+    /// The endpoints that held a token until a moment ago, do not hold it any more, and may still
+    /// be read by nodes that have not heard of that.
     pub fn former(&self, token: Token) -> &[EndpointId] {
         match self.former.is_empty() {
             true => &[],
@@ -107,9 +110,9 @@ impl Placement {
         }
     }
 
-    /// The last tokens of ranges between two tokens (both excluded), in the order of the ring; of
-    /// all other ranges, where both are the same. None, where all ranges have the same endpoints.
-    /// The work is that of finding the first, not of passing the ring.
+    /// The last tokens of ranges between two tokens (both excluded), in the order of the ring; if
+    /// both are the same, of all other ranges. None if all ranges have the same endpoints. The
+    /// work is that of a search for the first one, not of a pass over the ring.
     pub(crate) fn ends_between(&self, start: Token, end: Token) -> impl Iterator<Item = Token> {
         let ends: &[Token] = if self.natural.len() > 1 { &self.ends[..] } else { &[] };
         let behind = ends.partition_point(|token| *token <= start);
@@ -130,8 +133,8 @@ impl Placement {
     }
 }
 
-/// The tokens of the endpoints that own theirs, `of` each. Where two name the same token the later
-/// endpoint has it.
+/// The tokens of the endpoints that own theirs; `of` gives the tokens of each. If two endpoints
+/// name the same token the later one has it.
 pub(crate) fn tokens_of<'a>(
     endpoints: &'a [Endpoint],
     of: impl Fn(EndpointId, &'a Endpoint) -> &'a [Token],
@@ -156,7 +159,7 @@ pub(crate) struct Members {
 }
 
 impl Members {
-    /// The owners of tokens.
+    /// The members with these tokens and their owners.
     pub(crate) fn of(tokens: Vec<(Token, EndpointId)>) -> Self {
         let mut ids: Vec<EndpointId> = tokens.iter().map(|(_, owner)| *owner).collect();
         ids.sort_unstable();
@@ -164,8 +167,9 @@ impl Members {
         Self { tokens, ids }
     }
 
-    /// These members after an endpoint has taken over tokens, whoever had them, and given up its
-    /// own. Whoever loses its last token stays a member, as in Cassandra's `TokenMetadata`.
+    /// These members after an endpoint has taken over tokens from their owners, and given up its
+    /// own. An endpoint that loses its last token stays a member, as in Cassandra's
+    /// `TokenMetadata`.
     pub(crate) fn with(&self, taker: EndpointId, taken: &[Token]) -> Self {
         let is_kept = |(token, owner): &&(Token, EndpointId)| *owner != taker && !taken.contains(token);
         let mut tokens: Vec<_> = self.tokens.iter().filter(is_kept).copied().collect();
@@ -183,7 +187,8 @@ impl Members {
         self.tokens.iter().map(|(token, _)| *token)
     }
 
-    /// These members, and a range that ends at a token: the owner of the range has it too.
+    /// These members with one more range that ends at a token. The owner of the range around it
+    /// owns it, too.
     pub(crate) fn split_at(&self, token: Token) -> Self {
         let owner = clockwise(&self.tokens, token).next();
         let mut split = self.clone();
@@ -193,14 +198,14 @@ impl Members {
         split
     }
 
-    /// These members without some.
+    /// These members without those for which `is_gone` is true.
     pub(crate) fn without(&self, is_gone: impl Fn(EndpointId) -> bool) -> Self {
         let tokens = self.tokens.iter().filter(|(_, owner)| !is_gone(*owner)).copied().collect();
         Self { tokens, ids: self.ids.iter().filter(|id| !is_gone(**id)).copied().collect() }
     }
 }
 
-/// A replication among some members, of which many ranges are asked.
+/// A replication among some members, prepared for questions about many ranges.
 pub(crate) struct Strategy<'a> {
     members: &'a Members,
     /// The copies that the replication asks for. A small ring has fewer.
@@ -241,7 +246,7 @@ impl<'a> Strategy<'a> {
     }
 }
 
-/// Owners of tokens from the first token at or after `token` on, once around.
+/// The owners of tokens, from the first token at or after `token` once around the ring.
 fn clockwise(tokens: &Tokens, token: Token) -> impl Iterator<Item = EndpointId> {
     let first = tokens.partition_point(|(known, _)| *known < token);
     let (before, after) = tokens.split_at(first);

@@ -1,8 +1,8 @@
-//! The plan of a request: which replicas there are, and how many of them it waits for.
+//! The plan of a request: its replicas, and how many of them it waits for.
 //!
-//! A plan says nothing of whom a request is sent to first: that is the snitch's and the
-//! coordinator's.
-//! Agrees with `org.apache.cassandra.locator.ReplicaPlans` (`forWrite`, `forRead`, `forRangeRead`).
+//! A plan does not say to which replica a request is sent first: the snitch and the coordinator
+//! decide that. Agrees with `org.apache.cassandra.locator.ReplicaPlans` (`forWrite`, `forRead`,
+//! `forRangeRead`).
 
 use smallvec::SmallVec;
 use types::{Consistency, Token};
@@ -22,8 +22,8 @@ pub struct ReplicaPlan {
     pub level: Consistency,
     /// How many replicas must answer.
     pub block_for: u32,
-    /// Replicas that are up. Of a write also those that are about to be replicas, or were replicas
-    /// until a moment ago.
+    /// Replicas that are up. In the plan of a write also those that are about to be replicas, or
+    /// were replicas until a moment ago.
     pub live: Replicas,
     /// Endpoints that are about to be replicas, up or down, and those that were until a moment ago
     /// and are up; empty in the plan of a read.
@@ -43,7 +43,8 @@ impl Ring {
         self.plan(placement, level, placement.natural(token), &pending)
     }
 
-    /// Of endpoints that were replicas until a moment ago those that may still be read.
+    /// The endpoints that were replicas until a moment ago and may still be read, because they are
+    /// up.
     pub(crate) fn living<'a>(&'a self, former: &'a [EndpointId]) -> impl Iterator<Item = EndpointId> + 'a {
         former.iter().copied().filter(|id| self.endpoint(*id).is_up)
     }
@@ -56,7 +57,7 @@ impl Ring {
     /// The plans of a read of the range from `start` (excluded) to `end` (included): one for each
     /// range of the ring in it, in the order of the ring. Err: too few replicas of that range are
     /// up. Start and end being the same means the whole ring. Each plan is made when the iterator
-    /// comes to it, since a read may need the first few of thousands.
+    /// comes to it, because a read may need only the first few of thousands.
     pub fn plan_range(
         &self,
         placement: &Placement,

@@ -1,6 +1,4 @@
-//! The ranges for which an endpoint stands first.
-//!
-//! Agrees with `StorageService.getPrimaryRanges` and `getLocalPrimaryRange`.
+//! The ranges of which an endpoint is the first replica.
 
 use types::Token;
 

@@ -1,10 +1,10 @@
 //! Which ranges flow between which endpoints when one of them comes, goes, moves or is removed.
 //!
 //! Each change is a ring before and a ring after it. The parts of the ring between the tokens of
-//! both have a set of replicas before and one after; whoever is in the second and not in the first
-//! needs the part's data, and gets it from one endpoint of the first:
-//! - **strict**: from the endpoint that loses the part, because no other is sure to have what that
-//!   one has acknowledged at a level below ALL ([`Choice::strict`]);
+//! both have a set of replicas before and one after; an endpoint that is in the second set and not
+//! in the first needs the part's data, and gets it from one endpoint of the first set:
+//! - **strict**: from the endpoint that loses the part, because no other one is sure to have the
+//!   writes that it has acknowledged at a level below ALL ([`Choice::strict`]);
 //! - otherwise from the nearest that is up: of the own rack, of the own data center, elsewhere; of
 //!   equally near ones from the one that is asked for fewer parts.
 //!
@@ -30,26 +30,25 @@ pub type Flows = BTreeMap<EndpointId, Ranges>;
 /// Ranges that an endpoint fetches.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Fetches {
-    /// The ranges by the endpoint that has them.
+    /// The ranges, by the endpoint that gives them.
     pub from: Flows,
-    /// Ranges of which no endpoint that may be asked is up. Always empty where the choice is
-    /// strict.
+    /// Ranges of which no endpoint that may be asked is up. Always empty if the choice is strict.
     pub missing: Ranges,
 }
 
-/// From whom ranges may be fetched.
+/// The endpoints from which ranges may be fetched.
 #[derive(Clone, Copy)]
 pub struct Choice<'a> {
-    /// Only the endpoint that loses a range gives it, where there is one.
+    /// True: only the endpoint that loses a range gives it, if there is one.
     pub strict: bool,
-    /// Whether an endpoint may be asked, beside being up.
+    /// Whether an endpoint may be asked, if it is up.
     pub may_give: &'a dyn Fn(&Endpoint) -> bool,
 }
 
 impl Choice<'_> {
-    /// Strict, from anybody.
+    /// A strict choice, from any endpoint.
     pub const STRICT: Choice<'static> = Choice { strict: true, may_give: &|_| true };
-    /// From the nearest.
+    /// A choice of the nearest endpoint.
     pub const NEAREST: Choice<'static> = Choice { strict: false, may_give: &|_| true };
 }
 
@@ -60,9 +59,10 @@ pub struct NoSource {
     pub start: Token,
     /// The end of the range (included).
     pub end: Token,
-    /// The endpoints that would have to be asked, none of which is up or may be.
+    /// The endpoints that would have to be asked, none of which is up or may be asked.
     pub needed: Vec<EndpointId>,
-    /// Several endpoints lose the range at once: which of them has all of it is not known.
+    /// True: several endpoints lose the range at once, and it is not known which of them has all
+    /// of its data.
     pub is_ambiguous: bool,
 }
 
@@ -84,7 +84,7 @@ struct Part {
 }
 
 impl Part {
-    /// Whether an endpoint gets the part by the change.
+    /// Whether an endpoint gains the part by the change.
     fn is_gained_by(&self, id: EndpointId) -> bool {
         self.after.contains(&id) && !self.before.contains(&id)
     }
@@ -96,7 +96,7 @@ impl Ring {
         Members::of(self.owners().to_vec())
     }
 
-    /// The parts of the ring between the tokens of both, in the order of the ring.
+    /// The parts of the ring between the tokens of both sets of members, in the order of the ring.
     fn parts(&self, replication: &Replication, before: &Members, after: &Members) -> Vec<Part> {
         let mut ends: Vec<Token> = before.tokens().chain(after.tokens()).collect();
         ends.sort_unstable();
@@ -115,8 +115,8 @@ impl Ring {
         parts
     }
 
-    /// The ranges that an endpoint fetches before it owns tokens: those of its own when it joins,
-    /// those of another when it replaces that one.
+    /// The ranges that an endpoint fetches before it owns tokens: those of its own tokens when it
+    /// joins, those of another endpoint when it replaces that one.
     pub fn joining_fetches(
         &self,
         placement: &Placement,
@@ -130,7 +130,7 @@ impl Ring {
         self.fetches(placement, who, gained, choice)
     }
 
-    /// The ranges that an endpoint which leaves hands to each of the others.
+    /// The ranges that an endpoint that leaves hands to each of the others.
     pub fn leaving_transfers(&self, placement: &Placement, who: EndpointId) -> Flows {
         let after = self.after_leaving(who);
         let mut flows = Flows::new();
@@ -143,7 +143,7 @@ impl Ring {
         flows
     }
 
-    /// The ranges that `who` fetches because `removed` does not come back.
+    /// The ranges that `who` fetches because `removed` is taken out of the ring.
     pub fn removal_fetches(
         &self,
         placement: &Placement,
@@ -176,8 +176,8 @@ impl Ring {
         Ok((fetches, transfers))
     }
 
-    /// The ranges of an endpoint, each from another of its replicas (`nodetool rebuild`). `within`:
-    /// only the parts of these ranges; empty: all.
+    /// The ranges of an endpoint, each from another of its replicas (`nodetool rebuild`).
+    /// `within`: only the parts in these ranges are fetched; empty: all of them.
     pub fn rebuild_fetches(
         &self,
         placement: &Placement,
@@ -245,8 +245,8 @@ impl Ring {
         Ok(fetches)
     }
 
-    /// Whether the loss of a range is certain to be another's gain: with as many endpoints as
-    /// copies everybody has everything.
+    /// Whether there are more endpoints than copies, so that an endpoint that gains a range takes
+    /// it from one that loses it. Otherwise each endpoint has all data.
     fn has_more_endpoints_than_copies(&self, replication: &Replication) -> bool {
         let counts = |endpoint: &&Endpoint| match replication {
             Replication::NetworkTopology { factors } => {
@@ -293,7 +293,7 @@ fn append(ranges: &mut Ranges, start: Token, end: Token) {
     }
 }
 
-/// The parts of some ranges that are in none of others.
+/// The parts of `ranges` that are in none of `others`.
 pub fn subtract(ranges: &Ranges, others: &Ranges) -> Ranges {
     let mut left = intervals(ranges);
     for (from, to) in intervals(others) {
@@ -310,8 +310,8 @@ pub fn subtract(ranges: &Ranges, others: &Ranges) -> Ranges {
     left.into_iter().map(|(start, end)| (token(start), token(end))).collect()
 }
 
-/// Ranges as intervals of numbers, each without its start, that do not go around the end of the
-/// ring.
+/// Ranges as intervals of numbers that do not go around the end of the ring. The start of each is
+/// not part of it.
 fn intervals(ranges: &Ranges) -> Vec<(i128, i128)> {
     let before_first = i128::from(i64::MIN) - 1;
     let mut intervals = Vec::with_capacity(ranges.len() + 1);
@@ -326,8 +326,8 @@ fn intervals(ranges: &Ranges) -> Vec<(i128, i128)> {
     intervals
 }
 
-/// Whether a token is in the range from a token (excluded) to a token (included). Both the same
-/// means the whole ring.
+/// Whether a token is in the range from a token (excluded) to a token (included). If both are the
+/// same the range is the whole ring.
 pub fn contains((start, end): (Token, Token), token: Token) -> bool {
     match start < end {
         true => start < token && token <= end,

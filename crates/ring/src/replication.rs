@@ -13,19 +13,19 @@ use std::fmt;
 const PACKAGE: &str = "org.apache.cassandra.locator.";
 const FACTOR: &str = "replication_factor";
 
-/// Where the copies of a partition go.
+/// The rule by which the copies of a partition are placed.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Replication {
-    /// Every node keeps its own: `system` and `system_schema`.
+    /// Every node keeps its own data: `system` and `system_schema`.
     Local,
-    /// So many endpoints that follow each other on the ring, whatever their racks.
+    /// The endpoints that follow each other on the ring hold the copies, whatever their racks.
     Simple {
-        /// Copies of a partition.
+        /// Number of copies of a partition.
         factor: u32,
     },
     /// Each data center has its own number of copies, in different racks while there are some.
     NetworkTopology {
-        /// Copies by the name of the data center. None of them is 0.
+        /// Number of copies by the name of the data center. None of them is 0.
         factors: BTreeMap<String, u32>,
     },
 }
@@ -54,7 +54,7 @@ impl fmt::Display for ReplicationError {
 impl std::error::Error for ReplicationError {}
 
 impl Replication {
-    /// Of a class (with its package or without) and its options.
+    /// The replication of a class (with its package or without) and its options.
     pub fn parse(class: &str, options: &BTreeMap<String, String>) -> Result<Self, ReplicationError> {
         match class.strip_prefix(PACKAGE).unwrap_or(class) {
             "LocalStrategy" => Ok(Self::Local),
@@ -83,7 +83,7 @@ impl Replication {
         }
     }
 
-    /// Copies in one data center; None: the strategy does not know data centers.
+    /// Number of copies in one data center; None: the strategy does not know data centers.
     pub fn factor_in(&self, data_center: &str) -> Option<u32> {
         match self {
             Self::Local | Self::Simple { .. } => None,

@@ -1,6 +1,6 @@
-//! The ring at one moment: its endpoints, their tokens, and where each keyspace lies.
+//! The ring at one moment: its endpoints, their tokens, and the placement of each keyspace.
 //!
-//! Immutable. Who changes something makes a new one of the parts that stay
+//! Immutable. A change makes a new snapshot, and reuses the parts that stay
 //! ([`Ring::with_endpoints`], [`Ring::with_keyspaces`]). Placements of keyspaces with the same
 //! replication are shared.
 
@@ -17,19 +17,19 @@ use crate::replication::{Replication, ReplicationError};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ring {
     endpoints: Vec<Endpoint>,
-    /// This node.
+    /// The id of this node.
     local: EndpointId,
     /// Tokens of the endpoints that own theirs, ascending.
     tokens: Vec<(Token, EndpointId)>,
-    /// See [`Former`].
+    /// The endpoints that have come to their tokens a moment ago.
     former: Former,
-    /// Where each keyspace lies, by its name; or why that is not known.
+    /// The placement of each keyspace, by its name; Err: why it cannot be placed.
     keyspaces: BTreeMap<String, Result<Arc<Placement>, ReplicationError>>,
 }
 
 impl Ring {
-    /// A ring of these endpoints, of which the one at position `local` is this node, without
-    /// keyspaces.
+    /// A ring of these endpoints, without keyspaces. The endpoint at position `local` is this
+    /// node.
     pub fn new(endpoints: Vec<Endpoint>, local: EndpointId) -> Self {
         assert!(local.index() < endpoints.len(), "this node is one of the ring");
         let tokens = tokens_of(&endpoints, |_, endpoint| &endpoint.tokens);
@@ -54,10 +54,10 @@ impl Ring {
         Self { keyspaces, ..self.clone() }
     }
 
-    /// A snapshot with the keyspaces of this one on other endpoints. Where no endpoint has come,
-    /// gone or changed its tokens, as when endpoints are only up or down, each keyspace keeps its
-    /// placement. `former`: the endpoints of which nodes may not have heard yet that they own their
-    /// tokens.
+    /// A snapshot with the keyspaces of this one on other endpoints. If no endpoint has come, gone
+    /// or changed its tokens, as when endpoints only go up or down, each keyspace keeps its
+    /// placement. `former`: the endpoints of which nodes may not have heard yet that they own
+    /// their tokens.
     pub fn with_endpoints(&self, endpoints: Vec<Endpoint>, local: EndpointId, former: Former) -> Self {
         let are_the_same = self.endpoints.len() == endpoints.len()
             && self.endpoints.iter().zip(&endpoints).all(|(one, other)| one.holds_as(other));
@@ -73,12 +73,12 @@ impl Ring {
         Self { former, ..Self::new(endpoints, local) }.with_keyspaces(replications)
     }
 
-    /// All endpoints. Their positions are their ids.
+    /// All endpoints. The position of each is its id.
     pub fn endpoints(&self) -> &[Endpoint] {
         &self.endpoints
     }
 
-    /// An endpoint.
+    /// The endpoint with this id.
     pub fn endpoint(&self, id: EndpointId) -> &Endpoint {
         &self.endpoints[id.index()]
     }
@@ -118,17 +118,18 @@ impl Ring {
         &self.tokens
     }
 
-    /// Where a keyspace lies; None: there is no such keyspace, or its replication cannot be placed.
+    /// The placement of a keyspace; None: there is no such keyspace, or its replication cannot be
+    /// placed.
     pub fn placement(&self, keyspace: &str) -> Option<&Arc<Placement>> {
         self.placed(keyspace)?.ok()
     }
 
-    /// Where the keyspaces lie, one placement after the other.
+    /// The placements of all keyspaces that can be placed.
     pub fn placements(&self) -> impl Iterator<Item = &Placement> {
         self.keyspaces.values().flatten().map(Arc::as_ref)
     }
 
-    /// Where a keyspace lies, or why that is not known; None: there is no such keyspace.
+    /// The placement of a keyspace, or why it cannot be placed; None: there is no such keyspace.
     pub fn placed(&self, keyspace: &str) -> Option<Result<&Arc<Placement>, &ReplicationError>> {
         self.keyspaces.get(keyspace).map(Result::as_ref)
     }

@@ -1,14 +1,15 @@
-//! Tokens of a node in a ring of allocation where a range has several copies.
+//! Tokens of a node in a ring of allocation in which a range has several copies.
 //!
-//! A token of a node stands for the data from where its copies begin: `copies` groups of nodes
-//! back, or at the last token of its own group, whichever is nearer. The midpoints between
-//! neighbours are candidates. Each is worth by how much it brings nodes and tokens nearer to the
-//! mean; the best one is taken, and those after it are looked at again, because their worth may
-//! have changed. One that is still better than the next is good enough.
+//! A token of a node stands for the data between the place where its copies begin and itself. The
+//! place is `copies` groups of nodes back, or at the last token of its own group, whichever is
+//! nearer. The midpoints between neighbours are candidates. The worth of a candidate is by how
+//! much it brings the loads of nodes and tokens nearer to the mean. The best one is taken, and the
+//! next ones are computed again, because their worth may have changed. A candidate that is still
+//! better than the next one is good enough.
 //!
 //! Agrees with `org.apache.cassandra.dht.tokenallocator.ReplicationAwareTokenAllocator`, which
-//! keeps for each token where its copies begin and from when on a candidate changes that; here both
-//! are walked anew, a few steps each.
+//! keeps for each token where its copies begin, and which candidates change that; here both are
+//! computed anew, in a few steps each.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -19,13 +20,14 @@ use types::Token;
 use super::{Owned, Unit, at};
 use crate::ownership::part;
 
-/// A group of nodes, as a position.
+/// A group of nodes, as an index.
 type Group = usize;
 
-/// Groups that a walk has met.
+/// The groups that a walk has met.
 type Met = SmallVec<[Group; 8]>;
 
-/// A token that could be taken. Greatest: the best, and of equal ones the least token.
+/// A token that could be taken. The greatest candidate is the best one; of equally good ones it is
+/// the least token.
 #[derive(PartialEq)]
 struct Candidate {
     worth: f64,
@@ -85,20 +87,20 @@ pub(super) fn allocate(
     chosen
 }
 
-/// A ring with what each node has copies of.
+/// The tokens of a ring, and the share that each token and node has copies of.
 struct Loads<'g> {
     owned: Owned,
-    /// The part of the ring that each token stands for, by its position.
+    /// The share of the ring that each token stands for, by its index.
     by_token: Vec<f64>,
-    /// The part of the ring that each node has, the new one with what would be best.
+    /// The share of the ring that each node has; for the new node it is the best share.
     by_unit: Vec<f64>,
-    /// How many tokens each node has, the new one as many as it is to have.
+    /// Number of tokens of each node; for the new node the number that it wants.
     tokens: Vec<f64>,
     groups: &'g [Group],
     copies: usize,
     /// The node that gets tokens.
     new: Unit,
-    /// The part of the ring that a token stands for at best.
+    /// The best share of the ring that a token stands for.
     best: f64,
 }
 
@@ -120,7 +122,7 @@ impl<'g> Loads<'g> {
         loads
     }
 
-    /// Where the copies begin that a token of `group` stands for, walking back from the token at
+    /// The place where the data of a token of `group` begins, on a walk back from the token at
     /// `position`, which is not met itself. `inserted`: a token that the new node would have, and
     /// the position before which it would stand.
     fn begin(&self, position: usize, group: Group, inserted: Option<(Token, usize)>) -> Token {
@@ -150,8 +152,8 @@ impl<'g> Loads<'g> {
         self.owned[position % count].0
     }
 
-    /// The tokens whose copies begin elsewhere when a token is taken before `position`: the first
-    /// of each group, until there are as many groups as copies.
+    /// The positions of the tokens whose data begins elsewhere when a token is taken before
+    /// `position`: the first of each group, until there are as many groups as copies.
     fn affected(&self, position: usize) -> SmallVec<[usize; 8]> {
         let (mut met, mut affected) = (Met::new(), SmallVec::new());
         for step in 0..self.owned.len() {
@@ -169,8 +171,8 @@ impl<'g> Loads<'g> {
         affected
     }
 
-    /// By how much a token of the new node brings nodes and tokens nearer to the mean. `weight`:
-    /// how much the new node itself counts, less for its first tokens.
+    /// By how much a token of the new node brings the loads of nodes and tokens nearer to the
+    /// mean. `weight`: the weight of the new node itself, which is smaller for its first tokens.
     fn worth(&self, token: Token, weight: f64) -> f64 {
         let position = self.owned.partition_point(|(known, _)| *known < token) % self.owned.len();
         let mut changes: SmallVec<[(Unit, f64); 8]> = SmallVec::new();
@@ -196,12 +198,12 @@ impl<'g> Loads<'g> {
         -(of_tokens + of_units.sum::<f64>())
     }
 
-    /// How far a load is from the best one, squared.
+    /// The difference of a load from the best one, squared.
     fn far(&self, load: f64) -> f64 {
         (load - self.best) * (load - self.best)
     }
 
-    /// The new node has this token.
+    /// Gives the new node this token.
     fn take(&mut self, token: Token) {
         let position = self.owned.partition_point(|(known, _)| *known < token);
         assert!(self.owned.get(position).is_none_or(|(known, _)| *known != token), "a token is taken once");
@@ -212,7 +214,7 @@ impl<'g> Loads<'g> {
         self.affected(next).into_iter().for_each(|at| self.renew(at));
     }
 
-    /// Computes anew what a token stands for.
+    /// Computes the share of the token at a position anew.
     fn renew(&mut self, position: usize) {
         let (token, unit) = self.owned[position];
         let size = part(self.begin(position, self.groups[unit], None), token);

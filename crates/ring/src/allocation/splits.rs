@@ -1,15 +1,16 @@
 //! Tokens of the first nodes of a ring: the largest range is split, again and again, at ratios that
 //! differ a little, so that later nodes find ranges of many sizes.
 //!
-//! Agrees with `TokenAllocatorBase.generateSplits`, except that ratios are random: there they
-//! follow from the number of tokens, so that nodes which start together choose the same ones.
+//! Agrees with `TokenAllocatorBase.generateSplits`, except that ratios are random here. In
+//! Cassandra they follow from the number of tokens, so that nodes which start together choose the
+//! same ones.
 
 use types::Token;
 
 use super::{Owned, Unit, at};
 use crate::ownership::part;
 
-/// The least ratio, 1 - 1/sqrt(5), and how much greater it can be.
+/// The least ratio, 1 - 1/sqrt(5), and the greatest amount by which a ratio is larger.
 const RATIO_MIN: f64 = 1.0 - 0.447_213_595_499_957_9;
 const RATIO_SPREAD: f64 = 0.075;
 
@@ -32,7 +33,7 @@ pub(super) fn split(owned: &mut Owned, new: Unit, count: usize, random: &mut dyn
     chosen
 }
 
-/// A number in [0, 1).
+/// A random number as a share in [0, 1).
 fn share(random: u64) -> f64 {
     (random >> 11) as f64 / (1_u64 << 53) as f64
 }

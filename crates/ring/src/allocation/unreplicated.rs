@@ -1,5 +1,5 @@
-//! Tokens of a node in a ring of allocation where each node replicates once: the largest nodes give
-//! up parts of their largest ranges, so that all of them come near the mean.
+//! Tokens of a node in a ring of allocation in which each node holds only its own ranges: the
+//! largest nodes give up parts of their largest ranges, so that all of them come near the mean.
 //!
 //! Agrees with `org.apache.cassandra.dht.tokenallocator.NoReplicationTokenAllocator`.
 
@@ -8,18 +8,18 @@ use types::Token;
 use super::{Owned, Unit, at};
 use crate::ownership::part;
 
-/// Of a range at most this share is taken, and at least the rest of it.
+/// Largest share of a range that is taken. The rest of it is the smallest share ([`TAKEN_MIN`]).
 const TAKEN_MAX: f64 = 0.90;
 const TAKEN_MIN: f64 = 1.0 - TAKEN_MAX;
 
 /// A range of a node: start, end, size.
 type Range = (Token, Token, f64);
 
-/// A node that gives something up.
+/// A node that gives up parts of its ranges.
 struct Giver {
     /// The part of the ring that the node owns.
     owned: f64,
-    /// Its ranges, the largest last.
+    /// The node's ranges, the largest last.
     ranges: Vec<Range>,
 }
 
@@ -51,7 +51,7 @@ pub(super) fn allocate(owned: Owned, new: Unit, count: usize, random: &mut dyn F
     tokens
 }
 
-/// All nodes with their ranges, those who own most first.
+/// All nodes with their ranges, those that own most first.
 fn givers(owned: &Owned, units: usize) -> Vec<Giver> {
     let mut givers: Vec<Giver> = (0..units).map(|_| Giver { owned: 0.0, ranges: Vec::new() }).collect();
     let starts = owned.last().into_iter().chain(owned.iter()).map(|(token, _)| *token);
@@ -68,8 +68,8 @@ fn givers(owned: &Owned, units: usize) -> Vec<Giver> {
     givers
 }
 
-/// How many of the largest nodes give something up, and what they and the new one own on the mean
-/// then.
+/// Number of the largest nodes that give up parts, and the mean share that they and the new node
+/// own afterwards.
 fn who_gives(givers: &[Giver], count: usize) -> (usize, f64) {
     let (mut sum, mut average, mut chosen) = (0.0, 0.0, 0);
     for giver in givers.iter().take(count) {

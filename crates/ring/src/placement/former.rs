@@ -3,19 +3,19 @@
 //! A node that joins or moves tells the others, and it takes about a second until all have heard of
 //! it. A coordinator that has heard writes to the new replicas; one that has not reads from the old
 //! ones. Of three copies, {A, B, C} before and {A, B, X} afterwards, a write may be acknowledged by
-//! A and X while a read asks B and C: no replica has been asked by both. So whoever has lost a
-//! range is treated for a while as who is about to get one: it is written to, and one more answer
-//! is waited for. Any three of {A, B, C, X} include two of {A, B, C}.
+//! A and X while a read asks B and C: no replica has been asked by both. So a node that has lost a
+//! range is treated for a while like one that is about to get it: it is written to, and one more
+//! answer is waited for. Any three of {A, B, C, X} include two of {A, B, C}.
 //!
-//! Of a node that leaves this is not needed: it refuses reads as soon as it has left. Cassandra 5.0
-//! has neither.
+//! For a node that leaves this is not needed, because it refuses reads as soon as it has left.
+//! Cassandra 5.0 has neither.
 
 use types::Token;
 
 use super::{Members, Natural, tokens_of};
 use crate::endpoint::{Endpoint, Former};
 
-/// Adds the tokens that ended a range before.
+/// Adds the tokens at which ranges ended before.
 pub(super) fn add_tokens(ends: &mut Vec<Token>, former: &Former) {
     let before = ends.len();
     ends.extend(former.values().flatten());
@@ -25,8 +25,8 @@ pub(super) fn add_tokens(ends: &mut Vec<Token>, former: &Former) {
     }
 }
 
-/// The endpoints that held each range before and neither hold it now nor are about to. `now`,
-/// `pending` and `natural` as for the pending ones; `pending` may be empty.
+/// The endpoints that held each range before, do not hold it now and are not about to hold it.
+/// `now`, `pending` and `natural` are as for the pending ones; `pending` may be empty.
 pub(super) fn of(
     endpoints: &[Endpoint],
     former: &Former,

@@ -1,12 +1,12 @@
-//! NetworkTopologyStrategy: so many endpoints in each data center, in different racks while there
-//! are some.
+//! NetworkTopologyStrategy: each data center has its own number of replicas, in different racks as
+//! long as there are further racks.
 //!
 //! One walk around the ring serves all data centers. In each of them
 //! 1. an endpoint of a rack that has no replica yet is taken;
 //! 2. an endpoint of a rack that has one is taken only if racks are fewer than copies, and only as
 //!    often as copies exceed racks. So every rack gets one, and repeats are the first that are met,
 //!    even before a new rack;
-//! 3. a data center with fewer endpoints than copies gives all it has.
+//! 3. a data center with fewer endpoints than copies gives all of its endpoints.
 //!
 //! Agrees with `org.apache.cassandra.locator.NetworkTopologyStrategy.calculateNaturalReplicas`.
 
@@ -18,24 +18,24 @@ use crate::endpoint::{Endpoint, EndpointId};
 /// The strategy among some members: data centers and racks are counted once for all ranges.
 pub(super) struct NetworkTopology<'a> {
     endpoints: &'a [Endpoint],
-    /// Empty data centers, each of which a walk fills.
+    /// Data centers without a replica yet, which a walk fills.
     centers: Vec<Filling<'a>>,
 }
 
-/// A data center that is being filled.
+/// A data center that is being filled with replicas.
 #[derive(Clone)]
 struct Filling<'a> {
     name: &'a str,
     /// Replicas still to be found.
     left: u32,
-    /// How many endpoints of racks that have a replica already may still be taken.
+    /// Number of endpoints in racks that have a replica already which may still be taken.
     repeats: u32,
     /// Racks that have a replica.
     racks: Vec<&'a str>,
 }
 
 impl<'a> Filling<'a> {
-    /// None: the data center has no endpoint.
+    /// A data center before the walk; None: it has no endpoint.
     fn new(name: &'a str, factor: u32, members: &[EndpointId], endpoints: &'a [Endpoint]) -> Option<Self> {
         let here = members.iter().map(|id| &endpoints[id.index()]).filter(|endpoint| endpoint.data_center == name);
         let (mut nodes, mut racks) = (0u32, Vec::new());
@@ -67,14 +67,15 @@ impl<'a> Filling<'a> {
 }
 
 impl<'a> NetworkTopology<'a> {
-    /// `members` are the endpoints that count for data centers and racks.
+    /// The strategy over these endpoints. `members` are the endpoints that count for the size of
+    /// data centers and racks.
     pub fn new(endpoints: &'a [Endpoint], members: &[EndpointId], factors: &'a BTreeMap<String, u32>) -> Self {
         let centers =
             factors.iter().filter_map(|(name, factor)| Filling::new(name, *factor, members, endpoints)).collect();
         Self { endpoints, centers }
     }
 
-    /// The replicas of a range. `walk` gives the owners of tokens from the range on.
+    /// The replicas of a range. `walk` gives the owners of tokens, beginning at the range.
     pub fn natural(&self, walk: impl Iterator<Item = EndpointId>) -> Natural {
         let mut centers = self.centers.clone();
         let mut natural = Natural::new();

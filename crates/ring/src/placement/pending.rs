@@ -1,12 +1,14 @@
 //! The endpoints that are about to hold a range.
 //!
-//! Where the outcome is open, too many are pending rather than too few: a write that reaches one
-//! endpoint too many is removed by `nodetool cleanup`, one that misses an endpoint is lost.
-//! 1. Everybody who leaves is taken out. Whoever holds a range then and does not now is pending.
+//! If the outcome of a change is open, too many endpoints are pending rather than too few: a write
+//! to an endpoint too many is removed by `nodetool cleanup`, but a write that misses an endpoint
+//! is lost.
+//! 1. All endpoints that leave are taken out. An endpoint that holds a range then and does not now
+//!    is pending.
 //! 2. Each endpoint that joins or replaces another is added to the ring of step 1, alone: the
 //!    ranges that it holds there are pending for it.
-//! 3. Each endpoint that moves gets its new token in the ring of step 1: whoever gains a range by
-//!    that is pending, the mover or another.
+//! 3. Each endpoint that moves gets its new token in the ring of step 1: an endpoint that gains a
+//!    range by that is pending, the mover or another.
 //!
 //! Agrees with `org.apache.cassandra.locator.TokenMetadata.calculatePendingRanges`; of several
 //! endpoints that move at once Cassandra lets the order of a hash set decide, and here each is
@@ -17,7 +19,7 @@ use types::Token;
 use super::{Members, Natural};
 use crate::endpoint::{Endpoint, EndpointId, State};
 
-/// Every token that ends a range now or may end one after the changes, ascending.
+/// All tokens at which a range ends now or may end after the changes, ascending.
 pub(super) fn all_tokens(endpoints: &[Endpoint]) -> Vec<Token> {
     let mut tokens: Vec<Token> = endpoints.iter().flat_map(|endpoint| endpoint.tokens.iter().copied()).collect();
     tokens.extend(endpoints.iter().filter_map(|endpoint| match endpoint.state {
@@ -30,7 +32,8 @@ pub(super) fn all_tokens(endpoints: &[Endpoint]) -> Vec<Token> {
 }
 
 /// The endpoints that are about to hold each range. `members`: those that own tokens now; `now`:
-/// who holds each range now; `natural`: who holds each range among other members.
+/// the endpoints that hold each range now; `natural`: those that hold each range among other
+/// members.
 pub(super) fn of(
     endpoints: &[Endpoint],
     members: &Members,
@@ -55,7 +58,7 @@ pub(super) fn of(
     pending
 }
 
-/// Adds whoever holds a range after a change and does not now.
+/// Adds the endpoints that hold a range after a change and do not now.
 fn gain(pending: &mut [Natural], now: &[Natural], after: &[Natural], counts: impl Fn(EndpointId) -> bool) {
     for ((pending, now), after) in pending.iter_mut().zip(now).zip(after) {
         for id in after.iter().copied() {

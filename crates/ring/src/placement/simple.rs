@@ -4,7 +4,7 @@
 use super::Natural;
 use crate::endpoint::EndpointId;
 
-/// The first `factor` different owners that are met.
+/// The first `factor` different owners on a walk.
 pub(super) fn natural(walk: impl Iterator<Item = EndpointId>, factor: u32) -> Natural {
     let mut natural = Natural::new();
     for id in walk {
