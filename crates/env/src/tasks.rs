@@ -59,7 +59,7 @@ pub const SPARE_THREADS_MAX: usize = 16;
 /// [`QueueFull`].
 pub const SPARE_QUEUE_MAX: usize = 1024;
 
-/// What a background task has to do after a step.
+/// The next action of a background task after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// The task has nothing to do until it is woken.

@@ -128,7 +128,7 @@ pub struct Options {
     pub restore_point: RestorePoint,
     /// `commit_failure_policy`.
     pub failure_policy: FailurePolicy,
-    /// What a replay does about corruption.
+    /// The treatment of corruption that a replay meets.
     pub replay_policy: ReplayPolicy,
     /// Asked for flushes when the log exceeds `total_space`, or `replay_budget`.
     pub on_pressure: OnPressure,
