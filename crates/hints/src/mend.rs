@@ -37,7 +37,8 @@ pub fn find_files(disk: &dyn Disk, directory: &Path) -> Result<Vec<HintFile>, Hi
     Ok(files)
 }
 
-/// A file of hints; None: it has none, and is removed.
+/// A file of hints, after its end has been mended; None: the file held no whole hint, and has been
+/// removed.
 fn find_file(disk: &dyn Disk, directory: &Path, path: &Path) -> Result<Option<HintFile>, HintError> {
     let reader = match Reader::open(disk, path) {
         Err(error) if error.is_cut_head() || is_empty(disk, path)? => {

@@ -37,7 +37,7 @@ pub struct Changed {
     /// The rows that were written, as other nodes need them.
     pub written: Vec<Mutation>,
     /// The position up to which the log must be durable before the change is told to anybody;
-    /// None: it is durable.
+    /// None: nothing was logged, and nothing is waited for.
     pub position: Option<LogPosition>,
     /// Tables whose files may be removed once the change is durable.
     pub dropped: Vec<Arc<TableStore>>,

@@ -189,7 +189,8 @@ struct Control {
     events: mpsc::Receiver<Event>,
     /// False: the link has ended, and nothing more is read of it.
     is_linked: bool,
-    /// Since when the peer has been down and nothing has happened; None: it is up.
+    /// Since when the peer has been down and nothing has happened; None: it was up, or something
+    /// happened, when the session looked last.
     down_since: Option<Instant>,
 }
 

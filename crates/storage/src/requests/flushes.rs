@@ -21,15 +21,16 @@ pub type Done = oneshot::Sender<Result<(), StorageError>>;
 
 pub(crate) struct Request {
     pub(crate) store: Arc<TableStore>,
-    /// The memtables whose flush has failed; None: those that are active when the request has its
-    /// turn.
+    /// Memtables that are frozen already, for example because a flush of them has failed; None:
+    /// the flush freezes those that are active when the request has its turn.
     pub(crate) set: Option<Arc<FlushSet>>,
     pub(crate) done: Vec<Done>,
     /// The time of the next try; None: at once.
     pub(crate) again_at: Option<Instant>,
     /// Whether a try has failed: flushes of other tables do not wait for the next one.
     pub(crate) has_failed: bool,
-    /// The wait until the log has the records of the memtables; None: it has them.
+    /// The wait until the log has the records of the memtables; None: the flush does not wait for
+    /// the log.
     pub(crate) logged: Option<WaitDurable>,
     /// The time until which the flush waits for the end of a shortage of the log; None: no
     /// shortage was met.

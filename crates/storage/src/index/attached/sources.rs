@@ -372,7 +372,8 @@ impl Union {
         self.sources.iter().all(|source| source.place().is_none())
     }
 
-    /// The only source that has places left, if it is an SSTable; None: there are others.
+    /// The only source that has places left, if it is an SSTable and its places are rows; None:
+    /// otherwise.
     fn alone(&mut self) -> Option<&mut SSTableSource> {
         if self.by_partition {
             return None;
