@@ -18,8 +18,8 @@ const LEAF_COST: u64 = 2 * (HASH_SIZE as u64 + 4);
 const LEAVES_MIN: u64 = 2;
 
 /// Empty trees for ranges with their estimated numbers of partitions. `budget`: bytes of all
-/// trees. `depth_max`: the power of two that is the most leaves of one tree. All trees together
-/// have at most [`LEAVES_MAX`] leaves, unless there are more ranges than half of that.
+/// trees. `depth_max`: no tree has more leaves than 2 to this power. All trees together have at
+/// most [`LEAVES_MAX`] leaves, unless there are more ranges than half of that.
 pub fn empty_trees(ranges: &[(Tokens, u64)], budget: u64, depth_max: u32) -> MerkleTrees {
     let leaves_max = LEAVES_MAX.min(1u64.checked_shl(depth_max).unwrap_or(u64::MAX));
     let mut sizes = leaves_of(ranges, budget.min(LEAVES_MAX * LEAF_COST), leaves_max);

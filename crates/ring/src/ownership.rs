@@ -1,4 +1,7 @@
 //! The share of the data that each endpoint has, as `nodetool status` and `ring` show it.
+//!
+//! Agrees with `Murmur3Partitioner.describeOwnership` and `StorageService.effectiveOwnership`,
+//! except that nothing is rounded on the way.
 
 use types::Token;
 

@@ -1,4 +1,6 @@
 //! The ranges of which an endpoint is the first replica.
+//!
+//! Agrees with `StorageService.getPrimaryRanges` and `getLocalPrimaryRange`.
 
 use types::Token;
 

@@ -54,6 +54,9 @@ impl Choice {
 
     /// The choice as a file of a session, under its name there. `keeps_level`: the receiver's
     /// SSTable has the level of this one.
+    ///
+    /// # Errors
+    /// CompressionInfo.db names no place for a chunk.
     pub fn named(self, id: Received, sstable: &SSTable, keeps_level: bool) -> Result<Outgoing, ReadError> {
         let Self { sections, entire } = self;
         let mut file = Outgoing { id, sstable: sstable.clone(), sections, entire, keeps_level, weight: (0, 0) };

@@ -245,7 +245,7 @@ impl Outputs {
 }
 
 /// Checks that the outputs ascend: SSTables that overlap would break a level, or lose partitions at
-/// a boundary of shards. Otherwise none of them counts, and their inputs stay.
+/// a boundary of shards. If they do not ascend none of them counts, and their inputs stay.
 fn check_disjoint(store: &TableStore, written: &[Arc<SSTable>]) -> Result<(), StorageError> {
     let overlaps = |pair: &[Arc<SSTable>]| pair[0].has_tokens() && pair[1].first_key() <= pair[0].last_key();
     match written.windows(2).find(|pair| overlaps(pair)) {

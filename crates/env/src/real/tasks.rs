@@ -1,5 +1,7 @@
 //! Threads: one for each background task and worker, and pools for blocking jobs, admin jobs, long
 //! ones and spare ones, which grow to their limits and shrink when they are idle.
+//!
+//! A wake is one atomic swap, and an unpark only if the task was asleep.
 
 use std::collections::VecDeque;
 use std::io;

@@ -78,8 +78,9 @@ struct Build {
     stream: Box<dyn PartitionStream>,
     head: Option<PartitionHead>,
     progress: Arc<Running>,
-    /// Progress in rows.
+    /// Rows that were passed so far.
     rows: u64,
+    /// Bytes of the table on disk for which a passed row counts in the progress.
     bytes_per_row: u64,
     /// The flush of base and index, once all rows were passed.
     flush: Option<Flush>,
