@@ -15,8 +15,8 @@
 //!    operator has asked for the snapshot as the way back from a DROP that was a mistake. Hard
 //!    links need next to no room, and the segments that step 2 has freed are room.
 //! 4. The files are removed, once the compactions of the table that are under way have ended, and
-//!    the streams in which SSTables of it come: a compaction or a stream that is given up removes
-//!    what it wrote by the names of the files, and what is made again in this place may have files
+//!    the streams, imports and refreshes that bring it SSTables: each of these removes files by
+//!    their names when it ends or is given up, and what is made again in this place may have files
 //!    of the same names by then. What snapshots hold stays on the disk, and with it its space,
 //!    until `nodetool clearsnapshot`.
 //!
@@ -39,8 +39,8 @@ use crate::{flush, snapshot, truncate};
 
 /// Pause before a table that could not be removed is tried again.
 const RETRY: Duration = Duration::from_secs(5);
-/// Compactions and streams of a dropped table that have ended are noticed after so long at most,
-/// where nobody tells of them.
+/// Compactions, streams and imports of a dropped table that have ended are noticed after so long at
+/// most, where nobody tells of them.
 const LOOK: Duration = Duration::from_millis(100);
 /// Longest time that a change which waits for the first try waits for compactions to end. Changes
 /// of the schema wait for the files of dropped indexes; after this time an index is refused whose
@@ -91,7 +91,7 @@ impl Dropped {
         let Poll::Ready(removed) = self.poll(engine, context) else {
             let waits_long = self.waits_since.is_some_and(|since| engine.env.now().since(since) >= HELD_UP_MAX);
             if let Some(done) = self.done.take_if(|_| waits_long) {
-                let why = format!("compactions of {} have not ended yet", self.store.name());
+                let why = format!("compactions or streams of {} have not ended yet", self.store.name());
                 done(Err(StorageError::Refused { why }));
             }
             return false;
@@ -170,14 +170,14 @@ fn release(engine: &Engine, store: &TableStore) {
     engine.log.mark_discarded(store.id, engine.log.position());
 }
 
-/// Whether compactions have SSTables of a dropped table or of its indexes, or SSTables come in a
-/// stream. None begins any more.
+/// Whether compactions have SSTables of a dropped table or of its indexes, or SSTables come from
+/// outside. None of that begins any more.
 fn is_written(store: &TableStore) -> bool {
     let view = store.view();
     let mut stores = view.indexes.iter().map(|index| &*index.store).chain([store]);
     stores.any(|store| {
         let changes = store.changes();
-        changes.receiving > 0 || !changes.compacting.is_empty()
+        changes.incoming > 0 || !changes.compacting.is_empty()
     })
 }
 

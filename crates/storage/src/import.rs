@@ -11,8 +11,9 @@
 //!
 //! A crash before the commit leaves the source as it was, one behind it the SSTables in the table;
 //! between the commit and the end of 4 some may be in both, and importing them again changes no
-//! answer. A refresh has no such moment: old names go with the same commit. Agrees with
-//! `org.apache.cassandra.db.SSTableImporter`.
+//! answer. A refresh has no such moment: old names go with the same commit. The drop of the table
+//! ends both, and waits for them: files go by their names, which those of a table that is made
+//! again with the id may have. Agrees with `org.apache.cassandra.db.SSTableImporter`.
 
 mod bring;
 mod fit;
@@ -30,6 +31,7 @@ use crate::error::StorageError;
 use crate::files::{self, Operation, Transaction};
 use crate::index;
 use crate::table::TableStore;
+use crate::table::incoming::Incoming;
 use crate::token_ranges::{OfOthers, TokenRanges};
 use bring::{Reset, bring, remove};
 
@@ -62,6 +64,7 @@ pub fn import(
     options: &Options,
     held: Option<&TokenRanges>,
 ) -> Result<Vec<PathBuf>, StorageError> {
+    let _counted = Incoming::begin(store)?;
     let _alone = store.importing.lock().expect("a panic in an import ends the process");
     let disk = &engine.env.disk;
     tracing::info!(table = store.name(), ?options, "loading new SSTables");
@@ -130,7 +133,7 @@ fn check(
     options: &Options,
     held: Option<&TokenRanges>,
 ) -> Result<(), StorageError> {
-    abort_if_draining(engine)?;
+    abort_if_over(engine, store)?;
     let sstable = open(engine, source, &store.table())?;
     if let Some(outside) = held.map(|held| held.first_outside(&sstable)).transpose()?.flatten() {
         let (file, outside) = (source.path(Component::Data), OfOthers(&outside));
@@ -186,8 +189,9 @@ pub(crate) fn open(
     Err(StorageError::Refused { why: format!("{} does not fit {table}: {}", file.display(), misfits.join("; ")) })
 }
 
-fn abort_if_draining(engine: &Engine) -> Result<(), StorageError> {
-    match engine.is_draining() {
+/// Err: the node is being drained, or the table was dropped meanwhile.
+fn abort_if_over(engine: &Engine, store: &TableStore) -> Result<(), StorageError> {
+    match engine.is_draining() || store.is_closed() {
         true => Err(StorageError::Refused { why: "SSTables import has been aborted".into() }),
         false => Ok(()),
     }
@@ -231,7 +235,7 @@ fn add_all(
 ) -> Result<Vec<Arc<SSTable>>, StorageError> {
     let mut sstables = Vec::new();
     for source in sources {
-        abort_if_draining(engine)?;
+        abort_if_over(engine, store)?;
         let target = files::new_descriptor(engine, store, source.version);
         transaction.add(&target)?;
         tracing::info!(
@@ -254,11 +258,12 @@ fn add_all(
 /// Loads SSTables that were put into the table's directory; gives how many there were. They get new
 /// ids and level 0.
 pub fn refresh(engine: &Engine, store: &Arc<TableStore>) -> Result<usize, StorageError> {
+    let _counted = Incoming::begin(store)?;
     let _alone = store.importing.lock().expect("a panic in an import ends the process");
     // no flush or compaction may be about to put its files in the view
     let _no_flush = store.flushing.lock().expect("a panic in a flush ends the process");
     let _no_change = store.replacing.lock().expect("a panic while SSTables are replaced ends the process");
-    abort_if_draining(engine)?;
+    abort_if_over(engine, store)?;
     let mut found = Vec::new();
     for directory in store.directories.iter().filter(|directory| engine.env.disk.exists(directory)) {
         found.extend(sources(engine, store, directory)?);

@@ -38,6 +38,7 @@ use crate::import;
 use crate::index;
 use crate::inherited::Inherited;
 use crate::table::TableStore;
+use crate::table::incoming::Incoming;
 pub use crate::table::{Moment, Since};
 pub use whole::WholeSSTable;
 
@@ -69,31 +70,7 @@ pub struct Receiving {
     if_truncated: IfTruncated,
     files: Mutex<Files>,
     /// The last field, which goes behind the files.
-    _counted: Counted,
-}
-
-/// A stream that its table counts. The files of a dropped table stay until its streams have ended:
-/// files that are given up go by their names, which SSTables of a table that is made again with the
-/// id may have by then.
-struct Counted(Arc<TableStore>);
-
-impl Counted {
-    /// Err: the table was dropped.
-    fn begin(store: &Arc<TableStore>) -> Result<Self, StorageError> {
-        // before the look: the drop closes the table before it looks for streams
-        store.changes().receiving += 1;
-        let counted = Self(Arc::clone(store));
-        match store.is_closed() {
-            false => Ok(counted),
-            true => Err(StorageError::Refused { why: format!("{} was dropped", store.name()) }),
-        }
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.changes().receiving -= 1;
-    }
+    _counted: Incoming,
 }
 
 #[derive(Default)]
@@ -135,7 +112,7 @@ impl Receiving {
         announced: Moment,
         if_truncated: IfTruncated,
     ) -> Result<Self, StorageError> {
-        let counted = Counted::begin(store)?;
+        let counted = Incoming::begin(store)?;
         let transaction = files::begin(engine, store, Operation::Write)?;
         let files = Mutex::new(Files { transaction: Some(transaction), done: Vec::new() });
         Ok(Self { store: Arc::clone(store), announced, if_truncated, files, _counted: counted })

@@ -6,6 +6,7 @@ pub(crate) mod arrivals;
 pub(crate) mod attached;
 mod cuts;
 pub mod entries;
+pub(crate) mod incoming;
 pub mod indexes;
 pub mod memtable;
 pub(crate) mod settling;
@@ -173,9 +174,8 @@ pub struct Changes {
     pub log_frozen_at: Option<LogPosition>,
     /// Truncations that are under way.
     pub cuts: Cuts,
-    /// Streams in which SSTables of other nodes come, from before the first file until all are
-    /// added or given up.
-    pub receiving: usize,
+    /// How many changes that bring SSTables from outside are under way: streams, imports.
+    pub incoming: usize,
 }
 
 impl TableStore {

@@ -32,8 +32,8 @@ pub(crate) struct Dropped {
     pub(crate) stage: Stage,
     /// The time of the next try; None: no try has failed.
     pub(crate) again_at: Option<Instant>,
-    /// Since when the removal of the files waits for compactions and streams to end; None: it does
-    /// not.
+    /// Since when the removal of the files waits for compactions, streams and imports to end; None:
+    /// it does not.
     pub(crate) waits_since: Option<Instant>,
     pub(crate) done: Option<Done>,
 }

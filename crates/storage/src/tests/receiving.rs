@@ -20,7 +20,7 @@ use types::{CqlType, DecoratedKey};
 
 use super::common::{self, int, number};
 use crate::received::{IfTruncated, Moment, Origin, Receiving};
-use crate::{Engine, EngineOptions, StorageError, commitlog, index, schema_change, truncate};
+use crate::{Engine, EngineOptions, StorageError, commitlog, import, index, schema_change, truncate};
 
 pub(super) const ID: TableId = TableId([8; 16]);
 const ORIGIN: Origin = Origin { level: 3, repaired_at: 1_700_000_000_000, pending_repair: None };
@@ -60,6 +60,11 @@ pub(super) fn open(sim: &Sim, version: Version) -> Arc<Engine> {
 pub(super) fn source(version: Version) -> (Sim, Arc<Engine>) {
     let sim = Sim::new(5);
     let engine = open(&sim, version);
+    fill(&sim, &engine);
+    (sim, engine)
+}
+
+fn fill(sim: &Sim, engine: &Arc<Engine>) {
     let table = engine.schema().table("ks", "t").cloned().expect("it was made");
     let column = table.column_by_name("v").expect("the table's column").id;
     for half in 0..2 {
@@ -75,7 +80,6 @@ pub(super) fn source(version: Version) -> (Sim, Arc<Engine>) {
         }
         sim.block_on(engine.flush(&engine.table(ID).expect("open"))).expect("a sound disk flushes");
     }
-    (sim, engine)
 }
 
 pub(super) fn sstables(engine: &Engine) -> Vec<Arc<SSTable>> {
@@ -304,6 +308,28 @@ fn a_table_is_not_made_again_while_sstables_of_the_dropped_one_come() {
     pass();
     assert!(make().expect("a sound disk").is_ok());
     assert_eq!(files(&to), Vec::<String>::new());
+}
+
+/// `nodetool refresh` has found its table, and begins when that is dropped and another one was made
+/// in its place with its id: the SSTables there are not its own.
+#[test]
+fn a_refresh_of_a_dropped_table_takes_nothing_of_the_one_in_its_place() {
+    let (sim, engine) = source(Version::DA);
+    let store = engine.table(ID).expect("open");
+    let keyspace = engine.schema().keyspace("ks").cloned().expect("it was made");
+    let put = |keyspace: KeyspaceMetadata| {
+        let changed = schema_change::change(&engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace)));
+        changed.expect("a sound disk").expect("not refused").dropped
+    };
+    let dropped = put(common::keyspace("ks", None));
+    sim.block_on(engine.log.sync()).expect("a sound disk syncs");
+    common::remove(&sim, &engine, &dropped);
+    put(KeyspaceMetadata::clone(&keyspace));
+    sim.run_until_idle();
+    fill(&sim, &engine);
+    let before = files(&engine);
+    assert!(import::refresh(&engine, &store).is_err(), "the table is gone");
+    assert_eq!(files(&engine), before);
 }
 
 /// TRUNCATE between the news of a stream and its first file, and between its last file and its end:
