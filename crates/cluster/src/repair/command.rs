@@ -68,8 +68,15 @@ impl Node {
         let (node, running) = (Arc::clone(self), Arc::clone(&command));
         let run = move || async move { running.run(&node, tables, ranges).await };
         if !self.repair_task(run) {
-            command.ended_at.store(1, Ordering::Release);
-            return Err(OperationError::Failed("this node has not joined a ring of several nodes".to_owned()));
+            let why = match self.repairs.worker.get() {
+                Some(_) => "too many tasks of repair wait",
+                None => "this node has not joined a ring of several nodes",
+            };
+            command.mark_end(self, End::Failure(why.to_owned()));
+            command.fail(self, why);
+            let text = format!("Repair command #{} finished with error", command.number);
+            command.complete(self, Duration::ZERO, Some(text));
+            return Err(OperationError::Failed(why.to_owned()));
         }
         Ok(Some(command))
     }

@@ -155,6 +155,19 @@ fn what_cannot_be_repaired_is_refused() {
     assert!(begin("alone", full()).expect("no error").is_none(), "there is one replica");
 }
 
+/// Too much waits for the thread of repair: the repair has ended for everybody who looks.
+#[test]
+fn a_repair_that_there_is_no_room_for_has_ended() {
+    let ring = drifted(37);
+    let node = ring.node(0);
+    while node.repair_task(|| async {}) {}
+    let refused = node.start_repair("ks", full()).expect_err("there is no room").to_string();
+    assert!(refused.contains("too many tasks of repair wait"), "{refused}");
+    assert!(node.repair_commands().iter().all(|command| command.has_ended()));
+    let records = node.repair_records(records::Subject::Command);
+    assert!(records.iter().all(|record| record.course().end.is_some()), "{records:?}");
+}
+
 /// A repair of days is not forgotten where its tasks run or have ended not long ago, only where
 /// nothing is done for it any more.
 #[test]
