@@ -112,7 +112,8 @@ fn begin(node: &Node, parent: &SessionId, task: &TaskId) -> Result<Option<Arc<Pa
     Ok(Some(participation))
 }
 
-fn use_now(node: &Node, participation: &Participation) {
+/// Something is done for a repair.
+pub(super) fn use_now(node: &Node, participation: &Participation) {
     participation.last_used.store(node.env.clock.now_micros() / 1000, Ordering::Relaxed);
 }
 

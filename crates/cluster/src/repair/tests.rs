@@ -21,6 +21,7 @@ use crate::repairs::command::Command;
 use crate::repairs::options::{Parallelism, RepairOptions};
 use crate::repairs::settings::{RepairSettings, Turns};
 use crate::testing::SimRing;
+use crate::transfers::{Live, SessionKey};
 
 /// The longest time that a repair takes.
 const REPAIR_MAX: Duration = Duration::from_secs(600);
@@ -198,6 +199,46 @@ fn a_repair_is_forgotten_when_nothing_is_done_for_it() {
         participation.last_used.store(now - idle, Ordering::Relaxed);
         ring.world.run_for(Duration::from_secs(11));
         assert_eq!(node.repairs.participation(&id).is_some(), stays, "{progress:?}, {idle} ms ago");
+    }
+}
+
+/// Another node streams to this one for days, which has no task of its own meanwhile.
+#[test]
+fn a_repair_whose_files_come_is_not_forgotten() {
+    let ring = drifted(38);
+    let (node, peer, id) = (ring.node(1), ring.address(0), [9; 16]);
+    let table = node.engine.table_by_name("ks", "t").expect("the table is there").id;
+    let prepare = Prepare {
+        tables: vec![table],
+        parent: id,
+        ranges: Vec::new(),
+        is_incremental: false,
+        repaired_at: 0,
+        is_global: true,
+        preview: Preview::None,
+    };
+    participant::prepare(node, peer, prepare).expect("taken");
+    let init = streaming::StreamInit {
+        from: peer,
+        session_index: 0,
+        plan: [1; 16],
+        operation: streaming::Operation::Repair,
+        pending_repair: None,
+        preview: streaming::Preview::None,
+    };
+    let key = SessionKey { plan: init.plan, peer, index: 0, follows: true };
+    let session = streaming::Session::follow(&init, streaming::session::Limits::default(), 0);
+    let (tell, _events) = tokio::sync::mpsc::channel(1);
+    let live = Arc::new(Live::new(key, init, session, &node.env, node.engine.moment(), tell));
+    live.progress.receiving().announced = vec![streaming::Summary { table, files: 1, bytes: 1 }];
+    node.transfers.begin(Arc::clone(&live)).expect("there is room");
+    let participation = node.repairs.participation(&id).expect("taken");
+    for stays in [true, false] {
+        let long_ago = node.env.clock.now_micros() / 1000 - 25 * 60 * 60 * 1000;
+        participation.last_used.store(long_ago, Ordering::Relaxed);
+        ring.world.run_for(Duration::from_secs(11));
+        assert_eq!(node.repairs.participation(&id).is_some(), stays);
+        node.transfers.end(&key, live.snapshot(node.env.now()), Ok(()));
     }
 }
 

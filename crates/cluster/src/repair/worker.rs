@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use env::{LocalFuture, MakeLocal};
 use internode::payload::repair::SessionId;
+use streaming::Operation;
 use tokio::sync::mpsc;
 
 use super::consistent::{self, sweep};
@@ -26,7 +27,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 const AGE_EVERY: Duration = Duration::from_secs(10 * 60);
 /// Time after which a parent session for which nothing was done is forgotten, although its
 /// coordinator lives: the message that the repair has ended may not have come. A repair in which
-/// this node has nothing to do for longer than that fails when the node's turn comes.
+/// this node has nothing to do for longer than that, neither a task nor a stream, fails when the
+/// node's turn comes.
 const IDLE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Node {
@@ -86,7 +88,13 @@ async fn look_after(node: Weak<Node>) {
 /// this node having been told. A repair may take days: its age alone says nothing.
 fn forget_orphans(there: &Node, liveness: &mut Liveness) {
     let participations: Vec<_> = there.repairs.participations().iter().map(|(id, of)| (*id, Arc::clone(of))).collect();
+    // streams that another node has opened are no task of this node
+    let streams: Vec<_> =
+        there.transfers.all().into_iter().filter(|live| live.init.operation == Operation::Repair).collect();
     for (id, participation) in participations {
+        if streams.iter().any(|live| participation.prepare.tables.iter().any(|table| live.is_about(*table))) {
+            participant::use_now(there, &participation);
+        }
         let is_dead = liveness.is_dead(there, participation.coordinator)
             || has_restarted(there, participation.coordinator, participation.generation);
         let coordinator = participation.coordinator;
