@@ -30,6 +30,7 @@ pub(super) async fn announced(node: &Arc<Node>, live: &Live, summaries: &[Summar
         }
         wanted.push((store, u64::try_from(summary.bytes).unwrap_or(0)));
     }
+    live.expect_files_of(wanted.iter().map(|(store, _)| store));
     if !wanted.is_empty()
         && let Some(id) = live.init.pending_repair
         && node.repairs.sessions().get(&id).is_some_and(|session| session.state == SessionState::Failed)

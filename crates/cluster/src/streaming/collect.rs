@@ -2,8 +2,10 @@
 //! after a flush. A TRUNCATE of this node that is under way ends before its table is looked at, and
 //! a table that is truncated before the peer is told of the files is looked at again. Otherwise the
 //! peer could have its own TRUNCATE behind it, and would take the rows for later ones. A TRUNCATE
-//! of this node after that does not change what is sent: the peer drops the rows that its own
-//! TRUNCATE has removed. `org.apache.cassandra.db.streaming.CassandraStreamManager`.
+//! that comes here behind that changes nothing of what is sent: the peer drops the rows that its
+//! own has removed. A table that is dropped before the peer is told of it is passed over; what the
+//! peer was told of stays open and is sent.
+//! `org.apache.cassandra.db.streaming.CassandraStreamManager`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -61,16 +63,19 @@ impl From<RangeTransfer> for Wanted {
 pub(super) async fn files(node: &Arc<Node>, init: &StreamInit, wanted: Vec<Wanted>) -> Result<Vec<Outgoing>, String> {
     let tables = tables(node, wanted)?;
     // every flush is asked for before the first is waited for
-    let flushes: Vec<_> = tables.values().map(|(store, _)| node.engine.flush(store)).collect();
-    for flush in flushes {
-        flush.await.map_err(|error| error.to_string())?;
+    let flushes: Vec<_> = tables.values().map(|(store, _)| (store, node.engine.flush(store))).collect();
+    for (store, flush) in flushes {
+        let flushed = flush.await.map_err(|error| error.to_string());
+        flushed.or_else(|why| if store.is_closed() { Ok(()) } else { Err(why) })?;
     }
     let mut looks = 1;
     loop {
         let begun_at = node.engine.moment();
-        let all = look(node, init, &tables).await?;
+        let mut all = look(node, init, &tables).await?;
         let is_truncated = tables.values().any(|(store, _)| store.since(begun_at) != Since::Nothing);
         if !is_truncated || looks == LOOKS_MAX {
+            // a peer that has dropped the table too would refuse the session
+            all.retain(|file| tables.get(&file.id.table).is_some_and(|(store, _)| !store.is_closed()));
             return Ok(all);
         }
         looks += 1;
@@ -83,10 +88,13 @@ async fn look(node: &Arc<Node>, init: &StreamInit, tables: &Tables) -> Result<Ve
     let mut entire_left = if node.transfers.settings.load().entire { ENTIRE_MAX } else { 0 };
     for (store, ranges) in tables.values() {
         let view = settled(node, store).await;
-        let (of_node, init, store, ranges) = (Arc::clone(node), init.clone(), Arc::clone(store), ranges.clone());
-        let job = move || of_table(&of_node, &init, &store, &view, &ranges, entire_left);
+        let (of_node, init, of_job, ranges) = (Arc::clone(node), init.clone(), Arc::clone(store), ranges.clone());
+        let job = move || of_table(&of_node, &init, &of_job, &view, &ranges, entire_left);
         let found = node.env.blocking_long("stream", job).await.map_err(|full| full.to_string())?;
-        let files = found?;
+        let files = match found {
+            Err(_) if store.is_closed() => continue,
+            found => found?,
+        };
         entire_left -= files.iter().filter(|file| file.entire.is_some()).count();
         all.extend(files);
     }

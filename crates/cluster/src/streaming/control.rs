@@ -14,7 +14,7 @@ use membership::Messenger;
 use schema::TableId;
 use storage::received::{Moment, Receiving};
 use streaming::session::Limits;
-use streaming::{Effect, Event, LinkReader, Message, PrepareSyn, Session, StreamInit};
+use streaming::{Effect, Event, LinkReader, Message, Operation, PrepareSyn, Session, StreamInit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
 
@@ -200,11 +200,8 @@ impl Control {
         let mut closes = false;
         let result = loop {
             let Some(effect) = effects.pop_front() else {
-                let mut event = self.next().await;
-                // the session ends now, not when all files have come: the drop waits for its end
-                if let Some(name) = self.live.dropped() {
-                    event = Event::Broken(format!("{name} was dropped meanwhile"));
-                }
+                let event = self.next().await;
+                let event = self.without_dropped(event);
                 effects.extend(self.live.on(event, now_ms(&self.node)));
                 continue;
             };
@@ -324,6 +321,23 @@ impl Control {
         }
     }
 
+    /// Lets go of what has come of tables that were dropped, whose drops wait for that. Nobody
+    /// wants their rows, and the session goes on without them; only a repair ends.
+    fn without_dropped(&self, event: Event) -> Event {
+        let dropped = self.live.take_dropped();
+        let Some(name) = dropped.values().next().map(|incoming| incoming.receiving().store().name()) else {
+            return event;
+        };
+        self.live.tell_dropped(dropped.keys().copied().filter(|table| self.live.passes_over(*table)));
+        // as at the end of the session
+        let _ = self.node.env.tasks.run("stream", Box::new(move || drop(dropped)));
+        if self.live.init.operation == Operation::Repair {
+            return Event::Broken(format!("{name} was dropped meanwhile"));
+        }
+        tracing::info!(peer = %self.live.key.peer, table = name, "files that come are passed over: their table was dropped");
+        event
+    }
+
     /// Takes note of what this side announces.
     fn note(&self, message: &Message) {
         if let Message::PrepareSyn(PrepareSyn { summaries, .. }) | Message::PrepareSynAck(summaries) = message {
@@ -355,11 +369,13 @@ impl Control {
     fn add(&self, table: TableId) {
         let (node, live) = (Arc::clone(&self.node), Arc::clone(&self.live));
         drop(tokio::task::spawn_local(async move {
-            let event = match taken(&node, &live, table).await {
-                Ok(receiving) => match write_path::add(&node, live.init.operation, receiving).await {
-                    Ok(()) => Event::Added(table),
-                    Err(why) => Event::Broken(why),
-                },
+            let added = match taken(&node, &live, table).await {
+                Ok(receiving) => write_path::add(&node, live.init.operation, receiving).await,
+                Err(why) => Err(why),
+            };
+            let event = match added {
+                Ok(()) => Event::Added(table),
+                Err(_) if live.passes_over(table) => Event::Added(table),
                 Err(why) => Event::Broken(why),
             };
             drop(live.events.send(event).await);

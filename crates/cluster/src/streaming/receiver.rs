@@ -5,6 +5,9 @@
 //! session. A link that breaks in the middle of a file leaves nothing of the file; the session
 //! fails if the file does not begin to come again within [`RESUME_MAX`]. A sender of Cassandra
 //! fails the session itself when a link breaks.
+//!
+//! A file whose table was dropped since the file was announced is passed over: nobody wants its
+//! rows, and the sender hears that it is taken. Only a repair fails.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +17,12 @@ use env::{STREAMED_ALIGNMENT, Stream};
 use links::Peer;
 use ring::relocation::contains;
 use rows::{PartitionHead, PartitionStream, ReadError, Unfiltered};
+use schema::TableId;
 use sstable::Version;
 use storage::received::{Origin, ReceivedRows, Receiving, WholeSSTable};
 use storage::{StorageError, TableStore};
 use streaming::data::partitions::{ReceivedPartitions, Source};
-use streaming::{Arrived, Event, FileHeader, LinkReader, Manifest, Message, Part};
+use streaming::{Arrived, Event, FileHeader, LinkReader, Manifest, Message, Part, Received};
 use tokio::io::AsyncReadExt;
 use types::Token;
 
@@ -94,19 +98,13 @@ pub(super) async fn files(
             }
             make_room(&mut next, taker.place_behind(input.len()));
             let attempt = taker.current.as_ref().and_then(|file| Some((file.arrived.id, file.attempt?)));
-            let given_up = async {
-                match (&live, attempt) {
-                    (None, _) => std::future::pending().await,
-                    (Some(live), None) => live.ended().await,
-                    (Some(live), Some((id, number))) => tokio::select! {
-                        () = live.ended() => {}
-                        () = live.attempts.superseded(id, number) => {}
-                    },
-                }
-            };
+            let written = taker.current.as_ref().filter(|file| file.incoming.is_some());
+            let table = written.map(|file| file.arrived.id.table);
             tokio::select! {
                 read = stream.read_buf(&mut next) => is_open = read.is_ok_and(|count| count > 0),
-                () = given_up => return give_up(node, taker),
+                () = given_up(live.as_deref(), attempt) => return give_up(node, taker),
+                // a job lets go of the file, for which the drop waits
+                () = dropped(live.as_deref(), table) => break,
             }
         }
         match input.is_empty() {
@@ -114,6 +112,27 @@ pub(super) async fn files(
             true => std::mem::swap(&mut input, &mut next),
             false => input.unsplit(std::mem::take(&mut next)),
         }
+    }
+}
+
+/// Completes when the session of a file ends, or the file comes again over another link. Never
+/// where no file comes.
+async fn given_up(live: Option<&Live>, attempt: Option<(Received, u32)>) {
+    match (live, attempt) {
+        (None, _) => std::future::pending().await,
+        (Some(live), None) => live.ended().await,
+        (Some(live), Some((id, number))) => tokio::select! {
+            () = live.ended() => {}
+            () = live.attempts.superseded(id, number) => {}
+        },
+    }
+}
+
+/// Completes when the table of a file that is being written is dropped.
+async fn dropped(live: Option<&Live>, table: Option<TableId>) {
+    match (live, table) {
+        (Some(live), Some(table)) => live.dropped(table).await,
+        _ => std::future::pending().await,
     }
 }
 
@@ -183,7 +202,7 @@ struct File {
     live: Arc<Live>,
     /// The number of the attempt; None: the file is there already, and what comes is passed over.
     attempt: Option<u32>,
-    /// The place of the files of this table; None when `attempt` is.
+    /// The place of the files of this table; None when `attempt` is, or when the table was dropped.
     incoming: Option<Arc<Incoming>>,
     arrived: Arrived,
     origin: Origin,
@@ -289,6 +308,9 @@ impl Taker {
         if let Some(header) = header {
             self.current = Some(begin(&self.node, *header)?);
         }
+        if let Some(file) = &mut self.current {
+            file.leave_dropped();
+        }
         loop {
             let live = self.current.as_ref().map(|file| Arc::clone(&file.live));
             let next = self.reader.next(input).map_err(|error| Failure(live.clone(), error.to_string()))?;
@@ -356,18 +378,27 @@ fn begin(node: &Arc<Node>, header: FileHeader) -> Result<File, Failure> {
         return Ok(passed_over(live, arrived));
     };
     live.admit(&arrived).map_err(of_session)?;
-    let store = node.engine.table(header.table);
-    let store = store.ok_or_else(|| of_session(format!("the table {} was dropped", header.table)))?;
     let announced = live.announced_at().ok_or_else(|| of_session("a file came before it was announced".to_owned()))?;
-    let begin = || Receiving::begin(&node.engine, &store, announced, live.if_truncated());
-    let incoming = live.incoming(header.table, begin);
-    let incoming = incoming.map_err(|error| of_session(error.to_string()))?;
     let content = header.content;
+    let total = content.transfer_bytes();
+    let name = |table: &str| format!("{table}/{}-{}", content.version.name(), header.sequence);
+    let begun = live.table(header.table).map(|store| {
+        let begin = || Receiving::begin(&node.engine, &store, announced, live.if_truncated());
+        live.incoming(header.table, begin).map(|incoming| (incoming, Arc::clone(&store)))
+    });
+    let (incoming, store) = match begun {
+        Some(Ok(begun)) => begun,
+        _ if live.passes_over(header.table) => {
+            let name = name(&header.table.to_string());
+            live.progress.receiving().rewind(&name);
+            return Ok(File { attempt: Some(attempt), name, total, ..passed_over(live, arrived) });
+        }
+        Some(Err(error)) => return Err(of_session(error.to_string())),
+        None => return Err(of_session(format!("the table {} was dropped", header.table))),
+    };
+    let name = name(&store.name());
     let origin =
         Origin { level: content.level, repaired_at: header.repaired_at, pending_repair: header.pending_repair };
-    let total = content.transfer_bytes();
-    let name =
-        format!("{}.{}/{}-{}", store.table().keyspace, store.table().name, content.version.name(), header.sequence);
     live.progress.receiving().rewind(&name);
     let rows = content.rows.resolve(&store.table()).map_err(|error| of_session(format!("{error:?}")))?;
     let receiving = incoming.receiving();
@@ -414,8 +445,28 @@ impl File {
         if is_last { Ok(()) } else { Err(SUPERSEDED.to_owned()) }
     }
 
+    /// Writes nothing more of a table that was dropped. What was written of it goes.
+    fn leave_dropped(&mut self) {
+        let id = self.arrived.id;
+        if self.incoming.is_some() && self.live.passes_over(id.table) {
+            std::mem::replace(&mut self.form, Form::Passed).abort();
+            self.incoming = None;
+        }
+    }
+
     fn write(&mut self, node: &Node, part: Part) -> Result<(), String> {
-        let Some(incoming) = &self.incoming else { return Ok(()) };
+        self.leave_dropped();
+        let Some(incoming) = &self.incoming else {
+            // a file that is here already was counted when it came
+            if self.attempt.is_some() {
+                let counted = match &part {
+                    Part::Rows { counted, .. } => *counted,
+                    Part::Component { bytes, .. } => bytes.len() as u64,
+                };
+                self.count(node, counted);
+            }
+            return Ok(());
+        };
         let receiving = incoming.receiving();
         let counted = match (&mut self.form, part) {
             (Form::Rows(both), Part::Rows { bytes, counted }) => {
@@ -441,17 +492,30 @@ impl File {
             }
             _ => return Err("the data of a file has another form than its header says".to_owned()),
         };
-        node.transfers.figures.received.add(counted);
-        self.live.progress.receive(&self.name, counted, self.total);
+        self.count(node, counted);
         Ok(())
     }
 
+    /// Counts bytes that have come.
+    fn count(&self, node: &Node, bytes: u64) {
+        node.transfers.figures.received.add(bytes);
+        self.live.progress.receive(&self.name, bytes, self.total);
+    }
+
     /// Called when all bytes of the file have come.
-    fn finish(self, node: &Node) -> Result<(Arc<Live>, Arrived), String> {
-        let incoming = self.incoming.expect("a file that is passed over is not finished");
-        let receiving = incoming.receiving();
-        let taken = match self.form {
-            Form::Passed => unreachable!("a file that is passed over is not finished"),
+    fn finish(mut self, node: &Node) -> Result<(Arc<Live>, Arrived), String> {
+        self.leave_dropped();
+        if let Some(incoming) = self.incoming.take() {
+            self.keep(node, incoming.receiving())?;
+        }
+        self.live.progress.receiving().done.files += self.arrived.files as u64;
+        Ok((self.live, self.arrived))
+    }
+
+    /// Keeps the SSTable, which is complete.
+    fn keep(&mut self, node: &Node, receiving: &Receiving) -> Result<(), String> {
+        match std::mem::replace(&mut self.form, Form::Passed) {
+            Form::Passed => Ok(()),
             Form::Rows(both) => {
                 let (mut partitions, mut writer) = *both;
                 partitions.source().has_ended = true;
@@ -478,17 +542,21 @@ impl File {
                 let taken = made.and_then(|()| receiving.take(&node.engine, sstable, self.origin));
                 taken.map_err(|error| told(node, receiving.store(), &error))
             }
-        };
-        taken?;
-        self.live.progress.receiving().done.files += self.arrived.files as u64;
-        Ok((self.live, self.arrived))
+        }
     }
 
     fn abort(self) {
-        match self.form {
-            Form::Passed => {}
-            Form::Rows(both) => both.1.abort(),
-            Form::Whole { sstable, .. } => sstable.abort(),
+        self.form.abort();
+    }
+}
+
+impl Form {
+    /// Gives up what was written.
+    fn abort(self) {
+        match self {
+            Self::Passed => {}
+            Self::Rows(both) => both.1.abort(),
+            Self::Whole { sstable, .. } => sstable.abort(),
         }
     }
 }

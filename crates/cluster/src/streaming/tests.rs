@@ -406,13 +406,8 @@ fn a_receiver_that_loses_its_power_has_nothing_of_the_stream() {
     assert!((0..KEYS).all(|k| ring.stored(1, "ks", k) == expected(k)));
 }
 
-/// The receiver's table is dropped while a file of it comes, whose data is far away: the files of
-/// the table are on the disk until the session has ended.
-#[test]
-fn a_session_ends_when_its_table_is_dropped() {
-    let ring = ring_with_rows(22);
-    let (node, directory) = (ring.node(1), store(&ring, 1, "ks").directory.clone());
-    let running = Running::begin(&ring, ask(&ring, 0, vec![whole_ring()]));
+/// Drops the table on one machine alone.
+fn drop_table(node: &Node) {
     let changed = storage::schema_change::change(&node.engine, |schema| {
         let mut keyspace = schema.keyspace("ks").cloned().expect("the keyspace");
         Arc::make_mut(&mut keyspace).tables.remove("t");
@@ -420,12 +415,57 @@ fn a_session_ends_when_its_table_is_dropped() {
     });
     let dropped = changed.expect("a sound disk").expect("not refused").dropped;
     dropped.iter().for_each(|store| node.engine.dropper.request(store, None));
-    let files = || node.env.disk.list_dir(&directory).unwrap_or_default().iter().filter(|file| !file.is_dir).count();
-    let is_gone = || node.transfers.all().is_empty() && files() == 0;
-    assert!(ring.world.run_until(Duration::from_secs(4), is_gone), "{} files", files());
-    let outcome = running.end(&ring);
-    let failure = outcome.failures().next().expect("nothing has come");
-    assert!(failure.reason.contains("ks.t was dropped meanwhile"), "{failure}");
+}
+
+/// The table is dropped while a file of it comes, whose data is far away. Its receiver lets go of
+/// what has come at once, and passes over the rest; a repair ends. Its sender sends what it has
+/// told of.
+#[test]
+fn a_table_is_dropped_while_a_file_of_it_comes() {
+    for (operation, entire) in [(Operation::Rebuild, true), (Operation::Rebuild, false), (Operation::Repair, true)] {
+        let ring = ring_with_rows(22);
+        ring.node(0).change_stream_settings(|settings| settings.entire = entire);
+        let (node, directory) = (ring.node(1), store(&ring, 1, "ks").directory.clone());
+        let running = Running::begin(&ring, StreamPlan { operation, ..ask(&ring, 0, vec![whole_ring()]) });
+        drop_table(ring.node(0));
+        drop_table(node);
+        let files = || node.env.disk.list_dir(&directory).unwrap_or_default().into_iter().filter(|file| !file.is_dir);
+        let is_gone = || files().next().is_none();
+        assert!(ring.world.run_until(Duration::from_secs(4), is_gone), "{:?}", files().collect::<Vec<_>>());
+        assert_eq!(node.transfers.all().is_empty(), operation == Operation::Repair);
+        let outcome = running.end(&ring);
+        match outcome.failures().next() {
+            Some(failure) => {
+                assert_eq!(operation, Operation::Repair, "{failure}");
+                assert!(failure.reason.contains("ks.t was dropped meanwhile"), "{failure}");
+            }
+            None => {
+                assert_ne!(operation, Operation::Repair);
+                let session = node.ended_streams().pop().expect("one session");
+                assert_eq!(session.received, session.to_receive, "entire: {entire}");
+            }
+        }
+    }
+}
+
+/// The table is dropped on the node that is asked for it, before that node tells of its files.
+#[test]
+fn a_sender_passes_over_a_table_that_is_dropped() {
+    let ring = ring_with_rows(25);
+    let (sender, node) = (ring.node(0), Arc::clone(ring.node(1)));
+    let store = store(&ring, 0, "ks");
+    // the files are looked for when this one has ended
+    let mut truncation = Box::pin(storage::truncate::truncate(&sender.engine, &store));
+    carry_on_to_cut(&ring, &store, truncation.as_mut());
+    let plan = ask(&ring, 0, vec![whole_ring()]);
+    let later = async {
+        node.env.sleep(Duration::from_secs(5)).await;
+        drop_table(sender);
+        drop(truncation);
+    };
+    let (outcome, ()) = ring.world.block_on(async { tokio::join!(run(&node, plan), later) });
+    assert!(outcome.is_complete(), "{outcome:?}");
+    assert_nothing_came(&ring, 1);
 }
 
 fn store(ring: &SimRing, machine: usize, keyspace: &str) -> Arc<TableStore> {

@@ -1,14 +1,14 @@
 //! A session that runs: the state that its control link, its file links and its observers share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use env::{Env, Instant, Stream};
 use schema::TableId;
 use sending::Outgoing;
-use storage::Engine;
 use storage::received::{IfTruncated, Moment, Receiving};
+use storage::{Engine, TableStore};
 use streaming::{Arrived, Effect, Event, Operation, PlanId, Received, Session, StreamInit};
 use tokio::sync::{mpsc, watch};
 
@@ -42,6 +42,11 @@ pub(crate) struct Live {
     pub begun_at: Moment,
     /// When the peer told of the files that it sends. Empty: it has not told yet.
     announced_at: OnceLock<Moment>,
+    /// The tables of which the peer sends files, as they were when it told of that. Empty: it has
+    /// not yet. The files of a table that is dropped are not kept open.
+    announced: OnceLock<BTreeMap<TableId, Weak<TableStore>>>,
+    /// Tables that were dropped while files of them came, which are passed over.
+    dropped: watch::Sender<BTreeSet<TableId>>,
     /// Sends events to the task that drives the session.
     pub events: mpsc::Sender<Event>,
     /// Files and bytes so far, for observers.
@@ -105,6 +110,8 @@ impl Live {
             begun_millis: env.clock.now_micros() / 1000,
             begun_at,
             announced_at: OnceLock::new(),
+            announced: OnceLock::new(),
+            dropped: watch::Sender::new(BTreeSet::new()),
             events,
             progress: Progress::default(),
             session: Mutex::new(session),
@@ -179,11 +186,47 @@ impl Live {
         comes || locked(&self.outgoing).keys().any(|id| id.table == table)
     }
 
-    /// The name of a table of which files come and that was dropped meanwhile; None: there is none.
-    pub fn dropped(&self) -> Option<String> {
-        let incoming = locked(&self.incoming);
-        let mut stores = incoming.values().map(|incoming| incoming.receiving().store());
-        stores.find(|store| store.is_closed()).map(|store| store.name())
+    /// Files of these tables will come.
+    pub fn expect_files_of<'a>(&self, stores: impl Iterator<Item = &'a Arc<TableStore>>) {
+        // a second announcement fails the session
+        let _ = self.announced.set(stores.map(|store| (store.id, Arc::downgrade(store))).collect());
+    }
+
+    /// The table of a file that was announced. None: it was dropped since. One that was made again
+    /// with its id has nothing to do with the file.
+    pub fn table(&self, id: TableId) -> Option<Arc<TableStore>> {
+        let store = self.announced.get()?.get(&id)?.upgrade()?;
+        (!store.is_closed()).then_some(store)
+    }
+
+    /// Whether files of a table, which were announced, are passed over, because it was dropped
+    /// since. A repair of it fails instead.
+    pub fn passes_over(&self, table: TableId) -> bool {
+        self.init.operation != Operation::Repair && self.table(table).is_none()
+    }
+
+    /// Takes what has come of tables that were dropped since.
+    pub fn take_dropped(&self) -> BTreeMap<TableId, Arc<Incoming>> {
+        let mut incoming = locked(&self.incoming);
+        let is_dropped = |incoming: &Incoming| incoming.receiving().store().is_closed();
+        if !incoming.values().any(|incoming| is_dropped(incoming)) {
+            return BTreeMap::new();
+        }
+        let (dropped, others) = std::mem::take(&mut *incoming).into_iter().partition(|(_, one)| is_dropped(one));
+        *incoming = others;
+        dropped
+    }
+
+    /// Tells those who take files of tables that the tables are dropped.
+    pub fn tell_dropped(&self, tables: impl Iterator<Item = TableId>) {
+        self.dropped.send_modify(|dropped| dropped.extend(tables));
+    }
+
+    /// Completes when it is told that a table was dropped while files of it came.
+    pub async fn dropped(&self, table: TableId) {
+        let mut dropped = self.dropped.subscribe();
+        // the sender lives as long as the session
+        let _ = dropped.wait_for(|dropped| dropped.contains(&table)).await;
     }
 
     /// Whether a file that begins to come is awaited.
