@@ -221,7 +221,7 @@ mod tests {
         for step in 0..20_000i64 {
             drawn = drawn.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let path = Bytes::copy_from_slice(&(drawn >> 20).to_be_bytes());
-            let is_live = (drawn >> 8) % 3 > 0;
+            let is_live = !(drawn >> 8).is_multiple_of(3);
             let cell = match is_live {
                 true => Cell::live(ColumnId(0), step, Bytes::new()),
                 false => Cell::tombstone(ColumnId(0), step, 1),
