@@ -25,6 +25,7 @@ use rows::{DeletionTime, Mutation, PartitionUpdate, Row};
 use schema::TableMetadata;
 use storage::Engine;
 
+use crate::error::NodeError;
 use crate::identity::inet;
 use crate::joined::{Listener, RingEvent};
 use crate::node::Node;
@@ -296,6 +297,32 @@ fn saved(engine: &Engine) -> Vec<(SocketAddr, Member)> {
     }
 }
 
+/// Takes over what a version before 4.0 remembered of other nodes, where the tables of today have
+/// nothing: it had `system.peers` alone, without ports, which were the same on all nodes. Otherwise
+/// the first start on its directory would know of nobody but the seeds. Agrees with
+/// `SystemKeyspaceMigrator41.migratePeers`.
+pub(crate) fn take_over(node: &Node) -> Result<(), NodeError> {
+    let [Some(peers), Some(peers_v2)] = tables(&node.engine) else { return Ok(()) };
+    if !system_rows::read(&node.engine, &peers_v2, None)?.is_empty() {
+        return Ok(());
+    }
+    let (port, native_port) = (node.identity.broadcast.port(), node.identity.native.port());
+    let rows = system_rows::read(&node.engine, &peers, None)?;
+    let members = rows.iter().filter_map(|(key, row)| {
+        let address = types::inet::of_bytes(&key.key)?;
+        let native = system_rows::value(&peers, row, "rpc_address").and_then(|bytes| types::inet::of_bytes(bytes));
+        let native = native.map(|address| SocketAddr::new(address, native_port));
+        let member = Member { native, ..Member::of_columns(&peers, row)? };
+        Some(member.row(&peers_v2, SocketAddr::new(address, port), node.clock.next_micros()))
+    });
+    let mutations: Vec<Mutation> = members.collect();
+    if !mutations.is_empty() {
+        node.engine.apply(&mutations)?;
+        tracing::info!(members = mutations.len(), "the members in system.peers are taken over into system.peers_v2");
+    }
+    Ok(())
+}
+
 impl Member {
     /// A member by the state that it tells. None: the node has not told its host id and tokens.
     fn of(state: &EndpointState) -> Option<Self> {
@@ -364,29 +391,38 @@ impl Member {
 
     fn of_row(table: &TableMetadata, key: &[u8], row: &Row) -> Option<(SocketAddr, Self)> {
         let value = |name: &str| system_rows::value(table, row, name);
-        let text = |name: &str| system_rows::text(table, row, name);
-        let uuid = |name: &str| value(name).and_then(|bytes| <[u8; 16]>::try_from(bytes.as_ref()).ok());
         let port = |bytes: &[u8]| u16::try_from(i32::from_be_bytes(bytes.try_into().ok()?)).ok();
         let address = types::inet::of_bytes(key)?;
         let peer_port = port(row.clustering.first()?.as_deref()?)?;
         let native = value("native_address").and_then(|bytes| types::inet::of_bytes(bytes));
         let native_port = value("native_port").and_then(|bytes| port(bytes));
+        let native = native.zip(native_port).map(|(address, port)| SocketAddr::new(address, port));
+        let member = Self { native, ..Self::of_columns(table, row)? };
+        Some((SocketAddr::new(address, peer_port), member))
+    }
+
+    /// The columns that both tables have: all but the address for drivers, which is left out. None:
+    /// host id or tokens are missing.
+    fn of_columns(table: &TableMetadata, row: &Row) -> Option<Self> {
+        let text = |name: &str| system_rows::text(table, row, name);
+        let uuid = |name: &str| {
+            system_rows::value(table, row, name).and_then(|bytes| <[u8; 16]>::try_from(bytes.as_ref()).ok())
+        };
         let parse = |bytes: Bytes| std::str::from_utf8(&bytes).ok()?.parse().ok();
         let mut tokens: Vec<i64> = system_rows::elements(table, row, "tokens").into_iter().filter_map(parse).collect();
         tokens.sort_unstable();
         if tokens.is_empty() {
             return None;
         }
-        let member = Self {
+        Some(Self {
             host_id: uuid("host_id")?,
             tokens,
             data_center: text("data_center"),
             rack: text("rack"),
             release_version: text("release_version"),
             schema_version: uuid("schema_version"),
-            native: native.zip(native_port).map(|(address, port)| SocketAddr::new(address, port)),
-        };
-        Some((SocketAddr::new(address, peer_port), member))
+            native: None,
+        })
     }
 }
 
@@ -434,6 +470,26 @@ mod tests {
             assert_eq!(Member::of(state), Member::of(&told(machine)));
         }
         assert_eq!(remembered.len(), 2);
+    }
+
+    /// A directory of Cassandra 3 has `system.peers` alone.
+    #[test]
+    fn members_that_cassandra_3_remembered_are_taken_over() {
+        let ring = SimRing::new(5, &["dc1", "dc1", "dc1"]);
+        let others: Vec<_> = [1, 2].map(|machine| ring.address(machine)).to_vec();
+        assert!(ring.world.run_until(Duration::from_secs(10), || known(&ring, 0) == others));
+        let node = ring.node(0);
+        let before = saved(&node.engine);
+        let [_, Some(table)] = tables(&node.engine) else { panic!("built-in tables") };
+        let deletion = DeletionTime::new(node.clock.next_micros(), node.env.clock.now_seconds());
+        let gone = before.iter().map(|(address, _)| {
+            let key = system_rows::partition_key(&table, &[&inet(address.ip())]);
+            Mutation::of(PartitionUpdate { deletion, ..PartitionUpdate::new(Arc::clone(&table), key) })
+        });
+        node.engine.apply(&gone.collect::<Vec<_>>()).expect("room");
+        assert!(saved(&node.engine).is_empty());
+        take_over(node).expect("room");
+        assert_eq!(saved(&node.engine), before);
     }
 
     /// The log has no room when a node joins: the row comes when there is room.

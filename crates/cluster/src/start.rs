@@ -26,7 +26,7 @@ use crate::serving::Serving;
 use crate::stripes::Stripes;
 use crate::transfers::Transfers;
 use crate::view_tasks::ViewTasks;
-use crate::{clock_mark, compaction_history, topology, traces};
+use crate::{clock_mark, compaction_history, peers, topology, traces};
 
 impl Node {
     /// A node on an engine: finds or makes its identity, writes `system.local`, applies batches
@@ -82,6 +82,7 @@ impl Node {
             schema_changes,
             schema_listener: OnceLock::new(),
         };
+        peers::take_over(&node)?;
         match node.replay_batches() {
             Ok(0) => {}
             Ok(replayed) => tracing::info!(batches = replayed, "logged batches that were under way are applied"),
