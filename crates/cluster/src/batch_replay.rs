@@ -30,6 +30,8 @@ pub(crate) struct BatchReplay {
     /// True: the node was one of several when it ended. Its records may be of partitions that
     /// others hold, so it waits until it has joined again.
     pub waits_for_others: AtomicBool,
+    /// The log was told that there are records of messaging versions that cannot be read.
+    pub told_unreadable: AtomicBool,
     /// Keeps the background task alive; empty where nothing is written.
     pub task: OnceLock<Wake>,
 }
@@ -85,7 +87,7 @@ impl Default for BatchReplay {
         let throttle = AtomicU64::new(THROTTLE_DEFAULT);
         let task = OnceLock::new();
         let (may_hold_records, waits_for_others) = (AtomicBool::new(true), AtomicBool::new(false));
-        let (behind, hinted) = (Mutex::new(None), Mutex::default());
-        Self { may_hold_records, behind, hinted, throttle, waits_for_others, task }
+        let (behind, hinted, told_unreadable) = (Mutex::new(None), Mutex::default(), AtomicBool::new(false));
+        Self { may_hold_records, behind, hinted, throttle, waits_for_others, told_unreadable, task }
     }
 }

@@ -35,9 +35,9 @@ pub(super) const PAGE_RECORDS_MAX: usize = 128;
 /// See [`PAGE_RECORDS_MAX`].
 pub(super) const PAGE_BYTES_MAX: usize = 4 << 20;
 
-/// Messaging versions of which the mutations of a record can be read: that of 4.0, which 5.0 writes
-/// in its compatible mode, has the form of 5.0.
-const VERSIONS_READ: [i32; 2] = [12, super::VERSION];
+/// Messaging versions of which the mutations of a record can be read: those of 3.0, 3.0.14 and 4.0,
+/// which 5.0 writes in its compatible mode, have the form of 5.0.
+const VERSIONS_READ: [i32; 4] = [10, 11, 12, super::VERSION];
 
 /// The outcome of one step of replay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -208,8 +208,9 @@ impl Node {
     fn is_readable(&self, record: &Record) -> bool {
         let version = system_rows::value(&self.batches_table(), &record.row, "version");
         let known = version.is_none_or(|version| VERSIONS_READ.iter().any(|known| *version == known.to_be_bytes()[..]));
-        if !known {
-            tracing::warn!("a batch of another messaging version is left in system.batches");
+        // said once: in a ring there is a look every ten seconds
+        if !known && !self.batch_replay.told_unreadable.swap(true, Ordering::Relaxed) {
+            tracing::warn!(?version, "batches of another messaging version are left in system.batches");
         }
         known
     }
