@@ -7,6 +7,7 @@ use std::sync::Arc;
 use env::Env;
 use schema::TableMetadata;
 use schema::index::definition::IndexDefinition;
+use schema::params::compaction;
 use sstable::Version;
 
 use crate::caches::Caches;
@@ -45,7 +46,21 @@ pub(crate) fn open_table(
         Arc::clone(cache),
     ));
     check_left_out(options, &store)?;
+    tell_unknown(table);
     Ok(store)
+}
+
+/// Says which classes in the options of a table are not known here. CREATE and ALTER refuse them;
+/// they come with the directory or the schema of a Cassandra that has them.
+pub(crate) fn tell_unknown(table: &TableMetadata) {
+    let name = || format!("{}.{}", table.keyspace, table.name);
+    if !compaction::is_known(&table.params.compaction) {
+        let class = compaction::short_class(&table.params.compaction);
+        tracing::error!(
+            table = name(), class,
+            "the compaction strategy of the table is not known here: nothing of it is compacted until ALTER TABLE names another one"
+        );
+    }
 }
 
 /// Applies the policy for SSTables that cannot be opened: see

@@ -173,6 +173,7 @@ fn prepare(engine: &Engine, before: &Schema, after: &Schema) -> Result<Prepared,
                 let old = before.table_by_id(table.id);
                 old.map_or(Ok(()), |old| clear_places(engine, old, table, &store.directories))?;
                 let indexes = opening::open_indexes(env, options, caches, memory, &store.directories, table, open)?;
+                opening::tell_unknown(table);
                 let (store, table) = (Arc::clone(store), Arc::clone(table));
                 prepared.altered.push(Altered { store, table, indexes });
             }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use env::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use schema::TableMetadata;
+use schema::params::compaction::is_known;
 
 use super::options::read;
 use super::{Strategy, is_enabled};
@@ -23,8 +24,12 @@ impl AutoCompaction {
         self.0.store(if on { OFF + 1 } else { OFF }, Ordering::Relaxed);
     }
 
-    /// Whether compactions may begin by themselves.
+    /// Whether compactions may begin by themselves. Never under a strategy that is not known here:
+    /// another one in its place would merge what it keeps apart, as windows of time.
     pub fn is_on(&self, table: &TableMetadata) -> bool {
+        if !is_known(&table.params.compaction) {
+            return false;
+        }
         match self.0.load(Ordering::Relaxed) {
             AS_IN_SCHEMA => is_enabled(&table.params.compaction),
             said => said > OFF,
@@ -89,5 +94,26 @@ impl FlushSize {
         let (mean, bytes) = (self.mean(), bytes as f64);
         let mean = if mean.is_nan() { bytes } else { mean + WEIGHT * (bytes - mean) };
         self.0.store(mean.to_bits(), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SSTables of a table that Cassandra 4 compacted by `DateTieredCompactionStrategy` stay as
+    /// they are until the table is altered. By size its windows would become one.
+    #[test]
+    fn a_strategy_that_is_not_known_never_begins() {
+        let schema = schema::system::schema();
+        let mut table = TableMetadata::clone(schema.table("system", "local").expect("a built-in table"));
+        for (class, is_known) in [("DateTieredCompactionStrategy", false), ("TimeWindowCompactionStrategy", true)] {
+            let class = format!("org.apache.cassandra.db.compaction.{class}");
+            table.params.compaction = BTreeMap::from([("class".to_owned(), class)]);
+            let auto = AutoCompaction::default();
+            assert_eq!(auto.is_on(&table), is_known);
+            auto.set(true);
+            assert_eq!(auto.is_on(&table), is_known, "an operator says nothing of the strategy");
+        }
     }
 }
