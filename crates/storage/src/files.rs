@@ -15,7 +15,7 @@ use env::sync::MutexGuard;
 use env::sync::atomic::Ordering;
 use rows::codec::{CodecColumn, EncodingStats, Header};
 use rows::{PartitionStream, ReadContext, ReadMode};
-use schema::TableMetadata;
+use schema::{TableMetadata, TableParams};
 use sstable::{
     CommitLogPosition, Component, CompressionParams, Compressor, Descriptor, SSTableId, SSTableWriter, Version,
     WriterOptions,
@@ -285,8 +285,7 @@ pub(crate) fn writer(
     new: &NewSSTable,
 ) -> Result<SSTableWriter, StorageError> {
     let table = &new.table;
-    let mut options = WriterOptions::for_table(table, new.keys as u64)
-        .map_err(|why| StorageError::Refused { why: format!("the compression options of {}: {why}", store.name()) })?;
+    let mut options = writer_options(table, new.keys as u64)?;
     if new.operation == Operation::Flush {
         options.compression = options.compression.map(|params| flush_compression(engine, params));
         // a compaction writes it anew
@@ -313,6 +312,17 @@ pub(crate) fn writer(
         writer.watch_rows(watch);
     }
     Ok(writer)
+}
+
+/// The options of a new SSTable by its table's schema. A table whose compressor is not known here
+/// gets the default one: otherwise no flush would succeed, and memtables and commit log would only
+/// grow. The log names such a table when it is opened (`opening::tell_unknown`).
+fn writer_options(table: &TableMetadata, keys: u64) -> Result<WriterOptions, StorageError> {
+    WriterOptions::for_table(table, keys).or_else(|why| {
+        let mut with_default = TableMetadata::clone(table);
+        with_default.params.compression = TableParams::default().compression;
+        WriterOptions::for_table(&with_default, keys).map_err(|_| StorageError::Refused { why })
+    })
 }
 
 /// The compression of a flush. A slow compressor is replaced, because a flush may not wait for it.

@@ -8,7 +8,7 @@ use env::Env;
 use schema::TableMetadata;
 use schema::index::definition::IndexDefinition;
 use schema::params::compaction;
-use sstable::Version;
+use sstable::{CompressionParams, Version};
 
 use crate::caches::Caches;
 use crate::error::StorageError;
@@ -59,6 +59,12 @@ pub(crate) fn tell_unknown(table: &TableMetadata) {
         tracing::error!(
             table = name(), class,
             "the compaction strategy of the table is not known here: nothing of it is compacted until ALTER TABLE names another one"
+        );
+    }
+    if let Err(error) = CompressionParams::from_schema(&table.params.compression) {
+        tracing::error!(
+            table = name(), %error,
+            "the compression of the table is not known here: new SSTables have LZ4Compressor until ALTER TABLE names another one"
         );
     }
 }

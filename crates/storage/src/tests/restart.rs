@@ -11,7 +11,7 @@ use env::sim::{DATA, Fault, Op, Sim};
 use rows::live::{LiveRows, TombstoneLimits};
 use rows::{Cell, Liveness, Mutation, PartitionUpdate, Row};
 use schema::table::ColumnSpec;
-use schema::{ColumnKind, KeyspaceMetadata, TableFlags, TableId, TableKind, TableMetadata, TableParams};
+use schema::{ColumnKind, KeyspaceMetadata, Schema, TableFlags, TableId, TableKind, TableMetadata, TableParams};
 use sstable::{Component, Version};
 use types::{CqlType, DecoratedKey};
 
@@ -178,6 +178,29 @@ fn a_directory_without_an_id_stays_that_of_its_table() {
     assert!(with_id.iter().all(|directory| !sim.env().disk.exists(directory)), "nothing is written there");
     sim.kill();
     check(&open(&sim.env(), options()).0, 6);
+}
+
+/// A table whose compressor is a class that is not here is flushed all the same: otherwise its
+/// memtables and the log would only grow.
+#[test]
+fn a_compressor_that_is_not_known_does_not_hold_up_flushes() {
+    let sim = Sim::new(15);
+    let (engine, _) = open(&sim.env(), options(Path::new(DATA), 16 << 20));
+    let decide = |schema: &Schema| {
+        let mut keyspace = schema.keyspaces["restart"].as_ref().clone();
+        let mut table = TableMetadata::clone(&keyspace.tables["t"]);
+        table.params.compression = BTreeMap::from([("class".to_owned(), "com.example.OwnCompressor".to_owned())]);
+        keyspace.tables.insert("t".to_owned(), Arc::new(table));
+        Ok::<_, ()>(schema.with_keyspace(keyspace))
+    };
+    schema_change::change(&engine, decide).expect("stored").expect("not refused");
+    write(&engine, 0);
+    sim.block_on(engine.drain()).expect("drained");
+    drop(engine);
+    sim.kill();
+    let (engine, recovered) = open(&sim.env(), options(Path::new(DATA), 16 << 20));
+    assert_eq!(recovered.records, 0, "everything is in SSTables");
+    check(&engine, 3);
 }
 
 /// An SSTable of Cassandra 2.1, which has another kind of name, is not passed over. One that was
