@@ -297,9 +297,9 @@ fn saved(engine: &Engine) -> Vec<(SocketAddr, Member)> {
     }
 }
 
-/// Takes over what a version before 4.0 remembered of other nodes, where the tables of today have
-/// nothing: it had `system.peers` alone, without ports, which were the same on all nodes. Otherwise
-/// the first start on its directory would know of nobody but the seeds. Agrees with
+/// Takes over what a version before 4.0 remembered of other nodes, where `system.peers_v2` has
+/// nothing: it had `system.peers` alone, without ports, which were the same on all nodes. A first
+/// start on its directory would otherwise know of nobody but the seeds. Agrees with
 /// `SystemKeyspaceMigrator41.migratePeers`.
 pub(crate) fn take_over(node: &Node) -> Result<(), NodeError> {
     let [Some(peers), Some(peers_v2)] = tables(&node.engine) else { return Ok(()) };
@@ -401,8 +401,8 @@ impl Member {
         Some((SocketAddr::new(address, peer_port), member))
     }
 
-    /// The columns that both tables have: all but the address for drivers, which is left out. None:
-    /// host id or tokens are missing.
+    /// The columns that both tables have: all but the address for drivers, which is left out.
+    /// None: host id or tokens are missing.
     fn of_columns(table: &TableMetadata, row: &Row) -> Option<Self> {
         let text = |name: &str| system_rows::text(table, row, name);
         let uuid = |name: &str| {

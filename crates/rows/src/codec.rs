@@ -379,6 +379,12 @@ impl Header {
         self.statics.iter().chain(&self.regulars).all(gives)
     }
 
+    /// A column that the table has not and never had: its cells are decoded and passed over.
+    pub fn unknown_column(&self) -> Option<&CodecColumn> {
+        let is_unknown = |column: &&CodecColumn| column.id.is_none() && column.dropped_time == NO_TIMESTAMP;
+        self.statics.iter().chain(&self.regulars).find(is_unknown)
+    }
+
     /// The columns that may occur in static rows, or in the others.
     pub fn columns(&self, is_static: bool) -> &[CodecColumn] {
         if is_static { &self.statics } else { &self.regulars }

@@ -15,7 +15,8 @@ use env::sync::MutexGuard;
 use env::sync::atomic::Ordering;
 use rows::codec::{CodecColumn, EncodingStats, Header};
 use rows::{PartitionStream, ReadContext, ReadMode};
-use schema::{TableMetadata, TableParams};
+use schema::system::is_local_keyspace;
+use schema::{TableKind, TableMetadata, TableParams};
 use sstable::{
     CommitLogPosition, Component, CompressionParams, Compressor, Descriptor, SSTableId, SSTableWriter, Version,
     WriterOptions,
@@ -113,6 +114,9 @@ fn open_one(
     match SSTable::open(env, descriptor.clone(), table, cache) {
         Ok(sstable) => {
             sstable.notes().iter().for_each(|note| tracing::warn!("{note}"));
+            if let Err(error) = check_columns(&sstable) {
+                tracing::error!(%error, "an SSTable is not written again until the schema has its column (ALTER TABLE … ADD)");
+            }
             if let Err(error) = sstable.keep_made_summary(&*env.disk) {
                 tracing::debug!(%error, "the summary is made again at the next start");
             }
@@ -126,6 +130,29 @@ fn open_one(
         }
     }
     Ok(())
+}
+
+/// The column of a header that its table has not and never had. Reads pass over its cells, since
+/// nobody can name it; a compaction would do so for good, whereas the schema may be what is wrong:
+/// rows of it were lost, or have not come yet. Cassandra does not open such an SSTable. None also
+/// of the tables that this program defines: it has no use for other columns.
+pub(crate) fn unknown_column<'a>(header: &'a Header, table: &TableMetadata) -> Option<&'a str> {
+    let is_defined_here = is_local_keyspace(&table.keyspace) || table.kind == TableKind::Index;
+    header.unknown_column().filter(|_| !is_defined_here).map(|column| column.name.as_str())
+}
+
+/// Refuses to write an SSTable again that has a column which its table has not and never had.
+pub(crate) fn check_columns(sstable: &SSTable) -> Result<(), StorageError> {
+    let table = sstable.table();
+    check_header(sstable.header(), table, &sstable.descriptor().path(Component::Data))
+}
+
+/// As [`check_columns`], of the header in a file.
+pub(crate) fn check_header(header: &Header, table: &TableMetadata, file: &Path) -> Result<(), StorageError> {
+    let Some(column) = unknown_column(header, table) else { return Ok(()) };
+    let (keyspace, name) = (&table.keyspace, &table.name);
+    let why = format!("{} has the column {column}, which {keyspace}.{name} has not and never had", file.display());
+    Err(StorageError::Refused { why })
 }
 
 /// The directory of a table that takes a new SSTable: the one with the most room.

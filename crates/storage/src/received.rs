@@ -28,7 +28,7 @@ use std::task::Poll;
 
 use env::sync::Mutex;
 use rows::codec::Header;
-use rows::{NO_TIMESTAMP, PartitionStream, ReadError};
+use rows::{PartitionStream, ReadError};
 use sstable::{Descriptor, SSTable, SSTableWriter, Version};
 
 use crate::engine::Engine;
@@ -403,8 +403,7 @@ fn at_once<T>(next: Result<Option<T>, ReadError>) -> Result<Poll<Option<T>>, Sto
 /// Refuses rows with a column that the table has not and never had: its cells would be passed over
 /// in silence. The schema of the two nodes differs then, and the stream is to be tried again.
 fn check_columns(header: &Header, store: &TableStore) -> Result<(), StorageError> {
-    let mut columns = header.columns(true).iter().chain(header.columns(false));
-    match columns.find(|column| column.id.is_none() && column.dropped_time == NO_TIMESTAMP) {
+    match header.unknown_column() {
         None => Ok(()),
         Some(column) => {
             let why = format!("Unknown column {} of {} in a stream", column.name, store.name());

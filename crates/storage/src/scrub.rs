@@ -98,6 +98,7 @@ impl Scrub {
         crate::compaction::room::check(engine, store, length)?;
         tracing::info!(table = store.name(), bytes = length, "Scrubbing {}", file.display());
         let stream = SalvageStream::open(&engine.env, &descriptor, Some(&store.table()))?;
+        files::check_header(stream.header(), &store.table(), &file)?;
         let inherited = match (&input, stream.statistics()) {
             (Some(sstable), _) => Inherited::of(std::slice::from_ref(sstable), engine.host_id()),
             (None, Some(statistics)) => Inherited::of_stats(&statistics.stats),

@@ -35,8 +35,8 @@ pub(super) const PAGE_RECORDS_MAX: usize = 128;
 /// See [`PAGE_RECORDS_MAX`].
 pub(super) const PAGE_BYTES_MAX: usize = 4 << 20;
 
-/// Messaging versions of which the mutations of a record can be read: those of 3.0, 3.0.14 and 4.0,
-/// which 5.0 writes in its compatible mode, have the form of 5.0.
+/// Messaging versions of which the mutations of a record can be read: those of 3.0, of 3.0.14, and
+/// of 4.0, which 5.0 writes in its compatible mode, have the form of 5.0.
 const VERSIONS_READ: [i32; 4] = [10, 11, 12, super::VERSION];
 
 /// The outcome of one step of replay.

@@ -81,8 +81,9 @@ pub fn short_class(map: &Map) -> &str {
     map.get("class").map_or("", |class| class.rsplit('.').next().unwrap_or(class))
 }
 
-/// Whether there is the strategy of a stored map. Cassandra has had others (DateTiered, before 5.0),
-/// and loads classes from elsewhere. A map without a class is one of the default strategy.
+/// Whether there is the strategy of a stored map. Cassandra before 5.0 has another one
+/// (`DateTieredCompactionStrategy`), and loads classes from elsewhere. A map without a class is one
+/// of the default strategy.
 pub fn is_known(map: &Map) -> bool {
     let class = short_class(map);
     class.is_empty() || STRATEGIES.contains(&class)

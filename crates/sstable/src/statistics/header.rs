@@ -2,8 +2,9 @@
 //! name and type.
 //!
 //! A reader maps the columns to those of the schema by name; what the schema never had is decoded
-//! with the type written here and passed over, as is what it has dropped where it is not newer than
-//! the drop. Agrees with `org.apache.cassandra.db.SerializationHeader`.
+//! with the type written here and passed over ([`Header::unknown_column`]), as is what it has
+//! dropped where it is not newer than the drop. Agrees with
+//! `org.apache.cassandra.db.SerializationHeader`.
 
 use std::collections::BTreeMap;
 

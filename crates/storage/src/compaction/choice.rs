@@ -12,6 +12,7 @@ use sstable::{Component, Descriptor, SSTable};
 use super::purge::{gc_before, is_whole, may_purge, memtable_min_timestamp};
 use super::task::Start;
 use crate::error::StorageError;
+use crate::files::unknown_column;
 use crate::inherited::{RepairState, by_repair_state};
 use crate::requests::operations::{Item, Operation, Work};
 use crate::requests::progress::{Compactions, Running};
@@ -61,7 +62,9 @@ impl Seen {
     fn new(store: &TableStore, changes: &Changes, view: &View) -> Self {
         let micros = store.env.clock.now_micros();
         let gc_before = gc_before(&view.table, store.env.clock.now_seconds());
-        let sound = |sstable: &Arc<SSTable>| !changes.suspect.contains(sstable.descriptor());
+        let sound = |sstable: &Arc<SSTable>| {
+            !changes.suspect.contains(sstable.descriptor()) && unknown_column(sstable.header(), &view.table).is_none()
+        };
         let candidates = |sstables: &[Arc<SSTable>]| -> Vec<Candidate> {
             let numbered = sstables.iter().enumerate();
             numbered.map(|(index, sstable)| candidate(store, changes, index, sstable, gc_before)).collect()
@@ -70,8 +73,8 @@ impl Seen {
             .into_iter()
             .map(|(repair_state, sstables)| {
                 let is_of_group = |other: &Arc<SSTable>| RepairState::of(&other.statistics().stats) == repair_state;
-                // of what is damaged it is not known what else it holds: it is seen by the others,
-                // and not chosen
+                // of what is damaged it is not known what else it holds, and cells of unknown
+                // columns would be lost: such an SSTable is seen by the others, and not chosen
                 let (near, suspect): (Vec<_>, Vec<_>) = sstables.into_iter().partition(sound);
                 let far = view.sstables.iter().filter(|other| !is_of_group(other)).chain(&suspect);
                 let others = candidates(&far.cloned().collect::<Vec<_>>());

@@ -70,6 +70,7 @@ impl Merge {
         item: &mut Item,
         work: Work,
     ) -> Result<Self, StorageError> {
+        item.sstables.iter().try_for_each(|sstable| files::check_columns(sstable))?;
         // a log that failed is behind what memtables had: the next start may apply again what it
         // has of a batch, without what came later
         let purges = work.purges() && !engine.log.is_stopped() && is_whole(store);
