@@ -34,7 +34,7 @@ use crate::engine::{Engine, Parts};
 use crate::error::StorageError;
 use crate::log_intervals::Interval;
 use crate::memory::MemtableMemory;
-use crate::options::EngineOptions;
+use crate::options::{DiskFailurePolicy, EngineOptions};
 use crate::restore_point::{self, Filter};
 use crate::shards::Shards;
 use crate::table::TableStore;
@@ -74,6 +74,9 @@ struct Recovery<'a> {
     truncated: BTreeMap<TableId, Truncation>,
     /// For each table the intervals of the log whose records its SSTables have.
     persisted: BTreeMap<TableId, Vec<Interval>>,
+    /// Tables whose schema cannot be read, each with the reason; empty where the start goes on
+    /// without what the log has of them.
+    left_out: BTreeMap<TableId, String>,
     filter: Filter,
     shards: Shards,
     /// The greatest timestamp in the log's records of the first tables; None: there are none.
@@ -104,6 +107,7 @@ pub fn open(env: &Env, options: EngineOptions) -> Result<(Arc<Engine>, Recovered
         tables: Tables::new(),
         truncated: BTreeMap::new(),
         persisted: BTreeMap::new(),
+        left_out: BTreeMap::new(),
         filter: Filter::of(env, &options),
         shards: Shards::at_least(options.shards),
         replayed_timestamp: None,
@@ -301,19 +305,23 @@ impl Recovery<'_> {
         of_sstables.filter(|timestamp| *timestamp < i64::MAX).chain(self.replayed_timestamp).max()
     }
 
-    /// The stored schema; where there is none, the one that came with the options.
-    fn load_schema(&self, built_in: &Schema) -> Result<Schema, StorageError> {
+    /// The stored schema; where there is none, the one that came with the options. Notes which
+    /// tables are left out.
+    fn load_schema(&mut self, built_in: &Schema) -> Result<Schema, StorageError> {
         let now = self.env.clock.now_seconds();
         let stored = schema_tables::read(built_in, &|table| self.tables.get(&table.id).cloned(), now)?;
         let loaded = schema_tables::load(&stored, now);
+        if !self.options.read_only && self.options.disk_failure_policy != DiskFailurePolicy::Ignore {
+            self.left_out = loaded.left_out;
+        }
         let is_of_users = |schema: &Schema| schema.keyspaces.keys().any(|name| !is_system_keyspace(name));
         match &self.options.offered_schema {
-            Some(_) if is_of_users(&loaded) => {
+            Some(_) if is_of_users(&loaded.schema) => {
                 tracing::warn!("the directory has a schema of its own (system_schema): schema.cql files are not used");
-                Ok(loaded)
+                Ok(loaded.schema)
             }
             Some(offered) => Ok(offered.clone()),
-            None => Ok(loaded),
+            None => Ok(loaded.schema),
         }
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rows::{Cell, ClusteringValues, DeletionTime, Liveness, Mutation, PartitionUpdate, ReadError, Row};
-use schema::rows_form::{SchemaTable, SchemaWrite};
+use schema::rows_form::{Loaded, SchemaTable, SchemaWrite};
 use schema::system::is_local_keyspace;
 use schema::{Schema, TableMetadata};
 use types::DecoratedKey;
@@ -52,11 +52,11 @@ fn read_table(
     stored.add(table, |key| PartitionUpdate::new(Arc::clone(&metadata), key), stream.as_mut())
 }
 
-/// The schema as stored, still without its version.
-pub fn load(stored: &StoredSchema, now: u32) -> Schema {
+/// The schema as stored, still without its version, and what of it cannot be read.
+pub fn load(stored: &StoredSchema, now: u32) -> Loaded {
     let loaded = Schema::from_rows(stored.rows(None, now), None);
     tell(&loaded.ignored, &loaded.unreadable);
-    loaded.schema
+    loaded
 }
 
 /// Logs which parts of the stored schema are not in force.

@@ -82,8 +82,8 @@ pub fn short_class(map: &Map) -> &str {
 }
 
 /// Whether there is the strategy of a stored map. Cassandra before 5.0 has another one
-/// (`DateTieredCompactionStrategy`), and loads classes from elsewhere. A map without a class is one
-/// of the default strategy.
+/// (`DateTieredCompactionStrategy`), and loads classes from elsewhere. A map without a class means
+/// the default strategy.
 pub fn is_known(map: &Map) -> bool {
     let class = short_class(map);
     class.is_empty() || STRATEGIES.contains(&class)

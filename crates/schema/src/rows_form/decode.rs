@@ -30,6 +30,9 @@ pub struct Loaded {
     /// Rows that other nodes write may be so: one node drops a table while another alters it, and
     /// what is left of both is a table without columns.
     pub unreadable: Vec<String>,
+    /// The tables among these that are left out although their rows have a partition key, each
+    /// with the reason: nobody has dropped them, and their data is still wanted.
+    pub left_out: BTreeMap<TableId, String>,
 }
 
 type RowsByTable<'a> = BTreeMap<SchemaTable, Vec<Row<'a>>>;
@@ -71,20 +74,21 @@ fn read_keyspaces(
     for row in rows.iter().filter(|row| names.contains(&row.keyspace)) {
         keyspaces.entry(&row.keyspace).or_default().entry(row.table).or_default().push(Row(row));
     }
-    let (mut ignored, mut unreadable) = (Vec::new(), Vec::new());
+    let (mut ignored, mut unreadable, mut left_out) = (Vec::new(), Vec::new(), BTreeMap::new());
     let of_users =
         |name: &&String| !system::is_local_keyspace(name) && !system::VIRTUAL_KEYSPACES.contains(&name.as_str());
     for name in names.iter().filter(of_users) {
         let previous = previous.and_then(|schema| schema.keyspace(name)).map(Arc::as_ref);
-        let mut reading = Reading { name, previous, ignored: &mut ignored, unreadable: &mut unreadable };
-        match keyspaces.get(name.as_str()).map(|rows| reading.keyspace(rows)) {
-            Some(Ok(Some(keyspace))) => schema.put_keyspace(with_built_in_tables(keyspace)),
-            Some(Err(error)) => unreadable.push(error.message().to_owned()),
-            None | Some(Ok(None)) if system::is_system_keyspace(name) => {}
-            None | Some(Ok(None)) => schema = schema.without_keyspace(name),
+        let (ignored, unreadable, left_out) = (&mut ignored, &mut unreadable, &mut left_out);
+        let mut reading = Reading { name, previous, ignored, unreadable, left_out };
+        match keyspaces.get(name.as_str()).map(|rows| (rows, reading.keyspace(rows))) {
+            Some((_, Ok(Some(keyspace)))) => schema.put_keyspace(with_built_in_tables(keyspace)),
+            Some((rows, Err(error))) => reading.leave_out_all(rows, &error),
+            None | Some((_, Ok(None))) if system::is_system_keyspace(name) => {}
+            None | Some((_, Ok(None))) => schema = schema.without_keyspace(name),
         }
     }
-    Loaded { schema, ignored, unreadable }
+    Loaded { schema, ignored, unreadable, left_out }
 }
 
 /// A directory or a ring of an earlier version lacks tables that this program uses.
@@ -141,15 +145,45 @@ fn rows_in<'a, 'b>(rows: &'b RowsByTable<'a>, table: SchemaTable) -> impl Iterat
     rows.get(&table).into_iter().flatten().copied()
 }
 
+fn read_id(bytes: &[u8]) -> Option<TableId> {
+    bytes.try_into().ok().map(TableId)
+}
+
+/// Whether rows name a column of the partition key of a table. They do not where one node has
+/// dropped the table while another altered it.
+fn has_partition_key(table: Row<'_>, rows: &RowsByTable<'_>) -> bool {
+    let kind = ColumnKind::PartitionKey.name().as_bytes();
+    let is_its_key = |column: Row<'_>| {
+        column.0.clustering.first() == table.0.clustering.first()
+            && column.cell("kind").is_some_and(|stored| stored.as_ref() == kind)
+    };
+    rows_in(rows, SchemaTable::Columns).any(is_its_key)
+}
+
 /// A keyspace that is read, and what is said of its rows.
 struct Reading<'a> {
     name: &'a str,
     previous: Option<&'a KeyspaceMetadata>,
     ignored: &'a mut Vec<String>,
     unreadable: &'a mut Vec<String>,
+    left_out: &'a mut BTreeMap<TableId, String>,
 }
 
 impl Reading<'_> {
+    /// The keyspace cannot be read, and all of its tables are left out with it.
+    fn leave_out_all(&mut self, rows: &RowsByTable<'_>, error: &SchemaError) {
+        self.unreadable.push(error.message().to_owned());
+        for row in rows_in(rows, SchemaTable::Tables).chain(rows_in(rows, SchemaTable::Views)) {
+            self.leave_out(row, rows, error);
+        }
+    }
+
+    fn leave_out(&mut self, row: Row<'_>, rows: &RowsByTable<'_>, error: &SchemaError) {
+        if let Some(id) = row.cell("id").and_then(|id| read_id(id)).filter(|_| has_partition_key(row, rows)) {
+            self.left_out.insert(id, error.message().to_owned());
+        }
+    }
+
     /// `None`: the keyspace has no row of its own, which is what a concurrent DROP KEYSPACE leaves.
     fn keyspace(&mut self, rows: &RowsByTable<'_>) -> Result<Option<KeyspaceMetadata>> {
         let name = self.name;
@@ -203,8 +237,12 @@ impl Reading<'_> {
             Ok(table) => Some(Arc::new(table)),
             Err(error) => {
                 self.unreadable.push(error.message().to_owned());
-                let id = row.cell("id");
-                previous.filter(|table| id.is_some_and(|id| id.as_ref() == table.id.0)).cloned()
+                let id = row.cell("id").and_then(|id| read_id(id));
+                let stays = previous.filter(|table| id == Some(table.id)).cloned();
+                if stays.is_none() {
+                    self.leave_out(row, rows, &error);
+                }
+                stays
             }
         }
     }
@@ -273,7 +311,7 @@ fn read_table(
     user_types: &BTreeMap<String, Arc<UserType>>,
     previous: Option<&TableMetadata>,
 ) -> Result<TableMetadata> {
-    let id = row.need("id", |bytes| bytes.try_into().ok().map(TableId))?;
+    let id = row.need("id", read_id)?;
     let view = (row.0.table == SchemaTable::Views).then(|| read_view(row)).transpose()?;
     // the row of a view has no flags
     let mut flags = match &view {
@@ -321,7 +359,7 @@ fn read_table(
 
 fn read_view(row: Row<'_>) -> Result<ViewDefinition> {
     Ok(ViewDefinition {
-        base_id: row.need("base_table_id", |bytes| bytes.try_into().ok().map(TableId))?,
+        base_id: row.need("base_table_id", read_id)?,
         base_name: row.need("base_table_name", read_text)?,
         include_all_columns: row.need("include_all_columns", read_boolean)?,
         where_clause: row.need("where_clause", read_text)?,

@@ -7,6 +7,7 @@
 //!    replayed in order, the size of memtables is known between rounds, and two rounds and a
 //!    segment wait in memory. A record that needs no replay is not decoded.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -185,41 +186,67 @@ impl Replaying<'_> {
             let (position, record) = record?;
             round.last = position;
             round.read += 1;
-            self.put_apart(round, position, &record);
+            self.put_apart(round, position, &record)?;
         }
         Ok(())
     }
 
     /// Puts a record into the list of its shard, unless its head says that it needs no replay.
-    fn put_apart(&self, round: &mut Round, position: LogPosition, record: &[u8]) {
+    fn put_apart(&self, round: &mut Round, position: LogPosition, record: &[u8]) -> Result<(), StorageError> {
         let filter = &self.recovery.filter;
         let Ok(head) = peek_mutation(record) else {
             // who decodes it says what is wrong
-            return round.push(0, Token::MIN, position, record);
+            round.push(0, Token::MIN, position, record);
+            return Ok(());
         };
         if head.updates == 1 && !filter.is_set() {
             let Some(treatment) = self.treatments.get(&head.table) else {
+                self.check_left_out(head.table, position)?;
                 round.skipped += 1;
-                return;
+                return Ok(());
             };
             if treatment.is_captured {
                 self.log.mark_captured(position);
             }
             if treatment.store.is_none() {
-                return;
+                return Ok(());
             }
             if treatment.is_there(position) {
                 round.skipped += 1;
-                return;
+                return Ok(());
             }
         }
         let token = Token::of_key(head.key);
         round.push(self.recovery.shards.of(token), token, position, record);
+        Ok(())
+    }
+
+    /// Refuses to pass over a record of a table whose schema cannot be read: it would be taken for
+    /// one of a table that was dropped, and be removed with its segment. Cassandra ends the start
+    /// for any such table (`SchemaKeyspace.fetchTables`).
+    fn check_left_out(&self, id: TableId, position: LogPosition) -> Result<(), StorageError> {
+        let Some(reason) = self.recovery.left_out.get(&id) else { return Ok(()) };
+        if self.recovery.truncated.get(&id).is_some_and(|truncated| position <= truncated.position) {
+            return Ok(());
+        }
+        let why = format!(
+            "the commit log has writes to a table that is left out, and they would be lost: {reason}. Have the \
+             program that wrote them flush them (nodetool drain), mend the rows of system_schema, or give these \
+             writes up by a start with disk_failure_policy: ignore"
+        );
+        Err(StorageError::Refused { why })
     }
 
     /// Replays the records of one shard's list.
     fn list(&self, list: &mut List, replayed: &mut Replayed) -> Result<(), StorageError> {
-        let table_of = |id: TableId| self.treatments.get(&id).map(|treatment| Arc::clone(&treatment.table));
+        let left_out = Cell::new(None);
+        let table_of = |id: TableId| {
+            let table = self.treatments.get(&id).map(|treatment| Arc::clone(&treatment.table));
+            if table.is_none() {
+                left_out.set(Some(id));
+            }
+            table
+        };
         let mut decoder = MutationDecoder::new(&table_of);
         let mut places = Places::default();
         let mut dirty = BTreeMap::new();
@@ -227,6 +254,7 @@ impl Replaying<'_> {
             let mutation = decoder.decode(record).map_err(|error| StorageError::Refused {
                 why: format!("the commit log's record at {position:?} cannot be decoded: {error}"),
             })?;
+            left_out.take().map_or(Ok(()), |id| self.check_left_out(id, position))?;
             let replays = mutation.filter(|mutation| !self.recovery.filter.excludes(position, mutation));
             match replays {
                 None => replayed.skipped += 1,

@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bytes::Bytes;
 use env::Env;
 use env::sim::{DATA, Fault, Op, Sim};
 use rows::live::{LiveRows, TombstoneLimits};
 use rows::{Cell, Liveness, Mutation, PartitionUpdate, Row};
+use schema::rows_form::{SchemaRow, SchemaTable, SchemaWrite};
 use schema::table::ColumnSpec;
 use schema::{ColumnKind, KeyspaceMetadata, Schema, TableFlags, TableId, TableKind, TableMetadata, TableParams};
 use sstable::{Component, Version};
@@ -17,7 +19,7 @@ use types::{CqlType, DecoratedKey};
 
 use super::common::{int, keyspace, number};
 use crate::recovery::Recovered;
-use crate::{Engine, EngineOptions, commitlog, schema_change};
+use crate::{DiskFailurePolicy, Engine, EngineOptions, commitlog, schema_change, schema_tables};
 
 pub(super) const PARTITIONS: i32 = 500;
 pub(super) const NAMES: [&str; 2] = ["t", "u"];
@@ -178,6 +180,37 @@ fn a_directory_without_an_id_stays_that_of_its_table() {
     assert!(with_id.iter().all(|directory| !sim.env().disk.exists(directory)), "nothing is written there");
     sim.kill();
     check(&open(&sim.env(), options()).0, 6);
+}
+
+/// A table whose stored schema cannot be read is left out, but not where the log has writes to it:
+/// they would count as those of a table that was dropped, and be gone with their segments.
+#[test]
+fn writes_to_a_table_that_cannot_be_read_are_not_thrown_away() {
+    let sim = Sim::new(16);
+    let (engine, _) = open(&sim.env(), options(Path::new(DATA), 16 << 20));
+    write(&engine, 0);
+    let of_column = SchemaRow {
+        table: SchemaTable::Columns,
+        keyspace: "restart".to_owned(),
+        clustering: vec![Bytes::from_static(b"t"), Bytes::from_static(b"v")],
+        cells: vec![("type".to_owned(), Bytes::from_static(b"nothing that is known"))],
+    };
+    let (micros, now) = (engine.env.clock.now_micros() + 60_000_000, engine.env.clock.now_seconds());
+    let puts = [SchemaWrite::Put { row: of_column, replaces: false }];
+    let rows = schema_tables::mutations(&engine.schema(), &puts, micros, now).expect("built-in tables");
+    engine.apply(&rows).expect("room");
+    sim.block_on(engine.log.sync()).expect("a sound disk syncs");
+    drop(engine);
+    sim.kill();
+    for _ in 0..2 {
+        let refused = crate::open(&sim.env(), options(Path::new(DATA), 16 << 20)).err().expect("writes would be lost");
+        assert!(matches!(&refused, crate::StorageError::Refused { why } if why.contains("type of restart.t.v")));
+        sim.kill();
+    }
+    let disk_failure_policy = DiskFailurePolicy::Ignore;
+    let told_to = EngineOptions { disk_failure_policy, ..options(Path::new(DATA), 16 << 20) };
+    let (engine, _) = open(&sim.env(), told_to);
+    assert!(engine.table_by_name("restart", "t").is_none() && engine.table_by_name("restart", "u").is_some());
 }
 
 /// A table whose compressor is a class that is not here is flushed all the same: otherwise its
