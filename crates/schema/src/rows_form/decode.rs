@@ -91,15 +91,42 @@ fn read_keyspaces(
     Loaded { schema, ignored, unreadable, left_out }
 }
 
-/// A directory or a ring of an earlier version lacks tables that this program uses.
+/// A directory or a ring of an earlier version lacks tables that this program uses, and columns of
+/// them. Columns that it has beyond those stay. Agrees with
+/// `SchemaTransformations.updateSystemKeyspace`.
 fn with_built_in_tables(mut keyspace: KeyspaceMetadata) -> KeyspaceMetadata {
     if system::generation(&keyspace.name).is_some() {
         let built_in = system::keyspaces().into_iter().find(|built_in| built_in.name == keyspace.name);
         for (name, table) in built_in.into_iter().flat_map(|built_in| built_in.tables) {
-            keyspace.tables.entry(name).or_insert(table);
+            match keyspace.tables.get_mut(&name) {
+                Some(stored) if stored.id == table.id => add_columns(stored, &table),
+                Some(_) => {}
+                None => {
+                    keyspace.tables.insert(name, table);
+                }
+            }
         }
     }
     keyspace
+}
+
+/// Adds the columns to a stored table that the built-in one has beyond its own.
+fn add_columns(stored: &mut Arc<TableMetadata>, built_in: &TableMetadata) {
+    let is_lacking = |spec: &ColumnSpec| {
+        matches!(spec.kind, ColumnKind::Static | ColumnKind::Regular)
+            && stored.column_by_name(&spec.name).is_none()
+            && !stored.dropped.contains_key(&spec.name)
+    };
+    let lacking: Vec<ColumnSpec> = built_in.specs().into_iter().filter(is_lacking).collect();
+    if lacking.is_empty() {
+        return;
+    }
+    let specs = [stored.specs(), lacking].concat();
+    let (params, dropped) = (stored.params.clone(), stored.dropped.clone());
+    let (keyspace, name) = (&built_in.keyspace, &built_in.name);
+    let (id, kind, flags) = (stored.id, stored.kind, stored.flags);
+    let whole = TableMetadata::new(id, keyspace, name, kind, flags, params, specs, dropped, Some(&**stored));
+    *stored = Arc::new(whole);
 }
 
 /// A row, with the functions that read its cells and name the row in errors.

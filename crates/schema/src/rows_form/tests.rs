@@ -217,6 +217,34 @@ fn built_in_keyspaces_stay_whole() {
     assert_eq!(schema.with_rows(&names, &[]).schema.keyspace("system_auth"), Some(auth));
 }
 
+/// A built-in table has the columns of today over rows of an earlier version, and keeps a column
+/// that it has beyond them.
+#[test]
+fn built_in_tables_have_the_columns_of_today() {
+    let built_in = system::schema();
+    let traces = built_in.keyspace("system_traces").expect("built in");
+    let mut rows = rows_of(traces);
+    let is_of_events = |row: &SchemaRow| row.table == SchemaTable::Columns && row.clustering[0] == "events";
+    let is_thread = |row: &&SchemaRow| is_of_events(row) && row.clustering[1] == "thread";
+    let mut added = rows.iter().find(is_thread).expect("a column").clone();
+    added.clustering[1] = text("added");
+    let names = added.cells.iter_mut().filter(|(name, _)| name == "column_name_bytes");
+    names.for_each(|(_, value)| *value = text("added"));
+    rows.retain(|row| !is_of_events(row) || row.clustering[1] != "source_port");
+    rows.push(added);
+    let loaded = Schema::from_rows(rows, None).schema;
+    let names = |schema: &Schema| -> BTreeSet<String> {
+        let events = schema.table("system_traces", "events").expect("built in");
+        events.specs().into_iter().map(|spec| spec.name).collect()
+    };
+    let mut expected = names(&built_in);
+    expected.insert("added".to_owned());
+    assert_eq!(names(&loaded), expected);
+    let events = loaded.table("system_traces", "events").expect("built in");
+    assert_eq!(events.column_by_name("source_port").map(|column| &column.ty), Some(&CqlType::Int));
+    assert!(loaded.table_by_id(events.id).is_some_and(|table| Arc::ptr_eq(table, events)));
+}
+
 /// The policies in the rows of a table that Cassandra 3 made are those of today: a coordinator that
 /// does not know `99PERCENTILE` would never ask another replica.
 #[test]
