@@ -30,9 +30,12 @@ const PARAMETERS_SIZE_MAX: usize = 64 << 10;
 /// Most bytes of a head: so many bytes of a file are enough to read its descriptor.
 pub const HEAD_SIZE_MAX: usize = FIXED_SIZE + PARAMETERS_SIZE_MAX + 4;
 
-/// The version of a file, from which the messaging version of its mutations follows.
+/// The version of a file: which messaging version its mutations are written in. The bytes of hints
+/// are the same in all of them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Version {
+    /// 1: messaging version 10 (Cassandra 3). Such files are read, and not written.
+    V1,
     /// 2: messaging version 12 (`storage_compatibility_mode: CASSANDRA_4`).
     V2,
     /// 3: messaging version 13.
@@ -43,13 +46,14 @@ impl Version {
     /// The number in the head and in the name.
     pub fn number(self) -> u32 {
         match self {
+            Self::V1 => 1,
             Self::V2 => 2,
             Self::V3 => 3,
         }
     }
 
     fn from_number(number: u32) -> Option<Self> {
-        [Self::V2, Self::V3].into_iter().find(|version| version.number() == number)
+        [Self::V1, Self::V2, Self::V3].into_iter().find(|version| version.number() == number)
     }
 }
 
@@ -120,7 +124,7 @@ impl Descriptor {
             return Err(HintError::Checksum("the parameters"));
         }
         let version = Version::from_number(version);
-        let version = version.ok_or_else(|| HintError::Unread("a file of another version than 2 and 3".to_owned()))?;
+        let version = version.ok_or_else(|| HintError::Unread("a file of another version than 1 to 3".to_owned()))?;
         let compression = Compression::of_parameters(parameters).map_err(HintError::Unread)?;
         Ok((Self { host_id, millis, version, compression }, cursor.position()))
     }

@@ -190,6 +190,18 @@ fn compressed_files_are_read_from_any_page() {
     }
 }
 
+/// Files of Cassandra 3 have another number, and the same bytes.
+#[test]
+fn files_of_every_version_are_read() {
+    for version in [Version::V1, Version::V2, Version::V3] {
+        let descriptor = Descriptor { host_id: [1; 16], millis: 1, version, compression: None };
+        let mut bytes = Vec::new();
+        descriptor.encode(&mut bytes);
+        assert!(Descriptor::is_file_name(&descriptor.file_name()));
+        assert_eq!(Descriptor::decode(&bytes).unwrap(), (descriptor, bytes.len()));
+    }
+}
+
 #[test]
 fn kinds_that_are_not_read_are_refused_by_name() {
     let with = |parameters: &str| {
