@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
+use crate::ColumnKind;
+
 /// One row of a `system_schema` table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SchemaRow {
@@ -18,6 +20,13 @@ pub struct SchemaRow {
 }
 
 impl SchemaRow {
+    /// Whether it is the row of a column of a partition key.
+    pub fn names_partition_key(&self) -> bool {
+        let kind = ColumnKind::PartitionKey.name().as_bytes();
+        self.table == SchemaTable::Columns
+            && self.cells.iter().any(|(name, value)| name == "kind" && value.as_ref() == kind)
+    }
+
     /// The cells by name, whatever their order.
     pub fn content(&self) -> BTreeMap<&str, &Bytes> {
         self.cells.iter().map(|(name, value)| (name.as_str(), value)).collect()

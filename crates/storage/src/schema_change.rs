@@ -6,12 +6,13 @@
 //! in the commit log is durable, and only then may the files of dropped tables go
 //! ([`crate::drops`]).
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rows::Mutation;
-use schema::rows_form;
+use schema::rows_form::{self, SchemaRow, SchemaTable};
 use schema::{KeyspaceMetadata, Schema, TableKind, TableMetadata};
 
 use crate::commitlog::LogPosition;
@@ -62,6 +63,7 @@ pub fn change<R>(
         Err(refused) => return Ok(Err(refused)),
     };
     let mut stored = stored(engine)?;
+    check_names(engine, &before, &after, &stored)?;
     // two changes at one reading of the clock, over a clock that was set back, or after rows of a
     // node whose clock is ahead: the later change wins
     let timestamp = engine.next_timestamp(CHANGE_STEP).max(stored.newest().saturating_add(CHANGE_STEP));
@@ -69,6 +71,29 @@ pub fn change<R>(
     stored.merge(&written);
     let after = Schema { version: stored.version(engine.env.clock.now_seconds()), ..after };
     bring_about(engine, before, after, written).map(Ok)
+}
+
+/// Refuses a table that is new where the stored schema has one of its name that is left out,
+/// because it cannot be read: the rows of the two would be one table, which cannot be read either,
+/// and the files of the former would be no table's. Rows without a partition key are those of a
+/// table that was dropped.
+fn check_names(engine: &Engine, before: &Schema, after: &Schema, stored: &StoredSchema) -> Result<(), StorageError> {
+    let now = engine.env.clock.now_seconds();
+    let tables = after.keyspaces.values().flat_map(|keyspace| keyspace.tables.values());
+    for new in tables.filter(|table| before.table(&table.keyspace, &table.name).is_none()) {
+        let rows = stored.rows(Some(&BTreeSet::from([new.keyspace.clone()])), now);
+        let is_of_name = |row: &&SchemaRow| row.clustering.first().is_some_and(|name| *name == new.name);
+        let has_key = rows.iter().filter(is_of_name).any(|row| row.names_partition_key());
+        let has_own = |row: &SchemaRow| matches!(row.table, SchemaTable::Tables | SchemaTable::Views);
+        if has_key && rows.iter().filter(is_of_name).any(has_own) {
+            let why = format!(
+                "{}.{} is there, but cannot be read, and is left out: the log of the start says why",
+                new.keyspace, new.name
+            );
+            return Err(StorageError::Refused { why });
+        }
+    }
+    Ok(())
 }
 
 /// Takes in rows of schema tables that another node has written, with their timestamps: the schemas

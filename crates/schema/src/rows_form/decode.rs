@@ -179,12 +179,8 @@ fn read_id(bytes: &[u8]) -> Option<TableId> {
 /// Whether rows name a column of the partition key of a table. They do not where one node has
 /// dropped the table while another altered it.
 fn has_partition_key(table: Row<'_>, rows: &RowsByTable<'_>) -> bool {
-    let kind = ColumnKind::PartitionKey.name().as_bytes();
-    let is_its_key = |column: Row<'_>| {
-        column.0.clustering.first() == table.0.clustering.first()
-            && column.cell("kind").is_some_and(|stored| stored.as_ref() == kind)
-    };
-    rows_in(rows, SchemaTable::Columns).any(is_its_key)
+    let is_its_own = |column: &Row<'_>| column.0.clustering.first() == table.0.clustering.first();
+    rows_in(rows, SchemaTable::Columns).filter(is_its_own).any(|column| column.0.names_partition_key())
 }
 
 /// A keyspace that is read, and what is said of its rows.

@@ -211,6 +211,18 @@ fn writes_to_a_table_that_cannot_be_read_are_not_thrown_away() {
     let told_to = EngineOptions { disk_failure_policy, ..options(Path::new(DATA), 16 << 20) };
     let (engine, _) = open(&sim.env(), told_to);
     assert!(engine.table_by_name("restart", "t").is_none() && engine.table_by_name("restart", "u").is_some());
+    // a new table of the name would be one with the old one's columns after the next start
+    let made = |name: &str| {
+        let decide = |schema: &Schema| {
+            let mut keyspace = schema.keyspaces["restart"].as_ref().clone();
+            keyspace.tables.insert(name.to_owned(), table(9, name));
+            Ok::<_, ()>(schema.with_keyspace(keyspace))
+        };
+        schema_change::change(&engine, decide)
+    };
+    let refused = made("t").err().expect("the name is taken");
+    assert!(matches!(&refused, crate::StorageError::Refused { why } if why.contains("left out")));
+    assert!(made("v").is_ok_and(|changed| changed.is_ok()));
 }
 
 /// A table whose compressor is a class that is not here is flushed all the same: otherwise its
