@@ -7,7 +7,7 @@ use std::time::Duration;
 use rows::Mutation;
 use schema::{Schema, TableKind};
 use storage::StorageError;
-use storage::commitlog::LogPosition;
+use storage::commitlog::{LogPosition, SyncMode};
 use storage::schema_change::Changed;
 use storage::table::TableStore;
 use tokio::sync::OwnedMutexGuard;
@@ -118,12 +118,21 @@ impl Node {
         Ok(())
     }
 
-    /// Waits until the log is durable up to a position. The log keeps the change during a shortage,
-    /// as of a full disk, and writes it afterwards, so a shortage does not end the wait. Otherwise
-    /// the change would be in force, but neither the ring nor dropped tables would follow it.
+    /// Waits until the log is durable up to a position, also where writes do not wait for a sync
+    /// (`commitlog_sync: periodic`): Cassandra flushes the schema tables with each change. A power
+    /// cut could otherwise leave SSTables of a schema that the node does not have.
+    ///
+    /// The log keeps the change during a shortage, as of a full disk, and writes it afterwards, so
+    /// that a shortage does not end the wait: otherwise the change would be in force, and neither
+    /// the ring nor dropped tables would follow.
     async fn until_durable(&self, position: LogPosition) -> Result<(), WriteError> {
+        let log = &self.engine.log;
+        let wait = || match self.engine.options.commitlog.sync {
+            SyncMode::Periodic(_) => log.sync(),
+            SyncMode::Batch | SyncMode::Group(_) => log.wait_durable(position),
+        };
         loop {
-            match self.engine.log.wait_durable(position).await {
+            match wait().await {
                 Err(error) if error.is_shortage() => self.env.sleep(SHORTAGE_PAUSE).await,
                 settled => return Ok(settled?),
             }
@@ -143,4 +152,50 @@ impl Node {
 
 fn too_busy() -> WriteError {
     WriteError::Storage(StorageError::Refused { why: "too much background work waits".to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    use env::sim::{DATA, Sim};
+    use schema::{KeyspaceMetadata, Replication};
+    use storage::{EngineOptions, commitlog};
+
+    use super::*;
+    use crate::node::Timeouts;
+    use crate::testing::alone;
+
+    /// A change of the schema is there after a power cut, though writes do not wait for a sync.
+    #[test]
+    fn a_change_is_durable_when_it_returns() {
+        let sim = Sim::new(1);
+        let open = |sim: &Sim| {
+            let sync = SyncMode::Periodic(Duration::from_secs(10));
+            let commitlog = commitlog::Options { sync, ..commitlog::Options::default() };
+            let options = EngineOptions { commitlog, ..EngineOptions::beneath(Path::new(DATA)) };
+            let (engine, _) = storage::open(&sim.env(), options).expect("a sound disk opens");
+            let identity = alone("127.0.0.1:7000".parse().expect("an address"), 4);
+            Node::open(engine, identity, Timeouts::default()).expect("a sound disk opens")
+        };
+        let node = open(&sim);
+        let keyspace = KeyspaceMetadata {
+            name: "made".to_owned(),
+            durable_writes: true,
+            replication: Replication::simple(1),
+            tables: BTreeMap::new(),
+            user_types: BTreeMap::new(),
+            kept: Vec::new(),
+            functions: BTreeMap::new(),
+            aggregates: BTreeMap::new(),
+            is_virtual: false,
+        };
+        let decide = move |schema: &Schema| Ok::<_, ()>(schema.with_keyspace(keyspace));
+        let made = sim.block_on(node.change_schema(decide));
+        assert!(made.is_ok_and(|made| made.is_ok()));
+        sim.power_cut();
+        drop(node);
+        assert!(open(&sim).schema().keyspace("made").is_some());
+    }
 }

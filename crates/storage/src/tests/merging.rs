@@ -87,8 +87,8 @@ fn only_shared_rows_are_merged() {
     assert!(Arc::ptr_eq(&before, &engine.schema()));
 }
 
-/// A table lies in a directory without its id, as Cassandra before 2.1 has made it, and another node
-/// has dropped it and made it again: the new table must not have the files of the old one.
+/// A table lies in a directory without its id, as Cassandra before 2.1 has made it, and another
+/// node has dropped it and made it again: the new table must not have the files of the old one.
 #[test]
 fn a_table_that_is_made_again_does_not_share_a_directory_without_id() {
     let sim = Sim::new(7);
