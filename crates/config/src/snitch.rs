@@ -145,14 +145,32 @@ impl Location {
     }
 }
 
+/// The content of cassandra-rackdc.properties, as GossipingPropertyFileSnitch reads it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct RackDc {
+    /// `dc`; None: missing or empty.
+    pub data_center: Option<String>,
+    /// `rack`; None: missing or empty.
+    pub rack: Option<String>,
+    /// `prefer_local`
+    pub prefers_local: bool,
+}
+
+impl RackDc {
+    /// Reads the text of the file.
+    pub fn read(text: &str) -> Self {
+        let properties = properties(text);
+        let given =
+            |name: &str| properties.get(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
+        let prefers_local = properties.get("prefer_local").is_some_and(|value| value.eq_ignore_ascii_case("true"));
+        Self { data_center: given("dc"), rack: given("rack"), prefers_local }
+    }
+}
+
 fn own_place(text: &str) -> Result<Location, String> {
-    let properties = properties(text);
-    let given =
-        |name: &str| properties.get(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
-    let (Some(data_center), Some(rack)) = (given("dc"), given("rack")) else {
+    let RackDc { data_center: Some(data_center), rack: Some(rack), prefers_local } = RackDc::read(text) else {
         return Err("DC or rack not found in snitch properties (dc, rack)".to_owned());
     };
-    let prefers_local = properties.get("prefer_local").is_some_and(|value| value.eq_ignore_ascii_case("true"));
     Ok(Location { own: Some(Place { data_center, rack }), prefers_local, ..Location::default() })
 }
 

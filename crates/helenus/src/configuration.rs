@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use config::{ARCHIVING_FILE, Archiving, Config, Located, Location, Place, Snitch};
+use config::{ARCHIVING_FILE, Archiving, Config, Located, Location, Place, RackDc, Snitch};
 use env::Env;
 use server::directory::{self, Told};
 
@@ -51,7 +51,7 @@ pub fn load(env: &Env, options: &Serve) -> Result<Config, String> {
         config.ring.location = Location { own: Some(place), prefers_local, ..Location::default() };
         return Ok(config);
     }
-    config.ring.location = location(env, options, &config)?;
+    config.ring.location = location(env, options, &config, text.as_deref())?;
     config.ring.topology_file = topology_file(options, snitch);
     Ok(config)
 }
@@ -148,12 +148,16 @@ fn check_restore(env: &Env, options: &Serve, config: &Config) -> Result<(), Stri
 }
 
 /// Where this node stands, and others where a file says it: `--dc` and `--rack`, or the file of the
-/// snitch beside cassandra.yaml.
-fn location(env: &Env, options: &Serve, config: &Config) -> Result<Location, String> {
+/// snitch beside cassandra.yaml. `yaml`: its text.
+fn location(env: &Env, options: &Serve, config: &Config, yaml: Option<&str>) -> Result<Location, String> {
     if options.dc.is_some() || options.rack.is_some() {
-        let or = |given: &Option<String>, usual: &str| given.clone().unwrap_or_else(|| usual.to_owned());
-        let own = Place { data_center: or(&options.dc, USUAL_PLACE.0), rack: or(&options.rack, USUAL_PLACE.1) };
-        return Ok(Location { own: Some(own), ..Location::default() });
+        let file = rackdc(env, options, yaml)?;
+        let or = |given: &Option<String>, told: Option<String>, usual: &str| {
+            given.clone().or(told).unwrap_or_else(|| usual.to_owned())
+        };
+        let data_center = or(&options.dc, file.data_center, USUAL_PLACE.0);
+        let own = Place { data_center, rack: or(&options.rack, file.rack, USUAL_PLACE.1) };
+        return Ok(Location { own: Some(own), prefers_local: file.prefers_local, ..Location::default() });
     }
     let snitch = config.ring.snitch;
     if snitch == Snitch::RackInferring {
@@ -176,6 +180,19 @@ fn location(env: &Env, options: &Serve, config: &Config) -> Result<Location, Str
         ));
     }
     Ok(location)
+}
+
+/// The file that gives the part of the place that `--dc` or `--rack` leaves open: that of
+/// GossipingPropertyFileSnitch, if the configuration has this snitch and the file is there.
+fn rackdc(env: &Env, options: &Serve, yaml: Option<&str>) -> Result<RackDc, String> {
+    let snitch = Snitch::GossipingPropertyFile;
+    // the settings that `--dc` and `--rack` stand for would name the snitch in any case
+    let is_read = Config::load(yaml, &options.sets, true).is_ok_and(|config| config.ring.snitch == snitch);
+    let path = options.config.as_deref().zip(snitch.file()).map(|(config, file)| config.with_file_name(file));
+    match path.filter(|path| is_read && env.disk.exists(path)) {
+        Some(path) => Ok(RackDc::read(&read(env, &path)?)),
+        None => Ok(RackDc::default()),
+    }
 }
 
 fn read(env: &Env, path: &Path) -> Result<String, String> {
@@ -348,5 +365,25 @@ mod tests {
         assert_eq!(location.of_local([127, 0, 0, 1].into()).map(|place| place.rack.as_str()), Some("RAC7"));
         write(&topology, "127.0.0.2=DC2:RAC7\n");
         assert!(loaded(&["--config", yaml]).expect_err("not this node").contains("127.0.0.1"));
+    }
+
+    /// One part of the place may come from the command line and the other from the file.
+    #[test]
+    fn an_option_counts_more_than_the_file_of_the_snitch() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let yaml = directory.path().join("cassandra.yaml");
+        let write =
+            |path: &Path, text: &str| env::real::env().disk.replace_file(path, text.as_bytes()).expect("written");
+        write(&yaml.with_file_name("cassandra-rackdc.properties"), "dc=east\nrack=r7\nprefer_local=true\n");
+        let place = |snitch: &str, arguments: &[&str]| {
+            write(&yaml, &format!("endpoint_snitch: {snitch}\n"));
+            let config = [&["--config", yaml.to_str().expect("a path")][..], arguments].concat();
+            let Location { own, prefers_local, .. } = loaded(&config).expect("valid").ring.location;
+            own.map(|own| (own.data_center, own.rack, prefers_local))
+        };
+        let expected = |dc: &str, rack: &str, prefers_local| Some((dc.to_owned(), rack.to_owned(), prefers_local));
+        assert_eq!(place("GossipingPropertyFileSnitch", &["--dc", "west"]), expected("west", "r7", true));
+        assert_eq!(place("GossipingPropertyFileSnitch", &["--rack", "r1"]), expected("east", "r1", true));
+        assert_eq!(place("SimpleSnitch", &["--dc", "west"]), expected("west", "rack1", false));
     }
 }

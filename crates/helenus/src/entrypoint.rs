@@ -17,6 +17,7 @@ use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
+use config::RackDc;
 use env::Env;
 use server::running::FirstPassword;
 
@@ -27,8 +28,8 @@ const CONF_DIR: &str = "/etc/cassandra";
 /// The place of a node where the snitch is asked for one and nobody names it: as in the
 /// cassandra-rackdc.properties of Cassandra.
 const PLACE: (&str, &str) = ("dc1", "rack1");
-/// The most bytes that are read of a file of the kernel.
-const KERNEL_FILE_MAX: u64 = 1 << 20;
+/// The most bytes that are read of a file.
+const FILE_MAX: u64 = 1 << 20;
 
 /// How a variable is treated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -125,8 +126,9 @@ pub struct Container {
     pub address: Option<IpAddr>,
     /// The file cassandra.yaml that was mounted, if there is one.
     pub config: Option<String>,
-    /// Whether `cassandra-rackdc.properties` lies beside it.
-    pub has_rackdc: bool,
+    /// The content of the file cassandra-rackdc.properties that was mounted, or why it cannot be
+    /// read; None: there is none.
+    pub rackdc: Option<Result<String, String>>,
     /// The content of the file that [`password::FILE_VARIABLE`] names, or why it cannot be read;
     /// None: the variable names none.
     pub password_file: Option<Result<String, String>>,
@@ -139,9 +141,13 @@ impl Container {
         let conf = variables.get("CASSANDRA_CONF").map_or(CONF_DIR, String::as_str);
         let yaml = Path::new(conf).join("cassandra.yaml");
         let config = env.disk.exists(&yaml).then(|| yaml.display().to_string());
-        let has_rackdc = env.disk.exists(&Path::new(conf).join("cassandra-rackdc.properties"));
+        let rackdc = Path::new(conf).join("cassandra-rackdc.properties");
+        let rackdc = env.disk.exists(&rackdc).then(|| match env.disk.read_all(&rackdc, FILE_MAX) {
+            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            Err(error) => Err(format!("{}: {error}", rackdc.display())),
+        });
         let read = |path: &str| {
-            let bytes = env.disk.read_all(Path::new(path), KERNEL_FILE_MAX).unwrap_or_default();
+            let bytes = env.disk.read_all(Path::new(path), FILE_MAX).unwrap_or_default();
             String::from_utf8_lossy(&bytes).into_owned()
         };
         let name = read("/proc/sys/kernel/hostname");
@@ -152,7 +158,7 @@ impl Container {
         };
         let address = own_address(&read("/etc/hosts"), name.trim(), &network);
         let password_file = password::read_file(env, &variables);
-        Self { variables, not_text, address, config, has_rackdc, password_file }
+        Self { variables, not_text, address, config, rackdc, password_file }
     }
 }
 
@@ -240,7 +246,7 @@ pub fn translate(container: &Container, words: &[String]) -> Result<Translated, 
     }
     let mut options = Options { container, sets: Vec::new(), words: Vec::new(), notes: Vec::new() };
     options.take_addresses()?;
-    options.take_place();
+    options.take_place()?;
     options.take_rest();
     let password = password::chosen(container)?;
     if password.is_some() && container.config.is_none() {
@@ -314,23 +320,36 @@ impl Options<'_> {
         Ok(())
     }
 
-    /// Data center and rack, which the official image writes where one snitch alone reads them.
-    fn take_place(&mut self) {
+    /// Data center and rack. The official image writes those of the environment into
+    /// cassandra-rackdc.properties, which one snitch alone reads: each counts for itself.
+    fn take_place(&mut self) -> Result<(), String> {
+        let container = self.container;
         let (dc, rack) = (self.value("CASSANDRA_DC"), self.value("CASSANDRA_RACK"));
         let snitch = self.value("CASSANDRA_ENDPOINT_SNITCH").unwrap_or_default();
         let is_read = snitch.ends_with("GossipingPropertyFileSnitch");
         let given = dc.is_some() || rack.is_some();
-        if !is_read && given && self.container.config.is_none() {
+        if !is_read && given && container.config.is_none() {
             self.notes.push(
                 "CASSANDRA_DC and CASSANDRA_RACK count with CASSANDRA_ENDPOINT_SNITCH=GossipingPropertyFileSnitch alone".to_owned(),
             );
-            return;
+            return Ok(());
         }
-        // a file that was mounted says it, unless the environment does
-        if given || (is_read && !self.container.has_rackdc) {
-            let (dc, rack) = (dc.unwrap_or(PLACE.0).to_owned(), rack.unwrap_or(PLACE.1).to_owned());
-            self.words.extend(["--dc".to_owned(), dc, "--rack".to_owned(), rack]);
-        }
+        let (dc, rack) = (dc.map(str::to_owned), rack.map(str::to_owned));
+        let (dc, rack) = match &container.rackdc {
+            // the node reads the file beside cassandra.yaml itself
+            Some(_) if container.config.is_some() => (dc, rack),
+            _ if !given && !is_read => return Ok(()),
+            file => {
+                let file = RackDc::read(&file.clone().transpose()?.unwrap_or_default());
+                let or = |given: Option<String>, told: Option<String>, usual: &str| {
+                    given.or(told).or_else(|| Some(usual.to_owned()))
+                };
+                (or(dc, file.data_center, PLACE.0), or(rack, file.rack, PLACE.1))
+            }
+        };
+        self.words.extend(dc.into_iter().flat_map(|dc| ["--dc".to_owned(), dc]));
+        self.words.extend(rack.into_iter().flat_map(|rack| ["--rack".to_owned(), rack]));
+        Ok(())
     }
 
     /// Everything else, in the order of names.

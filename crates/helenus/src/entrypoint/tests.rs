@@ -14,7 +14,7 @@ fn container(variables: &[(&str, &str)]) -> Container {
         not_text: Vec::new(),
         address: Some(IpAddr::from([172, 17, 0, 2])),
         config: None,
-        has_rackdc: false,
+        rackdc: None,
         password_file: None,
     }
 }
@@ -157,11 +157,36 @@ fn words_are_those_of_the_official_image() {
 
 #[test]
 fn a_mounted_configuration_is_read() {
-    let mounted =
-        Container { config: Some("/etc/cassandra/cassandra.yaml".to_owned()), has_rackdc: true, ..container(&[]) };
+    let mounted = Container {
+        config: Some("/etc/cassandra/cassandra.yaml".to_owned()),
+        rackdc: Some(Ok(String::new())),
+        ..container(&[])
+    };
     let words = translate(&mounted, &[]).expect("valid").words;
     assert!(words.windows(2).any(|pair| pair == ["--config", "/etc/cassandra/cassandra.yaml"]));
     assert!(!words.contains(&"--dc".to_owned()));
+}
+
+/// A data center or a rack of the environment counts for itself; a file that was mounted says the
+/// other.
+#[test]
+fn the_environment_names_one_part_of_the_place() {
+    let snitch = ("CASSANDRA_ENDPOINT_SNITCH", "GossipingPropertyFileSnitch");
+    let place = |config: Option<&str>, variables: &[(&str, &str)]| {
+        let rackdc = Some(Ok("dc=east\nrack=r7\n".to_owned()));
+        let container = Container { config: config.map(str::to_owned), rackdc, ..container(variables) };
+        let words = translate(&container, &[]).expect("valid").words;
+        let of = |option: &str| words.iter().skip_while(|word| *word != option).nth(1).cloned();
+        [of("--dc"), of("--rack")]
+    };
+    let west = [snitch, ("CASSANDRA_DC", "west")];
+    let names = |dc: &str, rack: &str| [Some(dc.to_owned()), Some(rack.to_owned())];
+    assert_eq!(place(None, &west), names("west", "r7"));
+    assert_eq!(place(None, &[snitch]), names("east", "r7"));
+    // the node reads the file beside cassandra.yaml
+    assert_eq!(place(Some("/c/cassandra.yaml"), &west), [Some("west".to_owned()), None]);
+    let unread = Container { rackdc: Some(Err("no right".to_owned())), ..container(&west) };
+    assert_eq!(translate(&unread, &[]), Err("no right".to_owned()));
 }
 
 #[test]
