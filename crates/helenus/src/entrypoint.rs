@@ -201,20 +201,26 @@ impl Network {
         own
     }
 
-    /// The place of the interface that is in the network of an address. An address of no known
-    /// network comes last.
+    /// The place of the interface that has an address: the one that is in its network. Some clouds
+    /// give a machine an address without a network (/32): that is on the interface which leads to
+    /// everywhere else. An address that has neither comes last.
     fn interface_of(&self, address: Ipv4Addr) -> usize {
-        let mut names = self.interfaces.lines().filter_map(|line| Some(line.split_once(':')?.0.trim()));
         let address = u32::from_ne_bytes(address.octets());
         // numbers in hexadecimal digits, each with its bytes in the order of the network
         let number = |word: &str| u32::from_str_radix(word, 16).ok();
-        let is_on = |line: &str, name: &str| {
+        let route = |line: &str| {
             let words: Vec<&str> = line.split_whitespace().collect();
-            let [of, network, gateway, _, _, _, _, mask, ..] = words.as_slice() else { return false };
-            let mask = number(mask).unwrap_or(0);
-            *of == name && number(gateway) == Some(0) && mask != 0 && number(network) == Some(address & mask)
+            let [name, network, gateway, _, _, _, _, mask, ..] = words.as_slice() else { return None };
+            Some(((*name).to_owned(), number(network)?, number(gateway)?, number(mask)?))
         };
-        names.position(|name| self.routes.lines().any(|line| is_on(line, name))).unwrap_or(usize::MAX)
+        let routes: Vec<(String, u32, u32, u32)> = self.routes.lines().filter_map(route).collect();
+        let of_network = routes
+            .iter()
+            .find(|(_, network, gateway, mask)| *gateway == 0 && *mask != 0 && *network == address & *mask);
+        let to_everywhere = || routes.iter().find(|(_, network, _, mask)| *network == 0 && *mask == 0);
+        let Some((name, ..)) = of_network.or_else(to_everywhere) else { return usize::MAX };
+        let mut names = self.interfaces.lines().filter_map(|line| Some(line.split_once(':')?.0.trim()));
+        names.position(|known| known == name.as_str()).unwrap_or(usize::MAX)
     }
 }
 

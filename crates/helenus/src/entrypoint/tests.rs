@@ -203,20 +203,23 @@ fn the_containers_address() {
 }
 
 /// On the network of its machine a container takes the address of the machine's first interface,
-/// not that of a bridge with a lower number, and no link-local one.
+/// not that of a bridge with a lower number, and no link-local one. The address may have no network
+/// of its own.
 #[test]
 fn the_address_is_that_of_the_first_interface() {
     let trie = ["169.254.8.1", "172.17.0.1", "192.168.1.5"].map(|own| format!("|-- {own}\n   /32 host LOCAL\n"));
-    let network = Network {
-        trie: trie.concat(),
-        routes: "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n\
-                 eth0\t00000000\t0101A8C0\t0003\t0\t0\t100\t00000000\t0\t0\t0\n\
-                 docker0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0\n\
-                 eth0\t0001A8C0\t00000000\t0001\t0\t0\t100\t00FFFFFF\t0\t0\t0\n"
-            .to_owned(),
-        interfaces: "Inter-| Receive\n face |bytes\n    lo: 1 2\n  eth0: 3 4\ndocker0: 5 6\n".to_owned(),
-    };
-    assert_eq!(own_address("127.0.1.1 box", "box", &network), Some(IpAddr::from([192, 168, 1, 5])));
+    let default = "eth0\t00000000\t0101A8C0\t0003\t0\t0\t100\t00000000\t0\t0\t0\n";
+    let bridge = "docker0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0\n";
+    let network = "eth0\t0001A8C0\t00000000\t0001\t0\t0\t100\t00FFFFFF\t0\t0\t0\n";
+    let only_gateway = "eth0\t0101A8C0\t00000000\t0005\t0\t0\t100\tFFFFFFFF\t0\t0\t0\n";
+    for of_first in [network, only_gateway] {
+        let network = Network {
+            trie: trie.concat(),
+            routes: ["Iface\tDestination\tGateway\tFlags\n", default, bridge, of_first].concat(),
+            interfaces: "Inter-| Receive\n face |bytes\n    lo: 1 2\n  eth0: 3 4\ndocker0: 5 6\n".to_owned(),
+        };
+        assert_eq!(own_address("127.0.1.1 box", "box", &network), Some(IpAddr::from([192, 168, 1, 5])), "{of_first}");
+    }
 }
 
 #[test]
