@@ -74,6 +74,12 @@ impl Prepared {
         statement_id(&self.query, self.keyspace.as_deref().filter(|_| !self.qualified))
     }
 
+    /// Whether the statement may mean something else in the keyspace of a connection, `used`, than
+    /// where it was prepared. Cassandra does not look into batches, and neither is that done here.
+    pub fn is_of_other_keyspace(&self, used: Option<&str>) -> bool {
+        !self.qualified && self.keyspace.as_deref() != used && !matches!(self.plan, Plan::Batch(_) | Plan::Use(_))
+    }
+
     /// Whether the statement only reads: SELECT, DESCRIBE, EXPLAIN, EXPLAIN ANALYZE of a SELECT.
     pub fn only_reads(&self) -> bool {
         match &self.plan {

@@ -94,15 +94,18 @@ impl Client {
 }
 
 /// Cassandra's warning for a statement whose meaning depends on the keyspace of USE. It is sent
-/// once to each connection that prepares such a statement.
-fn warning_of_use(keyspace: Option<&str>, id: &[u8]) -> String {
-    let keyspace = keyspace.unwrap_or("null");
+/// once to each connection that prepares such a statement, or executes one that was prepared in
+/// another keyspace. `used`: the keyspace of the connection.
+fn warning_of_use(used: Option<&str>, prepared: &cql::Prepared) -> String {
+    let keyspace = used.unwrap_or("null");
+    let of_statement = prepared.keyspace.as_deref().unwrap_or("null");
+    let id = prepared.id();
     let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
     format!(
         "`USE <keyspace>` with prepared statements is considered to be an anti-pattern due to ambiguity in non-qualified table \
          names. Please consider removing instances of `Session#setKeyspace(<keyspace>)`, `Session#execute(\"USE <keyspace>\")` \
          and `cluster.newSession(<keyspace>)` from your code, and always use fully qualified table names (e.g. \
-         <keyspace>.<table>). Keyspace used: {keyspace}, statement keyspace: {keyspace}, statement id: {id}"
+         <keyspace>.<table>). Keyspace used: {keyspace}, statement keyspace: {of_statement}, statement id: {id}"
     )
 }
 
@@ -300,7 +303,7 @@ impl Running<'_> {
         };
         let mut warnings = Vec::new();
         if is_new && !statement.prepared.qualified && !self.client.warned_of_use.replace(true) {
-            warnings.push(warning_of_use(state.keyspace.as_deref(), &statement.prepared.id()));
+            warnings.push(warning_of_use(state.keyspace.as_deref(), &statement.prepared));
         }
         Ok(Reply { response: Response::Prepared(Box::new(prepared)), warnings })
     }
@@ -321,7 +324,13 @@ impl Running<'_> {
             Some(_) => (false, true),
             None => (execute.parameters.skip_metadata && !statement.columns_changed, false),
         };
-        Ok(self.reply(answer, &statement, skip, changed))
+        let mut reply = self.reply(answer, &statement, skip, changed);
+        let client = self.client.state.borrow();
+        let used = client.keyspace.as_deref();
+        if statement.prepared.is_of_other_keyspace(used) && !self.client.warned_of_use.replace(true) {
+            reply.warnings.insert(0, warning_of_use(used, &statement.prepared));
+        }
+        Ok(reply)
     }
 
     fn prepared(&self, id: &Bytes) -> Result<Arc<Statement>, Failure> {

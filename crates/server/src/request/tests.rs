@@ -75,12 +75,16 @@ impl Machine {
     }
 
     fn answer(&self, request: Request, tracing: bool) -> Response {
+        self.handle(request, tracing).response
+    }
+
+    fn handle(&self, request: Request, tracing: bool) -> ResponseEnvelope {
         let envelope = Self::envelope(request, tracing);
         let received = self.sim.env().now();
         self.sim.block_on(self.sim.env().sleep(Duration::from_millis(1)));
         match self.sim.block_on(Rc::clone(&self.handler).handle(Rc::clone(&self.client), envelope, received)) {
-            Handled::Answered(answer) => answer.response,
-            Handled::Last(wait) => self.sim.block_on(wait).response,
+            Handled::Answered(answer) => answer,
+            Handled::Last(wait) => self.sim.block_on(wait),
         }
     }
 
@@ -241,6 +245,44 @@ fn a_role_with_a_ttl_ends() {
     assert!(machine.knows("guest"));
     machine.sim.block_on(machine.sim.env().sleep(Duration::from_secs(20)));
     assert!(!machine.knows("guest"));
+}
+
+/// A client that executes a statement in another keyspace than that in which it was prepared is
+/// told once for each connection.
+#[test]
+fn a_statement_of_another_keyspace_is_warned_of() {
+    let machine = Machine::new();
+    for keyspace in ["one", "two"] {
+        machine.query(
+            &format!(
+                "CREATE KEYSPACE {keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}"
+            ),
+            false,
+        );
+    }
+    machine.query("CREATE TABLE one.t (k int PRIMARY KEY)", false);
+    let prepare = |query: &'static str, keyspace: Option<&'static str>| {
+        let keyspace = keyspace.map(Into::into);
+        match machine.answer(Request::Prepare(Prepare { query: query.into(), keyspace }), false) {
+            Response::Prepared(prepared) => prepared.id,
+            answer => panic!("{answer:?}"),
+        }
+    };
+    let unqualified = prepare("SELECT k FROM t", Some("one"));
+    let qualified = prepare("SELECT k FROM one.t", None);
+    let machine = machine.logged_in("ada");
+    let warnings = |id: &Bytes| {
+        let parameters = QueryParameters::new(Consistency::One);
+        let execute = Execute { id: id.clone(), result_metadata_id: None, parameters };
+        machine.handle(Request::Execute(execute), false).extras.map(|extras| extras.warnings).unwrap_or_default()
+    };
+    machine.query("USE one", false);
+    assert_eq!(warnings(&unqualified), [""; 0]);
+    machine.query("USE two", false);
+    assert_eq!(warnings(&qualified), [""; 0]);
+    let told = warnings(&unqualified);
+    assert!(told[0].contains("Keyspace used: two, statement keyspace: one, statement id: "), "{told:?}");
+    assert_eq!(warnings(&unqualified), [""; 0], "once");
 }
 
 /// Other requests of the worker go on while a long batch of texts is planned.
