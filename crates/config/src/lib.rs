@@ -57,6 +57,7 @@ pub use hints::Hints;
 pub use links::Links;
 pub use repairs::{PoolFull, Repairs};
 pub use ring::{Allocation, BatchHosts, Compatibility, DynamicSnitch, InternodeCompression, Paxos, Ring};
+pub use settings::present_name;
 pub use snitch::{Location, Place, RackDc, Snitch, inferred};
 pub use spans::Spans;
 pub use startup::DataResurrection;

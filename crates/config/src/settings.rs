@@ -70,6 +70,19 @@ pub fn settings(config: &Config) -> Vec<(String, Option<String>)> {
     rows.into_iter().collect()
 }
 
+/// The present name of a setting that had another one in the table of Cassandra 4.0; None: `old` is
+/// no such name. Keys of cassandra.yaml that were renamed are not meant.
+pub fn present_name(old: &str) -> Option<String> {
+    if PLAIN_CLASSES.contains(&old) {
+        return Some(format!("{old}.class_name"));
+    }
+    SUB_KEYS.lines().filter(|line| !line.starts_with("--")).find_map(|line| {
+        let mut fields = line.split('|').map(str::trim);
+        let name = fields.next()?;
+        fields.nth(1)?.split_whitespace().any(|known| known == old).then(|| name.to_owned())
+    })
+}
+
 /// Parameters in the text form of a Java map.
 fn parameters(given: Vec<(String, String)>) -> String {
     let shown = |(name, value): (String, String)| match is_secret(&name) {

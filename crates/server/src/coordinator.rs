@@ -184,7 +184,10 @@ impl RequestCoordinator {
     /// The request to the node for a read.
     fn read_request(&self, commands: Vec<ReadCommand>, sought: Option<Arc<Sought>>) -> ReadRequest {
         let open = match is_virtual(&commands) {
-            true => Some(virtual_tables::opener(&self.services)),
+            true => {
+                virtual_tables::warnings(&commands).for_each(|warning| self.figures.warnings.add(warning));
+                Some(virtual_tables::opener(&self.services))
+            }
             false => self.observing(),
         };
         if let Some(command) = commands.first().filter(|_| self.services.node.sampling.is_on()) {

@@ -115,6 +115,11 @@ pub fn opener(services: &Arc<Services>) -> Arc<Open> {
     })
 }
 
+/// The warnings that clients are given beside what they read.
+pub fn warnings(commands: &[ReadCommand]) -> impl Iterator<Item = String> {
+    commands.iter().filter_map(settings::warning)
+}
+
 /// A size as an int. A size that does not fit is shown as the largest int.
 fn int(value: usize) -> i32 {
     i32::try_from(value).unwrap_or(i32::MAX)

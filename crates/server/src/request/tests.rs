@@ -285,6 +285,22 @@ fn a_statement_of_another_keyspace_is_warned_of() {
     assert_eq!(warnings(&unqualified), [""; 0], "once");
 }
 
+/// A client that asks for a setting by its name of Cassandra 4.0 is told the present one.
+#[test]
+fn old_names_of_settings_are_warned_of() {
+    let machine = Machine::new();
+    let warnings = |name: &str| {
+        let select = format!("SELECT value FROM system_views.settings WHERE name = '{name}'");
+        machine.handle(query(&select), false).extras.map(|extras| extras.warnings).unwrap_or_default()
+    };
+    let warning = |old: &str, name: &str| format!("key '{old}' is deprecated; should switch to '{name}'");
+    assert_eq!(warnings("authenticator"), [warning("authenticator", "authenticator.class_name")]);
+    let old = "server_encryption_options_client_auth";
+    assert_eq!(warnings(old), [warning(old, "server_encryption_options.require_client_auth")]);
+    // a renamed key of cassandra.yaml
+    assert_eq!(warnings("read_request_timeout_in_ms"), [""; 0]);
+}
+
 /// Other requests of the worker go on while a long batch of texts is planned.
 #[test]
 fn a_batch_of_texts_gives_others_their_turn() {

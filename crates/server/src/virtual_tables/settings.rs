@@ -5,6 +5,7 @@
 //! values that the start has chosen or nodetool has changed.
 
 use cluster::operations::{caches, compaction, state};
+use rows::{PartitionRange, ReadCommand};
 
 use super::VirtualTable;
 use super::row::VirtualRow;
@@ -21,6 +22,18 @@ fn rows(services: &Services) -> Vec<VirtualRow> {
     }
     let rows = settings.iter();
     rows.map(|(name, value)| VirtualRow::default().text("name", name).maybe_text("value", value.as_deref())).collect()
+}
+
+/// The warning of a read that asks for one setting by the name that it had in Cassandra 4.0.
+pub(super) fn warning(command: &ReadCommand) -> Option<String> {
+    let table = &command.table;
+    let PartitionRange::Key(key) = &command.range else { return None };
+    if table.name != "settings" || table.keyspace != "system_views" {
+        return None;
+    }
+    let old = std::str::from_utf8(&key.key).ok()?;
+    let name = config::present_name(old)?;
+    Some(format!("key '{old}' is deprecated; should switch to '{name}'"))
 }
 
 /// Keys whose value the configuration leaves open, or that nodetool can change, with the values in
