@@ -103,9 +103,10 @@ fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// The rounds of a hash that jBCrypt reads: `$2a$10$` and 22 characters of salt at least.
+/// The rounds of a hash that logins are checked against: `$2a$10$` and 22 characters of salt at
+/// least.
 fn rounds(hash: &str) -> Option<u32> {
-    let rest = hash.strip_prefix("$2a$").or_else(|| hash.strip_prefix("$2$"))?;
+    let rest = hash.strip_prefix("$2a$")?;
     let (rounds, salt) = rest.split_once('$')?;
     let is_salt = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'/';
     let has_salt = salt.len() >= 22 && salt.bytes().take(22).all(is_salt);
@@ -115,6 +116,10 @@ fn rounds(hash: &str) -> Option<u32> {
 
 fn check_hash(hash: &str) -> Result<(), CqlError> {
     match rounds(hash) {
+        // jBCrypt reads them and writes none
+        None if hash.starts_with("$2$") => {
+            Err(CqlError::invalid("Hashed passwords of the form $2$ are not supported; those of the form $2a$ are"))
+        }
         None => Err(CqlError::invalid("Invalid hashed password value. Please use jBcrypt.")),
         Some(rounds) if rounds > HASH_ROUNDS_MAX => Err(CqlError::invalid(format!(
             "A hashed password of 2^{rounds} rounds would take too long to check; at most 2^{HASH_ROUNDS_MAX} are accepted"
@@ -128,10 +133,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hashes_are_those_that_jbcrypt_reads() {
+    fn hashes_are_those_that_logins_are_checked_against() {
         let hash = "$2a$10$MwWulXFIn83A4cSgkx7TDu0YD1ohlAGL1KvmbLGZyQWNEGOTvppW6";
         assert_eq!(rounds(hash), Some(10));
-        assert_eq!(rounds("$2$04$MwWulXFIn83A4cSgkx7TDu"), Some(4));
         for broken in [
             "",
             "x",
@@ -142,6 +146,9 @@ mod tests {
         ] {
             assert_eq!(rounds(broken), None, "{broken}");
         }
+        // no login would fit it
+        let refused = check_hash(&hash.replace("$2a$", "$2$")).expect_err("an old form").to_string();
+        assert!(refused.contains("$2$ are not supported"), "{refused}");
         assert!(check_hash(&hash.replace("$10$", "$31$")).is_err_and(|error| error.to_string().contains("too long")));
     }
 }
