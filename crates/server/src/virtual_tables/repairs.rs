@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use cluster::repair::records::{Course, End, Record, Step, Subject};
 use cluster::repair::{Tokens, options::Parallelism};
+use internode::payload::repair::Preview;
 
 use super::VirtualTable;
 use super::row::{VirtualRow, collected};
@@ -177,16 +178,11 @@ fn commands(services: &Services) -> Vec<VirtualRow> {
             let list = |ranges: &Vec<Tokens>| collected(&texts(ranges).map(String::into_bytes).collect::<Vec<_>>());
             lists.iter().map(list).collect()
         };
-        let kind = match (facts.preview.is_preview(), facts.is_incremental) {
-            (true, _) => "preview",
-            (false, true) => "incremental",
-            (false, false) => "full",
-        };
         let row = common(record, &course, now)
             .int("command_id", command.number)
             .text("keyspace_name", &facts.keyspace)
             .texts("table_names", facts.tables.iter().cloned())
-            .text("type", kind)
+            .text("type", kind(facts.preview, facts.is_incremental))
             .texts("participants", nodes(&course.nodes))
             .collection("ranges", &lists(&course.common))
             .collection("unfiltered_ranges", &lists(&course.common))
@@ -218,11 +214,35 @@ fn commands(services: &Services) -> Vec<VirtualRow> {
     commands.iter().filter_map(of_command).collect()
 }
 
+/// The kind of a repair in words.
+fn kind(preview: Preview, is_incremental: bool) -> &'static str {
+    match (preview, is_incremental) {
+        (Preview::All, _) => "preview full",
+        (Preview::Repaired, _) => "preview repaired",
+        (Preview::Unrepaired, _) => "preview unrepaired",
+        (Preview::None, true) => "incremental",
+        (Preview::None, false) => "full",
+    }
+}
+
 /// The name of the enumeration's constant in Cassandra.
 fn parallelism(parallelism: Parallelism) -> &'static str {
     match parallelism {
         Parallelism::Parallel => "PARALLEL",
         Parallelism::Sequential => "SEQUENTIAL",
         Parallelism::DataCenterAware => "DATACENTER_AWARE",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A preview says which data it looks at, and never that it is incremental.
+    #[test]
+    fn a_preview_says_what_it_compares() {
+        let previews = [Preview::All, Preview::Repaired, Preview::Unrepaired];
+        assert_eq!(previews.map(|one| kind(one, true)), ["preview full", "preview repaired", "preview unrepaired"]);
+        assert_eq!([true, false].map(|incremental| kind(Preview::None, incremental)), ["incremental", "full"]);
     }
 }
