@@ -21,6 +21,7 @@ use cql::{
     SchemaChange, SchemaEvent, WriteOptions,
 };
 use env::MakeLocal;
+use protocol::response::Event;
 use ring::{EndpointId, State};
 use rows::command::TraceSink;
 use rows::report::ReadReport;
@@ -94,19 +95,20 @@ impl RequestCoordinator {
         change: SchemaChange,
         follow: impl FnOnce(&SchemaEvent) + Send + 'static,
     ) -> Result<Option<SchemaEvent>, CqlError> {
-        let event: Arc<Mutex<Option<SchemaEvent>>> = Arc::default();
+        let event: Arc<Mutex<Option<(SchemaEvent, Vec<Event>)>>> = Arc::default();
         let (told, published, services) = (Arc::clone(&event), Arc::clone(&event), Arc::clone(&self.services));
         let decide = move |schema: &Schema| match (change.apply)(schema) {
             Ok(Some((after, event))) => {
-                *told.lock().expect("nothing panics inside") = Some(event);
+                let events = events::of_statement(&event, schema, &after);
+                *told.lock().expect("nothing panics inside") = Some((event, events));
                 Ok(after)
             }
             Ok(None) => Err(Refused::NothingToDo),
             Err(error) => Err(Refused::Failed(error)),
         };
         let tell = move || {
-            if let Some(event) = &*published.lock().expect("nothing panics inside") {
-                services.events.publish(events::of_schema(event));
+            if let Some((event, events)) = &mut *published.lock().expect("nothing panics inside") {
+                events.drain(..).for_each(|event| services.events.publish(event));
                 follow(event);
             }
         };
@@ -114,7 +116,7 @@ impl RequestCoordinator {
         match changed.map_err(errors::of_change)? {
             Err(Refused::NothingToDo) => Ok(None),
             Err(Refused::Failed(error)) => Err(error),
-            Ok(_) => Ok(event.lock().expect("nothing panics inside").take()),
+            Ok(_) => Ok(event.lock().expect("nothing panics inside").take().map(|(event, _)| event)),
         }
     }
 

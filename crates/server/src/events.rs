@@ -30,8 +30,19 @@ pub fn schema_change(event: &SchemaEvent) -> SchemaChange {
 }
 
 /// The event for registered clients.
-pub fn of_schema(event: &SchemaEvent) -> Event {
+fn of_schema(event: &SchemaEvent) -> Event {
     Event::Schema(schema_change(event))
+}
+
+/// The events of a change that a statement has made. `event`: the answer to the statement, which
+/// names one object. Views change with their table, and tables with a user type.
+pub fn of_statement(event: &SchemaEvent, before: &Schema, after: &Schema) -> Vec<Event> {
+    let all = match event.target {
+        // a keyspace goes with all that it has, which may be more than connections can be told of
+        SchemaTarget::Keyspace => Vec::new(),
+        _ => of_difference(before, after),
+    };
+    if all.is_empty() { vec![of_schema(event)] } else { all }
 }
 
 /// The event for registered clients.
@@ -176,6 +187,10 @@ mod tests {
     use super::*;
 
     fn told(before: &Schema, after: &Schema) -> Vec<String> {
+        shown(of_difference(before, after))
+    }
+
+    fn shown(events: Vec<Event>) -> Vec<String> {
         let show = |event: Event| match event {
             Event::Schema(change) => {
                 let name = match change.target {
@@ -189,7 +204,7 @@ mod tests {
             }
             other => panic!("{other:?}"),
         };
-        of_difference(before, after).into_iter().map(show).collect()
+        events.into_iter().map(show).collect()
     }
 
     #[test]
@@ -214,6 +229,33 @@ mod tests {
         keyspace.tables.insert("sessions".to_owned(), Arc::new(again));
         let again = altered.with_keyspace(keyspace);
         assert_eq!(told(&altered, &again), ["Dropped ks.sessions", "Created ks.sessions"]);
+    }
+
+    /// A statement may change more than the object that it names.
+    #[test]
+    fn a_statement_tells_of_all_that_it_changes() {
+        let empty = schema::system::schema();
+        let mut keyspace = empty.keyspaces["system_traces"].as_ref().clone();
+        keyspace.name = "ks".to_owned();
+        let before = empty.with_keyspace(keyspace.clone());
+        for table in keyspace.tables.values_mut() {
+            let mut altered = table.as_ref().clone();
+            altered.params.comment = "other".to_owned();
+            *table = Arc::new(altered);
+        }
+        let after = before.with_keyspace(keyspace);
+        let event = |change, target, name: &str| SchemaEvent {
+            change,
+            target,
+            keyspace: "ks".to_owned(),
+            name: name.to_owned(),
+            argument_types: Vec::new(),
+        };
+        let altered = event(SchemaChangeKind::Updated, SchemaTarget::Table, "sessions");
+        assert_eq!(shown(of_statement(&altered, &before, &after)), ["Updated ks.events", "Updated ks.sessions"]);
+        assert_eq!(shown(of_statement(&altered, &after, &after)), ["Updated ks.sessions"]);
+        let dropped = event(SchemaChangeKind::Dropped, SchemaTarget::Keyspace, "");
+        assert_eq!(shown(of_statement(&dropped, &after, &empty)), ["Dropped ks"]);
     }
 
     /// Functions are told of with the types of their arguments. An aggregate comes after the
