@@ -230,6 +230,10 @@ pub trait Coordinator {
     /// is told.
     fn tombstones_passed(&self, _table: &TableMetadata, _warning: &str) {}
 
+    /// Tells the node of a batch that is larger than `batch_size_warn_threshold`, or that is
+    /// refused by `batch_size_fail_threshold`. `line` is for the node's log.
+    fn batch_is_large(&self, _line: &str, _is_refused: bool) {}
+
     /// Changes the schema. When the future completes the change is durable and in force. None:
     /// there was nothing to change.
     fn change_schema(&self, change: SchemaChange) -> impl Future<Output = Result<Option<SchemaEvent>, CqlError>>;

@@ -460,6 +460,13 @@ impl Coordinator for RequestCoordinator {
         self.services.node.count_tombstone_warning(table.id);
     }
 
+    fn batch_is_large(&self, line: &str, is_refused: bool) {
+        match is_refused {
+            true => tracing::error!("{line}"),
+            false => tracing::warn!("{line}"),
+        }
+    }
+
     async fn change_schema(&self, change: SchemaChange) -> Result<Option<SchemaEvent>, CqlError> {
         self.change(change, |_| ()).await
     }

@@ -191,7 +191,7 @@ pub(crate) async fn execute_all<C: Coordinator>(
     if mutations.is_empty() {
         return Ok(Answer { result: CqlResult::Void, warnings });
     }
-    check_size(&mutations, &options.limits, &mut warnings)?;
+    check_size(&mutations, &options.limits, coordinator, &mut warnings)?;
     if kind != BatchKind::Logged {
         warn_of_partitions(&mutations, &options.limits, &mut warnings);
     }
@@ -315,21 +315,32 @@ fn warn_of_grace(statements: &[(&ModificationPlan, &[BoundValue])], warnings: &m
     ));
 }
 
-fn check_size(mutations: &[Mutation], limits: &Limits, warnings: &mut Vec<String>) -> Result<(), CqlError> {
+/// Refuses a batch that is too large, and warns of one that is large. Both are told to the node,
+/// too: its operator may know nothing of the clients.
+fn check_size<C: Coordinator>(
+    mutations: &[Mutation],
+    limits: &Limits,
+    coordinator: &C,
+    warnings: &mut Vec<String>,
+) -> Result<(), CqlError> {
     if mutations.len() <= 1 {
         return Ok(());
     }
     let size: usize = mutations.iter().flat_map(|mutation| &mutation.updates).map(update_size).sum();
+    let exceeds = |threshold: usize, of: &dyn Fn(usize) -> String| {
+        let (names, _) = table_names(mutations);
+        let [size, by, threshold] = [size, size - threshold, threshold].map(of);
+        format!("Batch for {names} is of size {size}, exceeding specified threshold of {threshold} by {by}.")
+    };
+    let in_words = |bytes: usize| stdx::memory_text(bytes as u64);
     if size > limits.batch_size_fail {
+        let line = exceeds(limits.batch_size_fail, &in_words);
+        coordinator.batch_is_large(&format!("{line} (see batch_size_fail_threshold)"), true);
         return invalid("Batch too large");
     }
     if size > limits.batch_size_warn {
-        let (names, _) = table_names(mutations);
-        let threshold = limits.batch_size_warn;
-        warnings.push(format!(
-            "Batch for {names} is of size {size}, exceeding specified threshold of {threshold} by {}.",
-            size - threshold
-        ));
+        coordinator.batch_is_large(&exceeds(limits.batch_size_warn, &in_words), false);
+        warnings.push(exceeds(limits.batch_size_warn, &|bytes| bytes.to_string()));
     }
     Ok(())
 }

@@ -39,6 +39,8 @@ pub(super) struct Memory {
     pub latest_expiration: Cell<u32>,
     /// The rows that the last read looked for among those of its commands.
     pub sought: RefCell<Option<Arc<Sought>>>,
+    /// Lines about large batches, each with whether the batch was refused.
+    pub large_batches: RefCell<Vec<(String, bool)>>,
 }
 
 impl Memory {
@@ -64,6 +66,7 @@ impl Memory {
             clock: Cell::new(1_700_000_000_000_000),
             latest_expiration: Cell::new(EXPIRATION_MAX),
             sought: RefCell::default(),
+            large_batches: RefCell::default(),
         }
     }
 
@@ -193,6 +196,10 @@ impl Coordinator for Memory {
 
     fn latest_expiration(&self) -> u32 {
         self.latest_expiration.get()
+    }
+
+    fn batch_is_large(&self, line: &str, is_refused: bool) {
+        self.large_batches.borrow_mut().push((line.to_owned(), is_refused));
     }
 
     fn next_timeuuid(&self) -> [u8; 16] {

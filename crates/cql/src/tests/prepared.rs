@@ -339,6 +339,12 @@ fn batches_join_what_belongs_together_and_warn() {
     let error = block_on(execute_batch(BatchKind::Logged, &statements, &none, &ClientState::default(), &node))
         .expect_err("it is too large");
     assert_eq!(error, CqlError::invalid("Batch too large"));
+    // the operator is told, too
+    let lines = node.large_batches.take();
+    let [(warned, false), (refused, true)] = lines.as_slice() else { panic!("one line each: {lines:?}") };
+    assert!(warned.ends_with("B."), "{warned}");
+    assert!(refused.contains("exceeding specified threshold of 10B by "), "{refused}");
+    assert!(refused.ends_with("B. (see batch_size_fail_threshold)"), "{refused}");
     let error = block_on(execute_batch(BatchKind::Logged, &[(&select, &[])], &options, &ClientState::default(), &node))
         .expect_err("a SELECT");
     assert!(error.to_string().contains("only UPDATE, INSERT and DELETE"));
