@@ -47,6 +47,11 @@ fn worded(guard: &str, message: &str, reason: &str) -> String {
     format!("Guardrail {guard} violated: {message}{gap}{reason}")
 }
 
+/// Whether a warning, or the text of an error, is that of a guardrail.
+pub fn is_violation(text: &str) -> bool {
+    text.starts_with("Guardrail ") && text.contains(" violated: ")
+}
+
 /// Refuses a feature that is switched off.
 fn ensure(enabled: bool, guard: Guard, feature: &str) -> Result<(), CqlError> {
     if enabled {

@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use cluster::sampling::Sampler;
-use cql::guardrails::Guardrails;
+use cql::guardrails::{Guardrails, is_violation};
 use cql::{Answer, BoundValue, ClientState, CqlError, CqlResult};
 use env::Instant;
 use metrics::Histogram;
@@ -366,6 +366,9 @@ impl Running<'_> {
     }
 
     fn reply(&self, answer: Answer, statement: &Statement, skip_metadata: bool, metadata_changed: bool) -> Reply {
+        // the operator who has set a guardrail may know nothing of the clients
+        let violations = answer.warnings.iter().filter(|text| is_violation(text));
+        violations.for_each(|text| tracing::warn!("{text}"));
         let response = match answer.result {
             CqlResult::Void => Response::Void,
             CqlResult::SetKeyspace(keyspace) => {
@@ -405,6 +408,9 @@ impl Running<'_> {
             Request::Batch(_) if is_syntax_error => "Failed: a statement of the batch is no CQL".to_owned(),
             _ => format!("Failed: {}", error.message),
         });
+        if is_violation(&error.message) {
+            tracing::error!("{}", error.message);
+        }
         Reply { response: Response::Error(error), warnings: self.coordinator.figures.warnings.take() }
     }
 

@@ -1,8 +1,10 @@
 //! The text of a request that logs keep: no password is in it. Values by name. Changes of roles and
 //! of the schema whose client goes away.
 
+use std::fmt::Debug;
 use std::path::Path;
 use std::pin::pin;
+use std::sync::Mutex;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -15,6 +17,9 @@ use protocol::Opcode;
 use protocol::frame::Header;
 use protocol::request::{Batch, QueryParameters, Values};
 use storage::EngineOptions;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
 use types::{BatchKind, Consistency};
 
 use super::*;
@@ -299,6 +304,75 @@ fn old_names_of_settings_are_warned_of() {
     assert_eq!(warnings(old), [warning(old, "server_encryption_options.require_client_auth")]);
     // a renamed key of cassandra.yaml
     assert_eq!(warnings("read_request_timeout_in_ms"), [""; 0]);
+}
+
+/// The lines of the log, with their levels.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Subscriber for Log {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut message = Message(String::new());
+        event.record(&mut message);
+        self.0.lock().expect("no panic inside").push(format!("{} {}", event.metadata().level(), message.0));
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+struct Message(String);
+
+impl Visit for Message {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        if field.name() == "message" {
+            self.0 = format!("{value:?}");
+        }
+    }
+}
+
+/// The operator finds in the log what clients are told of guardrails.
+#[test]
+fn guardrails_are_in_the_log() {
+    let machine = Machine::with(|services| {
+        let node = Arc::clone(&services.node);
+        let auth = config::Auth { authenticates: true, authorizes: true, ..services.config.auth.clone() };
+        services.auth = Some(Auth::open(node, &auth, FirstPassword::default()).expect("a sound disk"));
+        let sets = ["page_size_warn_threshold=10", "page_size_fail_threshold=100"].map(str::to_owned);
+        let config = config::Config::load(None, &sets, false).expect("known keys");
+        services.guardrails = crate::guardrails::InForce::new(&config);
+    });
+    let machine = machine.logged_in("cassandra");
+    machine.query("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", false);
+    machine.query("CREATE TABLE ks.t (k int PRIMARY KEY)", false);
+    machine.query("CREATE ROLE bob WITH LOGIN = true", false);
+    machine.query("GRANT SELECT ON ks.t TO bob", false);
+    let machine = machine.logged_in("bob");
+    let answer = |page_size: i32| {
+        let parameters = QueryParameters { page_size: Some(page_size), ..QueryParameters::new(Consistency::One) };
+        machine.handle(Request::Query(Query { query: "SELECT k FROM ks.t".into(), parameters }), false)
+    };
+    let log = Log::default();
+    let (warned, refused) = tracing::subscriber::with_default(log.clone(), || (answer(20), answer(200)));
+    let warnings = warned.extras.map(|extras| extras.warnings).unwrap_or_default();
+    assert!(warnings[0].starts_with("Guardrail page_size violated: Query for table "), "{warnings:?}");
+    let Response::Error(error) = &refused.response else { panic!("{refused:?}") };
+    let lines = log.0.lock().expect("no panic inside").clone();
+    let of_guardrails: Vec<&String> = lines.iter().filter(|line| line.contains(" Guardrail ")).collect();
+    assert_eq!(of_guardrails, [&format!("WARN {}", warnings[0]), &format!("ERROR {}", error.message)]);
 }
 
 /// Other requests of the worker go on while a long batch of texts is planned.
