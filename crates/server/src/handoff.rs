@@ -31,7 +31,7 @@ pub(crate) fn keep(node: &Arc<Node>, config: &Config, directory: PathBuf) -> Res
 }
 
 /// The settings that operators may change while the node runs.
-fn settings(config: &Config) -> HandoffSettings {
+pub(crate) fn settings(config: &Config) -> HandoffSettings {
     let hints = &config.hints;
     HandoffSettings {
         is_enabled: hints.enabled,

@@ -142,6 +142,11 @@ pub fn set_concurrency(node: &Node, count: usize) -> Result<()> {
     node.engine.compactor.set_concurrency(&node.engine, count).map_err(failed)
 }
 
+/// How many bytes a second compactions may write; 0: as many as they can.
+pub fn rate(node: &Node) -> u64 {
+    node.engine.compaction_rate()
+}
+
 /// Sets how many bytes a second compactions may write; 0: as many as they can.
 pub fn set_rate(node: &Node, bytes_per_second: u64) {
     node.engine.set_compaction_rate(bytes_per_second);

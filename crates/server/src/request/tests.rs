@@ -306,6 +306,25 @@ fn old_names_of_settings_are_warned_of() {
     assert_eq!(warnings("read_request_timeout_in_ms"), [""; 0]);
 }
 
+/// Settings that an operator has changed while the node runs are shown as they are.
+#[test]
+fn changed_settings_are_shown() {
+    let machine = Machine::new();
+    let node = &machine.services.node;
+    let value = |name: &str| match machine
+        .query(&format!("SELECT value FROM system_views.settings WHERE name = '{name}'"), false)
+    {
+        Response::Rows(rows) => String::from_utf8_lossy(&rows.body[4..]).into_owned(),
+        answer => panic!("{answer:?}"),
+    };
+    cluster::operations::compaction::set_rate(node, 16 << 20);
+    assert_eq!([value("compaction_throughput"), value("compaction_throughput_mb_per_sec")], ["16MiB/s", "16"]);
+    cluster::operations::compaction::set_rate(node, 1_500_000);
+    assert_eq!(value("compaction_throughput"), "1500000B/s");
+    node.change_handoff_settings(|settings| settings.window = Duration::from_secs(60));
+    assert_eq!([value("max_hint_window"), value("max_hint_window_in_ms")], ["60000ms", "60000"]);
+}
+
 /// The lines of the log, with their levels.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<String>>>);

@@ -9,13 +9,14 @@ use rows::{PartitionRange, ReadCommand};
 
 use super::VirtualTable;
 use super::row::VirtualRow;
+use crate::handoff;
 use crate::services::Services;
 
 pub(super) const TABLES: &[VirtualTable] = &[VirtualTable::of_views("settings", rows)];
 
 fn rows(services: &Services) -> Vec<VirtualRow> {
     let mut settings = services.guardrails.settings();
-    for (name, value) in in_force(services) {
+    for (name, value) in in_force(services).into_iter().chain(changed(services)) {
         if let Ok(at) = settings.binary_search_by(|(known, _)| known.as_str().cmp(name)) {
             settings[at].1 = Some(value);
         }
@@ -81,6 +82,59 @@ fn in_force(services: &Services) -> Vec<(&'static str, String)> {
     ] {
         rows.push((name, format!("{}ms", timeout.as_millis())));
         rows.push((old, timeout.as_millis().to_string()));
+    }
+    rows
+}
+
+/// Keys that nodetool has changed since the start. Others keep the text of the configuration.
+fn changed(services: &Services) -> Vec<(&'static str, String)> {
+    let (node, config) = (&services.node, &services.config);
+    let mebibyte = 1 << 20;
+    let at_start = config.compaction.throughput.unwrap_or(0);
+    let old = Some(("compaction_throughput_mb_per_sec", mebibyte));
+    let mut rates = vec![("compaction_throughput", old, compaction::rate(node), at_start)];
+    // a node alone streams nothing
+    if node.identity.joins {
+        let (now, at_start, megabit) = (node.stream_settings(), &config.streams, 125_000);
+        let old = Some(("stream_throughput_outbound_megabits_per_sec", megabit));
+        rates.push(("stream_throughput_outbound", old, now.throughput, at_start.throughput));
+        let old = Some(("inter_dc_stream_throughput_outbound_megabits_per_sec", megabit));
+        rates.push(("inter_dc_stream_throughput_outbound", old, now.inter_dc_throughput, at_start.inter_dc_throughput));
+        let name = "entire_sstable_stream_throughput_outbound";
+        rates.push((name, None, now.entire_throughput, at_start.entire_throughput));
+        let name = "entire_sstable_inter_dc_stream_throughput_outbound";
+        rates.push((name, None, now.entire_inter_dc_throughput, at_start.entire_inter_dc_throughput));
+    }
+    let mut rows = Vec::new();
+    for (name, old, rate, _) in rates.into_iter().filter(|(.., now, at_start)| now != at_start) {
+        let is_whole = rate.is_multiple_of(mebibyte);
+        rows.push((name, if is_whole { format!("{}MiB/s", rate / mebibyte) } else { format!("{rate}B/s") }));
+        rows.extend(old.map(|(old, unit)| (old, (rate / unit).to_string())));
+    }
+    rows.extend(changed_handoff(services));
+    rows
+}
+
+/// As [`changed`], for the settings of hinted handoff.
+fn changed_handoff(services: &Services) -> Vec<(&'static str, String)> {
+    let (now, at_start) = (services.node.handoff_settings(), handoff::settings(&services.config));
+    let mut rows = Vec::new();
+    if now.is_enabled != at_start.is_enabled {
+        rows.push(("hinted_handoff_enabled", now.is_enabled.to_string()));
+    }
+    if now.disabled_data_centers != at_start.disabled_data_centers {
+        let names: Vec<&str> = now.disabled_data_centers.iter().map(String::as_str).collect();
+        rows.push(("hinted_handoff_disabled_datacenters", format!("[{}]", names.join(", "))));
+    }
+    if now.window != at_start.window {
+        let millis = now.window.as_millis();
+        rows.push(("max_hint_window", format!("{millis}ms")));
+        rows.push(("max_hint_window_in_ms", millis.to_string()));
+    }
+    if now.throttle != at_start.throttle {
+        let kibibytes = now.throttle >> 10;
+        rows.push(("hinted_handoff_throttle", format!("{kibibytes}KiB")));
+        rows.push(("hinted_handoff_throttle_in_kb", kibibytes.to_string()));
     }
     rows
 }
