@@ -91,6 +91,15 @@ pub enum RingEvent {
     Down(SocketAddr),
 }
 
+impl RingEvent {
+    /// The address at which drivers reach the node.
+    pub(crate) fn at(self) -> SocketAddr {
+        match self {
+            Self::Joined(at) | Self::Left(at) | Self::Moved(at) | Self::Up(at) | Self::Down(at) => at,
+        }
+    }
+}
+
 /// Hears what drivers are to be told. Called on a background thread, one event after the other.
 pub type Listener = dyn Fn(RingEvent) + Send + Sync;
 

@@ -114,7 +114,10 @@ fn step(node: &Weak<Node>, kept: &mut Kept) -> Option<Duration> {
     let events = news(&mut kept.told, &kept.members, &members, &alive);
     let before = std::mem::replace(&mut kept.members, members);
     if let Some(listener) = node.joined.listener.get() {
-        events.into_iter().for_each(listener);
+        // another node may have this node's address for drivers (`rpc_address: localhost` on each
+        // machine): drivers would take the end of that node for the end of this one
+        let is_own = |event: &RingEvent| event.at() == node.identity.native;
+        events.into_iter().filter(|event| !is_own(event)).for_each(listener);
     }
     match applied {
         Ok(()) => {
@@ -560,6 +563,27 @@ mod tests {
         ring.agree();
         ring.world.run_for(Duration::from_secs(60));
         assert_eq!(*heard.lock().expect("no panic"), [RingEvent::Joined(native), RingEvent::Up(native)]);
+    }
+
+    /// Each machine serves its drivers at the same address: they hear nothing of the other machine.
+    #[test]
+    fn drivers_hear_nothing_of_a_node_that_has_the_address_of_theirs() {
+        let mut ring = SimRing::begun(81, &["dc1", "dc1", "dc1"], 2);
+        // until the others have heard that drivers may connect
+        ring.world.run_for(Duration::from_secs(10));
+        let heard: Arc<std::sync::Mutex<Vec<RingEvent>>> = Arc::default();
+        let told = Arc::clone(&heard);
+        ring.node(0).on_ring_event(Box::new(move |event| told.lock().expect("no panic").push(event)));
+        let own = ring.node(0).identity.native;
+        ring.natives.insert(2, own);
+        ring.start(2);
+        ring.agree();
+        ring.world.run_for(Duration::from_secs(10));
+        assert_eq!(known(&ring, 0), [ring.address(1), ring.address(2)]);
+        ring.kill(2);
+        ring.agree();
+        ring.world.run_for(Duration::from_secs(5));
+        assert_eq!(*heard.lock().expect("no panic"), []);
     }
 
     fn member(token: i64) -> Member {
