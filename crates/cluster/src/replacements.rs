@@ -79,7 +79,6 @@ impl Replacements {
         if self.replaced.len() > REPLACED_MAX {
             self.replaced.pop_first();
         }
-        assert!(self.replaced.len() <= REPLACED_MAX, "the replaced nodes that are remembered have a bound");
     }
 }
 

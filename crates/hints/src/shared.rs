@@ -117,7 +117,7 @@ impl State {
         let host = self.hosts.get_mut(host_id).filter(|host| host.sending.is_none())?;
         let file = host.files.pop_front()?;
         let is_oldest = |other: &HintFile| file.descriptor.millis <= other.descriptor.millis;
-        assert!(host.files.iter().all(is_oldest), "the file that is sent is the oldest one of its host");
+        debug_assert!(host.files.iter().all(is_oldest), "the file that is sent is the oldest one of its host");
         host.sending = Some((file.descriptor.millis, file.size));
         Some(file)
     }

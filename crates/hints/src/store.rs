@@ -90,7 +90,6 @@ impl HintStore {
         state.buffered_since.get_or_insert_with(|| self.shared.env.now());
         let before = state.buffered;
         state.buffered += size;
-        assert!(state.buffered <= BUFFER_SIZE_MAX, "hints in memory have a bound");
         state.added += 1;
         let is_full = before < BUFFER_SIZE_EAGER && state.buffered >= BUFFER_SIZE_EAGER;
         drop(state);

@@ -27,7 +27,7 @@ use crate::request::KeptBytes;
 /// not answered. The table of so many takes some 30 MB, beside what each asker keeps.
 pub const CALLBACKS_MAX: usize = 200_000;
 
-const _: () = assert!(CALLBACKS_MAX < i32::MAX as usize, "an id is free again before it is given again");
+const _: () = assert!(CALLBACKS_MAX < i32::MAX as usize, "there are more ids than requests that wait");
 
 /// A peer may have this part of the room that is left.
 const PEER_PART: usize = 2;

@@ -91,7 +91,6 @@ impl Ring {
         }
         let participants = count(natural.len() + pending.len());
         assert!(participants < 2 * required, "two sets of replicas that promise have one in common");
-        assert!(count(natural.len()) < 2 * reads, "two sets of replicas that are read have one in common");
         Ok(PromisePlan { live, pending, required, reads })
     }
 }

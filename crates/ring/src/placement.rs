@@ -68,7 +68,6 @@ impl Placement {
             if former.is_empty() { Vec::new() } else { former::of(endpoints, former, &now, &pending, natural) };
         assert!(ends.windows(2).all(|pair| pair[0] < pair[1]), "the ends of ranges ascend");
         let is_of_all = |lists: &[Natural]| lists.is_empty() || lists.len() == ends.len();
-        assert!(now.len() == ends.len(), "each range has its endpoints");
         assert!(is_of_all(&pending) && is_of_all(&former), "all ranges have pending and former endpoints, or none has");
         if now.windows(2).all(|pair| pair[0] == pair[1]) {
             now.truncate(1);

@@ -139,7 +139,6 @@ impl Ring {
                 part.after.iter().filter(|id| part.is_gained_by(**id)).for_each(|id| add(&mut flows, *id, &part));
             }
         }
-        assert!(!flows.contains_key(&who), "an endpoint that leaves hands nothing to itself");
         flows
     }
 
@@ -172,7 +171,6 @@ impl Ring {
         for part in parts.iter().filter(|part| part.before.contains(&who) && !part.after.contains(&who)) {
             part.after.iter().filter(|id| part.is_gained_by(**id)).for_each(|id| add(&mut transfers, *id, part));
         }
-        assert!(!transfers.contains_key(&who), "an endpoint that moves hands nothing to itself");
         Ok((fetches, transfers))
     }
 

@@ -132,6 +132,13 @@ impl Sent {
         wake(state);
     }
 
+    /// Whether the answer of every peer was counted.
+    fn are_peers_counted(&self, state: &State) -> bool {
+        let local = self.ring.local_id();
+        let mut replicas = self.replicas.iter().zip(&state.is_counted);
+        replicas.all(|((id, _), is_counted)| *is_counted || *id == local)
+    }
+
     /// Keeps a hint for a replica that is down or has failed.
     pub fn hint(&self, replica: EndpointId) {
         if replica == self.ring.local_id() {
@@ -276,10 +283,10 @@ impl Asker for Sent {
         let mut state = self.state();
         assert!(state.unheard > 0, "membership tells of a peer once");
         state.unheard -= 1;
-        let local = self.ring.local_id();
-        let mut counted = self.replicas.iter().zip(&state.is_counted);
-        let are_counted = counted.all(|((id, _), is_counted)| *is_counted || *id == local);
-        assert!(state.unheard > 0 || are_counted, "the answer of a peer that is heard of is counted");
+        debug_assert!(
+            state.unheard > 0 || self.are_peers_counted(&state),
+            "the answer of a peer that is heard of is counted"
+        );
         let (settled, kept) = match state.unheard {
             0 => (state.on_settled.take(), state.kept.take()),
             _ => (None, None),

@@ -128,8 +128,8 @@ pub async fn run_telling(
     let plan_id = node.uuids.next();
     let StreamPlan { operation, pending_repair, preview, since, peers } = plan;
     let connections = node.transfers.settings.load().connections_per_host.max(1);
-    let distinct: BTreeSet<SocketAddr> = peers.iter().map(|streams| streams.peer).collect();
-    assert_eq!(distinct.len(), peers.len(), "a plan names each peer once");
+    let distinct = peers.iter().map(|streams| streams.peer).collect::<BTreeSet<SocketAddr>>().len();
+    assert_eq!(distinct, peers.len(), "a plan names each peer once");
     let mut running = FuturesUnordered::new();
     let mut peers_ends: Vec<PeerEnd> = Vec::with_capacity(peers.len());
     for (place, streams) in peers.into_iter().enumerate() {

@@ -103,11 +103,7 @@ fn split(range: Tokens, parts: u64) -> Vec<Tokens> {
     let at = |part: u64| Token(range.start.0.wrapping_add((step * part) as i64));
     let part =
         |number: u64| Tokens { start: at(number), end: if number + 1 == parts { range.end } else { at(number + 1) } };
-    let parts: Vec<Tokens> = (0..parts).map(part).collect();
-    assert!(parts.windows(2).all(|two| two[0].end == two[1].start), "the parts of a range follow each other");
-    let ends = (parts.first().map(|first| first.start), parts.last().map(|last| last.end));
-    assert_eq!(ends, (Some(range.start), Some(range.end)), "the parts of a range are the range");
-    parts
+    (0..parts).map(part).collect()
 }
 
 #[cfg(test)]
