@@ -168,6 +168,7 @@ impl<D> ConnectionRegistry<D> {
         inner.next += 1;
         let known = inner.connections.insert(id, stats);
         assert!(known.is_none(), "a connection's number is given once");
+        assert!(inner.per_ip.len() <= inner.connections.len(), "an address is counted as long as it has connections");
         (id, broken)
     }
 
@@ -183,7 +184,6 @@ impl<D> ConnectionRegistry<D> {
                 inner.per_ip.remove(&address);
             }
         }
-        assert!(inner.per_ip.len() <= inner.connections.len(), "an address is counted as long as it has connections");
     }
 
     fn lock(&self) -> MutexGuard<'_, Registered<D>> {
