@@ -294,9 +294,12 @@ impl Session {
         Ok(effects)
     }
 
-    /// Called when the peer awaits this side's files.
+    /// Called when the peer awaits this side's files (PREPARE_ACK). A follower that has announced no
+    /// files refuses the message: before PREPARE_SYN it would end the session as complete, with
+    /// nothing sent or received.
     fn start(&mut self) -> Result<Vec<Effect>, String> {
-        if self.state != State::Preparing || self.is_collecting {
+        let is_unasked = self.role == Role::Follower && self.sending.is_empty();
+        if self.state != State::Preparing || self.is_collecting || is_unasked {
             return Err("PREPARE_ACK came when no files were announced, or twice".to_owned());
         }
         self.go_on(State::Streaming);

@@ -108,6 +108,15 @@ fn a_peer_asks_once() {
     assert_eq!(session.on(asks(), 3), [Effect::Send(Message::SessionFailed), Effect::Close, refused]);
 }
 
+/// A peer that takes what nobody has announced, having asked for nothing, has no complete session.
+#[test]
+fn no_files_are_awaited_before_they_are_announced() {
+    let mut session = Session::follow(&init(), LIMITS, 0);
+    let refused = Effect::Finished(Err("PREPARE_ACK came when no files were announced, or twice".to_owned()));
+    let ended = session.on(Event::Message(Message::PrepareAck), 1);
+    assert_eq!(ended, [Effect::Send(Message::SessionFailed), Effect::Close, refused]);
+}
+
 fn drawn_offers(random: &mut Random) -> Vec<Offer> {
     let tables = random.below(4);
     let offer = |number| Offer {
