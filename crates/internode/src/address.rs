@@ -14,6 +14,8 @@ const V6_SIZE: u8 = 18;
 
 /// The fewest bytes that an address takes.
 pub const SIZE_MIN: usize = 1 + V4_SIZE as usize;
+/// The most bytes that an address takes.
+pub const SIZE_MAX: usize = 1 + V6_SIZE as usize;
 
 /// Appends the form of `address`.
 pub fn put_address(out: &mut Vec<u8>, address: SocketAddr) {

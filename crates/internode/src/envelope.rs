@@ -31,6 +31,9 @@ const PARAMETERS_MAX: usize = 64;
 /// replicas.
 pub const HEADER_SIZE_MAX: usize = 64 << 10;
 
+/// The most bytes of RESPOND_TO: its id, its length and an address.
+const RESPOND_TO_SIZE_MAX: usize = 2 + address::SIZE_MAX;
+
 /// Wishes of the sender to the handler (`MessageFlag`). Bits that are not known are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Flags(pub i32);
@@ -171,16 +174,25 @@ impl Header {
     }
 
     /// The header at the start of `bytes`, its own length and that of the payload behind it; `None`
-    /// asks for more bytes. A header of more than [`HEADER_SIZE_MAX`] bytes is refused: a node that
-    /// passes its message on adds a parameter, and the header has to fit in one frame still.
+    /// asks for more bytes. A header of more than [`HEADER_SIZE_MAX`] bytes is refused, because it
+    /// has to fit in one frame where it is passed on.
     pub fn decode(bytes: &[u8]) -> Result<Option<(Self, usize, usize)>, InternodeError> {
         let mut cursor = Cursor::new(bytes);
         match read_header(&mut cursor) {
-            Ok(_) if cursor.position() > HEADER_SIZE_MAX => Err(broken("the size of a header", cursor.position())),
+            Ok((header, _)) if cursor.position() > header.size_max() => {
+                Err(broken("the size of a header", cursor.position()))
+            }
             Ok((header, payload)) => Ok(Some((header, cursor.position(), payload))),
             Err(InternodeError::Bytes(CursorError::Truncated { .. })) if bytes.len() < HEADER_SIZE_MAX => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// The most bytes that this header may have. A node that passes its message on puts RESPOND_TO
+    /// in the place of FORWARD_TO, and the nodes behind refuse a header that is too large by that.
+    fn size_max(&self) -> usize {
+        let is_passed_on = self.parameters.iter().any(|parameter| matches!(parameter, Parameter::ForwardTo(_)));
+        if is_passed_on { HEADER_SIZE_MAX - RESPOND_TO_SIZE_MAX } else { HEADER_SIZE_MAX }
     }
 }
 
@@ -365,5 +377,28 @@ mod tests {
             header.encode(&mut out, 0);
             assert_eq!(Header::decode(&out).is_ok(), is_taken, "{size} bytes");
         }
+    }
+
+    /// A header that is taken is taken by the next node too, to which it goes with RESPOND_TO.
+    #[test]
+    fn a_header_that_is_passed_on_stays_within_the_bound() {
+        let decoded = |header: &Header| {
+            let mut out = Vec::new();
+            header.encode(&mut out, 0);
+            Header::decode(&out)
+        };
+        let (near, far) = ("127.0.0.2:7000".parse().unwrap(), "[2001:db8::1]:7000".parse().unwrap());
+        let mut taken = 0;
+        for size in HEADER_SIZE_MAX - 60..HEADER_SIZE_MAX {
+            let mut header = Header::new(Verb::MutationReq, 1, 0, 10_000);
+            let other = Parameter::Other(99, Bytes::from(vec![0; size]));
+            header.parameters = vec![Parameter::ForwardTo(vec![(near, 1)]), other.clone()];
+            if decoded(&header).is_ok() {
+                taken += 1;
+                header.parameters = vec![other, Parameter::RespondTo(far)];
+                assert!(decoded(&header).is_ok(), "{size} bytes");
+            }
+        }
+        assert!((1..60).contains(&taken), "{taken} of 60 sizes");
     }
 }
