@@ -45,8 +45,8 @@ fn a_generation_of_the_far_future_is_kept_out() {
     assert!(nodes.iter().all(|node| alive(node) == Some(1)));
 }
 
-/// A seed tells a node that starts of an earlier start of it, in a generation that none can follow.
-/// The node keeps its own: the others would not believe another one, nor any later start.
+/// A seed tells a node that starts of an earlier start of it, in a generation that none can
+/// follow. The node keeps its own: others would not believe another one, nor any later start.
 #[test]
 fn a_node_does_not_follow_a_generation_that_nobody_believes() {
     let world = World::new(47, 2);

@@ -94,8 +94,8 @@ fn a_control_link_has_messages_of_its_session_alone() {
     }
 }
 
-/// A peer that asks again, before it has taken what it has asked for, would make this side offer the
-/// files of a table twice.
+/// A peer that asks again, before it has taken what it has asked for, would make this side offer
+/// the files of a table twice.
 #[test]
 fn a_peer_asks_once() {
     let mut session = Session::follow(&init(), LIMITS, 0);
