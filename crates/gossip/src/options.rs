@@ -42,9 +42,9 @@ pub const GENERATION_AHEAD_MAX: i64 = 365 * 24 * 3600;
 const _: () = {
     assert!(ROUND.as_secs() < LOCAL_PAUSE.as_secs(), "an ordinary round is no pause of the process");
     assert!(ROUND.as_secs() < ECHO_LIFE.as_secs(), "an echo has time for more than a round");
-    assert!(SILENT_CLIENT.as_secs() < SILENT_JOINING.as_secs(), "who joins is kept longer than who only listens");
-    assert!(SILENT_JOINING.as_secs() < FORGET.as_secs(), "who has left is told of longer than who never came");
-    assert!(SILENT_CLIENT.as_secs() < QUARANTINE.as_secs(), "who is removed is ignored until others forget it too");
+    assert!(SILENT_CLIENT.as_secs() < SILENT_JOINING.as_secs(), "a silent node that joins outlasts a client");
+    assert!(SILENT_JOINING.as_secs() < FORGET.as_secs(), "news of an end outlast a failed joining");
+    assert!(SILENT_CLIENT.as_secs() < QUARANTINE.as_secs(), "others forget a silent client meanwhile");
 };
 
 /// The identity of this node in gossip: its address, cluster and seeds.
