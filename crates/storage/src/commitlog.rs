@@ -123,6 +123,8 @@ pub struct CommitLog {
     shared: Arc<Shared>,
     writer: Wake,
     allocator: Wake,
+    /// None: nothing is archived.
+    archiver: Option<Wake>,
 }
 
 /// The state that the handle, the futures and the tasks share.
@@ -136,8 +138,8 @@ struct Shared {
     state: Mutex<State>,
     durability: Durability,
     load: Load,
-    /// Guards the making of segment files, one at a time. Held during I/O, and only by the writer
-    /// and the allocator.
+    /// Guards the making and removing of segment files, one at a time. Held during I/O, and only by
+    /// the writer, the allocator and the archiver.
     allocator: Mutex<Allocator>,
     /// Held while a segment is archived: by the archiver's task, and by the end, which waits for
     /// it.
@@ -163,6 +165,9 @@ struct State {
     written: u64,
     /// True: replayed segments are kept, until [`CommitLog::finish_replay`].
     replaying: bool,
+    /// Segments that are not in `segments` any more since the archiver looked last, and whose files
+    /// are kept for the archive.
+    kept: Vec<u64>,
     waiting_for_room: Vec<Waker>,
     /// How fast the last full segment was filled; None: none was.
     filled: Option<Filled>,
@@ -183,6 +188,7 @@ impl State {
             first_own,
             written: first_own,
             replaying: true,
+            kept: Vec::new(),
             waiting_for_room: Vec::new(),
             filled: None,
             no_room_from: None,
@@ -207,14 +213,17 @@ impl CommitLog {
         options.mutation_size_max = options.mutation_size_max.min(options.segment_size / 2);
         env.disk.create_dir_durable(directory).map_err(LogError::io(directory))?;
         let archive = options.archive.clone().unwrap_or_default();
-        let ledger = archive::before_replay(env, directory, &archive, options.replay_policy)?;
-        let replay = Replay::open(env, directory, options.replay_policy)?;
+        let mut ledger = archive::before_replay(env, directory, &archive, options.replay_policy)?;
+        let mut replay = Replay::open(env, directory, options.replay_policy)?;
         let first_own = replay.last_id().map_or(1, |last| last + 1);
         let form = Arc::new(Form::new(options.compression.as_ref()));
         let allocator = Allocator::new(directory, Arc::clone(&form), form.file_len(options.segment_size), first_own);
         let capture = options.capture.clone();
         let capture = capture.map(|capture| Capture::open(&*env.disk, capture, options.segment_size)).transpose()?;
         let mut segments = replay.segments();
+        // a restore replays these too: it begins with SSTables that may be older
+        let is_restore = !archive.restore_directories.is_empty() || options.restore_point.is_set();
+        replay.leave_out(ledger.flushed(|id| !is_restore && segments.contains_key(&id)));
         archive::mark_failed(&ledger, &mut segments);
         let state = State::new(first_own, segments, &options, &form);
         let shared = Arc::new(Shared {
@@ -231,8 +240,8 @@ impl CommitLog {
         });
         let allocator = segments::start(shared.clone());
         let archiver = archive::start(&shared, allocator.clone());
-        let writer = writer::start(shared.clone(), allocator.clone(), archiver);
-        Ok((CommitLog { shared, writer, allocator }, replay))
+        let writer = writer::start(shared.clone(), allocator.clone(), archiver.clone());
+        Ok((CommitLog { shared, writer, allocator, archiver }, replay))
     }
 
     /// Makes the first segment of this process: from now on records can be appended. Called once,
@@ -265,6 +274,8 @@ impl CommitLog {
         self.shared.durability.begin(first);
         drop((state, allocator, ledger));
         self.allocator.wake();
+        // segments that the start could not archive do not wait for another one that is full
+        self.archiver.iter().for_each(Wake::wake);
         Ok(())
     }
 
@@ -275,7 +286,9 @@ impl CommitLog {
             let why = "nothing may be written (--read-only)".to_owned();
             return Err(LogError::NotRestored { path: path.clone(), why });
         }
-        let replay = Replay::open_read_only(env, directory, options.replay_policy)?;
+        let mut replay = Replay::open_read_only(env, directory, options.replay_policy)?;
+        let mut ledger = Ledger::read(&*env.disk, directory)?;
+        replay.leave_out(ledger.flushed(|_| !options.restore_point.is_set()));
         let first_own = replay.last_id().map_or(1, |last| last + 1);
         let form = Arc::new(Form::new(None));
         let state = State::new(first_own, BTreeMap::new(), &options, &form);
@@ -288,7 +301,7 @@ impl CommitLog {
             Shared { env, directory, options, form, capture: None, state, durability, load, allocator, archiver };
         let nothing = || shared.env.tasks.background("commitlog", Box::new(|| Next::Done));
         let (writer, allocator) = (nothing(), nothing());
-        Ok((CommitLog { shared: Arc::new(shared), writer, allocator }, replay))
+        Ok((CommitLog { shared: Arc::new(shared), writer, allocator, archiver: None }, replay))
     }
 
     /// Appends a record; `dirty` are the memtables it goes to, which [`CommitLog::mark_flushed`]

@@ -53,7 +53,7 @@ impl Filter {
 
     /// Whether the filter changes which records are replayed.
     pub(crate) fn is_set(&self) -> bool {
-        self.point.micros.is_some() || self.point.snapshot.is_some() || !self.point.undone.is_empty()
+        self.point.is_set()
     }
 
     /// Whether a mutation is left out: it is from after the point, or an earlier restore undid it.

@@ -3,12 +3,12 @@
 //!
 //! A segment is handed to the command once it is synced and nothing is written to it any more, and
 //! is not removed before the command has ended. When that fails, the segment's file stays until a
-//! command succeeds: where that of another segment has succeeded, the archive is there again, and
-//! one that failed is tried once more; so is each that a start finds. A segment that was archived
-//! before it was found may go also where the command fails now (see `ledger`). Archives are often
-//! links, so files are not recycled. Commands run on the archiver's own thread, at a start on the
-//! starting one, and at the end on that which ends the log: one at a time, each for at most
-//! [`COMMAND_TIME_MAX`].
+//! command succeeds: one that failed is tried once more where that of another segment has
+//! succeeded, since the archive is there again, and otherwise now and then; so is each that a start
+//! finds. A segment that was archived before it was found may go also where the command fails now
+//! (see `ledger`). Archives are often links, so files are not recycled. Commands run on the
+//! archiver's own thread, at a start on the starting one, and at the end on that which ends the
+//! log: one at a time, each for at most [`COMMAND_TIME_MAX`].
 //!
 //! A plain `cp` or `ln` is carried out here where the machine has no such program, as a container
 //! may have none: the file that asks for it is then one that Cassandra understands as well.
@@ -219,7 +219,7 @@ fn archive_found(env: &Env, options: &ArchiveOptions, ledger: &mut Ledger, path:
         %why, path = %path.display(),
         "archiving a segment of the commit log that was found at the start failed: its file stays"
     );
-    ledger.fail(path);
+    ledger.fail(&*env.disk, path, env.clock.monotonic_nanos());
 }
 
 /// Marks segments of which a start has found that they are in no archive: their files stay.
@@ -320,13 +320,17 @@ impl Shared {
 
     fn archive_next(&self, allocator: &Wake) -> Next {
         let mut ledger = self.archiver.lock().expect("no step of the archiver panics");
-        let waits = {
-            let state = self.lock();
+        let (waits, kept) = {
+            let mut state = self.lock();
             let waits = state.segments.iter().find(|(_, segment)| segment.archived == Archived::Waits);
-            waits.map(|(id, segment)| (*id, segment.path().to_owned()))
+            (waits.map(|(id, segment)| (*id, segment.path().to_owned())), std::mem::take(&mut state.kept))
         };
-        let failed = || if self.durability.is_stopped() { None } else { ledger.next_failed() };
-        let Some((id, path)) = waits.or_else(failed) else { return Next::Idle };
+        ledger.forget(&*self.env.disk, &kept);
+        let (now, is_stopped) = (self.env.clock.monotonic_nanos(), self.durability.is_stopped());
+        let failed = || if is_stopped { None } else { ledger.next_failed(now) };
+        let Some((id, path)) = waits.or_else(failed) else {
+            return ledger.wait(now).filter(|_| !is_stopped).map_or(Next::Idle, Next::After);
+        };
         let archived = self.archive(&mut ledger, &path);
         self.note_archived(id, &path, archived);
         allocator.wake();
@@ -359,19 +363,27 @@ impl Shared {
             return Archived::Settled;
         };
         tracing::error!(%why, path = %path.display(), "archiving a segment of the commit log failed: its file stays");
-        ledger.fail(path);
+        ledger.fail(&*self.env.disk, path, self.env.clock.monotonic_nanos());
         Archived::Failed
     }
 
-    /// At the end: what was not archived yet is. Gives the segments whose files may go.
-    pub(super) fn archive_rest(&self, ledger: &mut Ledger, segments: BTreeMap<u64, Segment>) -> BTreeMap<u64, Segment> {
-        let mut may_go = |segment: &mut Segment| {
+    /// At the end, when everything is flushed: what was not archived yet is. Gives the segments
+    /// whose files may go.
+    pub(super) fn archive_rest(
+        &self,
+        ledger: &mut Ledger,
+        mut segments: BTreeMap<u64, Segment>,
+    ) -> BTreeMap<u64, Segment> {
+        for segment in segments.values_mut() {
             let is_new = segment.archived == Archived::NotYet && segment.is_used;
             if segment.archived == Archived::Waits || is_new {
                 segment.archived = self.archive(ledger, segment.path());
             }
-            segment.archived != Archived::Failed
-        };
-        segments.into_iter().filter_map(|(id, mut segment)| may_go(&mut segment).then_some((id, segment))).collect()
+        }
+        let mut kept = std::mem::take(&mut self.lock().kept);
+        kept.extend(segments.iter().filter(|(_, segment)| segment.archived == Archived::Failed).map(|(id, _)| *id));
+        ledger.forget(&*self.env.disk, &kept);
+        segments.retain(|_, segment| segment.archived != Archived::Failed);
+        segments
     }
 }

@@ -21,13 +21,19 @@
 //! run FIRST gap FROM     from this segment on, up to the run, not all was archived
 //! gap FROM               from this segment on not all is archived: there is no command
 //! archived NAME          an archived segment that may still be here, and the newest archived one
+//! flushed NAME           a segment that is here for the archive alone: all of it is in SSTables
 //! ```
 //!
 //! Runs of which no segment is here are forgotten: their lines were brought with the segments.
+//!
+//! A start replays nothing of a flushed segment. SSTables tell what they hold of the log only as
+//! long as they are there: where all rows of a table were deleted and compactions have removed the
+//! deletions too, the replay of an old segment would bring such rows back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use env::Disk;
 
@@ -37,6 +43,10 @@ use super::{LogError, format};
 const NAME: &str = "archived_segments";
 /// Most bytes of the file: it has a line for each segment that is here.
 const LEN_MAX: u64 = 16 << 20;
+
+/// After a failure no segment that failed is tried again for so long, unless the command succeeds
+/// for another one.
+pub(super) const RETRY: Duration = Duration::from_secs(300);
 
 /// The log before a run.
 #[derive(Clone, Copy)]
@@ -58,12 +68,16 @@ pub(super) struct Ledger {
     gap: Option<u64>,
     /// The names of archived segments that may still be here, and of the newest one, by id.
     archived: BTreeMap<u64, String>,
+    /// The names of segments that are here for the archive alone, by id.
+    flushed: BTreeMap<u64, String>,
     /// The segments that this start has found and that hold something.
     found: BTreeSet<u64>,
     /// The files of segments whose command has failed since the start.
     failed: BTreeMap<u64, PathBuf>,
     /// The last command succeeded: one of those that failed may be tried again.
     works: bool,
+    /// When the last command that failed ended, in nanoseconds of the monotonic clock.
+    failed_at: u64,
     /// The segment that was tried again last.
     tried: u64,
 }
@@ -81,19 +95,15 @@ impl Ledger {
 
     fn take(&mut self, line: &str) {
         let number = |text: &str| text.parse::<u64>().ok();
-        let (run, archived) = match line.split(' ').collect::<Vec<_>>()[..] {
-            ["run", first] => (number(first).zip(Some(Before::Unknown)), None),
-            ["run", first, "after", last] => (number(first).zip(number(last).map(Before::Last)), None),
-            ["run", first, "gap", from] => (number(first).zip(number(from).map(Before::Gap)), None),
-            ["archived", name] => (None, named(Path::new(name))),
-            ["gap", from] => {
-                self.gap = number(from);
-                return;
-            }
-            _ => return,
-        };
-        self.runs.extend(run);
-        self.archived.extend(archived);
+        match line.split(' ').collect::<Vec<_>>()[..] {
+            ["run", first] => self.runs.extend(number(first).zip(Some(Before::Unknown))),
+            ["run", first, "after", last] => self.runs.extend(number(first).zip(number(last).map(Before::Last))),
+            ["run", first, "gap", from] => self.runs.extend(number(first).zip(number(from).map(Before::Gap))),
+            ["archived", name] => self.archived.extend(named(Path::new(name))),
+            ["flushed", name] => self.flushed.extend(named(Path::new(name))),
+            ["gap", from] => self.gap = number(from),
+            _ => {}
+        }
     }
 
     /// Whether there is something to say.
@@ -155,16 +165,43 @@ impl Ledger {
             return;
         }
         let (directory, newest) = (&self.directory, self.archived.keys().next_back().copied());
-        self.archived.retain(|id, name| Some(*id) == newest || disk.exists(&directory.join(name.as_str())));
+        let is_here = |name: &String| disk.exists(&directory.join(name.as_str()));
+        self.archived.retain(|id, name| Some(*id) == newest || is_here(name));
+        self.flushed.retain(|_, name| is_here(name));
         if let Err(error) = self.write(disk) {
             tracing::warn!(%error, "cannot note that a segment of the commit log was archived");
         }
     }
 
-    /// The command of a segment has failed.
-    pub(super) fn fail(&mut self, segment: &Path) {
-        self.works = false;
-        self.failed.extend(named(segment).map(|(id, _)| (id, segment.to_owned())));
+    /// The command of a segment has failed, at a time in nanoseconds of the monotonic clock. A file
+    /// that somebody has removed meanwhile is not tried again.
+    pub(super) fn fail(&mut self, disk: &dyn Disk, segment: &Path, now: u64) {
+        (self.works, self.failed_at) = (false, now);
+        let Some((id, _)) = named(segment) else { return };
+        if disk.exists(segment) {
+            self.failed.insert(id, segment.to_owned());
+        } else {
+            self.failed.remove(&id);
+        }
+    }
+
+    /// The log has forgotten segments: all that they hold is flushed. Of those whose command has
+    /// failed it is noted. Where that cannot be written, a start may replay them.
+    pub(super) fn forget(&mut self, disk: &dyn Disk, segments: &[u64]) {
+        let before = self.flushed.len();
+        self.flushed.extend(segments.iter().filter_map(|id| named(self.failed.get(id)?)));
+        if self.flushed.len() == before {
+            return;
+        }
+        if let Err(error) = self.write(disk) {
+            tracing::warn!(%error, "cannot note that a segment of the commit log is kept for its archive alone");
+        }
+    }
+
+    /// The flushed segments that count, of which a start replays nothing. The others are forgotten.
+    pub(super) fn flushed(&mut self, counts: impl Fn(u64) -> bool) -> BTreeSet<u64> {
+        self.flushed.retain(|id, _| counts(*id));
+        self.flushed.keys().copied().collect()
     }
 
     /// The segments whose command has failed since the start.
@@ -172,11 +209,19 @@ impl Ledger {
         self.failed.keys().copied()
     }
 
+    /// How long no segment that failed is tried again; None: there is none.
+    pub(super) fn wait(&self, now: u64) -> Option<Duration> {
+        let since = Duration::from_nanos(now.saturating_sub(self.failed_at));
+        let rest = if self.works { Duration::ZERO } else { RETRY.saturating_sub(since) };
+        (!self.failed.is_empty()).then_some(rest)
+    }
+
     /// A segment that is to be tried again, and its file. Each in turn, so that one that always
-    /// fails holds up no other. None: there is none, or the last command failed.
-    pub(super) fn next_failed(&mut self) -> Option<(u64, PathBuf)> {
+    /// fails holds up no other. None: there is none, or the last command failed a while ago.
+    pub(super) fn next_failed(&mut self, now: u64) -> Option<(u64, PathBuf)> {
+        self.wait(now).filter(Duration::is_zero)?;
         let behind = self.failed.range(self.tried.saturating_add(1)..).next();
-        let (id, path) = behind.or_else(|| self.failed.first_key_value()).filter(|_| self.works)?;
+        let (id, path) = behind.or_else(|| self.failed.first_key_value())?;
         self.tried = *id;
         Some((*id, path.clone()))
     }
@@ -196,6 +241,9 @@ impl Ledger {
         }
         for name in self.archived.values() {
             let _ = writeln!(text, "archived {name}");
+        }
+        for name in self.flushed.values() {
+            let _ = writeln!(text, "flushed {name}");
         }
         let path = self.directory.join(NAME);
         disk.replace_file(&path, text.as_bytes()).map_err(LogError::io(&path))

@@ -92,6 +92,13 @@ pub struct RestorePoint {
     pub undone: Vec<Undone>,
 }
 
+impl RestorePoint {
+    /// Something is left out, or replayed, that would not be otherwise.
+    pub(crate) fn is_set(&self) -> bool {
+        self.micros.is_some() || self.snapshot.is_some() || !self.undone.is_empty()
+    }
+}
+
 /// Writes that a restore to a point in time undid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Undone {

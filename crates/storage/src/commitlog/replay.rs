@@ -6,7 +6,7 @@
 //! unreadable is corruption. Segments that were prepared and never written are empty, and follow
 //! the last one in use.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -35,6 +35,8 @@ pub struct Replay {
     files: Vec<(u64, PathBuf)>,
     /// Number of segments at the front that hold records, or may.
     used: usize,
+    /// Segments of which nothing is read.
+    left_out: BTreeSet<u64>,
     next: usize,
     buffer: SegmentBuffer,
     current: Option<(PathBuf, SegmentReader)>,
@@ -83,8 +85,8 @@ impl Replay {
     }
 
     fn of_files(disk: Arc<dyn Disk>, policy: ReplayPolicy, files: Vec<(u64, PathBuf)>) -> Replay {
-        let (used, buffer) = (files.len(), SegmentBuffer::default());
-        Replay { disk, policy, files, used, next: 0, buffer, current: None, torn: None, failed: false }
+        let (used, left_out, buffer) = (files.len(), BTreeSet::new(), SegmentBuffer::default());
+        Replay { disk, policy, files, used, left_out, next: 0, buffer, current: None, torn: None, failed: false }
     }
 
     fn file(&self, index: usize) -> Option<(u64, PathBuf)> {
@@ -117,6 +119,11 @@ impl Replay {
             self.buffer.take_back(reader.into_content());
         }
         (self.next, self.failed) = (0, false);
+    }
+
+    /// Nothing is read of these segments.
+    pub(super) fn leave_out(&mut self, segments: BTreeSet<u64>) {
+        self.left_out = segments;
     }
 
     /// The segments that hold something, or may, and their files, in order.
@@ -256,6 +263,9 @@ impl Replay {
             return Ok(false);
         };
         self.next += 1;
+        if self.left_out.contains(&id) {
+            return Ok(true);
+        }
         match self.read_segment(id, &path) {
             Ok(segment) => self.current = segment.map(|(reader, _)| (path, reader)),
             Err(error @ LogError::Corrupt { .. }) if self.policy == ReplayPolicy::Ignore => {

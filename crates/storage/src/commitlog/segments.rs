@@ -393,8 +393,12 @@ impl Shared {
         if let Some(capture) = &self.capture {
             capture.release(disk, segment, id)?;
         }
-        // what could not be archived stays, and the next start finds it
-        if segment.archived == Archived::Failed { Ok(()) } else { allocator.retire(disk, &segment.path, recycles) }
+        if segment.archived == Archived::Failed {
+            // the file stays until it is archived, by the archiver or by the next start
+            self.lock().kept.push(id);
+            return Ok(());
+        }
+        allocator.retire(disk, &segment.path, recycles)
     }
 
     /// The load in percent of the log's limit, in whole segments of this process that memtables
