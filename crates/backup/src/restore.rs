@@ -26,6 +26,9 @@ const DATA: &str = "data";
 /// undoes: hints would be delivered after the start, and captured changes and saved keys tell of
 /// rows that are not there any more.
 const BESIDE: [&str; 4] = ["commitlog", "hints", "cdc_raw", "saved_caches"];
+/// Names that may lie in these: the notes of a node that archives, which say what an archive lacks
+/// and nothing of the rows, and what a file system of its own begins with.
+const NO_CONTENT: [&str; 2] = [runs::NOTE_FILE, "lost+found"];
 /// Name of the directory of fetched files until all of them are there.
 const FETCHED: &str = "restoring";
 /// Digits of a table's id in the name of its directory.
@@ -113,13 +116,9 @@ pub fn restore(env: &Env, store: &dyn Store, request: &Request, told: &(dyn Fn(u
             request.directory.display()
         ));
     }
-    let beside = BESIDE.iter().map(|name| request.directory.join(name));
-    for taken in std::iter::once(data.clone()).chain(beside) {
-        if env.disk.list_dir(&taken).is_ok_and(|entries| !entries.is_empty()) {
-            return Err(format!("{} is not empty: a node is restored into a new directory", taken.display()));
-        }
-    }
-    check_place(env, &request.directory, &data)?;
+    check_empty(env, &data, &[])?;
+    BESIDE.iter().try_for_each(|name| check_empty(env, &request.directory.join(name), &NO_CONTENT))?;
+    make_way(env, &request.directory, &data)?;
     clear_properties(env, request)?;
     let fetched = request.directory.join(FETCHED);
     let named = files_of(&manifest, &fetched);
@@ -132,9 +131,7 @@ pub fn restore(env: &Env, store: &dyn Store, request: &Request, told: &(dyn Fn(u
         None => None,
     };
     let wrong = |error: std::io::Error| format!("{}: {error}", data.display());
-    if env.disk.exists(&data) {
-        env.disk.remove_dir_all(&data).map_err(wrong)?;
-    }
+    // takes the place of an empty directory alone: a node may have been started here meanwhile
     env.disk.rename(&fetched, &data).and_then(|()| env.disk.sync_dir(&request.directory)).map_err(wrong)?;
     let files = (manifest.files().count(), manifest.bytes());
     Ok(Done { tables: manifest.tables.len(), files, log, data })
@@ -202,26 +199,42 @@ fn check_middle(manifest: &Manifest, time: &PointInTime, archived: &BTreeSet<u64
     ))
 }
 
-/// Refuses a directory of data that is a symbolic link, or a file system that is mounted there. The
-/// rename that makes fetched files the data would fail behind hours of fetching, or take the place
-/// of the link, so that the data would lie on another disk than the operator wants.
-fn check_place(env: &Env, directory: &Path, data: &Path) -> Result<()> {
-    if !env.disk.exists(data) {
+/// Refuses a directory that has more than these names. One that cannot be read is not empty.
+fn check_empty(env: &Env, directory: &Path, no_content: &[&str]) -> Result<()> {
+    let wrong = |error: std::io::Error| format!("{}: {error}", directory.display());
+    let entries = env.disk.list_dir_if_there(directory).map_err(wrong)?.unwrap_or_default();
+    match entries.iter().all(|entry| no_content.contains(&entry.name.as_str())) {
+        true => Ok(()),
+        false => Err(format!("{} is not empty: a node is restored into a new directory", directory.display())),
+    }
+}
+
+/// Removes an empty directory of data. One that is a symbolic link, or a directory that is mounted
+/// there, is refused: the rename that makes fetched files the data would fail behind hours of
+/// fetching, or take the place of the link, so that the data would lie on another disk than the
+/// operator wants. A mount is known by the removal, which fails for it whatever is mounted.
+fn make_way(env: &Env, directory: &Path, data: &Path) -> Result<()> {
+    let wrong = |error: std::io::Error| format!("{}: {error}", data.display());
+    let entries = env.disk.list_dir_if_there(directory).map_err(wrong)?.unwrap_or_default();
+    // a link to a directory that is not there is no name that exists
+    if !entries.iter().any(|entry| entry.name == DATA) {
         return Ok(());
     }
-    let wrong = |error: std::io::Error| format!("{}: {error}", data.display());
-    let place = |path: &Path| -> std::io::Result<(PathBuf, u64)> {
-        Ok((env.disk.real_path(path)?, env.disk.file_system(path)?))
-    };
-    let (above, of_above) = place(directory).map_err(wrong)?;
-    match place(data).map_err(wrong)? == (above.join(DATA), of_above) {
-        true => Ok(()),
-        false => Err(format!(
+    let elsewhere = || {
+        format!(
             "{} is a link or a mounted file system, and files are fetched beside it and renamed: name a directory on \
              that disk instead, and the directory {DATA} in it in data_file_directories",
             data.display()
-        )),
+        )
+    };
+    let above = env.disk.real_path(directory).map_err(wrong)?;
+    if env.disk.real_path(data).ok() != Some(above.join(DATA)) {
+        return Err(elsewhere());
     }
+    env.disk.remove_dir_all(data).map_err(|error| match error.kind() {
+        std::io::ErrorKind::ResourceBusy => elsewhere(),
+        _ => wrong(error),
+    })
 }
 
 /// A keyspace of a directory that is a data directory: one with a directory of a table.

@@ -17,7 +17,7 @@ use crate::Result;
 use crate::store::{Store, bring_bytes};
 
 /// The file beside the segments in which the node notes its runs, in lines that begin with `run`.
-const NOTE_FILE: &str = "archived_segments";
+pub(crate) const NOTE_FILE: &str = "archived_segments";
 /// Most bytes of the file.
 const NOTE_SIZE_MAX: u64 = 16 << 20;
 

@@ -39,6 +39,10 @@ use crate::services::Services;
 use crate::trace::TraceSession;
 use crate::virtual_tables;
 
+/// A change of the schema that is in force: the event for its client, and those that all registered
+/// clients are sent, which are taken out when they are sent.
+type Change = (SchemaEvent, Vec<Event>);
+
 /// The node, for one request.
 pub struct RequestCoordinator {
     /// The state that all requests share.
@@ -95,7 +99,7 @@ impl RequestCoordinator {
         change: SchemaChange,
         follow: impl FnOnce(&SchemaEvent) + Send + 'static,
     ) -> Result<Option<SchemaEvent>, CqlError> {
-        let event: Arc<Mutex<Option<(SchemaEvent, Vec<Event>)>>> = Arc::default();
+        let event: Arc<Mutex<Option<Change>>> = Arc::default();
         let (told, published, services) = (Arc::clone(&event), Arc::clone(&event), Arc::clone(&self.services));
         let decide = move |schema: &Schema| match (change.apply)(schema) {
             Ok(Some((after, event))) => {

@@ -273,7 +273,7 @@ fn cells_of_columns_that_the_schema_has_lost_stay() {
     assert_eq!(node.cells(), BTreeMap::new());
     let node = node.pass(Between::Compact).pass(Between::Restart);
     let rewrite = Operation::new(Kind::Upgrade, Work::Rewrite, 1);
-    let refused = node.sim.block_on(node.engine.operate(&node.store(), rewrite)).err().expect("cells would be lost");
+    let refused = node.sim.block_on(node.engine.operate(&node.store(), rewrite)).expect_err("cells would be lost");
     assert!(refused.to_string().contains("which again.t has not and never had"), "{refused}");
     node.put(of(true, BTreeMap::new(), Some(&node.store().table())));
     assert_eq!(node.cells(), before);
