@@ -119,7 +119,8 @@ fn archiving(env: &Env, config: &Path) -> Result<Option<Archiving>, String> {
 /// Refuses a first start that would pass over a restore to a point in time. `helenus backup
 /// restore` has left the file that has archived segments replayed beside the data, and it is not
 /// beside cassandra.yaml: the node would serve without the writes of these segments. A data
-/// directory in which a node has run has the file of its lock; no backup has that.
+/// directory in which a node has run has the file of its lock; no backup has that. An empty one is
+/// another disk of a node, and was not restored.
 fn check_restore(env: &Env, options: &Serve, config: &Config) -> Result<(), String> {
     let is_read = config.commitlog.archiving.as_ref().is_some_and(|read| !read.restore_directories.is_empty());
     if is_read || options.read_only {
@@ -135,7 +136,11 @@ fn check_restore(env: &Env, options: &Serve, config: &Config) -> Result<(), Stri
             restore.point_in_time.is_some() && directories.any(|directory| env.disk.exists(Path::new(directory)))
         })
     };
-    let new = found.data.iter().filter(|data| !env.disk.exists(&data.join(LOCK_FILE)));
+    let is_restored = |data: &&PathBuf| {
+        let has_content = env.disk.list_dir(data).is_ok_and(|entries| !entries.is_empty());
+        has_content && !env.disk.exists(&data.join(LOCK_FILE))
+    };
+    let new = found.data.iter().filter(is_restored);
     match new.filter_map(|data| Some(data.parent()?.join(ARCHIVING_FILE))).find(waits) {
         None => Ok(()),
         Some(file) => Err(format!(
@@ -283,6 +288,11 @@ mod tests {
         disk.remove_file(&place("conf").join(ARCHIVING_FILE)).expect("removed");
         write(&place("node/data").join(LOCK_FILE), "");
         assert_eq!(start(), Ok(()), "later starts");
+        write(&place("conf/cassandra.yaml"), "data_file_directories: [data, data2]\n");
+        for _ in 0..2 {
+            assert_eq!(start(), Ok(()), "a second disk");
+            disk.create_dir_all(&place("node/data2")).expect("made");
+        }
     }
 
     /// A metadata service that knows these paths, and the address at which it listens.
