@@ -518,14 +518,35 @@ fn address(tool: &NodeTool) -> Result<NodeAddress, VerbError> {
 
 /// Arguments without Cassandra's options of one dash and several letters, and without properties of
 /// the virtual machine (`-Dname=value`), which scripts and Medusa give nodetool and which mean
-/// nothing without one. Behind `import`, `-p` is no port.
+/// nothing without one. Behind the verb `import`, `-p` is no port.
 fn long_forms(args: &[String]) -> Vec<String> {
-    let verb = args.iter().position(|arg| arg == "import").unwrap_or(args.len());
+    let verb = verb_at(args);
+    let is_import = args.get(verb).is_some_and(|verb| verb == "import");
     let one = |(place, arg): (usize, &String)| match arg.as_str() {
-        "-p" if place > verb => "--copy-data".to_owned(),
+        "-p" if is_import && place > verb => "--copy-data".to_owned(),
         arg => long_form(arg),
     };
-    args.iter().enumerate().filter(|(_, arg)| !arg.starts_with("-D")).map(one).collect()
+    // a key may begin like a property
+    let is_property = |place: usize, arg: &str| arg.starts_with("-D") && (place < verb || arg.contains('='));
+    args.iter().enumerate().filter(|(place, arg)| !is_property(*place, arg)).map(one).collect()
+}
+
+/// The place of the verb: the first word that is neither an option nor the value of one.
+fn verb_at(args: &[String]) -> usize {
+    let command = command();
+    let takes_value = |arg: &String| {
+        let word = long_form(arg);
+        let is_word = |option: &clap::Arg| match word.strip_prefix("--") {
+            Some(long) => option.get_long() == Some(long),
+            None => option.get_short().is_some_and(|letter| word.chars().eq(['-', letter])),
+        };
+        command.get_arguments().any(|option| option.get_action().takes_values() && is_word(option))
+    };
+    let mut place = 0;
+    while let Some(arg) = args.get(place).filter(|arg| arg.starts_with('-')) {
+        place += 1 + usize::from(takes_value(arg));
+    }
+    place
 }
 
 /// Cassandra's options of one dash and several letters.

@@ -55,6 +55,18 @@ fn properties_of_a_virtual_machine_are_passed_over() {
     assert_eq!((plain.0, run_line("-Dx=y version -Da=b")), (0, plain));
 }
 
+/// Names and keys are no verbs and no properties, whatever they are.
+#[test]
+fn words_have_their_meaning_by_their_place() {
+    let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let long = |line: &str| long_forms(&words(line)).join(" ");
+    assert_eq!(long("snapshot -t import -p 7299"), "snapshot -t import -p 7299");
+    let import = "-u import --password x -p 7299 import --copy-data ks t /new";
+    assert_eq!(long("-u import -pw x -p 7299 import -p ks t /new"), import);
+    assert_eq!(long("-Dx -h import -p 7299 status import -p 7299"), "-h import -p 7299 status import -p 7299");
+    assert_eq!(long("getendpoints ks t -Dkey"), "getendpoints ks t -Dkey");
+}
+
 /// The texts and the layout of `org.apache.cassandra.tools.nodetool.ViewBuildStatus`.
 #[test]
 fn view_builds_are_shown_until_all_have_ended() {
