@@ -31,8 +31,18 @@ pub(crate) struct Replica {
     ranges: Vec<TokenRange>,
 }
 
-/// The replicas of a keyspace without those that are left out. Err: there is none.
+/// The replicas of a keyspace without those that are left out. Err: there is none, or one that is
+/// to be left out is not in the ring: the node that was meant would get its share.
 pub(crate) fn replicas(ring: &Ring, keyspace: &str, ignored: &[IpAddr]) -> Result<Vec<Replica>, String> {
+    let is_here = |ip: &IpAddr| ring.endpoints().iter().any(|endpoint| endpoint.address.ip() == *ip);
+    if let Some(stranger) = ignored.iter().find(|ip| !is_here(ip)) {
+        let known: Vec<String> = ring.endpoints().iter().map(|endpoint| endpoint.address.ip().to_string()).collect();
+        return Err(format!(
+            "no node of the ring has the address {stranger}, which is to be left out; nodes are named by the addresses \
+             by which they know each other: {}",
+            known.join(", ")
+        ));
+    }
     let placement = ring.placement(keyspace).ok_or_else(|| format!("keyspace {keyspace} is nowhere in the ring"))?;
     let mut ranges: BTreeMap<_, Vec<TokenRange>> = BTreeMap::new();
     for (left, right, endpoints) in placement.ranges() {
@@ -78,4 +88,37 @@ pub(crate) fn share(
     }
     let Replica { peer, is_far, .. } = *replica;
     Ok((!sessions.is_empty()).then_some(Share { peer, is_far, sessions }))
+}
+
+#[cfg(test)]
+mod tests {
+    use ring::{Endpoint, EndpointId, Replication, State};
+    use types::Token;
+
+    use super::*;
+
+    #[test]
+    fn a_node_that_is_left_out_is_one_of_the_ring() {
+        let endpoint = |number: u8| {
+            let address = SocketAddr::from(([10, 0, 0, number], 7000));
+            Endpoint {
+                address,
+                native: address,
+                host_id: [number; 16],
+                data_center: "dc1".to_owned(),
+                rack: "rack1".to_owned(),
+                tokens: vec![Token(number.into())],
+                is_up: true,
+                state: State::Normal,
+            }
+        };
+        let factor = BTreeMap::from([("replication_factor".to_owned(), "2".to_owned())]);
+        let replication = Replication::parse("SimpleStrategy", &factor);
+        let ring = Ring::new(vec![endpoint(1), endpoint(2)], EndpointId(0));
+        let ring = ring.with_keyspaces([("ks".to_owned(), replication)]);
+        let left = |ignored: [u8; 4]| replicas(&ring, "ks", &[IpAddr::from(ignored)]).map(|left| left.len());
+        assert_eq!(left([10, 0, 0, 2]), Ok(1));
+        let refused = left([10, 0, 0, 3]).expect_err("a slip");
+        assert!(refused.contains("the address 10.0.0.3") && refused.ends_with(": 10.0.0.1, 10.0.0.2"), "{refused}");
+    }
 }
