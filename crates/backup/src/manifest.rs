@@ -88,8 +88,8 @@ pub struct Manifest {
     /// backup is later. None: not known.
     #[serde(default)]
     pub taken_at: Option<i64>,
-    /// The segment of the commit log that was written when the snapshot of the first table was
-    /// taken: later writes are in it and in later segments. None: not known.
+    /// The first segment of the commit log with writes that are not in the snapshots: all of them
+    /// are in it and behind it. None: not known.
     #[serde(default)]
     pub log_segment: Option<u64>,
     /// The host ids of the ring's members when the backup was made; empty: not known.

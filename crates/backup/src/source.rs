@@ -67,7 +67,8 @@ pub struct TableFiles {
     pub schema: String,
     /// When the snapshot was taken, milliseconds since 1970; None: its manifest does not say.
     pub taken_at: Option<i64>,
-    /// The segment of the commit log that was written then; None: its manifest does not say.
+    /// The first segment of the commit log with writes that are not in the snapshot; None: its
+    /// manifest does not say.
     pub log_segment: Option<u64>,
     /// The files of its SSTables.
     pub files: Vec<File>,
@@ -96,7 +97,7 @@ pub fn taken_at(tables: &[TableFiles]) -> Option<i64> {
     counted(tables).filter_map(|files| files.taken_at).max()
 }
 
-/// The segment of the commit log that was written when the first of the snapshots was taken, as for
+/// The first segment of the commit log with writes that are not in one of the snapshots, as for
 /// [`taken_at`].
 pub fn log_segment(tables: &[TableFiles]) -> Option<u64> {
     counted(tables).filter_map(|files| files.log_segment).min()
@@ -113,8 +114,9 @@ struct SnapshotManifest {
     files: Vec<String>,
     /// When the snapshot was taken, as ISO 8601; None: Cassandra before 4.1 wrote the manifest.
     created_at: Option<String>,
-    /// The segment of the commit log that was written then; None: Cassandra, or an earlier version,
-    /// wrote the manifest.
+    /// The first segment of the commit log with writes that are not in the snapshot (an earlier
+    /// version: that which was written then); None: Cassandra, or a version before, wrote the
+    /// manifest.
     commitlog_segment: Option<u64>,
 }
 

@@ -515,11 +515,18 @@ impl CommitLog {
         oldest.map(Segment::dirty).unwrap_or_default()
     }
 
+    /// The first segment that has records of a table which are not in its SSTables yet. Where there
+    /// is none, the one in which the next record will be.
+    pub fn first_needed_by(&self, table: TableId) -> u64 {
+        let state = self.shared.lock();
+        let needed = state.segments.iter().find(|(_, segment)| segment.is_needed_by(table));
+        needed.map_or_else(|| state.pending.position().segment, |(id, _)| *id)
+    }
+
     /// Whether a segment is kept because of records of this table.
     #[cfg(test)]
     pub(crate) fn is_needed_by(&self, table: TableId) -> bool {
-        let state = self.shared.lock();
-        state.segments.values().any(|segment| segment.dirty().iter().any(|dirty| dirty.0 == table))
+        self.shared.lock().segments.values().any(|segment| segment.is_needed_by(table))
     }
 
     /// Whether the log takes no records any more, because of a failure or because nothing may be

@@ -72,8 +72,9 @@ pub fn take(engine: &Engine, store: &Arc<TableStore>, tag: &str) -> Result<PathB
     crate::directories::make_directories(engine, store)?;
     let target = make_directory(engine, &store.directory, tag)?;
     let io = |error: std::io::Error| StorageError::io(&target, &error);
-    // before the SSTables are known, so that no record behind them is in a later segment alone
-    let segment = engine.log.position().segment;
+    // before the SSTables are known, so that no record behind them is in an earlier segment: rows
+    // that came since the flush, and all of the memtables where nothing was flushed
+    let segment = engine.log.first_needed_by(store.id);
     let _kept = KeptFiles::of(store);
     let view = store.view();
     let mut links = Links { engine, tag, places: BTreeMap::new() };

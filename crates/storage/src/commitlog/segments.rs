@@ -19,6 +19,7 @@ use std::time::Duration;
 use env::rare::{Rare, happens};
 use env::sync::MutexGuard;
 use env::{Disk, Next, Wake, WriteFile};
+use schema::TableId;
 
 use super::archive::Archived;
 use super::captured::Captured;
@@ -84,6 +85,11 @@ impl Segment {
 
     pub(super) fn dirty(&self) -> Vec<DirtyKey> {
         self.dirty.keys().copied().collect()
+    }
+
+    /// Whether a memtable of the table has records of this segment.
+    pub(super) fn is_needed_by(&self, table: TableId) -> bool {
+        self.dirty.range((table, 0)..=(table, u16::MAX)).next().is_some()
     }
 
     pub(super) fn mark_dirty(&mut self, offset: u32, keys: &[DirtyKey]) {

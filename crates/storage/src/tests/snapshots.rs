@@ -75,10 +75,28 @@ fn a_snapshot_keeps_files_and_holds_nobody_up() {
 }
 
 #[test]
-fn the_manifest_names_the_segment_that_is_written() {
+fn the_manifest_names_the_first_segment_with_rows_that_are_not_in_the_snapshot() {
     let (node, store) = with_sstables(43, 1);
-    let directory = snapshot::take(&node.engine, &store, "monday").expect("a sound disk links");
-    let text = node.engine.env.disk.read_all(&directory.join("manifest.json"), 1 << 20).expect("it is there");
-    let manifest: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
-    assert_eq!(manifest["commitlog_segment"].as_u64(), Some(node.engine.log.position().segment));
+    let log = &node.engine.log;
+    let segment_of = |tag: &str| {
+        let directory = snapshot::take(&node.engine, &store, tag).expect("a sound disk links");
+        let text = node.engine.env.disk.read_all(&directory.join("manifest.json"), 1 << 20).expect("it is there");
+        let manifest: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
+        manifest["commitlog_segment"].as_u64()
+    };
+    let first = log.position().segment;
+    assert_eq!(segment_of("monday"), Some(first));
+    node.engine.apply(&[node.row("t", 1)]).expect("room");
+    for k in 0..20_000 {
+        if log.position().segment > first {
+            break;
+        }
+        node.engine.apply(&[node.row("u", k)]).expect("room");
+        node.sim.run_until_idle();
+    }
+    assert!(log.position().segment > first);
+    assert_eq!(segment_of("tuesday"), Some(first), "a row was not flushed");
+    node.sim.block_on(node.engine.flush(&store)).expect("a sound disk flushes");
+    node.sim.run_until_idle();
+    assert_eq!(segment_of("wednesday"), Some(log.position().segment));
 }
