@@ -223,7 +223,11 @@ impl CommitLog {
         let mut segments = replay.segments();
         // a restore replays these too: it begins with SSTables that may be older
         let is_restore = !archive.restore_directories.is_empty() || options.restore_point.is_set();
-        replay.leave_out(ledger.flushed(|id| !is_restore && segments.contains_key(&id)));
+        let flushed = ledger.flushed(|id| !is_restore && segments.contains_key(&id));
+        if let Some(capture) = &capture {
+            capture.mark_flushed(&*env.disk, &flushed, &mut segments);
+        }
+        replay.leave_out(flushed);
         archive::mark_failed(&ledger, &mut segments);
         let state = State::new(first_own, segments, &options, &form);
         let shared = Arc::new(Shared {

@@ -17,6 +17,7 @@
 //! not synced, there as here: what a crash leaves of it is written again when the segment is
 //! replayed.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -166,6 +167,17 @@ impl Capture {
         }
         self.wants_count.store(true, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Marks the segments with captured writes among those of which nothing is replayed: the link
+    /// of one without such writes has gone with the end of the segment, as has the link of one that
+    /// its consumer has taken. The index may be gone after a power cut.
+    pub(super) fn mark_flushed(&self, disk: &dyn Disk, flushed: &BTreeSet<u64>, segments: &mut BTreeMap<u64, Segment>) {
+        for id in flushed.iter().filter(|id| disk.exists(&self.link_path(**id))) {
+            if let Some(segment) = segments.get_mut(id) {
+                segment.captured = Captured::Contains;
+            }
+        }
     }
 
     fn remove(&self, disk: &dyn Disk, id: u64) -> Result<(), LogError> {

@@ -85,6 +85,29 @@ fn an_index_does_not_come_back_behind_its_consumer() {
     assert_eq!(names(&sim), [""; 0]);
 }
 
+/// A flushed segment that is in no archive yet is not replayed at a start: its link alone tells
+/// whether its consumer still wants it. A power cut may have taken the index.
+#[test]
+fn a_segment_that_waits_for_its_archive_is_linked_until_it_is_consumed() {
+    for is_consumed in [false, true] {
+        let sim = Sim::new(1);
+        let archive = ArchiveOptions { command: vec!["false".to_owned()], ..ArchiveOptions::default() };
+        let options = Options { archive: Some(archive), ..capturing(1 << 20, true) };
+        let (log, _) = open(&sim, options.clone());
+        let at = write(&sim, &log, 1, 100, true).expect("room");
+        log.mark_flushed(key(1).0, key(1).1, log.position());
+        log.end().expect("ended");
+        drop(log);
+        let files = [format::file_name(at.segment), format::captured_index_name(at.segment)];
+        for name in if is_consumed { &files[..] } else { &files[1..] } {
+            sim.env().disk.remove_file(&raw().join(name)).expect("it is there");
+        }
+        let (_log, found) = open(&sim, options);
+        assert!(found.is_empty(), "it was flushed");
+        assert_eq!(files.map(|name| names(&sim).contains(&name)), [!is_consumed; 2]);
+    }
+}
+
 #[test]
 fn writes_are_refused_until_what_is_captured_is_consumed() {
     let sim = Sim::new(1);
