@@ -33,9 +33,13 @@ struct Mount {
 /// there, and nothing is written to measure the disk.
 pub fn examine(machine: &Machine<'_>, directory: &Path, read_only: bool) -> Vec<Finding> {
     let mut found = Vec::new();
+    let disk = &machine.env.disk;
     let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+    let there = absolute.ancestors().find(|above| disk.exists(above)).filter(|_| machine.is_this());
+    // a link leads to another disk than that which its name lies on
+    let real = there.and_then(|there| disk.real_path(there).ok());
     let text = machine.read("/proc/self/mountinfo").unwrap_or_default();
-    let mount = mount_of(mounts(&text), &absolute);
+    let mount = mount_of(mounts(&text), real.as_deref().unwrap_or(&absolute));
     if let Some(mount) = &mount {
         found.push(file_system(mount));
         found.extend(options(mount, read_only));
@@ -43,11 +47,7 @@ pub fn examine(machine: &Machine<'_>, directory: &Path, read_only: bool) -> Vec<
         let turns = [format!("{queue}/queue/rotational"), format!("{queue}/../queue/rotational")];
         found.extend(turns.iter().find_map(|path| machine.number(path)).map(rotational));
     }
-    if !machine.is_this() || read_only {
-        return found;
-    }
-    let disk = &machine.env.disk;
-    let Some(there) = absolute.ancestors().find(|above| disk.exists(above)) else { return found };
+    let Some(there) = there.filter(|_| !read_only) else { return found };
     if let (Ok(free), Ok(total)) = (disk.available_space(there), disk.total_space(there)) {
         found.push(room(free, total));
     }
@@ -187,6 +187,17 @@ mod tests {
         assert_eq!(point("/var/lib/my"), Some(("ext4".into(), "8:1".into())));
         assert_eq!(point("/run/x"), Some(("tmpfs".into(), "0:25".into())));
         assert_eq!(mount_of(mounts("1 2 3 - ext4"), Path::new("/")), None);
+    }
+
+    /// The end of the link lies on the file system of the kernel's texts, which each machine has.
+    #[test]
+    fn a_link_is_judged_by_the_disk_that_it_leads_to() {
+        let (env, directory) = (env::real::env(), tempfile::tempdir().expect("a directory"));
+        let link = directory.path().join("data");
+        std::os::unix::fs::symlink("/proc", &link).expect("linked");
+        let machine = Machine { env: &env, root: Path::new("/") };
+        let found = examine(&machine, &link.join("ks"), true);
+        assert_eq!(found.first().map(|finding| finding.found.as_str()), Some("proc at /proc"));
     }
 
     #[test]
