@@ -104,8 +104,8 @@ impl PartitionUpdate {
                 }
             }
             self.rows = merged;
+            assert!(self.rows.windows(2).all(ascends), "rows of an update ascend");
         }
-        assert!(self.rows.windows(2).all(ascends), "rows of an update ascend");
     }
 }
 
@@ -199,7 +199,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Whoever sends an update says in which order its rows stand, and may repeat one.
+    /// The sender of an update says in which order its rows stand, and may repeat one.
     #[test]
     fn rows_in_any_order_are_merged() {
         let table = table();
