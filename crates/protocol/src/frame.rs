@@ -42,7 +42,6 @@ const _: () = assert!(
     flags::COMPRESSED | flags::TRACING | flags::CUSTOM_PAYLOAD | flags::WARNING | flags::USE_BETA
         == flags::COMPRESSED + flags::TRACING + flags::CUSTOM_PAYLOAD + flags::WARNING + flags::USE_BETA
 );
-const _: () = assert!(OLD_HEADER_SIZE < HEADER_SIZE);
 
 /// The header of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -80,7 +80,7 @@ impl Operator {
     }
 }
 
-// no two operators have one number
+// each operator is listed once
 const _: () = {
     let mut at = 1;
     while at < Operator::ALL.len() {

@@ -264,7 +264,6 @@ impl RangeTombstoneList {
                 break;
             }
         }
-        debug_assert!(passed <= limit, "no more cuts are passed than asked");
         debug_assert_eq!(last.is_some(), passed > 0, "the last of the cuts that are passed is known");
         let beyond = |(key, cut): &(CutKey, Cut)| if reversed { self.up_to(key) } else { cut.deletion };
         (passed, last.map(|found| (&found.0, beyond(found))))
