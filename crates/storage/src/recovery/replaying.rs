@@ -15,6 +15,7 @@ use env::Part;
 use rows::Mutation;
 use rows::codec::{MutationDecoder, peek_mutation};
 use schema::{Schema, TableId, TableMetadata};
+use sstable::KEY_LENGTH_MAX;
 use types::Token;
 
 use super::Recovery;
@@ -251,9 +252,17 @@ impl Replaying<'_> {
         let mut places = Places::default();
         let mut dirty = BTreeMap::new();
         list.replay(|position, record| {
-            let mutation = decoder.decode(record).map_err(|error| StorageError::Refused {
-                why: format!("the commit log's record at {position:?} cannot be decoded: {error}"),
-            })?;
+            let mutation = match decoder.decode(record) {
+                Ok(mutation) => mutation,
+                Err(error) if is_of_no_file(record) => {
+                    tracing::error!(?position, %error, "a record of the commit log fits no SSTable: it is left out");
+                    None
+                }
+                Err(error) => {
+                    let why = format!("the commit log's record at {position:?} cannot be decoded: {error}");
+                    return Err(StorageError::Refused { why });
+                }
+            };
             left_out.take().map_or(Ok(()), |id| self.check_left_out(id, position))?;
             let replays = mutation.filter(|mutation| !self.recovery.filter.excludes(position, mutation));
             match replays {
@@ -305,6 +314,13 @@ impl Replaying<'_> {
             *last = position.offset.max(*last);
         }
     }
+}
+
+/// Whether the partition key of a record is too long for SSTables. Cassandra logs updates of views
+/// with such keys, and leaves them out when it flushes (`SortedTableWriter.verifyPartition`). A
+/// start that insisted on them would never succeed.
+fn is_of_no_file(record: &[u8]) -> bool {
+    peek_mutation(record).is_ok_and(|head| head.key.len() > KEY_LENGTH_MAX)
 }
 
 /// The memtable that took the last update. Mostly the next update goes there, too.

@@ -9,12 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use env::Env;
 use env::sim::{DATA, Fault, Op, Sim};
+use rows::codec::encode_mutation;
 use rows::live::{LiveRows, TombstoneLimits};
 use rows::{Cell, Liveness, Mutation, PartitionUpdate, Row};
 use schema::rows_form::{SchemaRow, SchemaTable, SchemaWrite};
 use schema::table::ColumnSpec;
 use schema::{ColumnKind, KeyspaceMetadata, Schema, TableFlags, TableId, TableKind, TableMetadata, TableParams};
-use sstable::{Component, Version};
+use sstable::{Component, KEY_LENGTH_MAX, Version};
 use types::{CqlType, DecoratedKey};
 
 use super::common::{int, keyspace, number};
@@ -300,6 +301,29 @@ fn a_log_of_more_than_memtables_may_hold_is_replayed() {
         drop(engine);
         sim.kill();
     }
+}
+
+/// The log of a Cassandra may have updates of views with keys that are too long for SSTables, which
+/// its flushes leave out.
+#[test]
+fn a_record_that_no_sstable_can_hold_does_not_stop_the_start() {
+    let sim = Sim::new(17);
+    let commitlog = commitlog::Options { segment_size: 1 << 20, ..commitlog::Options::default() };
+    let options = || EngineOptions { commitlog: commitlog.clone(), ..options(Path::new(DATA), 16 << 20) };
+    let (engine, _) = open(&sim.env(), options());
+    write(&engine, 0);
+    let mut long = mutation(&engine, 1, 1, 1);
+    long.key = DecoratedKey::new(Bytes::from(vec![1; KEY_LENGTH_MAX + 1]));
+    long.updates.iter_mut().for_each(|update| update.key = long.key.clone());
+    let mut record = Vec::new();
+    encode_mutation(&mut record, &long);
+    engine.log.append(&record, &[]).expect("room");
+    sim.block_on(engine.log.sync()).expect("synced");
+    drop(engine);
+    sim.kill();
+    let (engine, _) = open(&sim.env(), options());
+    check(&engine, 3);
+    sim.block_on(engine.drain()).expect("drained");
 }
 
 #[test]
