@@ -123,6 +123,15 @@ fn elements_of_vectors_print_as_in_cassandra() {
 }
 
 #[test]
+fn names_in_a_user_type_are_bytes_of_two_hex_digits() {
+    let parse = |name: &str| marshal::parse(&format!("UserType(ks,{name},61:Int32Type)"));
+    assert!(parse("7a4B").is_ok());
+    for wrong in ["+a", "7", "7a4", "-7", "7g"] {
+        assert_eq!(parse(wrong).map_err(|error| error.what), Err("hex digits expected"), "{wrong}");
+    }
+}
+
+#[test]
 fn hashes_tokens_and_forms_of_keys() {
     let keys = lines(include_bytes!("../../../testdata/fixtures/vectors/keys.jsonl.gz"));
     assert!(keys.len() > 3900);

@@ -173,6 +173,10 @@ impl<'a> Parser<'a> {
 
     fn hex_text(&mut self) -> Result<String, &'static str> {
         let digits = self.word().as_bytes();
+        // a number may have a sign, a byte has two digits
+        if !digits.len().is_multiple_of(2) || !digits.iter().all(u8::is_ascii_hexdigit) {
+            return Err("hex digits expected");
+        }
         let mut bytes = Vec::with_capacity(digits.len() / 2);
         for pair in digits.chunks(2) {
             let pair = std::str::from_utf8(pair).map_err(|_| "hex digits expected")?;
