@@ -248,8 +248,9 @@ pub struct Transaction {
     name: String,
     replicas: Vec<Replica>,
     records: Vec<Record>,
-    /// A record failed: it may be on disk, in part or whole.
-    suspect: bool,
+    /// A record failed, for this reason: it may be on disk, in part or whole, and in one replica
+    /// and not in another. Nothing is written behind it. None: all records are in all replicas.
+    suspect: Option<ErrorKind>,
 }
 
 impl Transaction {
@@ -271,7 +272,7 @@ impl Transaction {
         let name = format!("{begins}_txn_{}_{id}{SUFFIX}", operation.name());
         let disk = Arc::clone(&env.disk);
         let replicas = vec![Replica::create(&*disk, directory, &name)?];
-        Ok(Self { disk, name, replicas, records: Vec::new(), suspect: false })
+        Ok(Self { disk, name, replicas, records: Vec::new(), suspect: None })
     }
 
     fn append(&mut self, record: Record) -> Result<(), Error> {
@@ -284,12 +285,27 @@ impl Transaction {
         assert!(!self.is_committed(), "a transaction takes nothing more after its commit");
         let are_removed = records.iter().all(|record| record.kind == Kind::Remove);
         assert!(records.len() == 1 || !records.is_empty() && are_removed, "only REMOVE records are written together");
+        self.check_sound()?;
         let lines: String = records.iter().flat_map(|record| [record.print(), "\n".to_owned()]).collect();
         let written = self.replicas.iter_mut().try_for_each(|replica| replica.append(&lines));
-        self.suspect |= written.is_err();
-        written?;
+        self.noted(written)?;
         self.records.extend(records);
         Ok(())
+    }
+
+    /// Refuses what comes behind a record that failed: replicas that differ would stop the next
+    /// start.
+    fn check_sound(&self) -> Result<(), Error> {
+        let (Some(kind), Some(replica)) = (self.suspect, self.replicas.first()) else { return Ok(()) };
+        Err(Error::io(&replica.path, std::io::Error::new(kind, "a record could not be written before")))
+    }
+
+    /// Remembers that a record failed.
+    fn noted(&mut self, written: Result<(), Error>) -> Result<(), Error> {
+        if let Err(Error::Io { source, .. }) = &written {
+            self.suspect = Some(source.kind());
+        }
+        written
     }
 
     fn is_committed(&self) -> bool {
@@ -303,13 +319,15 @@ impl Transaction {
 
     /// Makes sure that a directory has its replica of the log.
     fn reach(&mut self, directory: &Path) -> Result<(), Error> {
+        self.check_sound()?;
         if self.replicas.iter().any(|replica| replica.directory == directory) {
             return Ok(());
         }
         let mut replica = Replica::create(&*self.disk, directory, &self.name)?;
         let written = self.records.iter().try_for_each(|record| replica.append(&(record.print() + "\n")));
+        // one that lacks records goes with the others when the transaction is settled
         self.replicas.push(replica);
-        written
+        self.noted(written)
     }
 
     /// An SSTable is going to be written.
@@ -349,9 +367,9 @@ impl Transaction {
     pub fn settle(&mut self) -> Result<(), Error> {
         let disk = &*self.disk;
         let committed = self.is_committed();
-        if self.suspect {
+        if self.suspect.is_some() {
             self.replicas.iter_mut().try_for_each(|replica| replica.cut(disk))?;
-            self.suspect = false;
+            self.suspect = None;
         }
         let kind = if committed { Kind::Remove } else { Kind::Add };
         let records = self.records.iter().filter(|record| record.kind == kind);

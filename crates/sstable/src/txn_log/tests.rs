@@ -2,7 +2,7 @@
 
 #![allow(clippy::disallowed_methods)]
 
-use env::sim::{DATA, Sim};
+use env::sim::{DATA, Fault, Op, Sim};
 
 use super::*;
 use crate::descriptor::SSTableId;
@@ -298,6 +298,31 @@ fn numbers(sim: &Sim) -> Vec<u64> {
     }
     assert!(files.values().all(|count| *count == 3), "{files:?}");
     files.into_keys().collect()
+}
+
+/// A replica that lacks a record takes no others: they would stand in other lines than in the first
+/// replica, and the next start would refuse the log.
+#[test]
+fn nothing_is_written_behind_a_record_that_failed() {
+    let sim = Sim::new(1);
+    let (env, directories) = (sim.env(), simulated_directories());
+    directories.iter().for_each(|directory| env.disk.create_dir_durable(directory).unwrap());
+    let mut transaction =
+        Transaction::begin(&env, &directories[0], Operation::Compaction, [1; 16], Version::DA).unwrap();
+    for id in [NEW, NEW + 1] {
+        transaction.add(&Descriptor::new(&directories[0], Version::DA, SSTableId::Sequence(id))).unwrap();
+        make_durable(&*env.disk, &directories[0], id);
+    }
+    make_durable(&*env.disk, &directories[1], 1);
+    // the second of the two records that the other directory is to have
+    sim.disk().inject(Fault { skip: 1, ..Fault::next(Op::Write, "/b/") });
+    let in_other = |id| Descriptor::new(&directories[1], Version::DA, SSTableId::Sequence(id));
+    assert!(transaction.add(&in_other(NEW + 2)).is_err());
+    assert!(transaction.add(&in_other(NEW + 3)).is_err() && transaction.commit().is_err());
+    drop(transaction);
+    sim.kill();
+    assert!(!recover(&sim.env(), &directories).expect("the replicas agree")[0].committed);
+    assert_eq!(numbers(&sim), [1]);
 }
 
 /// Many removals take several sectors of the log, any of which may be lost.
