@@ -278,8 +278,7 @@ fn specs(
     for (kind, names) in keys {
         for (position, name) in names.iter().enumerate() {
             let ty = columns.remove(name.as_str()).expect("key columns were checked to exist once");
-            let by_class =
-                defined.get(name.as_str()).is_some_and(|column| type_name::is_reversed(&column.type_name));
+            let by_class = defined.get(name.as_str()).is_some_and(|column| type_name::is_reversed(&column.type_name));
             let reversed = kind == ColumnKind::Clustering && (descending.contains(name.as_str()) || by_class);
             let name = name.as_str().to_owned();
             specs.push(ColumnSpec { name, kind, position, ty, reversed });

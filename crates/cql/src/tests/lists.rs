@@ -14,7 +14,7 @@ fn joined(element: impl Fn(usize) -> String) -> String {
 fn elements_of_a_list_are_set_and_deleted_by_index() {
     let node = Memory::new();
     let all = joined(|at| at.to_string());
-    // the last first
+    // the last element comes first
     let set = joined(|at| format!("l[{}] = -{at}", ELEMENTS - 1 - at));
     let null = joined(|at| format!("l[0] = {}", if at + 2 < ELEMENTS { "null" } else { "7" }));
     let deleted = joined(|_| "l[0]".to_owned());
@@ -26,7 +26,7 @@ fn elements_of_a_list_are_set_and_deleted_by_index() {
         "SELECT l FROM t WHERE k = 1".to_owned(),
     ];
     let left = rows_of(&node, &statements.iter().map(String::as_str).collect::<Vec<_>>());
-    assert!(left.contains(&format!("[7, -{}]", ELEMENTS - 1)), "{left}");
+    assert!(left.contains("[7, 0]"), "{left}");
     let again = [
         format!("UPDATE t SET l = [{all}] WHERE k = 1"),
         format!("DELETE {deleted} FROM t WHERE k = 1"),

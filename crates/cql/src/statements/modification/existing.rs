@@ -6,9 +6,7 @@
 use std::sync::Arc;
 
 use rows::live::TombstoneLimits;
-use rows::{
-    ClusteringValues, ColumnFilter, DataLimits, LiveRows, PartitionRange, ReadCommand, Row, Slice, Slices,
-};
+use rows::{ClusteringValues, ColumnFilter, DataLimits, LiveRows, PartitionRange, ReadCommand, Row, Slice, Slices};
 use schema::ClusteringComparator;
 use types::{Consistency, DecoratedKey};
 
