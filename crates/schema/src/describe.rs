@@ -4,7 +4,7 @@
 //! `IndexMetadata`. `cql` decides which elements a DESCRIBE statement lists; the order of user
 //! types is here ([`types_by_dependency`]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -113,23 +113,46 @@ pub fn view(table: &TableMetadata, view: &ViewDefinition, internals: bool) -> St
 
 /// The user types, each behind the types that it uses, otherwise by name.
 pub fn types_by_dependency(keyspace: &KeyspaceMetadata) -> Vec<Arc<UserType>> {
-    let mut sorted: Vec<Arc<UserType>> = Vec::new();
-    for udt in keyspace.user_types.values() {
-        add_with_dependencies(keyspace, udt, &mut sorted);
-    }
-    sorted
+    let mut sorted = SortedTypes { keyspace, names: BTreeSet::new(), types: Vec::new() };
+    keyspace.user_types.values().for_each(|udt| sorted.add(udt));
+    sorted.types
 }
 
-fn add_with_dependencies(keyspace: &KeyspaceMetadata, udt: &Arc<UserType>, sorted: &mut Vec<Arc<UserType>>) {
-    for used in keyspace.user_types.values() {
-        let uses =
-            used.name != udt.name && udt.fields.iter().any(|(_, ty)| type_text::mentions_user_type(ty, &used.name));
-        if uses {
-            add_with_dependencies(keyspace, used, sorted);
+/// User types, each behind those that it uses.
+struct SortedTypes<'k> {
+    keyspace: &'k KeyspaceMetadata,
+    names: BTreeSet<&'k str>,
+    types: Vec<Arc<UserType>>,
+}
+
+impl<'k> SortedTypes<'k> {
+    fn add(&mut self, udt: &'k Arc<UserType>) {
+        if self.names.contains(udt.name.as_str()) {
+            return;
         }
+        self.used_by(udt).into_values().for_each(|used| self.add(used));
+        self.names.insert(udt.name.as_str());
+        self.types.push(Arc::clone(udt));
     }
-    if !sorted.iter().any(|known| known.name == udt.name) {
-        sorted.push(Arc::clone(udt));
+
+    /// The types that are not here yet with which a type is made, those inside of others included.
+    fn used_by(&self, udt: &'k Arc<UserType>) -> BTreeMap<&'k str, &'k Arc<UserType>> {
+        let (mut used, mut open) = (BTreeMap::new(), vec![udt]);
+        while let Some(user) = open.pop() {
+            for (_, ty) in &user.fields {
+                ty.any_by_name(&mut |inner| {
+                    if let CqlType::Udt(inner, _) = inner
+                        && let Some(known) = self.keyspace.user_types.get(&inner.name)
+                        && !self.names.contains(inner.name.as_str())
+                        && used.insert(known.name.as_str(), known).is_none()
+                    {
+                        open.push(known);
+                    }
+                    false
+                });
+            }
+        }
+        used
     }
 }
 

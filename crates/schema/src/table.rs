@@ -349,6 +349,12 @@ impl TableMetadata {
         all.filter(|column| !self.is_hidden(column)).collect()
     }
 
+    /// The types of all columns, dropped ones included.
+    pub fn types(&self) -> impl Iterator<Item = &CqlType> {
+        let columns = [&self.partition_key, &self.clustering, &self.statics, &self.regulars].into_iter().flatten();
+        columns.map(|column| &column.ty).chain(self.dropped.values().map(|column| &column.ty))
+    }
+
     /// The specifications of all columns, from which an altered table is built.
     pub fn specs(&self) -> Vec<ColumnSpec> {
         [&self.partition_key, &self.clustering, &self.statics, &self.regulars]

@@ -7,10 +7,11 @@
 use std::sync::Arc;
 
 use crate::ident::maybe_quote;
-use crate::{CqlType, UserType, marshal};
+use crate::{CqlType, UserType, extent, marshal};
 
-/// Deepest nesting that is read; deeper text is not a type.
-const DEPTH_MAX: usize = 64;
+/// Deepest nesting that is read; deeper text is not a type. The types of a table nest
+/// [`extent::DEPTH_MAX`] levels deep at most; `frozen` may stand around each.
+const DEPTH_MAX: usize = 2 * extent::DEPTH_MAX;
 
 const NATIVE: &[(&str, CqlType)] = &[
     ("ascii", CqlType::Ascii),
@@ -200,19 +201,6 @@ pub fn expand_user_types(ty: &CqlType) -> CqlType {
             CqlType::Vector { element: Arc::new(expand_user_types(element)), dimension: *dimension }
         }
         other => other.clone(),
-    }
-}
-
-/// Whether the type is, or holds, the user type of this name.
-pub fn mentions_user_type(ty: &CqlType, name: &str) -> bool {
-    match ty {
-        CqlType::List { element, .. } | CqlType::Set { element, .. } | CqlType::Vector { element, .. } => {
-            mentions_user_type(element, name)
-        }
-        CqlType::Map { key, value, .. } => mentions_user_type(key, name) || mentions_user_type(value, name),
-        CqlType::Tuple(elements) => elements.iter().any(|element| mentions_user_type(element, name)),
-        CqlType::Udt(udt, _) => udt.name == name || udt.fields.iter().any(|(_, ty)| mentions_user_type(ty, name)),
-        _ => false,
     }
 }
 

@@ -17,6 +17,7 @@ pub mod cql_name;
 pub mod decimal;
 pub mod duration;
 pub mod error;
+pub mod extent;
 pub mod failure;
 pub mod ident;
 pub mod inet;

@@ -8,12 +8,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{CqlType, CustomType, UserType};
+use crate::{CqlType, CustomType, UserType, extent};
 
 /// The package of Cassandra's types; assumed for a class without a package.
 const PACKAGE: &str = "org.apache.cassandra.db.marshal.";
-/// Deepest nesting of a type expression; a deeper one is refused.
-const NESTING_MAX: usize = 32;
+/// Deepest nesting of a type expression; a deeper one is refused. The types of a table nest
+/// [`extent::DEPTH_MAX`] levels deep at most; `FrozenType`, `ReversedType` and the composite of a
+/// key may stand around them.
+const NESTING_MAX: usize = 2 * extent::DEPTH_MAX;
 
 /// Why a type expression could not be read.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -199,30 +199,40 @@ impl CqlType {
         }
     }
 
-    /// Whether the type is this user type or contains it.
-    pub fn references_udt(&self, keyspace: &str, name: &str) -> bool {
-        self.any(&mut |ty| matches!(ty, Self::Udt(udt, _) if udt.keyspace == keyspace && udt.name == name))
-    }
-
     /// Whether the type is a duration or contains one; durations have no order.
     pub fn references_duration(&self) -> bool {
         self.any(&mut |ty| matches!(ty, Self::Duration))
     }
 
-    /// Whether `test` is true for the type or for one inside of it.
+    /// Whether `test` is true for the type or for one inside of it. Takes as many steps as the type
+    /// has parts where user types stand in full ([`crate::extent`]).
     pub fn any(&self, test: &mut dyn FnMut(&Self) -> bool) -> bool {
+        self.any_within(true, test)
+    }
+
+    /// Whether `test` is true for the type or for one inside of it, where a user type is but a
+    /// name: the fields of user types are left out.
+    pub fn any_by_name(&self, test: &mut dyn FnMut(&Self) -> bool) -> bool {
+        self.any_within(false, test)
+    }
+
+    fn any_within(&self, has_fields: bool, test: &mut dyn FnMut(&Self) -> bool) -> bool {
         if test(self) {
             return true;
         }
         match self {
-            Self::List { element, .. } | Self::Set { element, .. } | Self::Vector { element, .. } => element.any(test),
-            Self::Map { key, value, .. } => key.any(test) || value.any(test),
-            Self::Tuple(types) => types.iter().any(|ty| ty.any(test)),
-            Self::Udt(udt, _) => udt.fields.iter().any(|(_, ty)| ty.any(test)),
+            Self::List { element, .. } | Self::Set { element, .. } | Self::Vector { element, .. } => {
+                element.any_within(has_fields, test)
+            }
+            Self::Map { key, value, .. } => key.any_within(has_fields, test) || value.any_within(has_fields, test),
+            Self::Tuple(types) => types.iter().any(|ty| ty.any_within(has_fields, test)),
+            Self::Udt(udt, _) => has_fields && udt.fields.iter().any(|(_, ty)| ty.any_within(has_fields, test)),
             Self::Custom(custom) => match custom.as_ref() {
-                CustomType::Composite(types) => types.iter().any(|ty| ty.any(test)),
-                CustomType::DynamicComposite(aliases) => aliases.iter().any(|(_, ty)| ty.any(test)),
-                CustomType::Reversed(ty) | CustomType::PartitionerDefinedOrder(Some(ty)) => ty.any(test),
+                CustomType::Composite(types) => types.iter().any(|ty| ty.any_within(has_fields, test)),
+                CustomType::DynamicComposite(aliases) => aliases.iter().any(|(_, ty)| ty.any_within(has_fields, test)),
+                CustomType::Reversed(ty) | CustomType::PartitionerDefinedOrder(Some(ty)) => {
+                    ty.any_within(has_fields, test)
+                }
                 _ => false,
             },
             _ => false,

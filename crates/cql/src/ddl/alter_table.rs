@@ -16,6 +16,7 @@ use schema::{
 use types::CqlType;
 
 use super::create_table::has_unfrozen_fields;
+use super::type_name::Types;
 use super::{
     Act, Changed, DdlContext, SchemaObject, check_changeable, compact, compatible, event, keyspace_of, masks,
     properties, refused, type_name, view,
@@ -137,9 +138,11 @@ fn with_columns(
     let mut specs = table.specs();
     let mut names: BTreeSet<String> = specs.iter().map(|spec| spec.name.clone()).collect();
     let mut masks = table.masks.clone();
+    let mut types = Types::default();
+    types.add(table.types())?;
     for column in columns {
         let name = column.name.as_str();
-        let ty = type_name::prepare(&type_name::normalize(&column.type_name), keyspace)?;
+        let ty = types.prepare(&type_name::normalize(&column.type_name), keyspace)?;
         let mask = column.mask.as_ref();
         let mask = mask.map(|mask| masks::prepare(mask, keyspace, &table.name, &column.name, &ty)).transpose()?;
         if !names.insert(name.to_owned()) {

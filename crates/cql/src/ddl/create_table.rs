@@ -14,6 +14,7 @@ use schema::table::ColumnSpec;
 use schema::{ColumnKind, KeyspaceMetadata, Options, Schema, TableFlags, TableKind, TableMetadata, TableParams};
 use types::CqlType;
 
+use super::type_name::Types;
 use super::{
     Act, Changed, DdlContext, SchemaObject, check_changeable, compact, event, existing_keyspace, is_word, keyspace_of,
     masks, properties, refused, type_name,
@@ -150,9 +151,9 @@ fn prepare_columns(
     create: &CreateTable<'_>,
     keyspace: &KeyspaceMetadata,
 ) -> Result<BTreeMap<String, CqlType>, CqlError> {
-    let mut columns = BTreeMap::new();
+    let (mut columns, mut types) = (BTreeMap::new(), Types::default());
     for column in &create.columns {
-        let ty = type_name::prepare(&type_name::normalize(&column.type_name), keyspace)?;
+        let ty = types.prepare(&type_name::normalize(&column.type_name), keyspace)?;
         columns.insert(column.name.as_str().to_owned(), ty);
     }
     if columns.values().any(has_unfrozen_fields) {

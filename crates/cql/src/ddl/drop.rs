@@ -6,6 +6,7 @@ use schema::{KeyspaceMetadata, Schema, TableKind};
 use types::CqlType;
 use types::ident::qualified;
 
+use super::type_name::{names_one_of, users_of};
 use super::{Act, Changed, DdlContext, SchemaObject, check_changeable, event, keyspace_of};
 use crate::ast::{DropKeyspace, DropNamed};
 use crate::error::CqlError;
@@ -67,21 +68,15 @@ pub(super) fn user_type(drop: &DropNamed<'_>, context: &DdlContext, schema: &Sch
 
 /// Refuses if another type or a table is made with the type.
 fn check_unused(keyspace: &KeyspaceMetadata, name: &str) -> Result<(), CqlError> {
-    let types: Vec<&str> = keyspace
-        .user_types
-        .values()
-        .filter(|other| other.fields.iter().any(|(_, ty)| ty.references_udt(&keyspace.name, name)))
-        .map(|other| other.name.as_str())
-        .collect();
+    let users = users_of(keyspace, name);
+    let types: Vec<&str> = users.iter().copied().filter(|other| *other != name).collect();
     let tables: Vec<&str> = keyspace
         .tables
         .values()
-        .filter(|table| {
-            table.columns_in_select_order().iter().any(|column| column.ty.references_udt(&keyspace.name, name))
-        })
+        .filter(|table| table.columns_in_select_order().iter().any(|column| names_one_of(&column.ty, &users)))
         .map(|table| table.name.as_str())
         .collect();
-    let uses = |ty: &CqlType| ty.references_udt(&keyspace.name, name);
+    let uses = |ty: &CqlType| names_one_of(ty, &users);
     let functions = keyspace
         .functions
         .values()

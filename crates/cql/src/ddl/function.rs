@@ -120,15 +120,15 @@ pub(super) fn create(create: &CreateFunction<'_>, context: &DdlContext, schema: 
     check_unfrozen(create.arguments.iter().map(|(_, ty)| ty), "Argument")?;
     check_unfrozen([&create.returns], "Return type")?;
     let keyspace = existing_keyspace(schema, keyspace_name)?;
-    let mut arguments = Vec::new();
+    let (mut arguments, mut types) = (Vec::new(), type_name::Types::default());
     for (name, ty) in &create.arguments {
-        arguments.push((name.as_str().to_owned(), prepare(ty, keyspace)?));
+        arguments.push((name.as_str().to_owned(), types.prepare(&type_name::normalize(ty), keyspace)?));
     }
     let mut function = FunctionMetadata {
         keyspace: keyspace_name.to_owned(),
         name: name.to_owned(),
         arguments,
-        returns: prepare(&create.returns, keyspace)?,
+        returns: types.prepare(&type_name::normalize(&create.returns), keyspace)?,
         called_on_null: create.called_on_null_input,
         language: create.language.as_str().to_owned(),
         body: create.body.to_string(),

@@ -259,3 +259,53 @@ fn tens_of_thousands_of_names_are_looked_up() {
     let table = schema.table("answers", "many").expect("it was made");
     assert!(table.clustering.iter().all(|column| column.reversed && column.name.starts_with("dc")));
 }
+
+/// User types that double with each step, and those that nest ever deeper, are refused before code
+/// walks them. To walk the last of a hundred would take for ever.
+#[test]
+fn user_types_have_a_greatest_size_and_depth() {
+    let mut schema = system::schema();
+    let mut number = 0;
+    let mut ask = |statement: &str| {
+        number += 1;
+        answer(statement, number, &mut schema)
+    };
+    let replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}";
+    ask(&format!("CREATE KEYSPACE answers WITH replication = {replication}"));
+    let mut last_of = |name: &str, fields: &[&str]| {
+        ask(&format!("CREATE TYPE {name}0 (a int)"));
+        for last in 0..100 {
+            let fields: Vec<String> = fields.iter().map(|field| format!("{field} frozen<{name}{last}>")).collect();
+            let answer = ask(&format!("CREATE TYPE {name}{} ({})", last + 1, fields.join(", ")));
+            if answer.starts_with("error") {
+                return (format!("frozen<{name}{last}>"), answer);
+            }
+        }
+        panic!("they are refused")
+    };
+    let (large, too_large) = last_of("t", &["a", "b"]);
+    let (deep, too_deep) = last_of("d", &["a"]);
+    let (too_large, too_deep) = (too_large.as_str(), too_deep.as_str());
+    let size = "error 2200 Types may take 16 MiB at most where the user types in them are written out, as files and \
+                answers have them";
+    assert_eq!(too_large, size);
+    assert_eq!(too_deep, "error 2200 Types may nest 32 levels deep at most, user types included");
+    let used = "error 2200 Cannot drop user type 'answers.d0' as it is still used by user types d1, d10";
+    for (statement, expected) in [
+        (format!("CREATE TABLE both (k int PRIMARY KEY, a {large}, b {large})"), too_large),
+        (format!("CREATE TABLE one (k int PRIMARY KEY, a {large})"), "Created Table answers one"),
+        (format!("ALTER TABLE one ADD b {large}"), too_large),
+        ("ALTER TYPE t0 ADD c tuple<int, int, int, int>".to_owned(), too_large),
+        ("ALTER TYPE t0 RENAME a TO b".to_owned(), "Updated Type answers t0"),
+        (format!("CREATE TABLE deeper (k int PRIMARY KEY, l list<{deep}>)"), too_deep),
+        (format!("CREATE TABLE deep (k int PRIMARY KEY, d {deep})"), "Created Table answers deep"),
+        ("DROP TYPE d0".to_owned(), used),
+    ] {
+        let answer = ask(&statement);
+        assert!(answer.starts_with(expected), "{statement}: {answer}");
+    }
+    let table = schema.table("answers", "one").expect("it was made");
+    let ty = &table.column_by_name("a").expect("so was its column").ty;
+    let is_renamed = |udt: &types::UserType| udt.name == "t0" && udt.fields[0].0 == "b";
+    assert!(ty.any(&mut |ty| matches!(ty, types::CqlType::Udt(udt, _) if is_renamed(udt))));
+}

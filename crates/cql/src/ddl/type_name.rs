@@ -7,10 +7,12 @@
 //!
 //! Must agree with: `CQL3Type.Raw` and its `prepare`, `VectorType`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use schema::KeyspaceMetadata;
-use types::CqlType;
+use types::extent::{Extent, Extents};
+use types::{CqlType, UserType};
 
 use crate::ast::{Ident, NativeType, QualifiedName, TypeName};
 use crate::error::CqlError;
@@ -51,7 +53,8 @@ pub(super) fn is_unfrozen_user_type(name: &TypeName<'_>) -> bool {
     matches!(name, TypeName::User(_))
 }
 
-/// The type of a column or field in this keyspace. The name must be normalized.
+/// The type of a column or field in this keyspace. The name must be normalized. The type may be of
+/// any size: [`Types`] refuses what is too large.
 pub(super) fn prepare(name: &TypeName<'_>, keyspace: &KeyspaceMetadata) -> Result<CqlType, CqlError> {
     Ok(match name {
         TypeName::Native(native) => native_type(*native),
@@ -169,7 +172,7 @@ pub(super) fn in_keyspace<'a>(name: &TypeName<'a>, keyspace: &'a str) -> TypeNam
     }
 }
 
-fn user_type(name: &QualifiedName<'_>, keyspace: &KeyspaceMetadata) -> Result<Arc<types::UserType>, CqlError> {
+fn user_type(name: &QualifiedName<'_>, keyspace: &KeyspaceMetadata) -> Result<Arc<UserType>, CqlError> {
     if let Some(other) = name.keyspace()
         && other != keyspace.name
     {
@@ -185,31 +188,97 @@ fn user_type(name: &QualifiedName<'_>, keyspace: &KeyspaceMetadata) -> Result<Ar
     }
 }
 
-/// A type with a user type in its place of the one of the same name; None if it does not hold it.
-pub(super) fn with_user_type(ty: &CqlType, udt: &Arc<types::UserType>) -> Option<CqlType> {
-    if !ty.references_udt(&udt.keyspace, &udt.name) {
+/// The types of one statement, which are refused where they are too large or too deep together.
+/// Code that walks them comes behind that: a type may have billions of parts otherwise.
+#[derive(Default)]
+pub(super) struct Types {
+    extents: Extents,
+    sum: Extent,
+}
+
+impl Types {
+    /// As [`prepare`], of one type more.
+    pub fn prepare(&mut self, name: &TypeName<'_>, keyspace: &KeyspaceMetadata) -> Result<CqlType, CqlError> {
+        let ty = prepare(name, keyspace)?;
+        self.add([&ty])?;
+        Ok(ty)
+    }
+
+    /// Adds types that there are already.
+    pub fn add<'t>(&mut self, types: impl IntoIterator<Item = &'t CqlType>) -> Result<(), CqlError> {
+        self.sum = self.sum.and(self.extents.of_all(types));
+        checked(self.sum)
+    }
+}
+
+/// Refuses types that are too large or too deep.
+pub(super) fn checked(extent: Extent) -> Result<(), CqlError> {
+    extent.check().map_err(|why| CqlError::invalid(why.to_string()))
+}
+
+/// The names of the user type of a name and of those that are made with it.
+pub(super) fn users_of<'k>(keyspace: &'k KeyspaceMetadata, name: &'k str) -> BTreeSet<&'k str> {
+    let mut users = BTreeSet::from([name]);
+    loop {
+        let names_one = |udt: &&Arc<UserType>| udt.fields.iter().any(|(_, ty)| names_one_of(ty, &users));
+        let found: Vec<&str> = keyspace.user_types.values().filter(names_one).map(|udt| udt.name.as_str()).collect();
+        let before = users.len();
+        users.extend(found);
+        if users.len() == before {
+            return users;
+        }
+    }
+}
+
+/// Whether a type names one of these user types, as far as its text goes.
+pub(super) fn names_one_of(ty: &CqlType, names: &BTreeSet<&str>) -> bool {
+    ty.any_by_name(&mut |ty| matches!(ty, CqlType::Udt(udt, _) if names.contains(udt.name.as_str())))
+}
+
+/// User types by name that take the places of others.
+pub(super) type Renewed = BTreeMap<String, Arc<UserType>>;
+
+/// A user type that has changed, and those of its keyspace that are made with it, with each other's
+/// new forms inside. Each is made once, however often it stands in others.
+pub(super) fn renewed(keyspace: &KeyspaceMetadata, udt: UserType) -> Renewed {
+    let name = udt.name.clone();
+    let mut waiting = users_of(keyspace, &name);
+    waiting.remove(name.as_str());
+    let mut renewed = Renewed::from([(name.clone(), Arc::new(udt))]);
+    while !waiting.is_empty() {
+        let waits = |udt: &UserType| udt.fields.iter().any(|(_, ty)| names_one_of(ty, &waiting));
+        let users = waiting.iter().filter_map(|name| keyspace.user_types.get(*name));
+        let ready: Vec<&Arc<UserType>> = users.filter(|udt| !waits(udt)).collect();
+        assert!(!ready.is_empty(), "no user type is made with itself");
+        for user in ready {
+            waiting.remove(user.name.as_str());
+            renewed.insert(user.name.clone(), Arc::new(user_type_with(user, &renewed)));
+        }
+    }
+    renewed
+}
+
+fn user_type_with(own: &UserType, renewed: &Renewed) -> UserType {
+    let field =
+        |(name, ty): &(String, CqlType)| (name.clone(), with_renewed(ty, renewed).unwrap_or_else(|| ty.clone()));
+    UserType { keyspace: own.keyspace.clone(), name: own.name.clone(), fields: own.fields.iter().map(field).collect() }
+}
+
+/// A type with these user types in the places of those of their names; None: it names none.
+pub(super) fn with_renewed(ty: &CqlType, renewed: &Renewed) -> Option<CqlType> {
+    let is_renewed = |ty: &CqlType| matches!(ty, CqlType::Udt(own, _) if renewed.contains_key(&own.name));
+    if !ty.any_by_name(&mut |ty| is_renewed(ty)) {
         return None;
     }
-    let arc = |ty: &Arc<CqlType>| with_user_type(ty, udt).map_or_else(|| Arc::clone(ty), Arc::new);
-    let plain = |ty: &CqlType| with_user_type(ty, udt).unwrap_or_else(|| ty.clone());
+    let arc = |ty: &Arc<CqlType>| with_renewed(ty, renewed).map_or_else(|| Arc::clone(ty), Arc::new);
+    let plain = |ty: &CqlType| with_renewed(ty, renewed).unwrap_or_else(|| ty.clone());
     Some(match ty {
         CqlType::List { element, frozen } => CqlType::List { element: arc(element), frozen: *frozen },
         CqlType::Set { element, frozen } => CqlType::Set { element: arc(element), frozen: *frozen },
         CqlType::Map { key, value, frozen } => CqlType::Map { key: arc(key), value: arc(value), frozen: *frozen },
         CqlType::Vector { element, dimension } => CqlType::Vector { element: arc(element), dimension: *dimension },
         CqlType::Tuple(elements) => CqlType::Tuple(elements.iter().map(plain).collect()),
-        CqlType::Udt(own, frozen) if own.name == udt.name => CqlType::Udt(Arc::clone(udt), *frozen),
-        CqlType::Udt(own, frozen) => CqlType::Udt(Arc::new(user_type_with(own, udt)), *frozen),
+        CqlType::Udt(own, frozen) => CqlType::Udt(Arc::clone(renewed.get(&own.name).unwrap_or(own)), *frozen),
         other => other.clone(),
     })
-}
-
-/// A user type with another in place of the one of the same name in its fields.
-pub(super) fn user_type_with(own: &types::UserType, udt: &Arc<types::UserType>) -> types::UserType {
-    let field = |(name, ty): &(String, CqlType)| (name.clone(), with_user_type(ty, udt).unwrap_or_else(|| ty.clone()));
-    types::UserType {
-        keyspace: own.keyspace.clone(),
-        name: own.name.clone(),
-        fields: own.fields.iter().map(field).collect(),
-    }
 }

@@ -9,8 +9,10 @@ use std::sync::Arc;
 
 use schema::{KeyspaceMetadata, Schema, TableMetadata};
 use types::UserType;
+use types::extent::Extents;
 use types::ident::qualified;
 
+use super::type_name::{Renewed, Types};
 use super::{
     Act, Changed, DdlContext, SchemaObject, check_changeable, event, existing_keyspace, keyspace_of, type_name,
 };
@@ -39,13 +41,14 @@ pub(super) fn create(create: &CreateType<'_>, context: &DdlContext, schema: &Sch
     let normalized: Vec<(&Ident<'_>, TypeName<'_>)> =
         create.fields.iter().map(|(field, ty)| (field, type_name::normalize(ty))).collect();
     normalized.iter().try_for_each(|(_, ty)| check_field_type(ty))?;
-    let mut fields = Vec::new();
+    let (mut fields, mut types) = (Vec::new(), Types::default());
     for (field, ty) in &normalized {
-        fields.push((field.as_str().to_owned(), type_name::prepare(ty, keyspace)?));
+        fields.push((field.as_str().to_owned(), types.prepare(ty, keyspace)?));
     }
-    let udt = UserType { keyspace: keyspace_name.to_owned(), name: name.to_owned(), fields };
+    let udt = Arc::new(UserType { keyspace: keyspace_name.to_owned(), name: name.to_owned(), fields });
+    type_name::checked(Extents::default().of_user_type(&udt))?;
     let mut after = keyspace.clone();
-    after.user_types.insert(name.to_owned(), Arc::new(udt));
+    after.user_types.insert(name.to_owned(), udt);
     let event = event(SchemaChangeKind::Created, SchemaTarget::Type, keyspace_name, name);
     Ok(Some((schema.with_keyspace(after), event)))
 }
@@ -94,7 +97,7 @@ pub(super) fn alter(alter: &AlterType<'_>, context: &DdlContext, schema: &Schema
         TypeAlteration::Rename { if_exists, fields } => with_renamed_fields(udt, fields, *if_exists)?,
     };
     let event = event(SchemaChangeKind::Updated, SchemaTarget::Type, keyspace_name, name);
-    Ok(Some((schema.with_keyspace(with_user_type(keyspace, altered)), event)))
+    Ok(Some((schema.with_keyspace(with_user_type(keyspace, altered)?), event)))
 }
 
 fn with_field(
@@ -116,9 +119,10 @@ fn with_field(
         )));
     }
     check_count(&udt.name, udt.fields.len() + 1)?;
-    let ty = type_name::prepare(&normalized, keyspace)?;
+    let ty = Types::default().prepare(&normalized, keyspace)?;
     let normalized = type_name::in_keyspace(&normalized, &keyspace.name);
-    if ty.references_udt(&udt.keyspace, &udt.name) {
+    let users = type_name::users_of(keyspace, &udt.name);
+    if type_name::names_one_of(&ty, &users) {
         return Err(CqlError::invalid(format!(
             "Cannot add new field {field} of type {normalized} to user type {full_name} as it would create a circular \
              reference"
@@ -127,7 +131,7 @@ fn with_field(
     let in_keys: Vec<String> = keyspace
         .tables
         .values()
-        .filter(|table| table.partition_key.iter().any(|column| column.ty.references_udt(&udt.keyspace, &udt.name)))
+        .filter(|table| table.partition_key.iter().any(|column| type_name::names_one_of(&column.ty, &users)))
         .map(|table| qualified(&table.keyspace, &table.name))
         .collect();
     if !in_keys.is_empty() {
@@ -164,39 +168,37 @@ fn with_renamed_fields(
     Ok(altered)
 }
 
-/// The keyspace with a user type in place of the one of its name, wherever it is used.
-fn with_user_type(keyspace: &KeyspaceMetadata, udt: UserType) -> KeyspaceMetadata {
-    let udt = Arc::new(udt);
+/// The keyspace with a user type in place of the one of its name, wherever it is used. Refused
+/// where a type or a table would become too large.
+fn with_user_type(keyspace: &KeyspaceMetadata, udt: UserType) -> Result<KeyspaceMetadata, CqlError> {
+    let renewed = type_name::renewed(keyspace, udt);
+    let mut extents = Extents::default();
+    renewed.values().try_for_each(|udt| type_name::checked(extents.of_user_type(udt)))?;
     let mut after = keyspace.clone();
-    for other in after.user_types.values_mut() {
-        let uses = other.fields.iter().any(|(_, ty)| ty.references_udt(&udt.keyspace, &udt.name));
-        if uses {
-            *other = Arc::new(type_name::user_type_with(other, &udt));
-        }
-    }
     for table in after.tables.values_mut() {
-        if let Some(altered) = table_with_user_type(table, &udt) {
+        if let Some(altered) = table_with_user_types(table, &renewed) {
+            type_name::checked(extents.of_all(altered.types()))?;
             *table = Arc::new(altered);
         }
     }
-    after.user_types.insert(udt.name.clone(), udt);
+    after.user_types.extend(renewed);
     after.functions.clear();
     after.read_functions();
-    after
+    Ok(after)
 }
 
-fn table_with_user_type(table: &TableMetadata, udt: &Arc<UserType>) -> Option<TableMetadata> {
+fn table_with_user_types(table: &TableMetadata, renewed: &Renewed) -> Option<TableMetadata> {
     let mut specs = table.specs();
     let mut changed = false;
     for spec in &mut specs {
-        if let Some(ty) = type_name::with_user_type(&spec.ty, udt) {
+        if let Some(ty) = type_name::with_renewed(&spec.ty, renewed) {
             spec.ty = ty;
             changed = true;
         }
     }
     let mut masks = table.masks.clone();
     for ty in masks.values_mut().flat_map(|mask| &mut mask.argument_types) {
-        if let Some(altered) = type_name::with_user_type(ty, udt) {
+        if let Some(altered) = type_name::with_renewed(ty, renewed) {
             *ty = altered;
         }
     }

@@ -223,3 +223,18 @@ fn keyspaces_types_and_indexes_are_described_as_recorded() {
     let answer = recorded!("keyspace_mixedcase");
     assert_eq!(super::keyspace(&mixed), statement(answer, "\"MixedCase\" | keyspace | \"MixedCase\""));
 }
+
+/// Each type is made with all others behind it. To take every way through them would take minutes.
+#[test]
+fn types_that_use_many_others_are_ordered() {
+    let mut keyspace = keyspace("ks");
+    for number in (0..32).rev() {
+        let fields = keyspace.user_types.iter().map(|(name, udt)| (name.clone(), CqlType::Udt(Arc::clone(udt), true)));
+        let (name, fields) = (format!("t{number:02}"), fields.collect());
+        let udt = UserType { keyspace: "ks".to_owned(), name: name.clone(), fields };
+        keyspace.user_types.insert(name, Arc::new(udt));
+    }
+    let order: Vec<_> = types_by_dependency(&keyspace).iter().map(|udt| udt.name.clone()).collect();
+    let expected: Vec<_> = (0..32).rev().map(|number| format!("t{number:02}")).collect();
+    assert_eq!(order, expected);
+}

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use types::extent::Extents;
 use types::{UserType, literal};
 
 use super::values::*;
@@ -80,7 +81,7 @@ fn read_keyspaces(
     for name in names.iter().filter(of_users) {
         let previous = previous.and_then(|schema| schema.keyspace(name)).map(Arc::as_ref);
         let (ignored, unreadable, left_out) = (&mut ignored, &mut unreadable, &mut left_out);
-        let mut reading = Reading { name, previous, ignored, unreadable, left_out };
+        let mut reading = Reading { name, previous, extents: Extents::default(), ignored, unreadable, left_out };
         match keyspaces.get(name.as_str()).map(|rows| (rows, reading.keyspace(rows))) {
             Some((_, Ok(Some(keyspace)))) => schema.put_keyspace(with_built_in_tables(keyspace)),
             Some((rows, Err(error))) => reading.leave_out_all(rows, &error),
@@ -187,6 +188,8 @@ fn has_partition_key(table: Row<'_>, rows: &RowsByTable<'_>) -> bool {
 struct Reading<'a> {
     name: &'a str,
     previous: Option<&'a KeyspaceMetadata>,
+    /// The extents of its user types: types that are too large are not taken.
+    extents: Extents,
     ignored: &'a mut Vec<String>,
     unreadable: &'a mut Vec<String>,
     left_out: &'a mut BTreeMap<TableId, String>,
@@ -256,7 +259,12 @@ impl Reading<'_> {
         let name = row.key(0);
         let of_name = |name: &String| self.previous.and_then(|keyspace| keyspace.tables.get(name));
         let previous = name.as_ref().ok().and_then(of_name);
-        match name.and_then(|name| read_table(&name, row, rows, user_types, previous.map(Arc::as_ref))) {
+        let read = name.and_then(|name| read_table(&name, row, rows, user_types, previous.map(Arc::as_ref)));
+        let bounded = read.and_then(|table| match self.extents.of_all(table.types()).check_stored() {
+            Ok(()) => Ok(table),
+            Err(why) => Err(SchemaError::Corrupt(format!("The table {}.{}: {why}", table.keyspace, table.name))),
+        });
+        match bounded {
             Ok(table) => Some(Arc::new(table)),
             Err(error) => {
                 self.unreadable.push(error.message().to_owned());
@@ -281,7 +289,11 @@ impl Reading<'_> {
             for row in waiting {
                 match read_type(self.name, row, &known) {
                     Ok(Some(udt)) => {
-                        known.insert(udt.name.clone(), Arc::new(udt));
+                        let udt = Arc::new(udt);
+                        match self.extents.of_user_type(&udt).check_stored() {
+                            Ok(()) => drop(known.insert(udt.name.clone(), udt)),
+                            Err(why) => self.unreadable.push(format!("The type {}.{}: {why}", self.name, udt.name)),
+                        }
                     }
                     Ok(None) => still.push(row),
                     Err(error) => self.unreadable.push(error.message().to_owned()),

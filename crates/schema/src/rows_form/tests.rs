@@ -279,3 +279,21 @@ fn columns_of_a_wide_table_are_looked_up() {
     after.tables.insert("t".to_owned(), Arc::new(altered));
     assert_eq!(diff(Some(&before), Some(&after)).len(), 2, "the keyspace and the table");
 }
+
+/// User types in the rows of another node, or of a directory, that double with each step are left
+/// out where they become too large.
+#[test]
+fn user_types_that_are_too_large_are_left_out() {
+    let mut keyspace = keyspace();
+    let mut last = udt("t0", &[("a", CqlType::Int), ("b", CqlType::Int)]);
+    for number in 1..40 {
+        keyspace.user_types.insert(last.name.clone(), Arc::clone(&last));
+        let field = CqlType::Udt(last, true);
+        last = udt(&format!("t{number}"), &[("a", field.clone()), ("b", field)]);
+    }
+    let loaded = Schema::from_rows(rows_of(&keyspace), None);
+    let taken = &loaded.schema.keyspace("ks").expect("it was read").user_types;
+    assert!(taken.contains_key("address") && taken.contains_key("t20") && !taken.contains_key("t21"));
+    assert!(loaded.unreadable[0].starts_with("The type ks.t21: Types may take 256 MiB"), "{:?}", loaded.unreadable);
+    assert!(loaded.schema.table("ks", "t").is_some(), "it has other types");
+}
