@@ -22,8 +22,8 @@ pub const DEPTH_MAX: usize = 32;
 /// user types are written out. Each SSTable of the table has about as much in its header.
 pub const SIZE_MAX: usize = 16 << 20;
 
-/// As [`SIZE_MAX`], of types that are read from disk or from another node. Cassandra has taken them,
-/// and a table that were left out for them would be gone with its data.
+/// As [`SIZE_MAX`], of types that are read from disk or from another node. Cassandra has taken them
+/// from a client, and a table that is left out for them is gone with its data.
 pub const STORED_SIZE_MAX: usize = 256 << 20;
 
 /// Bytes of the name of a class of Cassandra and the signs around it, roughly.

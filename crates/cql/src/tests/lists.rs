@@ -27,6 +27,15 @@ fn elements_of_a_list_are_set_and_deleted_by_index() {
     ];
     let left = rows_of(&node, &statements.iter().map(String::as_str).collect::<Vec<_>>());
     assert!(left.contains("[7, 0]"), "{left}");
+    let taken = joined(|at| format!("l = l - [{}]", at / 2));
+    let left = [
+        format!("UPDATE t SET l = [{all}] WHERE k = 1"),
+        format!("UPDATE t SET {taken}, l = l + [1, 2], l = l - [2, {}] WHERE k = 1", ELEMENTS - 1),
+        "SELECT l FROM t WHERE k = 1".to_owned(),
+    ];
+    let left = rows_of(&node, &left.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(left.contains(&format!("[{}, ", ELEMENTS / 2)), "{left}");
+    assert!(left.ends_with(&format!("{}, 1]", ELEMENTS - 2)), "{left}");
     let again = [
         format!("UPDATE t SET l = [{all}] WHERE k = 1"),
         format!("DELETE {deleted} FROM t WHERE k = 1"),

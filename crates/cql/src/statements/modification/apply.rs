@@ -158,10 +158,7 @@ impl Writer<'_> {
 
     fn discard_from_list(&mut self, column: ColumnId, elements: &Term) -> Result<(), CqlError> {
         if let BoundValue::Bytes(bytes) = elements.eval(self.bindings)? {
-            // sorted: to look through a long list for each of many elements would take minutes
-            let mut unwanted = values::split_list(&bytes)?;
-            unwanted.sort_unstable();
-            for path in self.pending.paths(column, |found| unwanted.binary_search(&found.value).is_ok()) {
+            for path in self.pending.paths_of(column, values::split_list(&bytes)?) {
                 self.put(column, path, None);
             }
         }

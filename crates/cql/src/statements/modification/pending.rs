@@ -81,7 +81,7 @@ impl<'a> Pending<'a> {
     pub fn path_at(&mut self, column: ColumnId, index: &Bytes, when_null: &str) -> Result<Bytes, CqlError> {
         let index = <[u8; 4]>::try_from(index.as_ref()).map_or(0, i32::from_be_bytes);
         let (at, before) = (usize::try_from(index).ok(), list_cells(self.before, column));
-        let (found, size) = match self.written_list(column) {
+        let (found, size) = match self.written_list(column).map(|list| &*list) {
             Some(list) => (at.and_then(|at| list.at(at)), list.size),
             None => (at.and_then(|at| before.get(at)), before.len()),
         };
@@ -92,22 +92,24 @@ impl<'a> Pending<'a> {
         Ok(path_of(found.ok_or_else(out)?))
     }
 
-    /// The paths of the elements of a list that are wanted.
-    pub fn paths(&mut self, column: ColumnId, is_wanted: impl Fn(&Cell) -> bool) -> Vec<Bytes> {
-        let before = list_cells(self.before, column);
-        match self.written_list(column) {
-            Some(list) => list.blocks.iter().flatten().filter(|cell| is_wanted(cell)).map(path_of).collect(),
-            None => before.iter().filter(|cell| is_wanted(cell)).map(path_of).collect(),
+    /// The paths of the elements of a list that have one of these values.
+    pub fn paths_of(&mut self, column: ColumnId, mut values: Vec<Bytes>) -> Vec<Bytes> {
+        let (before, table) = (list_cells(self.before, column), self.table);
+        if let Some((list, ty)) = self.written_list(column).zip(table.type_of(column)) {
+            return list.paths_of(ty, &values);
         }
+        // sorted: to look through a long list for each of many elements would take minutes
+        values.sort_unstable();
+        before.iter().filter(|cell| values.binary_search(&cell.value).is_ok()).map(path_of).collect()
     }
 
     /// A list to which the statement has written; None: it has not.
-    fn written_list(&mut self, column: ColumnId) -> Option<&List> {
-        let list = match self.lists.remove(&column) {
-            Some(list) => list,
-            None => self.list_so_far(column)?,
-        };
-        Some(self.lists.entry(column).or_insert(list))
+    fn written_list(&mut self, column: ColumnId) -> Option<&mut List> {
+        if !self.lists.contains_key(&column) {
+            let list = self.list_so_far(column)?;
+            self.lists.insert(column, list);
+        }
+        self.lists.get_mut(&column)
     }
 
     fn list_so_far(&self, column: ColumnId) -> Option<List> {
@@ -128,6 +130,9 @@ struct List {
     blocks: Vec<Vec<Cell>>,
     /// Elements in all blocks.
     size: usize,
+    /// Paths by the values that their elements have, or had: an element may have another value by
+    /// now, or be gone. None: nothing was looked for by its value.
+    paths: Option<BTreeMap<Bytes, Vec<Bytes>>>,
 }
 
 impl List {
@@ -142,7 +147,7 @@ impl List {
             }
             size += 1;
         }
-        Self { blocks, size }
+        Self { blocks, size, paths: None }
     }
 
     fn at(&self, mut index: usize) -> Option<&Cell> {
@@ -155,32 +160,65 @@ impl List {
         None
     }
 
+    /// The paths of the elements that have one of these values, which are about to be taken out.
+    /// The list is passed once, however many operations of a statement look for values.
+    fn paths_of(&mut self, ty: &CqlType, values: &[Bytes]) -> Vec<Bytes> {
+        let mut paths = self.paths.take().unwrap_or_else(|| {
+            let mut paths: BTreeMap<Bytes, Vec<Bytes>> = BTreeMap::new();
+            let cells = self.blocks.iter().flatten();
+            cells.for_each(|cell| paths.entry(cell.value.clone()).or_default().push(path_of(cell)));
+            paths
+        });
+        let mut found = Vec::new();
+        for value in values {
+            let has_value = |path: &Bytes| {
+                let (block, at) = self.place(ty, path);
+                at.is_ok_and(|at| self.blocks[block][at].value == *value)
+            };
+            found.extend(paths.remove(value).into_iter().flatten().filter(has_value));
+        }
+        self.paths = Some(paths);
+        found
+    }
+
+    /// The block to which a path belongs, and its place there: Ok where an element has it.
+    fn place(&self, ty: &CqlType, path: &[u8]) -> (usize, Result<usize, usize>) {
+        let order = |other: &Cell| compare_paths(ty, other.path.as_deref().unwrap_or_default(), path);
+        let begins_before = |block: &Vec<Cell>| block.first().is_some_and(|first| order(first) != Ordering::Greater);
+        let block = self.blocks.partition_point(begins_before).saturating_sub(1);
+        (block, self.blocks.get(block).map_or(Err(0), |cells| cells.binary_search_by(order)))
+    }
+
     /// Puts an element in its place, or takes the one of its path out if it is not live, where it
     /// is newer than what is there.
     fn put(&mut self, ty: &CqlType, cell: Cell, now: u32) {
         let path = path_of(&cell);
-        let order = |other: &Cell| compare_paths(ty, other.path.as_deref().unwrap_or_default(), &path);
-        let begins_before = |block: &Vec<Cell>| block.first().is_some_and(|first| order(first) != Ordering::Greater);
-        let place = self.blocks.partition_point(begins_before).saturating_sub(1);
-        if self.blocks.is_empty() {
-            self.blocks.push(Vec::new());
+        let (place, found) = self.place(ty, &path);
+        if found.is_ok_and(|at| cell.reconcile(&self.blocks[place][at]) != Ordering::Greater) {
+            return;
         }
-        let block = &mut self.blocks[place];
-        match (block.binary_search_by(order), cell.is_live(now)) {
-            (Ok(at), is_live) if cell.reconcile(&block[at]) == Ordering::Greater => {
-                if is_live {
-                    block[at] = cell;
-                } else {
-                    block.remove(at);
-                    self.size -= 1;
-                }
+        let is_live = cell.is_live(now);
+        if let Some(paths) = &mut self.paths
+            && is_live
+        {
+            paths.entry(cell.value.clone()).or_default().push(path);
+        }
+        match (found, is_live) {
+            (Ok(at), true) => self.blocks[place][at] = cell,
+            (Ok(at), false) => {
+                self.blocks[place].remove(at);
+                self.size -= 1;
             }
             (Err(at), true) => {
-                block.insert(at, cell);
+                if self.blocks.is_empty() {
+                    self.blocks.push(Vec::new());
+                }
+                self.blocks[place].insert(at, cell);
                 self.size += 1;
             }
-            (Ok(_), _) | (Err(_), false) => {}
+            (Err(_), false) => return,
         }
+        let block = &mut self.blocks[place];
         if block.is_empty() {
             self.blocks.remove(place);
         } else if block.len() >= 2 * BLOCK_SIZE {
@@ -217,15 +255,19 @@ mod tests {
     #[test]
     fn a_list_in_blocks_equals_a_map() {
         let (mut list, mut twin) = (List::of(std::iter::empty()), BTreeMap::new());
+        let value_of = |step: i64| Bytes::copy_from_slice(&(step % 50).to_be_bytes());
         let mut drawn = 1u32;
         for step in 0..20_000i64 {
             drawn = drawn.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let path = Bytes::copy_from_slice(&(drawn >> 20).to_be_bytes());
             let is_live = !(drawn >> 8).is_multiple_of(3);
             let cell = match is_live {
-                true => Cell::live(ColumnId(0), step, Bytes::new()),
+                true => Cell::live(ColumnId(0), step, value_of(step)),
                 false => Cell::tombstone(ColumnId(0), step, 1),
             };
+            if step == 10_000 {
+                assert_eq!(list.paths_of(&CqlType::Blob, &[]), Vec::<Bytes>::new());
+            }
             list.put(&CqlType::Blob, cell.at(path.clone()), 1);
             match is_live {
                 true => twin.insert(path, step),
@@ -235,8 +277,13 @@ mod tests {
         assert_eq!(list.size, twin.len());
         assert!(list.blocks.len() > 4, "blocks were halved");
         let equals = |cell: &Cell, (path, step): (&Bytes, &i64)| path_of(cell) == *path && cell.timestamp == *step;
-        let mut at = twin.into_iter().enumerate();
-        assert!(at.all(|(at, (path, step))| list.at(at).is_some_and(|cell| equals(cell, (&path, &step)))));
+        let mut at = twin.iter().enumerate();
+        assert!(at.all(|(at, entry)| list.at(at).is_some_and(|cell| equals(cell, entry))));
         assert!(list.at(list.size).is_none());
+        let mut found = list.paths_of(&CqlType::Blob, &[value_of(7), value_of(8)]);
+        found.sort();
+        found.dedup();
+        let wanted = twin.iter().filter(|(_, step)| [7, 8].contains(&(**step % 50)));
+        assert_eq!(found, wanted.map(|(path, _)| path.clone()).collect::<Vec<_>>());
     }
 }
