@@ -138,13 +138,13 @@ fn with_columns(
     let mut specs = table.specs();
     let mut names: BTreeSet<String> = specs.iter().map(|spec| spec.name.clone()).collect();
     let mut masks = table.masks.clone();
-    let mut types = Types::default();
+    let (mut types, masking) = (Types::default(), masks::Masking::new(keyspace, &table.name));
     types.add(table.types())?;
     for column in columns {
         let name = column.name.as_str();
         let ty = types.prepare(&type_name::normalize(&column.type_name), keyspace)?;
         let mask = column.mask.as_ref();
-        let mask = mask.map(|mask| masks::prepare(mask, keyspace, &table.name, &column.name, &ty)).transpose()?;
+        let mask = mask.map(|mask| masking.prepare(mask, &column.name, &ty)).transpose()?;
         if !names.insert(name.to_owned()) {
             if if_not_exists {
                 continue;

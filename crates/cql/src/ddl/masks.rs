@@ -4,6 +4,7 @@
 //! arguments. Agrees with `org.apache.cassandra.cql3.functions.masking.ColumnMask.Raw`.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -31,22 +32,35 @@ pub(super) fn check_enabled<'a, 's: 'a>(
     Ok(())
 }
 
-/// The mask of a column of a type.
-pub(super) fn prepare(
-    mask: &ast::ColumnMask<'_>,
-    keyspace: &KeyspaceMetadata,
-    table: &str,
-    column: &Ident<'_>,
-    ty: &CqlType,
-) -> Result<ColumnMask, CqlError> {
-    let schema = Arc::new(Schema::default().with_keyspace(keyspace.clone()));
-    let mut preparing = Preparing::new(&schema, &[]);
-    preparing.keyspace = Arc::from(keyspace.name.as_str());
-    preparing.table = Arc::from(table);
-    let ident = |text| Ident { text: Cow::Borrowed(text), quoted: false, pos: column.pos };
-    let default = QualifiedName { keyspace: Some(ident("system")), name: ident("mask_default") };
-    let function = mask.function.as_ref().unwrap_or(&default);
-    Ok(Mask::prepare(&mut preparing, function, &mask.arguments, column.as_str(), ty)?.definition())
+/// Prepares the masks of the columns of one table.
+pub(super) struct Masking<'k> {
+    keyspace: &'k KeyspaceMetadata,
+    table: &'k str,
+    /// The keyspace as a schema: made once, for the first column that has a mask.
+    schema: OnceCell<Arc<Schema>>,
+}
+
+impl<'k> Masking<'k> {
+    pub fn new(keyspace: &'k KeyspaceMetadata, table: &'k str) -> Self {
+        Self { keyspace, table, schema: OnceCell::new() }
+    }
+
+    /// The mask of a column of a type.
+    pub fn prepare(
+        &self,
+        mask: &ast::ColumnMask<'_>,
+        column: &Ident<'_>,
+        ty: &CqlType,
+    ) -> Result<ColumnMask, CqlError> {
+        let schema = self.schema.get_or_init(|| Arc::new(Schema::default().with_keyspace(self.keyspace.clone())));
+        let mut preparing = Preparing::new(schema, &[]);
+        preparing.keyspace = Arc::from(self.keyspace.name.as_str());
+        preparing.table = Arc::from(self.table);
+        let ident = |text| Ident { text: Cow::Borrowed(text), quoted: false, pos: column.pos };
+        let default = QualifiedName { keyspace: Some(ident("system")), name: ident("mask_default") };
+        let function = mask.function.as_ref().unwrap_or(&default);
+        Ok(Mask::prepare(&mut preparing, function, &mask.arguments, column.as_str(), ty)?.definition())
+    }
 }
 
 /// The masks of the columns of a new table, of which the types are known.
@@ -56,10 +70,10 @@ pub(super) fn of_columns(
     keyspace: &KeyspaceMetadata,
     table: &str,
 ) -> Result<BTreeMap<String, ColumnMask>, CqlError> {
-    let mut masks = BTreeMap::new();
+    let (mut masks, masking) = (BTreeMap::new(), Masking::new(keyspace, table));
     for column in columns {
         if let (Some(mask), Some(ty)) = (&column.mask, types.get(column.name.as_str())) {
-            let mask = prepare(mask, keyspace, table, &column.name, ty)?;
+            let mask = masking.prepare(mask, &column.name, ty)?;
             masks.insert(column.name.as_str().to_owned(), mask);
         }
     }
@@ -86,7 +100,7 @@ pub(super) fn altered(
             altered.masks.remove(&found.name);
         }
         Some(mask) => {
-            let mask = prepare(mask, keyspace, &table.name, column, &found.ty)?;
+            let mask = Masking::new(keyspace, &table.name).prepare(mask, column, &found.ty)?;
             if table.masks.get(&found.name).is_none_or(|before| !before.is_same(&mask)) {
                 altered.masks.insert(found.name.clone(), mask);
             }

@@ -222,7 +222,8 @@ fn check_key(
             base.name
         ));
     }
-    let beyond = seen.into_iter().filter(|name| !of_base().any(|column| column.name == *name));
+    let of_base: BTreeSet<&str> = of_base().map(|column| column.name.as_str()).collect();
+    let beyond = seen.into_iter().filter(|name| !of_base.contains(name));
     let beyond = in_hash_order(beyond.collect());
     if beyond.len() > 1 {
         return invalid(format!(
@@ -293,12 +294,9 @@ fn check_where(
         return invalid(format!("WHERE clause for materialized view '{name}' cannot contain custom index expressions"));
     }
     of_view(&Arc::new(schema.clone()), base, clause)?;
-    let is_restricted = |column: &str| {
-        let columns = clause.relations.iter().flat_map(Relation::columns);
-        columns.into_iter().any(|other| other.as_str() == column)
-    };
-    let open =
-        in_hash_order(key.iter().map(|column| column.as_str()).filter(|column| !is_restricted(column)).collect());
+    let restricted: BTreeSet<&str> = clause.relations.iter().flat_map(Relation::columns).map(Ident::as_str).collect();
+    let open = key.iter().map(|column| column.as_str()).filter(|column| !restricted.contains(column));
+    let open = in_hash_order(open.collect());
     if !open.is_empty() {
         return invalid(format!(
             "Primary key columns {} must be restricted with 'IS NOT NULL' or otherwise",
@@ -319,11 +317,12 @@ fn check_where(
 }
 
 fn specs(create: &CreateView<'_>, base: &TableMetadata, selected: &BTreeSet<&str>) -> Vec<ColumnSpec> {
+    let orders = create.clustering_order.iter().map(|order| (order.column.as_str(), order.descending));
+    let orders: BTreeMap<&str, bool> = orders.collect();
     let spec = |name: &str, kind, position| {
         let column = base.column_by_name(name)?;
-        let ordered = create.clustering_order.iter().find(|order| order.column.as_str() == name);
         // a column that is descending in the base stays so where nothing else is said
-        let reversed = ordered.map_or(column.reversed, |order| order.descending);
+        let reversed = orders.get(name).copied().unwrap_or(column.reversed);
         let reversed = reversed && kind == ColumnKind::Clustering;
         Some(ColumnSpec { name: name.to_owned(), kind, position, ty: column.ty.clone(), reversed })
     };
@@ -332,8 +331,8 @@ fn specs(create: &CreateView<'_>, base: &TableMetadata, selected: &BTreeSet<&str
     let of_keys = keys.into_iter().flat_map(|(kind, names)| {
         names.iter().enumerate().filter_map(move |(position, name)| spec(name.as_str(), kind, position))
     });
-    let is_key = |name: &str| key.partition.iter().chain(&key.clustering).any(|column| column.as_str() == name);
-    let rest = selected.iter().filter(|name| !is_key(name));
+    let names = super::create_table::key_names(key);
+    let rest = selected.iter().filter(|name| !names.contains(*name));
     of_keys.chain(rest.filter_map(|name| spec(name, ColumnKind::Regular, 0))).collect()
 }
 
@@ -418,20 +417,18 @@ pub(super) fn follow(
     altered: &TableMetadata,
     renamed: &[(Ident<'_>, Ident<'_>)],
 ) -> Result<(), CqlError> {
+    let names: BTreeMap<&str, &str> = renamed.iter().rev().map(|(old, new)| (old.as_str(), new.as_str())).collect();
     let added: Vec<&ColumnMetadata> =
         altered.regulars.iter().filter(|column| base.column_by_name(&column.name).is_none()).collect();
     for view in keyspace.tables.values_mut() {
         let Some(definition) = view.view.clone().filter(|view| view.base_id == base.id) else { continue };
         let mut specs = view.specs();
         let (mut masks, mut clause) = (view.masks.clone(), definition.where_clause.clone());
-        for (old, new) in renamed {
-            for spec in specs.iter_mut().filter(|spec| spec.name == old.as_str()) {
-                spec.name = new.as_str().to_owned();
-            }
-            if let Some(mask) = masks.remove(old.as_str()) {
-                masks.insert(new.as_str().to_owned(), mask);
-            }
-            clause = renamed_clause(&clause, old, new)?;
+        if !names.is_empty() {
+            let named = |old: &str| names.get(old).map_or_else(|| old.to_owned(), |new| (*new).to_owned());
+            specs.iter_mut().for_each(|spec| spec.name = named(&spec.name));
+            masks = masks.into_iter().map(|(old, mask)| (named(&old), mask)).collect();
+            clause = renamed_clause(&clause, &names)?;
         }
         if definition.include_all_columns {
             for column in &added {
@@ -451,15 +448,12 @@ pub(super) fn follow(
     Ok(())
 }
 
-fn renamed_clause(text: &str, old: &Ident<'_>, new: &Ident<'_>) -> Result<String, CqlError> {
+fn renamed_clause(text: &str, names: &BTreeMap<&str, &str>) -> Result<String, CqlError> {
     let mut clause = where_clause(text)?;
-    let rename = |column: &mut Ident<'_>| {
-        if column.as_str() == old.as_str() {
-            *column = Ident::owned(new.as_str());
+    for column in clause.relations.iter_mut().flat_map(Relation::columns_mut) {
+        if let Some(new) = names.get(column.as_str()) {
+            *column = Ident::owned(new);
         }
-    };
-    for relation in &mut clause.relations {
-        relation.columns_mut().iter_mut().for_each(rename);
     }
     Ok(text_of(&clause))
 }
