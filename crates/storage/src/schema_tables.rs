@@ -77,13 +77,16 @@ fn metadata(built_in: &Schema, table: SchemaTable) -> Result<Arc<TableMetadata>,
 }
 
 /// The mutations that carry out schema writes, one a keyspace and in their order, at a timestamp.
+/// The rows of a table are merged at the end, all at once: a table may have tens of thousands of
+/// columns, and a merge passes all rows.
 pub fn mutations(
     built_in: &Schema,
     writes: &[SchemaWrite],
     timestamp: i64,
     now: u32,
 ) -> Result<Vec<Mutation>, StorageError> {
-    let mut mutations: Vec<Mutation> = Vec::new();
+    // for each keyspace and each of its tables the updates, at least one
+    let mut gathered: Vec<(DecoratedKey, Vec<Vec<PartitionUpdate>>)> = Vec::new();
     for write in writes {
         let (table, keyspace) = match write {
             SchemaWrite::Put { row, .. } => (row.table, &row.keyspace),
@@ -94,17 +97,27 @@ pub fn mutations(
         let key = DecoratedKey::new(Bytes::copy_from_slice(keyspace.as_bytes()));
         let mut update = PartitionUpdate::new(metadata(built_in, table)?, key.clone());
         fill(&mut update, write, timestamp, now);
-        let index = mutations.iter().position(|mutation| mutation.key == key).unwrap_or(mutations.len());
-        if index == mutations.len() {
-            mutations.push(Mutation { key, updates: Vec::new() });
+        let index = gathered.iter().position(|(known, _)| *known == key).unwrap_or(gathered.len());
+        if index == gathered.len() {
+            gathered.push((key, Vec::new()));
         }
-        let updates = &mut mutations[index].updates;
-        match updates.iter_mut().find(|other| other.table.id == update.table.id) {
-            Some(other) => other.merge([update]),
-            None => updates.push(update),
+        let tables = &mut gathered[index].1;
+        match tables.iter_mut().find(|updates| updates[0].table.id == update.table.id) {
+            Some(updates) => updates.push(update),
+            None => tables.push(vec![update]),
         }
     }
-    Ok(mutations)
+    let merged = |updates: Vec<PartitionUpdate>| {
+        let mut updates = updates.into_iter();
+        let mut first = updates.next()?;
+        first.merge(updates);
+        Some(first)
+    };
+    let mutation = |(key, tables): (DecoratedKey, Vec<Vec<PartitionUpdate>>)| {
+        let updates = tables.into_iter().filter_map(merged).collect();
+        Mutation { key, updates }
+    };
+    Ok(gathered.into_iter().map(mutation).collect())
 }
 
 /// The columns of `system_schema.aggregates` that Cassandra writes as null where an aggregate has
@@ -160,4 +173,24 @@ pub fn only_of_ring(mutations: Vec<Mutation>) -> Vec<Mutation> {
     }
     mutations.retain(|mutation| !mutation.updates.is_empty());
     mutations
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The columns of a wide table, the last one first. Where all rows are put in order for each of
+    /// them, this test takes minutes.
+    #[test]
+    fn writes_of_many_columns_are_one_mutation() {
+        let row = |number: usize| SchemaWrite::DeleteRow {
+            table: SchemaTable::Columns,
+            keyspace: "ks".to_owned(),
+            clustering: vec![Bytes::from_static(b"t"), Bytes::from(format!("c{number:05}"))],
+        };
+        let writes: Vec<SchemaWrite> = (0..30_000).rev().map(row).collect();
+        let made = mutations(&schema::system::schema(), &writes, 1, 1).expect("the table is built in");
+        let [Mutation { updates, .. }] = made.as_slice() else { panic!("{} mutations", made.len()) };
+        assert_eq!((updates.len(), updates[0].rows.len()), (1, 30_000));
+    }
 }
