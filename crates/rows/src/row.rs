@@ -107,6 +107,14 @@ impl ColumnData {
         }
     }
 
+    /// How many cells it has.
+    pub fn cell_count(&self) -> usize {
+        match self {
+            Self::Simple(_) => 1,
+            Self::Complex(complex) => complex.cells.len(),
+        }
+    }
+
     /// Bytes of values and cell paths.
     fn data_size(&self) -> usize {
         let cell = |cell: &Cell| cell.value.len() + cell.path.as_ref().map_or(0, bytes::Bytes::len);

@@ -20,12 +20,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rows::{
-    Cell, ClusteringValues, DeletionTime, Liveness, Mutation, NO_DELETION_TIME, NO_TIMESTAMP, NO_TTL, PartitionUpdate,
-    Row, Slices,
+    Cell, ClusteringValues, ColumnData, DeletionTime, Liveness, Mutation, NO_DELETION_TIME, NO_TIMESTAMP, NO_TTL,
+    PartitionUpdate, Row, Slices,
 };
 use schema::TableMetadata;
 use schema::index::definition::IndexDefinition;
-use types::{Consistency, CqlType};
+use types::{Consistency, CqlType, DecoratedKey};
 
 use apply::Writer;
 pub(crate) use existing::{ExistingRows, read as read_existing};
@@ -45,6 +45,11 @@ use crate::statements::conditional;
 use crate::statements::conditions::Conditions;
 use crate::terms::Term;
 use crate::values::BoundValue;
+
+/// The most values of static columns that a statement writes which names several rows: lists and
+/// counters are written once for each row. More are refused, because their product grows so fast
+/// that a few hundred kilobytes of CQL would fill the memory.
+const STATIC_CELLS_MAX: usize = if cfg!(test) { 1 << 14 } else { 1 << 20 };
 
 /// The longest TTL, in seconds: 20 years.
 pub(crate) const MAX_TTL: i32 = 20 * 365 * 24 * 60 * 60;
@@ -418,16 +423,67 @@ impl ModificationPlan {
         }
         // as in Cassandra, operations on static columns are applied once for each row that is
         // named; counters and lists show it
-        let times = if let Extent::Rows(rows) = target { rows.len() } else { 1 };
-        let times = if self.static_operations.is_empty() { 0 } else { times };
-        for _ in 0..times {
-            let mut row = Row::new(ClusteringValues::new());
-            let before = existing.static_row(&update.key);
-            self.apply(&self.static_operations, &mut row, bindings, time, before)?;
-            if !row.is_empty() {
-                update.add_static(row);
+        let rows = if let Extent::Rows(rows) = target { rows.len() } else { 1 };
+        match self.static_operations.iter().any(Operation::adds_up) {
+            true if rows > 1 => self.add_statics(update, rows, bindings, time, existing),
+            false if self.static_operations.is_empty() => Ok(()),
+            _ if rows == 0 => Ok(()),
+            _ => {
+                let row = self.static_row(&update.key, bindings, time, existing)?;
+                if !row.is_empty() {
+                    update.add_static(row);
+                }
+                Ok(())
             }
         }
+    }
+
+    /// The changes of static columns.
+    fn static_row(
+        &self,
+        key: &DecoratedKey,
+        bindings: &Bindings<'_>,
+        time: &WriteTime,
+        existing: &ExistingRows,
+    ) -> Result<Row, CqlError> {
+        let mut row = Row::new(ClusteringValues::new());
+        self.apply(&self.static_operations, &mut row, bindings, time, existing.static_row(key))?;
+        Ok(row)
+    }
+
+    /// Applies the operations on static columns so many times.
+    fn add_statics(
+        &self,
+        update: &mut PartitionUpdate,
+        times: usize,
+        bindings: &Bindings<'_>,
+        time: &WriteTime,
+        existing: &ExistingRows,
+    ) -> Result<(), CqlError> {
+        let (mut rows, mut cells) = (Vec::new(), 0);
+        for _ in 0..times {
+            let row = self.static_row(&update.key, bindings, time, existing)?;
+            cells += row.columns.iter().map(ColumnData::cell_count).sum::<usize>();
+            if cells > STATIC_CELLS_MAX {
+                return Err(CqlError::invalid(format!(
+                    "The statement names {times} rows and would write its static columns for each of them, with more than \
+                     {STATIC_CELLS_MAX} values together"
+                )));
+            }
+            rows.push(row);
+        }
+        // in pairs: a merge passes all elements of a list
+        while rows.len() > 1 {
+            let (mut merged, mut rest) = (Vec::with_capacity(rows.len().div_ceil(2)), rows.into_iter());
+            while let Some(mut first) = rest.next() {
+                if let Some(second) = rest.next() {
+                    first.merge(second, &self.table);
+                }
+                merged.push(first);
+            }
+            rows = merged;
+        }
+        rows.into_iter().filter(|row| !row.is_empty()).for_each(|row| update.add_static(row));
         Ok(())
     }
 

@@ -2,7 +2,8 @@
 //! in proportion to the others, these tests take minutes.
 
 use super::memory::Memory;
-use super::rows_of;
+use super::{rows_of, run};
+use crate::options::QueryOptions;
 
 const ELEMENTS: usize = 40_000;
 
@@ -58,4 +59,22 @@ fn entries_of_a_map_are_set_in_descending_order() {
     ];
     let left = rows_of(&node, &statements.iter().map(String::as_str).collect::<Vec<_>>());
     assert!(left.contains(&format!("{{1: {}}}", ELEMENTS - 1)), "{left}");
+}
+
+/// A static list gets its elements once for each row that a statement names, as in Cassandra, up to
+/// a bound. A static map is written once.
+#[test]
+fn static_lists_are_written_for_each_row_that_is_named() {
+    let node = Memory::new();
+    let update = |rows: usize, set: &str| {
+        let rows: Vec<String> = (0..rows).map(|row| row.to_string()).collect();
+        format!("UPDATE t SET {set}, v = 1 WHERE k = 1 AND c IN ({})", rows.join(", "))
+    };
+    let table = "CREATE TABLE t (k int, c int, v int, l list<int> static, m map<int, int> static, PRIMARY KEY (k, c))";
+    let (list, map) = (update(3, "l = l + [1, 2]"), update(5_000, "m = m + {1: 1, 2: 2, 3: 3, 4: 4}"));
+    let found = rows_of(&node, &[table, &list, &map, "SELECT DISTINCT l, m FROM t WHERE k = 1"]);
+    assert!(found.ends_with("[1, 2, 1, 2, 1, 2] | {1: 1, 2: 2, 3: 3, 4: 4}"), "{found}");
+    let refused = run(&node, &update(5_000, "l = l + [1, 2, 3, 4]"), &[], &QueryOptions::default());
+    let refused = refused.map(|_| ()).expect_err("too many elements").to_string();
+    assert!(refused.ends_with("with more than 16384 values together"), "{refused}");
 }

@@ -3,6 +3,7 @@
 //!
 //! Agrees with `org.apache.cassandra.cql3.statements.ModificationStatement.readRequiredLists`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rows::live::TombstoneLimits;
@@ -17,22 +18,22 @@ use crate::error::CqlError;
 use crate::options::QueryOptions;
 use crate::restrictions::check_combinations;
 
-/// The live rows of the partitions that a statement changes, as they are before it. The rows of a
-/// partition are in the order of the table.
+/// The live rows of the partitions that a statement changes, as they are before it.
 #[derive(Default, Debug)]
 pub(crate) struct ExistingRows {
-    rows: Vec<(DecoratedKey, Option<Row>, Vec<Row>)>,
+    /// For each partition its static row, and its rows in the order of the table.
+    partitions: BTreeMap<DecoratedKey, (Option<Row>, Vec<Row>)>,
 }
 
 impl ExistingRows {
     /// The rows of one partition.
     pub fn of_partition(key: DecoratedKey, static_row: Option<Row>, rows: Vec<Row>) -> Self {
-        Self { rows: vec![(key, static_row, rows)] }
+        Self { partitions: BTreeMap::from([(key, (static_row, rows))]) }
     }
 
     /// The static row of a partition.
     pub fn static_row(&self, key: &DecoratedKey) -> Option<&Row> {
-        let (_, static_row, _) = self.rows.iter().find(|(found, ..)| found == key)?;
+        let (static_row, _) = self.partitions.get(key)?;
         static_row.as_ref()
     }
 
@@ -43,7 +44,7 @@ impl ExistingRows {
         clustering: &ClusteringValues,
         comparator: &ClusteringComparator,
     ) -> Option<&Row> {
-        let (_, _, rows) = self.rows.iter().find(|(found, ..)| found == key)?;
+        let (_, rows) = self.partitions.get(key)?;
         let at = rows.binary_search_by(|row| comparator.compare_values(&row.clustering, clustering)).ok()?;
         rows.get(at)
     }
@@ -95,7 +96,7 @@ pub(crate) async fn read<C: Coordinator>(
             while let Some(row) = live.next_row()? {
                 rows.push(row);
             }
-            found.rows.push((partition.key, partition.static_row, rows));
+            found.partitions.insert(partition.key, (partition.static_row, rows));
         }
         Ok(found)
     };

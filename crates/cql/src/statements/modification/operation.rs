@@ -88,6 +88,16 @@ impl Operation {
         matches!(self, Self::AddValue(..) | Self::DiscardFromList(..) | Self::SetIndex(..) | Self::DeleteIndex(..))
     }
 
+    /// Whether each time that the operation is applied adds something: an increment, or elements of
+    /// a list, which have places of their own. Others write the same again.
+    pub fn adds_up(&self) -> bool {
+        match self {
+            Self::Increment(..) | Self::Decrement(..) | Self::Prepend(..) => true,
+            Self::SetComplex(column, _) | Self::Add(column, _) => matches!(column.ty, CqlType::List { .. }),
+            _ => false,
+        }
+    }
+
     /// The name that guardrails give to an operation that reads a list before it writes; None: it
     /// reads nothing.
     pub fn reading_list(&self) -> Option<&'static str> {
