@@ -13,7 +13,7 @@
 //! `StorageService.getChangedReplicasForLeaving`. No dynamic snitch decides: which of two equally
 //! near replicas is asked may differ from Cassandra.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use types::Token;
@@ -149,10 +149,29 @@ impl Ring {
         removed: EndpointId,
         who: EndpointId,
     ) -> Result<Fetches, NoSource> {
-        let parts = self.parts(&placement.replication, &self.members(), &self.after_leaving(removed));
-        let gained = parts.iter().filter(|part| part.before.contains(&removed) && part.is_gained_by(who));
+        let parts = self.parts_lost(placement, removed);
+        let gained = parts.iter().filter(|part| part.is_gained_by(who));
         let is_there = |endpoint: &Endpoint| !std::ptr::eq(endpoint, self.endpoint(removed));
         self.fetches(placement, who, gained, Choice { strict: false, may_give: &is_there })
+    }
+
+    /// The endpoints that gain ranges because `removed` does not come back.
+    pub fn removal_gains(&self, placement: &Placement, removed: EndpointId) -> BTreeSet<EndpointId> {
+        let parts = self.parts_lost(placement, removed);
+        let gaining = parts.iter().flat_map(|part| part.after.iter().filter(move |id| part.is_gained_by(**id)));
+        gaining.copied().collect()
+    }
+
+    /// The parts of the ring that `removed` has, and those that it would get because others leave
+    /// or are removed. An endpoint that was told of the other departure alone has left the latter
+    /// to `removed`, which does not come to fetch them. Cassandra looks at the former only.
+    fn parts_lost(&self, placement: &Placement, removed: EndpointId) -> Vec<Part> {
+        let replication = &placement.replication;
+        let others_gone = self.members().without(|id| id != removed && self.endpoint(id).state == State::Leaving);
+        let strategy = Strategy::new(replication, self.endpoints(), &others_gone);
+        let mut parts = self.parts(replication, &self.members(), &self.after_leaving(removed));
+        parts.retain(|part| part.before.contains(&removed) || strategy.natural(part.end).contains(&removed));
+        parts
     }
 
     /// The ranges that an endpoint fetches, and those that it hands on, before it owns another

@@ -301,7 +301,7 @@ fn gaining(node: &Node, ring: &Ring, removed: EndpointId) -> Result<BTreeSet<Soc
         if placement.replication.factor() == 1 {
             continue;
         }
-        for id in ring.leaving_transfers(&placement, removed).into_keys() {
+        for id in ring.removal_gains(&placement, removed) {
             let endpoint = ring.endpoint(id);
             match endpoint.is_up {
                 true => drop(gaining.insert(endpoint.address)),

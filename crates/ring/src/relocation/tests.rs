@@ -151,6 +151,43 @@ fn a_node_that_leaves_hands_on_what_others_gain() {
     }
 }
 
+/// Two dead endpoints are removed, the second while the removal of the first goes on. What another
+/// one gains by both departures alone it fetches once it hears of the second.
+#[test]
+fn what_two_removals_give_together_is_fetched() {
+    let mut draw = Draw(19);
+    let mut by_both = 0;
+    for _ in 0..200 {
+        let (ring, replications) = drawn(&mut draw);
+        let [first, second] = [0, 1].map(EndpointId);
+        let dead = |ring: &Ring, id| with(ring, id, |endpoint| endpoint.is_up = false);
+        let put = |ring: &Ring, id, state| with(ring, id, |endpoint| endpoint.state = state);
+        let ring = dead(&dead(&ring, first), second);
+        let one_told = put(&ring, first, State::Leaving);
+        let both_told = put(&one_told, second, State::Leaving);
+        let gone = put(&put(&ring, first, State::Joining), second, State::Joining);
+        for replication in &replications {
+            let (old, new) = (placed(&ring, replication), placed(&gone, replication));
+            for who in (2u32..).map(EndpointId).take(ring.endpoints().len() - 2) {
+                let earlier = one_told.removal_fetches(&old, first, who).expect("not strict");
+                let later = both_told.removal_fetches(&old, second, who).expect("not strict");
+                let has = |fetches: &Fetches, token| {
+                    let mut ranges = fetches.from.values().chain([&fetches.missing]).flatten();
+                    ranges.any(|range| contains(*range, token))
+                };
+                for token in samples(&ring, &gone) {
+                    if !new.natural(token).contains(&who) || old.natural(token).contains(&who) {
+                        continue;
+                    }
+                    assert!(has(&earlier, token) || has(&later, token), "{token:?} of {replication:?}");
+                    by_both += usize::from(!has(&earlier, token) && !old.natural(token).contains(&second));
+                }
+            }
+        }
+    }
+    assert!(by_both > 0, "some tokens are gained by both departures alone");
+}
+
 #[test]
 fn a_node_that_moves_fetches_what_it_gains_and_hands_on_what_it_loses() {
     let mut draw = Draw(13);
