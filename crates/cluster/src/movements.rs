@@ -7,6 +7,8 @@ use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use env::Instant;
+
 /// The name of the movement of a node that is on its way into its ring.
 pub(crate) const JOINING: &str = "joining";
 
@@ -159,6 +161,8 @@ pub(crate) struct Removal {
     pub address: SocketAddr,
     /// First token of the removed node, shown to the operator.
     pub token: i64,
+    /// When the operator asked for the removal: tells it from a later removal of the same node.
+    pub begun: Instant,
     /// Nodes that have not told yet that they have the data of the removed node.
     pub waiting: BTreeSet<SocketAddr>,
 }

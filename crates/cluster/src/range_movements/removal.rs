@@ -20,7 +20,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use env::MakeLocal;
+use env::{Instant, MakeLocal};
 use gossip::{Gossip, Now, Peer, Status};
 use internode::Verb;
 use internode::payload::gossip::ApplicationState;
@@ -74,26 +74,11 @@ pub async fn remove(node: &Arc<Node>, host_id: &str) -> Result<()> {
     let id = types::literal::parse_uuid(host_id)
         .ok_or_else(|| OperationError::Invalid(format!("Invalid UUID string: {host_id}")))?;
     let ring = node.ring();
-    let Some(removed) = ring.endpoints().iter().position(|endpoint| endpoint.host_id == id) else {
-        return failed("Host ID not found.");
-    };
-    let removed = EndpointId(u32::try_from(removed).unwrap_or(u32::MAX));
+    let removed = removable(&ring, id)?;
     let endpoint = ring.endpoint(removed).clone();
-    if removed == ring.local_id() {
-        return failed("Cannot remove self");
-    }
-    if !endpoint.owns_tokens() {
-        return failed("Node to be removed is not a member of the token ring");
-    }
-    if endpoint.is_up {
-        return failed(format!(
-            "Node /{} is alive and owns this ID. Use decommission command to remove it from the ring",
-            endpoint.address
-        ));
-    }
     node.refuse_unheard().map_err(OperationError::Failed)?;
     refuse_beside_others(node, &endpoint, |_| true)?;
-    let waiting = gaining(node, &ring, removed)?;
+    let (waiting, begun) = (gaining(node, &ring, removed)?, node.env.now());
     {
         let mut state = node.joined.movements.state();
         if state.removal.is_some() {
@@ -103,7 +88,7 @@ pub async fn remove(node: &Arc<Node>, host_id: &str) -> Result<()> {
             );
         }
         let token = endpoint.tokens.first().map_or(0, |token| token.0);
-        state.removal = Some(Removal { address: endpoint.address, token, waiting: waiting.clone() });
+        state.removal = Some(Removal { address: endpoint.address, token, begun, waiting: waiting.clone() });
     }
     let (coordinator, host_id) =
         (types::literal::print_uuid(&node.identity.host_id), types::literal::print_uuid(&endpoint.host_id));
@@ -112,7 +97,7 @@ pub async fn remove(node: &Arc<Node>, host_id: &str) -> Result<()> {
     let seen = messenger.with_gossip(generation);
     // as in Cassandra: whoever thinks that the node is up still has time to say so
     node.env.sleep(node.joined.movements.settings().ring_delay).await;
-    if !is_under_way(node, endpoint.address) {
+    if !is_under_way(node, begun) {
         return failed("The removal was ended by 'removenode force' before it had begun");
     }
     // gossip may have been stopped meanwhile, or another change have begun
@@ -140,6 +125,28 @@ pub async fn remove(node: &Arc<Node>, host_id: &str) -> Result<()> {
         node.env.sleep(LOOK).await;
     }
     end(node, &endpoint)
+}
+
+/// The member with a host id, which must be down.
+fn removable(ring: &Ring, id: [u8; 16]) -> Result<EndpointId> {
+    let Some(removed) = ring.endpoints().iter().position(|endpoint| endpoint.host_id == id) else {
+        return failed("Host ID not found.");
+    };
+    let removed = EndpointId(u32::try_from(removed).unwrap_or(u32::MAX));
+    let endpoint = ring.endpoint(removed);
+    if removed == ring.local_id() {
+        return failed("Cannot remove self");
+    }
+    if !endpoint.owns_tokens() {
+        return failed("Node to be removed is not a member of the token ring");
+    }
+    if endpoint.is_up {
+        return failed(format!(
+            "Node /{} is alive and owns this ID. Use decommission command to remove it from the ring",
+            endpoint.address
+        ));
+    }
+    Ok(removed)
 }
 
 /// Refuses a removal beside another change of the ring. A node that joins, leaves or moves would
@@ -223,9 +230,10 @@ fn end(node: &Node, endpoint: &Endpoint) -> Result<()> {
     Ok(())
 }
 
-/// Whether this node coordinates the removal of a node.
-fn is_under_way(node: &Node, address: SocketAddr) -> bool {
-    node.joined.movements.state().removal.as_ref().is_some_and(|removal| removal.address == address)
+/// Whether this node coordinates the removal that began at a time. After `removenode force` it may
+/// coordinate another one of the same node.
+fn is_under_way(node: &Node, begun: Instant) -> bool {
+    node.joined.movements.state().removal.as_ref().is_some_and(|removal| removal.begun == begun)
 }
 
 /// Whether a removal that this node coordinates waits for nodes that fetch data.

@@ -155,3 +155,32 @@ fn a_late_confirmation_of_an_earlier_removal_does_not_count() {
     let removal = ring.node(0).joined.movements.state().removal.clone().expect("it waits");
     assert!(removal.waiting.contains(&ring.address(1)), "{:?}", removal.waiting);
 }
+
+/// A removal is ended before the others were told of it, and asked for again: the first one does not
+/// go on in the place of the second, which would end before the others have the data.
+#[test]
+fn a_removal_that_was_ended_does_not_go_on_as_the_next() {
+    let mut ring = ring_of(66, 3);
+    let host_id = types::literal::print_uuid(&ring.node(2).identity.host_id);
+    ring.kill(2);
+    ring.agree();
+    let outcomes = Arc::new(Mutex::new(Vec::new()));
+    let ask = || {
+        let (outcomes, host_id) = (Arc::clone(&outcomes), host_id.clone());
+        beside(&ring, 0, move |node| async move {
+            let removed = removal::remove(&node, &host_id).await;
+            outcomes.lock().expect("no panic inside").push(removed.is_ok());
+        });
+    };
+    ask();
+    let has_begun = || removal::status(ring.node(0)).starts_with("Removing token");
+    assert!(ring.world.run_until(PATIENCE, has_begun), "it has begun");
+    ring.world.run_for(Duration::from_secs(3));
+    removal::force(ring.node(0));
+    ask();
+    let count = || outcomes.lock().expect("no panic inside").len();
+    assert!(ring.world.run_until(PATIENCE, || count() == 2), "both come to an end");
+    assert_eq!(*outcomes.lock().expect("no panic inside"), [false, true]);
+    agree_on_members(&ring, &[0, 1]);
+    check_replicas(&ring, &[0]);
+}
