@@ -3,6 +3,7 @@
 //! evaluated.
 
 mod calls;
+mod fields;
 mod objects;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use crate::result::ColumnSpec;
 use crate::sources::Sources;
 use crate::values::BoundValue;
 pub(crate) use calls::{Calls, Found};
+use fields::Fields;
 pub(crate) use objects::{Given, GivenValues, JsonObjects};
 
 /// The place a value is given to: its type, and the name that error messages and bind variables
@@ -60,6 +62,8 @@ pub(crate) struct Preparing<'a> {
     keys: Vec<Option<usize>>,
     /// The functions already resolved for calls within the term that is being prepared.
     pub calls: Calls,
+    /// The places of the fields that the statement names.
+    pub fields: Fields,
     /// The user-defined functions that the statement calls.
     pub used: Vec<Arc<Function>>,
 }
@@ -78,6 +82,7 @@ impl<'a> Preparing<'a> {
             specs,
             keys: vec![None; markers.len()],
             calls: Calls::default(),
+            fields: Fields::default(),
             used: Vec::new(),
         }
     }

@@ -223,7 +223,8 @@ impl<'t, 'a> Node<'t, 'a> {
             Self::Cast(_, native) => Some(fit::native_type(*native)),
             Self::Field(inner, field) => match exact(inner)? {
                 CqlType::Udt(udt, _) => {
-                    udt.fields.iter().find(|(name, _)| name == field.as_str()).map(|(_, ty)| ty.clone())
+                    let at = lookup.preparing.fields.find(&udt, field.as_str())?;
+                    Some(udt.fields[at].1.clone())
                 }
                 _ => None,
             },
@@ -270,10 +271,10 @@ impl<'t, 'a> Node<'t, 'a> {
             }
             (Self::MapOrUserType(entries), CqlType::Udt(udt, _)) => weak(entries.iter().all(|(key, value)| {
                 let field = match key {
-                    Key::Name(name) => udt.fields.iter().find(|(field, _)| field == name.as_str()),
+                    Key::Name(name) => lookup.preparing.fields.find(udt, name.as_str()),
                     Key::Node(_) => None,
                 };
-                field.is_none_or(|(_, ty)| value.fit(lookup, ty) != Fit::No)
+                field.is_none_or(|at| value.fit(lookup, &udt.fields[at].1) != Fit::No)
             })),
             (Self::Array(_) | Self::Set(_) | Self::MapOrUserType(_), _) => Fit::No,
             _ => self.exact_type(lookup).map_or(Fit::No, |own| fit_type(ty, &own)),

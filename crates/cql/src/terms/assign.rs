@@ -74,8 +74,8 @@ pub(crate) fn fit(preparing: &Preparing<'_>, term: &ast::Term<'_>, ty: &CqlType)
         },
         ast::Term::UserType(fields) => match ty {
             CqlType::Udt(udt, _) => weak(fields.iter().all(|(name, term)| {
-                let field = udt.fields.iter().find(|(field, _)| field == name.as_str());
-                field.is_some_and(|(_, ty)| is_assignable(preparing, term, ty))
+                let field = preparing.fields.find(udt, name.as_str());
+                field.is_some_and(|at| is_assignable(preparing, term, &udt.fields[at].1))
             })),
             _ => Fit::No,
         },

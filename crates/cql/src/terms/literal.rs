@@ -2,6 +2,8 @@
 //!
 //! Agrees with the `prepare` methods of Cassandra's `Term.Raw` classes, their messages included.
 
+use std::collections::BTreeMap;
+
 use types::{CqlType, UserType};
 
 use super::{Composite, Term, is_assignable, resolve_type};
@@ -211,9 +213,10 @@ fn prepare_udt(
     receiver: &Receiver,
 ) -> Result<Term, CqlError> {
     let CqlType::Udt(udt, frozen) = &receiver.ty else { return Err(wrong_literal("user type", receiver)) };
-    let given = |name: &str| fields.iter().rfind(|(field, _)| field.as_str() == name).map(|(_, term)| term);
+    // of a name that is given twice the last term counts
+    let given: BTreeMap<&str, &ast::Term<'_>> = fields.iter().map(|(name, term)| (name.as_str(), term)).collect();
     for (name, ty) in &udt.fields {
-        if let Some(term) = given(name)
+        if let Some(term) = given.get(name.as_str())
             && !is_assignable(preparing, term, ty)
         {
             return Err(CqlError::invalid(format!(
@@ -224,14 +227,14 @@ fn prepare_udt(
         }
     }
     for (name, _) in fields {
-        if !udt.fields.iter().any(|(field, _)| field == name.as_str()) {
+        if preparing.fields.find(udt, name.as_str()).is_none() {
             let ty = &udt.name;
             return Err(CqlError::invalid(format!("Unknown field '{name}' in value of user defined type {ty}")));
         }
     }
     let mut terms = Vec::with_capacity(udt.fields.len());
     for (at, (name, _)) in udt.fields.iter().enumerate() {
-        terms.push(match given(name) {
+        terms.push(match given.get(name.as_str()) {
             Some(term) => prepare(preparing, term, &field_receiver(&receiver.name, udt, at))?,
             None => Term::NULL,
         });

@@ -1,5 +1,5 @@
-//! Statements with tens of thousands of elements of one collection. Where each of them takes time
-//! in proportion to the others, these tests take minutes.
+//! Statements with tens of thousands of elements of one collection, or of fields of one user type.
+//! Where each of them takes time in proportion to the others, these tests take minutes.
 
 use super::memory::Memory;
 use super::{rows_of, run};
@@ -77,4 +77,21 @@ fn static_lists_are_written_for_each_row_that_is_named() {
     let refused = run(&node, &update(5_000, "l = l + [1, 2, 3, 4]"), &[], &QueryOptions::default());
     let refused = refused.map(|_| ()).expect_err("too many elements").to_string();
     assert!(refused.ends_with("with more than 16384 values together"), "{refused}");
+}
+
+/// A statement names each field of a user type that has about as many as it may have.
+#[test]
+fn fields_of_a_wide_user_type_are_looked_up() {
+    const FIELDS: usize = 30_000;
+    let node = Memory::new();
+    let all = |form: &dyn Fn(usize) -> String| (0..FIELDS).rev().map(form).collect::<Vec<_>>().join(", ");
+    let statements = [
+        format!("CREATE TYPE wide ({})", all(&|at| format!("f{at:05} int"))),
+        "CREATE TABLE t (k int PRIMARY KEY, u wide, w frozen<wide>)".to_owned(),
+        format!("UPDATE t SET {} WHERE k = 1", all(&|at| format!("u.f{at:05} = {at}"))),
+        format!("UPDATE t SET w = {{{}}} WHERE k = 1", all(&|at| format!("f{at:05}: {at}"))),
+        "SELECT u.f00007, w.f29999 FROM t WHERE k = 1".to_owned(),
+    ];
+    let found = rows_of(&node, &statements.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(found.ends_with("7 | 29999"), "{found}");
 }

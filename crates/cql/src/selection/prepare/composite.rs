@@ -3,6 +3,8 @@
 //! Agrees with `BetweenParenthesesOrWithTuple`, `WithList`, `WithVector`, `WithSet` and
 //! `WithMapOrUdt` of Cassandra's `Selectable`.
 
+use std::sync::Arc;
+
 use types::{CqlType, UserType};
 
 use super::super::Selector;
@@ -149,7 +151,7 @@ impl<'t> Builder<'_, '_, 't> {
         &mut self,
         entries: &[(Key<'t, '_>, Node<'t, '_>)],
         ty: &CqlType,
-        udt: &UserType,
+        udt: &Arc<UserType>,
     ) -> Result<Typed, CqlError> {
         let mut fields = vec![Selector::Term(Term::NULL); udt.fields.len()];
         let mut names = Vec::with_capacity(entries.len());
@@ -157,7 +159,7 @@ impl<'t> Builder<'_, '_, 't> {
             let Key::Name(name) = key else {
                 return invalid(format!("{} is not a valid field identifier of type {} ", key.text(), udt.name));
             };
-            let Some(at) = udt.fields.iter().position(|(field, _)| field == name.as_str()) else {
+            let Some(at) = self.preparing.fields.find(udt, name.as_str()) else {
                 return invalid(format!("Unknown field '{name}' in value of user defined type {}", udt.name));
             };
             let typed = self.build(value, Some(&udt.fields[at].1))?;

@@ -27,7 +27,7 @@ struct Slice {
 impl<'t> Builder<'_, '_, 't> {
     pub(super) fn field(&mut self, of: &Node<'t, '_>, field: &ast::Ident<'_>) -> Result<Typed, CqlError> {
         let base = self.field_base(of)?;
-        let (index, ty) = field_of(&base, of, field)?;
+        let (index, ty) = self.field_of(&base, of, field)?;
         let name = format!("{}.{field}", base.name);
         Ok(Typed { selector: Selector::Field(Box::new(base.selector), index), ty, name })
     }
@@ -127,7 +127,7 @@ impl<'t> Builder<'_, '_, 't> {
         match of {
             Node::Field(base, field) => {
                 let (stamped, base_typed) = self.stamped(base)?;
-                let (index, ty) = field_of(&base_typed, base, field)?;
+                let (index, ty) = self.field_of(&base_typed, base, field)?;
                 let selector = Selector::Field(Box::new(base_typed.selector), index);
                 let typed = Typed { name: format!("{}.{field}", base_typed.name), selector: selector.clone(), ty };
                 Ok((Stamped::Field(Box::new(stamped), selector, index), typed))
@@ -164,16 +164,18 @@ impl<'t> Builder<'_, '_, 't> {
     }
 }
 
-fn field_of(base: &Typed, of: &Node<'_, '_>, field: &ast::Ident<'_>) -> Result<(usize, CqlType), CqlError> {
-    let CqlType::Udt(udt, _) = &base.ty else {
-        return invalid(format!(
-            "Invalid field selection: {} of type {} is not a user type",
-            of.text(),
-            type_name(&base.ty)
-        ));
-    };
-    match udt.fields.iter().position(|(name, _)| name == field.as_str()) {
-        Some(index) => Ok((index, udt.fields[index].1.clone())),
-        None => invalid(format!("{} of type {} has no field {field}", of.text(), type_name(&base.ty))),
+impl Builder<'_, '_, '_> {
+    fn field_of(&self, base: &Typed, of: &Node<'_, '_>, field: &ast::Ident<'_>) -> Result<(usize, CqlType), CqlError> {
+        let CqlType::Udt(udt, _) = &base.ty else {
+            return invalid(format!(
+                "Invalid field selection: {} of type {} is not a user type",
+                of.text(),
+                type_name(&base.ty)
+            ));
+        };
+        match self.preparing.fields.find(udt, field.as_str()) {
+            Some(index) => Ok((index, udt.fields[index].1.clone())),
+            None => invalid(format!("{} of type {} has no field {field}", of.text(), type_name(&base.ty))),
+        }
     }
 }

@@ -71,7 +71,7 @@ fn prepare_one(
             let CqlType::Udt(udt, _) = &column.ty else {
                 return invalid(format!("Invalid field access syntax for non-UDT column {name}"));
             };
-            let Some(index) = udt.fields.iter().position(|(other, _)| other == field.as_str()) else {
+            let Some(index) = preparing.fields.find(udt, field.as_str()) else {
                 return invalid(format!("Unknown field {field} for column {name}"));
             };
             (Part::Field(index), terms::field_receiver(name, udt, index))

@@ -138,7 +138,7 @@ impl Assignment<'_, '_, '_> {
         match &column.ty {
             CqlType::Udt(_, true) => self.wrong("frozen UDT"),
             CqlType::Udt(udt, _) => {
-                let index = field_index(column, udt, field)?;
+                let index = field_index(self.preparing, column, udt, field)?;
                 let receiver = terms::field_receiver(&column.name, udt, index);
                 Ok(Operation::SetField(column.id, index, terms::prepare(self.preparing, term, &receiver)?))
             }
@@ -167,14 +167,13 @@ pub(super) fn set_value(
 
 /// The place of a field in a user type.
 pub(super) fn field_index(
+    preparing: &Preparing<'_>,
     column: &ColumnMetadata,
-    udt: &types::UserType,
+    udt: &Arc<types::UserType>,
     field: &ast::Ident<'_>,
 ) -> Result<usize, CqlError> {
-    udt.fields
-        .iter()
-        .position(|(name, _)| name == field.as_str())
-        .ok_or_else(|| CqlError::invalid(format!("UDT column {} does not have a field named {field}", column.name)))
+    let found = preparing.fields.find(udt, field.as_str());
+    found.ok_or_else(|| CqlError::invalid(format!("UDT column {} does not have a field named {field}", column.name)))
 }
 
 /// The assignment as messages show it.

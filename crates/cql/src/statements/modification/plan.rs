@@ -336,7 +336,7 @@ fn delete_part(
         }
         Deletion::Field(_, field) => match &column.ty {
             CqlType::Udt(_, true) => invalid(format!("Frozen UDT column {name} does not support field deletions")),
-            CqlType::Udt(udt, _) => Ok(Operation::DeleteField(column.id, field_index(column, udt, field)?)),
+            CqlType::Udt(udt, _) => Ok(Operation::DeleteField(column.id, field_index(preparing, column, udt, field)?)),
             _ => invalid(format!("Invalid field deletion operation for non-UDT column {name}")),
         },
     }
