@@ -18,6 +18,7 @@ use protocol::response;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use schema::Schema;
+use types::extent::Extents;
 
 /// Bytes counted for a statement besides its text.
 const OVERHEAD: u64 = 1024;
@@ -31,6 +32,12 @@ const PER_SIGN: u64 = 64;
 /// A statement may be as large as the cache without one part in so many. The cache silently drops
 /// an entry that is larger than its part for entries used often, which is 97 %.
 const NOT_FOR_ONE: u64 = 16;
+/// The most bytes that the types of the columns and bind variables of a statement take together
+/// where user types are written out, as answers have them. A statement may name a column of a large
+/// type as often as its text has room for.
+const TYPES_SIZE_MAX: usize = 64 << 20;
+/// Columns and bind variables that are not measured, because most statements have fewer.
+const UNMEASURED_MAX: usize = 16;
 /// Characters of its text that the refusal of a statement shows.
 const SHOWN_MAX: usize = 200;
 
@@ -48,6 +55,9 @@ pub struct Statement {
     /// A statement of the same id had other columns before, and clients below protocol version 5
     /// may still know those: see `request::old_columns`.
     pub columns_changed: bool,
+    /// Of a prepared statement: bytes of the types of its columns and bind variables, where user
+    /// types are written out.
+    types_size: usize,
     /// The schema against which a prepared statement was planned. Weak, because otherwise a
     /// statement that nobody executes any more would keep the lists of all tables of its time. Its
     /// address is compared with that of the schema in force; no other schema gets the address
@@ -60,24 +70,43 @@ impl Statement {
     /// encoded metadata are made when they are asked for.
     pub fn plan(query: &str, keyspace: Option<&str>, schema: &Arc<Schema>) -> Result<Self, CqlError> {
         let prepared = cql::prepare(query, keyspace, schema)?;
+        check_types(&prepared)?;
         let markers = prepared.bind_variables.iter().map(column).collect();
         let result = match prepared.result_metadata.columns.as_slice() {
             [] => no_columns(),
             _ => Arc::new(result_metadata(&prepared.result_metadata)),
         };
-        Ok(Self { prepared, markers, result, columns_changed: false, schema: Weak::new() })
+        Ok(Self { prepared, markers, result, columns_changed: false, types_size: 0, schema: Weak::new() })
     }
 
     /// A statement that is to be executed more than once.
     fn plan_to_keep(query: &str, keyspace: Option<&str>, schema: &Arc<Schema>) -> Result<Self, CqlError> {
         let planned = Self::plan(query, keyspace, schema)?;
-        Ok(Self { schema: Arc::downgrade(schema), ..planned })
+        Ok(Self { types_size: types_size(&planned.prepared), schema: Arc::downgrade(schema), ..planned })
     }
 
     /// Whether the statement was planned against this schema.
     fn is_of(&self, schema: &Arc<Schema>) -> bool {
         std::ptr::eq(self.schema.as_ptr(), Arc::as_ptr(schema))
     }
+}
+
+/// Refuses a statement whose columns and bind variables are too large to be described.
+fn check_types(prepared: &Prepared) -> Result<(), CqlError> {
+    let count = prepared.bind_variables.len() + prepared.result_metadata.columns.len();
+    if count <= UNMEASURED_MAX || types_size(prepared) <= TYPES_SIZE_MAX {
+        return Ok(());
+    }
+    Err(CqlError::invalid(format!(
+        "The types of the columns and bind variables of the statement take more than {} MiB where user types are written \
+         out, as answers have them",
+        TYPES_SIZE_MAX >> 20
+    )))
+}
+
+fn types_size(prepared: &Prepared) -> usize {
+    let specs = prepared.bind_variables.iter().chain(prepared.result_metadata.columns.iter());
+    Extents::default().of_all(specs.map(|spec| &spec.ty)).size
 }
 
 /// The metadata of statements that give no rows, shared by all of them.
@@ -108,7 +137,9 @@ impl Weighter<StatementId, Arc<Statement>> for Weight {
         let columns = (statement.markers.len() + statement.result.columns().len()) as u64;
         let text = statement.prepared.query.as_bytes();
         let signs = text.iter().filter(|byte| is_between_terms(**byte)).count() as u64;
-        OVERHEAD + text.len() as u64 * PER_TEXT_BYTE + signs * PER_SIGN + columns * PER_COLUMN
+        // the columns are kept in the protocol's form: what user types take beside their names
+        let types = (statement.types_size as u64).saturating_sub(columns * PER_COLUMN);
+        OVERHEAD + text.len() as u64 * PER_TEXT_BYTE + signs * PER_SIGN + columns * PER_COLUMN + types
     }
 }
 
@@ -226,6 +257,14 @@ impl PreparedStatements {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use schema::table::ColumnSpec;
+    use schema::{
+        ColumnKind, KeyspaceMetadata, Replication, TableFlags, TableId, TableKind, TableMetadata, TableParams,
+    };
+    use types::{CqlType, UserType};
+
     use super::*;
 
     const CAPACITY: u64 = 10 << 20;
@@ -266,6 +305,40 @@ mod tests {
             }
             assert!(prepared.usage().0 <= CAPACITY, "{shown}");
         }
+    }
+
+    /// Columns of a large type count with all fields of the type, and a statement that names too
+    /// many of them is refused before its answer is described.
+    #[test]
+    fn types_of_a_statement_are_measured() {
+        let fields = (0..30_000).map(|at| (format!("f{at}"), CqlType::Int)).collect();
+        let wide = Arc::new(UserType { keyspace: "ks".to_owned(), name: "wide".to_owned(), fields });
+        let spec = |name: &str, kind, ty| ColumnSpec { name: name.to_owned(), kind, position: 0, ty, reversed: false };
+        let key = spec("k", ColumnKind::PartitionKey, CqlType::Int);
+        let specs = vec![key, spec("w", ColumnKind::Regular, CqlType::Udt(Arc::clone(&wide), true))];
+        let (kind, flags, params) = (TableKind::Regular, TableFlags::COMPOUND, TableParams::default());
+        let table = TableMetadata::new(TableId([1; 16]), "ks", "t", kind, flags, params, specs, BTreeMap::new(), None);
+        let keyspace = KeyspaceMetadata {
+            name: "ks".to_owned(),
+            durable_writes: true,
+            replication: Replication::simple(1),
+            tables: BTreeMap::from([("t".to_owned(), Arc::new(table))]),
+            user_types: BTreeMap::from([("wide".to_owned(), wide)]),
+            kept: Vec::new(),
+            functions: BTreeMap::new(),
+            aggregates: BTreeMap::new(),
+            is_virtual: false,
+        };
+        let schema = Arc::new(schema::system::schema().with_keyspace(keyspace));
+        let select = |count: usize| format!("SELECT {} FROM ks.t", vec!["w"; count].join(", "));
+        assert!(Statement::plan(&select(20), None, &schema).is_ok());
+        let refused = Statement::plan(&select(100), None, &schema).map(drop).expect_err("180 MB");
+        assert!(refused.to_string().contains("take more than 64 MiB"), "{refused}");
+        let prepared = PreparedStatements::new(CAPACITY);
+        prepared.prepare(&select(1), None, Arc::clone(&schema)).map(drop).expect("there is room");
+        assert!(prepared.usage().0 > 1 << 20);
+        let refused = prepared.prepare(&select(8), None, schema).map(drop).expect_err("14 MB");
+        assert!(refused.to_string().starts_with("Prepared statement of size "), "{refused}");
     }
 
     /// A statement that nobody executes does not keep the schema against which it was planned.
