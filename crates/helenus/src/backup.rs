@@ -49,8 +49,8 @@ pub fn run(verb: &Backup) -> ExitCode {
     }
 }
 
-/// Refuses the name of a snapshot that no backup can have. A node takes snapshots of more names, and
-/// such a one would stay there: no backup is made of it.
+/// Refuses the name of a snapshot that no backup can have. A node takes snapshots of more names,
+/// but no backup could be made of such a snapshot, which would stay on the disk.
 pub fn check_tag(tag: &str) -> Result<(), String> {
     backup::manifest::check_name(tag).map_err(|why| {
         format!("--tag: {why}: it has letters, digits and . _ - + @ alone, and no dot at the beginning")

@@ -98,9 +98,9 @@ pub fn replicas(answer: &Answer, token: i64) -> Result<Option<Vec<String>>, Curs
     Ok(holders(&ranges, token).cloned())
 }
 
-/// The hosts of the range that a token is in; `ranges` ascend. DESCRIBE CLUSTER names a range by its
-/// last token. The first range begins behind the token of the last one and goes on over the end of
-/// the ring.
+/// The hosts of the range that a token is in; `ranges` ascend. DESCRIBE CLUSTER names a range by
+/// its last token. The first range begins behind the token of the last one and goes on over the end
+/// of the ring.
 fn holders(ranges: &[(i64, Vec<String>)], token: i64) -> Option<&Vec<String>> {
     let found = ranges.iter().find(|(end, _)| token <= *end).or(ranges.first());
     found.map(|(_, hosts)| hosts)

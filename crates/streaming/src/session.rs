@@ -294,8 +294,8 @@ impl Session {
         Ok(effects)
     }
 
-    /// Called when the peer awaits this side's files (PREPARE_ACK). A follower that has announced no
-    /// files refuses the message: before PREPARE_SYN it would end the session as complete, with
+    /// Called when the peer awaits this side's files (PREPARE_ACK). A follower that has announced
+    /// no files refuses the message: before PREPARE_SYN it would end the session as complete, with
     /// nothing sent or received.
     fn start(&mut self) -> Result<Vec<Effect>, String> {
         let is_unasked = self.role == Role::Follower && self.sending.is_empty();

@@ -2,10 +2,10 @@
 //!
 //! A schema names user types, so forty of them with two fields each, every one made of the one
 //! before it, take a few hundred bytes there. Headers of SSTables and answers to clients write such
-//! a type out: its length doubles with each of the forty. Code that walks a type, or compares two of
-//! them, takes as many steps. A type is therefore measured before it comes into a schema: where a
-//! client creates or alters it, and where it is read from another node or from disk. Cassandra has
-//! no bounds here; it runs out of memory, or out of its stack.
+//! a type out: its length doubles with each of the forty. Code that walks a type, or compares two
+//! of them, takes as many steps. A type is therefore measured before it comes into a schema: where
+//! a client creates or alters it, and where it is read from another node or from disk. Cassandra
+//! has no bounds here; it runs out of memory, or out of its stack.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -156,8 +156,8 @@ fn a_late_confirmation_of_an_earlier_removal_does_not_count() {
     assert!(removal.waiting.contains(&ring.address(1)), "{:?}", removal.waiting);
 }
 
-/// A removal is ended before the others were told of it, and asked for again: the first one does not
-/// go on in the place of the second, which would end before the others have the data.
+/// A removal is ended before the others were told of it, and asked for again: the first one does
+/// not go on in the place of the second, which would end before the others have the data.
 #[test]
 fn a_removal_that_was_ended_does_not_go_on_as_the_next() {
     let mut ring = ring_of(66, 3);
