@@ -92,7 +92,7 @@ pub async fn remove(node: &Arc<Node>, host_id: &str) -> Result<()> {
     }
     let (coordinator, host_id) =
         (types::literal::print_uuid(&node.identity.host_id), types::literal::print_uuid(&endpoint.host_id));
-    let _intent = Intent::tell(messenger, &host_id);
+    let _intent = Intent::tell(node, messenger, &host_id, begun);
     let generation = |gossip: &mut Gossip| gossip.peers().get(&endpoint.address).map(|peer| peer.state.generation);
     let seen = messenger.with_gossip(generation);
     // as in Cassandra: whoever thinks that the node is up still has time to say so
@@ -195,19 +195,31 @@ fn others_about_to_remove(node: &Node) -> Vec<(SocketAddr, String)> {
 
 /// While this value exists the others are told that this node is about to remove another one, or
 /// does so.
-struct Intent<'a>(&'a Messenger);
+struct Intent<'a> {
+    node: &'a Node,
+    messenger: &'a Messenger,
+    /// When the removal began.
+    begun: Instant,
+}
 
 impl<'a> Intent<'a> {
-    fn tell(messenger: &'a Messenger, host_id: &str) -> Self {
+    fn tell(node: &'a Node, messenger: &'a Messenger, host_id: &str, begun: Instant) -> Self {
         let told = format!("{REMOVES}{host_id}");
         messenger.with_gossip(|gossip| gossip.local.set(ApplicationState::RemovalCoordinator, told));
-        Self(messenger)
+        Self { node, messenger, begun }
     }
 }
 
 impl Drop for Intent<'_> {
+    /// Takes back what the others were told. A removal that was ended by `removenode force` while
+    /// it waited comes to its end when the next one may have begun, whose intent stays.
     fn drop(&mut self) {
-        self.0.with_gossip(|gossip| gossip.local.set(ApplicationState::RemovalCoordinator, ""));
+        self.messenger.with_gossip(|gossip| {
+            let state = self.node.joined.movements.state();
+            if state.removal.as_ref().is_none_or(|removal| removal.begun == self.begun) {
+                gossip.local.set(ApplicationState::RemovalCoordinator, "");
+            }
+        });
     }
 }
 

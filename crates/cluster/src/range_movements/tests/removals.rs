@@ -1,5 +1,8 @@
 //! Nodes that do not come back are removed, and the others fetch what they had from each other.
 
+use ::gossip::Gossip;
+use internode::payload::gossip::ApplicationState;
+
 use super::*;
 use crate::streaming::Operation;
 
@@ -157,7 +160,8 @@ fn a_late_confirmation_of_an_earlier_removal_does_not_count() {
 }
 
 /// A removal is ended before the others were told of it, and asked for again: the first one does
-/// not go on in the place of the second, which would end before the others have the data.
+/// not go on in the place of the second, which would end before the others have the data. Its end
+/// does not take back that this node is about to remove another one.
 #[test]
 fn a_removal_that_was_ended_does_not_go_on_as_the_next() {
     let mut ring = ring_of(66, 3);
@@ -179,7 +183,17 @@ fn a_removal_that_was_ended_does_not_go_on_as_the_next() {
     removal::force(ring.node(0));
     ask();
     let count = || outcomes.lock().expect("no panic inside").len();
+    let intent = || {
+        let told = |gossip: &mut Gossip| {
+            let value = gossip.local.state().value(ApplicationState::RemovalCoordinator);
+            value.map(str::len)
+        };
+        ring.node(0).members().expect("joined").with_gossip(told)
+    };
+    assert!(ring.world.run_until(PATIENCE, || count() == 1), "the first one has ended");
+    assert!(intent().is_some_and(|told| told > 0), "the others are told of the second one");
     assert!(ring.world.run_until(PATIENCE, || count() == 2), "both come to an end");
+    assert_eq!(intent(), Some(0));
     assert_eq!(*outcomes.lock().expect("no panic inside"), [false, true]);
     agree_on_members(&ring, &[0, 1]);
     check_replicas(&ring, &[0]);
