@@ -16,6 +16,7 @@ mod operation;
 mod pending;
 mod plan;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -46,9 +47,10 @@ use crate::statements::conditions::Conditions;
 use crate::terms::Term;
 use crate::values::BoundValue;
 
-/// The most values of static columns that a statement writes which names several rows: lists and
-/// counters are written once for each row. More are refused, because their product grows so fast
-/// that a few hundred kilobytes of CQL would fill the memory.
+/// The most values of static columns that a statement of several rows writes, and looks through
+/// before: lists and counters are written once for each row. More are refused, because their
+/// product grows so fast that a few hundred kilobytes of CQL would fill the memory, or hold a
+/// worker for minutes.
 const STATIC_CELLS_MAX: usize = if cfg!(test) { 1 << 14 } else { 1 << 20 };
 
 /// The longest TTL, in seconds: 20 years.
@@ -460,14 +462,16 @@ impl ModificationPlan {
         time: &WriteTime,
         existing: &ExistingRows,
     ) -> Result<(), CqlError> {
+        let looked_through = self.static_cells_read(existing.static_row(&update.key));
         let (mut rows, mut cells) = (Vec::new(), 0);
         for _ in 0..times {
+            cells += looked_through;
             let row = self.static_row(&update.key, bindings, time, existing)?;
             cells += row.columns.iter().map(ColumnData::cell_count).sum::<usize>();
             if cells > STATIC_CELLS_MAX {
                 return Err(CqlError::invalid(format!(
-                    "The statement names {times} rows and would write its static columns for each of them, with more than \
-                     {STATIC_CELLS_MAX} values together"
+                    "The statement names {times} rows and would read and write its static columns for each of them, with \
+                     more than {STATIC_CELLS_MAX} values together"
                 )));
             }
             rows.push(row);
@@ -485,6 +489,14 @@ impl ModificationPlan {
         }
         rows.into_iter().filter(|row| !row.is_empty()).for_each(|row| update.add_static(row));
         Ok(())
+    }
+
+    /// How many cells of the static row before the statement its operations look through.
+    fn static_cells_read(&self, before: Option<&Row>) -> usize {
+        let reading = self.static_operations.iter().filter(|operation| operation.requires_read());
+        let columns: BTreeSet<_> = reading.map(Operation::column).collect();
+        let cells = before.into_iter().flat_map(|row| &row.columns).filter(|data| columns.contains(&data.column()));
+        cells.map(ColumnData::cell_count).sum()
     }
 
     /// Refuses the clustering of a row that lacks values, which restrictions have let through by

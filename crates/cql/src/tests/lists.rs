@@ -62,7 +62,7 @@ fn entries_of_a_map_are_set_in_descending_order() {
 }
 
 /// A static list gets its elements once for each row that a statement names, as in Cassandra, up to
-/// a bound. A static map is written once.
+/// a bound of what is written and of what is looked through. A static map is written once.
 #[test]
 fn static_lists_are_written_for_each_row_that_is_named() {
     let node = Memory::new();
@@ -74,9 +74,15 @@ fn static_lists_are_written_for_each_row_that_is_named() {
     let (list, map) = (update(3, "l = l + [1, 2]"), update(5_000, "m = m + {1: 1, 2: 2, 3: 3, 4: 4}"));
     let found = rows_of(&node, &[table, &list, &map, "SELECT DISTINCT l, m FROM t WHERE k = 1"]);
     assert!(found.ends_with("[1, 2, 1, 2, 1, 2] | {1: 1, 2: 2, 3: 3, 4: 4}"), "{found}");
-    let refused = run(&node, &update(5_000, "l = l + [1, 2, 3, 4]"), &[], &QueryOptions::default());
-    let refused = refused.map(|_| ()).expect_err("too many elements").to_string();
-    assert!(refused.ends_with("with more than 16384 values together"), "{refused}");
+    let elements = (0..200).map(|element| element.to_string()).collect::<Vec<_>>().join(", ");
+    let (set, take) = (format!("UPDATE t SET l = [{elements}] WHERE k = 1"), update(3, "l = l - [7], l = l + [1]"));
+    let found = rows_of(&node, &[set.as_str(), &take, "SELECT DISTINCT l FROM t WHERE k = 1"]);
+    assert!(found.contains("[0, 1, 2, 3, 4, 5, 6, 8, ") && found.ends_with("198, 199, 1, 1, 1]"), "{found}");
+    for (rows, set) in [(5_000, "l = l + [1, 2, 3, 4]"), (100, "l = l - [7], l = l + [1]")] {
+        let refused = run(&node, &update(rows, set), &[], &QueryOptions::default());
+        let refused = refused.map(|_| ()).expect_err("too many elements").to_string();
+        assert!(refused.ends_with("more than 16384 values together"), "{refused}");
+    }
 }
 
 /// A statement names each field of a user type that has about as many as it may have.
