@@ -401,9 +401,9 @@ fn is_being_removed(node: &Node, endpoint: SocketAddr) -> bool {
 
 /// Fetches the ranges that this node gains by the removal of another. What does not come is asked
 /// for again for `ring_delay` at least: a node that has just been started sees others up later. As
-/// long as another member is down, which may be the one that has the data, it goes on until the
-/// end of the removal (`nodetool removenode force`). Cassandra gives up at the first failure and
-/// says that it is done.
+/// long as another member is down that is not being removed, and may be the one that has the data,
+/// it goes on until the end of the removal (`nodetool removenode force`). Cassandra gives up at the
+/// first failure and says that it is done.
 async fn restore(node: &Arc<Node>, removed: SocketAddr) {
     let begun = node.env.now();
     let patience = node.joined.movements.settings().ring_delay;
@@ -433,11 +433,16 @@ async fn restore(node: &Arc<Node>, removed: SocketAddr) {
     }
 }
 
-/// A member that is down, apart from the one that is removed.
+/// A member that is down, apart from the one that is removed. Others that are being removed do not
+/// count: they are not expected back, and two removals would wait for each other for ever where
+/// both nodes had the only copies of a range.
 fn member_that_is_down(node: &Node, removed: SocketAddr) -> Option<SocketAddr> {
-    let ring = node.ring();
-    let mut others = ring.endpoints().iter().filter(|endpoint| endpoint.owns_tokens() && endpoint.address != removed);
-    others.find(|endpoint| !endpoint.is_up).map(|endpoint| endpoint.address)
+    let (ring, gone) = (node.ring(), removing(node));
+    let is_expected = |endpoint: &Endpoint| {
+        endpoint.owns_tokens() && endpoint.address != removed && !gone.contains(&endpoint.address)
+    };
+    let down = ring.endpoints().iter().find(|endpoint| is_expected(endpoint) && !endpoint.is_up);
+    down.map(|endpoint| endpoint.address)
 }
 
 /// One attempt: fetches everything that has not come yet. Err: what has not come.

@@ -1,9 +1,12 @@
 //! Nodes that do not come back are removed, and the others fetch what they had from each other.
 
+use std::collections::BTreeSet;
+
 use ::gossip::Gossip;
 use internode::payload::gossip::ApplicationState;
 
 use super::*;
+use crate::movements::Removal;
 use crate::streaming::Operation;
 
 /// The node that has the only living copies of some ranges dies while a removal fetches them. The
@@ -112,26 +115,32 @@ fn a_removal_ends_when_there_is_nobody_to_remove() {
     }
 }
 
-/// A node that has heard of two removals looks once more which there are, as it does at the end of
-/// its start. It has followed both, and fetches nothing anew.
-#[test]
-fn two_removals_at_once_are_followed_once_each() {
-    let mut ring = SimRing::new(64, &["dc1"; 5]);
+/// A ring of five with rows of two copies, two of whose nodes are dead. The first node tells that
+/// both are being removed, and that it waits for the others.
+fn ring_with_two_removals(seed: u64, removed: [usize; 2]) -> SimRing {
+    let mut ring = SimRing::new(seed, &["dc1"; 5]);
     ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
     write(&ring, 0, 0, Consistency::All);
     let host_id = |machine: usize| types::literal::print_uuid(&ring.node(machine).identity.host_id);
     let coordinator = host_id(0);
-    let removed = [1, 3].map(|machine| (ring.address(machine), host_id(machine)));
-    ring.kill(1);
-    ring.kill(3);
+    let told = removed.map(|machine| (ring.address(machine), host_id(machine)));
+    removed.into_iter().for_each(|machine| ring.kill(machine));
     ring.agree();
     let now = removal::now(ring.node(0));
     ring.node(0).members().expect("joined").with_gossip(|gossip| {
-        for (address, host_id) in &removed {
+        for (address, host_id) in &told {
             let generation = gossip.peers().get(address).expect("known").state.generation;
             gossip.advertise_removing(*address, host_id, &coordinator, generation, now).expect("known");
         }
     });
+    ring
+}
+
+/// A node that has heard of two removals looks once more which there are, as it does at the end of
+/// its start. It has followed both, and fetches nothing anew.
+#[test]
+fn two_removals_at_once_are_followed_once_each() {
+    let ring = ring_with_two_removals(64, [1, 3]);
     let node = ring.node(2);
     let fetched = || {
         let ended = node.ended_streams().into_iter();
@@ -143,6 +152,18 @@ fn two_removals_at_once_are_followed_once_each() {
     node.membership().expect("joined").with_gossip(|gossip| removal::follow_all_removing(node, gossip));
     ring.world.run_for(Duration::from_secs(60));
     assert_eq!(fetched(), before);
+}
+
+/// Two neighbours had the only copies of some ranges, and both are removed. Neither removal waits
+/// for the node of the other one to come back.
+#[test]
+fn two_removals_at_once_do_not_wait_for_each_other() {
+    let ring = ring_with_two_removals(67, [1, 2]);
+    let waiting: BTreeSet<_> = [0, 3, 4].map(|machine| ring.address(machine)).into();
+    let (address, begun) = (ring.address(1), ring.node(0).env.now());
+    ring.node(0).joined.movements.state().removal = Some(Removal { address, token: 0, begun, waiting });
+    let has_all = || ring.node(0).joined.movements.state().removal.as_ref().is_some_and(|one| one.waiting.is_empty());
+    assert!(ring.world.run_until(PATIENCE, has_all), "{}", removal::status(ring.node(0)));
 }
 
 /// A node confirms an earlier removal once more, because the answer to the first time came too
