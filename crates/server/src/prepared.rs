@@ -36,8 +36,6 @@ const NOT_FOR_ONE: u64 = 16;
 /// where user types are written out, as answers have them. A statement may name a column of a large
 /// type as often as its text has room for.
 const TYPES_SIZE_MAX: usize = 64 << 20;
-/// Columns and bind variables that are not measured, because most statements have fewer.
-const UNMEASURED_MAX: usize = 16;
 /// Characters of its text that the refusal of a statement shows.
 const SHOWN_MAX: usize = 200;
 
@@ -55,8 +53,7 @@ pub struct Statement {
     /// A statement of the same id had other columns before, and clients below protocol version 5
     /// may still know those: see `request::old_columns`.
     pub columns_changed: bool,
-    /// Of a prepared statement: bytes of the types of its columns and bind variables, where user
-    /// types are written out.
+    /// Bytes of the types of its columns and bind variables, where user types are written out.
     types_size: usize,
     /// The schema against which a prepared statement was planned. Weak, because otherwise a
     /// statement that nobody executes any more would keep the lists of all tables of its time. Its
@@ -70,19 +67,19 @@ impl Statement {
     /// encoded metadata are made when they are asked for.
     pub fn plan(query: &str, keyspace: Option<&str>, schema: &Arc<Schema>) -> Result<Self, CqlError> {
         let prepared = cql::prepare(query, keyspace, schema)?;
-        check_types(&prepared)?;
+        let types_size = types_size(&prepared)?;
         let markers = prepared.bind_variables.iter().map(column).collect();
         let result = match prepared.result_metadata.columns.as_slice() {
             [] => no_columns(),
             _ => Arc::new(result_metadata(&prepared.result_metadata)),
         };
-        Ok(Self { prepared, markers, result, columns_changed: false, types_size: 0, schema: Weak::new() })
+        Ok(Self { prepared, markers, result, columns_changed: false, types_size, schema: Weak::new() })
     }
 
     /// A statement that is to be executed more than once.
     fn plan_to_keep(query: &str, keyspace: Option<&str>, schema: &Arc<Schema>) -> Result<Self, CqlError> {
         let planned = Self::plan(query, keyspace, schema)?;
-        Ok(Self { types_size: types_size(&planned.prepared), schema: Arc::downgrade(schema), ..planned })
+        Ok(Self { schema: Arc::downgrade(schema), ..planned })
     }
 
     /// Whether the statement was planned against this schema.
@@ -91,22 +88,20 @@ impl Statement {
     }
 }
 
-/// Refuses a statement whose columns and bind variables are too large to be described.
-fn check_types(prepared: &Prepared) -> Result<(), CqlError> {
-    let count = prepared.bind_variables.len() + prepared.result_metadata.columns.len();
-    if count <= UNMEASURED_MAX || types_size(prepared) <= TYPES_SIZE_MAX {
-        return Ok(());
+/// Bytes of the types of the columns and bind variables of a statement, where user types are
+/// written out. A statement with more of them than can be described is refused, however few columns
+/// it has: one may be a tuple of thousands.
+fn types_size(prepared: &Prepared) -> Result<usize, CqlError> {
+    let specs = prepared.bind_variables.iter().chain(prepared.result_metadata.columns.iter());
+    let size = Extents::default().of_all(specs.map(|spec| &spec.ty)).size;
+    if size <= TYPES_SIZE_MAX {
+        return Ok(size);
     }
     Err(CqlError::invalid(format!(
         "The types of the columns and bind variables of the statement take more than {} MiB where user types are written \
          out, as answers have them",
         TYPES_SIZE_MAX >> 20
     )))
-}
-
-fn types_size(prepared: &Prepared) -> usize {
-    let specs = prepared.bind_variables.iter().chain(prepared.result_metadata.columns.iter());
-    Extents::default().of_all(specs.map(|spec| &spec.ty)).size
 }
 
 /// The metadata of statements that give no rows, shared by all of them.
@@ -332,8 +327,11 @@ mod tests {
         let schema = Arc::new(schema::system::schema().with_keyspace(keyspace));
         let select = |count: usize| format!("SELECT {} FROM ks.t", vec!["w"; count].join(", "));
         assert!(Statement::plan(&select(20), None, &schema).is_ok());
-        let refused = Statement::plan(&select(100), None, &schema).map(drop).expect_err("180 MB");
-        assert!(refused.to_string().contains("take more than 64 MiB"), "{refused}");
+        let one_tuple = format!("SELECT ({}) FROM ks.t", vec!["w"; 100].join(", "));
+        for too_large in [select(100), one_tuple] {
+            let refused = Statement::plan(&too_large, None, &schema).map(drop).expect_err("180 MB");
+            assert!(refused.to_string().contains("take more than 64 MiB"), "{refused}");
+        }
         let prepared = PreparedStatements::new(CAPACITY);
         prepared.prepare(&select(1), None, Arc::clone(&schema)).map(drop).expect("there is room");
         assert!(prepared.usage().0 > 1 << 20);
