@@ -317,10 +317,10 @@ impl ModificationPlan {
         }
         check_combinations(keys.len(), target.count())?;
         let time = time()?;
-        let mut updates = Vec::with_capacity(keys.len());
+        let (mut updates, mut static_cells) = (Vec::with_capacity(keys.len()), 0);
         for key in keys {
             let mut update = PartitionUpdate::new(Arc::clone(&self.table), key);
-            self.fill(&mut update, &target, bindings, &time, existing)?;
+            self.fill(&mut update, &target, bindings, &time, existing, &mut static_cells)?;
             if !self.indexes.is_empty() {
                 indexed::check(&update, &self.indexes)?;
             }
@@ -396,6 +396,8 @@ impl ModificationPlan {
         Ok(())
     }
 
+    /// Writes the changes of one partition. `static_cells`: values of static columns so far, of the
+    /// partitions before it too ([`STATIC_CELLS_MAX`]).
     fn fill(
         &self,
         update: &mut PartitionUpdate,
@@ -403,6 +405,7 @@ impl ModificationPlan {
         bindings: &Bindings<'_>,
         time: &WriteTime,
         existing: &ExistingRows,
+        static_cells: &mut usize,
     ) -> Result<(), CqlError> {
         match target {
             Extent::Partition | Extent::WholePartition => {
@@ -427,7 +430,7 @@ impl ModificationPlan {
         // named; counters and lists show it
         let rows = if let Extent::Rows(rows) = target { rows.len() } else { 1 };
         match self.static_operations.iter().any(Operation::adds_up) {
-            true if rows > 1 => self.add_statics(update, rows, bindings, time, existing),
+            true if rows > 1 => self.add_statics(update, rows, bindings, time, existing, static_cells),
             false if self.static_operations.is_empty() => Ok(()),
             _ if rows == 0 => Ok(()),
             _ => {
@@ -461,17 +464,18 @@ impl ModificationPlan {
         bindings: &Bindings<'_>,
         time: &WriteTime,
         existing: &ExistingRows,
+        cells: &mut usize,
     ) -> Result<(), CqlError> {
         let looked_through = self.static_cells_read(existing.static_row(&update.key));
-        let (mut rows, mut cells) = (Vec::new(), 0);
+        let mut rows = Vec::new();
         for _ in 0..times {
-            cells += looked_through;
+            *cells += looked_through;
             let row = self.static_row(&update.key, bindings, time, existing)?;
-            cells += row.columns.iter().map(ColumnData::cell_count).sum::<usize>();
-            if cells > STATIC_CELLS_MAX {
+            *cells += row.columns.iter().map(ColumnData::cell_count).sum::<usize>();
+            if *cells > STATIC_CELLS_MAX {
                 return Err(CqlError::invalid(format!(
-                    "The statement names {times} rows and would read and write its static columns for each of them, with \
-                     more than {STATIC_CELLS_MAX} values together"
+                    "The statement would read and write static columns once for each row that it names, with more than \
+                     {STATIC_CELLS_MAX} values together"
                 )));
             }
             rows.push(row);

@@ -78,8 +78,13 @@ fn static_lists_are_written_for_each_row_that_is_named() {
     let (set, take) = (format!("UPDATE t SET l = [{elements}] WHERE k = 1"), update(3, "l = l - [7], l = l + [1]"));
     let found = rows_of(&node, &[set.as_str(), &take, "SELECT DISTINCT l FROM t WHERE k = 1"]);
     assert!(found.contains("[0, 1, 2, 3, 4, 5, 6, 8, ") && found.ends_with("198, 199, 1, 1, 1]"), "{found}");
-    for (rows, set) in [(5_000, "l = l + [1, 2, 3, 4]"), (100, "l = l - [7], l = l + [1]")] {
-        let refused = run(&node, &update(rows, set), &[], &QueryOptions::default());
+    let hundred = format!("l = l + [{}]", vec!["1"; 100].join(", "));
+    for too_many in [
+        update(5_000, "l = l + [1, 2, 3, 4]"),
+        update(100, "l = l - [7], l = l + [1]"),
+        update(100, &hundred).replace("k = 1", "k IN (1, 2)"),
+    ] {
+        let refused = run(&node, &too_many, &[], &QueryOptions::default());
         let refused = refused.map(|_| ()).expect_err("too many elements").to_string();
         assert!(refused.ends_with("more than 16384 values together"), "{refused}");
     }
