@@ -4,11 +4,12 @@
 //! A segment is handed to the command once it is synced and nothing is written to it any more, and
 //! is not removed before the command has ended. When that fails, the segment's file stays until a
 //! command succeeds: one that failed is tried once more where that of another segment has
-//! succeeded, since the archive is there again, and otherwise now and then; so is each that a start
-//! finds. A segment that was archived before it was found may go also where the command fails now
-//! (see `ledger`). Archives are often links, so files are not recycled. Commands run on the
+//! succeeded, since the archive is there again, and otherwise now and then; so are those that a
+//! start finds. A segment that was archived before it was found may go also where the command fails
+//! now (see `ledger`). Archives are often links, so files are not recycled. Commands run on the
 //! archiver's own thread, at a start on the starting one, and at the end on that which ends the
-//! log: one at a time, each for at most [`COMMAND_TIME_MAX`].
+//! log: one at a time, each for at most [`COMMAND_TIME_MAX`]. A start and an end run none behind
+//! one that failed.
 //!
 //! A plain `cp` or `ln` is carried out here where the machine has no such program, as a container
 //! may have none: the file that asks for it is then one that Cassandra understands as well.
@@ -32,6 +33,9 @@ use super::{LogError, ReplayPolicy, Segment, Shared, compressed};
 
 /// Longest time of a command. One that takes longer is killed, and has failed.
 pub const COMMAND_TIME_MAX: Duration = Duration::from_secs(600);
+
+/// The reason of a segment for which the command was not run.
+const NOT_TRIED: &str = "it was not tried, since the command has just failed for another segment";
 
 /// Bytes of the longest header: version, id, length and up to 64 KiB of parameters, checksum.
 const HEADER_LEN_MAX: u64 = 4 + 8 + 2 + (64 << 10) + 4;
@@ -208,9 +212,12 @@ pub(super) fn before_replay(
 }
 
 /// Archives a segment that a start has found. Where that fails its file stays, unless the segment
-/// was archived before.
+/// was archived before. Behind one that failed no other is tried: while the archive cannot be
+/// reached a command may take its longest time for each, and the node would not start for hours.
 fn archive_found(env: &Env, options: &ArchiveOptions, ledger: &mut Ledger, path: &Path) {
-    let Err(why) = options.archive(env, path) else { return ledger.add(&*env.disk, path) };
+    let is_tried = ledger.failed().next().is_none();
+    let archived = if is_tried { options.archive(env, path) } else { Err(NOT_TRIED.to_owned()) };
+    let Err(why) = archived else { return ledger.add(&*env.disk, path) };
     if ledger.has(path) || options.has_made(env, path) {
         tracing::info!(%why, "a segment found at the start was not archived again");
         return;
@@ -358,26 +365,38 @@ impl Shared {
 
     fn archive(&self, ledger: &mut Ledger, path: &Path) -> Archived {
         let Some(options) = self.archiving() else { return Archived::Settled };
-        let Err(why) = options.archive(&self.env, path) else {
-            ledger.add(&*self.env.disk, path);
-            return Archived::Settled;
-        };
+        match options.archive(&self.env, path) {
+            Ok(()) => {
+                ledger.add(&*self.env.disk, path);
+                Archived::Settled
+            }
+            Err(why) => self.note_failed(ledger, path, &why),
+        }
+    }
+
+    fn note_failed(&self, ledger: &mut Ledger, path: &Path, why: &str) -> Archived {
         tracing::error!(%why, path = %path.display(), "archiving a segment of the commit log failed: its file stays");
         ledger.fail(&*self.env.disk, path, self.env.clock.monotonic_nanos());
         Archived::Failed
     }
 
-    /// At the end, when everything is flushed: what was not archived yet is. Gives the segments
-    /// whose files may go.
+    /// At the end, when everything is flushed: what was not archived yet is, up to the first
+    /// segment for which the command fails (see [`archive_found`]). Gives the segments whose files
+    /// may go.
     pub(super) fn archive_rest(
         &self,
         ledger: &mut Ledger,
         mut segments: BTreeMap<u64, Segment>,
     ) -> BTreeMap<u64, Segment> {
+        let mut has_failed = false;
         for segment in segments.values_mut() {
             let is_new = segment.archived == Archived::NotYet && segment.is_used;
             if segment.archived == Archived::Waits || is_new {
-                segment.archived = self.archive(ledger, segment.path());
+                segment.archived = match has_failed {
+                    true => self.note_failed(ledger, segment.path(), NOT_TRIED),
+                    false => self.archive(ledger, segment.path()),
+                };
+                has_failed = segment.archived == Archived::Failed;
             }
         }
         let mut kept = std::mem::take(&mut self.lock().kept);

@@ -1,7 +1,7 @@
 //! Archiving under a simulated disk: whatever was acknowledged is in the archive once the log has
 //! ended, or else in a file that stays.
 
-use super::super::archive::plain;
+use super::super::archive::{Archived, plain};
 use super::super::format;
 use super::super::ledger::RETRY;
 use super::*;
@@ -203,6 +203,32 @@ fn a_flushed_segment_that_waits_for_its_archive_is_not_replayed() {
     // a restore begins with older SSTables
     let (_, found) = open(&sim, restoring(&archive(), RESTORE));
     assert!(has(&found, 0) && has(&found, 20), "{}", found.len());
+}
+
+/// A command may take its longest time for each segment while the archive cannot be reached.
+#[test]
+fn a_start_and_an_end_run_no_command_behind_one_that_failed() {
+    let sim = Sim::new(1);
+    sim.env().disk.create_dir_all(&archive()).expect("made");
+    let (log, _) = open(&sim, small());
+    write(&sim, &log, 0..20);
+    drop(log);
+    sim.kill();
+    sim.disk().inject(Fault::next(Op::Write, "/archive/"));
+    let (log, _) = open(&sim, archiving(OWN_COPY));
+    sim.run_until_idle();
+    assert!(segments(&sim, &archive()).is_empty(), "the first one failed");
+    sim.advance(RETRY);
+    sim.run_until_idle();
+    assert_eq!(segments(&sim, &archive()).len(), 3, "the archiver tries them later");
+    write(&sim, &log, 20..40);
+    sim.run_until_idle();
+    log.mark_flushed(key(1).0, key(1).1, log.position());
+    // as where the node ends before the archiver came to these
+    log.shared.lock().segments.values_mut().for_each(|segment| segment.archived = Archived::Waits);
+    sim.disk().inject(Fault::next(Op::Write, "/archive/"));
+    log.end().expect("ended");
+    assert_eq!(segments(&sim, &directory()).len(), 3, "the first one failed");
 }
 
 /// Each start tries again, until the segments are in the archive.
