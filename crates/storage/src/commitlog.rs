@@ -54,6 +54,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use env::rare::{Rare, happens};
+use env::sync::atomic::AtomicBool;
 use env::sync::{Mutex, MutexGuard};
 use env::{Env, Next, Wake};
 use schema::TableId;
@@ -144,6 +145,8 @@ struct Shared {
     /// Held while a segment is archived: by the archiver's task, and by the end, which waits for
     /// it.
     archiver: Mutex<Ledger>,
+    /// True while the end waits for `archiver`: the archiver begins with no further segment.
+    is_ending: AtomicBool,
 }
 
 /// How fast a segment was filled.
@@ -241,6 +244,7 @@ impl CommitLog {
             load: Load::default(),
             allocator: Mutex::new(allocator),
             archiver: Mutex::new(ledger),
+            is_ending: AtomicBool::new(false),
         });
         let allocator = segments::start(shared.clone());
         let archiver = archive::start(&shared, allocator.clone());
@@ -301,8 +305,9 @@ impl CommitLog {
         durability.stop();
         let (env, directory) = (env.clone(), directory.to_owned());
         let (state, archiver, load) = (Mutex::new(state), Mutex::new(Ledger::default()), Load::default());
+        let (capture, is_ending) = (None, AtomicBool::new(false));
         let shared =
-            Shared { env, directory, options, form, capture: None, state, durability, load, allocator, archiver };
+            Shared { env, directory, options, form, capture, state, durability, load, allocator, archiver, is_ending };
         let nothing = || shared.env.tasks.background("commitlog", Box::new(|| Next::Done));
         let (writer, allocator) = (nothing(), nothing());
         Ok((CommitLog { shared: Arc::new(shared), writer, allocator, archiver: None }, replay))

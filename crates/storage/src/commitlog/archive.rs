@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use env::sync::atomic::Ordering;
 use env::{Env, Next, Wake};
 
 use super::format::{self, Header};
@@ -33,6 +34,9 @@ use super::{LogError, ReplayPolicy, Segment, Shared, compressed};
 
 /// Longest time of a command. One that takes longer is killed, and has failed.
 pub const COMMAND_TIME_MAX: Duration = Duration::from_secs(600);
+
+/// How long the archiver stays away while the end of the log waits for its turn.
+pub(super) const PAUSE: Duration = Duration::from_secs(1);
 
 /// The reason of a segment for which the command was not run.
 const NOT_TRIED: &str = "it was not tried, since the command has just failed for another segment";
@@ -326,6 +330,9 @@ impl Shared {
     }
 
     fn archive_next(&self, allocator: &Wake) -> Next {
+        if self.is_ending.load(Ordering::Relaxed) {
+            return Next::After(PAUSE);
+        }
         let mut ledger = self.archiver.lock().expect("no step of the archiver panics");
         let (waits, kept) = {
             let mut state = self.lock();

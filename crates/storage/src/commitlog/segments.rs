@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use env::rare::{Rare, happens};
 use env::sync::MutexGuard;
+use env::sync::atomic::Ordering;
 use env::{Disk, Next, Wake, WriteFile};
 use schema::TableId;
 
@@ -274,8 +275,12 @@ impl Shared {
     /// start has nothing to replay, whatever another node has made of the SSTables meanwhile.
     /// Otherwise these records could bring back data whose deletion that node has purged.
     pub(super) fn remove_all(&self) -> Result<(), LogError> {
-        // a command that runs ends first
+        // A command that runs ends first. The lock is not fair: the archiver, which takes it again
+        // at once, could otherwise archive all segments of days in which the archive was not there
+        // before the node ends.
+        self.is_ending.store(true, Ordering::Relaxed);
         let mut ledger = self.archiver.lock().expect("no step of the archiver panics");
+        self.is_ending.store(false, Ordering::Relaxed);
         let allocator = self.allocator();
         let segments = {
             let mut state = self.lock();

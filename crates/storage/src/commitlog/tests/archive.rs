@@ -1,7 +1,7 @@
 //! Archiving under a simulated disk: whatever was acknowledged is in the archive once the log has
 //! ended, or else in a file that stays.
 
-use super::super::archive::{Archived, plain};
+use super::super::archive::{Archived, PAUSE, plain};
 use super::super::format;
 use super::super::ledger::RETRY;
 use super::*;
@@ -229,6 +229,32 @@ fn a_start_and_an_end_run_no_command_behind_one_that_failed() {
     sim.disk().inject(Fault::next(Op::Write, "/archive/"));
     log.end().expect("ended");
     assert_eq!(segments(&sim, &directory()).len(), 3, "the first one failed");
+}
+
+/// The archiver could otherwise take its lock again and again before the end has it.
+#[test]
+fn the_archiver_begins_with_no_segment_while_the_end_waits() {
+    let sim = Sim::new(1);
+    sim.env().disk.create_dir_all(&archive()).expect("made");
+    let (log, _) = open(&sim, archiving(COPY));
+    log.shared.is_ending.store(true, Ordering::Relaxed);
+    write(&sim, &log, 0..20);
+    sim.run_until_idle();
+    assert!(segments(&sim, &archive()).is_empty());
+    log.mark_flushed(key(1).0, key(1).1, log.position());
+    log.end().expect("ended");
+    assert_eq!(segments(&sim, &archive()).len(), 3, "by the end");
+    // an end that has nothing to do yet leaves the archiver to go on
+    drop(log);
+    sim.advance(PAUSE);
+    let (log, _) = open(&sim, archiving(COPY));
+    log.shared.is_ending.store(true, Ordering::Relaxed);
+    write(&sim, &log, 0..20);
+    sim.run_until_idle();
+    log.end().expect("nothing to do");
+    sim.advance(PAUSE);
+    sim.run_until_idle();
+    assert_eq!(segments(&sim, &archive()).len(), 5);
 }
 
 /// Each start tries again, until the segments are in the archive.
