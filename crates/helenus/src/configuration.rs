@@ -15,6 +15,9 @@ const CONFIG_SIZE_MAX: u64 = 16 << 20;
 /// The file in a data directory whose lock a running node holds. As in `storage::recovery`.
 const LOCK_FILE: &str = "helenus.lock";
 
+/// The directory with which a file system of some kinds begins.
+const LOST_AND_FOUND: &str = "lost+found";
+
 /// The names of Cassandra for where a node stands that says nothing of it.
 const USUAL_PLACE: (&str, &str) = ("datacenter1", "rack1");
 
@@ -119,8 +122,9 @@ fn archiving(env: &Env, config: &Path) -> Result<Option<Archiving>, String> {
 /// Refuses a first start that would pass over a restore to a point in time. `helenus backup
 /// restore` has left the file that has archived segments replayed beside the data, and it is not
 /// beside cassandra.yaml: the node would serve without the writes of these segments. A data
-/// directory in which a node has run has the file of its lock; no backup has that. An empty one is
-/// another disk of a node, and was not restored.
+/// directory in which a node has run has the file of its lock; no backup has that. An empty one,
+/// apart from what a file system of its own begins with, is another disk of a node, and was not
+/// restored.
 fn check_restore(env: &Env, options: &Serve, config: &Config) -> Result<(), String> {
     let is_read = config.commitlog.archiving.as_ref().is_some_and(|read| !read.restore_directories.is_empty());
     if is_read || options.read_only {
@@ -137,7 +141,8 @@ fn check_restore(env: &Env, options: &Serve, config: &Config) -> Result<(), Stri
         })
     };
     let is_restored = |data: &&PathBuf| {
-        let has_content = env.disk.list_dir(data).is_ok_and(|entries| !entries.is_empty());
+        let entries = env.disk.list_dir(data).unwrap_or_default();
+        let has_content = entries.iter().any(|entry| entry.name != LOST_AND_FOUND);
         has_content && !env.disk.exists(&data.join(LOCK_FILE))
     };
     let new = found.data.iter().filter(is_restored);
@@ -289,10 +294,11 @@ mod tests {
         write(&place("node/data").join(LOCK_FILE), "");
         assert_eq!(start(), Ok(()), "later starts");
         write(&place("conf/cassandra.yaml"), "data_file_directories: [data, data2]\n");
-        for _ in 0..2 {
+        for content in ["", "lost+found"] {
             assert_eq!(start(), Ok(()), "a second disk");
-            disk.create_dir_all(&place("node/data2")).expect("made");
+            disk.create_dir_all(&place("node/data2").join(content)).expect("made");
         }
+        assert_eq!(start(), Ok(()), "a second disk with a file system of its own");
     }
 
     /// A metadata service that knows these paths, and the address at which it listens.
