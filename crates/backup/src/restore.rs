@@ -176,8 +176,8 @@ fn check_beginning(manifest: &Manifest, archived: &BTreeSet<u64>) -> Result<()> 
     };
     let Some(later) = later else { return Ok(()) };
     Err(format!(
-        "the archive of the commit log does not reach back to backup {}: {wanted}, which was written when the backup \
-         was taken, is not in it, and the first later one is {later}. Writes between would be lost: use a later \
+        "the archive of the commit log does not reach back to backup {}: {wanted}, the first with writes that are not \
+         in the backup, is not in it, and the first later one is {later}. Writes between would be lost: use a later \
          backup, restore without --point-in-time, or go on without these writes (--accept-gap)",
         manifest.tag
     ))
