@@ -411,6 +411,16 @@ impl CommitLog {
         WaitDurable::new(self.shared.clone(), position, is_enough)
     }
 
+    /// Completes when the record at `position` is synced, also with [`SyncMode::Periodic`]: for
+    /// records of the node itself, on which something depends that a power cut does not undo.
+    pub fn wait_synced(&self, position: LogPosition) -> WaitDurable {
+        if let SyncMode::Periodic(_) = self.shared.options.sync {
+            self.shared.lock().pending.force_sync();
+            self.writer.wake();
+        }
+        WaitDurable::new(self.shared.clone(), position, false)
+    }
+
     /// Whether a wait for this position would end at once: it is durable, or the log has told of a
     /// failure or of a full device since.
     pub fn is_settled(&self, position: LogPosition) -> bool {

@@ -149,7 +149,7 @@ pub async fn truncate_together(
         Cut::remove_flushed(cut, engine, store).await?;
     }
     if let Some(recorded) = record(engine, &cuts)? {
-        engine.log.wait_durable(recorded).await?;
+        engine.log.wait_synced(recorded).await?;
     }
     for (cut, store) in cuts {
         in_background(engine, &store, move |engine, store| cut.remove(engine, store)).await?;
@@ -222,7 +222,7 @@ impl Cut {
         if let Some(flushed) = Self::flushed(store)
             && let Some(recorded) = record_purged(engine, store, flushed)?
         {
-            engine.log.wait_durable(recorded).await?;
+            engine.log.wait_synced(recorded).await?;
         }
         let cut = Arc::clone(cut);
         in_background(engine, store, move |engine, _| cut.remove_sstables(engine)).await

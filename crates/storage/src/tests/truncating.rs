@@ -6,15 +6,17 @@ use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
-use env::sim::{DATA, Op};
+use env::sim::{DATA, Op, Sim};
 use rows::live::{LiveRows, TombstoneLimits};
 use schema::{IndexKind, IndexMetadata, KeyspaceMetadata, TableMetadata};
 
 use super::common::number;
 use super::dropping::Node;
 use super::restart::{mutation, open, options};
-use crate::{StorageError, TableStore, schema_change, truncate};
+use crate::commitlog::{self, SyncMode};
+use crate::{EngineOptions, StorageError, TableStore, schema_change, truncate};
 
 type Done = Result<(), StorageError>;
 
@@ -77,6 +79,31 @@ fn rows_that_are_flushed_after_the_cut_stay() {
     // the next truncation takes these away
     node.sim.block_on(truncate::truncate(&node.engine, &store)).expect("a sound disk truncates");
     assert!(keys(&node, &store).is_empty());
+}
+
+/// A truncation is durable when it completes, though writes do not wait for a sync of the log: its
+/// SSTables are gone then, and nothing else tells a start that the log has nothing for the table.
+#[test]
+fn truncated_rows_do_not_come_back_after_a_power_cut() {
+    let sim = Sim::new(31);
+    let options = || {
+        let options = options(Path::new(DATA), 16 << 20);
+        let sync = SyncMode::Periodic(Duration::from_secs(10));
+        let commitlog = commitlog::Options { sync, ..options.commitlog.clone() };
+        EngineOptions { commitlog, auto_snapshot: false, ..options }
+    };
+    let (engine, _) = open(&sim.env(), options());
+    let node = Node { sim, engine };
+    let store = node.store("t");
+    write(&node, 1);
+    node.sim.block_on(node.engine.log.sync()).expect("a sound disk syncs");
+    node.sim.block_on(truncate::truncate(&node.engine, &store)).expect("a sound disk truncates");
+    let Node { sim, engine } = node;
+    sim.power_cut();
+    drop((store, engine));
+    let (engine, _) = open(&sim.env(), options());
+    let node = Node { sim, engine };
+    assert!(keys(&node, &node.store("t")).is_empty());
 }
 
 /// A truncation lists directories and syncs its transaction log a few times, however many SSTables
