@@ -300,8 +300,10 @@ fn new_tokens(env: &Env, options: &IdentityOptions) -> Vec<Token> {
 mod tests {
     use std::time::Duration;
 
+    use env::sim::Sim;
+
     use super::*;
-    use crate::testing::SimNode;
+    use crate::testing::{SimNode, periodic};
 
     /// A directory whose bootstrap was interrupted is started alone. Its next start in the ring
     /// must not take the node for a member that has its data.
@@ -315,5 +317,19 @@ mod tests {
         kept.expect("a sound disk");
         let machine = machine.after_power_cut();
         assert_eq!(state(&machine), Some(BootstrapState::InProgress));
+    }
+
+    /// The others go by the state and the tokens that this node has told them.
+    #[test]
+    fn state_and_tokens_are_durable_when_they_are_written() {
+        let sim = Sim::new(1);
+        let node = periodic(&sim);
+        let tokens = [11, 22, 33, 44].map(Token);
+        sim.block_on(node.keep_tokens(&tokens)).expect("a sound disk");
+        sim.block_on(node.keep_bootstrap_state(BootstrapState::InProgress)).expect("a sound disk");
+        sim.power_cut();
+        drop(node);
+        let saved = Saved::find(&periodic(&sim).engine).expect("readable").expect("it was written");
+        assert_eq!((saved.state, saved.tokens), (BootstrapState::InProgress, tokens.to_vec()));
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rows::Mutation;
 use schema::{Schema, TableKind};
 use storage::StorageError;
-use storage::commitlog::{LogPosition, SyncMode};
+use storage::commitlog::LogPosition;
 use storage::schema_change::Changed;
 use storage::table::TableStore;
 use tokio::sync::OwnedMutexGuard;
@@ -126,13 +126,8 @@ impl Node {
     /// that a shortage does not end the wait: otherwise the change would be in force, and neither
     /// the ring nor dropped tables would follow.
     async fn until_durable(&self, position: LogPosition) -> Result<(), WriteError> {
-        let log = &self.engine.log;
-        let wait = || match self.engine.options.commitlog.sync {
-            SyncMode::Periodic(_) => log.sync(),
-            SyncMode::Batch | SyncMode::Group(_) => log.wait_durable(position),
-        };
         loop {
-            match wait().await {
+            match self.engine.log.wait_synced(position).await {
                 Err(error) if error.is_shortage() => self.env.sleep(SHORTAGE_PAUSE).await,
                 settled => return Ok(settled?),
             }
@@ -157,29 +152,18 @@ fn too_busy() -> WriteError {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::path::Path;
 
-    use env::sim::{DATA, Sim};
+    use env::sim::Sim;
     use schema::{KeyspaceMetadata, Replication};
-    use storage::{EngineOptions, commitlog};
 
     use super::*;
-    use crate::node::Timeouts;
-    use crate::testing::alone;
+    use crate::testing::periodic;
 
     /// A change of the schema is there after a power cut, though writes do not wait for a sync.
     #[test]
     fn a_change_is_durable_when_it_returns() {
         let sim = Sim::new(1);
-        let open = |sim: &Sim| {
-            let sync = SyncMode::Periodic(Duration::from_secs(10));
-            let commitlog = commitlog::Options { sync, ..commitlog::Options::default() };
-            let options = EngineOptions { commitlog, ..EngineOptions::beneath(Path::new(DATA)) };
-            let (engine, _) = storage::open(&sim.env(), options).expect("a sound disk opens");
-            let identity = alone("127.0.0.1:7000".parse().expect("an address"), 4);
-            Node::open(engine, identity, Timeouts::default()).expect("a sound disk opens")
-        };
-        let node = open(&sim);
+        let node = periodic(&sim);
         let keyspace = KeyspaceMetadata {
             name: "made".to_owned(),
             durable_writes: true,
@@ -196,6 +180,6 @@ mod tests {
         assert!(made.is_ok_and(|made| made.is_ok()));
         sim.power_cut();
         drop(node);
-        assert!(open(&sim).schema().keyspace("made").is_some());
+        assert!(periodic(&sim).schema().keyspace("made").is_some());
     }
 }

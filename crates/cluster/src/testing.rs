@@ -86,10 +86,19 @@ impl SimNode {
 fn open(sim: &Sim, write_timeout: Duration, mutation_size_max: u32) -> Arc<Node> {
     let sync = SyncMode::Group(WINDOW);
     let commitlog = commitlog::Options { sync, mutation_size_max, ..commitlog::Options::default() };
+    open_with(sim, commitlog, Timeouts { write: write_timeout, ..Timeouts::default() })
+}
+
+/// A node whose writes do not wait for a sync of the log, as in the stock configuration.
+pub(crate) fn periodic(sim: &Sim) -> Arc<Node> {
+    let sync = SyncMode::Periodic(Duration::from_secs(10));
+    open_with(sim, commitlog::Options { sync, ..commitlog::Options::default() }, Timeouts::default())
+}
+
+fn open_with(sim: &Sim, commitlog: commitlog::Options, timeouts: Timeouts) -> Arc<Node> {
     let options = EngineOptions { commitlog, ..EngineOptions::beneath(Path::new(DATA)) };
     let (engine, _) = storage::open(&sim.env(), options).expect("a sound disk opens");
     let identity = alone("127.0.0.1:7000".parse().expect("an address"), 4);
-    let timeouts = Timeouts { write: write_timeout, ..Timeouts::default() };
     Node::open(engine, identity, timeouts).expect("a sound disk opens")
 }
 

@@ -46,10 +46,11 @@ impl Node {
         self.write_durably(row.set_elements("tokens", elements).finish()).await
     }
 
-    /// Writes to a table of the node itself, and waits until that is durable. A log that keeps the
-    /// record during a shortage, as of a full disk, writes it afterwards, so a shortage does not
-    /// end the wait. Otherwise the next start would find a record whose write was told to have
-    /// failed.
+    /// Writes to a table of the node itself, and waits until that is durable, also where writes do
+    /// not wait for a sync (`commitlog_sync: periodic`): Cassandra flushes the table. Otherwise the
+    /// other nodes could know what a power cut makes this one forget. A log that keeps the record
+    /// during a shortage, as of a full disk, writes it afterwards, so a shortage does not end the
+    /// wait. Otherwise the next start would find a record whose write was told to have failed.
     pub(crate) async fn write_durably(&self, mutation: Mutation) -> Result<(), String> {
         let applied = loop {
             match self.engine.apply(std::slice::from_ref(&mutation)) {
@@ -59,7 +60,7 @@ impl Node {
         };
         let Some(position) = applied.position else { return Ok(()) };
         loop {
-            match self.engine.log.wait_durable(position).await {
+            match self.engine.log.wait_synced(position).await {
                 Err(error) if error.is_shortage() => self.env.sleep(SHORTAGE_PAUSE).await,
                 settled => return settled.map_err(|error| error.to_string()),
             }
