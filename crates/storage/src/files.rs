@@ -85,6 +85,14 @@ pub fn open_all(
     Ok(opened)
 }
 
+/// Whether a directory has SSTables. One that is not there has none.
+pub(crate) fn has_sstables(env: &Env, directory: &Path) -> Result<bool, StorageError> {
+    let entries = env.disk.list_dir_if_there(directory).map_err(|error| StorageError::io(directory, &error))?;
+    let files = entries.unwrap_or_default().into_iter().filter(|entry| !entry.is_dir);
+    let mut parsed = files.filter_map(|file| Descriptor::parse(directory, &file.name));
+    Ok(parsed.any(|(_, component)| component == Some(Component::Data)))
+}
+
 /// Refuses an SSTable under a name from before Cassandra 2.2, such as `ks-table-ka-1-Data.db`:
 /// without it rows would be missing, and what it deletes would be back. An SSTable that was never
 /// completed has `tmp` or `tmplink` in its name, and is passed over as in Cassandra

@@ -39,10 +39,7 @@ pub fn table_directories(env: &Env, options: &EngineOptions, table: &TableMetada
     if let Some(places) = options.places.get(&table.id).filter(|places| !places.is_empty()) {
         return places.clone();
     }
-    let beneath: Vec<&Path> = match lies_in_one_directory(table) {
-        true => vec![system_directory(options)],
-        false => options.data_directories.iter().map(PathBuf::as_path).collect(),
-    };
+    let beneath = data_directories(options, table);
     let without_id: Vec<PathBuf> = beneath.iter().map(|data| directory_without_id(data, table)).collect();
     let mut directories = match without_id.iter().any(|directory| env.disk.exists(directory)) {
         true => without_id,
@@ -53,6 +50,24 @@ pub fn table_directories(env: &Env, options: &EngineOptions, table: &TableMetada
         directories.extend(former_directories(options, table));
     }
     directories
+}
+
+/// The directories with the id of a table that lies in `directories`, which are without it: nothing
+/// is read there. Empty for a table that lies in directories with its id.
+pub fn passed_over(options: &EngineOptions, table: &TableMetadata, directories: &[PathBuf]) -> Vec<PathBuf> {
+    if options.places.contains_key(&table.id) {
+        return Vec::new();
+    }
+    let with_id = data_directories(options, table).into_iter().map(|data| table_directory(data, table));
+    with_id.filter(|directory| !directories.contains(directory)).collect()
+}
+
+/// The data directories that a table lies in.
+fn data_directories<'o>(options: &'o EngineOptions, table: &TableMetadata) -> Vec<&'o Path> {
+    match lies_in_one_directory(table) {
+        true => vec![system_directory(options)],
+        false => options.data_directories.iter().map(PathBuf::as_path).collect(),
+    }
 }
 
 /// Other directories that may have files of a table of the local system keyspaces: data

@@ -29,6 +29,7 @@ pub(crate) fn open_table(
     table: &Arc<TableMetadata>,
 ) -> Result<Arc<TableStore>, StorageError> {
     let directories = layout::table_directories(env, options, table);
+    check_passed_over(env, options, table, &directories)?;
     let opened = files::open_all(env, &directories, table, cache, options.read_only)?;
     let shards = Shards::at_least(options.shards);
     let indexes = open_indexes(env, options, cache, memory, &directories, table, &[])?;
@@ -48,6 +49,33 @@ pub(crate) fn open_table(
     check_left_out(options, &store)?;
     tell_unknown(table);
     Ok(store)
+}
+
+/// Refuses a table with SSTables in a directory with its id beside one without the id, in which
+/// alone the table is looked for. Somebody may have made that one to load files from it: the table
+/// would be opened empty, and `system.local` as that of a new node. Cassandra opens it so.
+fn check_passed_over(
+    env: &Env,
+    options: &EngineOptions,
+    table: &TableMetadata,
+    directories: &[PathBuf],
+) -> Result<(), StorageError> {
+    for directory in layout::passed_over(options, table, directories) {
+        if files::has_sstables(env, &directory)? {
+            let without_id: Vec<_> = directories.iter().map(|directory| directory.display().to_string()).collect();
+            let why = format!(
+                "{} has SSTables of {}.{}, which are not read where a directory without the id is there ({}): their rows would be \
+                 missing. Take that one to another place, or, if it is the table's from before Cassandra 2.1, bring these SSTables \
+                 there",
+                directory.display(),
+                table.keyspace,
+                table.name,
+                without_id.join(", "),
+            );
+            return Err(StorageError::Refused { why });
+        }
+    }
+    Ok(())
 }
 
 /// Says which classes in the options of a table are not known here. CREATE and ALTER refuse them;

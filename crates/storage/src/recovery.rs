@@ -20,13 +20,12 @@ mod round;
 mod treatment;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use env::{Env, Lock, Part};
 use schema::system::is_system_keyspace;
 use schema::{Schema, TableId, TableMetadata};
-use sstable::{Component, Descriptor};
 
 use crate::caches::Caches;
 use crate::commitlog::{CommitLog, LogError};
@@ -39,7 +38,7 @@ use crate::restore_point::{self, Filter};
 use crate::shards::Shards;
 use crate::table::TableStore;
 use crate::truncation_records::{Truncation, is_first};
-use crate::{layout, log_intervals, opening, schema_tables, truncation_records};
+use crate::{files, layout, log_intervals, opening, schema_tables, truncation_records};
 
 /// The file whose lock says that a process uses the directory.
 const LOCK_FILE: &str = "helenus.lock";
@@ -192,7 +191,7 @@ fn lock(env: &Env, options: &EngineOptions) -> Result<Vec<Box<dyn Lock>>, Storag
 fn check_system_tables(env: &Env, options: &EngineOptions, built_in: &Schema) -> Result<(), StorageError> {
     for table in built_in.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
         for directory in layout::former_directories(options, table) {
-            if has_sstables(env, &directory)? {
+            if files::has_sstables(env, &directory)? {
                 let why = format!(
                     "{} has SSTables of {}.{}, which this configuration looks for in {} only. Configure the directories as they were \
                      (local_system_data_file_directory, the order of data_file_directories), or move there, without replacing a file, \
@@ -209,13 +208,6 @@ fn check_system_tables(env: &Env, options: &EngineOptions, built_in: &Schema) ->
         }
     }
     Ok(())
-}
-
-fn has_sstables(env: &Env, directory: &Path) -> Result<bool, StorageError> {
-    let entries = env.disk.list_dir_if_there(directory).map_err(|error| StorageError::io(directory, &error))?;
-    let files = entries.unwrap_or_default().into_iter().filter(|entry| !entry.is_dir);
-    let mut parsed = files.filter_map(|file| Descriptor::parse(directory, &file.name));
-    Ok(parsed.any(|(_, component)| component == Some(Component::Data)))
 }
 
 impl Recovery<'_> {

@@ -249,6 +249,27 @@ fn a_compressor_that_is_not_known_does_not_hold_up_flushes() {
     check(&engine, 3);
 }
 
+/// A directory without an id that somebody has made beside the one with the SSTables: the table
+/// would be opened empty.
+#[test]
+fn a_directory_without_an_id_beside_that_of_a_table_stops_the_start() {
+    let sim = Sim::new(18);
+    let (engine, _) = open(&sim.env(), options(Path::new(DATA), 16 << 20));
+    write(&engine, 0);
+    sim.block_on(engine.drain()).expect("drained");
+    let with_id = engine.table_by_name("restart", "t").expect("open").directory.clone();
+    drop(engine);
+    sim.kill();
+    let without_id = with_id.with_file_name("t");
+    sim.env().disk.create_dir_durable(&without_id).expect("a sound disk");
+    let refused = crate::open(&sim.env(), options(Path::new(DATA), 16 << 20)).err().expect("rows would be missing");
+    let named = with_id.display().to_string();
+    assert!(matches!(&refused, crate::StorageError::Refused { why } if why.starts_with(&named)));
+    sim.kill();
+    sim.env().disk.remove_dir_all(&without_id).expect("a sound disk");
+    check(&open(&sim.env(), options(Path::new(DATA), 16 << 20)).0, 3);
+}
+
 /// An SSTable of Cassandra 2.1, which has another kind of name, is not passed over. One that was
 /// never completed is.
 #[test]
