@@ -105,6 +105,19 @@ impl Recipe {
     }
 }
 
+/// Refuses a schema that neither has a column of the SSTable nor has dropped it. The cells of the
+/// column would be left out otherwise, and the SSTable that has them removed.
+pub fn check_columns(header: &Header, descriptor: &Descriptor) -> Result<(), Failure> {
+    let Some(column) = header.unknown_column() else { return Ok(()) };
+    let file = descriptor.path(Component::Data);
+    Err(Failure::new(format!(
+        "{} has the column {}, which the schema has not and never had: its cells would be lost. Give a schema that has \
+         the column (--schema)",
+        file.display(),
+        column.name
+    )))
+}
+
 /// The header without the columns that the schema has dropped, so that nothing is written of them.
 fn known_columns(header: &Header) -> Header {
     let known = |columns: &[rows::codec::CodecColumn]| columns.iter().filter(|one| one.id.is_some()).cloned().collect();

@@ -17,7 +17,7 @@ use types::literal::to_plain_text;
 use crate::context::Context;
 use crate::failure::{DONE, FAILED, Failure};
 use crate::progress::Progress;
-use crate::rewrite::{Output, Recipe, snapshot};
+use crate::rewrite::{Output, Recipe, check_columns, snapshot};
 use crate::target::Targets;
 use crate::{guard, schema_file};
 
@@ -101,6 +101,7 @@ fn write(
     snapshot_name: &str,
     context: &mut Context<'_>,
 ) -> Result<Vec<sstable::FinishedSSTable>, Failure> {
+    check_columns(stream.header(), descriptor)?;
     let directory = arguments.output.as_ref().unwrap_or(&descriptor.directory);
     let _lock = guard::lock(context.env, directory)?;
     if arguments.replace && !arguments.no_snapshot {

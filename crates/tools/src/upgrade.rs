@@ -15,7 +15,7 @@ use sstable::{Descriptor, Version};
 use crate::context::Context;
 use crate::failure::{DONE, Failure};
 use crate::progress::Progress;
-use crate::rewrite::{Output, Recipe};
+use crate::rewrite::{Output, Recipe, check_columns};
 use crate::schema_file::{self, Source};
 use crate::target::Targets;
 use crate::{guard, open};
@@ -72,6 +72,7 @@ fn upgrade(
     let statistics = open::statistics(context.env, descriptor)?;
     let source = schema_file::find(context.env, descriptor, &statistics, arguments.schema.as_ref())?;
     let sstable = open::open(context.env, descriptor, source.table())?;
+    check_columns(sstable.header(), descriptor)?;
     let mut recipe = Recipe::of(&sstable);
     if let Source::File(_) = source {
         recipe = recipe.by_schema()?;

@@ -291,6 +291,24 @@ fn a_salvage_without_statistics_needs_the_schema() {
     assert_eq!(after[0]["rows"][0]["cells"][0]["value"], before[0]["rows"][0]["cells"][0]["value"]);
 }
 
+/// The schema lacks a column that the SSTable has: the cells of the column would go with the
+/// source.
+#[test]
+fn a_schema_without_a_column_of_the_sstable_is_refused() {
+    let (directory, data) = copy(&fixture("kv_text"));
+    let before = content(&data);
+    let text = std::fs::read_to_string(fixtures::root().join("kv_text/schema.cql")).unwrap();
+    let other = directory.path().join("other.cql");
+    std::fs::write(&other, text.replace("    v text", "    w text")).unwrap();
+    let (path, schema) = (data.to_str().unwrap(), other.to_str().unwrap());
+    for verb in [["upgrade", "-a"], ["salvage", "--replace"]] {
+        let ran = run(&[verb[0], verb[1], "--schema", schema, path]);
+        assert_eq!(ran.code, 1, "{}{}", ran.out, ran.err);
+        assert!(ran.err.contains("has the column v, which the schema has not"), "{}", ran.err);
+    }
+    assert_eq!(content(&data), before);
+}
+
 #[test]
 fn a_running_node_is_left_alone() {
     let (directory, data) = copy(&fixture("dels"));
