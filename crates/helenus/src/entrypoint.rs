@@ -201,10 +201,14 @@ impl Network {
         own
     }
 
-    /// The place of the interface that has an address: the one that is in its network. Some clouds
-    /// give a machine an address without a network (/32): that is on the interface which leads to
-    /// everywhere else. An address that has neither comes last.
-    fn interface_of(&self, address: Ipv4Addr) -> usize {
+    /// The place of the interface that has an address, and whether the address has no network of
+    /// its own. The interface is the one in the address's network. Some clouds give a machine an
+    /// address without a network (/32): that is on the interface which leads to everywhere else.
+    /// An address that has neither comes last.
+    ///
+    /// On one interface an address with a network comes first, because the addresses of services
+    /// in Kubernetes (`kube-ipvs0`) have none either.
+    fn interface_of(&self, address: Ipv4Addr) -> (usize, bool) {
         let address = u32::from_ne_bytes(address.octets());
         // numbers in hexadecimal digits, each with its bytes in the order of the network
         let number = |word: &str| u32::from_str_radix(word, 16).ok();
@@ -218,9 +222,10 @@ impl Network {
             .iter()
             .find(|(_, network, gateway, mask)| *gateway == 0 && *mask != 0 && *network == address & *mask);
         let to_everywhere = || routes.iter().find(|(_, network, _, mask)| *network == 0 && *mask == 0);
-        let Some((name, ..)) = of_network.or_else(to_everywhere) else { return usize::MAX };
+        let is_without = of_network.is_none();
+        let Some((name, ..)) = of_network.or_else(to_everywhere) else { return (usize::MAX, is_without) };
         let mut names = self.interfaces.lines().filter_map(|line| Some(line.split_once(':')?.0.trim()));
-        names.position(|known| known == name.as_str()).unwrap_or(usize::MAX)
+        (names.position(|known| known == name.as_str()).unwrap_or(usize::MAX), is_without)
     }
 }
 

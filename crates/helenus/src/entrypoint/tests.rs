@@ -204,7 +204,7 @@ fn the_containers_address() {
 
 /// On the network of its machine a container takes the address of the machine's first interface,
 /// not that of a bridge with a lower number, and no link-local one. The address may have no network
-/// of its own.
+/// of its own; but one that has is before the addresses of services, which have none.
 #[test]
 fn the_address_is_that_of_the_first_interface() {
     let trie = ["169.254.8.1", "172.17.0.1", "192.168.1.5"].map(|own| format!("|-- {own}\n   /32 host LOCAL\n"));
@@ -220,6 +220,13 @@ fn the_address_is_that_of_the_first_interface() {
         };
         assert_eq!(own_address("127.0.1.1 box", "box", &network), Some(IpAddr::from([192, 168, 1, 5])), "{of_first}");
     }
+    let service = "|-- 10.96.0.1\n   /32 host LOCAL\n";
+    let network = Network {
+        trie: [service, &trie.concat()].concat(),
+        routes: [default, bridge, network].concat(),
+        interfaces: "    lo: 1 2\n  eth0: 3 4\ndocker0: 5 6\nkube-ipvs0: 7 8\n".to_owned(),
+    };
+    assert_eq!(own_address("127.0.1.1 box", "box", &network), Some(IpAddr::from([192, 168, 1, 5])));
 }
 
 #[test]
