@@ -21,6 +21,10 @@ const LOST_AND_FOUND: &str = "lost+found";
 /// The names of Cassandra for where a node stands that says nothing of it.
 const USUAL_PLACE: (&str, &str) = ("datacenter1", "rack1");
 
+/// The setting that `--dc` and `--rack` stand for: a place that the command line names is one that
+/// the node tells.
+const TELLS_ITS_PLACE: &str = "endpoint_snitch=GossipingPropertyFileSnitch";
+
 /// Reads what the command line names. Err: a sentence that says what is wrong.
 pub fn load(env: &Env, options: &Serve) -> Result<Config, String> {
     let text = options.config.as_deref().map(|path| read(env, path)).transpose()?;
@@ -54,7 +58,7 @@ pub fn load(env: &Env, options: &Serve) -> Result<Config, String> {
         config.ring.location = Location { own: Some(place), prefers_local, ..Location::default() };
         return Ok(config);
     }
-    config.ring.location = location(env, options, &config, text.as_deref())?;
+    config.ring.location = location(env, options, &config, (text.as_deref(), settings.as_slice()))?;
     config.ring.topology_file = topology_file(options, snitch);
     Ok(config)
 }
@@ -98,9 +102,8 @@ fn settings(options: &Serve) -> Vec<String> {
         let seeds = seeds.replace('\'', "");
         sets.push(format!("seed_provider={{class_name: SimpleSeedProvider, parameters: {{seeds: '{seeds}'}}}}"));
     }
-    // a place that the command line names is one that the node tells
     if options.dc.is_some() || options.rack.is_some() {
-        sets.push("endpoint_snitch=GossipingPropertyFileSnitch".to_owned());
+        sets.push(TELLS_ITS_PLACE.to_owned());
     }
     sets.extend(options.sets.iter().cloned());
     sets.extend(options.cluster_name.iter().map(|name| format!("cluster_name='{}'", name.replace('\'', "''"))));
@@ -158,10 +161,16 @@ fn check_restore(env: &Env, options: &Serve, config: &Config) -> Result<(), Stri
 }
 
 /// Where this node stands, and others where a file says it: `--dc` and `--rack`, or the file of the
-/// snitch beside cassandra.yaml. `yaml`: its text.
-fn location(env: &Env, options: &Serve, config: &Config, yaml: Option<&str>) -> Result<Location, String> {
+/// snitch beside cassandra.yaml. `read_of`: the text of cassandra.yaml and the settings of which
+/// `config` was read.
+fn location(
+    env: &Env,
+    options: &Serve,
+    config: &Config,
+    read_of: (Option<&str>, &[String]),
+) -> Result<Location, String> {
     if options.dc.is_some() || options.rack.is_some() {
-        let file = rackdc(env, options, yaml)?;
+        let file = rackdc(env, options, read_of)?;
         let or = |given: &Option<String>, told: Option<String>, usual: &str| {
             given.clone().or(told).unwrap_or_else(|| usual.to_owned())
         };
@@ -194,10 +203,15 @@ fn location(env: &Env, options: &Serve, config: &Config, yaml: Option<&str>) -> 
 
 /// The file that gives the part of the place that `--dc` or `--rack` leaves open: that of
 /// GossipingPropertyFileSnitch, if the configuration has this snitch and the file is there.
-fn rackdc(env: &Env, options: &Serve, yaml: Option<&str>) -> Result<RackDc, String> {
+fn rackdc(env: &Env, options: &Serve, (yaml, settings): (Option<&str>, &[String])) -> Result<RackDc, String> {
     let snitch = Snitch::GossipingPropertyFile;
-    // the settings that `--dc` and `--rack` stand for would name the snitch in any case
-    let is_read = Config::load(yaml, &options.sets, true).is_ok_and(|config| config.ring.snitch == snitch);
+    // the setting that `--dc` and `--rack` stand for, the first of its text, names the snitch in
+    // any case; all others count, otherwise names of hosts in the file would be refused
+    let mut others = settings.to_vec();
+    if let Some(at) = others.iter().position(|setting| setting == TELLS_ITS_PLACE) {
+        others.remove(at);
+    }
+    let is_read = Config::load(yaml, &others, true).is_ok_and(|config| config.ring.snitch == snitch);
     let path = options.config.as_deref().zip(snitch.file()).map(|(config, file)| config.with_file_name(file));
     match path.filter(|path| is_read && env.disk.exists(path)) {
         Some(path) => Ok(RackDc::read(&read(env, &path)?)),
@@ -401,5 +415,8 @@ mod tests {
         assert_eq!(place("GossipingPropertyFileSnitch", &["--dc", "west"]), expected("west", "r7", true));
         assert_eq!(place("GossipingPropertyFileSnitch", &["--rack", "r1"]), expected("east", "r1", true));
         assert_eq!(place("SimpleSnitch", &["--dc", "west"]), expected("west", "rack1", false));
+        // the file names a host, and an address for clients that the command line replaces
+        let named = "GossipingPropertyFileSnitch\nlisten_address: LOCALHOST\nrpc_address: 0.0.0.0";
+        assert_eq!(place(named, &["--dc", "west", "--listen", "127.0.0.1"]), expected("west", "r7", true));
     }
 }
