@@ -2,15 +2,25 @@
 //!
 //! Agrees with `org.apache.cassandra.config.GuardrailsOptions`.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use cluster::Node;
 use cluster::operations::state;
 use config::Config;
 use cql::guardrails::{Guardrails, QueryGuards, SchemaGuards, Threshold, Values, WriteGuards};
+use env::Instant;
 use rows::command::IndexLimits;
 use storage::guardrails::{CollectionGuards, PartitionGuards};
+
+/// Time after which the log has the same violation again. As in `Guardrail`.
+const TOLD_AGAIN: Duration = Duration::from_secs(600);
+
+/// Most violations that are remembered. Beyond this number all are forgotten, and the log may be
+/// told of them again.
+const TOLD_MAX: usize = 256;
 
 /// The guardrails of a configuration.
 pub fn of(config: &Config) -> Guardrails {
@@ -33,18 +43,34 @@ pub struct InForce {
     config: Mutex<Config>,
     /// The guardrails of users who are not superusers.
     of_users: ArcSwap<Guardrails>,
+    /// When the log was told of each violation last, by its text.
+    told: Mutex<BTreeMap<String, Instant>>,
 }
 
 impl InForce {
     /// The guardrails of a configuration.
     pub fn new(config: &Config) -> Self {
         let config = config.with_guardrails(&[]).expect("a configuration that was loaded");
-        Self { of_users: ArcSwap::from_pointee(of(&config)), config: Mutex::new(config) }
+        Self { of_users: ArcSwap::from_pointee(of(&config)), config: Mutex::new(config), told: Mutex::default() }
     }
 
     /// The guardrails of users who are not superusers.
     pub fn of_users(&self) -> Arc<Guardrails> {
         self.of_users.load_full()
+    }
+
+    /// Whether the log has to be told of a violation now. A client may violate a guardrail with
+    /// each of its requests: a line for each would rotate everything else out of the log.
+    pub fn is_to_be_told(&self, violation: &str, now: Instant) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.get(violation).is_some_and(|at| now.since(*at) < TOLD_AGAIN) {
+            return false;
+        }
+        if told.len() >= TOLD_MAX {
+            told.clear();
+        }
+        told.insert(violation.to_owned(), now);
+        true
     }
 
     /// The keys of cassandra.yaml with their values.
@@ -171,6 +197,18 @@ mod tests {
         assert_eq!(config::TABLE_PROPERTIES, schema::params::OPTION_NAMES);
         let levels: Vec<_> = types::Consistency::all().map(types::Consistency::name).collect();
         assert_eq!(config::CONSISTENCY_LEVELS, levels);
+    }
+
+    #[test]
+    fn the_log_is_told_of_a_violation_once_in_ten_minutes() {
+        let guardrails = InForce::new(&Config::default());
+        let is_told = |violation: &str, second: u64| {
+            guardrails.is_to_be_told(violation, Instant::from_nanos(second * 1_000_000_000))
+        };
+        let told: Vec<u64> = (0..1_300).filter(|second| is_told("one", *second)).collect();
+        assert_eq!(told, [0, 600, 1_200]);
+        assert!((0..1_000).all(|number| is_told(&number.to_string(), 1_300)));
+        assert!(guardrails.told.lock().expect("no panic inside").len() <= TOLD_MAX);
     }
 
     #[test]

@@ -367,7 +367,7 @@ impl Running<'_> {
 
     fn reply(&self, answer: Answer, statement: &Statement, skip_metadata: bool, metadata_changed: bool) -> Reply {
         // the operator who has set a guardrail may know nothing of the clients
-        let violations = answer.warnings.iter().filter(|text| is_violation(text));
+        let violations = answer.warnings.iter().filter(|text| self.is_violation_to_be_told(text));
         violations.for_each(|text| tracing::warn!("{text}"));
         let response = match answer.result {
             CqlResult::Void => Response::Void,
@@ -408,10 +408,15 @@ impl Running<'_> {
             Request::Batch(_) if is_syntax_error => "Failed: a statement of the batch is no CQL".to_owned(),
             _ => format!("Failed: {}", error.message),
         });
-        if is_violation(&error.message) {
+        if self.is_violation_to_be_told(&error.message) {
             tracing::error!("{}", error.message);
         }
         Reply { response: Response::Error(error), warnings: self.coordinator.figures.warnings.take() }
+    }
+
+    /// Whether a warning, or the text of an error, is of a guardrail, and is to be in the log.
+    fn is_violation_to_be_told(&self, text: &str) -> bool {
+        is_violation(text) && self.services.guardrails.is_to_be_told(text, self.received)
     }
 
     /// Counts the request, and how long it took.

@@ -363,7 +363,7 @@ impl Visit for Message {
     }
 }
 
-/// The operator finds in the log what clients are told of guardrails.
+/// The operator finds in the log what clients are told of guardrails, but not with each request.
 #[test]
 fn guardrails_are_in_the_log() {
     let machine = Machine::with(|services| {
@@ -385,7 +385,8 @@ fn guardrails_are_in_the_log() {
         machine.handle(Request::Query(Query { query: "SELECT k FROM ks.t".into(), parameters }), false)
     };
     let log = Log::default();
-    let (warned, refused) = tracing::subscriber::with_default(log.clone(), || (answer(20), answer(200)));
+    let (warned, refused, ..) =
+        tracing::subscriber::with_default(log.clone(), || (answer(20), answer(200), answer(20), answer(200)));
     let warnings = warned.extras.map(|extras| extras.warnings).unwrap_or_default();
     assert!(warnings[0].starts_with("Guardrail page_size violated: Query for table "), "{warnings:?}");
     let Response::Error(error) = &refused.response else { panic!("{refused:?}") };
