@@ -108,9 +108,8 @@ mod tests {
     fn segments_that_lack_in_the_middle_are_known_by_the_runs() {
         let runs = [(100, Before::Unknown), (200, Before::Last(102)), (300, Before::Gap(250))];
         let runs: Runs = runs.into_iter().collect();
-        let lacking = |archived: &[u64], from: u64, until: u64| {
-            lacking(&archived.iter().copied().collect(), &runs, from, until)
-        };
+        let lacking =
+            |archived: &[u64], from: u64, until: u64| lacking(&archived.iter().copied().collect(), &runs, from, until);
         assert_eq!(lacking(&[100, 101, 102, 200, 201], 100, 999), None, "nothing lacks");
         assert_eq!(lacking(&[100, 102, 200], 100, 999), Some((100, 102)), "in a run");
         assert_eq!(lacking(&[100, 101, 200], 100, 999), Some((101, 200)), "at the end of a run");

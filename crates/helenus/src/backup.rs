@@ -52,9 +52,8 @@ pub fn run(verb: &Backup) -> ExitCode {
 /// Refuses the name of a snapshot that no backup can have. A node takes snapshots of more names,
 /// but no backup could be made of such a snapshot, which would stay on the disk.
 pub fn check_tag(tag: &str) -> Result<(), String> {
-    backup::manifest::check_name(tag).map_err(|why| {
-        format!("--tag: {why}: it has letters, digits and . _ - + @ alone, and no dot at the beginning")
-    })
+    backup::manifest::check_name(tag)
+        .map_err(|why| format!("--tag: {why}: it has letters, digits and . _ - + @ alone, and no dot at the beginning"))
 }
 
 /// Prints a line on stdout. Err: nobody reads it.

@@ -85,7 +85,8 @@ pub(crate) fn tell_unknown(table: &TableMetadata) {
     if !compaction::is_known(&table.params.compaction) {
         let class = compaction::short_class(&table.params.compaction);
         tracing::error!(
-            table = name(), class,
+            table = name(),
+            class,
             "the compaction strategy of the table is not known here: nothing of it is compacted until ALTER TABLE names another one"
         );
     }
