@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use env::sim::{Sim, SimRandom};
-use rows::{Bound, ClusteringValues, DeletionTime, PartitionUpdate, Row, Slice};
+use rows::{Bound, Cell, ClusteringValues, DeletionTime, Mutation, PartitionUpdate, Row, Slice};
 use schema::{IndexKind, IndexMetadata, KeyspaceMetadata, Replication, TableMetadata};
+use types::DecoratedKey;
 
 use crate::{Engine, TableStore};
 
@@ -59,6 +60,24 @@ pub fn delete_range(update: &mut PartitionUpdate, ends: [ClusteringValues; 2], d
     let [from, to] = ends;
     let slice = Slice { start: Bound::start(from, true), end: Bound::end(to, true) };
     update.range_deletions.push((slice, deletion));
+}
+
+/// The host id of [`give_host_id`].
+const HOST: [u8; 16] = [3; 16];
+
+/// The node gets its host id, as a server gives it, with the timestamp `at` in microseconds. A node
+/// without one cannot know which records of the log its SSTables have, and replays all of them.
+pub fn give_host_id(sim: &Sim, engine: &Engine, at: i64) {
+    let local = engine.schema().table("system", "local").cloned().expect("every node has it");
+    let mut update = PartitionUpdate::new(Arc::clone(&local), DecoratedKey::new(Bytes::from_static(b"local")));
+    let mut row = Row::new(ClusteringValues::new());
+    let column = local.column_by_name("host_id").expect("the column").id;
+    row.add_cell(Cell::live(column, at, Bytes::from_static(&HOST)));
+    update.add_row(row);
+    let applied = engine.apply(&[Mutation::of(update)]).expect("a sound disk takes writes");
+    let position = applied.position.expect("the keyspace is durable");
+    sim.block_on(engine.log.wait_durable(position)).expect("a sound disk syncs");
+    engine.set_host_id(HOST);
 }
 
 /// Has dropped tables removed, and waits for it.

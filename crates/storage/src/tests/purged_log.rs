@@ -18,13 +18,12 @@ use schema::{ColumnKind, KeyspaceMetadata, TableFlags, TableId, TableKind, Table
 use sstable::Component;
 use types::{CqlType, DecoratedKey};
 
-use super::common::{int, keyspace, number};
+use super::common::{give_host_id, int, keyspace, number};
 use crate::commitlog::{RestorePoint, Undone};
 use crate::compaction::operation::{Operation, Work};
 use crate::strategy::kind::Kind;
 use crate::{DiskFailurePolicy, Engine, EngineOptions, commitlog, schema_change, truncate};
 
-const HOST: [u8; 16] = [3; 16];
 const SEGMENT_SIZE: u32 = 128 << 10;
 /// A little less than half a segment.
 const FILLER: usize = 60 << 10;
@@ -79,21 +78,9 @@ impl Node {
             let keyspace = keyspace_of_three();
             let changed = schema_change::change(&node.engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace)));
             assert!(changed.is_ok_and(|changed| changed.is_ok()));
-            node.name();
+            give_host_id(&node.sim, &node.engine, node.sim.env().clock.now_micros());
         }
         node
-    }
-
-    /// Without a name a node does not know whose log its SSTables are of.
-    fn name(&self) {
-        let local = self.engine.schema().table("system", "local").cloned().expect("every node has it");
-        let mut update = PartitionUpdate::new(Arc::clone(&local), DecoratedKey::new(Bytes::from_static(b"local")));
-        let mut row = Row::new(ClusteringValues::new());
-        let column = local.column_by_name("host_id").expect("the column").id;
-        row.add_cell(Cell::live(column, self.sim.env().clock.now_micros(), Bytes::from_static(&HOST)));
-        update.add_row(row);
-        self.apply(update);
-        self.engine.set_host_id(HOST);
     }
 
     fn apply(&self, update: PartitionUpdate) {

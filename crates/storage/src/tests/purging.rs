@@ -35,8 +35,6 @@ use crate::strategy::kind::Kind;
 use crate::{Engine, EngineOptions, TableStore, commitlog, schema_change};
 
 const ID: TableId = TableId([7; 16]);
-/// The node's host id.
-const HOST: [u8; 16] = [3; 16];
 const PARTITIONS: i32 = 24;
 const CLUSTERINGS: i32 = 20;
 const VALUE_LENGTH_MAX: u64 = 16 << 10;
@@ -139,26 +137,10 @@ impl Purging {
         };
         let (engine, _) = crate::open(&self.sim.env(), options).expect("a sound disk opens");
         if engine.schema().keyspace("purging").is_none() {
-            self.name(&engine);
+            common::give_host_id(&self.sim, &engine, i64::from(self.now()) * 1_000_000);
             self.set_strategy(&engine);
         }
         engine
-    }
-
-    /// The node gets its name, as a server gives it: without one it cannot know which records of
-    /// the log its SSTables have, and what was deleted, and purged with its deletion, would be
-    /// replayed.
-    fn name(&self, engine: &Arc<Engine>) {
-        let local = engine.schema().table("system", "local").cloned().expect("every node has it");
-        let mut update = PartitionUpdate::new(Arc::clone(&local), DecoratedKey::new(Bytes::from_static(b"local")));
-        let (mut row, at) = (Row::new(ClusteringValues::new()), i64::from(self.now()) * 1_000_000);
-        let column = local.column_by_name("host_id").expect("the column").id;
-        row.add_cell(Cell::live(column, at, Bytes::from_static(&HOST)));
-        update.add_row(row);
-        let applied = engine.apply(&[Mutation::of(update)]).expect("a sound disk takes writes");
-        let position = applied.position.expect("the keyspace is durable");
-        self.sim.block_on(engine.log.wait_durable(position)).expect("a sound disk syncs");
-        engine.set_host_id(HOST);
     }
 
     fn set_strategy(&self, engine: &Arc<Engine>) {
