@@ -6,13 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use env::sim::{DATA, Fault, Op, Sim};
 use rows::live::{LiveRows, TombstoneLimits};
-use rows::{
-    Cell, ClusteringValues, DeletionTime, Mutation, PartitionRange, PartitionUpdate, ReadCommand, ReadContext,
-    ReadMode, Row,
-};
+use rows::{Cell, DeletionTime, Mutation, PartitionRange, PartitionUpdate, ReadCommand, ReadContext, ReadMode, Row};
 use schema::table::ColumnSpec;
 use schema::{ColumnKind, KeyspaceMetadata, TableFlags, TableId, TableKind, TableMetadata, TableParams};
 use sstable::Component;

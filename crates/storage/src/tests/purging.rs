@@ -20,8 +20,8 @@ use env::Random;
 use env::sim::{DATA, Sim, SimRandom};
 use rows::live::{LiveRows, TombstoneLimits};
 use rows::{
-    Cell, ClusteringValues, ColumnData, DeletionTime, Liveness, Mutation, PartitionRange, PartitionUpdate, ReadCommand,
-    ReadContext, ReadMode, Row,
+    Cell, ColumnData, DeletionTime, Liveness, Mutation, PartitionRange, PartitionUpdate, ReadCommand, ReadContext,
+    ReadMode, Row,
 };
 use schema::table::ColumnSpec;
 use schema::{ColumnKind, KeyspaceMetadata, TableFlags, TableId, TableKind, TableMetadata, TableParams};
