@@ -169,6 +169,19 @@ fn a_repair_that_there_is_no_room_for_has_ended() {
     assert!(records.iter().all(|record| record.course().end.is_some()), "{records:?}");
 }
 
+/// PREPARE_MSG of a full repair of tables, without ranges.
+fn full_repair(parent: [u8; 16], tables: Vec<schema::TableId>) -> Prepare {
+    Prepare {
+        tables,
+        parent,
+        ranges: Vec::new(),
+        is_incremental: false,
+        repaired_at: 0,
+        is_global: true,
+        preview: Preview::None,
+    }
+}
+
 /// A repair of days is not forgotten where its tasks run or have ended not long ago, only where
 /// nothing is done for it any more.
 #[test]
@@ -176,16 +189,7 @@ fn a_repair_is_forgotten_when_nothing_is_done_for_it() {
     let ring = drifted(21);
     let (node, day) = (ring.node(1), 24 * 60 * 60 * 1000);
     let id = [9; 16];
-    let prepare = Prepare {
-        tables: Vec::new(),
-        parent: id,
-        ranges: Vec::new(),
-        is_incremental: false,
-        repaired_at: 0,
-        is_global: true,
-        preview: Preview::None,
-    };
-    participant::prepare(node, ring.address(0), prepare).expect("taken");
+    participant::prepare(node, ring.address(0), full_repair(id, Vec::new())).expect("taken");
     let participation = node.repairs.participation(&id).expect("taken");
     let task = (id, "t".to_owned(), None);
     let now = node.env.clock.now_micros() / 1000;
@@ -208,16 +212,7 @@ fn a_repair_whose_files_come_is_not_forgotten() {
     let ring = drifted(38);
     let (node, peer, id) = (ring.node(1), ring.address(0), [9; 16]);
     let table = node.engine.table_by_name("ks", "t").expect("the table is there").id;
-    let prepare = Prepare {
-        tables: vec![table],
-        parent: id,
-        ranges: Vec::new(),
-        is_incremental: false,
-        repaired_at: 0,
-        is_global: true,
-        preview: Preview::None,
-    };
-    participant::prepare(node, peer, prepare).expect("taken");
+    participant::prepare(node, peer, full_repair(id, vec![table])).expect("taken");
     let init = streaming::StreamInit {
         from: peer,
         session_index: 0,

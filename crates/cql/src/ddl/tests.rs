@@ -229,18 +229,24 @@ fn tables_and_types_have_a_greatest_number_of_columns_and_fields() {
     }
 }
 
+/// Asks one statement after the other, in the keyspace `answers`, which is made.
+fn asking(schema: &mut Schema) -> impl FnMut(&str) -> String {
+    let mut number = 0;
+    let mut ask = move |statement: &str| {
+        number += 1;
+        answer(statement, number, schema)
+    };
+    let replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}";
+    ask(&format!("CREATE KEYSPACE answers WITH replication = {replication}"));
+    ask
+}
+
 /// A type and a table with about as many names as they may have. Where each name is compared with
 /// all others, this test takes minutes.
 #[test]
 fn tens_of_thousands_of_names_are_looked_up() {
     let mut schema = system::schema();
-    let mut number = 0;
-    let mut ask = |statement: &str| {
-        number += 1;
-        answer(statement, number, &mut schema)
-    };
-    let replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}";
-    ask(&format!("CREATE KEYSPACE answers WITH replication = {replication}"));
+    let mut ask = asking(&mut schema);
     let names: Vec<String> = (1..32_767).rev().map(|number| format!("c{number:05}")).collect();
     let list = |separator: &str, form: &dyn Fn(&str) -> String| {
         names.iter().map(|name| form(name)).collect::<Vec<_>>().join(separator)
@@ -256,6 +262,7 @@ fn tens_of_thousands_of_names_are_looked_up() {
     let table = format!("CREATE TABLE many ({columns}) WITH CLUSTERING ORDER BY ({order})");
     assert_eq!(ask(&table), "Created Table answers many");
     assert_eq!(ask(&format!("ALTER TABLE many RENAME {renamed}")), "Updated Table answers many");
+    drop(ask);
     let table = schema.table("answers", "many").expect("it was made");
     assert!(table.clustering.iter().all(|column| column.reversed && column.name.starts_with("dc")));
 }
@@ -265,13 +272,7 @@ fn tens_of_thousands_of_names_are_looked_up() {
 #[test]
 fn user_types_have_a_greatest_size_and_depth() {
     let mut schema = system::schema();
-    let mut number = 0;
-    let mut ask = |statement: &str| {
-        number += 1;
-        answer(statement, number, &mut schema)
-    };
-    let replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}";
-    ask(&format!("CREATE KEYSPACE answers WITH replication = {replication}"));
+    let mut ask = asking(&mut schema);
     let mut last_of = |name: &str, fields: &[&str]| {
         ask(&format!("CREATE TYPE {name}0 (a int)"));
         for last in 0..100 {
@@ -304,6 +305,7 @@ fn user_types_have_a_greatest_size_and_depth() {
         let answer = ask(&statement);
         assert!(answer.starts_with(expected), "{statement}: {answer}");
     }
+    drop(ask);
     let table = schema.table("answers", "one").expect("it was made");
     let ty = &table.column_by_name("a").expect("so was its column").ty;
     let is_renamed = |udt: &types::UserType| udt.name == "t0" && udt.fields[0].0 == "b";
