@@ -1,6 +1,6 @@
 //! Samples of requests: which partitions are read and written most, which reads are the longest.
-//! They are taken only while an operator asks for them (`nodetool profileload`, `toppartitions`):
-//! otherwise each place that could take a sample only looks at one number.
+//! Samples are taken only while an operator asks for them (`nodetool profileload`,
+//! `toppartitions`): otherwise each place that could take a sample only looks at one number.
 //!
 //! A [`Session`] samples some tables for some time; several may run side by side. The items of a
 //! session are bounded by its capacity for each table and sampler. Agrees with

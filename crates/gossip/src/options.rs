@@ -23,8 +23,9 @@ pub const QUARANTINE: Duration = Duration::from_secs(60);
 /// listened, or a node that gave up.
 pub const SILENT_CLIENT: Duration = Duration::from_secs(30);
 
-/// The same time as [`SILENT_CLIENT`] for a node that is joining: streaming may keep it from
-/// gossip. Cassandra's members wait as long (`Gossiper.FAILED_BOOTSTRAP_TIMEOUT`).
+/// Time after which a joining node is forgotten if nothing is heard of it. Longer than
+/// [`SILENT_CLIENT`], because streaming may keep a joining node from gossip. Cassandra's members
+/// wait as long (`Gossiper.FAILED_BOOTSTRAP_TIMEOUT`).
 pub const SILENT_JOINING: Duration = Duration::from_secs(300);
 
 /// Time after which a dead endpoint without tokens is forgotten, unless its status names another

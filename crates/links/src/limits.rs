@@ -28,7 +28,7 @@ pub const CONNECT_MAX: Duration = Duration::from_secs(2);
 /// (`internode_tcp_user_timeout`).
 pub const USER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The same time as [`USER_TIMEOUT`], for streams (`internode_streaming_tcp_user_timeout`).
+/// [`USER_TIMEOUT`] of links for streams (`internode_streaming_tcp_user_timeout`).
 pub const STREAM_USER_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Longest time of the whole handshake (three times `request_timeout`).

@@ -18,8 +18,7 @@ pub struct LinkSettings {
     /// Time after which a link whose peer takes no byte is closed and opened anew
     /// (`internode_tcp_user_timeout`); zero: never.
     pub user_timeout: Duration,
-    /// The same time as `user_timeout`, for streams (`internode_streaming_tcp_user_timeout`);
-    /// zero: never.
+    /// `user_timeout` of links for streams (`internode_streaming_tcp_user_timeout`); zero: never.
     pub stream_user_timeout: Duration,
     /// Bytes of the kernel's buffer for sending on a link that this node opens
     /// (`internode_socket_send_buffer_size`); 0: the kernel chooses.

@@ -36,7 +36,7 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    /// The same sizes, both lowered to `size` at most.
+    /// Lowers both sizes to `size` bytes at most.
     pub fn at_most(self, size: usize) -> Self {
         Self { frame_max: self.frame_max.min(size), message_max: self.message_max.min(size) }
     }

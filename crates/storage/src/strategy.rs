@@ -177,7 +177,7 @@ impl Strategy {
         }
     }
 
-    /// The same strategy with other thresholds than the schema's.
+    /// Replaces the thresholds of the schema, in SSTables.
     pub fn with_thresholds(mut self, min: usize, max: usize) -> Self {
         let size_tiered = match &mut self {
             Self::SizeTiered(options) => options,

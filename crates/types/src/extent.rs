@@ -67,9 +67,9 @@ impl Extent {
 /// Why types are refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Oversize {
-    /// They nest deeper than [`DEPTH_MAX`].
+    /// The types nest deeper than [`DEPTH_MAX`].
     Depth,
-    /// They are larger than this many bytes.
+    /// The types together are larger than this many bytes.
     Size(usize),
 }
 

@@ -236,8 +236,8 @@ impl Control {
     }
 
     /// Called for the follower of a complete session: waits until the initiator closes the link.
-    /// What was sent last may still be on its way, and an initiator that adds files to its tables,
-    /// which can take hours, may take the end of the link for the failure of the session
+    /// The last message of this node may still be on its way. An initiator that adds files to its
+    /// tables, which can take hours, may take the end of the link for the failure of the session
     /// (Cassandra does). A peer that is down, or that says nothing for
     /// `stream_transfer_task_timeout`, is not waited for.
     async fn await_close(&mut self) {

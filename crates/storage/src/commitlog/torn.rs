@@ -3,9 +3,9 @@
 //!
 //! A torn tail was never acknowledged as durable, so no client misses it. But damage of the disk
 //! in the last section looks the same, and then these bytes are all that is left of the section.
-//! They stand in `CommitLog-8-<id>.log.torn-<offset>`, as they were from that offset of the
-//! segment on, without the zeros behind them. No start reads such a file; an operator may remove
-//! it.
+//! The file `CommitLog-8-<id>.log.torn-<offset>` keeps these bytes as they were from that offset of
+//! the segment on, without the zeros behind them. No start reads such a file; an operator may
+//! remove it.
 
 use std::path::Path;
 

@@ -1,9 +1,9 @@
 //! Writes whose changes of views are more than one group of the commit log may be, in parts.
 //!
-//! This is for changes that cannot be refused any more, because other nodes have them or will have
-//! them: one that Paxos has decided, and whatever a hint, a read repair or a repair brings; and
-//! mutations in a record of the batch log, whose client was told that they will be applied. A
-//! write of a client is refused instead (`Replica::apply`).
+//! Only changes that cannot be refused any more are written in parts, because other nodes have them
+//! or will have them: a change that Paxos has decided, the changes of a hint, a read repair or a
+//! repair, and mutations in a record of the batch log, whose client was told that they will be
+//! applied. A write of a client is refused instead (`Replica::apply`).
 //!
 //! 1. The rows of the write go first, some at a time. Each has the deletion of the write that
 //!    covers it as its own, so that a reader finds a row that is replaced as it was or as it is; if
