@@ -1,8 +1,8 @@
 //! A disk that is only read: every operation that would change something is refused, whichever
 //! part of the program asks for it.
 //!
-//! Directories that may not be changed are served with this disk (`--read-only`). Making an existing
-//! directory and syncing change nothing, and succeed.
+//! Directories that may not be changed are served with this disk (`--read-only`). Making an
+//! existing directory and syncing change nothing, and succeed.
 
 use std::io;
 use std::path::{Path, PathBuf};
