@@ -186,6 +186,8 @@ pub fn start_driven(options: StartOptions, drive: Drive<'_>) -> Result<RunningNo
     node.set_paxos(paxos(&config.ring.paxos).map_err(StartError::Join)?);
     node.trace_ttl.store(config.trace_type_query_ttl, Ordering::Relaxed);
     node.set_batchlog_replay_throttle(config.batchlog_replay_throttle);
+    // a node alone streams nothing, but shows its throughputs to operators
+    node.change_stream_settings(|settings| settings.clone_from(&config.streams));
     let events: Arc<EventHub> = Arc::default();
     let limits = server_limits(&config, &memory, options.descriptors);
     let prepared = config.prepared_statements_cache_size.unwrap_or(memory.prepared);

@@ -93,18 +93,15 @@ fn changed(services: &Services) -> Vec<(&'static str, String)> {
     let at_start = config.compaction.throughput.unwrap_or(0);
     let old = Some(("compaction_throughput_mb_per_sec", mebibyte));
     let mut rates = vec![("compaction_throughput", old, compaction::rate(node), at_start)];
-    // a node alone streams nothing
-    if node.identity.joins {
-        let (now, at_start, megabit) = (node.stream_settings(), &config.streams, 125_000);
-        let old = Some(("stream_throughput_outbound_megabits_per_sec", megabit));
-        rates.push(("stream_throughput_outbound", old, now.throughput, at_start.throughput));
-        let old = Some(("inter_dc_stream_throughput_outbound_megabits_per_sec", megabit));
-        rates.push(("inter_dc_stream_throughput_outbound", old, now.inter_dc_throughput, at_start.inter_dc_throughput));
-        let name = "entire_sstable_stream_throughput_outbound";
-        rates.push((name, None, now.entire_throughput, at_start.entire_throughput));
-        let name = "entire_sstable_inter_dc_stream_throughput_outbound";
-        rates.push((name, None, now.entire_inter_dc_throughput, at_start.entire_inter_dc_throughput));
-    }
+    let (now, at_start, megabit) = (node.stream_settings(), &config.streams, 125_000);
+    let old = Some(("stream_throughput_outbound_megabits_per_sec", megabit));
+    rates.push(("stream_throughput_outbound", old, now.throughput, at_start.throughput));
+    let old = Some(("inter_dc_stream_throughput_outbound_megabits_per_sec", megabit));
+    rates.push(("inter_dc_stream_throughput_outbound", old, now.inter_dc_throughput, at_start.inter_dc_throughput));
+    let name = "entire_sstable_stream_throughput_outbound";
+    rates.push((name, None, now.entire_throughput, at_start.entire_throughput));
+    let name = "entire_sstable_inter_dc_stream_throughput_outbound";
+    rates.push((name, None, now.entire_inter_dc_throughput, at_start.entire_inter_dc_throughput));
     let mut rows = Vec::new();
     for (name, old, rate, _) in rates.into_iter().filter(|(.., now, at_start)| now != at_start) {
         let is_whole = rate.is_multiple_of(mebibyte);

@@ -299,3 +299,14 @@ fn describe_cluster_names_all_replicas() {
         assert_eq!(answer.matches(&name).count(), tokens, "{name} in {answer}");
     }
 }
+
+/// A node alone streams nothing; its operator is shown the throughputs of the configuration all the
+/// same.
+#[test]
+fn a_node_alone_has_the_stream_throughputs_of_its_configuration() {
+    let world = World::new(5, 1);
+    let settings = ["stream_throughput_outbound=100MiB/s".to_owned()];
+    let started = start_driven(starting::options(&world, 0, &settings), &starting::drive(&world));
+    let node = started.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(node.services.node.stream_settings().throughput, 100 << 20);
+}
