@@ -4,6 +4,7 @@
 //! Names, old names, forms of values and the hiding of secrets are `config`'s. This file overlays
 //! values that the start has chosen or nodetool has changed.
 
+use admin::verbs::AuthCacheKind;
 use cluster::operations::{caches, compaction, state};
 use rows::{PartitionRange, ReadCommand};
 
@@ -13,6 +14,26 @@ use crate::handoff;
 use crate::services::Services;
 
 pub(super) const TABLES: &[VirtualTable] = &[VirtualTable::of_views("settings", rows)];
+
+/// The keys of a cache of `system_auth`: of its validity and of its update interval, each with the
+/// key's old name, and of the number of its entries.
+type CacheKeys = ([&'static str; 2], [&'static str; 2], &'static str);
+
+const ROLES: CacheKeys = (
+    ["roles_validity", "roles_validity_in_ms"],
+    ["roles_update_interval", "roles_update_interval_in_ms"],
+    "roles_cache_max_entries",
+);
+const PERMISSIONS: CacheKeys = (
+    ["permissions_validity", "permissions_validity_in_ms"],
+    ["permissions_update_interval", "permissions_update_interval_in_ms"],
+    "permissions_cache_max_entries",
+);
+const CREDENTIALS: CacheKeys = (
+    ["credentials_validity", "credentials_validity_in_ms"],
+    ["credentials_update_interval", "credentials_update_interval_in_ms"],
+    "credentials_cache_max_entries",
+);
 
 fn rows(services: &Services) -> Vec<VirtualRow> {
     let mut settings = services.guardrails.settings();
@@ -109,6 +130,7 @@ fn changed(services: &Services) -> Vec<(&'static str, String)> {
         rows.extend(old.map(|(old, unit)| (old, (rate / unit).to_string())));
     }
     rows.extend(changed_handoff(services));
+    rows.extend(changed_auth_caches(services));
     rows
 }
 
@@ -132,6 +154,34 @@ fn changed_handoff(services: &Services) -> Vec<(&'static str, String)> {
         let kibibytes = now.throttle >> 10;
         rows.push(("hinted_handoff_throttle", format!("{kibibytes}KiB")));
         rows.push(("hinted_handoff_throttle_in_kb", kibibytes.to_string()));
+    }
+    rows
+}
+
+/// Does the work of [`changed`] for the caches of `system_auth`. A node alone has no such caches.
+fn changed_auth_caches(services: &Services) -> Vec<(&'static str, String)> {
+    let (Some(auth), at_start) = (&services.auth, &services.config.auth) else { return Vec::new() };
+    let mut rows = Vec::new();
+    // the keys of the roles are those of the datacenters, too: of two values the roles' is shown
+    for (kind, at_start, (validity, interval, entries)) in [
+        (AuthCacheKind::NetworkPermissions, &at_start.roles, ROLES),
+        (AuthCacheKind::Roles, &at_start.roles, ROLES),
+        (AuthCacheKind::Permissions, &at_start.permissions, PERMISSIONS),
+        (AuthCacheKind::Credentials, &at_start.credentials, CREDENTIALS),
+    ] {
+        let Some(now) = auth.cache_settings(kind) else { continue };
+        for ([name, old], now, at_start) in [
+            (validity, now.validity, at_start.validity),
+            (interval, now.update_interval, at_start.update_interval),
+        ] {
+            if now != at_start {
+                rows.push((name, format!("{}ms", now.as_millis())));
+                rows.push((old, now.as_millis().to_string()));
+            }
+        }
+        if now.entries_max != at_start.entries_max {
+            rows.push((entries, now.entries_max.to_string()));
+        }
     }
     rows
 }

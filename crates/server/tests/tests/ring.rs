@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use admin::verbs::AuthCacheKind;
 use bytes::Bytes;
+use config::AuthCache;
 use env::Stream;
 use env::sim::World;
 use server::running::{RunningNode, start_driven};
@@ -309,4 +311,30 @@ fn a_node_alone_has_the_stream_throughputs_of_its_configuration() {
     let started = start_driven(starting::options(&world, 0, &settings), &starting::drive(&world));
     let node = started.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(node.services.node.stream_settings().throughput, 100 << 20);
+}
+
+/// `system_views.settings` has the caches of `system_auth` as nodetool has changed them.
+#[test]
+fn changed_caches_of_roles_are_shown() {
+    let ring = Ring::with(6, &["authenticator=PasswordAuthenticator", "credentials_update_interval=1s"]);
+    let mut operator = ring.log_in(0, "cassandra");
+    let auth = ring.nodes[0].services.auth.as_ref().unwrap();
+    let change = |kind: AuthCacheKind, validity: u64| {
+        let before = auth.cache_settings(kind).unwrap();
+        auth.set_cache(kind, AuthCache { validity: Duration::from_secs(validity), ..before });
+    };
+    change(AuthCacheKind::Credentials, 7);
+    change(AuthCacheKind::NetworkPermissions, 9);
+    for (name, value) in [
+        ("credentials_validity", "7000ms"),
+        ("credentials_validity_in_ms", "7000"),
+        ("credentials_update_interval", "1s"),
+        ("roles_validity", "9000ms"),
+        ("permissions_validity", "2s"),
+    ] {
+        let select = format!("SELECT value FROM system_views.settings WHERE name = '{name}'");
+        let (opcode, answer) = operator.try_query(&select);
+        assert_eq!(opcode, RESULT, "{}", String::from_utf8_lossy(&answer));
+        assert!(answer.ends_with(&long_text(value)), "{name}: {}", String::from_utf8_lossy(&answer));
+    }
 }
