@@ -522,12 +522,17 @@ fn address(tool: &NodeTool) -> Result<NodeAddress, VerbError> {
 fn long_forms(args: &[String]) -> Vec<String> {
     let verb = verb_at(args);
     let is_import = args.get(verb).is_some_and(|verb| verb == "import");
+    // behind `--` there are no options, whatever a word looks like
+    let options_end = args.iter().position(|arg| arg == "--").unwrap_or(args.len());
     let one = |(place, arg): (usize, &String)| match arg.as_str() {
+        arg if place > options_end => arg.to_owned(),
         "-p" if is_import && place > verb => "--copy-data".to_owned(),
         arg => long_form(arg),
     };
     // a key may begin like a property
-    let is_property = |place: usize, arg: &str| arg.starts_with("-D") && (place < verb || arg.contains('='));
+    let is_property = |place: usize, arg: &str| {
+        arg.starts_with("-D") && (place < verb || place < options_end && arg.contains('='))
+    };
     args.iter().enumerate().filter(|(place, arg)| !is_property(*place, arg)).map(one).collect()
 }
 

@@ -65,6 +65,7 @@ fn words_have_their_meaning_by_their_place() {
     assert_eq!(long("-u import -pw x -p 7299 import -p ks t /new"), import);
     assert_eq!(long("-Dx -h import -p 7299 status import -p 7299"), "-h import -p 7299 status import -p 7299");
     assert_eq!(long("getendpoints ks t -Dkey"), "getendpoints ks t -Dkey");
+    assert_eq!(long("getendpoints -Da=b ks t -- -Dk=v -pr"), "getendpoints ks t -- -Dk=v -pr");
 }
 
 /// The texts and the layout of `org.apache.cassandra.tools.nodetool.ViewBuildStatus`.
