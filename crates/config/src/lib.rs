@@ -371,6 +371,15 @@ impl Config {
         ADDRESSES.into_iter().filter_map(name_at).collect()
     }
 
+    /// The snitch that a cassandra.yaml and settings name, or the default one. None: a start would
+    /// refuse them. Nothing else is asked of their values: names of hosts may stand in them.
+    pub fn snitch_of(yaml: Option<&str>, sets: &[String]) -> Option<Snitch> {
+        let values = load::load(yaml, sets, true).ok()?;
+        let mut reader = reader::Reader::new(&values);
+        let snitch = ring::snitch(&mut reader);
+        reader.into_problems().is_empty().then_some(snitch)
+    }
+
     /// Reads the text of a cassandra.yaml and `key=value` settings. `lenient`: unknown and
     /// unhonoured keys are noted instead of refused.
     pub fn load(yaml: Option<&str>, sets: &[String], lenient: bool) -> Result<Self, ConfigError> {

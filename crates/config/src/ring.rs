@@ -255,7 +255,8 @@ fn seeds(reader: &mut Reader<'_>) -> (Option<Vec<String>>, bool) {
     (Some(hosts), given("resolve_multiple_ip_addresses_per_dns_record") == Some("true"))
 }
 
-fn snitch(reader: &mut Reader<'_>) -> Snitch {
+/// The class of the snitch.
+pub(crate) fn snitch(reader: &mut Reader<'_>) -> Snitch {
     let text = reader.text("endpoint_snitch").unwrap_or_default();
     Snitch::of_class(short_class(&text)).unwrap_or_else(|| {
         let known: Vec<&str> = Snitch::ALL.iter().map(|snitch| snitch.class()).collect();

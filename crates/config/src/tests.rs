@@ -289,6 +289,20 @@ fn clients_are_served_at_the_listen_address() {
     assert_eq!(rpc("listen_address: 10.0.0.5\nrpc_address: 127.0.0.1"), "127.0.0.1");
 }
 
+/// The snitch is known before the names of hosts are looked up.
+#[test]
+fn the_snitch_is_read_alone() {
+    let snitch = |yaml: &str, sets: &[&str]| {
+        let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+        Config::snitch_of(Some(yaml), &sets)
+    };
+    let package = "org.apache.cassandra.locator.";
+    assert_eq!(snitch("listen_address: a-host", &[]), Some(Snitch::Simple));
+    assert_eq!(snitch(&format!("endpoint_snitch: {package}Ec2Snitch"), &[]), Some(Snitch::Ec2));
+    assert_eq!(snitch("endpoint_snitch: Ec2Snitch", &["endpoint_snitch=SimpleSnitch"]), Some(Snitch::Simple));
+    assert_eq!((snitch("endpoint_snitch: Mine", &[]), snitch("a: [", &[])), (None, None));
+}
+
 /// Addresses of the node may be names of hosts, in the file and in settings.
 #[test]
 fn names_of_hosts_are_found() {

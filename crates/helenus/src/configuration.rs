@@ -10,7 +10,7 @@ use crate::arguments::Serve;
 use crate::metadata_service::MetadataService;
 
 /// The most bytes that a cassandra.yaml, or a file beside it, may have.
-const CONFIG_SIZE_MAX: u64 = 16 << 20;
+pub const CONFIG_SIZE_MAX: u64 = 16 << 20;
 
 /// The file in a data directory whose lock a running node holds. As in `storage::recovery`.
 const LOCK_FILE: &str = "helenus.lock";
@@ -20,10 +20,6 @@ const LOST_AND_FOUND: &str = "lost+found";
 
 /// The names of Cassandra for where a node stands that says nothing of it.
 const USUAL_PLACE: (&str, &str) = ("datacenter1", "rack1");
-
-/// The setting that `--dc` and `--rack` stand for: a place that the command line names is one that
-/// the node tells.
-const TELLS_ITS_PLACE: &str = "endpoint_snitch=GossipingPropertyFileSnitch";
 
 /// Reads what the command line names. Err: a sentence that says what is wrong.
 pub fn load(env: &Env, options: &Serve) -> Result<Config, String> {
@@ -58,7 +54,7 @@ pub fn load(env: &Env, options: &Serve) -> Result<Config, String> {
         config.ring.location = Location { own: Some(place), prefers_local, ..Location::default() };
         return Ok(config);
     }
-    config.ring.location = location(env, options, &config, (text.as_deref(), settings.as_slice()))?;
+    config.ring.location = location(env, options, &config, text.as_deref())?;
     config.ring.topology_file = topology_file(options, snitch);
     Ok(config)
 }
@@ -102,8 +98,9 @@ fn settings(options: &Serve) -> Vec<String> {
         let seeds = seeds.replace('\'', "");
         sets.push(format!("seed_provider={{class_name: SimpleSeedProvider, parameters: {{seeds: '{seeds}'}}}}"));
     }
+    // a place that the command line names is one that the node tells
     if options.dc.is_some() || options.rack.is_some() {
-        sets.push(TELLS_ITS_PLACE.to_owned());
+        sets.push("endpoint_snitch=GossipingPropertyFileSnitch".to_owned());
     }
     sets.extend(options.sets.iter().cloned());
     sets.extend(options.cluster_name.iter().map(|name| format!("cluster_name='{}'", name.replace('\'', "''"))));
@@ -161,16 +158,10 @@ fn check_restore(env: &Env, options: &Serve, config: &Config) -> Result<(), Stri
 }
 
 /// Where this node stands, and others where a file says it: `--dc` and `--rack`, or the file of the
-/// snitch beside cassandra.yaml. `read_of`: the text of cassandra.yaml and the settings of which
-/// `config` was read.
-fn location(
-    env: &Env,
-    options: &Serve,
-    config: &Config,
-    read_of: (Option<&str>, &[String]),
-) -> Result<Location, String> {
+/// snitch beside cassandra.yaml. `yaml`: the text of cassandra.yaml.
+fn location(env: &Env, options: &Serve, config: &Config, yaml: Option<&str>) -> Result<Location, String> {
     if options.dc.is_some() || options.rack.is_some() {
-        let file = rackdc(env, options, read_of)?;
+        let file = rackdc(env, options, yaml)?;
         let or = |given: &Option<String>, told: Option<String>, usual: &str| {
             given.clone().or(told).unwrap_or_else(|| usual.to_owned())
         };
@@ -202,16 +193,10 @@ fn location(
 }
 
 /// The file that gives the part of the place that `--dc` or `--rack` leaves open: that of
-/// GossipingPropertyFileSnitch, if the configuration has this snitch and the file is there.
-fn rackdc(env: &Env, options: &Serve, (yaml, settings): (Option<&str>, &[String])) -> Result<RackDc, String> {
+/// GossipingPropertyFileSnitch, if cassandra.yaml or `--set` has this snitch and the file is there.
+fn rackdc(env: &Env, options: &Serve, yaml: Option<&str>) -> Result<RackDc, String> {
     let snitch = Snitch::GossipingPropertyFile;
-    // the setting that `--dc` and `--rack` stand for, the first of its text, names the snitch in
-    // any case; all others count, otherwise names of hosts in the file would be refused
-    let mut others = settings.to_vec();
-    if let Some(at) = others.iter().position(|setting| setting == TELLS_ITS_PLACE) {
-        others.remove(at);
-    }
-    let is_read = Config::load(yaml, &others, true).is_ok_and(|config| config.ring.snitch == snitch);
+    let is_read = Config::snitch_of(yaml, &options.sets) == Some(snitch);
     let path = options.config.as_deref().zip(snitch.file()).map(|(config, file)| config.with_file_name(file));
     match path.filter(|path| is_read && env.disk.exists(path)) {
         Some(path) => Ok(RackDc::read(&read(env, &path)?)),

@@ -17,9 +17,11 @@ use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
-use config::RackDc;
+use config::{Config, RackDc, Snitch};
 use env::Env;
 use server::running::FirstPassword;
+
+use crate::configuration::CONFIG_SIZE_MAX;
 
 /// The directory of the image's volume.
 const DATA_DIR: &str = "/var/lib/cassandra";
@@ -126,6 +128,8 @@ pub struct Container {
     pub address: Option<IpAddr>,
     /// The file cassandra.yaml that was mounted, if there is one.
     pub config: Option<String>,
+    /// The snitch of that file; None: there is no such file, or the start refuses it.
+    pub snitch: Option<Snitch>,
     /// The content of the file cassandra-rackdc.properties that was mounted, or why it cannot be
     /// read; None: there is none.
     pub rackdc: Option<Result<String, String>>,
@@ -141,6 +145,10 @@ impl Container {
         let conf = variables.get("CASSANDRA_CONF").map_or(CONF_DIR, String::as_str);
         let yaml = Path::new(conf).join("cassandra.yaml");
         let config = env.disk.exists(&yaml).then(|| yaml.display().to_string());
+        let snitch = config.as_ref().and_then(|_| {
+            let text = String::from_utf8(env.disk.read_all(&yaml, CONFIG_SIZE_MAX).ok()?).ok()?;
+            Config::snitch_of(Some(&text), &[])
+        });
         let rackdc = Path::new(conf).join("cassandra-rackdc.properties");
         let rackdc = env.disk.exists(&rackdc).then(|| match env.disk.read_all(&rackdc, FILE_MAX) {
             Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
@@ -158,7 +166,7 @@ impl Container {
         };
         let address = own_address(&read("/etc/hosts"), name.trim(), &network);
         let password_file = password::read_file(env, &variables);
-        Self { variables, not_text, address, config, rackdc, password_file }
+        Self { variables, not_text, address, config, snitch, rackdc, password_file }
     }
 }
 
@@ -336,20 +344,23 @@ impl Options<'_> {
     fn take_place(&mut self) -> Result<(), String> {
         let container = self.container;
         let (dc, rack) = (self.value("CASSANDRA_DC"), self.value("CASSANDRA_RACK"));
-        let snitch = self.value("CASSANDRA_ENDPOINT_SNITCH").unwrap_or_default();
-        let is_read = snitch.ends_with("GossipingPropertyFileSnitch");
-        let given = dc.is_some() || rack.is_some();
-        if !is_read && given && container.config.is_none() {
-            self.notes.push(
-                "CASSANDRA_DC and CASSANDRA_RACK count with CASSANDRA_ENDPOINT_SNITCH=GossipingPropertyFileSnitch alone".to_owned(),
-            );
+        let is_read = match self.value("CASSANDRA_ENDPOINT_SNITCH") {
+            Some(class) => class.ends_with(Snitch::GossipingPropertyFile.class()),
+            None => container.snitch == Some(Snitch::GossipingPropertyFile),
+        };
+        if !is_read {
+            let given = dc.is_some() || rack.is_some();
+            self.notes.extend(given.then(|| {
+                "CASSANDRA_DC and CASSANDRA_RACK count with GossipingPropertyFileSnitch alone: \
+                 CASSANDRA_ENDPOINT_SNITCH, or endpoint_snitch of a mounted cassandra.yaml"
+                    .to_owned()
+            }));
             return Ok(());
         }
         let (dc, rack) = (dc.map(str::to_owned), rack.map(str::to_owned));
         let (dc, rack) = match &container.rackdc {
             // the node reads the file beside cassandra.yaml itself
             Some(_) if container.config.is_some() => (dc, rack),
-            _ if !given && !is_read => return Ok(()),
             file => {
                 let file = RackDc::read(&file.clone().transpose()?.unwrap_or_default());
                 let or = |given: Option<String>, told: Option<String>, usual: &str| {

@@ -14,6 +14,7 @@ fn container(variables: &[(&str, &str)]) -> Container {
         not_text: Vec::new(),
         address: Some(IpAddr::from([172, 17, 0, 2])),
         config: None,
+        snitch: None,
         rackdc: None,
         password_file: None,
     }
@@ -167,6 +168,30 @@ fn a_mounted_configuration_is_read() {
     assert!(!words.contains(&"--dc".to_owned()));
 }
 
+/// The values of `--dc` and `--rack`.
+fn place_of(words: &[String]) -> [Option<String>; 2] {
+    ["--dc", "--rack"].map(|option| words.iter().skip_while(|word| *word != option).nth(1).cloned())
+}
+
+/// A data center of the environment does not make the snitch of a mounted cassandra.yaml another
+/// one: the official image writes it into a file that only GossipingPropertyFileSnitch reads.
+#[test]
+fn a_place_counts_with_the_snitch_that_reads_it() {
+    let started = |variables: &[(&str, &str)], snitch: Snitch| {
+        let config = Some("/c/cassandra.yaml".to_owned());
+        let container = Container { config, snitch: Some(snitch), ..container(variables) };
+        let Translated { words, notes, .. } = translate(&container, &[]).expect("valid");
+        (place_of(&words), notes.len())
+    };
+    let west = ("CASSANDRA_DC", "west");
+    let named = [Some("west".to_owned()), Some("rack1".to_owned())];
+    assert_eq!(started(&[west], Snitch::Simple), ([None, None], 1));
+    assert_eq!(started(&[west], Snitch::GossipingPropertyFile), (named.clone(), 0));
+    assert_eq!(started(&[west, ("CASSANDRA_ENDPOINT_SNITCH", "Ec2Snitch")], Snitch::GossipingPropertyFile).1, 1);
+    let of_environment = ("CASSANDRA_ENDPOINT_SNITCH", "GossipingPropertyFileSnitch");
+    assert_eq!(started(&[west, of_environment], Snitch::Simple), (named, 0));
+}
+
 /// A data center or a rack of the environment counts for itself; a file that was mounted says the
 /// other.
 #[test]
@@ -176,8 +201,7 @@ fn the_environment_names_one_part_of_the_place() {
         let rackdc = Some(Ok("dc=east\nrack=r7\n".to_owned()));
         let container = Container { config: config.map(str::to_owned), rackdc, ..container(variables) };
         let words = translate(&container, &[]).expect("valid").words;
-        let of = |option: &str| words.iter().skip_while(|word| *word != option).nth(1).cloned();
-        [of("--dc"), of("--rack")]
+        place_of(&words)
     };
     let west = [snitch, ("CASSANDRA_DC", "west")];
     let names = |dc: &str, rack: &str| [Some(dc.to_owned()), Some(rack.to_owned())];
