@@ -35,7 +35,7 @@ pub fn load(env: &Env, options: &Serve) -> Result<Config, String> {
         settings.push(format!("listen_address={address}"));
         config = read(&settings).map_err(|error| error.to_string())?;
     }
-    config.commitlog.archiving = options.config.as_deref().map_or(Ok(None), |path| archiving(env, path))?;
+    config.commitlog.archiving = archiving(env, options)?;
     check_restore(env, options, &config)?;
     let snitch = config.ring.snitch;
     if snitch.is_of_cloud() {
@@ -72,16 +72,24 @@ fn looked_up(env: &Env, yaml: Option<&str>, settings: &[String]) -> Result<Vec<S
     Config::host_names(yaml, settings).into_iter().map(address).collect()
 }
 
+/// The path of a file that is read beside cassandra.yaml; None: nothing says where that is.
+fn beside(options: &Serve, file: &str) -> Option<PathBuf> {
+    match &options.config {
+        Some(config) => Some(config.with_file_name(file)),
+        None => options.conf_dir.as_ref().map(|directory| directory.join(file)),
+    }
+}
+
 /// The file that is read again while the node runs.
 fn topology_file(options: &Serve, snitch: Snitch) -> Option<PathBuf> {
     let file = snitch.file().filter(|_| snitch == Snitch::PropertyFile)?;
-    options.config.as_deref().map(|config| config.with_file_name(file))
+    beside(options, file)
 }
 
 /// The answers of the metadata service of the cloud. The properties beside cassandra.yaml may be
 /// missing, as in Cassandra.
 fn located(env: &Env, options: &Serve, snitch: Snitch) -> Result<Located, String> {
-    let path = options.config.as_deref().zip(snitch.file()).map(|(config, file)| config.with_file_name(file));
+    let path = snitch.file().and_then(|file| beside(options, file));
     let text = match path.filter(|path| env.disk.exists(path)) {
         Some(path) => read(env, &path)?,
         None => String::new(),
@@ -110,11 +118,8 @@ fn settings(options: &Serve) -> Vec<String> {
 }
 
 /// `commitlog_archiving.properties` beside cassandra.yaml, where there is one.
-fn archiving(env: &Env, config: &Path) -> Result<Option<Archiving>, String> {
-    let path = config.with_file_name(ARCHIVING_FILE);
-    if !env.disk.exists(&path) {
-        return Ok(None);
-    }
+fn archiving(env: &Env, options: &Serve) -> Result<Option<Archiving>, String> {
+    let Some(path) = beside(options, ARCHIVING_FILE).filter(|path| env.disk.exists(path)) else { return Ok(None) };
     let parsed = Archiving::parse(&read(env, &path)?);
     parsed.map(Some).map_err(|why| format!("{}: {why}", path.display()))
 }
@@ -175,7 +180,7 @@ fn location(env: &Env, options: &Serve, config: &Config, yaml: Option<&str>) -> 
         return Ok(Location { own, ..Location::default() });
     }
     let Some(file) = snitch.file() else { return Ok(Location::default()) };
-    let Some(path) = options.config.as_deref().map(|path| path.with_file_name(file)) else {
+    let Some(path) = beside(options, file) else {
         return Err(format!(
             "endpoint_snitch: {} needs {file} beside cassandra.yaml, or --dc and --rack",
             snitch.class()
@@ -197,7 +202,7 @@ fn location(env: &Env, options: &Serve, config: &Config, yaml: Option<&str>) -> 
 fn rackdc(env: &Env, options: &Serve, yaml: Option<&str>) -> Result<RackDc, String> {
     let snitch = Snitch::GossipingPropertyFile;
     let is_read = Config::snitch_of(yaml, &options.sets) == Some(snitch);
-    let path = options.config.as_deref().zip(snitch.file()).map(|(config, file)| config.with_file_name(file));
+    let path = snitch.file().and_then(|file| beside(options, file));
     match path.filter(|path| is_read && env.disk.exists(path)) {
         Some(path) => Ok(RackDc::read(&read(env, &path)?)),
         None => Ok(RackDc::default()),

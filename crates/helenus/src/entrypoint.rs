@@ -17,7 +17,7 @@ use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
-use config::{Config, RackDc, Snitch};
+use config::{ARCHIVING_FILE, Config, Snitch};
 use env::Env;
 use server::running::FirstPassword;
 
@@ -30,6 +30,10 @@ const CONF_DIR: &str = "/etc/cassandra";
 /// The place of a node where the snitch is asked for one and nobody names it: as in the
 /// cassandra-rackdc.properties of Cassandra.
 const PLACE: (&str, &str) = ("dc1", "rack1");
+/// The file that names the place of a node.
+const RACKDC: &str = "cassandra-rackdc.properties";
+/// The files that are read beside a cassandra.yaml, also where there is none.
+const BESIDE: [&str; 3] = [RACKDC, "cassandra-topology.properties", ARCHIVING_FILE];
 /// The most bytes that are read of a file.
 const FILE_MAX: u64 = 1 << 20;
 
@@ -130,9 +134,11 @@ pub struct Container {
     pub config: Option<String>,
     /// The snitch of that file; None: there is no such file, or the start refuses it.
     pub snitch: Option<Snitch>,
-    /// The content of the file cassandra-rackdc.properties that was mounted, or why it cannot be
-    /// read; None: there is none.
-    pub rackdc: Option<Result<String, String>>,
+    /// The directory of files that are read beside a cassandra.yaml, where there are such files and
+    /// no cassandra.yaml; None otherwise.
+    pub conf_dir: Option<String>,
+    /// A file cassandra-rackdc.properties was mounted.
+    pub has_rackdc: bool,
     /// The content of the file that [`password::FILE_VARIABLE`] names, or why it cannot be read;
     /// None: the variable names none.
     pub password_file: Option<Result<String, String>>,
@@ -149,11 +155,10 @@ impl Container {
             let text = String::from_utf8(env.disk.read_all(&yaml, CONFIG_SIZE_MAX).ok()?).ok()?;
             Config::snitch_of(Some(&text), &[])
         });
-        let rackdc = Path::new(conf).join("cassandra-rackdc.properties");
-        let rackdc = env.disk.exists(&rackdc).then(|| match env.disk.read_all(&rackdc, FILE_MAX) {
-            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-            Err(error) => Err(format!("{}: {error}", rackdc.display())),
-        });
+        let has = |file: &str| env.disk.exists(&Path::new(conf).join(file));
+        let has_others = config.is_none() && BESIDE.into_iter().any(has);
+        let conf_dir = has_others.then(|| conf.to_owned());
+        let has_rackdc = has(RACKDC);
         let read = |path: &str| {
             let bytes = env.disk.read_all(Path::new(path), FILE_MAX).unwrap_or_default();
             String::from_utf8_lossy(&bytes).into_owned()
@@ -166,7 +171,7 @@ impl Container {
         };
         let address = own_address(&read("/etc/hosts"), name.trim(), &network);
         let password_file = password::read_file(env, &variables);
-        Self { variables, not_text, address, config, snitch, rackdc, password_file }
+        Self { variables, not_text, address, config, snitch, conf_dir, has_rackdc, password_file }
     }
 }
 
@@ -265,7 +270,7 @@ pub fn translate(container: &Container, words: &[String]) -> Result<Translated, 
     }
     let mut options = Options { container, sets: Vec::new(), words: Vec::new(), notes: Vec::new() };
     options.take_addresses()?;
-    options.take_place()?;
+    options.take_place();
     options.take_rest();
     let password = password::chosen(container)?;
     if password.is_some() && container.config.is_none() {
@@ -341,7 +346,7 @@ impl Options<'_> {
 
     /// Data center and rack. The official image writes those of the environment into
     /// cassandra-rackdc.properties, which one snitch alone reads: each counts for itself.
-    fn take_place(&mut self) -> Result<(), String> {
+    fn take_place(&mut self) {
         let container = self.container;
         let (dc, rack) = (self.value("CASSANDRA_DC"), self.value("CASSANDRA_RACK"));
         let is_read = match self.value("CASSANDRA_ENDPOINT_SNITCH") {
@@ -355,28 +360,20 @@ impl Options<'_> {
                  CASSANDRA_ENDPOINT_SNITCH, or endpoint_snitch of a mounted cassandra.yaml"
                     .to_owned()
             }));
-            return Ok(());
+            return;
         }
+        // a file that was mounted says what the environment does not; the node reads it
+        let usual = |name: &'static str| (!container.has_rackdc).then_some(name);
+        let (dc, rack) = (dc.or(usual(PLACE.0)), rack.or(usual(PLACE.1)));
         let (dc, rack) = (dc.map(str::to_owned), rack.map(str::to_owned));
-        let (dc, rack) = match &container.rackdc {
-            // the node reads the file beside cassandra.yaml itself
-            Some(_) if container.config.is_some() => (dc, rack),
-            file => {
-                let file = RackDc::read(&file.clone().transpose()?.unwrap_or_default());
-                let or = |given: Option<String>, told: Option<String>, usual: &str| {
-                    given.or(told).or_else(|| Some(usual.to_owned()))
-                };
-                (or(dc, file.data_center, PLACE.0), or(rack, file.rack, PLACE.1))
-            }
-        };
         self.words.extend(dc.into_iter().flat_map(|dc| ["--dc".to_owned(), dc]));
         self.words.extend(rack.into_iter().flat_map(|rack| ["--rack".to_owned(), rack]));
-        Ok(())
     }
 
     /// Everything else, in the order of names.
     fn take_rest(&mut self) {
         self.words.extend(self.container.config.iter().flat_map(|file| ["--config".to_owned(), file.clone()]));
+        self.words.extend(self.container.conf_dir.iter().flat_map(|conf| ["--conf-dir".to_owned(), conf.clone()]));
         let container = self.container;
         for (name, value) in container.variables.iter().filter(|(_, value)| !value.trim().is_empty()) {
             match VARIABLES.iter().find(|(known, _)| known == name).map(|(_, meaning)| *meaning) {

@@ -15,7 +15,8 @@ fn container(variables: &[(&str, &str)]) -> Container {
         address: Some(IpAddr::from([172, 17, 0, 2])),
         config: None,
         snitch: None,
-        rackdc: None,
+        conf_dir: None,
+        has_rackdc: false,
         password_file: None,
     }
 }
@@ -26,7 +27,11 @@ fn translated(variables: &[(&str, &str)]) -> Translated {
 
 /// The configuration that a node would start with, and the memory that it would take.
 fn loaded(variables: &[(&str, &str)]) -> (config::Config, Option<u64>) {
-    let words = ["helenus".to_owned()].into_iter().chain(translated(variables).words);
+    loaded_by(translated(variables))
+}
+
+fn loaded_by(translated: Translated) -> (config::Config, Option<u64>) {
+    let words = ["helenus".to_owned()].into_iter().chain(translated.words);
     let Some(Command::Serve(serve)) = Program::try_parse_from(words).expect("known options").command else {
         panic!("a node is served")
     };
@@ -160,7 +165,7 @@ fn words_are_those_of_the_official_image() {
 fn a_mounted_configuration_is_read() {
     let mounted = Container {
         config: Some("/etc/cassandra/cassandra.yaml".to_owned()),
-        rackdc: Some(Ok(String::new())),
+        has_rackdc: true,
         ..container(&[])
     };
     let words = translate(&mounted, &[]).expect("valid").words;
@@ -192,25 +197,29 @@ fn a_place_counts_with_the_snitch_that_reads_it() {
     assert_eq!(started(&[west, of_environment], Snitch::Simple), (named, 0));
 }
 
-/// A data center or a rack of the environment counts for itself; a file that was mounted says the
-/// other.
+/// The files that are read beside a cassandra.yaml count where only they were mounted. A data center
+/// or a rack of the environment counts for itself; the file says the other.
 #[test]
-fn the_environment_names_one_part_of_the_place() {
-    let snitch = ("CASSANDRA_ENDPOINT_SNITCH", "GossipingPropertyFileSnitch");
-    let place = |config: Option<&str>, variables: &[(&str, &str)]| {
-        let rackdc = Some(Ok("dc=east\nrack=r7\n".to_owned()));
-        let container = Container { config: config.map(str::to_owned), rackdc, ..container(variables) };
-        let words = translate(&container, &[]).expect("valid").words;
-        place_of(&words)
+fn files_are_read_without_a_cassandra_yaml() {
+    let (directory, disk) = (tempfile::tempdir().expect("a directory"), env::real::env().disk);
+    let write = |file: &str, text: &str| {
+        disk.replace_file(&directory.path().join(file), text.as_bytes()).expect("written");
     };
-    let west = [snitch, ("CASSANDRA_DC", "west")];
-    let names = |dc: &str, rack: &str| [Some(dc.to_owned()), Some(rack.to_owned())];
-    assert_eq!(place(None, &west), names("west", "r7"));
-    assert_eq!(place(None, &[snitch]), names("east", "r7"));
-    // the node reads the file beside cassandra.yaml
-    assert_eq!(place(Some("/c/cassandra.yaml"), &west), [Some("west".to_owned()), None]);
-    let unread = Container { rackdc: Some(Err("no right".to_owned())), ..container(&west) };
-    assert_eq!(translate(&unread, &[]), Err("no right".to_owned()));
+    write(RACKDC, "dc=east\nrack=r7\nprefer_local=true\n");
+    write(ARCHIVING_FILE, "archive_command=/bin/cp %path /archive/%name\n");
+    let place = |variables: &[(&str, &str)]| {
+        let conf_dir = directory.path().to_str().map(str::to_owned);
+        let container = Container { conf_dir, has_rackdc: true, ..container(variables) };
+        let (config, _) = loaded_by(translate(&container, &[]).expect("valid"));
+        assert!(config.commitlog.archiving.is_some());
+        let config::Location { own, prefers_local, .. } = config.ring.location;
+        own.map(|own| (own.data_center, own.rack, prefers_local))
+    };
+    let snitch = ("CASSANDRA_ENDPOINT_SNITCH", "GossipingPropertyFileSnitch");
+    let named = |dc: &str| Some((dc.to_owned(), "r7".to_owned(), true));
+    assert_eq!(place(&[snitch]), named("east"));
+    assert_eq!(place(&[snitch, ("CASSANDRA_DC", "west")]), named("west"));
+    assert_eq!(place(&[]), None);
 }
 
 #[test]
