@@ -115,9 +115,10 @@ fn open_cloud(place: &str) -> Result<Box<dyn Store>> {
     Err(format!("{place}: this program was built without stores in the cloud (feature `cloud`)"))
 }
 
-/// Refuses keys that would lead out of the store, and those that a store could not hold.
+/// Refuses keys that would lead out of the store, and those that a store could not hold. Names of
+/// backups are often times (`2026-11-29T10:00:00+01:00`).
 pub(crate) fn check_key(key: &str) -> Result<()> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+' | '@');
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+' | '@' | ':');
     let is_name = |name: &str| !name.is_empty() && !name.starts_with('.') && name.chars().all(is_plain);
     match key.len() <= KEY_SIZE_MAX && key.split('/').all(is_name) {
         true => Ok(()),
@@ -151,7 +152,9 @@ mod tests {
 
     #[test]
     fn keys_do_not_lead_out_of_the_store() {
-        assert!(check_key("nodes/5f-7/sstables/ks/t-1/da-1-bti-Data.db@0a1b2c3d").is_ok());
+        for good in ["nodes/5f-7/sstables/ks/t-1/da-1-bti-Data.db@0a1b2c3d", "m/2026-11-29T10:00:00+01:00/h.json"] {
+            assert!(check_key(good).is_ok(), "{good}");
+        }
         for bad in ["", "/etc", "a//b", "../x", "a/../b", "a/.b", "a b", "a\\b", "a/b/"] {
             assert!(check_key(bad).is_err(), "{bad}");
         }

@@ -53,7 +53,7 @@ pub fn run(verb: &Backup) -> ExitCode {
 /// but no backup could be made of such a snapshot, which would stay on the disk.
 pub fn check_tag(tag: &str) -> Result<(), String> {
     backup::manifest::check_name(tag)
-        .map_err(|why| format!("--tag: {why}: it has letters, digits and . _ - + @ alone, and no dot at the beginning"))
+        .map_err(|why| format!("--tag: {why}: it has letters, digits and . : _ - + @ alone, and no dot in front"))
 }
 
 /// Prints a line on stdout. Err: nobody reads it.

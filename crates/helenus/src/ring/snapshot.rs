@@ -71,7 +71,7 @@ mod tests {
     /// Nothing listens on the port: a node that is asked is told apart from a refusal.
     #[test]
     fn a_name_that_no_backup_can_have_is_refused_before_a_node_is_asked() {
-        for tag in ["mon day", "2026-11-29T10:00", "a/b", ".a", ""] {
+        for tag in ["mon day", "a/b", ".a", ""] {
             let words = ["helenus", "ring", "snapshot", "--tag", tag, "--port", "1"];
             let program = Program::try_parse_from(words).expect("known options");
             let Some(Command::Ring(Ring::Snapshot(snapshot))) = program.command else { panic!("a snapshot was asked") };
