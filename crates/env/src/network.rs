@@ -93,6 +93,12 @@ pub trait Network: Send + Sync {
         None
     }
 
+    /// The address of this machine from which it reaches hosts outside of its networks. Nothing is
+    /// sent. None: the machine has no way there. A simulated network has no outside.
+    fn address_outwards(&self) -> Option<IpAddr> {
+        None
+    }
+
     /// The addresses of a host. Blocks while name servers are asked. A simulated network has no
     /// names.
     fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>> {

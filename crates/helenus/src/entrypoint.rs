@@ -168,6 +168,7 @@ impl Container {
             trie: read("/proc/net/fib_trie"),
             routes: read("/proc/net/route"),
             interfaces: read("/proc/net/dev"),
+            outwards: env.network.address_outwards(),
         };
         let address = own_address(&read("/etc/hosts"), name.trim(), &network);
         let password_file = password::read_file(env, &variables);
@@ -197,6 +198,9 @@ struct Network {
     routes: String,
     /// `/proc/net/dev`: the interfaces, in the order in which they were made.
     interfaces: String,
+    /// The address from which the container reaches hosts outside of its networks; None: it has no
+    /// way there.
+    outwards: Option<IpAddr>,
 }
 
 impl Network {
@@ -243,7 +247,8 @@ impl Network {
 }
 
 /// The address that `/etc/hosts` gives the container's name, if it is one of its addresses; else
-/// the address of its first interface. On the network of its machine (`--network host`) a container
+/// the address of its first interface: of several the one from which it reaches hosts outside of
+/// its networks. On the network of its machine (`--network host`) a container
 /// has the addresses of bridges, too, by which no other machine reaches it.
 fn own_address(hosts: &str, name: &str, network: &Network) -> Option<IpAddr> {
     let own = network.addresses();
@@ -252,7 +257,8 @@ fn own_address(hosts: &str, name: &str, network: &Network) -> Option<IpAddr> {
         let address: Ipv4Addr = words.next()?.parse().ok()?;
         (words.any(|word| word == name) && own.contains(&address)).then_some(address)
     });
-    let first = || own.iter().copied().min_by_key(|address| network.interface_of(*address));
+    let is_other = |address: Ipv4Addr| network.outwards != Some(IpAddr::V4(address));
+    let first = || own.iter().copied().min_by_key(|address| (network.interface_of(*address), is_other(*address)));
     named.or_else(first).map(IpAddr::V4)
 }
 

@@ -18,6 +18,9 @@ use crate::{Connecting, Detached, Env, FileSender, Listener, Network, ReadFile, 
 /// `somaxconn`).
 const BACKLOG: i32 = 1024;
 
+/// An address that no host has (TEST-NET-1), and a port.
+const OUTSIDE: ([u8; 4], u16) = ([192, 0, 2, 1], 9);
+
 pub(super) struct Tcp;
 
 impl Network for Tcp {
@@ -56,6 +59,13 @@ impl Network for Tcp {
     fn file_sender(&self, stream: &dyn Stream) -> Option<Box<dyn FileSender>> {
         let stream = stream.as_any().downcast_ref::<TcpStream>()?;
         Some(Box::new(Kernel::of(stream).ok()?))
+    }
+
+    fn address_outwards(&self) -> Option<IpAddr> {
+        let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP)).ok()?;
+        // a socket of datagrams is only given its own address, by the route to the other one
+        socket.connect(&SocketAddr::from(OUTSIDE).into()).ok()?;
+        Some(socket.local_addr().ok()?.as_socket()?.ip())
     }
 
     fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>> {

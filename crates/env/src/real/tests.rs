@@ -197,6 +197,14 @@ fn streams_carry_bytes_and_sleeps_end() {
     });
 }
 
+#[test]
+fn the_address_outwards_is_one_of_this_machine() {
+    // a machine without a network has none
+    if let Some(address) = env().network.address_outwards() {
+        std::net::UdpSocket::bind((address, 0)).expect("an own address");
+    }
+}
+
 /// Bytes for a file of this length; no two pages and no two blocks of them are alike.
 fn bytes_of_a_file(length: usize) -> Vec<u8> {
     let drawn: Vec<u8> = (0_usize..4099).map(|place| (place * place / 7) as u8).collect();

@@ -227,7 +227,12 @@ fn the_containers_address() {
     let trie = "Main:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 0.0.0.0\n        /0 universe UNICAST\n     +-- 127.0.0.0/8 2 0 2\n        \
                 |-- 127.0.0.1\n           /32 host LOCAL\n     +-- 172.17.0.0/16 2 0 2\n        |-- 172.17.0.0\n           \
                 /16 link UNICAST\n        |-- 172.17.0.2\n           /32 host LOCAL\n        |-- 172.18.0.5\n           /32 host LOCAL\n";
-    let network = |trie: &str| Network { trie: trie.to_owned(), routes: String::new(), interfaces: String::new() };
+    let network = |trie: &str| Network {
+        trie: trie.to_owned(),
+        routes: String::new(),
+        interfaces: String::new(),
+        outwards: None,
+    };
     let own = |hosts: &str| own_address(hosts, "box", &network(trie)).map(|address| address.to_string());
     assert_eq!(own(""), Some("172.17.0.2".into()));
     assert_eq!(own("127.0.0.1 localhost\n172.18.0.5\tbox # docker\n"), Some("172.18.0.5".into()));
@@ -250,6 +255,7 @@ fn the_address_is_that_of_the_first_interface() {
             trie: trie.concat(),
             routes: ["Iface\tDestination\tGateway\tFlags\n", default, bridge, of_first].concat(),
             interfaces: "Inter-| Receive\n face |bytes\n    lo: 1 2\n  eth0: 3 4\ndocker0: 5 6\n".to_owned(),
+            outwards: None,
         };
         assert_eq!(own_address("127.0.1.1 box", "box", &network), Some(IpAddr::from([192, 168, 1, 5])), "{of_first}");
     }
@@ -258,8 +264,13 @@ fn the_address_is_that_of_the_first_interface() {
         trie: [service, &trie.concat()].concat(),
         routes: [default, bridge, network].concat(),
         interfaces: "    lo: 1 2\n  eth0: 3 4\ndocker0: 5 6\nkube-ipvs0: 7 8\n".to_owned(),
+        outwards: None,
     };
     assert_eq!(own_address("127.0.1.1 box", "box", &network), Some(IpAddr::from([192, 168, 1, 5])));
+    // neither the service nor the machine has a network of its own: only the kernel tells them apart
+    let routes = [default, bridge, only_gateway].concat();
+    let network = Network { routes, outwards: Some(IpAddr::from([192, 168, 1, 5])), ..network };
+    assert_eq!(own_address("127.0.1.1 box", "box", &network), network.outwards);
 }
 
 #[test]
