@@ -27,6 +27,9 @@ class Contact:
         )
         options.setdefault("execution_profiles", {EXEC_PROFILE_DEFAULT: profile})
         options.setdefault("connect_timeout", REQUEST_SECONDS)
+        # a driver reads what has changed behind the answer to its own statement; behind the event it would read it once more, and
+        # the changes of all other tests too. Tests of events say so.
+        options.setdefault("schema_event_refresh_window", -1)
         return Cluster([self.host], port=self.port, **options)
 
 

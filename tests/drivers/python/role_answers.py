@@ -65,6 +65,8 @@ class Users:
             execution_profiles={EXEC_PROFILE_DEFAULT: profile},
             schema_metadata_enabled=False,
             token_metadata_enabled=False,
+            schema_event_refresh_window=-1,
+            max_schema_agreement_wait=0,
             connect_timeout=SECONDS,
         )
         try:
