@@ -3,6 +3,7 @@
 A last line `|| 0x0a null unset` binds values, as bytes, to the markers of the statement, which is prepared; their names and types are part
 of the answer. A last line `|| pages 2` asks for pages of so many rows, which the answer tells apart. Both may be there, pages first.
 A line `|| wait 2` lets so many seconds pass before: for what has a TTL.
+A line `|| built NAME NAME` lets the node complete these indexes and views before.
 A statement with the last line `|| export` is not sent: its answer is what the driver's export_as_string makes of the script's keyspace.
 A statement with the last line `|| flush` is not sent: what is in memory becomes SSTables.
 """
@@ -19,7 +20,7 @@ from cassandra.query import UNSET_VALUE, BoundStatement, SimpleStatement
 DIRECTORY = pathlib.Path(__file__).resolve().parents[2] / "answers"
 KEYSPACE = "answers"
 INDEX_NOT_AVAILABLE = 6  # the reason of a replica that fails a read
-INDEX_TIME = 10  # seconds in which an index of a few rows is made
+INDEX_TIME = 10  # seconds in which an index or a view of a few rows is made
 
 
 def directives(text, name):
@@ -65,8 +66,9 @@ def bound(session, statement):
     """What the driver is given, and a line about the markers, if there are any."""
     text, *lines = statement.split("\n|| ")
     sizes = [line.split()[1] for line in lines if line.startswith("pages ")]
-    given = [line for line in lines if not line.startswith(("pages ", "wait "))]
+    given = [line for line in lines if not line.startswith(("pages ", "wait ", "built "))]
     time.sleep(sum(float(line.split()[1]) for line in lines if line.startswith("wait ")))
+    wait_until_built(session, {name for line in lines if line.startswith("built ") for name in line.split()[1:]})
     size = int(sizes[0]) if sizes else None
     if not given:
         return SimpleStatement(text, **({"fetch_size": size} if size else {})), []
@@ -78,6 +80,18 @@ def bound(session, statement):
     line = f"markers {markers}; key {prepared.routing_key_indexes or '-'}"
     prepared.routing_key_indexes = None  # the driver would compute a token of a value that is none
     return query, [line]
+
+
+def wait_until_built(session, names):
+    """Returns when these indexes and views of the script's keyspace are complete, or after the longest time."""
+    deadline = time.monotonic() + INDEX_TIME
+    while names and time.monotonic() < deadline:
+        indexes = session.execute(f"SELECT index_name FROM system.\"IndexInfo\" WHERE table_name = '{KEYSPACE}'")
+        # the other nodes have been told of a view by then
+        views = session.execute(f"SELECT view_name, status_replicated FROM system.built_views WHERE keyspace_name = '{KEYSPACE}'")
+        names = names - {row.index_name for row in indexes} - {row.view_name for row in views if row.status_replicated}
+        if names:
+            time.sleep(0.05)
 
 
 def failed(error):

@@ -53,7 +53,7 @@ STEPS = [
 def carry_out(session, nodetool):
     for step in STEPS:
         if step == WAIT:
-            time.sleep(3)
+            time.sleep(1.5)  # the TTL of a second has ended
         elif step in (FLUSH, COMPACT):
             # the order of tables is nobody's promise
             for table in ("sizes", "dead"):

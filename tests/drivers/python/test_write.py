@@ -111,7 +111,7 @@ def test_ttl(session, table, rows):
     session.execute(f"UPDATE {name} USING TTL 1 SET w = 2 WHERE k = 2")
     session.execute(f"INSERT INTO {name} (k, v) VALUES (3, 3) USING TTL 100 AND TIMESTAMP 5")
     assert rows(f"SELECT ttl(v) FROM {name} WHERE k = 1") in ([(1,)], [(0,)], [])
-    time.sleep(2.1)
+    time.sleep(1.1)
     assert sorted(rows(f"SELECT * FROM {name}")) == [(2, 2, None), (3, 3, None)]
     session.execute(f"UPDATE {name} USING TTL 0 SET v = 4 WHERE k = 3")
     assert rows(f"SELECT v, ttl(v) FROM {name} WHERE k = 3") == [(4, None)]
