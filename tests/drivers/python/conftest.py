@@ -15,6 +15,8 @@ from cassandra.policies import FallthroughRetryPolicy, RoundRobinPolicy
 from server import Server
 
 REQUEST_SECONDS = 30
+# for a driver that is only to send statements: otherwise it reads the whole schema when it connects, and what has changed behind each change
+READS_NO_SCHEMA = {"schema_metadata_enabled": False, "token_metadata_enabled": False, "max_schema_agreement_wait": 0}
 
 
 class Contact:

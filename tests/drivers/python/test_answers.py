@@ -9,11 +9,8 @@ import pytest
 from cassandra.auth import PlainTextAuthProvider
 
 import answers
+from conftest import READS_NO_SCHEMA
 from server import Server
-
-# Scripts have nearly two thousand changes of the schema, and their answers are those of the server: the driver need not read the schema
-# behind each. Where a script wants the driver's own text of it (`|| export`) it is read then.
-READS_NO_SCHEMA = {"schema_metadata_enabled": False, "token_metadata_enabled": False, "max_schema_agreement_wait": 0}
 
 
 def recorded(script):
@@ -46,6 +43,7 @@ def given(contact, tmp_path_factory):
         with contextlib.ExitStack() as clusters:
 
             def connect(*login):
+                # scripts have nearly two thousand changes of the schema; where one has the driver's text of it (`|| export`) it is read then
                 options = {"auth_provider": PlainTextAuthProvider(*login)} if login else {}
                 return clusters.enter_context(contact.cluster(**options, **READS_NO_SCHEMA)).connect()
 

@@ -24,9 +24,9 @@ SCHEMA = [
 
 
 def connect(node):
-    from conftest import Contact
+    from conftest import READS_NO_SCHEMA, Contact
 
-    return Contact(node.host, node.port).cluster()
+    return Contact(node.host, node.port).cluster(**READS_NO_SCHEMA)
 
 
 def fill(node):

@@ -20,9 +20,9 @@ TABLES = ["kv_multi", "dels", "st_basic", "wide_ci", "cmp_zstd_16k", "lvl", "kv_
 
 
 def connect(node):
-    from conftest import Contact
+    from conftest import READS_NO_SCHEMA, Contact
 
-    return Contact(node.host, node.port).cluster()
+    return Contact(node.host, node.port).cluster(**READS_NO_SCHEMA)
 
 
 def create(node, table, compacts=False):
