@@ -2,6 +2,7 @@
 
 import csv
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -30,6 +31,16 @@ def shell(contact, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def each(shell):
+    """Runs scripts in one process, which takes a second to start, and hands back the output of each."""
+
+    def run(*scripts):
+        return re.split(r"^\[cqlsh .*\]\n", shell(";\nSHOW VERSION;\n".join(scripts)), flags=re.MULTILINE)
+
+    return run
+
+
+@pytest.fixture(scope="module")
 def people(shell, keyspace):
     shell(
         f"CREATE TYPE {keyspace}.place (street text, number int);\n"
@@ -44,35 +55,34 @@ def people(shell, keyspace):
 
 
 def test_greeting_and_version(shell):
-    assert "CQL spec 3.4.7" in shell("SHOW VERSION")
-    assert "Native protocol v5" in shell("SHOW VERSION")
-    assert "Connected to" in shell("SHOW HOST")
+    out = shell("SHOW VERSION;\nSHOW HOST")
+    assert "CQL spec 3.4.7" in out and "Native protocol v5" in out and "Connected to" in out
 
 
-def test_describe_cluster(shell):
-    out = shell("DESCRIBE CLUSTER")
-    assert "Cluster: " in out and "Partitioner: Murmur3Partitioner" in out
-
-
-def test_describe_lists(shell, keyspace, people):
-    out = shell("DESCRIBE KEYSPACES")
+def test_describe_lists(each, keyspace, people):
+    cluster, keyspaces, tables, own_tables, types = each(
+        "DESCRIBE CLUSTER", "DESCRIBE KEYSPACES", "DESCRIBE TABLES", f"USE {keyspace}; DESCRIBE TABLES", f"USE {keyspace};\nDESCRIBE TYPES"
+    )
+    assert "Cluster: " in cluster and "Partitioner: Murmur3Partitioner" in cluster
     for name in ("system", "system_schema", "system_auth", "system_traces", "system_views", keyspace):
-        assert name in out
-    assert f"Keyspace {keyspace}" in shell("DESCRIBE TABLES") and "people" in shell(f"USE {keyspace}; DESCRIBE TABLES")
-    assert "place" in shell(f"USE {keyspace};\nDESCRIBE TYPES")
+        assert name in keyspaces
+    assert f"Keyspace {keyspace}" in tables and "people" in own_tables
+    assert "place" in types
 
 
-def test_describe_keyspace_table_and_type(shell, keyspace, people):
-    out = shell(f"DESCRIBE KEYSPACE {keyspace}")
+def test_describe_keyspace_table_and_type(shell, each, keyspace, people):
+    out, table, own_type, local = each(
+        f"DESCRIBE KEYSPACE {keyspace}", f"DESCRIBE TABLE {people}", f"DESCRIBE TYPE {keyspace}.place", "DESCRIBE TABLE system.local"
+    )
     for text in (
         f"CREATE KEYSPACE {keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': '1'}}",
         f"CREATE TYPE {keyspace}.place (\n    street text,\n    number int\n);",
         f"CREATE TABLE {people} (\n    id int PRIMARY KEY,\n    born date,\n    home frozen<place>,\n    name text,\n    tags set<text>\n) WITH",
     ):
         assert text in out
-    assert "AND compaction = {'class': 'org.apache.cassandra.db.compaction.SizeTieredCompactionStrategy'" in shell(f"DESCRIBE TABLE {people}")
-    assert "CREATE TYPE" in shell(f"DESCRIBE TYPE {keyspace}.place")
-    assert "CREATE TABLE system.local" in shell("DESCRIBE TABLE system.local")
+    assert "AND compaction = {'class': 'org.apache.cassandra.db.compaction.SizeTieredCompactionStrategy'" in table
+    assert "CREATE TYPE" in own_type
+    assert "CREATE TABLE system.local" in local
     assert "not found" in shell(f"DESCRIBE TABLE {keyspace}.nosuch", errors=True)
 
 
