@@ -40,12 +40,19 @@ pub struct AuthCache {
     /// NAME_validity: an entry is used no longer than this; zero: nothing is kept
     pub validity: Duration,
     /// NAME_update_interval: the first use after this time has the entry read again, which nobody
-    /// waits for; NAME_validity where the key is not set
-    pub update_interval: Duration,
+    /// waits for; None: nobody has set it, and the validity stands for it
+    pub update_interval: Option<Duration>,
     /// NAME_cache_max_entries
     pub entries_max: usize,
     /// NAME_cache_active_update: every entry is read again each update interval, used or not
     pub updates_actively: bool,
+}
+
+impl AuthCache {
+    /// The age from which on the first use of an entry has it read again.
+    pub fn renewal_age(&self) -> Duration {
+        self.update_interval.unwrap_or(self.validity)
+    }
 }
 
 /// Levels at which `system_auth` may be read.
@@ -105,7 +112,7 @@ fn cache(reader: &mut Reader<'_>, name: &str) -> AuthCache {
     });
     AuthCache {
         validity,
-        update_interval: update_interval.unwrap_or(validity),
+        update_interval,
         entries_max,
         updates_actively: reader.boolean(&format!("{name}_cache_active_update")),
     }

@@ -60,7 +60,7 @@ fn new_and_old_names_say_the_same() {
 #[test]
 fn negative_numbers_under_old_names() {
     let intervals = with(&["roles_update_interval_in_ms=-1", "roles_validity_in_ms=3000"]).expect("valid").auth.roles;
-    assert_eq!(intervals.update_interval, intervals.validity);
+    assert_eq!(intervals.renewal_age(), intervals.validity);
     let sets = ["cache_load_timeout_seconds=-1", "validation_preview_purge_head_start_in_sec=-1"];
     let zero = with(&sets).expect("valid");
     assert_eq!((zero.caches.load_timeout, zero.repairs.preview_head_start), (Duration::ZERO, 0));
@@ -333,9 +333,9 @@ fn each_cache_of_auth_has_keys_of_its_own() {
     for (at, name) in ["roles", "permissions", "credentials"].into_iter().enumerate() {
         let before = usual[at];
         let changes = [
-            ("validity=7s", AuthCache { validity: seconds(7), update_interval: seconds(7), ..before }),
-            ("validity_in_ms=7000", AuthCache { validity: seconds(7), update_interval: seconds(7), ..before }),
-            ("update_interval=1500ms", AuthCache { update_interval: Duration::from_millis(1500), ..before }),
+            ("validity=7s", AuthCache { validity: seconds(7), ..before }),
+            ("validity_in_ms=7000", AuthCache { validity: seconds(7), ..before }),
+            ("update_interval=1500ms", AuthCache { update_interval: Some(Duration::from_millis(1500)), ..before }),
             ("cache_max_entries=3", AuthCache { entries_max: 3, ..before }),
             ("cache_active_update=true", AuthCache { updates_actively: true, ..before }),
         ];

@@ -22,12 +22,12 @@ fn settings(admin: &NodeAdmin, request: &GetAuthCache) -> Result<AuthCacheInfo> 
         AuthCacheKind::Roles | AuthCacheKind::NetworkPermissions => configured.roles,
     };
     let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    let AuthCache { validity, update_interval, entries_max, updates_actively } = in_force.unwrap_or(of_configuration);
+    let cache = in_force.unwrap_or(of_configuration);
     Ok(AuthCacheInfo {
-        validity_millis: millis(validity),
-        update_interval_millis: millis(update_interval),
-        entries_max,
-        updates_actively,
+        validity_millis: millis(cache.validity),
+        update_interval_millis: millis(cache.renewal_age()),
+        entries_max: cache.entries_max,
+        updates_actively: cache.updates_actively,
     })
 }
 
@@ -44,12 +44,11 @@ fn change(admin: &NodeAdmin, change: &AuthCacheChange) -> Result<()> {
             let Some((auth, before)) = auth.and_then(|auth| Some((auth, auth.cache_settings(*cache)?))) else {
                 return invalid("this node keeps nothing of system_auth: nobody logs in, or it is alone".to_owned());
             };
-            let duration = |millis: Option<u64>, before| millis.map_or(before, Duration::from_millis);
             auth.set_cache(
                 *cache,
                 AuthCache {
-                    validity: duration(*validity_millis, before.validity),
-                    update_interval: duration(*update_interval_millis, before.update_interval),
+                    validity: validity_millis.map_or(before.validity, Duration::from_millis),
+                    update_interval: update_interval_millis.map(Duration::from_millis).or(before.update_interval),
                     entries_max: entries_max.unwrap_or(before.entries_max),
                     ..before
                 },

@@ -69,7 +69,7 @@ impl<V: Clone> Cache<V> {
     /// Looks a key up.
     pub fn get(&self, key: &str, now: Instant) -> Kept<V> {
         self.with(|state| {
-            let AuthCache { validity, update_interval, .. } = state.settings;
+            let (validity, update_interval) = (state.settings.validity, state.settings.renewal_age());
             let Some(entry) = state.entries.get(key) else { return Kept::Nothing };
             let age = now.since(entry.read);
             if age >= validity {
@@ -100,7 +100,8 @@ impl<V: Clone> Cache<V> {
     /// Keeps what was read, and says until when it may be used.
     pub fn put(&self, key: &str, value: V, before: Before) -> Instant {
         self.with(|state| {
-            let AuthCache { validity, update_interval, entries_max, .. } = state.settings;
+            let AuthCache { validity, entries_max, .. } = state.settings;
+            let update_interval = state.settings.renewal_age();
             state.renewing.remove(key);
             if validity.is_zero() || entries_max == 0 || state.emptied != before.emptied {
                 return before.now;
@@ -165,7 +166,7 @@ mod tests {
     use super::*;
 
     fn cache(validity: u64, update_interval: u64, entries_max: usize) -> Cache<u32> {
-        let (validity, update_interval) = (Duration::from_secs(validity), Duration::from_secs(update_interval));
+        let (validity, update_interval) = (Duration::from_secs(validity), Some(Duration::from_secs(update_interval)));
         Cache::new(AuthCache { validity, update_interval, entries_max, updates_actively: false })
     }
 
@@ -202,6 +203,18 @@ mod tests {
         assert_eq!(shown(&cache, "a", 110), "2 until 113");
         assert_eq!(shown(&cache, "a", 113), "2, due, until 114", "the read before has ended");
         assert_eq!((cache.keys(at(118)), cache.keys(at(119))), (vec!["a".to_owned()], Vec::new()));
+    }
+
+    /// Also where nodetool changes the validity.
+    #[test]
+    fn an_update_interval_that_nobody_has_set_is_the_validity() {
+        let seconds = Duration::from_secs;
+        let settings =
+            AuthCache { validity: seconds(10), update_interval: None, entries_max: 100, updates_actively: false };
+        let cache = Cache::new(settings);
+        assert_eq!(put(&cache, "a", 1, 100), at(110));
+        cache.set(AuthCache { validity: seconds(60), ..settings });
+        assert_eq!(shown(&cache, "a", 150), "1 until 160");
     }
 
     #[test]

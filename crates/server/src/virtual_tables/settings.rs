@@ -4,6 +4,8 @@
 //! Names, old names, forms of values and the hiding of secrets are `config`'s. This file overlays
 //! values that the start has chosen or nodetool has changed.
 
+use std::time::Duration;
+
 use admin::verbs::AuthCacheKind;
 use cluster::operations::{caches, compaction, state};
 use rows::{PartitionRange, ReadCommand};
@@ -170,14 +172,12 @@ fn changed_auth_caches(services: &Services) -> Vec<(&'static str, String)> {
         (AuthCacheKind::Credentials, &at_start.credentials, CREDENTIALS),
     ] {
         let Some(now) = auth.cache_settings(kind) else { continue };
-        for ([name, old], now, at_start) in [
-            (validity, now.validity, at_start.validity),
-            (interval, now.update_interval, at_start.update_interval),
-        ] {
-            if now != at_start {
-                rows.push((name, format!("{}ms", now.as_millis())));
-                rows.push((old, now.as_millis().to_string()));
-            }
+        let validities = (now.validity != at_start.validity).then_some((validity, now.validity));
+        let is_other = |interval: &Duration| at_start.update_interval != Some(*interval);
+        let intervals = now.update_interval.filter(is_other).map(|now| (interval, now));
+        for ([name, old], now) in validities.into_iter().chain(intervals) {
+            rows.push((name, format!("{}ms", now.as_millis())));
+            rows.push((old, now.as_millis().to_string()));
         }
         if now.entries_max != at_start.entries_max {
             rows.push((entries, now.entries_max.to_string()));
