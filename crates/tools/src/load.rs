@@ -29,9 +29,9 @@ pub struct Arguments {
     directory: PathBuf,
     #[command(flatten)]
     ring: RingAccess,
-    /// Addresses of nodes to which nothing is streamed.
-    #[arg(short = 'i', long, value_delimiter = ',', value_name = "ADDRESS[,ADDRESS]")]
-    ignore: Vec<IpAddr>,
+    /// Addresses or names of nodes to which nothing is streamed.
+    #[arg(short = 'i', long, value_delimiter = ',', value_name = "HOST[,HOST]")]
+    ignore: Vec<String>,
     /// Sessions with each node at one time.
     #[arg(long, visible_alias = "cph", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
     connections_per_host: u8,
@@ -97,16 +97,26 @@ fn options(arguments: &Arguments, env: &Env) -> Result<Options, Failure> {
             return Err(Failure::usage(why));
         }
     };
+    let ignored: Result<Vec<IpAddr>, Failure> = arguments.ignore.iter().map(|name| address_of(env, name)).collect();
     Ok(Options {
         access: arguments.ring.access(env).map_err(Failure::new)?,
         keyspace,
         table,
         storage_port: arguments.ring.storage_port(),
         internode_tls: arguments.ring.internode_tls(env).map_err(Failure::new)?,
-        ignored: arguments.ignore.clone(),
+        ignored: ignored?,
         connections_per_host: usize::from(arguments.connections_per_host),
         throttle: arguments.rates.throttle(),
     })
+}
+
+/// The address of a node that is to be left out. Of several the first of IPv4 counts, as in
+/// Cassandra.
+fn address_of(env: &Env, name: &str) -> Result<IpAddr, Failure> {
+    let name = name.trim();
+    let found = env.network.resolve(name).unwrap_or_default();
+    let first = found.into_iter().min_by_key(IpAddr::is_ipv6);
+    first.ok_or_else(|| Failure::usage(format!("--ignore {name}: neither an address nor a host that has one")))
 }
 
 impl Rates {
@@ -175,5 +185,21 @@ impl Watch for Bar {
             *sent.entry(peer).or_default() += bytes;
             progress.at(sent.values().sum());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_that_are_left_out_have_addresses_or_names() {
+        let env = env::real::env();
+        let of = |name: &str| address_of(&env, name).map_err(|failure| failure.message);
+        assert_eq!(of(" 10.0.0.7"), Ok(IpAddr::from([10, 0, 0, 7])));
+        assert_eq!(of("LOCALHOST").map(|address| address.is_loopback()), Ok(true));
+        // too long for a name server to be asked
+        let nobody = "n".repeat(300);
+        assert_eq!(of(&nobody), Err(format!("--ignore {nobody}: neither an address nor a host that has one")));
     }
 }
