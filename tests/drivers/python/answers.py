@@ -91,7 +91,7 @@ def wait_until_built(session, names):
         views = session.execute(f"SELECT view_name, status_replicated FROM system.built_views WHERE keyspace_name = '{KEYSPACE}'")
         names = names - {row.index_name for row in indexes} - {row.view_name for row in views if row.status_replicated}
         if names:
-            time.sleep(0.05)
+            time.sleep(0.01)
 
 
 def failed(error):
@@ -111,7 +111,7 @@ def answer(session, statement, with_warnings=False, of_errors=False):
         query, lines = bound(session, statement)
         future, deadline = session.execute_async(query), time.monotonic() + INDEX_TIME
         while is_too_early(future) and time.monotonic() < deadline:
-            time.sleep(0.05)
+            time.sleep(0.01)
             future = session.execute_async(query)
         result = future.result()
         warnings = warnings_of(future) if with_warnings else []
