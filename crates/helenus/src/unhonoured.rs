@@ -16,6 +16,10 @@ const AMONG_NODES: [(&str, &str); 4] = [
     ("internode_authenticator", "internode_authenticator.class_name"),
 ];
 
+/// The class of `internode_authenticator` that lets every node in. Nothing else is done without the
+/// key.
+const LETS_ALL_IN: &str = "AllowAllInternodeAuthenticator";
+
 /// The keys whose values are not honoured, in alphabetical order: first those that count on every
 /// node, then those that count in a ring.
 pub fn keys(config: &Config) -> Vec<&'static str> {
@@ -23,7 +27,8 @@ pub fn keys(config: &Config) -> Vec<&'static str> {
     if config.ring.seeds.is_some() {
         let (asked, usual) = (config.settings(), Config::default().settings());
         let value = |of: &[(String, Option<String>)], row: &str| {
-            of.iter().find(|(name, _)| name == row).and_then(|(_, value)| value.clone())
+            let found = of.iter().find(|(name, _)| name == row).and_then(|(_, value)| value.clone());
+            found.filter(|value| value.rsplit('.').next() != Some(LETS_ALL_IN))
         };
         let others = AMONG_NODES.into_iter().filter(|(_, row)| value(&asked, row) != value(&usual, row));
         found.extend(others.map(|(key, _)| key));
@@ -89,6 +94,9 @@ mod tests {
         assert_eq!(keys(&load(&["ideal_consistency_level=QUORUM"])), [""; 0]);
         let usual = "internode_application_receive_queue_capacity=4096KiB";
         assert_eq!(keys(&load(&[seeds, "internode_timeout=false", usual])), [""; 0]);
+        for class in ["AllowAllInternodeAuthenticator", "org.apache.cassandra.auth.AllowAllInternodeAuthenticator"] {
+            assert_eq!(keys(&load(&[seeds, &format!("internode_authenticator={class}")])), [""; 0]);
+        }
         for (key, _) in AMONG_NODES {
             let other = match key {
                 "ideal_consistency_level" => "QUORUM",
