@@ -93,6 +93,10 @@ pub(crate) fn build(values: Values) -> Result<Config, ConfigError> {
             user_functions_fail_timeout: reader.duration("user_defined_functions_fail_timeout"),
             user_functions_warn_timeout: warn_timeout_of_functions(&mut reader),
         },
+        default_index: reader
+            .boolean("default_secondary_index_enabled")
+            .then(|| reader.text("default_secondary_index"))
+            .flatten(),
         values: Values::default(),
     };
     let mut problems = reader.into_problems();

@@ -152,6 +152,9 @@ pub struct Config {
     pub read_thresholds: bool,
     /// The schema changes that are allowed.
     pub schema: SchemaSwitches,
+    /// default_secondary_index: the kind or class of an index whose statement names none; None: a
+    /// statement has to name one (`default_secondary_index_enabled: false`).
+    pub default_index: Option<String>,
     values: load::Values,
 }
 

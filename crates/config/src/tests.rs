@@ -289,6 +289,14 @@ fn clients_are_served_at_the_listen_address() {
     assert_eq!(rpc("listen_address: 10.0.0.5\nrpc_address: 127.0.0.1"), "127.0.0.1");
 }
 
+#[test]
+fn an_index_has_a_kind_without_using() {
+    let kind = |yaml: &str| Config::load(Some(yaml), &[], false).expect(yaml).default_index;
+    assert_eq!(kind("cluster_name: a").as_deref(), Some("legacy_local_table"));
+    assert_eq!(kind("default_secondary_index: sai").as_deref(), Some("sai"));
+    assert_eq!(kind("default_secondary_index: sai\ndefault_secondary_index_enabled: false"), None);
+}
+
 /// The snitch is known before the names of hosts are looked up.
 #[test]
 fn the_snitch_is_read_alone() {

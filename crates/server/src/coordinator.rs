@@ -301,6 +301,7 @@ impl Coordinator for RequestCoordinator {
                 .filter(|peer| peer.state != State::Normal)
                 .map(|peer| format!("/{}", peer.address))
                 .collect(),
+            default_index: self.services.config.default_index.clone(),
             default_compaction: Arc::clone(&self.services.default_compaction),
             ..ClusterInfo::default()
         }

@@ -306,6 +306,26 @@ fn old_names_of_settings_are_warned_of() {
     assert_eq!(warnings("read_request_timeout_in_ms"), [""; 0]);
 }
 
+/// `default_secondary_index` and `default_secondary_index_enabled`.
+#[test]
+fn an_index_without_using_is_of_the_kind_of_the_configuration() {
+    let found = |default_index: Option<&str>| {
+        let machine = Machine::with(|services| services.config.default_index = default_index.map(str::to_owned));
+        let replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}";
+        machine.query(&format!("CREATE KEYSPACE k WITH replication = {replication}"), false);
+        machine.query("CREATE TABLE k.t (k int PRIMARY KEY, v int)", false);
+        if let Response::Error(error) = machine.query("CREATE INDEX ON k.t (v)", false) {
+            return error.message;
+        }
+        let schema = machine.services.node.schema();
+        let table = schema.table("k", "t").expect("created");
+        table.indexes["t_v_idx"].options.get("class_name").cloned().unwrap_or_default()
+    };
+    assert_eq!(found(Some("legacy_local_table")), "");
+    assert_eq!(found(Some("sai")), "sai");
+    assert_eq!(found(None), "Must specify index implementation via USING");
+}
+
 /// Settings that an operator has changed while the node runs are shown as they are.
 #[test]
 fn changed_settings_are_shown() {
