@@ -118,7 +118,7 @@ fn check_attributes(create: &CreateIndex<'_>, class: Option<&str>, context: &Ddl
             return invalid(format!("Cannot specify {reserved} as a CUSTOM option"));
         }
     }
-    if create.custom && class == Some(CLASS) && !context.switches.sasi {
+    if class == Some(CLASS) && !context.switches.sasi {
         return invalid("SASI indexes are disabled. Enable in cassandra.yaml to use.");
     }
     Ok(())
