@@ -140,8 +140,8 @@ pub struct Serve {
     /// Rack of this node [default: what the snitch says, rack1].
     #[arg(long, value_name = "NAME")]
     pub rack: Option<String>,
-    /// Without --config: the directory of the other files that are read beside a cassandra.yaml, as
-    /// cassandra-rackdc.properties. The entrypoint of a container names it.
+    /// Without --config: the directory of the other files that are read beside a cassandra.yaml,
+    /// as cassandra-rackdc.properties. The entrypoint of a container names it.
     #[arg(long, value_name = "DIR", hide = true)]
     pub conf_dir: Option<PathBuf>,
     /// Port that clients connect to [default: native_transport_port of the configuration, 9042].

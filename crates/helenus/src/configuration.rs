@@ -198,7 +198,8 @@ fn location(env: &Env, options: &Serve, config: &Config, yaml: Option<&str>) -> 
 }
 
 /// The file that gives the part of the place that `--dc` or `--rack` leaves open: that of
-/// GossipingPropertyFileSnitch, if cassandra.yaml or `--set` has this snitch and the file is there.
+/// GossipingPropertyFileSnitch, if cassandra.yaml or `--set` has this snitch and the file is
+/// there.
 fn rackdc(env: &Env, options: &Serve, yaml: Option<&str>) -> Result<RackDc, String> {
     let snitch = Snitch::GossipingPropertyFile;
     let is_read = Config::snitch_of(yaml, &options.sets) == Some(snitch);

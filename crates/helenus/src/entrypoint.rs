@@ -134,8 +134,8 @@ pub struct Container {
     pub config: Option<String>,
     /// The snitch of that file; None: there is no such file, or the start refuses it.
     pub snitch: Option<Snitch>,
-    /// The directory of files that are read beside a cassandra.yaml, where there are such files and
-    /// no cassandra.yaml; None otherwise.
+    /// The directory of files that are read beside a cassandra.yaml, where there are such files
+    /// and no cassandra.yaml; None otherwise.
     pub conf_dir: Option<String>,
     /// A file cassandra-rackdc.properties was mounted.
     pub has_rackdc: bool,
@@ -248,8 +248,8 @@ impl Network {
 
 /// The address that `/etc/hosts` gives the container's name, if it is one of its addresses; else
 /// the address of its first interface: of several the one from which it reaches hosts outside of
-/// its networks. On the network of its machine (`--network host`) a container
-/// has the addresses of bridges, too, by which no other machine reaches it.
+/// its networks. On the network of its machine (`--network host`) a container has the addresses of
+/// bridges, too, by which no other machine reaches it.
 fn own_address(hosts: &str, name: &str, network: &Network) -> Option<IpAddr> {
     let own = network.addresses();
     let named = hosts.lines().find_map(|line| {

@@ -16,8 +16,7 @@ const AMONG_NODES: [(&str, &str); 4] = [
     ("internode_authenticator", "internode_authenticator.class_name"),
 ];
 
-/// The class of `internode_authenticator` that lets every node in. Nothing else is done without the
-/// key.
+/// The class of `internode_authenticator` that lets every node in, as is done without the key.
 const LETS_ALL_IN: &str = "AllowAllInternodeAuthenticator";
 
 /// The keys whose values are not honoured, in alphabetical order: first those that count on every

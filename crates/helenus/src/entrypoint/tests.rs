@@ -197,8 +197,8 @@ fn a_place_counts_with_the_snitch_that_reads_it() {
     assert_eq!(started(&[west, of_environment], Snitch::Simple), (named, 0));
 }
 
-/// The files that are read beside a cassandra.yaml count where only they were mounted. A data center
-/// or a rack of the environment counts for itself; the file says the other.
+/// The files that are read beside a cassandra.yaml count where only they were mounted. A data
+/// center or a rack of the environment counts for itself; the file says the other.
 #[test]
 fn files_are_read_without_a_cassandra_yaml() {
     let (directory, disk) = (tempfile::tempdir().expect("a directory"), env::real::env().disk);
@@ -267,7 +267,7 @@ fn the_address_is_that_of_the_first_interface() {
         outwards: None,
     };
     assert_eq!(own_address("127.0.1.1 box", "box", &network), Some(IpAddr::from([192, 168, 1, 5])));
-    // neither the service nor the machine has a network of its own: only the kernel tells them apart
+    // neither the service nor the machine has a network of its own: the kernel tells them apart
     let routes = [default, bridge, only_gateway].concat();
     let network = Network { routes, outwards: Some(IpAddr::from([192, 168, 1, 5])), ..network };
     assert_eq!(own_address("127.0.1.1 box", "box", &network), network.outwards);

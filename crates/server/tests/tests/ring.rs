@@ -302,8 +302,7 @@ fn describe_cluster_names_all_replicas() {
     }
 }
 
-/// A node alone streams nothing; its operator is shown the throughputs of the configuration all the
-/// same.
+/// A node alone streams nothing, and shows its operator the throughputs of its configuration.
 #[test]
 fn a_node_alone_has_the_stream_throughputs_of_its_configuration() {
     let world = World::new(5, 1);
