@@ -122,9 +122,9 @@ pub struct Serve {
     /// A cassandra.yaml.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Address that clients and other nodes connect to [default: rpc_address and listen_address of
-    /// the configuration, 127.0.0.1].
-    #[arg(long, value_name = "ADDRESS")]
+    /// Address, or name of a host with it, that clients and other nodes connect to [default:
+    /// rpc_address and listen_address of the configuration, 127.0.0.1].
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub listen: Option<IpAddr>,
     /// Join the ring of these nodes, HOST or HOST:PORT separated by commas; the first node of a
     /// ring names itself [default: seed_provider of the configuration; without it the node stays
@@ -176,4 +176,10 @@ pub struct Serve {
     /// command lines.
     #[arg(skip)]
     pub first_password: FirstPassword,
+}
+
+/// An address, or that of a host: of several the first of IPv4, as for names in cassandra.yaml.
+fn address(text: &str) -> Result<IpAddr, &'static str> {
+    let found = env::real::env().network.resolve(text).unwrap_or_default();
+    found.into_iter().min_by_key(IpAddr::is_ipv6).ok_or("neither an address nor a host that has one")
 }

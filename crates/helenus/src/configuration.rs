@@ -263,10 +263,13 @@ mod tests {
             loaded(&["--config", yaml.to_str().expect("a path")])
         };
         assert!(load("LOCALHOST").expect("every machine knows it").listen_address.is_loopback());
+        assert!(loaded(&["--listen", "LOCALHOST"]).expect("as in the file").rpc_address.is_loopback());
         // too long for a name server to be asked
         let nobody = "n".repeat(300);
         let error = load(&nobody).expect_err("no such host");
         assert_eq!(error, format!("listen_address: {nobody} is neither an address nor a host that has one"));
+        let error = loaded(&["--listen", &nobody]).expect_err("no such host");
+        assert!(error.contains("neither an address nor a host that has one"), "{error}");
     }
 
     #[test]
