@@ -29,9 +29,11 @@ use sstable::{Component, Descriptor, NoCache, SSTable};
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::files::{self, Operation, Transaction};
-use crate::index;
+use crate::flush;
+use crate::index::{self, built};
 use crate::table::TableStore;
 use crate::table::incoming::Incoming;
+use crate::table::indexes::IndexStore;
 use crate::token_ranges::{OfOthers, TokenRanges};
 use bring::{Reset, bring, remove};
 
@@ -89,7 +91,7 @@ pub fn import(
     }
     let (mut count, brings) = (0, !sound.is_empty());
     if brings {
-        index::built::doubt(engine, store, &store.view().indexes)?;
+        doubt_durably(engine, store, &store.view().indexes)?;
     }
     for (directory, sources) in sound {
         match bring_all(engine, store, &sources, options) {
@@ -106,6 +108,27 @@ pub fn import(
     tracing::info!(table = store.name(), count, "done loading new SSTables");
     let in_order = options.directories.iter().filter(|directory| failed.contains(directory));
     Ok(in_order.cloned().collect())
+}
+
+/// Called before SSTables come whose rows these indexes of a table do not have. The note about that
+/// ([`built::doubt`]) is durable when this returns. The files of the SSTables are durable at once,
+/// so after a power cut that had taken the note an index would count as complete without their
+/// rows. The jobs that bring SSTables do not wait for the commit log: the table of the notes, which
+/// is small, is flushed instead.
+pub(crate) fn doubt_durably(
+    engine: &Engine,
+    base: &TableStore,
+    indexes: &[Arc<IndexStore>],
+) -> Result<(), StorageError> {
+    if indexes.is_empty() {
+        return Ok(());
+    }
+    built::doubt(engine, base, indexes)?;
+    let Some(notes) = built::table(engine) else { return Ok(()) };
+    match flush::freeze(engine, &notes) {
+        Some(set) => flush::flush_set(engine, &notes, &set).map(drop),
+        None => Ok(()),
+    }
 }
 
 /// The SSTables of a directory that the table does not have.
@@ -277,7 +300,7 @@ pub fn refresh(engine: &Engine, store: &Arc<TableStore>) -> Result<usize, Storag
         tracing::info!(table = store.name(), "no new SSTables were found");
         return Ok(0);
     }
-    index::built::doubt(engine, store, &store.view().indexes)?;
+    doubt_durably(engine, store, &store.view().indexes)?;
     let mut transaction = files::begin(engine, store, Operation::Write)?;
     let reset = Reset { level: true, repaired: false, log_of: engine.host_id() };
     let brought = add_all(engine, store, &mut transaction, &sources, reset);

@@ -338,7 +338,7 @@ impl Receiving {
         for sstable in &sstables {
             index::attached::components::complete(engine, store, sstable)?;
         }
-        index::built::doubt(engine, store, &filled.lacking(store))?;
+        import::doubt_durably(engine, store, &filled.lacking(store))?;
         let added = self.add(transaction, sstables, came)?;
         // indexes that were created since the entries were written are made again with the new rows
         index::build::make_again(engine, store, &filled.lacking(store));

@@ -24,10 +24,15 @@ use crate::table::indexes::IndexStore;
 
 const TABLE: &str = "IndexInfo";
 
+/// The table of the rows.
+pub(crate) fn table(engine: &Engine) -> Option<Arc<TableStore>> {
+    engine.table_by_name("system", TABLE)
+}
+
 /// Keyspaces and names of the indexes that have a row.
 pub fn stored(engine: &Engine) -> Result<BTreeSet<(String, String)>, StorageError> {
     let mut found = BTreeSet::new();
-    let Some(store) = engine.table_by_name("system", TABLE) else { return Ok(found) };
+    let Some(store) = table(engine) else { return Ok(found) };
     let now = engine.env.clock.now_seconds();
     let mut stream = crate::read::read_all(&store, now)?;
     let mut live = LiveRows::new(stream.as_mut(), store.table(), now, TombstoneLimits::NONE);
@@ -69,9 +74,9 @@ pub(super) fn no_change(engine: &Engine) -> MutexGuard<'_, ()> {
     engine.schema_changes.lock().expect("a panic while the schema changes ends the process")
 }
 
-/// Called when SSTables are about to come whose rows these indexes of a table do not have. Until
-/// the indexes are made again ([`super::build::make_again`]) they are not complete, also after a
-/// crash. Queries go on.
+/// Notes that indexes of a table lack the rows of SSTables that are about to come. Until they are
+/// made again ([`super::build::make_again`]) they are not complete, also after a crash, once the
+/// note is durable. Queries go on.
 pub(crate) fn doubt(engine: &Engine, base: &TableStore, indexes: &[Arc<IndexStore>]) -> Result<(), StorageError> {
     let keyspace = &base.table().keyspace;
     indexes.iter().try_for_each(|index| store(engine, keyspace, index.name(), false))

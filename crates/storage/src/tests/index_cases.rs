@@ -26,7 +26,7 @@ use crate::index::{build, built};
 use crate::requests::operations::{Operation, ScrubOptions, VerifyOptions, Work};
 use crate::schema_change::Changed;
 use crate::strategy::kind::Kind;
-use crate::{Engine, EngineOptions, StorageError, TableStore, files, schema_change};
+use crate::{Engine, EngineOptions, StorageError, TableStore, files, import, schema_change, snapshot, truncate};
 
 const ID: TableId = TableId([9; 16]);
 /// Seconds.
@@ -542,6 +542,27 @@ fn an_index_that_is_to_be_made_again_is_not_complete() {
     assert_eq!(node.engine.index_builder.pending(), 1);
     let _ = node.sim.run_until_idle();
     assert!(is_noted());
+    node.assert_finds("by", int(3), &[1]);
+}
+
+/// The power goes out right behind an import, whose SSTables are durable: that the index lacks their
+/// rows is durable too, and the next start makes it again.
+#[test]
+fn an_index_is_made_again_where_the_power_goes_out_behind_an_import() {
+    let node = Node::with(&[]);
+    node.set(1, 5, Some(3), None);
+    node.flush();
+    let directory = snapshot::take(&node.engine, &node.store(), "source").expect("a sound disk links");
+    node.sim.block_on(truncate::truncate(&node.engine, &node.store())).expect("a sound disk truncates");
+    node.alter(&[index("by", "v")]);
+    node.sim.block_on(node.engine.log.sync()).expect("a sound disk syncs");
+    let options = import::Options { directories: vec![directory], ..import::Options::default() };
+    assert_eq!(import::import(&node.engine, &node.store(), &options, None), Ok(Vec::new()));
+    let Node { sim, engine } = node;
+    sim.power_cut();
+    drop(engine);
+    let node = Node { engine: open(&sim), sim };
+    let _ = node.sim.run_until_idle();
     node.assert_finds("by", int(3), &[1]);
 }
 
