@@ -142,9 +142,12 @@ struct Shared {
     /// Guards the making and removing of segment files, one at a time. Held during I/O, and only by
     /// the writer, the allocator and the archiver.
     allocator: Mutex<Allocator>,
-    /// Held while a segment is archived: by the archiver's task, and by the end, which waits for
-    /// it.
-    archiver: Mutex<Ledger>,
+    /// Held while a segment is archived, as long as its command runs: by the archiver's task, and by
+    /// the end, which waits for it.
+    archiver: Mutex<()>,
+    /// The file that says which segments were archived. Held while the file is written, and not
+    /// while a command runs. Taken behind `allocator`, and never behind `state`.
+    ledger: Mutex<Ledger>,
     /// True while the end waits for `archiver`: the archiver begins with no further segment.
     is_ending: AtomicBool,
 }
@@ -168,9 +171,6 @@ struct State {
     written: u64,
     /// True: replayed segments are kept, until [`CommitLog::finish_replay`].
     replaying: bool,
-    /// Segments that are not in `segments` any more since the archiver looked last, and whose files
-    /// are kept for the archive.
-    kept: Vec<u64>,
     waiting_for_room: Vec<Waker>,
     /// How fast the last full segment was filled; None: none was.
     filled: Option<Filled>,
@@ -191,7 +191,6 @@ impl State {
             first_own,
             written: first_own,
             replaying: true,
-            kept: Vec::new(),
             waiting_for_room: Vec::new(),
             filled: None,
             no_room_from: None,
@@ -243,7 +242,8 @@ impl CommitLog {
             durability: Durability::new(first_own),
             load: Load::default(),
             allocator: Mutex::new(allocator),
-            archiver: Mutex::new(ledger),
+            archiver: Mutex::new(()),
+            ledger: Mutex::new(ledger),
             is_ending: AtomicBool::new(false),
         });
         let allocator = segments::start(shared.clone());
@@ -263,8 +263,8 @@ impl CommitLog {
     pub fn begin(&self, after: u64) -> Result<(), LogError> {
         let Shared { env, directory, options, form, capture, .. } = &*self.shared;
         let clock = u64::try_from(env.clock.now_micros() / 1000).unwrap_or(1);
-        let mut ledger = self.shared.archiver.lock().expect("no step of the archiver panics");
         let mut allocator = self.shared.allocator();
+        let mut ledger = self.shared.ledger();
         let mut state = self.shared.lock();
         let first = clock.max(state.first_own).max(after.saturating_add(1));
         assert!(state.appended == 0, "the log begins before its first record");
@@ -280,7 +280,7 @@ impl CommitLog {
         state.segments.insert(first, segment);
         state.begin(first, options, form);
         self.shared.durability.begin(first);
-        drop((state, allocator, ledger));
+        drop((state, ledger, allocator));
         self.allocator.wake();
         // segments that the start could not archive do not wait for another one that is full
         self.archiver.iter().for_each(Wake::wake);
@@ -303,11 +303,20 @@ impl CommitLog {
         let allocator = Mutex::new(Allocator::new(directory, Arc::clone(&form), options.segment_size, first_own));
         let durability = Durability::new(first_own);
         durability.stop();
-        let (env, directory) = (env.clone(), directory.to_owned());
-        let (state, archiver, load) = (Mutex::new(state), Mutex::new(Ledger::default()), Load::default());
-        let (capture, is_ending) = (None, AtomicBool::new(false));
-        let shared =
-            Shared { env, directory, options, form, capture, state, durability, load, allocator, archiver, is_ending };
+        let shared = Shared {
+            env: env.clone(),
+            directory: directory.to_owned(),
+            options,
+            form,
+            capture: None,
+            state: Mutex::new(state),
+            durability,
+            load: Load::default(),
+            allocator,
+            archiver: Mutex::new(()),
+            ledger: Mutex::default(),
+            is_ending: AtomicBool::new(false),
+        };
         let nothing = || shared.env.tasks.background("commitlog", Box::new(|| Next::Done));
         let (writer, allocator) = (nothing(), nothing());
         Ok((CommitLog { shared: Arc::new(shared), writer, allocator, archiver: None }, replay))

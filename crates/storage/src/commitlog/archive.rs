@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use env::sync::MutexGuard;
 use env::sync::atomic::Ordering;
 use env::{Env, Next, Wake};
 
@@ -333,19 +334,21 @@ impl Shared {
         if self.is_ending.load(Ordering::Relaxed) {
             return Next::After(PAUSE);
         }
-        let mut ledger = self.archiver.lock().expect("no step of the archiver panics");
-        let (waits, kept) = {
-            let mut state = self.lock();
+        let _turn = self.archiver.lock().expect("no step of the archiver panics");
+        let waits = {
+            let state = self.lock();
             let waits = state.segments.iter().find(|(_, segment)| segment.archived == Archived::Waits);
-            (waits.map(|(id, segment)| (*id, segment.path().to_owned())), std::mem::take(&mut state.kept))
+            waits.map(|(id, segment)| (*id, segment.path().to_owned()))
         };
-        ledger.forget(&*self.env.disk, &kept);
         let (now, is_stopped) = (self.env.clock.monotonic_nanos(), self.durability.is_stopped());
+        let mut ledger = self.ledger();
+        ledger.write_again(&*self.env.disk);
         let failed = || if is_stopped { None } else { ledger.next_failed(now) };
         let Some((id, path)) = waits.or_else(failed) else {
             return ledger.wait(now).filter(|_| !is_stopped).map_or(Next::Idle, Next::After);
         };
-        let archived = self.archive(&mut ledger, &path);
+        drop(ledger);
+        let archived = self.archive(&path);
         self.note_archived(id, &path, archived);
         allocator.wake();
         Next::Again
@@ -370,45 +373,45 @@ impl Shared {
         }
     }
 
-    fn archive(&self, ledger: &mut Ledger, path: &Path) -> Archived {
+    /// Runs the command for a segment, which may take long: only `archiver` is held.
+    fn archive(&self, path: &Path) -> Archived {
         let Some(options) = self.archiving() else { return Archived::Settled };
         match options.archive(&self.env, path) {
             Ok(()) => {
-                ledger.add(&*self.env.disk, path);
+                self.ledger().add(&*self.env.disk, path);
                 Archived::Settled
             }
-            Err(why) => self.note_failed(ledger, path, &why),
+            Err(why) => self.note_failed(path, &why),
         }
     }
 
-    fn note_failed(&self, ledger: &mut Ledger, path: &Path, why: &str) -> Archived {
+    fn note_failed(&self, path: &Path, why: &str) -> Archived {
         tracing::error!(%why, path = %path.display(), "archiving a segment of the commit log failed: its file stays");
-        ledger.fail(&*self.env.disk, path, self.env.clock.monotonic_nanos());
+        self.ledger().fail(&*self.env.disk, path, self.env.clock.monotonic_nanos());
         Archived::Failed
+    }
+
+    pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().expect("no step under the ledger's mutex panics")
     }
 
     /// At the end, when everything is flushed: what was not archived yet is, up to the first
     /// segment for which the command fails (see [`archive_found`]). Gives the segments whose files
     /// may go.
-    pub(super) fn archive_rest(
-        &self,
-        ledger: &mut Ledger,
-        mut segments: BTreeMap<u64, Segment>,
-    ) -> BTreeMap<u64, Segment> {
+    pub(super) fn archive_rest(&self, mut segments: BTreeMap<u64, Segment>) -> BTreeMap<u64, Segment> {
         let mut has_failed = false;
         for segment in segments.values_mut() {
             let is_new = segment.archived == Archived::NotYet && segment.is_used;
             if segment.archived == Archived::Waits || is_new {
                 segment.archived = match has_failed {
-                    true => self.note_failed(ledger, segment.path(), NOT_TRIED),
-                    false => self.archive(ledger, segment.path()),
+                    true => self.note_failed(segment.path(), NOT_TRIED),
+                    false => self.archive(segment.path()),
                 };
                 has_failed = segment.archived == Archived::Failed;
             }
         }
-        let mut kept = std::mem::take(&mut self.lock().kept);
-        kept.extend(segments.iter().filter(|(_, segment)| segment.archived == Archived::Failed).map(|(id, _)| *id));
-        ledger.forget(&*self.env.disk, &kept);
+        let kept = segments.values().filter(|segment| segment.archived == Archived::Failed);
+        self.ledger().forget(&*self.env.disk, kept.map(Segment::path));
         segments.retain(|_, segment| segment.archived != Archived::Failed);
         segments
     }

@@ -80,6 +80,8 @@ pub(super) struct Ledger {
     failed_at: u64,
     /// The segment that was tried again last.
     tried: u64,
+    /// The file does not say all of this, because it could not be written.
+    is_unwritten: bool,
 }
 
 impl Ledger {
@@ -168,9 +170,7 @@ impl Ledger {
         let is_here = |name: &String| disk.exists(&directory.join(name.as_str()));
         self.archived.retain(|id, name| Some(*id) == newest || is_here(name));
         self.flushed.retain(|_, name| is_here(name));
-        if let Err(error) = self.write(disk) {
-            tracing::warn!(%error, "cannot note that a segment of the commit log was archived");
-        }
+        self.note(disk, "cannot note that a segment of the commit log was archived");
     }
 
     /// The command of a segment has failed, at a time in nanoseconds of the monotonic clock. A file
@@ -185,16 +185,29 @@ impl Ledger {
         }
     }
 
-    /// The log has forgotten segments: all that they hold is flushed. Of those whose command has
-    /// failed it is noted. Where that cannot be written, a start may replay them.
-    pub(super) fn forget(&mut self, disk: &dyn Disk, segments: &[u64]) {
+    /// The log forgets segments: all that they hold is flushed. Of those whose command has failed it
+    /// is noted; others are archived by now, and their files go. Where that cannot be written it is
+    /// tried again later, and a start before may replay them.
+    pub(super) fn forget<'a>(&mut self, disk: &dyn Disk, segments: impl IntoIterator<Item = &'a Path>) {
         let before = self.flushed.len();
-        self.flushed.extend(segments.iter().filter_map(|id| named(self.failed.get(id)?)));
-        if self.flushed.len() == before {
-            return;
+        let kept = segments.into_iter().filter_map(named).filter(|(id, _)| self.failed.contains_key(id));
+        self.flushed.extend(kept);
+        if self.flushed.len() > before {
+            self.note(disk, "cannot note that a segment of the commit log is kept for its archive alone");
         }
+    }
+
+    /// Writes what could not be written before.
+    pub(super) fn write_again(&mut self, disk: &dyn Disk) {
+        if self.is_unwritten {
+            self.note(disk, "cannot note which segments of the commit log are archived, and which are flushed");
+        }
+    }
+
+    /// Writes the file where nothing depends on it at once.
+    fn note(&mut self, disk: &dyn Disk, failure: &str) {
         if let Err(error) = self.write(disk) {
-            tracing::warn!(%error, "cannot note that a segment of the commit log is kept for its archive alone");
+            tracing::warn!(%error, "{failure}");
         }
     }
 
@@ -226,7 +239,7 @@ impl Ledger {
         Some((*id, path.clone()))
     }
 
-    fn write(&self, disk: &dyn Disk) -> Result<(), LogError> {
+    fn write(&mut self, disk: &dyn Disk) -> Result<(), LogError> {
         let mut text = String::new();
         // writing to a string does not fail
         for (first, before) in &self.runs {
@@ -246,7 +259,9 @@ impl Ledger {
             let _ = writeln!(text, "flushed {name}");
         }
         let path = self.directory.join(NAME);
-        disk.replace_file(&path, text.as_bytes()).map_err(LogError::io(&path))
+        let written = disk.replace_file(&path, text.as_bytes()).map_err(LogError::io(&path));
+        self.is_unwritten = written.is_err();
+        written
     }
 }
 

@@ -279,7 +279,7 @@ impl Shared {
         // at once, could otherwise archive all segments of days in which the archive was not there
         // before the node ends.
         self.is_ending.store(true, Ordering::Relaxed);
-        let mut ledger = self.archiver.lock().expect("no step of the archiver panics");
+        let _turn = self.archiver.lock().expect("no step of the archiver panics");
         self.is_ending.store(false, Ordering::Relaxed);
         let allocator = self.allocator();
         let segments = {
@@ -297,7 +297,7 @@ impl Shared {
         if let Some(capture) = &self.capture {
             segments.iter().try_for_each(|(id, segment)| capture.release(disk, segment, *id))?;
         }
-        for path in self.archive_rest(&mut ledger, segments).into_values().map(|segment| segment.path).chain(ahead) {
+        for path in self.archive_rest(segments).into_values().map(|segment| segment.path).chain(ahead) {
             if disk.exists(&path) {
                 disk.remove_file(&path).map_err(LogError::io(&path))?;
             }
@@ -406,7 +406,7 @@ impl Shared {
         }
         if segment.archived == Archived::Failed {
             // the file stays until it is archived, by the archiver or by the next start
-            self.lock().kept.push(id);
+            self.ledger().forget(disk, [segment.path()]);
             return Ok(());
         }
         allocator.retire(disk, &segment.path, recycles)
