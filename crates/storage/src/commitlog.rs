@@ -217,6 +217,9 @@ impl CommitLog {
         let archive = options.archive.clone().unwrap_or_default();
         let mut ledger = archive::before_replay(env, directory, &archive, options.replay_policy)?;
         let mut replay = Replay::open(env, directory, options.replay_policy)?;
+        if archive.command.is_empty() && archive.restore_directories.is_empty() {
+            ledger.leave_unarchived(replay.used().map(|(id, _)| id));
+        }
         let first_own = replay.last_id().map_or(1, |last| last + 1);
         let form = Arc::new(Form::new(options.compression.as_ref()));
         let allocator = Allocator::new(directory, Arc::clone(&form), form.file_len(options.segment_size), first_own);

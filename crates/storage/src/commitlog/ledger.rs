@@ -19,7 +19,7 @@
 //! run FIRST              a run begins with this segment; nothing is known of the time before
 //! run FIRST after LAST   the last segment before the run that held something
 //! run FIRST gap FROM     from this segment on, up to the run, not all was archived
-//! gap FROM               from this segment on not all is archived: there is no command
+//! gap FROM               from this segment on not all is archived: there was no command
 //! archived NAME          an archived segment that may still be here, and the newest archived one
 //! flushed NAME           a segment that is here for the archive alone: all of it is in SSTables
 //! ```
@@ -72,6 +72,9 @@ pub(super) struct Ledger {
     flushed: BTreeMap<u64, String>,
     /// The segments that this start has found and that hold something.
     found: BTreeSet<u64>,
+    /// The first segment that this start has found, archives nothing of, and is in no archive. None:
+    /// there is none, or this start archives.
+    unarchived: Option<u64>,
     /// The files of segments whose command has failed since the start.
     failed: BTreeMap<u64, PathBuf>,
     /// The last command succeeded: one of those that failed may be tried again.
@@ -132,9 +135,15 @@ impl Ledger {
         self.write(disk)
     }
 
+    /// A start that does not archive has found these segments, which hold something. Their files go
+    /// once they are flushed, also that of the one that was not full when the node died.
+    pub(super) fn leave_unarchived(&mut self, mut segments: impl Iterator<Item = u64>) {
+        self.unarchived = segments.find(|id| !self.archived.contains_key(id));
+    }
+
     /// A run of the node begins with a segment, and does not archive.
     pub(super) fn begin_gap(&mut self, disk: &dyn Disk, first: u64) -> Result<(), LogError> {
-        self.gap.get_or_insert(first);
+        self.gap.get_or_insert(self.unarchived.unwrap_or(first));
         self.write(disk)
     }
 

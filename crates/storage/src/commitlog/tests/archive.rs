@@ -341,6 +341,10 @@ fn runs_and_what_was_not_archived_are_noted() {
     sim.env().disk.remove_dir_all(&directory()).expect("removed");
     let (noted, restored, _) = run(restoring(&archive(), RESTORE), 0..20);
     assert_eq!(noted, [format!("gap {restored}")]);
+    // the segment that was not full when the node died goes without having been archived
+    let (_, _, last) = run(archiving(COPY), 0..20);
+    let (noted, _, _) = run(small(), 0..0);
+    assert!(noted.contains(&format!("gap {last}")), "{noted:?}");
 }
 
 #[test]
