@@ -9,7 +9,7 @@
 //! now (see `ledger`). Archives are often links, so files are not recycled. Commands run on the
 //! archiver's own thread, at a start on the starting one, and at the end on that which ends the
 //! log: one at a time, each for at most [`COMMAND_TIME_MAX`]. A start and an end run none behind
-//! one that failed.
+//! one that failed, and a start begins with none after [`START_TIME_MAX`].
 //!
 //! A plain `cp` or `ln` is carried out here where the machine has no such program, as a container
 //! may have none: the file that asks for it is then one that Cassandra understands as well.
@@ -35,6 +35,10 @@ use super::{LogError, ReplayPolicy, Segment, Shared, compressed};
 
 /// Longest time of a command. One that takes longer is killed, and has failed.
 pub const COMMAND_TIME_MAX: Duration = Duration::from_secs(600);
+
+/// For so long a start archives what it has found, since nobody is served meanwhile. What is in no
+/// archive then is left to the archiver.
+pub(super) const START_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// How long the archiver stays away while the end of the log waits for its turn.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
@@ -207,9 +211,19 @@ pub(super) fn before_replay(
     let mut ledger = Ledger::read(&*env.disk, directory)?;
     if options.is_archiving() {
         // a torn end is cut first: in an archive nobody would know it for one
-        for (id, path) in Replay::open(env, directory, policy)?.used() {
-            ledger.find(id);
-            archive_found(env, options, &mut ledger, path);
+        let replay = Replay::open(env, directory, policy)?;
+        let found: Vec<(u64, PathBuf)> = replay.used().map(|(id, path)| (id, path.to_owned())).collect();
+        found.iter().for_each(|(id, _)| ledger.find(*id));
+        // those that were archived before are archived again, the newest first: a power cut may have
+        // taken what a command had made, and not synced
+        let (archived, others): (Vec<_>, Vec<_>) = found.iter().partition(|(_, path)| ledger.has(path));
+        let begun = env.clock.monotonic_nanos();
+        for (_, path) in others.into_iter().chain(archived.into_iter().rev()) {
+            let since = Duration::from_nanos(env.clock.monotonic_nanos().saturating_sub(begun));
+            match since < START_TIME_MAX {
+                true => archive_found(env, options, &mut ledger, path),
+                false => ledger.put_off(path),
+            }
         }
     }
     options.restore_directories.iter().try_for_each(|from| restore(env, directory, options, from))?;
@@ -234,7 +248,7 @@ fn archive_found(env: &Env, options: &ArchiveOptions, ledger: &mut Ledger, path:
     ledger.fail(&*env.disk, path, env.clock.monotonic_nanos());
 }
 
-/// Marks segments of which a start has found that they are in no archive: their files stay.
+/// Marks segments that a start has found and that are in no archive yet: their files stay.
 pub(super) fn mark_failed(ledger: &Ledger, segments: &mut BTreeMap<u64, Segment>) {
     for id in ledger.failed() {
         if let Some(segment) = segments.get_mut(&id) {

@@ -4,7 +4,7 @@
 //! A start archives again what it finds, and a command that does not replace what is there (a
 //! script that refuses names it knows) fails then for a segment that was archived before. The file
 //! tells that failure from one of a segment that is in no archive: a file of the first kind may go,
-//! one of the second kind is all that there is.
+//! one of the second kind is all that there is, and has its turn first.
 //!
 //! A restore to a point in time has to know whether the archive lacks segments in the middle. Their
 //! ids tell it of one run of the node, from a start to the next, in which they are consecutive. The
@@ -75,7 +75,8 @@ pub(super) struct Ledger {
     /// The first segment that this start has found, archives nothing of, and is in no archive. None:
     /// there is none, or this start archives.
     unarchived: Option<u64>,
-    /// The files of segments whose command has failed since the start.
+    /// The files of segments whose command has failed since the start, and of those for which the
+    /// start had no time.
     failed: BTreeMap<u64, PathBuf>,
     /// The last command succeeded: one of those that failed may be tried again.
     works: bool,
@@ -194,6 +195,15 @@ impl Ledger {
         }
     }
 
+    /// A start has no time for a segment that it has found. If the segment is in no archive, the
+    /// archiver has its time for it: as soon as it runs, unless the command has failed for another
+    /// one.
+    pub(super) fn put_off(&mut self, segment: &Path) {
+        let Some((id, _)) = named(segment).filter(|(id, _)| !self.archived.contains_key(id)) else { return };
+        self.works |= self.failed.is_empty();
+        self.failed.insert(id, segment.to_owned());
+    }
+
     /// The log forgets segments: all that they hold is flushed. Of those whose command has failed it
     /// is noted; others are archived by now, and their files go. Where that cannot be written it is
     /// tried again later, and a start before may replay them.
@@ -226,7 +236,7 @@ impl Ledger {
         self.flushed.keys().copied().collect()
     }
 
-    /// The segments whose command has failed since the start.
+    /// The segments whose command has failed since the start, or was put off.
     pub(super) fn failed(&self) -> impl Iterator<Item = u64> {
         self.failed.keys().copied()
     }

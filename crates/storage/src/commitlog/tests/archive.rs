@@ -1,7 +1,9 @@
 //! Archiving under a simulated disk: whatever was acknowledged is in the archive once the log has
 //! ended, or else in a file that stays.
 
-use super::super::archive::{Archived, PAUSE, plain};
+use env::sim::Stall;
+
+use super::super::archive::{Archived, PAUSE, START_TIME_MAX, plain};
 use super::super::format;
 use super::super::ledger::RETRY;
 use super::*;
@@ -228,6 +230,34 @@ fn a_start_and_an_end_run_no_command_behind_one_that_failed() {
     sim.disk().inject(Fault::next(Op::Write, "/archive/"));
     log.end().expect("ended");
     assert_eq!(segments(&sim, &directory()).len(), 3, "the first one failed");
+}
+
+/// The archiver goes on with what a start has no time for.
+#[test]
+fn a_start_archives_for_a_while_before_it_serves() {
+    let sim = Sim::new(1);
+    sim.env().disk.create_dir_all(&archive()).expect("made");
+    let (log, _) = open(&sim, small());
+    write(&sim, &log, 0..20);
+    drop(log);
+    // the first command of each start takes long
+    let start = || {
+        sim.kill();
+        let (op, path, duration) = (Op::Create, "/archive/".to_owned(), 2 * START_TIME_MAX);
+        sim.disk().stall(Stall { op, path, skip: 0, times: 1, duration });
+        let (log, replay) = begun(&sim, archiving(COPY));
+        replay.for_each(|item| log.mark_replayed(item.expect("no corruption").0, &[key(1)]));
+        log.finish_replay().expect("settled");
+        log
+    };
+    let log = start();
+    assert_eq!(segments(&sim, &archive()).len(), 1);
+    sim.run_until_idle();
+    assert_eq!(segments(&sim, &archive()).len(), 3);
+    drop(log);
+    // what was archived before does not wait for another time
+    let log = start();
+    assert!(log.shared.lock().segments.values().all(|segment| segment.archived != Archived::Failed));
 }
 
 /// The archiver could otherwise take its lock again and again before the end has it.
