@@ -5,7 +5,8 @@
 //! 2. The doors of all memtables that they touch are entered, in order of table and shard, so that
 //!    writers cannot wait for each other in a circle. A frozen memtable sends the writer back to
 //!    the table's new view.
-//! 3. Inside: the records are appended to the log's buffer, contiguous, and the updates applied.
+//! 3. Inside: the records are appended to the log's buffer, contiguous, and the updates applied. A
+//!    mutation of several tables is a group of records, one for each.
 //! 4. The position of the last record is given to the caller, who waits until it is durable as
 //!    configured.
 
@@ -14,11 +15,12 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use env::rare::{Rare, happens};
-use rows::codec::encode_mutation;
+use rows::codec::{encode_mutation, encode_update};
 use rows::{Mutation, PartitionUpdate, Row};
 use schema::TableMetadata;
-use schema::system::is_local_keyspace;
+use schema::system::{is_local_keyspace, is_system_keyspace};
 use smallvec::SmallVec;
+use stdx::put_uvint;
 
 use crate::commitlog::{CommitLog, DirtyKey, Entries, LogError, LogPosition};
 use crate::engine::Engine;
@@ -132,7 +134,7 @@ pub enum Join {
 }
 
 /// Applies mutations as one step. `encoded`: their records, if they were encoded already; these
-/// stand side by side. `store_of` finds the table of each update. `logged`: None leaves the commit
+/// stand side by side, and are encoded again where a mutation has parts. `store_of` finds the table of each update. `logged`: None leaves the commit
 /// log out. `are_views_known`: false if views were made or dropped since the caller looked.
 ///
 /// # Panics
@@ -161,7 +163,7 @@ pub fn apply(
     let room = destinations.iter().map(|destination| room_of(destination.update)).sum();
     let mut records = match (logged, encoded) {
         (None, _) => Entries::default(),
-        (Some(Join::Beside), [_, ..]) => {
+        (Some(Join::Beside), [_, ..]) if !mutations.iter().any(has_parts) => {
             assert_eq!(encoded.len(), mutations.len(), "each mutation has one record");
             Entries::of_encoded(encoded)
         }
@@ -194,17 +196,37 @@ pub fn apply(
 fn serialize(mutations: &[Mutation], room: usize, join: Join) -> Entries {
     let mut records = Entries::with_capacity(mutations.len() + 1, room);
     // one record is whole by itself
-    let is_group = join == Join::Whole && mutations.len() > 1;
+    let is_group = (join == Join::Whole && mutations.len() > 1) || mutations.iter().any(has_parts);
     if is_group {
         records.begin_group();
     }
     for mutation in mutations {
-        records.push(|out| encode_mutation(out, mutation));
+        match has_parts(mutation) {
+            true => records.push_parts(mutation.updates.iter().map(of_update)),
+            false => records.push(|out| encode_mutation(out, mutation)),
+        }
     }
     if is_group {
         records.end_group();
     }
     records
+}
+
+/// Whether a mutation has a record for each of its tables, all in one group. In one record an
+/// update is found by reading those before it. A replay cannot read one whose table was dropped
+/// since, and the rows of the tables behind it would be lost. The tables of system keyspaces are
+/// never dropped.
+fn has_parts(mutation: &Mutation) -> bool {
+    let is_of_users = |update: &PartitionUpdate| !is_system_keyspace(&update.table.keyspace);
+    mutation.updates.len() > 1 && mutation.updates.iter().any(is_of_users)
+}
+
+/// The writer of a mutation that has one update.
+fn of_update(update: &PartitionUpdate) -> impl FnOnce(&mut Vec<u8>) {
+    move |out| {
+        put_uvint(out, 1);
+        encode_update(out, update);
+    }
 }
 
 fn encode_rows(destinations: &[Destination<'_>], memtables: &[Arc<Memtable>]) -> Vec<EncodedRows> {

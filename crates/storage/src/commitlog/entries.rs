@@ -55,6 +55,18 @@ impl Entries {
         self.count += 1;
     }
 
+    /// Adds records that are one mutation together: where a mutation may be too large they count as
+    /// one.
+    ///
+    /// # Panics
+    /// When a record is shorter than any mutation.
+    pub fn push_parts<W: FnOnce(&mut Vec<u8>)>(&mut self, parts: impl IntoIterator<Item = W>) {
+        let (start, before) = (self.bytes.len(), self.count);
+        parts.into_iter().for_each(|write| self.push(write));
+        let overhead = (self.count - before) as usize * ENTRY_OVERHEAD as usize;
+        self.largest = self.largest.max(self.bytes.len() - start - overhead);
+    }
+
     /// Makes room for the head of a group, which [`Entries::end_group`] completes. Called before
     /// the first record.
     pub fn begin_group(&mut self) {

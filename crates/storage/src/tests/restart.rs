@@ -82,26 +82,28 @@ pub(super) fn write(engine: &Engine, from: i32) {
 
 /// Every row has its value, and is there.
 pub(super) fn check(engine: &Engine, rows: i32) {
-    for name in NAMES {
-        let store = engine.table_by_name("restart", name).expect("open");
-        let mut stream = crate::read::read_all(&store, engine.env.clock.now_seconds()).expect("read");
-        let mut live = LiveRows::new(stream.as_mut(), store.table(), 1, TombstoneLimits::NONE);
-        let mut found = 0;
-        while let Some(partition) = live.next_partition().expect("read") {
-            let k = number(&partition.key.key);
-            let mut next = 0;
-            while let Some(row) = live.next_row().expect("read") {
-                let cell = row.columns.iter().find_map(|data| match data {
-                    rows::ColumnData::Simple(cell) => Some(number(&cell.value)),
-                    rows::ColumnData::Complex(_) => None,
-                });
-                assert_eq!(cell, Some(k * next), "{name} {k} {next}");
-                next += 1;
-            }
-            found += next;
+    NAMES.into_iter().for_each(|name| check_table(engine, name, rows));
+}
+
+fn check_table(engine: &Engine, name: &str, rows: i32) {
+    let store = engine.table_by_name("restart", name).expect("open");
+    let mut stream = crate::read::read_all(&store, engine.env.clock.now_seconds()).expect("read");
+    let mut live = LiveRows::new(stream.as_mut(), store.table(), 1, TombstoneLimits::NONE);
+    let mut found = 0;
+    while let Some(partition) = live.next_partition().expect("read") {
+        let k = number(&partition.key.key);
+        let mut next = 0;
+        while let Some(row) = live.next_row().expect("read") {
+            let cell = row.columns.iter().find_map(|data| match data {
+                rows::ColumnData::Simple(cell) => Some(number(&cell.value)),
+                rows::ColumnData::Complex(_) => None,
+            });
+            assert_eq!(cell, Some(k * next), "{name} {k} {next}");
+            next += 1;
         }
-        assert_eq!(found, PARTITIONS * rows, "{name}");
+        found += next;
     }
+    assert_eq!(found, PARTITIONS * rows, "{name}");
 }
 
 fn segments(env: &Env, directory: &Path) -> usize {
@@ -224,6 +226,24 @@ fn writes_to_a_table_that_cannot_be_read_are_not_thrown_away() {
     let refused = made("t").err().expect("the name is taken");
     assert!(matches!(&refused, crate::StorageError::Refused { why } if why.contains("left out")));
     assert!(made("v").is_ok_and(|changed| changed.is_ok()));
+}
+
+/// A table was dropped whose rows stand before those of another table in the same mutations.
+#[test]
+fn a_dropped_table_takes_no_rows_of_another_one_along() {
+    let sim = Sim::new(19);
+    let (engine, _) = open(&sim.env(), options(Path::new(DATA), 16 << 20));
+    write(&engine, 0);
+    let tables = BTreeMap::from([("u".to_owned(), table(2, "u"))]);
+    let fewer = KeyspaceMetadata { tables, ..keyspace("restart", None) };
+    let changed = schema_change::change(&engine, |schema| Ok::<_, ()>(schema.with_keyspace(fewer)));
+    assert!(changed.is_ok_and(|changed| changed.is_ok()));
+    sim.block_on(engine.log.sync()).expect("a sound disk syncs");
+    drop(engine);
+    sim.kill();
+    let (engine, _) = open(&sim.env(), options(Path::new(DATA), 16 << 20));
+    assert!(engine.table_by_name("restart", "t").is_none());
+    check_table(&engine, "u", 3);
 }
 
 /// A table whose compressor is a class that is not here is flushed all the same: otherwise its
