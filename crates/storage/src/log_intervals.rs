@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use sstable::{CommitLogPosition, SSTable};
+use sstable::{CommitLogPosition, SSTable, Stats};
 
 use crate::commitlog::LogPosition;
 
@@ -32,7 +32,11 @@ pub fn union(mut intervals: Vec<Interval>) -> Vec<Interval> {
 
 /// The intervals of this node's log whose records the SSTables of a table have.
 pub fn persisted(sstables: &[Arc<SSTable>], host: Option<[u8; 16]>) -> Vec<Interval> {
-    let stats = sstables.iter().map(|sstable| &sstable.statistics().stats);
+    of(sstables.iter().map(|sstable| &sstable.statistics().stats), host)
+}
+
+/// The intervals of this node's log in the statistics of a table's SSTables.
+pub fn of<'a>(stats: impl Iterator<Item = &'a Stats>, host: Option<[u8; 16]>) -> Vec<Interval> {
     let own = stats.filter(|stats| host.is_some() && stats.originating_host == host);
     union(own.flat_map(|stats| stats.commit_log_intervals.iter().copied()).collect())
 }

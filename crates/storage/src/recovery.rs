@@ -15,6 +15,7 @@
 //! A start that may not write does the same, but leaves transactions and segments as they are and
 //! keeps in memory what was replayed.
 
+mod left_out;
 mod replaying;
 mod round;
 mod treatment;
@@ -71,7 +72,7 @@ struct Recovery<'a> {
     tables: Tables,
     /// For each table the record of its truncation: the log has nothing for it up to there.
     truncated: BTreeMap<TableId, Truncation>,
-    /// For each table the intervals of the log whose records its SSTables have.
+    /// For each table, left out or not, the intervals of the log whose records its SSTables have.
     persisted: BTreeMap<TableId, Vec<Interval>>,
     /// Tables whose schema cannot be read, each with the reason; empty where the start goes on
     /// without what the log has of them.
@@ -272,6 +273,9 @@ impl Recovery<'_> {
         let host_id = self.local().map(|local| truncation_records::host_id(local, now)).transpose()?.flatten();
         let of = |store: &Arc<TableStore>| log_intervals::persisted(&store.view().sstables, host_id);
         self.persisted = self.tables.iter().map(|(id, store)| (*id, of(store))).collect();
+        for id in self.left_out.keys() {
+            self.persisted.insert(*id, left_out::persisted(self.env, self.options, *id, host_id)?);
+        }
         Ok(host_id)
     }
 

@@ -25,6 +25,7 @@ use crate::commitlog::progress::Follower;
 use crate::commitlog::{CommitLog, DirtyKey, LogPosition, Replay};
 use crate::engine::Engine;
 use crate::error::StorageError;
+use crate::log_intervals;
 use crate::table::TableStore;
 use crate::table::memtable::Memtable;
 use crate::truncation_records::is_first;
@@ -202,7 +203,7 @@ impl Replaying<'_> {
         };
         if head.updates == 1 && !filter.is_set() {
             let Some(treatment) = self.treatments.get(&head.table) else {
-                self.check_left_out(head.table, position)?;
+                self.check_left_out(head.table, position, true)?;
                 round.skipped += 1;
                 return Ok(());
             };
@@ -224,16 +225,21 @@ impl Replaying<'_> {
 
     /// Refuses to pass over a record of a table whose schema cannot be read: it would be taken for
     /// one of a table that was dropped, and be removed with its segment. Cassandra ends the start
-    /// for any such table (`SchemaKeyspace.fetchTables`).
-    fn check_left_out(&self, id: TableId, position: LogPosition) -> Result<(), StorageError> {
-        let Some(reason) = self.recovery.left_out.get(&id) else { return Ok(()) };
-        if self.recovery.truncated.get(&id).is_some_and(|truncated| position <= truncated.position) {
+    /// for any such table (`SchemaKeyspace.fetchTables`). What SSTables have may be passed over;
+    /// not so where the update is not the last one (`is_last`) of its record, because those behind
+    /// it cannot be found.
+    fn check_left_out(&self, id: TableId, position: LogPosition, is_last: bool) -> Result<(), StorageError> {
+        let Recovery { left_out, truncated, persisted, .. } = self.recovery;
+        let Some(reason) = left_out.get(&id) else { return Ok(()) };
+        let is_truncated = truncated.get(&id).is_some_and(|truncated| position <= truncated.position);
+        let is_flushed = || persisted.get(&id).is_some_and(|held| log_intervals::contain(held, position));
+        if is_last && (is_truncated || is_flushed()) {
             return Ok(());
         }
         let why = format!(
-            "the commit log has writes to a table that is left out, and they would be lost: {reason}. Have the \
-             program that wrote them flush them (nodetool drain), mend the rows of system_schema, or give these \
-             writes up by a start with disk_failure_policy: ignore"
+            "the commit log has writes to a table that is left out which its SSTables have not, or beside writes to \
+             others, and they would be lost: {reason}. Have the program that wrote them flush them (nodetool drain), \
+             mend the rows of system_schema, or give these writes up by a start with disk_failure_policy: ignore"
         );
         Err(StorageError::Refused { why })
     }
@@ -263,7 +269,11 @@ impl Replaying<'_> {
                     return Err(StorageError::Refused { why });
                 }
             };
-            left_out.take().map_or(Ok(()), |id| self.check_left_out(id, position))?;
+            if let Some(id) = left_out.take() {
+                let decoded = mutation.as_ref().map_or(0, |mutation| mutation.updates.len() as u64);
+                let is_last = peek_mutation(record).is_ok_and(|head| head.updates == decoded + 1);
+                self.check_left_out(id, position, is_last)?;
+            }
             let replays = mutation.filter(|mutation| !self.recovery.filter.excludes(position, mutation));
             match replays {
                 None => replayed.skipped += 1,

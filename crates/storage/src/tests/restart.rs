@@ -18,7 +18,7 @@ use schema::{ColumnKind, KeyspaceMetadata, Schema, TableFlags, TableId, TableKin
 use sstable::{Component, KEY_LENGTH_MAX, Version};
 use types::{CqlType, DecoratedKey};
 
-use super::common::{int, keyspace, number};
+use super::common::{give_host_id, int, keyspace, number};
 use crate::recovery::Recovered;
 use crate::{DiskFailurePolicy, Engine, EngineOptions, commitlog, schema_change, schema_tables};
 
@@ -192,17 +192,7 @@ fn writes_to_a_table_that_cannot_be_read_are_not_thrown_away() {
     let sim = Sim::new(16);
     let (engine, _) = open(&sim.env(), options(Path::new(DATA), 16 << 20));
     write(&engine, 0);
-    let of_column = SchemaRow {
-        table: SchemaTable::Columns,
-        keyspace: "restart".to_owned(),
-        clustering: vec![Bytes::from_static(b"t"), Bytes::from_static(b"v")],
-        cells: vec![("type".to_owned(), Bytes::from_static(b"nothing that is known"))],
-    };
-    let (micros, now) = (engine.env.clock.now_micros() + 60_000_000, engine.env.clock.now_seconds());
-    let puts = [SchemaWrite::Put { row: of_column, replaces: false }];
-    let rows = schema_tables::mutations(&engine.schema(), &puts, micros, now).expect("built-in tables");
-    engine.apply(&rows).expect("room");
-    sim.block_on(engine.log.sync()).expect("a sound disk syncs");
+    make_unreadable(&sim, &engine);
     drop(engine);
     sim.kill();
     for _ in 0..2 {
@@ -226,6 +216,38 @@ fn writes_to_a_table_that_cannot_be_read_are_not_thrown_away() {
     let refused = made("t").err().expect("the name is taken");
     assert!(matches!(&refused, crate::StorageError::Refused { why } if why.contains("left out")));
     assert!(made("v").is_ok_and(|changed| changed.is_ok()));
+}
+
+/// What SSTables of such a table have is not lost with the log.
+#[test]
+fn flushed_writes_to_a_table_that_cannot_be_read_do_not_stop_the_start() {
+    let sim = Sim::new(20);
+    let (engine, _) = open(&sim.env(), options(Path::new(DATA), 16 << 20));
+    give_host_id(&sim, &engine, 1);
+    write(&engine, 0);
+    let store = engine.table_by_name("restart", "t").expect("open");
+    sim.block_on(engine.flush(&store)).expect("a sound disk flushes");
+    make_unreadable(&sim, &engine);
+    drop((store, engine));
+    sim.kill();
+    let (engine, _) = open(&sim.env(), options(Path::new(DATA), 16 << 20));
+    assert!(engine.table_by_name("restart", "t").is_none());
+    check_table(&engine, "u", 3);
+}
+
+/// Has the stored schema say of the table `t` what cannot be read.
+fn make_unreadable(sim: &Sim, engine: &Engine) {
+    let of_column = SchemaRow {
+        table: SchemaTable::Columns,
+        keyspace: "restart".to_owned(),
+        clustering: vec![Bytes::from_static(b"t"), Bytes::from_static(b"v")],
+        cells: vec![("type".to_owned(), Bytes::from_static(b"nothing that is known"))],
+    };
+    let (micros, now) = (engine.env.clock.now_micros() + 60_000_000, engine.env.clock.now_seconds());
+    let puts = [SchemaWrite::Put { row: of_column, replaces: false }];
+    let rows = schema_tables::mutations(&engine.schema(), &puts, micros, now).expect("built-in tables");
+    engine.apply(&rows).expect("room");
+    sim.block_on(engine.log.sync()).expect("a sound disk syncs");
 }
 
 /// A table was dropped whose rows stand before those of another table in the same mutations.
