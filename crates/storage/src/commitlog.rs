@@ -142,8 +142,8 @@ struct Shared {
     /// Guards the making and removing of segment files, one at a time. Held during I/O, and only by
     /// the writer, the allocator and the archiver.
     allocator: Mutex<Allocator>,
-    /// Held while a segment is archived, as long as its command runs: by the archiver's task, and by
-    /// the end, which waits for it.
+    /// Held while a segment is archived, as long as its command runs: by the archiver's task, and
+    /// by the end, which waits for it.
     archiver: Mutex<()>,
     /// The file that says which segments were archived. Held while the file is written, and not
     /// while a command runs. Taken behind `allocator`, and never behind `state`.

@@ -110,11 +110,11 @@ pub fn import(
     Ok(in_order.cloned().collect())
 }
 
-/// Called before SSTables come whose rows these indexes of a table do not have. The note about that
-/// ([`built::doubt`]) is durable when this returns. The files of the SSTables are durable at once,
-/// so after a power cut that had taken the note an index would count as complete without their
-/// rows. The jobs that bring SSTables do not wait for the commit log: the table of the notes, which
-/// is small, is flushed instead.
+/// Called before SSTables come whose rows these indexes of a table do not have. The note about
+/// that ([`built::doubt`]) is durable when this returns. The files of the SSTables are durable at
+/// once, so after a power cut that had taken the note an index would count as complete without
+/// their rows. The jobs that bring SSTables do not wait for the commit log: the table of the
+/// notes, which is small, is flushed instead.
 pub(crate) fn doubt_durably(
     engine: &Engine,
     base: &TableStore,

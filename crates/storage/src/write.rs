@@ -134,8 +134,9 @@ pub enum Join {
 }
 
 /// Applies mutations as one step. `encoded`: their records, if they were encoded already; these
-/// stand side by side, and are encoded again where a mutation has parts. `store_of` finds the table of each update. `logged`: None leaves the commit
-/// log out. `are_views_known`: false if views were made or dropped since the caller looked.
+/// stand side by side, and are encoded again where a mutation has parts. `store_of` finds the
+/// table of each update. `logged`: None leaves the commit log out. `are_views_known`: false if
+/// views were made or dropped since the caller looked.
 ///
 /// # Panics
 /// When there are records of some mutations only.

@@ -55,8 +55,8 @@ impl Entries {
         self.count += 1;
     }
 
-    /// Adds records that are one mutation together: where a mutation may be too large they count as
-    /// one.
+    /// Adds records that are one mutation together: where a mutation may be too large they count
+    /// as one.
     ///
     /// # Panics
     /// When a record is shorter than any mutation.

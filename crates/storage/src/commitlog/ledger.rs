@@ -72,8 +72,8 @@ pub(super) struct Ledger {
     flushed: BTreeMap<u64, String>,
     /// The segments that this start has found and that hold something.
     found: BTreeSet<u64>,
-    /// The first segment that this start has found, archives nothing of, and is in no archive. None:
-    /// there is none, or this start archives.
+    /// The first segment that this start has found and that is in no archive, where the start
+    /// archives nothing. None: there is none, or the start archives.
     unarchived: Option<u64>,
     /// The files of segments whose command has failed since the start, and of those for which the
     /// start had no time.
@@ -136,8 +136,8 @@ impl Ledger {
         self.write(disk)
     }
 
-    /// A start that does not archive has found these segments, which hold something. Their files go
-    /// once they are flushed, also that of the one that was not full when the node died.
+    /// A start that does not archive has found these segments, which hold something. Their files
+    /// go once they are flushed, also that of the one that was not full when the node died.
     pub(super) fn leave_unarchived(&mut self, mut segments: impl Iterator<Item = u64>) {
         self.unarchived = segments.find(|id| !self.archived.contains_key(id));
     }
@@ -204,9 +204,9 @@ impl Ledger {
         self.failed.insert(id, segment.to_owned());
     }
 
-    /// The log forgets segments: all that they hold is flushed. Of those whose command has failed it
-    /// is noted; others are archived by now, and their files go. Where that cannot be written it is
-    /// tried again later, and a start before may replay them.
+    /// The log forgets segments: all that they hold is flushed. Of those whose command has failed
+    /// it is noted; others are archived by now, and their files go. Where the note cannot be
+    /// written it is tried again later, and a start before may replay them.
     pub(super) fn forget<'a>(&mut self, disk: &dyn Disk, segments: impl IntoIterator<Item = &'a Path>) {
         let before = self.flushed.len();
         let kept = segments.into_iter().filter_map(named).filter(|(id, _)| self.failed.contains_key(id));

@@ -16,8 +16,8 @@ use crate::options::EngineOptions;
 const STATISTICS_MAX: u64 = 256 << 20;
 
 /// The intervals of the log whose records the SSTables of a table have. Those in a directory
-/// without the table's id do not count, nor do those whose statistics cannot be read: their records
-/// are taken for ones that no SSTable has.
+/// without the table's id do not count, nor do those whose statistics cannot be read: their
+/// records are taken for ones that no SSTable has.
 pub(super) fn persisted(
     env: &Env,
     options: &EngineOptions,

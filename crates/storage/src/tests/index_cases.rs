@@ -545,8 +545,8 @@ fn an_index_that_is_to_be_made_again_is_not_complete() {
     node.assert_finds("by", int(3), &[1]);
 }
 
-/// The power goes out right behind an import, whose SSTables are durable: that the index lacks their
-/// rows is durable too, and the next start makes it again.
+/// The power goes out right behind an import, whose SSTables are durable: that the index lacks
+/// their rows is durable too, and the next start makes it again.
 #[test]
 fn an_index_is_made_again_where_the_power_goes_out_behind_an_import() {
     let node = Node::with(&[]);
