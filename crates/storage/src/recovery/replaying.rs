@@ -26,6 +26,7 @@ use crate::commitlog::{CommitLog, DirtyKey, LogPosition, Replay};
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::log_intervals;
+use crate::requests::drops::Dropper;
 use crate::table::TableStore;
 use crate::table::memtable::Memtable;
 use crate::truncation_records::is_first;
@@ -54,6 +55,9 @@ struct Replaying<'a> {
     recovery: &'a Recovery<'a>,
     log: &'a CommitLog,
     treatments: Treatments,
+    /// Is told of tables that were dropped and have records here; None: only the first tables are
+    /// replayed.
+    dropper: Option<&'a Dropper>,
 }
 
 impl Recovery<'_> {
@@ -66,7 +70,8 @@ impl Recovery<'_> {
     ) -> Result<(), StorageError> {
         let first = treatment::first_tables(built_in);
         let mut follower = Follower::new(self.env, &self.options.commitlog.on_replay, replay, true);
-        let replaying = Replaying { recovery: self, log, treatments: treatment::all(self, built_in, &is_first) };
+        let treatments = treatment::all(self, built_in, &is_first);
+        let replaying = Replaying { recovery: self, log, treatments, dropper: None };
         let wanted =
             |record: &[u8]| !peek_mutation(record).is_ok_and(|head| head.updates == 1 && !first.contains(&head.table));
         let (mut list, mut replayed) = (List::default(), Replayed::default());
@@ -89,7 +94,7 @@ impl Recovery<'_> {
         let schema = engine.schema();
         let mut follower = Follower::new(self.env, &self.options.commitlog.on_replay, &replay, false);
         let treatments = treatment::all(self, &schema, &|table: &TableMetadata| !is_first(table));
-        let replaying = Replaying { recovery: self, log: &engine.log, treatments };
+        let replaying = Replaying { recovery: self, log: &engine.log, treatments, dropper: Some(&engine.dropper) };
         let (_, budget) = engine.memory.usage();
         let bytes = ROUND_BYTES.min(budget / ROUND_SHARE);
         let shards = engine.shards.count();
@@ -203,7 +208,7 @@ impl Replaying<'_> {
         };
         if head.updates == 1 && !filter.is_set() {
             let Some(treatment) = self.treatments.get(&head.table) else {
-                self.check_left_out(head.table, position, true)?;
+                self.pass_over(head.table, position, true)?;
                 round.skipped += 1;
                 return Ok(());
             };
@@ -223,11 +228,22 @@ impl Replaying<'_> {
         Ok(())
     }
 
+    /// Passes over a record of a table that the schema does not have. `is_last`: nothing stands
+    /// behind the table's update in the record.
+    fn pass_over(&self, id: TableId, position: LogPosition, is_last: bool) -> Result<(), StorageError> {
+        self.check_left_out(id, position, is_last)?;
+        if !self.recovery.left_out.contains_key(&id) {
+            // a table that is made again with this id must not have these rows
+            self.dropper.into_iter().for_each(|dropper| dropper.note_dropped(id));
+        }
+        Ok(())
+    }
+
     /// Refuses to pass over a record of a table whose schema cannot be read: it would be taken for
     /// one of a table that was dropped, and be removed with its segment. Cassandra ends the start
     /// for any such table (`SchemaKeyspace.fetchTables`). What SSTables have may be passed over;
-    /// not so where the update is not the last one (`is_last`) of its record, because those behind
-    /// it cannot be found.
+    /// not so where the update is not the last one of its record, because those behind it cannot
+    /// be found.
     fn check_left_out(&self, id: TableId, position: LogPosition, is_last: bool) -> Result<(), StorageError> {
         let Recovery { left_out, truncated, persisted, .. } = self.recovery;
         let Some(reason) = left_out.get(&id) else { return Ok(()) };
@@ -272,7 +288,7 @@ impl Replaying<'_> {
             if let Some(id) = left_out.take() {
                 let decoded = mutation.as_ref().map_or(0, |mutation| mutation.updates.len() as u64);
                 let is_last = peek_mutation(record).is_ok_and(|head| head.updates == decoded + 1);
-                self.check_left_out(id, position, is_last)?;
+                self.pass_over(id, position, is_last)?;
             }
             let replays = mutation.filter(|mutation| !self.recovery.filter.excludes(position, mutation));
             match replays {

@@ -50,8 +50,9 @@ pub struct Dropper {
     /// Indexes that were dropped without their table, in the same states: the first directory of
     /// each. An index that is made again under the name has its files there.
     pub(crate) indexes: Mutex<BTreeSet<PathBuf>>,
-    /// Tables that were dropped since the process began: the log may still have their rows. The
-    /// ids stay for as long as the process lives.
+    /// Tables that were dropped since the process began, and those that were dropped before and
+    /// whose rows the log had at the start: it may still have them. The ids stay for as long as
+    /// the process lives.
     pub(crate) dropped: Mutex<BTreeSet<TableId>>,
     pub(crate) wake: Mutex<Option<Wake>>,
 }
@@ -102,7 +103,12 @@ impl Dropper {
         self.indexes.lock().expect("no panic inside").contains(directory)
     }
 
-    /// Whether a table of this id was dropped since the process began.
+    /// Called at a start where the log has rows of a table that the schema does not have.
+    pub(crate) fn note_dropped(&self, id: TableId) {
+        self.dropped.lock().expect("no panic inside").insert(id);
+    }
+
+    /// Whether the log may have rows of a dropped table of this id.
     pub(crate) fn was_dropped(&self, id: TableId) -> bool {
         self.dropped.lock().expect("no panic inside").contains(&id)
     }

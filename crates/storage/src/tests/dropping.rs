@@ -266,6 +266,25 @@ fn a_table_that_is_made_again_with_its_id_is_empty() {
     assert_eq!(keys_after_power_cut(node), [7]);
 }
 
+/// So it is where the node was started again in between, and the log had the rows then.
+#[test]
+fn a_table_that_is_made_again_after_a_restart_has_no_rows_of_the_log() {
+    let node = Node::open(12, false);
+    node.write(40);
+    let keyspace = KeyspaceMetadata::clone(node.engine.schema().keyspace("restart").expect("it was made"));
+    node.drop_keyspace();
+    let Node { sim, engine } = node;
+    drop(engine);
+    sim.kill();
+    let options = EngineOptions { auto_snapshot: false, ..options(Path::new(DATA), 16 << 20) };
+    let node = Node { engine: open(&sim.env(), options).0, sim };
+    let made = schema_change::change(&node.engine, |schema| Ok::<_, ()>(schema.with_keyspace(keyspace)));
+    assert!(made.is_ok_and(|made| made.is_ok()));
+    node.engine.apply(&[node.row("t", 7)]).expect("room");
+    node.sim.block_on(node.engine.log.sync()).expect("a sound disk syncs");
+    assert_eq!(keys_after_power_cut(node), [7]);
+}
+
 /// A snapshot of a dropped table may end when a table was made again with its id, whose SSTables
 /// have the names of those that were kept for the snapshot.
 #[test]
