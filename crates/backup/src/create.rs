@@ -72,6 +72,7 @@ pub fn create(env: &Env, store: &dyn Store, request: &Request, told: &(dyn Fn(u6
         created_at: env.clock.now_micros() / 1000,
         taken_at: source::taken_at(&tables),
         log_segment: source::log_segment(&tables),
+        log_from: source::log_from(&tables),
         ring: request.ring.clone(),
         keyspaces: request.keyspaces.clone(),
         tables: tables.into_iter().zip(entries).map(|(table, files)| of_table(table, files)).collect(),

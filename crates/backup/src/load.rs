@@ -401,6 +401,7 @@ mod tests {
             created_at: taken_at + DAY,
             taken_at: Some(taken_at),
             log_segment: None,
+            log_from: None,
             ring: Vec::new(),
             keyspaces: Vec::new(),
             tables: vec![table("few", few), table("many", many)],

@@ -74,11 +74,13 @@ pub fn runs(store: &dyn Store, host_id: &str) -> Result<Runs> {
 
 /// The ids of segments.
 pub fn ids(segments: &[Object]) -> BTreeSet<u64> {
-    let id = |object: &Object| {
-        let name = object.key.rsplit('/').next()?.strip_prefix("CommitLog-")?.strip_suffix(".log")?;
-        name.split_once('-')?.1.parse().ok()
-    };
     segments.iter().filter_map(id).collect()
+}
+
+/// The id of a segment; None: the object has no name of a segment.
+fn id(segment: &Object) -> Option<u64> {
+    let name = segment.key.rsplit('/').next()?.strip_prefix("CommitLog-")?.strip_suffix(".log")?;
+    name.split_once('-')?.1.parse().ok()
 }
 
 fn bring_note(env: &Env, store: &dyn Store, host_id: &str, note: &Path) -> Result<()> {
@@ -134,16 +136,18 @@ fn history(mut restores: Vec<Restored>, micros: i64) -> Vec<Restored> {
     found
 }
 
-/// Fetches all segments of a node into a directory; gives how many there are.
-pub fn fetch(env: &Env, store: &dyn Store, host_id: &str, directory: &Path) -> Result<usize> {
-    let segments = segments(store, host_id)?;
+/// Fetches segments into a directory; gives how many there are. `from`: segments with smaller ids
+/// are not wanted; None: all are.
+pub fn fetch(env: &Env, store: &dyn Store, segments: &[Object], from: Option<u64>, directory: &Path) -> Result<usize> {
+    let is_wanted = |object: &&Object| id(object).is_none_or(|id| from.is_none_or(|from| id >= from));
+    let wanted: Vec<&Object> = segments.iter().filter(is_wanted).collect();
     let of_directory = |error: std::io::Error| format!("{}: {error}", directory.display());
     // segments of another node that an interrupted restore has left would be replayed too
     if env.disk.exists(directory) {
         env.disk.remove_dir_all(directory).map_err(of_directory)?;
     }
     env.disk.create_dir_durable(directory).map_err(of_directory)?;
-    for Object { key, .. } in &segments {
+    for Object { key, .. } in &wanted {
         let path = directory.join(key.rsplit('/').next().unwrap_or_default());
         let wrong = |error: std::io::Error| format!("{}: {error}", path.display());
         let (mut download, mut file) = (store.open(key)?, env.disk.create(&path).map_err(wrong)?);
@@ -156,7 +160,7 @@ pub fn fetch(env: &Env, store: &dyn Store, host_id: &str, directory: &Path) -> R
         }
         file.sync_data().map_err(wrong)?;
     }
-    Ok(segments.len())
+    Ok(wanted.len())
 }
 
 #[cfg(test)]

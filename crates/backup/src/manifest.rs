@@ -92,6 +92,11 @@ pub struct Manifest {
     /// are in it and behind it. None: not known.
     #[serde(default)]
     pub log_segment: Option<u64>,
+    /// The first segment of the commit log that a restore to a later time replays: those before
+    /// have no writes that are not in the snapshots, the node's own tables included. None: not
+    /// known.
+    #[serde(default)]
+    pub log_from: Option<u64>,
     /// The host ids of the ring's members when the backup was made; empty: not known.
     #[serde(default)]
     pub ring: Vec<String>,

@@ -127,7 +127,7 @@ pub fn restore(env: &Env, store: &dyn Store, request: &Request, told: &(dyn Fn(u
     }
     fetch(env, store, &manifest, &fetched, told)?;
     let log = match &request.point_in_time {
-        Some(time) => Some(restore_log(env, store, request, time)?),
+        Some(time) => Some(restore_log(env, store, request, time, manifest.log_from)?),
         None => None,
     };
     let wrong = |error: std::io::Error| format!("{}: {error}", data.display());
@@ -385,10 +385,18 @@ fn segments_directory(directory: &Path) -> Result<(PathBuf, String)> {
 }
 
 /// Fetches the archived segments, and writes the properties file by which a start replays them.
-fn restore_log(env: &Env, store: &dyn Store, request: &Request, time: &PointInTime) -> Result<(usize, PathBuf)> {
+/// `from`: of earlier segments the backup has all.
+fn restore_log(
+    env: &Env,
+    store: &dyn Store,
+    request: &Request,
+    time: &PointInTime,
+    from: Option<u64>,
+) -> Result<(usize, PathBuf)> {
     let (directory, shown) = segments_directory(&request.directory)?;
-    let count = log::fetch(env, store, &request.host_id, &directory)?;
-    check_segments(count, &request.host_id)?;
+    let segments = log::segments(store, &request.host_id)?;
+    check_segments(segments.len(), &request.host_id)?;
+    let count = log::fetch(env, store, &segments, from, &directory)?;
     let undone: Vec<String> = log::restores_before(store, &request.host_id, time.micros)?
         .iter()
         .map(|restored| format!("{},{}", restored.micros, restored.first_segment))

@@ -70,6 +70,9 @@ pub struct TableFiles {
     /// The first segment of the commit log with writes that are not in the snapshot; None: its
     /// manifest does not say.
     pub log_segment: Option<u64>,
+    /// No segment before this one has writes, of any table, that are not in the snapshots of the
+    /// time when this one was taken; None: its manifest does not say.
+    pub log_from: Option<u64>,
     /// The files of its SSTables.
     pub files: Vec<File>,
 }
@@ -103,6 +106,13 @@ pub fn log_segment(tables: &[TableFiles]) -> Option<u64> {
     counted(tables).filter_map(|files| files.log_segment).min()
 }
 
+/// The first segment of the commit log that a restore replays: those before have no writes that
+/// are not in the snapshots, tables that describe the node among them. None: one does not say.
+pub fn log_from(tables: &[TableFiles]) -> Option<u64> {
+    let all: Option<Vec<u64>> = tables.iter().map(|files| files.log_from).collect();
+    all?.into_iter().min()
+}
+
 fn counted(tables: &[TableFiles]) -> impl Iterator<Item = &TableFiles> {
     tables.iter().filter(|files| files.table.keyspace != NODE_KEYSPACE)
 }
@@ -118,6 +128,9 @@ struct SnapshotManifest {
     /// version: that which was written then); None: Cassandra, or a version before, wrote the
     /// manifest.
     commitlog_segment: Option<u64>,
+    /// No segment before this one has writes, of any table, that are not in the snapshots of that
+    /// time; None: as for `commitlog_segment`.
+    commitlog_from: Option<u64>,
 }
 
 /// The snapshot of a table, of all data directories together.
@@ -166,6 +179,7 @@ fn of_table(env: &Env, roots: &[PathBuf], tag: &str, table: NodeTable) -> Result
         return Err(lacking(SCHEMA));
     }
     let (mut taken_at, mut log_segment) = (None, None::<u64>);
+    let mut log_from = Some(u64::MAX);
     for text in &manifests {
         let manifest: SnapshotManifest = serde_json::from_str(text)
             .map_err(|error| format!("the {MANIFEST} of the snapshot {tag} of {shown} cannot be read: {error}"))?;
@@ -175,8 +189,10 @@ fn of_table(env: &Env, roots: &[PathBuf], tag: &str, table: NodeTable) -> Result
         let time = manifest.created_at.and_then(|text| text.parse::<jiff::Timestamp>().ok());
         taken_at = taken_at.max(time.map(jiff::Timestamp::as_millisecond));
         log_segment = log_segment.into_iter().chain(manifest.commitlog_segment).min();
+        // None is less than any segment: one manifest that does not say is enough
+        log_from = log_from.min(manifest.commitlog_from);
     }
-    Ok(TableFiles { table, schema: schema.unwrap_or_default(), taken_at, log_segment, files })
+    Ok(TableFiles { table, schema: schema.unwrap_or_default(), taken_at, log_segment, log_from, files })
 }
 
 /// Two files of one name; None: there are no such files.

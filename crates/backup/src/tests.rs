@@ -513,6 +513,27 @@ fn an_archive_that_lacks_a_segment_in_the_middle_is_refused() {
     assert_eq!(bench.restore("again", Some(2000)).unwrap().log.unwrap().0, 3);
 }
 
+/// An archive may have the segments of years. Those that the backup has as a whole are neither
+/// fetched nor replayed.
+#[test]
+fn segments_from_before_the_backup_are_not_fetched() {
+    for (noted, fetched) in [("", 3), ("\"commitlog_from\":1700000000002,", 2)] {
+        let bench = Bench::new();
+        bench.put("two", 1, b"rows");
+        let manifest = bench.snapshot("two").join("manifest.json");
+        let text = fs::read_to_string(&manifest).unwrap();
+        fs::write(&manifest, text.replacen('{', &format!("{{{noted}"), 1)).unwrap();
+        bench.create("two").unwrap();
+        for id in 1..4 {
+            let path = bench.path(&format!("CommitLog-8-170000000000{id}.log"));
+            fs::write(&path, b"records").unwrap();
+            log::bring(&bench.env, &*bench.store(), HOST, &path).unwrap();
+        }
+        assert_eq!(bench.restore("again", Some(0)).unwrap().log.unwrap().0, fetched, "{noted}");
+        assert_eq!(files(&bench.path("again/commitlog-restored")).len(), fetched, "{noted}");
+    }
+}
+
 /// The directory of the node may be that of cassandra.yaml, too.
 #[test]
 fn the_archiving_file_of_the_operator_stays_and_that_of_an_earlier_restore_goes() {

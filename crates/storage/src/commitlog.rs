@@ -547,11 +547,21 @@ impl CommitLog {
     }
 
     /// The first segment that has records of a table which are not in its SSTables yet. Where there
-    /// is none, the one in which the next record will be.
+    /// is none, that of the last record.
     pub fn first_needed_by(&self, table: TableId) -> u64 {
+        self.first_where(|segment| segment.is_needed_by(table))
+    }
+
+    /// The first segment that has records which are not in SSTables yet, whatever their tables.
+    /// Where there is none, that of the last record.
+    pub fn first_needed(&self) -> u64 {
+        self.first_where(Segment::is_needed)
+    }
+
+    fn first_where(&self, is_meant: impl Fn(&Segment) -> bool) -> u64 {
         let state = self.shared.lock();
-        let needed = state.segments.iter().find(|(_, segment)| segment.is_needed_by(table));
-        needed.map_or_else(|| state.pending.position().segment, |(id, _)| *id)
+        let found = state.segments.iter().find(|(_, segment)| is_meant(segment));
+        found.map_or_else(|| state.pending.position().segment, |(id, _)| *id)
     }
 
     /// Whether a segment is kept because of records of this table.

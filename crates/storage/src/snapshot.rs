@@ -65,6 +65,15 @@ pub(crate) fn take_automatic(engine: &Engine, store: &Arc<TableStore>, why: &str
 /// Flushes and compactions of the table go on meanwhile. Files that a compaction replaces stay
 /// until the links are made.
 pub fn take(engine: &Engine, store: &Arc<TableStore>, tag: &str) -> Result<PathBuf, StorageError> {
+    take_of_many(engine, store, tag, engine.log.first_needed())
+}
+
+/// Does the work of [`take`] for one of several tables. `from`: [`CommitLog::first_needed`] before
+/// any of them was flushed for their snapshots, so that no table, new ones among them, has records
+/// in earlier segments that are in no snapshot.
+///
+/// [`CommitLog::first_needed`]: crate::commitlog::CommitLog::first_needed
+pub fn take_of_many(engine: &Engine, store: &Arc<TableStore>, tag: &str, from: u64) -> Result<PathBuf, StorageError> {
     let disk = &engine.env.disk;
     if tag.is_empty() || tag.contains(['/', '\\']) || tag == "." || tag == ".." {
         return Err(StorageError::Refused { why: format!("'{tag}' is no name for a snapshot") });
@@ -102,6 +111,8 @@ pub fn take(engine: &Engine, store: &Arc<TableStore>, tag: &str) -> Result<PathB
         "ephemeral": false,
         // Cassandra passes this over; a restore to a point in time needs the segments from this on
         "commitlog_segment": segment,
+        // earlier segments have nothing for any table that is not in the snapshots of this moment
+        "commitlog_from": from,
     });
     disk.replace_file(&target.join("manifest.json"), manifest.to_string().as_bytes()).map_err(io)?;
     Ok(target)

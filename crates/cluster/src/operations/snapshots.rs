@@ -40,6 +40,7 @@ pub fn of_table(node: &Node, store: &TableStore) -> Result<Vec<Snapshot>> {
 /// The files are listed and linked by a job in the background: another node's request comes on the
 /// thread of the links, and a table may have thousands of files.
 pub async fn take(node: &Node, name: &str, stores: &[Arc<TableStore>], skip_flush: bool) -> Result<()> {
+    let from = node.engine.log.first_needed();
     let (of_tables, wanted) = (stores.to_vec(), name.to_owned());
     in_background(node, move |engine| of_tables.iter().try_for_each(|store| refuse_taken(engine, store, &wanted)))
         .await?;
@@ -47,7 +48,7 @@ pub async fn take(node: &Node, name: &str, stores: &[Arc<TableStore>], skip_flus
         tables::flush_all(node, stores).await?;
     }
     let (stores, name) = (stores.to_vec(), name.to_owned());
-    in_background(node, move |engine| take_flushed(engine, &name, &stores)).await
+    in_background(node, move |engine| take_flushed(engine, &name, &stores, from)).await
 }
 
 /// Runs a job on a thread that may wait for the disk. The job goes on to its end even if the
@@ -57,12 +58,12 @@ async fn in_background(node: &Node, job: impl FnOnce(&Engine) -> Result<()> + Se
     node.env.blocking_long("snapshot", move || job(&engine)).await.unwrap_or_else(|full| Err(failed(full)))
 }
 
-/// Links the SSTables that the tables have.
-fn take_flushed(engine: &Engine, name: &str, stores: &[Arc<TableStore>]) -> Result<()> {
+/// Links the SSTables that the tables have. `from`: as for [`snapshot::take_of_many`].
+fn take_flushed(engine: &Engine, name: &str, stores: &[Arc<TableStore>], from: u64) -> Result<()> {
     for (place, store) in stores.iter().enumerate() {
         // another request may have taken this name while tables were flushed: its snapshot stays
         let (made, taken) = match refuse_taken(engine, store, name) {
-            Ok(()) => (place + 1, snapshot::take(engine, store, name).map(drop).map_err(failed)),
+            Ok(()) => (place + 1, snapshot::take_of_many(engine, store, name, from).map(drop).map_err(failed)),
             Err(error) => (place, Err(error)),
         };
         if taken.is_err() {

@@ -88,6 +88,11 @@ impl Segment {
         self.dirty.keys().copied().collect()
     }
 
+    /// Whether a memtable has records of this segment.
+    pub(super) fn is_needed(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
     /// Whether a memtable of the table has records of this segment.
     pub(super) fn is_needed_by(&self, table: TableId) -> bool {
         self.dirty.range((table, 0)..=(table, u16::MAX)).next().is_some()

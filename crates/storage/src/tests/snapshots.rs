@@ -82,6 +82,7 @@ fn the_manifest_names_the_first_segment_with_rows_that_are_not_in_the_snapshot()
         let directory = snapshot::take(&node.engine, &store, tag).expect("a sound disk links");
         let text = node.engine.env.disk.read_all(&directory.join("manifest.json"), 1 << 20).expect("it is there");
         let manifest: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
+        assert!(manifest["commitlog_from"].as_u64() <= manifest["commitlog_segment"].as_u64());
         manifest["commitlog_segment"].as_u64()
     };
     let first = log.position().segment;
