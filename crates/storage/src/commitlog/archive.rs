@@ -214,7 +214,7 @@ pub(super) fn before_replay(
         let replay = Replay::open(env, directory, policy)?;
         let found: Vec<(u64, PathBuf)> = replay.used().map(|(id, path)| (id, path.to_owned())).collect();
         found.iter().for_each(|(id, _)| ledger.find(*id));
-        // those that were archived before are archived again, the newest first: a power cut may
+        // segments that were archived before are archived again, the newest first: a power cut may
         // have taken what a command had made, and not synced
         let (archived, others): (Vec<_>, Vec<_>) = found.iter().partition(|(_, path)| ledger.has(path));
         let begun = env.clock.monotonic_nanos();

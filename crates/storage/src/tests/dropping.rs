@@ -266,7 +266,8 @@ fn a_table_that_is_made_again_with_its_id_is_empty() {
     assert_eq!(keys_after_power_cut(node), [7]);
 }
 
-/// So it is where the node was started again in between, and the log had the rows then.
+/// The new table is empty, too, where the node was started again between the drop and the
+/// creation, and the log had rows of the old one then.
 #[test]
 fn a_table_that_is_made_again_after_a_restart_has_no_rows_of_the_log() {
     let node = Node::open(12, false);

@@ -218,7 +218,7 @@ fn writes_to_a_table_that_cannot_be_read_are_not_thrown_away() {
     assert!(made("v").is_ok_and(|changed| changed.is_ok()));
 }
 
-/// What SSTables of such a table have is not lost with the log.
+/// Rows of such a table that are in its SSTables are not lost with the log.
 #[test]
 fn flushed_writes_to_a_table_that_cannot_be_read_do_not_stop_the_start() {
     let sim = Sim::new(20);
