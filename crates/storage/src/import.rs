@@ -89,7 +89,7 @@ pub fn import(
             }
         }
     }
-    let (mut count, brings) = (0, !sound.is_empty());
+    let (mut count, brings) = (0, sound.iter().any(|(_, sources)| !sources.is_empty()));
     if brings {
         doubt_durably(engine, store, &store.view().indexes)?;
     }

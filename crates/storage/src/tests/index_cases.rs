@@ -566,6 +566,19 @@ fn an_index_is_made_again_where_the_power_goes_out_behind_an_import() {
     node.assert_finds("by", int(3), &[1]);
 }
 
+/// An import finds no SSTable: the table's indexes have nothing to be made again for.
+#[test]
+fn an_import_of_nothing_leaves_an_index_complete() {
+    let node = Node::with(&[index("by", "v")]);
+    node.set(1, 5, Some(3), None);
+    let directory = Path::new(DATA).join("nothing");
+    node.sim.env().disk.create_dir_all(&directory).expect("a sound disk");
+    let options = import::Options { directories: vec![directory], ..import::Options::default() };
+    assert_eq!(import::import(&node.engine, &node.store(), &options, None), Ok(Vec::new()));
+    assert_eq!(node.engine.index_builder.pending(), 0);
+    assert!(built::stored(&node.engine).expect("a sound disk").contains(&("ix".to_owned(), "by".to_owned())));
+}
+
 /// An operator who waits for an index to be made again is told that it was dropped.
 #[test]
 fn a_build_of_a_dropped_index_ends() {
