@@ -26,6 +26,7 @@ use crate::commitlog::{CommitLog, DirtyKey, LogPosition, Replay};
 use crate::engine::Engine;
 use crate::error::StorageError;
 use crate::log_intervals;
+use crate::options::DiskFailurePolicy;
 use crate::requests::drops::Dropper;
 use crate::table::TableStore;
 use crate::table::memtable::Memtable;
@@ -55,8 +56,8 @@ struct Replaying<'a> {
     recovery: &'a Recovery<'a>,
     log: &'a CommitLog,
     treatments: Treatments,
-    /// Is told of tables that were dropped and have records here; None: only the first tables are
-    /// replayed.
+    /// Is told of tables that were dropped and have records here; None: these are not known, or
+    /// only the first tables are replayed.
     dropper: Option<&'a Dropper>,
 }
 
@@ -94,7 +95,11 @@ impl Recovery<'_> {
         let schema = engine.schema();
         let mut follower = Follower::new(self.env, &self.options.commitlog.on_replay, &replay, false);
         let treatments = treatment::all(self, &schema, &|table: &TableMetadata| !is_first(table));
-        let replaying = Replaying { recovery: self, log: &engine.log, treatments, dropper: Some(&engine.dropper) };
+        // with this policy the tables that are left out are not known, and one that can be read
+        // again may still have its rows in the log
+        let is_known = self.options.disk_failure_policy != DiskFailurePolicy::Ignore;
+        let dropper = is_known.then_some(&engine.dropper);
+        let replaying = Replaying { recovery: self, log: &engine.log, treatments, dropper };
         let (_, budget) = engine.memory.usage();
         let bytes = ROUND_BYTES.min(budget / ROUND_SHARE);
         let shards = engine.shards.count();
