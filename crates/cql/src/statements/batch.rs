@@ -14,7 +14,7 @@ use types::BatchKind;
 use types::ident::maybe_quote;
 
 use super::modification::{
-    ExistingRows, ModificationPlan, check_consistency, default_timestamp, guard, guard_levels, guard_update,
+    ExistingRows, ModificationPlan, Written, check_consistency, default_timestamp, guard, guard_levels, guard_update,
     prepare_delete, prepare_insert, prepare_update, read_existing, request_seconds,
 };
 use crate::ast::{self, Modification};
@@ -157,7 +157,7 @@ pub(crate) async fn execute_all<C: Coordinator>(
     }
     check_consistency(options.consistency, plans)?;
     let now = request_seconds(options, coordinator);
-    let mut gathered = Gathered::default();
+    let (mut gathered, mut written) = (Gathered::default(), Written::default());
     let mut named_by_in = 0;
     let mut warnings = Vec::new();
     guard_levels(options, &mut warnings)?;
@@ -173,7 +173,7 @@ pub(crate) async fn execute_all<C: Coordinator>(
             ExistingRows::default()
         };
         guard(plan, &bindings, options, coordinator, &mut warnings)?;
-        let updates = plan.updates(&bindings, timestamp, now, &existing);
+        let updates = plan.updates(&bindings, timestamp, now, &existing, &mut written);
         let updates = updates.map_err(|error| first_mistake(error, &statements[at..], coordinator))?;
         // the first row of each statement is bounded by the length of the request
         let rows = |update: &PartitionUpdate| (update.rows.len() + update.range_deletions.len()).max(1);

@@ -47,6 +47,11 @@ use crate::statements::conditions::Conditions;
 use crate::terms::Term;
 use crate::values::BoundValue;
 
+/// The most values that the statements of a request write into the rows that they name behind the
+/// first of each. The rows of IN have the same values: a few hundred kilobytes of CQL name so many
+/// rows with so many elements of a list that their product would fill the memory.
+const CELLS_MAX: usize = if cfg!(test) { 1 << 16 } else { 1 << 22 };
+
 /// The most values of static columns that a statement of several rows writes, and looks through
 /// before: lists and counters are written once for each row. More are refused, because their
 /// product grows so fast that a few hundred kilobytes of CQL would fill the memory, or hold a
@@ -84,6 +89,39 @@ pub(crate) struct ModificationPlan {
     pub indexes: Arc<[IndexDefinition]>,
     /// The materialized views of the table, in the schema that the statement was prepared against.
     pub views: Vec<Arc<TableMetadata>>,
+}
+
+/// What the statements of a request have written so far because one statement names several rows.
+#[derive(Default)]
+pub(crate) struct Written {
+    /// Rows of the present statement, static rows included.
+    rows: usize,
+    /// Values in the rows behind the first of each statement ([`CELLS_MAX`]).
+    cells: usize,
+    /// Values of static columns that were written, or looked through, once for each of several rows
+    /// ([`STATIC_CELLS_MAX`]).
+    static_cells: usize,
+}
+
+impl Written {
+    /// Counts a row, or refuses it. The first row of a statement is bounded by the length of the
+    /// request.
+    fn add(&mut self, row: &Row) -> Result<(), CqlError> {
+        if self.rows > 0 {
+            self.cells += cells_of(row);
+        }
+        self.rows += 1;
+        if self.cells <= CELLS_MAX {
+            return Ok(());
+        }
+        Err(CqlError::invalid(format!(
+            "The rows that the statement names would be given more than {CELLS_MAX} values together"
+        )))
+    }
+}
+
+fn cells_of(row: &Row) -> usize {
+    row.columns.iter().map(ColumnData::cell_count).sum()
 }
 
 /// The timestamp and TTL that a statement writes with.
@@ -287,8 +325,9 @@ impl ModificationPlan {
         default: i64,
         now: u32,
         existing: &ExistingRows,
+        written: &mut Written,
     ) -> Result<Vec<PartitionUpdate>, CqlError> {
-        self.updates_with(bindings, existing, || self.write_time(bindings, default, now))
+        self.updates_with(bindings, existing, written, || self.write_time(bindings, default, now))
     }
 
     /// The updates, written at the timestamp of the conditional transaction that the statement is
@@ -299,15 +338,17 @@ impl ModificationPlan {
         timestamp: i64,
         now: u32,
         existing: &ExistingRows,
+        written: &mut Written,
     ) -> Result<Vec<PartitionUpdate>, CqlError> {
         let time = || Ok(WriteTime { timestamp, ..self.write_time(bindings, timestamp, now)? });
-        self.updates_with(bindings, existing, time)
+        self.updates_with(bindings, existing, written, time)
     }
 
     fn updates_with(
         &self,
         bindings: &Bindings<'_>,
         existing: &ExistingRows,
+        written: &mut Written,
         time: impl FnOnce() -> Result<WriteTime, CqlError>,
     ) -> Result<Vec<PartitionUpdate>, CqlError> {
         let keys = self.restrictions.keys(&self.table, bindings)?;
@@ -317,10 +358,11 @@ impl ModificationPlan {
         }
         check_combinations(keys.len(), target.count())?;
         let time = time()?;
-        let (mut updates, mut static_cells) = (Vec::with_capacity(keys.len()), 0);
+        written.rows = 0;
+        let mut updates = Vec::with_capacity(keys.len());
         for key in keys {
             let mut update = PartitionUpdate::new(Arc::clone(&self.table), key);
-            self.fill(&mut update, &target, bindings, &time, existing, &mut static_cells)?;
+            self.fill(&mut update, &target, bindings, &time, existing, written)?;
             if !self.indexes.is_empty() {
                 indexed::check(&update, &self.indexes)?;
             }
@@ -396,8 +438,8 @@ impl ModificationPlan {
         Ok(())
     }
 
-    /// Writes the changes of one partition. `static_cells`: values of static columns so far, of the
-    /// partitions before it too ([`STATIC_CELLS_MAX`]).
+    /// Writes the changes of one partition. `written`: what was written before, of other partitions
+    /// too.
     fn fill(
         &self,
         update: &mut PartitionUpdate,
@@ -405,7 +447,7 @@ impl ModificationPlan {
         bindings: &Bindings<'_>,
         time: &WriteTime,
         existing: &ExistingRows,
-        static_cells: &mut usize,
+        written: &mut Written,
     ) -> Result<(), CqlError> {
         match target {
             Extent::Partition | Extent::WholePartition => {
@@ -421,7 +463,11 @@ impl ModificationPlan {
             Extent::Rows(clusterings) => {
                 for clustering in clusterings {
                     keys::check_clustering(clustering)?;
-                    self.add_row(update, clustering.clone(), bindings, time, existing)?;
+                    let row = self.row(&update.key, clustering.clone(), bindings, time, existing)?;
+                    written.add(&row)?;
+                    if !row.is_empty() {
+                        update.add_row(row);
+                    }
                 }
             }
             Extent::StaticOnly => {}
@@ -430,11 +476,12 @@ impl ModificationPlan {
         // named; counters and lists show it
         let rows = if let Extent::Rows(rows) = target { rows.len() } else { 1 };
         match self.static_operations.iter().any(Operation::adds_up) {
-            true if rows > 1 => self.add_statics(update, rows, bindings, time, existing, static_cells),
+            true if rows > 1 => self.add_statics(update, rows, bindings, time, existing, &mut written.static_cells),
             false if self.static_operations.is_empty() => Ok(()),
             _ if rows == 0 => Ok(()),
             _ => {
                 let row = self.static_row(&update.key, bindings, time, existing)?;
+                written.add(&row)?;
                 if !row.is_empty() {
                     update.add_static(row);
                 }
@@ -471,7 +518,7 @@ impl ModificationPlan {
         for _ in 0..times {
             *cells += looked_through;
             let row = self.static_row(&update.key, bindings, time, existing)?;
-            *cells += row.columns.iter().map(ColumnData::cell_count).sum::<usize>();
+            *cells += cells_of(&row);
             if *cells > STATIC_CELLS_MAX {
                 return Err(CqlError::invalid(format!(
                     "The statement would read and write static columns once for each row that it names, with more than \
@@ -518,14 +565,15 @@ impl ModificationPlan {
         )))
     }
 
-    fn add_row(
+    /// The changes of a row.
+    fn row(
         &self,
-        update: &mut PartitionUpdate,
+        key: &DecoratedKey,
         clustering: ClusteringValues,
         bindings: &Bindings<'_>,
         time: &WriteTime,
         existing: &ExistingRows,
-    ) -> Result<(), CqlError> {
+    ) -> Result<Row, CqlError> {
         if let (true, Some(value)) = (self.lacks_compact_value, self.table.compact_value()) {
             return Err(CqlError::invalid(format!(
                 "Column {} is mandatory for this COMPACT STORAGE table",
@@ -533,7 +581,7 @@ impl ModificationPlan {
             )));
         }
         self.check_whole(&clustering)?;
-        let before = existing.row(&update.key, &clustering, &self.table.comparator);
+        let before = existing.row(key, &clustering, &self.table.comparator);
         let mut row = Row::new(clustering);
         let changes_nothing = self.operations.is_empty() && self.static_operations.is_empty();
         match (self.kind, self.table.compact_value()) {
@@ -548,10 +596,7 @@ impl ModificationPlan {
         }
         row.columns.reserve(self.operations.len());
         self.apply(&self.operations, &mut row, bindings, time, before)?;
-        if !row.is_empty() {
-            update.add_row(row);
-        }
-        Ok(())
+        Ok(row)
     }
 
     fn apply(
@@ -706,7 +751,8 @@ async fn write<C: Coordinator>(
     } else {
         ExistingRows::default()
     };
-    let updates = plan.updates_with(&bindings, &existing, || plan.write_time_at(&bindings, timestamp, now))?;
+    let time = || plan.write_time_at(&bindings, timestamp, now);
+    let updates = plan.updates_with(&bindings, &existing, &mut Written::default(), time)?;
     updates.iter().try_for_each(|update| guard_update(update, options, &mut warnings))?;
     let mutations: Vec<_> = updates.into_iter().filter(|update| !update.is_empty()).map(Mutation::of).collect();
     if mutations.is_empty() {

@@ -90,6 +90,28 @@ fn static_lists_are_written_for_each_row_that_is_named() {
     }
 }
 
+/// Each row that a statement names gets all elements. One row may have as many as a request has room
+/// for.
+#[test]
+fn rows_of_in_have_bounded_values_together() {
+    let node = Memory::new();
+    let update = |first: usize, rows: usize| {
+        let rows: Vec<String> = (first..first + rows).map(|row| row.to_string()).collect();
+        let elements = vec!["1"; 100].join(", ");
+        format!("UPDATE t SET l = l + [{elements}] WHERE k = 1 AND c IN ({})", rows.join(", "))
+    };
+    let batch = |rows: usize| format!("BEGIN BATCH {}; {}; APPLY BATCH", update(0, rows), update(rows, rows));
+    let one_row = format!("UPDATE t SET l = [{}] WHERE k = 2 AND c = 1", vec!["1"; 1 << 17].join(", "));
+    let table = "CREATE TABLE t (k int, c int, l list<int>, PRIMARY KEY (k, c))";
+    let found = rows_of(&node, &[table, &one_row, &batch(300), "SELECT count(*) FROM t"]);
+    assert!(found.ends_with("601"), "{found}");
+    for too_many in [update(0, 700), batch(400), update(0, 400).replace("k = 1", "k IN (1, 2)")] {
+        let refused = run(&node, &too_many, &[], &QueryOptions::default());
+        let refused = refused.map(|_| ()).expect_err("too many values").to_string();
+        assert!(refused.ends_with("more than 65536 values together"), "{refused}");
+    }
+}
+
 /// A statement names each field of a user type that has about as many as it may have.
 #[test]
 fn fields_of_a_wide_user_type_are_looked_up() {

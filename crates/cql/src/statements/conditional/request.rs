@@ -19,7 +19,7 @@ use crate::error::CqlError;
 use crate::restrictions::StatementKind;
 use crate::sources::{InTransaction, Sources};
 use crate::statements::conditions::{BoundCondition, Conditions};
-use crate::statements::modification::{ExistingRows, ModificationPlan};
+use crate::statements::modification::{ExistingRows, ModificationPlan, Written};
 
 /// The conditions on one row.
 enum RowConditions {
@@ -298,11 +298,11 @@ impl<'a> Request<'a> {
         sources: &dyn Sources,
     ) -> Result<PartitionUpdate, CqlError> {
         let existing = ExistingRows::of_partition(self.key.clone(), partition.static_row, partition.rows);
-        let mut updates = Vec::with_capacity(self.statements.len());
+        let (mut updates, mut written) = (Vec::with_capacity(self.statements.len()), Written::default());
         let sources = InTransaction::new(sources, timestamp);
         for (plan, values) in self.statements {
             let bindings = Bindings { values, sources: &sources, json: &JsonObjects::default() };
-            updates.extend(plan.updates_at(&bindings, timestamp, now, &existing)?);
+            updates.extend(plan.updates_at(&bindings, timestamp, now, &existing, &mut written)?);
         }
         let mut all = PartitionUpdate::new(Arc::clone(self.table), self.key.clone());
         all.merge(updates);
