@@ -21,6 +21,11 @@ pub(crate) use calls::{Calls, Found};
 use fields::Fields;
 pub(crate) use objects::{Given, GivenValues, JsonObjects};
 
+/// The most bytes that the fields take which the literals of user types in a statement leave out. A
+/// type may have tens of thousands of fields, of which each literal has to name but one: a statement
+/// of some megabytes would take hundreds of gigabytes otherwise.
+const LEFT_OUT_MAX: usize = if cfg!(test) { 4 << 20 } else { 64 << 20 };
+
 /// The place a value is given to: its type, and the name that error messages and bind variables
 /// show.
 #[derive(Clone, Debug)]
@@ -64,6 +69,8 @@ pub(crate) struct Preparing<'a> {
     pub calls: Calls,
     /// The places of the fields that the statement names.
     pub fields: Fields,
+    /// Bytes that fields of user types take which its literals leave out.
+    left_out: usize,
     /// The user-defined functions that the statement calls.
     pub used: Vec<Arc<Function>>,
 }
@@ -83,6 +90,7 @@ impl<'a> Preparing<'a> {
             keys: vec![None; markers.len()],
             calls: Calls::default(),
             fields: Fields::default(),
+            left_out: 0,
             used: Vec::new(),
         }
     }
@@ -92,6 +100,18 @@ impl<'a> Preparing<'a> {
         if function.is_user_defined() && !self.used.iter().any(|known| Arc::ptr_eq(known, function)) {
             self.used.push(Arc::clone(function));
         }
+    }
+
+    /// Counts the fields of a user type that a literal leaves out: each takes so many bytes.
+    pub fn leave_out(&mut self, fields: usize, each: usize) -> Result<(), CqlError> {
+        self.left_out = self.left_out.saturating_add(fields.saturating_mul(each));
+        if self.left_out <= LEFT_OUT_MAX {
+            return Ok(());
+        }
+        Err(CqlError::invalid(format!(
+            "The values of user types in the statement leave out fields that take more than {} MiB together",
+            LEFT_OUT_MAX >> 20
+        )))
     }
 
     /// The keyspace and table in which function names are resolved.

@@ -13,7 +13,7 @@ mod types_of;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use types::CqlType;
+use types::{CqlType, UserType};
 
 pub(crate) use assign::{TermArgument, is_assignable};
 pub(crate) use json::{JsonColumn, JsonSource};
@@ -64,8 +64,8 @@ pub(crate) enum Composite {
     Map(CqlType, Vec<(Term, Term)>),
     /// A tuple.
     Tuple(Vec<Term>),
-    /// A user type: its name, its field names, whether it is stored cell by cell.
-    Udt(String, Vec<String>, bool, Vec<Term>),
+    /// A user type, and whether it is stored cell by cell.
+    Udt(Arc<UserType>, bool, Vec<Term>),
     /// A vector of elements of a type.
     Vector(CqlType, Vec<Term>),
 }
@@ -161,9 +161,11 @@ impl Composite {
                 let unset = |at| format!("Invalid unset value for tuple field number {at}");
                 values::pack_tuple(&fields(terms, bindings, true, unset)?)
             }
-            Self::Udt(name, names, multi_cell, terms) => {
-                let unset =
-                    |at: usize| format!("Invalid unset value for field '{}' of user defined type {name}", names[at]);
+            Self::Udt(udt, multi_cell, terms) => {
+                let unset = |at: usize| {
+                    let (field, name) = (&udt.fields[at].0, &udt.name);
+                    format!("Invalid unset value for field '{field}' of user defined type {name}")
+                };
                 values::pack_tuple(&fields(terms, bindings, !*multi_cell, unset)?)
             }
             Self::Vector(ty, terms) => {

@@ -73,9 +73,10 @@ pub(crate) fn fit(preparing: &Preparing<'_>, term: &ast::Term<'_>, ty: &CqlType)
             _ => Fit::No,
         },
         ast::Term::UserType(fields) => match ty {
+            // fields that the type does not have are told of when the literal is prepared
             CqlType::Udt(udt, _) => weak(fields.iter().all(|(name, term)| {
                 let field = preparing.fields.find(udt, name.as_str());
-                field.is_some_and(|at| is_assignable(preparing, term, &udt.fields[at].1))
+                field.is_none_or(|at| is_assignable(preparing, term, &udt.fields[at].1))
             })),
             _ => Fit::No,
         },

@@ -3,6 +3,7 @@
 //! Agrees with the `prepare` methods of Cassandra's `Term.Raw` classes, their messages included.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use types::{CqlType, UserType};
 
@@ -13,6 +14,9 @@ use crate::error::CqlError;
 use crate::scalar::{self, type_name};
 use crate::sources::NoSources;
 use crate::values::BoundValue;
+
+/// Bytes of a field without a value in a serialized user type.
+const NULL_SIZE: usize = 4;
 
 /// Prepares a term for a receiver.
 pub(crate) fn prepare(
@@ -214,11 +218,18 @@ fn prepare_udt(
 ) -> Result<Term, CqlError> {
     let CqlType::Udt(udt, frozen) = &receiver.ty else { return Err(wrong_literal("user type", receiver)) };
     // of a name that is given twice the last term counts
-    let given: BTreeMap<&str, &ast::Term<'_>> = fields.iter().map(|(name, term)| (name.as_str(), term)).collect();
-    for (name, ty) in &udt.fields {
-        if let Some(term) = given.get(name.as_str())
-            && !is_assignable(preparing, term, ty)
-        {
+    let (mut given, mut unknown) = (BTreeMap::new(), None);
+    for (name, term) in fields {
+        match preparing.fields.find(udt, name.as_str()) {
+            Some(at) => {
+                given.insert(at, term);
+            }
+            None => unknown = unknown.or(Some(name)),
+        }
+    }
+    for (at, term) in &given {
+        let (name, ty) = &udt.fields[*at];
+        if !is_assignable(preparing, term, ty) {
             return Err(CqlError::invalid(format!(
                 "Invalid user type literal for {}: field {name} is not of type {}",
                 receiver.name,
@@ -226,22 +237,22 @@ fn prepare_udt(
             )));
         }
     }
-    for (name, _) in fields {
-        if preparing.fields.find(udt, name.as_str()).is_none() {
-            let ty = &udt.name;
-            return Err(CqlError::invalid(format!("Unknown field '{name}' in value of user defined type {ty}")));
-        }
+    let mut prepared = Vec::with_capacity(given.len());
+    for (at, term) in given {
+        prepared.push((at, prepare(preparing, term, &field_receiver(&receiver.name, udt, at))?));
     }
-    let mut terms = Vec::with_capacity(udt.fields.len());
-    for (at, (name, _)) in udt.fields.iter().enumerate() {
-        terms.push(match given.get(name.as_str()) {
-            Some(term) => prepare(preparing, term, &field_receiver(&receiver.name, udt, at))?,
-            None => Term::NULL,
-        });
+    if let Some(name) = unknown {
+        let ty = &udt.name;
+        return Err(CqlError::invalid(format!("Unknown field '{name}' in value of user defined type {ty}")));
     }
-    let names = udt.fields.iter().map(|(name, _)| name.clone()).collect();
-    let constant = terms.iter().all(Term::is_constant);
-    fold(Composite::Udt(udt.name.clone(), names, !*frozen, terms), constant)
+    let constant = prepared.iter().all(|(_, term)| term.is_constant());
+    let each = if constant { NULL_SIZE } else { size_of::<Term>() };
+    preparing.leave_out(udt.fields.len() - prepared.len(), each)?;
+    let mut terms = vec![Term::NULL; udt.fields.len()];
+    for (at, term) in prepared {
+        terms[at] = term;
+    }
+    fold(Composite::Udt(Arc::clone(udt), !*frozen, terms), constant)
 }
 
 fn prepare_tuple(

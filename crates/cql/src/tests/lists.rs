@@ -128,3 +128,28 @@ fn fields_of_a_wide_user_type_are_looked_up() {
     let found = rows_of(&node, &statements.iter().map(String::as_str).collect::<Vec<_>>());
     assert!(found.ends_with("7 | 29999"), "{found}");
 }
+
+/// Each literal of a type of many fields takes the room of all fields, however few it names.
+#[test]
+fn fields_that_literals_leave_out_have_a_bound() {
+    let node = Memory::new();
+    let fields: Vec<String> = (0..30_000).map(|at| format!("f{at:05} int")).collect();
+    let literals = |count: usize| vec!["{f00007: 7}"; count].join(", ");
+    let statements = [
+        format!("CREATE TYPE wide ({})", fields.join(", ")),
+        "CREATE TABLE t (k int PRIMARY KEY, l list<frozen<wide>>)".to_owned(),
+        format!("INSERT INTO t (k, l) VALUES (1, [{}])", literals(8)),
+        "SELECT (wide){f00001: k} FROM t".to_owned(),
+    ];
+    for statement in statements {
+        assert!(run(&node, &statement, &[], &QueryOptions::default()).is_ok(), "{}", &statement[..20]);
+    }
+    for too_many in [
+        format!("INSERT INTO t (k, l) VALUES (1, [{}])", literals(40)),
+        format!("SELECT {} FROM t", vec!["(wide){f00001: k}"; 40].join(", ")),
+    ] {
+        let refused = run(&node, &too_many, &[], &QueryOptions::default());
+        let refused = refused.map(|_| ()).expect_err("too many fields").to_string();
+        assert!(refused.ends_with("leave out fields that take more than 4 MiB together"), "{refused}");
+    }
+}

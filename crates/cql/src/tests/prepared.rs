@@ -465,6 +465,31 @@ fn rows_are_inserted_as_json() {
     assert!(shown(&node, insert, &bound("[1]")).contains("Could not decode JSON string as a map"));
 }
 
+/// As in Cassandra, a field that a user type does not have is told of behind mistakes in the values
+/// of the others, whatever the literal is part of.
+#[test]
+fn unknown_fields_are_told_of_last() {
+    let node = node();
+    for statement in [
+        "CREATE TYPE u (a int, b date)",
+        "CREATE TYPE n (f frozen<u>)",
+        "CREATE TABLE places (k int PRIMARY KEY, u u, n n, l list<frozen<u>>)",
+    ] {
+        assert!(!shown(&node, statement, &[]).starts_with("error"), "{statement}");
+    }
+    let unknown = "error 2200 Unknown field 'c' in value of user defined type u";
+    for (column, value, message) in [
+        ("n", "{f: {c: 1}}", unknown),
+        ("l", "[{a: 1, c: 1}]", unknown),
+        ("u", "{c: 1, a: 'x'}", "error 2200 Invalid user type literal for u: field a is not of type int"),
+        ("u", "{c: 1, b: 'x'}", "error 2200 Unable to coerce 'x' to a formatted date"),
+        ("u", "{c: 1, a: 1}", unknown),
+    ] {
+        let answer = shown(&node, &format!("INSERT INTO places (k, {column}) VALUES (1, {value})"), &[]);
+        assert!(answer.starts_with(message), "{value}: {answer}");
+    }
+}
+
 /// Cassandra refuses such bytes as a term and shows them as a selected value; here both are
 /// refused.
 #[test]

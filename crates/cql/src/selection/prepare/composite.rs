@@ -153,6 +153,7 @@ impl<'t> Builder<'_, '_, 't> {
         ty: &CqlType,
         udt: &Arc<UserType>,
     ) -> Result<Typed, CqlError> {
+        self.preparing.leave_out(udt.fields.len().saturating_sub(entries.len()), size_of::<Selector>())?;
         let mut fields = vec![Selector::Term(Term::NULL); udt.fields.len()];
         let mut names = Vec::with_capacity(entries.len());
         for (key, value) in entries {
