@@ -4,6 +4,8 @@
 //! `getCompatibleTypeIfKnown`.
 
 use std::collections::HashSet;
+use std::hash::{Hash, Hasher};
+use std::mem::discriminant;
 use std::sync::Arc;
 
 use types::CqlType;
@@ -95,9 +97,42 @@ pub(crate) fn compatible_type(preparing: &Preparing<'_>, term: &ast::Term<'_>) -
 /// compared with one another: a literal may have as many elements as a frame has bytes.
 pub(crate) fn common_type(types: impl Iterator<Item = CqlType>) -> Option<CqlType> {
     let mut seen = HashSet::new();
-    let types: Vec<_> = types.filter(|ty| seen.insert(ty.clone())).collect();
+    let types: Vec<_> = types.filter(|ty| seen.insert(Shallow(ty.clone()))).collect();
     types.iter().find(|ty| types.iter().all(|other| fit_type(ty, other) != Fit::No)).cloned()
 }
+
+/// A type whose hash takes few steps, however many fields the user types and tuples in it have. To
+/// compare two types takes few steps as well where they are the same in memory, as the types of a
+/// column are wherever it stands.
+#[derive(PartialEq, Eq)]
+struct Shallow(CqlType);
+
+impl Hash for Shallow {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let mut ty = &self.0;
+        loop {
+            discriminant(ty).hash(state);
+            ty = match ty {
+                CqlType::List { element, .. } | CqlType::Set { element, .. } | CqlType::Vector { element, .. } => {
+                    element.as_ref()
+                }
+                CqlType::Map { key, value, .. } => {
+                    discriminant(key.as_ref()).hash(state);
+                    value.as_ref()
+                }
+                CqlType::Tuple(types) => {
+                    types.len().hash(state);
+                    return types.iter().take(COMPONENTS_HASHED).for_each(|ty| discriminant(ty).hash(state));
+                }
+                CqlType::Udt(udt, _) => return udt.name.hash(state),
+                _ => return,
+            };
+        }
+    }
+}
+
+/// Components of a tuple that its hash depends on.
+const COMPONENTS_HASHED: usize = 16;
 
 fn list_of(element: CqlType) -> CqlType {
     CqlType::List { element: Arc::new(element), frozen: true }
@@ -156,7 +191,26 @@ fn is_double(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use types::UserType;
+
     use super::*;
+
+    /// Passing the fields of the type of each element would take minutes here.
+    #[test]
+    fn the_common_type_of_many_elements_of_large_types() {
+        let wide = |name: &str| {
+            let fields = (0..30_000).map(|at| (format!("f{at}"), CqlType::Int)).collect();
+            let udt = UserType { keyspace: "ks".to_owned(), name: name.to_owned(), fields };
+            CqlType::Udt(Arc::new(udt), true)
+        };
+        let (one, other) = (wide("one"), wide("other"));
+        let tuple = CqlType::Tuple(vec![one.clone(); 10_000].into());
+        for ty in [&one, &tuple, &list_of(tuple.clone())] {
+            assert_eq!(common_type(std::iter::repeat_n(ty.clone(), 100_000)), Some(ty.clone()));
+        }
+        let both = std::iter::repeat_n([one, other], 100_000).flatten();
+        assert_eq!(common_type(both), None);
+    }
 
     /// Comparing each element with all behind it would take hours here.
     #[test]
