@@ -139,10 +139,17 @@ fn with_columns(
     let mut names: BTreeSet<String> = specs.iter().map(|spec| spec.name.clone()).collect();
     let mut masks = table.masks.clone();
     let (mut types, masking) = (Types::default(), masks::Masking::new(keyspace, &table.name));
-    types.add(table.types())?;
+    if columns.iter().any(|column| !names.contains(column.name.as_str())) {
+        types.add(table.types())?;
+    }
     for column in columns {
         let name = column.name.as_str();
-        let ty = types.prepare(&type_name::normalize(&column.type_name), keyspace)?;
+        let normalized = type_name::normalize(&column.type_name);
+        // the type of a column that is there already is not added to the others
+        let ty = match names.contains(name) {
+            true => Types::default().prepare(&normalized, keyspace)?,
+            false => types.prepare(&normalized, keyspace)?,
+        };
         let mask = column.mask.as_ref();
         let mask = mask.map(|mask| masking.prepare(mask, &column.name, &ty)).transpose()?;
         if !names.insert(name.to_owned()) {

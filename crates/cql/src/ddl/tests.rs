@@ -296,6 +296,7 @@ fn user_types_have_a_greatest_size_and_depth() {
         (format!("CREATE TABLE both (k int PRIMARY KEY, a {large}, b {large})"), too_large),
         (format!("CREATE TABLE one (k int PRIMARY KEY, a {large})"), "Created Table answers one"),
         (format!("ALTER TABLE one ADD b {large}"), too_large),
+        (format!("ALTER TABLE one ADD IF NOT EXISTS a {large}"), "nothing"),
         ("ALTER TYPE t0 ADD c tuple<int, int, int, int>".to_owned(), too_large),
         ("ALTER TYPE t0 RENAME a TO b".to_owned(), "Updated Type answers t0"),
         (format!("CREATE TABLE deeper (k int PRIMARY KEY, l list<{deep}>)"), too_deep),

@@ -96,6 +96,9 @@ pub(super) fn alter(alter: &AlterType<'_>, context: &DdlContext, schema: &Schema
         }
         TypeAlteration::Rename { if_exists, fields } => with_renamed_fields(udt, fields, *if_exists)?,
     };
+    if altered == **udt {
+        return Ok(None);
+    }
     let event = event(SchemaChangeKind::Updated, SchemaTarget::Type, keyspace_name, name);
     Ok(Some((schema.with_keyspace(with_user_type(keyspace, altered)?), event)))
 }
