@@ -36,7 +36,25 @@ pub struct Loaded {
     pub left_out: BTreeMap<TableId, String>,
 }
 
-type RowsByTable<'a> = BTreeMap<SchemaTable, Vec<Row<'a>>>;
+type RowsByTable<'a> = BTreeMap<SchemaTable, TableRows<'a>>;
+
+/// The rows of a keyspace in one table of the schema.
+#[derive(Default)]
+struct TableRows<'a> {
+    all: Vec<Row<'a>>,
+    /// The rows by the name that their clustering begins with, such as that of a table: the rows of
+    /// all columns are not passed for each table of a keyspace.
+    by_name: BTreeMap<&'a [u8], Vec<Row<'a>>>,
+}
+
+impl<'a> TableRows<'a> {
+    fn add(&mut self, row: Row<'a>) {
+        self.all.push(row);
+        if let Some(name) = row.0.clustering.first() {
+            self.by_name.entry(name).or_default().push(row);
+        }
+    }
+}
 
 impl Schema {
     /// The schema that these rows describe, on top of the built-in keyspaces. `previous` is the
@@ -73,7 +91,7 @@ fn read_keyspaces(
 ) -> Loaded {
     let mut keyspaces: BTreeMap<&str, RowsByTable<'_>> = BTreeMap::new();
     for row in rows.iter().filter(|row| names.contains(&row.keyspace)) {
-        keyspaces.entry(&row.keyspace).or_default().entry(row.table).or_default().push(Row(row));
+        keyspaces.entry(&row.keyspace).or_default().entry(row.table).or_default().add(Row(row));
     }
     let (mut ignored, mut unreadable, mut left_out) = (Vec::new(), Vec::new(), BTreeMap::new());
     let of_users =
@@ -170,7 +188,12 @@ impl<'a> Row<'a> {
 }
 
 fn rows_in<'a, 'b>(rows: &'b RowsByTable<'a>, table: SchemaTable) -> impl Iterator<Item = Row<'a>> + 'b {
-    rows.get(&table).into_iter().flatten().copied()
+    rows.get(&table).into_iter().flat_map(|rows| &rows.all).copied()
+}
+
+/// The rows whose clustering begins with a name.
+fn rows_under<'a>(rows: &RowsByTable<'a>, table: SchemaTable, name: &[u8]) -> impl Iterator<Item = Row<'a>> {
+    rows.get(&table).and_then(|rows| rows.by_name.get(name)).into_iter().flatten().copied()
 }
 
 fn read_id(bytes: &[u8]) -> Option<TableId> {
@@ -180,8 +203,8 @@ fn read_id(bytes: &[u8]) -> Option<TableId> {
 /// Whether rows name a column of the partition key of a table. They do not where one node has
 /// dropped the table while another altered it.
 fn has_partition_key(table: Row<'_>, rows: &RowsByTable<'_>) -> bool {
-    let is_its_own = |column: &Row<'_>| column.0.clustering.first() == table.0.clustering.first();
-    rows_in(rows, SchemaTable::Columns).filter(is_its_own).any(|column| column.0.names_partition_key())
+    let Some(name) = table.0.clustering.first() else { return false };
+    rows_under(rows, SchemaTable::Columns, name).any(|column| column.0.names_partition_key())
 }
 
 /// A keyspace that is read, and what is said of its rows.
@@ -353,9 +376,9 @@ fn read_table(
         Some(_) => TableFlags::COMPOUND,
         None => TableFlags::from_names(&row.need("flags", read_text_list)?),
     };
-    let of_table = |row: &Row<'_>| row.0.clustering.first().is_some_and(|table| table == name.as_bytes());
+    let of_table = |table| rows_under(rows, table, name.as_bytes());
     let mut specs = Vec::new();
-    for column in rows_in(rows, SchemaTable::Columns).filter(of_table) {
+    for column in of_table(SchemaTable::Columns) {
         specs.push(read_column(column, user_types)?);
     }
     if !specs.iter().any(|spec| spec.kind == ColumnKind::PartitionKey) {
@@ -365,7 +388,7 @@ fn read_table(
         )));
     }
     let mut dropped = BTreeMap::new();
-    for column in rows_in(rows, SchemaTable::DroppedColumns).filter(of_table) {
+    for column in of_table(SchemaTable::DroppedColumns) {
         let column = read_dropped(column)?;
         dropped.insert(column.name.clone(), column);
     }
@@ -375,9 +398,9 @@ fn read_table(
     flags.counter |= view.is_some() && specs.iter().any(|spec| spec.ty.is_counter());
     let mut table = TableMetadata::new(id, &row.0.keyspace, name, kind, flags, params, specs, dropped, previous);
     table.view = view;
-    table.kept = rows_in(rows, SchemaTable::Triggers).filter(of_table).map(|row| row.0.clone()).collect();
+    table.kept = of_table(SchemaTable::Triggers).map(|row| row.0.clone()).collect();
     table.masks.clear();
-    for mask in rows_in(rows, SchemaTable::ColumnMasks).filter(of_table) {
+    for mask in of_table(SchemaTable::ColumnMasks) {
         let column = mask.key(1)?;
         // Cassandra leaves the mask of a column that was dropped
         if table.column_by_name(&column).is_some() {
@@ -385,7 +408,7 @@ fn read_table(
         }
     }
     table.indexes.clear();
-    for index in rows_in(rows, SchemaTable::Indexes).filter(of_table) {
+    for index in of_table(SchemaTable::Indexes) {
         let index = read_index(index)?;
         table.indexes.insert(index.name.clone(), index);
     }

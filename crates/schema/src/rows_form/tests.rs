@@ -262,6 +262,24 @@ fn policies_of_cassandra_3_are_read() {
     }
 }
 
+/// Where the rows of all columns are passed for each table, this test takes far longer.
+#[test]
+fn columns_of_many_tables_are_read() {
+    const TABLES: u32 = 10_000;
+    let mut keyspace = keyspace();
+    let table = Arc::clone(&keyspace.tables["t"]);
+    for number in 0..TABLES {
+        let mut other = TableMetadata::clone(&table);
+        other.name = format!("t{number}");
+        other.id.0[..4].copy_from_slice(&number.to_be_bytes());
+        keyspace.tables.insert(other.name.clone(), Arc::new(other));
+    }
+    let loaded = Schema::from_rows(rows_of(&keyspace), None);
+    assert_eq!(loaded.unreadable, [""; 0]);
+    let read = loaded.schema.keyspace("ks").expect("it was read");
+    assert!(read.tables == keyspace.tables, "each table has its columns");
+}
+
 /// An option of a table with tens of thousands of columns changes, which writes none of them. Where
 /// each column is compared with all others, this test takes minutes.
 #[test]
