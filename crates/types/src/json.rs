@@ -10,11 +10,23 @@ mod write;
 pub use read::{Json, parse};
 pub use write::{put_json, put_json_string, to_json};
 
+use std::collections::BTreeMap;
+
 use num_bigint::BigInt;
 
 use crate::collection;
 use crate::java_number;
 use crate::{CqlType, CustomType, TypeError, parse_text};
+
+/// The most bytes of a value that is read. Larger ones are refused: the value of a user type has
+/// four bytes for each field that its text leaves out, so that a text of some megabytes could stand
+/// for hundreds of gigabytes.
+const VALUE_SIZE_MAX: usize = 64 << 20;
+
+/// Cassandra's words for an empty text, which are Jackson's.
+pub const NO_CONTENT: &str = "com.fasterxml.jackson.databind.exc.MismatchedInputException: No content to map due to \
+                              end-of-input\n at [Source: REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` \
+                              disabled); line: 1]";
 
 fn refuse<T>(message: String) -> Result<T, TypeError> {
     Err(TypeError::Json(message))
@@ -188,11 +200,23 @@ fn members(json: &Json) -> Result<&[(String, Json)], TypeError> {
 }
 
 fn elements(ty: &CqlType, items: &[Json], kind: &str) -> Result<Vec<Vec<u8>>, TypeError> {
+    let mut room = VALUE_SIZE_MAX;
     let element = |item: &Json| match item {
         Json::Null => refuse(format!("Invalid null element in {kind}")),
-        item => from_json(ty, item),
+        item => sized(from_json(ty, item)?, &mut room),
     };
     items.iter().map(element).collect()
+}
+
+/// Takes the bytes of a part from those that its value may still have.
+fn sized(part: Vec<u8>, room: &mut usize) -> Result<Vec<u8>, TypeError> {
+    match room.checked_sub(part.len()) {
+        Some(left) => {
+            *room = left;
+            Ok(part)
+        }
+        None => refuse(format!("The value would be larger than {} MiB", VALUE_SIZE_MAX >> 20)),
+    }
 }
 
 fn vector(ty: &CqlType, dimension: u32, items: &[Json], json: &Json) -> Result<Vec<u8>, TypeError> {
@@ -209,43 +233,74 @@ fn tuple(types: &[CqlType], items: &[Json], json: &Json) -> Result<Vec<u8>, Type
     if items.len() < types.len() {
         return refuse(format!("Tuple is missing items (expected {}): {json}", types.len()));
     }
-    let fields: Result<Vec<_>, _> = types.iter().zip(items).map(|(ty, item)| field(ty, item)).collect();
+    let mut room = VALUE_SIZE_MAX;
+    let fields: Result<Vec<_>, _> = types.iter().zip(items).map(|(ty, item)| field(ty, item, &mut room)).collect();
     Ok(collection::build_tuple(&fields?))
 }
 
-fn field(ty: &CqlType, item: &Json) -> Result<Option<Vec<u8>>, TypeError> {
+fn field(ty: &CqlType, item: &Json, room: &mut usize) -> Result<Option<Vec<u8>>, TypeError> {
     match item {
         Json::Null => Ok(None),
-        item => from_json(ty, item).map(Some),
+        item => sized(from_json(ty, item)?, room).map(Some),
     }
 }
 
 fn map(key: &CqlType, value: &CqlType, members: &[(String, Json)]) -> Result<Vec<u8>, TypeError> {
-    let mut entries = Vec::with_capacity(members.len());
+    let (mut entries, mut room) = (Vec::with_capacity(members.len()), VALUE_SIZE_MAX);
     for (name, item) in members {
         if *item == Json::Null {
             return refuse("Invalid null value in map".to_owned());
         }
-        entries.push((from_json(key, &Json::String(name.clone()))?, from_json(value, item)?));
+        let key = sized(from_json(key, &Json::String(name.clone()))?, &mut room)?;
+        entries.push((key, sized(from_json(value, item)?, &mut room)?));
     }
     Ok(collection::build_map(key, entries))
 }
 
 fn user_type(udt: &crate::UserType, members: &[(String, Json)]) -> Result<Vec<u8>, TypeError> {
-    let members: Vec<_> = members.iter().map(|(name, item)| (fold_case(name), item)).collect();
-    let known = |name: &String| udt.fields.iter().any(|(field, _)| field == name);
-    if let Some((name, _)) = members.iter().find(|(name, _)| !known(name)) {
+    let mut members = members_by_name(members);
+    let (mut fields, mut room) = (Vec::with_capacity(udt.fields.len()), VALUE_SIZE_MAX);
+    for (name, ty) in &udt.fields {
+        fields.push(match members.remove(name) {
+            Some((_, item)) => field(ty, item, &mut room)?,
+            None => None,
+        });
+    }
+    // as in Cassandra, behind mistakes in the others
+    if let Some((name, _)) = members.iter().min_by_key(|(_, (place, _))| *place) {
         return refuse(format!("Unknown field '{name}' in value of user defined type {}", udt.name));
     }
-    let value_of = |name: &String| members.iter().rev().find(|(member, _)| member == name).map(|(_, item)| *item);
-    let fields: Result<Vec<_>, _> =
-        udt.fields.iter().map(|(name, ty)| field(ty, value_of(name).unwrap_or(&Json::Null))).collect();
-    Ok(collection::build_tuple(&fields?))
+    Ok(collection::build_tuple(&fields))
+}
+
+/// The members of an object by the names that CQL reads, each with its place among them. Of several
+/// with one name the last counts; a name that has to be changed for CQL comes behind those that are
+/// written as CQL reads them. Agrees with `JsonUtils.handleCaseSensitivity`.
+pub fn members_by_name(members: &[(String, Json)]) -> BTreeMap<String, (usize, &Json)> {
+    let (mut by_name, mut names) = (BTreeMap::<String, (usize, &Json)>::new(), Vec::new());
+    for (name, item) in members {
+        match by_name.get_mut(name) {
+            Some((_, known)) => *known = item,
+            None => {
+                by_name.insert(name.clone(), (names.len(), item));
+                names.push(name);
+            }
+        }
+    }
+    for (at, name) in names.iter().enumerate() {
+        let folded = fold_case(name);
+        if folded != **name
+            && let Some((_, item)) = by_name.remove(*name)
+        {
+            by_name.entry(folded).or_insert((names.len() + at, item)).1 = item;
+        }
+    }
+    by_name
 }
 
 /// A name in JSON as CQL reads it: in lower case, unless the string contains double quotes around
 /// the name.
-pub fn fold_case(name: &str) -> String {
+fn fold_case(name: &str) -> String {
     match name.strip_prefix('"').and_then(|name| name.strip_suffix('"')) {
         Some(quoted) => quoted.to_owned(),
         None => name.to_lowercase(),

@@ -11,9 +11,8 @@ use crate::error::CqlError;
 /// inner None: null.
 pub(crate) type Given = Option<Option<Bytes>>;
 
-/// The values of all columns of the table in an object, in the order of the columns. A value that
-/// is none of its column is an error when the column is asked for.
-pub(crate) type GivenValues = Vec<Result<Given, CqlError>>;
+/// The values of all columns of the table in an object, in the order of the columns.
+pub(crate) type GivenValues = Vec<Given>;
 
 /// The bound JSON object that was parsed last, kept while terms are evaluated with the same values.
 #[derive(Default)]

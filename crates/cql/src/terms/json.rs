@@ -4,7 +4,6 @@
 //!
 //! Agrees with `org.apache.cassandra.cql3.Json`, its messages included.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schema::ColumnMetadata;
@@ -21,8 +20,6 @@ use crate::values::BoundValue;
 #[derive(Debug)]
 struct JsonColumns {
     columns: Vec<(String, CqlType)>,
-    /// The positions in `columns` by name.
-    places: BTreeMap<String, usize>,
     /// DEFAULT UNSET: columns that the object does not name stay as they are.
     default_unset: bool,
 }
@@ -58,9 +55,8 @@ impl JsonSource {
         columns: &[&ColumnMetadata],
         default_unset: bool,
     ) -> Result<Self, CqlError> {
-        let places = columns.iter().enumerate().map(|(at, column)| (column.name.clone(), at)).collect();
         let columns = columns.iter().map(|column| (column.name.clone(), column.ty.clone())).collect();
-        let columns = JsonColumns { columns, places, default_unset };
+        let columns = JsonColumns { columns, default_unset };
         let object = match value {
             JsonValue::Literal(text) => Object::Literal(columns.values(text)?),
             JsonValue::Bind(marker) => Object::Bound(preparing.bind(marker, &Receiver::new("[json]", CqlType::Text))),
@@ -69,33 +65,36 @@ impl JsonSource {
     }
 
     /// The term for the value of the column at a position; None: the column stays as it is.
-    pub fn term(&self, at: usize) -> Result<Option<Term>, CqlError> {
+    pub fn term(&self, at: usize) -> Option<Term> {
         let values = match &self.object {
             Object::Literal(values) => values,
             Object::Bound(index) => {
                 let column = JsonColumn { index: *index, at, columns: Arc::clone(&self.columns) };
-                return Ok(Some(Term::Json(Box::new(column))));
+                return Some(Term::Json(Box::new(column)));
             }
         };
-        Ok(match values[at].clone()? {
+        match values[at].clone() {
             Some(value) => Some(Term::Constant(value)),
             None if self.columns.default_unset => None,
             None => Some(Term::NULL),
-        })
+        }
     }
 }
 
 impl JsonColumn {
     /// Evaluates the value of the column in the bound object.
     pub fn eval(&self, bindings: &Bindings<'_>) -> Result<BoundValue, CqlError> {
-        let BoundValue::Bytes(bytes) = bindings.value(self.index)? else {
-            return Err(CqlError::invalid("Got null for INSERT JSON values"));
+        let bytes: &[u8] = match bindings.value(self.index)? {
+            BoundValue::Bytes(bytes) => bytes.as_ref(),
+            // as in Cassandra, whose value that is not set has no bytes
+            BoundValue::Unset => &[],
+            BoundValue::Null => return Err(CqlError::invalid("Got null for INSERT JSON values")),
         };
         let values = bindings.json.values(self.index, || {
             let text = std::str::from_utf8(bytes).map_err(|_| CqlError::invalid("String didn't validate."))?;
             self.columns.values(text)
         })?;
-        Ok(match values[self.at].clone()? {
+        Ok(match values[self.at].clone() {
             Some(Some(value)) => BoundValue::Bytes(value),
             None if self.columns.default_unset => BoundValue::Unset,
             Some(None) | None => BoundValue::Null,
@@ -104,7 +103,8 @@ impl JsonColumn {
 }
 
 impl JsonColumns {
-    /// Parses an object.
+    /// Parses an object. As in Cassandra, a value that is none of its column is told of before
+    /// names that are no columns.
     fn values(&self, text: &str) -> Result<GivenValues, CqlError> {
         let members = match json::parse(text) {
             Ok(Json::Object(members)) => members,
@@ -115,21 +115,20 @@ impl JsonColumns {
                 )));
             }
             Err(error) => {
-                return Err(CqlError::invalid(format!(
-                    "Could not decode JSON string as a map: {}. (String was: {text})",
-                    error.message()
-                )));
+                let why = if text.is_empty() { json::NO_CONTENT } else { error.message() };
+                let message = format!("Could not decode JSON string as a map: {why}. (String was: {text})");
+                return Err(CqlError::invalid(message));
             }
         };
-        let mut found: Vec<Option<&Json>> = vec![None; self.columns.len()];
-        for (member, value) in &members {
-            let member = json::fold_case(member);
-            let Some(at) = self.places.get(&member) else {
-                return Err(CqlError::invalid(format!("JSON values map contains unrecognized column: {member}")));
-            };
-            found[*at] = Some(value);
+        let mut members = json::members_by_name(&members);
+        let mut values = Vec::with_capacity(self.columns.len());
+        for (name, ty) in &self.columns {
+            values.push(given(name, ty, members.remove(name).map(|(_, value)| value))?);
         }
-        Ok(self.columns.iter().zip(found).map(|((name, ty), value)| given(name, ty, value)).collect())
+        match members.into_iter().min_by_key(|(_, (place, _))| *place) {
+            Some((name, _)) => Err(CqlError::invalid(format!("JSON values map contains unrecognized column: {name}"))),
+            None => Ok(values),
+        }
     }
 }
 

@@ -447,6 +447,7 @@ fn rows_are_inserted_as_json() {
         ("null".into(), "Got null for INSERT JSON values"),
         (r#"{"a": 1}"#.into(), "Invalid null value in condition for column b"),
         (format!("{{{key}, \"v\": \"x\"}}"), "Error decoding JSON value for v: "),
+        (r#"{"a": 1, "nosuch": 1, "v": "x"}"#.into(), "Error decoding JSON value for v: "),
     ];
     for (json, message) in refused {
         let answer = shown(&node, insert, &bound(&json));
@@ -463,6 +464,12 @@ fn rows_are_inserted_as_json() {
         "system.to_json(l) varchar | system.tojson(m) varchar | system.to_json(v) varchar\n'[1, 2]' | '{\"k\": 3}' | 'null'"
     );
     assert!(shown(&node, insert, &bound("[1]")).contains("Could not decode JSON string as a map"));
+    assert_eq!(
+        shown(&node, insert, &[BoundValue::Unset]),
+        "error 2200 Could not decode JSON string as a map: com.fasterxml.jackson.databind.exc.MismatchedInputException: No \
+         content to map due to end-of-input\n at [Source: REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` \
+         disabled); line: 1]. (String was: )"
+    );
 }
 
 /// As in Cassandra, a field that a user type does not have is told of behind mistakes in the values

@@ -91,6 +91,38 @@ fn json_in_strings_and_case_of_names() {
     assert_eq!(to_json(&map, &value), "{\"1\": {\"a\": 3, \"\\\"B\\\"\": null}}");
 }
 
+/// Of members that become one by their case that counts which had to be changed, and mistakes in
+/// values are told of before unknown names.
+#[test]
+fn members_of_one_name() {
+    let fields = vec![("a".to_owned(), CqlType::Int), ("b".to_owned(), CqlType::Int)];
+    let ty = CqlType::Udt(Arc::new(UserType { keyspace: "ks".to_owned(), name: "t".to_owned(), fields }), true);
+    for (text, value) in [
+        (r#"{"a": 1, "a": 2}"#, 2),
+        (r#"{"a": 1, "A": 2}"#, 2),
+        (r#"{"A": 1, "a": 2}"#, 1),
+        (r#"{"\"a\"": 1, "a": 2}"#, 1),
+        (r#"{"A": 1, "\"a\"": 2}"#, 2),
+    ] {
+        let bytes = from_json(&ty, &parse(text).expect("JSON")).expect("a value");
+        assert_eq!(to_json(&ty, &bytes), format!("{{\"a\": {value}, \"b\": null}}"), "{text}");
+    }
+    assert_eq!(refused(&ty, r#"{"d": 1, "C": 1, "a": 1, "c": 2}"#), "Unknown field 'd' in value of user defined type t");
+    let told = refused(&ty, r#"{"c": 1, "a": true}"#);
+    assert_eq!(told, "Expected an int value, but got a Boolean: true");
+}
+
+/// Each object of a few bytes stands for the value of a type of many fields.
+#[test]
+fn values_have_a_greatest_size() {
+    let fields = (0..30_000).map(|at| (format!("f{at}"), CqlType::Int)).collect();
+    let udt = UserType { keyspace: "ks".to_owned(), name: "wide".to_owned(), fields };
+    let ty = CqlType::List { element: Arc::new(CqlType::Udt(Arc::new(udt), true)), frozen: true };
+    let objects = |count: usize| format!("[{}]", vec!["{}"; count].join(","));
+    assert!(from_json(&ty, &parse(&objects(10)).expect("JSON")).is_ok());
+    assert_eq!(refused(&ty, &objects(600)), "The value would be larger than 64 MiB");
+}
+
 #[test]
 fn what_is_no_json_is_refused() {
     let deep = "[".repeat(100_000);

@@ -187,7 +187,7 @@ fn prepare_insert_json(
         // a key column that is missing is refused when the statement is executed, as in Cassandra.
         // Of a conditional statement a static column counts as set: its value is in the answer
         let counts = column.is_primary_key() || insert.if_not_exists;
-        let Some(term) = source.term(at)?.or(counts.then_some(Term::Unset)) else { continue };
+        let Some(term) = source.term(at).or(counts.then_some(Term::Unset)) else { continue };
         if column.is_primary_key() {
             keys.push((column, term));
         } else if column.is_complex() {
