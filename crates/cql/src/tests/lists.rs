@@ -61,6 +61,27 @@ fn entries_of_a_map_are_set_in_descending_order() {
     assert!(left.contains(&format!("{{1: {}}}", ELEMENTS - 1)), "{left}");
 }
 
+#[test]
+fn conditions_on_the_elements_of_a_collection_do_not_pass_it_each() {
+    let node = Memory::new();
+    let (list, map) = (joined(|at| at.to_string()), joined(|at| format!("{at}: {at}")));
+    let on = |name: &str| (0..ELEMENTS).map(|at| format!("{name}[{at}] = {at}")).collect::<Vec<_>>().join(" AND ");
+    let update = |name: &str, conditions: &str| format!("UPDATE t SET v = '{name}' WHERE k = 1 IF {conditions}");
+    let statements = [
+        "CREATE TABLE t (k int PRIMARY KEY, v text, l list<int>, m map<int, int>)".to_owned(),
+        format!("INSERT INTO t (k, l, m) VALUES (1, [{list}], {{{map}}})"),
+        update("list", &on("l")),
+        "SELECT v FROM t".to_owned(),
+        update("map", &on("m")),
+        "SELECT v FROM t".to_owned(),
+    ];
+    let statements: Vec<_> = statements.iter().map(String::as_str).collect();
+    assert!(rows_of(&node, &statements[..4]).ends_with("'list'"));
+    assert!(rows_of(&node, &statements[4..]).ends_with("'map'"));
+    let beyond = [update("no", &format!("l[{ELEMENTS}] = 1")), "SELECT v FROM t".to_owned()];
+    assert!(rows_of(&node, &beyond.iter().map(String::as_str).collect::<Vec<_>>()).ends_with("'map'"));
+}
+
 /// A static list gets its elements once for each row that a statement names, as in Cassandra, up to
 /// a bound of what is written and of what is looked through. A static map is written once.
 #[test]

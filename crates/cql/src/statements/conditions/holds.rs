@@ -1,7 +1,8 @@
 //! Whether a condition holds for a row. Agrees with the `Bound` classes of `ColumnCondition`.
 
 use bytes::Bytes;
-use rows::{ColumnData, Row};
+use rows::row::compare_paths;
+use rows::{Cell, ColumnData, ComplexColumn, Row};
 use types::CqlType;
 
 use super::{BoundCondition, BoundPart, BoundTest};
@@ -25,9 +26,15 @@ impl BoundCondition {
             (BoundPart::Whole, ty) => self.value_holds(ty, &whole()),
             (BoundPart::Element(key), CqlType::Map { key: key_type, value, .. }) => {
                 let Some(key) = key else { return invalid("Invalid null value for map element access") };
-                let entries = whole().map_or(Ok(Vec::new()), |map| values::split_map(&map))?;
-                let found = entries.into_iter().find(|(other, _)| types::compare(key_type, other, key).is_eq());
-                self.value_holds(value, &found.map(|(_, value)| value))
+                let found = match data {
+                    Some(ColumnData::Complex(complex)) => value_at(&self.column.ty, complex, key),
+                    _ => {
+                        let entries = whole().map_or(Ok(Vec::new()), |map| values::split_map(&map))?;
+                        let mut entries = entries.into_iter();
+                        entries.find(|(other, _)| types::compare(key_type, other, key).is_eq()).map(|(_, value)| value)
+                    }
+                };
+                self.value_holds(value, &found)
             }
             (BoundPart::Element(index), CqlType::List { element, .. }) => {
                 let Some(index) = index else { return invalid("Invalid null value for list element access") };
@@ -35,16 +42,20 @@ impl BoundCondition {
                 let Ok(place) = usize::try_from(index) else {
                     return invalid(format!("Invalid negative list index {index}"));
                 };
-                let elements = whole().map_or(Ok(Vec::new()), |list| values::split_list(&list))?;
-                self.value_holds(element, &elements.into_iter().nth(place))
+                let found = match data {
+                    Some(ColumnData::Complex(complex)) => complex.cells.get(place).map(|cell| cell.value.clone()),
+                    _ => {
+                        let elements = whole().map_or(Ok(Vec::new()), |list| values::split_list(&list))?;
+                        elements.into_iter().nth(place)
+                    }
+                };
+                self.value_holds(element, &found)
             }
             (BoundPart::Field(field), CqlType::Udt(udt, _)) => {
                 let Some((_, ty)) = udt.fields.get(*field) else { return Ok(false) };
                 let found = match data {
                     Some(ColumnData::Complex(complex)) => {
-                        let cells = complex.cells.iter();
-                        let mut of_field = cells.filter(|cell| values::field_index(cell.path.as_ref()) == Some(*field));
-                        of_field.next().map(|cell| cell.value.clone())
+                        value_at(&self.column.ty, complex, &values::field_path(*field))
                     }
                     _ => {
                         let fields = whole().map_or(Ok(Vec::new()), |value| values::split_tuple(&value))?;
@@ -111,6 +122,14 @@ impl BoundCondition {
         }
         Ok(false)
     }
+}
+
+/// The value of the cell of a path. A statement may have tens of thousands of conditions on as many
+/// cells: these are not passed for each of them.
+fn value_at(ty: &CqlType, complex: &ComplexColumn, path: &[u8]) -> Option<Bytes> {
+    let order = |cell: &Cell| compare_paths(ty, cell.path.as_deref().unwrap_or_default(), path);
+    let at = complex.cells.binary_search_by(order).ok()?;
+    complex.cells.get(at).map(|cell| cell.value.clone())
 }
 
 /// Tells whether an operator is true for one of some values.
