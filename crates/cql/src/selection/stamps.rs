@@ -172,12 +172,12 @@ fn of_column(attribute: CellAttribute, column: &Column, row: &RowView<'_>) -> St
         None => Stamps::Nothing,
         Some(ColumnData::Simple(cell)) => Stamps::One(of_cell(cell)),
         Some(ColumnData::Complex(complex)) => Stamps::Many(match column.ty() {
-            CqlType::Udt(udt, _) => (0..udt.fields.len())
-                .map(|field| {
-                    let at = |cell: &&Cell| values::field_index(cell.path.as_ref()) == Some(field);
-                    complex.cells.iter().find(at).and_then(of_cell)
-                })
-                .collect(),
+            // cells and fields are in one order: to search for each of many fields would take seconds
+            CqlType::Udt(udt, _) => {
+                let mut cells = complex.cells.iter().peekable();
+                let is_of = |cell: &&Cell, field| values::field_index(cell.path.as_ref()) == Some(field);
+                (0..udt.fields.len()).map(|field| cells.next_if(|cell| is_of(cell, field)).and_then(of_cell)).collect()
+            }
             _ => complex.cells.iter().map(of_cell).collect(),
         }),
     }
