@@ -19,8 +19,8 @@ use crate::java_number;
 use crate::{CqlType, CustomType, TypeError, parse_text};
 
 /// The most bytes of a value that is read. Larger ones are refused: the value of a user type has
-/// four bytes for each field that its text leaves out, so that a text of some megabytes could stand
-/// for hundreds of gigabytes.
+/// four bytes for each field that its text leaves out, so that a text of some megabytes could
+/// stand for hundreds of gigabytes.
 const VALUE_SIZE_MAX: usize = 64 << 20;
 
 /// Cassandra's words for an empty text, which are Jackson's.
@@ -273,9 +273,9 @@ fn user_type(udt: &crate::UserType, members: &[(String, Json)]) -> Result<Vec<u8
     Ok(collection::build_tuple(&fields))
 }
 
-/// The members of an object by the names that CQL reads, each with its place among them. Of several
-/// with one name the last counts; a name that has to be changed for CQL comes behind those that are
-/// written as CQL reads them. Agrees with `JsonUtils.handleCaseSensitivity`.
+/// The members of an object by the names that CQL reads, each with its place among them. Of
+/// several with one name the last counts; a name that has to be changed for CQL comes behind those
+/// that are written as CQL reads them. Agrees with `JsonUtils.handleCaseSensitivity`.
 pub fn members_by_name(members: &[(String, Json)]) -> BTreeMap<String, (usize, &Json)> {
     let (mut by_name, mut names) = (BTreeMap::<String, (usize, &Json)>::new(), Vec::new());
     for (name, item) in members {

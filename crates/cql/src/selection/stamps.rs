@@ -172,7 +172,8 @@ fn of_column(attribute: CellAttribute, column: &Column, row: &RowView<'_>) -> St
         None => Stamps::Nothing,
         Some(ColumnData::Simple(cell)) => Stamps::One(of_cell(cell)),
         Some(ColumnData::Complex(complex)) => Stamps::Many(match column.ty() {
-            // cells and fields are in one order: to search for each of many fields would take seconds
+            // cells and fields are in one order: to search for each of many fields would take
+            // seconds
             CqlType::Udt(udt, _) => {
                 let mut cells = complex.cells.iter().peekable();
                 let is_of = |cell: &&Cell, field| values::field_index(cell.path.as_ref()) == Some(field);

@@ -98,8 +98,8 @@ pub(crate) struct Written {
     rows: usize,
     /// Values in the rows behind the first of each statement ([`CELLS_MAX`]).
     cells: usize,
-    /// Values of static columns that were written, or looked through, once for each of several rows
-    /// ([`STATIC_CELLS_MAX`]).
+    /// Values of static columns that were written, or looked through, once for each of several
+    /// rows ([`STATIC_CELLS_MAX`]).
     static_cells: usize,
 }
 
@@ -438,8 +438,8 @@ impl ModificationPlan {
         Ok(())
     }
 
-    /// Writes the changes of one partition. `written`: what was written before, of other partitions
-    /// too.
+    /// Writes the changes of one partition. `written`: what was written before, of other
+    /// partitions too.
     fn fill(
         &self,
         update: &mut PartitionUpdate,

@@ -111,8 +111,8 @@ fn static_lists_are_written_for_each_row_that_is_named() {
     }
 }
 
-/// Each row that a statement names gets all elements. One row may have as many as a request has room
-/// for.
+/// Each row that a statement names gets all elements. One row may have as many as a request has
+/// room for.
 #[test]
 fn rows_of_in_have_bounded_values_together() {
     let node = Memory::new();

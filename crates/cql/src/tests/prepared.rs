@@ -472,8 +472,8 @@ fn rows_are_inserted_as_json() {
     );
 }
 
-/// As in Cassandra, a field that a user type does not have is told of behind mistakes in the values
-/// of the others, whatever the literal is part of.
+/// As in Cassandra, a field that a user type does not have is told of behind mistakes in the
+/// values of the others, whatever the literal is part of.
 #[test]
 fn unknown_fields_are_told_of_last() {
     let node = node();

@@ -42,8 +42,8 @@ type RowsByTable<'a> = BTreeMap<SchemaTable, TableRows<'a>>;
 #[derive(Default)]
 struct TableRows<'a> {
     all: Vec<Row<'a>>,
-    /// The rows by the name that their clustering begins with, such as that of a table: the rows of
-    /// all columns are not passed for each table of a keyspace.
+    /// The rows by the name that their clustering begins with, such as that of a table: the rows
+    /// of all columns are not passed for each table of a keyspace.
     by_name: BTreeMap<&'a [u8], Vec<Row<'a>>>,
 }
 

@@ -124,8 +124,8 @@ impl BoundCondition {
     }
 }
 
-/// The value of the cell of a path. A statement may have tens of thousands of conditions on as many
-/// cells: these are not passed for each of them.
+/// The value of the cell of a path. A statement may have tens of thousands of conditions on as
+/// many cells: these are not passed for each of them.
 fn value_at(ty: &CqlType, complex: &ComplexColumn, path: &[u8]) -> Option<Bytes> {
     let order = |cell: &Cell| compare_paths(ty, cell.path.as_deref().unwrap_or_default(), path);
     let at = complex.cells.binary_search_by(order).ok()?;
