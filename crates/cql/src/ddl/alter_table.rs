@@ -316,7 +316,8 @@ fn renamed(table: &TableMetadata, columns: &[(Ident<'_>, Ident<'_>)]) -> Result<
         if !column.is_primary_key() {
             return Err(CqlError::invalid(format!("Cannot rename non PRIMARY KEY column {old}")));
         }
-        if places.contains_key(new.as_str()) {
+        // also one that the statement renames itself, as in Cassandra
+        if table.column_by_name(new.as_str()).is_some() || places.contains_key(new.as_str()) {
             return Err(CqlError::invalid(format!(
                 "Cannot rename column {old} to {new} in table '{}'; another column with that name already exists",
                 full_name(table)

@@ -267,6 +267,24 @@ fn tens_of_thousands_of_names_are_looked_up() {
     assert!(table.clustering.iter().all(|column| column.reversed && column.name.starts_with("dc")));
 }
 
+/// As in Cassandra, a column does not get the name of another that the statement renames, whatever
+/// their order.
+#[test]
+fn columns_are_not_renamed_in_a_chain() {
+    let mut schema = system::schema();
+    let mut ask = asking(&mut schema);
+    assert_eq!(ask("CREATE TABLE t (k int, c int, PRIMARY KEY (k, c))"), "Created Table answers t");
+    let refused = |old: &str, new: &str| {
+        format!(
+            "error 2200 Cannot rename column {old} to {new} in table 'answers.t'; another column with that name already \
+             exists"
+        )
+    };
+    assert_eq!(ask("ALTER TABLE t RENAME c TO d AND k TO c"), refused("k", "c"));
+    assert_eq!(ask("ALTER TABLE t RENAME k TO c AND c TO d"), refused("k", "c"));
+    assert_eq!(ask("ALTER TABLE t RENAME c TO d AND k TO e"), "Updated Table answers t");
+}
+
 /// User types that double with each step, and those that nest ever deeper, are refused before code
 /// walks them. To walk the last of a hundred would take for ever.
 #[test]
