@@ -71,7 +71,9 @@ pub(crate) struct BoundFilter {
 #[derive(Clone, Debug)]
 enum BoundTest {
     Compare(Operator, Bytes),
+    /// The values in the order of the column's type: a row is not compared with each of many.
     In(Vec<Bytes>),
+    /// As for IN.
     NotIn(Vec<Bytes>),
     Contains(Bytes),
     ContainsKey(Bytes),
@@ -109,11 +111,15 @@ impl Filter {
                 Err(CqlError::invalid(format!("Unsupported unset map {part} for column {}", self.name)))
             }
         };
+        let sorted = |mut values: Vec<Bytes>| {
+            values.sort_by(|a, b| types::compare(self.column.ty(), a, b));
+            values
+        };
         let test = match &self.test {
             FilterTest::Compare(operator, term) => BoundTest::Compare(*operator, value(term)?),
-            FilterTest::In(terms) => BoundTest::In(filter_values(terms, &self.name, bindings)?),
+            FilterTest::In(terms) => BoundTest::In(sorted(filter_values(terms, &self.name, bindings)?)),
             // a row could not be told to differ from null
-            FilterTest::NotIn(terms) => BoundTest::NotIn(in_values(terms, &self.name, bindings)?),
+            FilterTest::NotIn(terms) => BoundTest::NotIn(sorted(in_values(terms, &self.name, bindings)?)),
             FilterTest::Contains(term) => BoundTest::Contains(value(term)?),
             FilterTest::ContainsKey(term) => BoundTest::ContainsKey(value(term)?),
             FilterTest::Like(term) => {
@@ -203,10 +209,11 @@ impl BoundFilter {
         if !self.form.is_plain() {
             return self.holds_folded(&found);
         }
+        let is_in = |values: &[Bytes]| values.binary_search_by(|value| types::compare(ty, value, &found)).is_ok();
         match &self.test {
             BoundTest::Compare(operator, value) => is_met(*operator, types::compare(ty, &found, value)),
-            BoundTest::In(values) => values.iter().any(|value| types::compare(ty, &found, value).is_eq()),
-            BoundTest::NotIn(values) => values.iter().all(|value| types::compare(ty, &found, value).is_ne()),
+            BoundTest::In(values) => is_in(values),
+            BoundTest::NotIn(values) => !is_in(values),
             BoundTest::Contains(value) => contains(ty, &found, value),
             BoundTest::ContainsKey(key) => contains_key(ty, &found, key),
             BoundTest::Like(kind, text) => kind.holds(&found, text),

@@ -1,5 +1,6 @@
-//! Statements with tens of thousands of elements of one collection, or of fields of one user type.
-//! Where each of them takes time in proportion to the others, these tests take minutes.
+//! Statements with tens of thousands of elements of one collection, of fields of one user type, or
+//! of values of IN. Where each of them takes time in proportion to the others, these tests take
+//! minutes.
 
 use super::memory::Memory;
 use super::{rows_of, run};
@@ -80,6 +81,27 @@ fn conditions_on_the_elements_of_a_collection_do_not_pass_it_each() {
     assert!(rows_of(&node, &statements[4..]).ends_with("'map'"));
     let beyond = [update("no", &format!("l[{ELEMENTS}] = 1")), "SELECT v FROM t".to_owned()];
     assert!(rows_of(&node, &beyond.iter().map(String::as_str).collect::<Vec<_>>()).ends_with("'map'"));
+}
+
+/// Comparing each row with each value of IN would take minutes here.
+#[test]
+fn rows_are_filtered_by_many_values() {
+    const ROWS: usize = 16_000;
+    let node = Memory::new();
+    let rows = (0..ROWS).map(|row| row.to_string()).collect::<Vec<_>>().join(", ");
+    let count = |test: &str, first: usize| {
+        let values = (first..first + 2 * ELEMENTS).rev().map(|value| value.to_string()).collect::<Vec<_>>().join(", ");
+        format!("SELECT count(*) FROM t WHERE b {test} ({values}) ALLOW FILTERING")
+    };
+    let statements = [
+        "CREATE TABLE t (k int, a int, b int, v int, PRIMARY KEY (k, a, b))".to_owned(),
+        format!("UPDATE t SET v = 1 WHERE k = 1 AND a IN ({rows}) AND b = 1"),
+    ];
+    rows_of(&node, &statements.iter().map(String::as_str).collect::<Vec<_>>());
+    for (test, first, found) in [("IN", 0, ROWS), ("IN", 2, 0), ("NOT IN", 0, 0), ("NOT IN", 2, ROWS)] {
+        let counted = rows_of(&node, &[&count(test, first)]);
+        assert!(counted.ends_with(&format!("\n{found}")), "{test} {first}: {counted}");
+    }
 }
 
 /// A static list gets its elements once for each row that a statement names, as in Cassandra, up to
