@@ -111,7 +111,8 @@ pub fn view(table: &TableMetadata, view: &ViewDefinition, internals: bool) -> St
     )
 }
 
-/// The user types, each behind the types that it uses, otherwise by name.
+/// The user types by name, each behind the types that it uses, which come in the order of its
+/// fields. Agrees with `Types.sortedStream`.
 pub fn types_by_dependency(keyspace: &KeyspaceMetadata) -> Vec<Arc<UserType>> {
     let mut sorted = SortedTypes { keyspace, names: BTreeSet::new(), types: Vec::new() };
     keyspace.user_types.values().for_each(|udt| sorted.add(udt));
@@ -127,32 +128,29 @@ struct SortedTypes<'k> {
 
 impl<'k> SortedTypes<'k> {
     fn add(&mut self, udt: &'k Arc<UserType>) {
-        if self.names.contains(udt.name.as_str()) {
-            return;
+        if self.names.insert(udt.name.as_str()) {
+            udt.fields.iter().for_each(|(_, ty)| self.add_used_by(ty));
+            self.types.push(Arc::clone(udt));
         }
-        self.used_by(udt).into_values().for_each(|used| self.add(used));
-        self.names.insert(udt.name.as_str());
-        self.types.push(Arc::clone(udt));
     }
 
-    /// The types that are not here yet with which a type is made, those inside of others included.
-    fn used_by(&self, udt: &'k Arc<UserType>) -> BTreeMap<&'k str, &'k Arc<UserType>> {
-        let (mut used, mut open) = (BTreeMap::new(), vec![udt]);
-        while let Some(user) = open.pop() {
-            for (_, ty) in &user.fields {
-                ty.any_by_name(&mut |inner| {
-                    if let CqlType::Udt(inner, _) = inner
-                        && let Some(known) = self.keyspace.user_types.get(&inner.name)
-                        && !self.names.contains(inner.name.as_str())
-                        && used.insert(known.name.as_str(), known).is_none()
-                    {
-                        open.push(known);
-                    }
-                    false
-                });
+    fn add_used_by(&mut self, ty: &'k CqlType) {
+        match ty {
+            CqlType::List { element, .. } | CqlType::Set { element, .. } | CqlType::Vector { element, .. } => {
+                self.add_used_by(element);
             }
+            CqlType::Map { key, value, .. } => {
+                self.add_used_by(key);
+                self.add_used_by(value);
+            }
+            CqlType::Tuple(types) => types.iter().for_each(|ty| self.add_used_by(ty)),
+            CqlType::Udt(udt, _) => {
+                if let Some(known) = self.keyspace.user_types.get(&udt.name) {
+                    self.add(known);
+                }
+            }
+            _ => {}
         }
-        used
     }
 }
 

@@ -224,6 +224,24 @@ fn keyspaces_types_and_indexes_are_described_as_recorded() {
     assert_eq!(super::keyspace(&mixed), statement(answer, "\"MixedCase\" | keyspace | \"MixedCase\""));
 }
 
+/// As in Cassandra, the types that a type uses come in the order of its fields, not by name.
+#[test]
+fn used_types_come_in_the_order_of_fields() {
+    let mut keyspace = keyspace("ks");
+    let mut add = |name: &str, fields: Vec<CqlType>| {
+        let fields = fields.into_iter().enumerate().map(|(at, ty)| (format!("f{at}"), ty)).collect();
+        let udt = Arc::new(UserType { keyspace: "ks".to_owned(), name: name.to_owned(), fields });
+        keyspace.user_types.insert(name.to_owned(), Arc::clone(&udt));
+        CqlType::Udt(udt, true)
+    };
+    let [z, y, b] = ["z", "y", "b"].map(|name| add(name, vec![CqlType::Int]));
+    let x = add("x", vec![CqlType::Tuple(vec![y, b].into())]);
+    add("a", vec![CqlType::List { element: Arc::new(z), frozen: true }, x]);
+    add("c", Vec::new());
+    let order: Vec<_> = types_by_dependency(&keyspace).iter().map(|udt| udt.name.clone()).collect();
+    assert_eq!(order, ["z", "y", "b", "x", "a", "c"]);
+}
+
 /// Each type is made with all others behind it. To take every way through them would take minutes.
 #[test]
 fn types_that_use_many_others_are_ordered() {
