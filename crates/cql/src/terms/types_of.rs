@@ -117,7 +117,7 @@ impl Hash for Shallow {
                     element.as_ref()
                 }
                 CqlType::Map { key, value, .. } => {
-                    discriminant(key.as_ref()).hash(state);
+                    discriminant(&**key).hash(state);
                     value.as_ref()
                 }
                 CqlType::Tuple(types) => {
