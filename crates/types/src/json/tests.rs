@@ -107,7 +107,10 @@ fn members_of_one_name() {
         let bytes = from_json(&ty, &parse(text).expect("JSON")).expect("a value");
         assert_eq!(to_json(&ty, &bytes), format!("{{\"a\": {value}, \"b\": null}}"), "{text}");
     }
-    assert_eq!(refused(&ty, r#"{"d": 1, "C": 1, "a": 1, "c": 2}"#), "Unknown field 'd' in value of user defined type t");
+    assert_eq!(
+        refused(&ty, r#"{"d": 1, "C": 1, "a": 1, "c": 2}"#),
+        "Unknown field 'd' in value of user defined type t"
+    );
     let told = refused(&ty, r#"{"c": 1, "a": true}"#);
     assert_eq!(told, "Expected an int value, but got a Boolean: true");
 }
