@@ -18,6 +18,9 @@ use crate::reader::{Position, Reader};
 const CHUNK_SIZE: usize = 256 << 10;
 /// Most bytes of a file without a head: the head is synced before hints are written.
 const EMPTY_SIZE_MAX: u64 = 128 << 10;
+/// The begin of a file, milliseconds since 1970, from which on it is no time of any clock. Each
+/// new file has a later time than those before it, and none would be left behind the last one.
+const BEGUN_MILLIS_END: i64 = i64::MAX / 2;
 
 /// The hint files of a directory, oldest first, after their ends have been mended.
 pub fn find_files(disk: &dyn Disk, directory: &Path) -> Result<Vec<HintFile>, HintError> {
@@ -49,6 +52,9 @@ fn find_file(disk: &dyn Disk, directory: &Path, path: &Path) -> Result<Option<Hi
         opened => opened?,
     };
     let descriptor = reader.descriptor.clone();
+    if descriptor.millis >= BEGUN_MILLIS_END {
+        return Err(HintError::Unread(format!("a file that was begun {} ms after 1970", descriptor.millis)));
+    }
     if !disk.exists(&directory.join(descriptor.checksum_name())) && !mend(disk, directory, path, reader)? {
         return Ok(None);
     }

@@ -231,6 +231,24 @@ fn kinds_that_are_not_read_are_refused_by_name() {
     );
 }
 
+/// The next file has a later time than those that are there.
+#[test]
+fn a_file_of_the_end_of_time_is_left_alone() {
+    let sim = Sim::new(7);
+    let descriptor = Descriptor { host_id: [1; 16], millis: i64::MAX, version: Version::V3, compression: None };
+    let mut bytes = Vec::new();
+    descriptor.encode(&mut bytes);
+    bytes.extend_from_slice(Entry::of_hint(&[1; 100]).unwrap().bytes());
+    let path = put_file(&sim, &descriptor.file_name(), &bytes);
+    let store = HintStore::open(&sim.env(), options(None)).unwrap();
+    assert!(store.pending().is_empty());
+    assert!(store.add([1; 16], &Entry::of_hint(&[2; 100]).unwrap()));
+    assert_eq!(sim.block_on(store.durable()), Ok(()));
+    let file = store.take_file(&[1; 16]).unwrap();
+    assert_eq!(hints_of(&sim, &store.path(&file)).unwrap(), [vec![2; 100]]);
+    assert_eq!(sim.env().disk.read_all(&path, 1000).unwrap(), bytes);
+}
+
 #[test]
 fn memory_is_bounded_and_a_refusal_is_counted() {
     let sim = Sim::new(4);
