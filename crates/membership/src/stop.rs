@@ -93,8 +93,10 @@ impl Membership {
         }
         self.shared.with_gossip(|gossip, now| {
             let seconds = i32::try_from(now.wall_millis / 1000).unwrap_or(i32::MAX);
-            let generation = gossip.local.state().generation.saturating_add(1).max(seconds);
-            gossip.local.begin_generation(generation);
+            // there is none behind the last one, which a directory may have and nobody believes
+            if let Some(next) = gossip.local.state().generation.checked_add(1) {
+                gossip.local.begin_generation(next.max(seconds));
+            }
             gossip.local.set(ApplicationState::RpcReady, is_ready.to_string());
             if Status::of(gossip.local.state()) == Some(Status::Shutdown) {
                 introduction.set_normal(&mut gossip.local);

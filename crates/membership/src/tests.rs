@@ -498,3 +498,16 @@ fn gossip_is_stopped_and_begun_again() {
     second.start_gossip(&options(&world, 1, "lab").introduction, true);
     assert!(world.run_until(Duration::from_secs(10), || alive(&nodes[0]) == Some(1)) && second.is_gossiping());
 }
+
+/// A directory that was written by mistake may have this generation.
+#[test]
+fn gossip_is_begun_again_in_the_last_generation() {
+    let world = World::new(16, 1);
+    let alone = join(&world, 0, JoinOptions { generation: i32::MAX, ..options(&world, 0, "lab") });
+    assert!(world.run_until(Duration::from_secs(30), || alive(&alone) == Some(0)));
+    let alone = alone.lock().unwrap().take().unwrap().ok().unwrap();
+    alone.stop_gossip();
+    alone.start_gossip(&options(&world, 0, "lab").introduction, true);
+    let told = alone.with_gossip(|gossip| (gossip.local.state().generation, Status::of(gossip.local.state())));
+    assert_eq!(told, (i32::MAX, Some(Status::Normal)));
+}
