@@ -194,7 +194,7 @@ async fn tell_trees(
 pub(super) async fn validate_here(node: &Arc<Node>, job: &Job, now: u32) -> Result<MerkleTrees, String> {
     let task: TaskId = (job.session, job.table.clone(), None);
     let participation = begin(node, &job.parent, &task)?.ok_or("a job is validated once")?;
-    consistent::repairing(node, &job.parent)?;
+    consistent::repairing(node, &job.parent).map_err(|why| refuse((&participation, &task), why))?;
     let validated = validation::recorded(node, &participation, job, now).await;
     end(node, &participation, task, &validated);
     validated

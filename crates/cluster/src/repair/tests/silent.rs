@@ -126,4 +126,9 @@ fn a_request_that_was_refused_is_not_acknowledged_later() {
     let request = ValidationRequest { job, now: node.env.clock.now_seconds() };
     let ask = || participant::begin_validation(node, from, request.clone(), None).is_err();
     assert_eq!([ask(), ask()], [true, true], "the session has failed here");
+    // the coordinator's own validation is refused in the same way
+    let job = Job { session: [7; 16], ..request.job.clone() };
+    ring.world.block_on(participant::validate_here(node, &job, request.now)).expect_err("the session has failed here");
+    let participation = node.repairs.participation(&session.id).expect("taken");
+    assert!(participation.tasks().values().all(|progress| *progress == Progress::Failed));
 }
