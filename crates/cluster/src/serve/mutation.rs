@@ -8,19 +8,22 @@
 //!    other replicas have, are applied in parts (`crate::replica::views::parts`).
 //!
 //! Tokens that this node does not own are taken all the same, unless they are to be refused
-//! ([`crate::refusals`]). Refused are tables of a node alone, and deletions of ranges that end at
-//! null; a hint of such a mutation is forgotten ([`super::hint`]). Agrees with
-//! `org.apache.cassandra.db.MutationVerbHandler` and `ReadRepairVerbHandler`.
+//! ([`crate::refusals`]). A row of a view that no SSTable can hold is left out. Refused are tables
+//! of a node alone, and deletions of ranges that end at null; a hint of such a mutation is
+//! forgotten ([`super::hint`]). Agrees with `org.apache.cassandra.db.MutationVerbHandler` and
+//! `ReadRepairVerbHandler`.
 
 use std::cell::Cell;
 
 use bytes::Bytes;
 use internode::{Envelope, Header, Parameter, Verb};
-use rows::codec::{CodecError, MutationDecoder};
+use rows::codec::{CodecError, MutationDecoder, peek_mutation};
 use rows::{Mutation, PartitionUpdate};
+use schema::TableKind;
 use schema::system::is_local_keyspace;
 use storage::commitlog::LogPosition;
 use types::FailureReason;
+use types::composite::KEY_BYTES_MAX;
 
 use super::Call;
 use crate::foreign::Asked;
@@ -56,6 +59,7 @@ pub(super) async fn serve(call: Call) {
             };
             within(&call.node.env, limit, applied).await
         }
+        Err(Undecoded::Unfit) if is_left_out(&call.node, &call.payload) => Some(Ok(())),
         Err(undecoded) => Some(Err(undecoded.into())),
     };
     // a replica that was too slow says nothing: its coordinator has given up waiting
@@ -136,6 +140,17 @@ fn decode_sized(node: &Node, payload: &Bytes) -> Result<(Mutation, usize), Undec
     };
     node.note_incompatible("a mutation", &what);
     Err(undecoded)
+}
+
+/// Whether a mutation is of a view, with a partition key that fits no SSTable. A replica of
+/// Cassandra makes such rows of the rows of the base, and keeps them in its batch log until they
+/// are taken. Other replicas of Cassandra take them, and leave them out when they flush
+/// (`SortedTableWriter.verifyPartition`).
+fn is_left_out(node: &Node, payload: &[u8]) -> bool {
+    let Ok(head) = peek_mutation(payload) else { return false };
+    let schema = node.schema();
+    let is_of_view = schema.table_by_id(head.table).is_some_and(|table| table.kind == TableKind::View);
+    is_of_view && head.key.len() > KEY_BYTES_MAX
 }
 
 /// A mutation that other nodes may send.

@@ -12,9 +12,11 @@ use rows::codec::encode_mutation;
 use rows::{Cell, ClusteringPrefix, DeletionTime, Mutation, PartitionRange, PartitionUpdate, ReadCommand, Row, Slice};
 use schema::table::ColumnSpec;
 use schema::{ColumnKind, TableId, TableMetadata};
+use types::composite::KEY_BYTES_MAX;
 use types::{CqlType, FailureReason};
 
 use crate::testing::SimRing;
+use crate::testing::views::{create_on, keyspace_with_view};
 
 /// The table `ks.t` under another id, or with a further column.
 fn of_the_future(table: &TableMetadata, id: Option<TableId>, column: Option<&str>) -> Arc<TableMetadata> {
@@ -102,4 +104,22 @@ fn a_range_that_ends_at_null_is_refused() {
     };
     assert_eq!(delete(None), Err(Unanswered::Failed(FailureReason::Unknown)));
     assert_eq!(delete(Some(5)), Ok(()));
+}
+
+/// A replica of Cassandra makes rows of views without looking at the length of their keys.
+#[test]
+fn a_row_of_a_view_that_no_file_can_hold_is_left_out() {
+    let ring = SimRing::new(73, &["dc1", "dc1"]);
+    create_on(&ring, &keyspace_with_view("2"));
+    let schema = ring.node(1).schema();
+    let messenger = ring.node(0).members().expect("it has joined").clone();
+    let write = |name: &str| {
+        let table = schema.table("ks", name).expect("created");
+        let key = table.decorate(Bytes::from(vec![0; KEY_BYTES_MAX + 1]));
+        let mut payload = Vec::new();
+        encode_mutation(&mut payload, &Mutation::of(PartitionUpdate::new(Arc::clone(table), key)));
+        let request = Request::new(Verb::MutationReq, payload, Duration::from_secs(5));
+        ring.world.block_on(messenger.request(ring.address(1), request)).map(|_| ())
+    };
+    assert_eq!([write("t"), write("by_v")], [Err(Unanswered::Failed(FailureReason::Unknown)), Ok(())]);
 }
