@@ -303,14 +303,7 @@ impl Task {
             self.state = State::Turn { units, begun };
             return Duration::ZERO;
         }
-        let options = RepairOptions {
-            tables: vec![unit.table.clone()],
-            ranges: unit.ranges.clone(),
-            ignores_unreplicated: true,
-            repairs_paxos: true,
-            ..RepairOptions::default()
-        };
-        match node.start_repair(&unit.keyspace, options) {
+        match node.start_repair(&unit.keyspace, options_of(&unit)) {
             Ok(Some(command)) => {
                 let (at, since) = (now, node.env.now());
                 self.state = State::Repairs { unit, command, at, since, units, begun };
@@ -327,14 +320,15 @@ impl Task {
 
     async fn ended(&mut self, node: &Node, unit: Unit, command: &Command, at: i64, since: Instant) {
         let record = node.repairs.records.find(Subject::Command, &command.id);
-        let end = record.and_then(|record| record.course().end).map(|(end, _)| end);
+        let course = record.map(|record| record.course()).unwrap_or_default();
         let took = node.env.elapsed(since);
         self.rest = (node.env.now(), took.mul_f64(1.0 / self.settings.work_share - 1.0).min(REST_MAX));
-        match end {
+        match course.end.map(|(end, _)| end) {
             Some(End::Success(_) | End::Skipped(_)) => {
                 node.repairs.schedule.counts.succeeded.add(1);
                 self.failures.retain(|(id, range), _| *id != unit.id || !unit.ranges.contains(range));
-                self.progress.mark(unit.id, &unit.ranges, at);
+                // the node may have lost some ranges of the unit before the repair had its turn
+                self.progress.mark(unit.id, &course.common.concat(), at);
                 self.save(node).await;
             }
             Some(End::Failure(why)) => self.failed(node, &unit, &why),
@@ -456,6 +450,17 @@ impl Task {
     }
 }
 
+/// The repair of a unit.
+fn options_of(unit: &Unit) -> RepairOptions {
+    RepairOptions {
+        tables: vec![unit.table.clone()],
+        ranges: unit.ranges.clone(),
+        ignores_unreplicated: true,
+        repairs_paxos: true,
+        ..RepairOptions::default()
+    }
+}
+
 /// Why there is no schedule at the moment; None: there is one.
 fn why_off(node: &Node, settings: &ScheduleSettings) -> Option<&'static str> {
     let ring = node.ring();
@@ -500,4 +505,36 @@ fn beside(node: &Node, ring: &Ring) -> BTreeSet<usize> {
     let placements = keyspaces.iter().filter_map(|keyspace| ring.placement(keyspace));
     let together = placements.flat_map(|placement| placement.ranges().map(|(.., replicas)| replicas));
     together.filter(|replicas| replicas.contains(&ring.local_id())).flatten().map(|id| id.index()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::SimRing;
+
+    /// A repair leaves ranges out that its node has lost since they were chosen.
+    #[test]
+    fn only_ranges_that_were_compared_count_as_repaired() {
+        let ring = SimRing::new(38, &["dc1"; 3]);
+        ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
+        let node = ring.node(0);
+        let table = node.engine.table_by_name("ks", "t").expect("created");
+        let snapshot = node.ring();
+        let placement = snapshot.placement("ks").expect("known");
+        let range_that = |is_held: bool| {
+            let mut ranges = placement.ranges();
+            let found = ranges.find(|(.., replicas)| replicas.contains(&snapshot.local_id()) == is_held);
+            found.map(|(start, end, _)| Tokens { start, end }).expect("two of three nodes hold a range")
+        };
+        let ranges = [range_that(true), range_that(false)];
+        let (keyspace, table_name) = ("ks".to_owned(), "t".to_owned());
+        let unit =
+            Unit { id: table.id, keyspace, table: table_name, ranges: ranges.to_vec(), grace: 100, repaired_at: 0 };
+        let command = node.start_repair("ks", options_of(&unit)).expect("begun").expect("there are other replicas");
+        assert!(ring.world.run_until(Duration::from_secs(600), || command.has_ended()));
+        let mut task = Task::new(Arc::default(), Progress::default(), None, node.env.now());
+        task.progress.follow(&[table.id], None);
+        ring.world.block_on(task.ended(node, unit, &command, 5, node.env.now()));
+        assert_eq!(ranges.map(|range| task.progress.oldest(table.id, &[range])), [5, 0]);
+    }
 }
