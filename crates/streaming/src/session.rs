@@ -81,7 +81,7 @@ pub enum Event {
     Broken(String),
     /// The control link has ended.
     LinkEnded,
-    /// Time has passed.
+    /// Time has passed in which nothing else has happened.
     Tick,
 }
 
@@ -222,7 +222,7 @@ impl Session {
             Event::Collected(offers) => self.collected(offers),
             Event::Arrived(file) => self.arrived(&file),
             Event::Added(table) => self.added(table),
-            Event::Progress => Ok(Vec::new()),
+            Event::Progress => Ok(self.keep_alive(now_ms)),
             Event::Broken(why) => Err(why),
             Event::LinkEnded if self.needs_no_peer() => Ok(Vec::new()),
             Event::LinkEnded => return self.end(Err("the link to the peer has ended".to_owned())),
@@ -339,11 +339,18 @@ impl Session {
         if now_ms.saturating_sub(self.active_ms) >= self.limits.silence_max_ms {
             return Err("nothing has happened for stream_transfer_task_timeout".to_owned());
         }
+        Ok(self.keep_alive(now_ms))
+    }
+
+    /// Sends KEEP_ALIVE when it is due. Files go over other links, so nothing else may pass the
+    /// control link for hours, and what stands between the nodes may forget an idle link. While
+    /// bytes of files come or go there is no tick, but progress.
+    fn keep_alive(&mut self, now_ms: u64) -> Vec<Effect> {
         if self.role == Role::Follower || now_ms.saturating_sub(self.kept_alive_ms) < self.limits.keep_alive_ms {
-            return Ok(Vec::new());
+            return Vec::new();
         }
         self.kept_alive_ms = now_ms;
-        Ok(vec![Effect::Send(Message::KeepAlive)])
+        vec![Effect::Send(Message::KeepAlive)]
     }
 
     /// Notes files of this side; gives their summaries.

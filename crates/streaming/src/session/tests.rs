@@ -324,6 +324,7 @@ fn silence_ends_a_session_and_anything_else_puts_that_off() {
     let keep_alive = vec![Effect::Send(Message::KeepAlive)];
     assert_eq!(session.on(Event::Tick, LIMITS.keep_alive_ms - 1), []);
     assert_eq!(session.on(Event::Tick, LIMITS.keep_alive_ms), keep_alive);
+    assert_eq!(session.on(Event::Progress, 2 * LIMITS.keep_alive_ms), keep_alive);
     assert_eq!(session.on(Event::Progress, 1000), []);
     assert_eq!(session.on(Event::Tick, LIMITS.silence_max_ms), keep_alive);
     let ended = session.on(Event::Tick, LIMITS.silence_max_ms + 1000);
