@@ -46,9 +46,8 @@ impl Gossip {
     }
 
     fn apply_one(&mut self, endpoint: SocketAddr, state: EndpointState, now: Now) {
-        let started = i64::from(state.generation);
-        if started > now.wall_millis / 1000 + GENERATION_AHEAD_MAX {
-            return self.outputs.push(Output::Disbelieve(endpoint, started));
+        if self.disbelieves(endpoint, &state, now) {
+            return;
         }
         let Some(peer) = self.peers.get_mut(&endpoint) else {
             let mut peer = Peer::new(EndpointState::default(), now.monotonic);
@@ -80,6 +79,17 @@ impl Gossip {
             }
             std::cmp::Ordering::Less => {}
         }
+    }
+
+    /// Whether a state is of a start in the far future. No later start of the endpoint would count
+    /// otherwise. The caller is asked to say so in the log.
+    fn disbelieves(&mut self, endpoint: SocketAddr, state: &EndpointState, now: Now) -> bool {
+        let started = i64::from(state.generation);
+        let is_too_late = started > now.wall_millis / 1000 + GENERATION_AHEAD_MAX;
+        if is_too_late {
+            self.outputs.push(Output::Disbelieve(endpoint, started));
+        }
+        is_too_late
     }
 
     /// Replaces the state of an endpoint that is new here, or has been restarted.
@@ -168,6 +178,9 @@ impl Gossip {
     /// along. By that it is recognised if the message is about an earlier start: it may come when
     /// the endpoint has been started again.
     pub fn on_shutdown(&mut self, endpoint: SocketAddr, state: Option<EndpointState>, now: Now) {
+        if state.as_ref().is_some_and(|state| self.disbelieves(endpoint, state, now)) {
+            return;
+        }
         let Some(peer) = self.peers.get_mut(&endpoint) else { return };
         match state {
             Some(state) if state.generation < peer.state.generation => return,

@@ -315,6 +315,12 @@ fn a_generation_of_the_far_future_and_a_quarantined_endpoint_are_ignored() {
     assert!(!told.peers().contains_key(&address(9)));
     let disbelieved = |number| Output::Disbelieve(address(number), i64::from(i32::MAX));
     assert_eq!(told.take_outputs(), [disbelieved(1), disbelieved(9)]);
+    // the end of that start leaves room for the next one, too
+    let mut last = Local::new(i32::MAX);
+    last.set(ApplicationState::StatusWithPort, "shutdown,true");
+    told.on_shutdown(address(1), Some(last.state().clone()), now);
+    assert_eq!(told.peers()[&address(1)].state.generation, 1000);
+    assert_eq!(told.take_outputs(), [disbelieved(1)]);
     told.remove(address(1), now);
     world.run(30);
     assert!(!world.nodes[0].as_ref().unwrap().peers().contains_key(&address(1)));
