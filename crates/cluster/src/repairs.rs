@@ -95,9 +95,12 @@ pub(crate) struct Participation {
     /// The begin of the repair on this node, by the truncations of the node: a later one of its
     /// tables ends the repair.
     pub since: Moment,
-    /// When the repair began on this node, when its last task began or ended, or when a stream of
-    /// its tables was seen last; milliseconds since 1970.
+    /// When the repair began on this node, or when its last task began or ended; milliseconds
+    /// since 1970.
     pub last_used: AtomicI64,
+    /// When a stream was seen last that may be one of the repair, milliseconds since 1970; 0: none
+    /// was.
+    pub last_streamed: AtomicI64,
     /// SSTables that were frozen for validations of all replicas one after the other.
     pub frozen: Mutex<BTreeMap<TableId, Frozen>>,
     /// The tasks that were asked for: a request that comes twice is not carried out twice.

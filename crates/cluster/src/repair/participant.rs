@@ -50,6 +50,7 @@ pub(crate) fn prepare(node: &Node, coordinator: SocketAddr, prepare: Prepare) ->
         prepare,
         since,
         last_used: AtomicI64::new(begun_at),
+        last_streamed: AtomicI64::new(0),
         frozen: Default::default(),
         tasks: Default::default(),
         over: OnceLock::new(),
@@ -112,8 +113,8 @@ fn begin(node: &Node, parent: &SessionId, task: &TaskId) -> Result<Option<Arc<Pa
     Ok(Some(participation))
 }
 
-/// Something is done for a repair.
-pub(super) fn use_now(node: &Node, participation: &Participation) {
+/// Notes that a task of a repair begins or ends.
+fn use_now(node: &Node, participation: &Participation) {
     participation.last_used.store(node.env.clock.now_micros() / 1000, Ordering::Relaxed);
 }
 

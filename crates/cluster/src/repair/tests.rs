@@ -206,13 +206,13 @@ fn a_repair_is_forgotten_when_nothing_is_done_for_it() {
     }
 }
 
-/// Another node streams to this one for days, which has no task of its own meanwhile.
+/// Another node streams to this one for days, which has no task of its own meanwhile. A stream
+/// that begins a day behind the last task is one of a later repair.
 #[test]
 fn a_repair_whose_files_come_is_not_forgotten() {
     let ring = drifted(38);
-    let (node, peer, id) = (ring.node(1), ring.address(0), [9; 16]);
+    let (node, peer, hour) = (ring.node(1), ring.address(0), 60 * 60 * 1000);
     let table = node.engine.table_by_name("ks", "t").expect("the table is there").id;
-    participant::prepare(node, peer, full_repair(id, vec![table])).expect("taken");
     let init = streaming::StreamInit {
         from: peer,
         session_index: 0,
@@ -222,18 +222,25 @@ fn a_repair_whose_files_come_is_not_forgotten() {
         preview: streaming::Preview::None,
     };
     let key = SessionKey { plan: init.plan, peer, index: 0, follows: true };
-    let session = streaming::Session::follow(&init, streaming::session::Limits::default(), 0);
-    let (tell, _events) = tokio::sync::mpsc::channel(1);
-    let live = Arc::new(Live::new(key, init, session, &node.env, node.engine.moment(), tell));
-    live.progress.receiving().announced = vec![streaming::Summary { table, files: 1, bytes: 1 }];
-    node.transfers.begin(Arc::clone(&live)).expect("there is room");
-    let participation = node.repairs.participation(&id).expect("taken");
-    for stays in [true, false] {
-        let long_ago = node.env.clock.now_micros() / 1000 - 25 * 60 * 60 * 1000;
-        participation.last_used.store(long_ago, Ordering::Relaxed);
+    let now = node.env.clock.now_micros() / 1000;
+    for (number, begun, stays) in [(1, now - 24 * hour, true), (2, now, false)] {
+        let id = [number; 16];
+        participant::prepare(node, peer, full_repair(id, vec![table])).expect("taken");
+        let participation = node.repairs.participation(&id).expect("taken");
+        participation.last_used.store(now - 25 * hour, Ordering::Relaxed);
+        let session = streaming::Session::follow(&init, streaming::session::Limits::default(), 0);
+        let (tell, _events) = tokio::sync::mpsc::channel(1);
+        let mut live = Live::new(key, init.clone(), session, &node.env, node.engine.moment(), tell);
+        live.begun_millis = begun;
+        live.progress.receiving().announced = vec![streaming::Summary { table, files: 1, bytes: 1 }];
+        let live = Arc::new(live);
+        node.transfers.begin(Arc::clone(&live)).expect("there is room");
         ring.world.run_for(Duration::from_secs(11));
-        assert_eq!(node.repairs.participation(&id).is_some(), stays);
+        assert_eq!(node.repairs.participation(&id).is_some(), stays, "repair {number}");
         node.transfers.end(&key, live.snapshot(node.env.now()), Ok(()));
+        participation.last_streamed.store(0, Ordering::Relaxed);
+        ring.world.run_for(Duration::from_secs(11));
+        assert!(node.repairs.participation(&id).is_none(), "repair {number}: no stream is left");
     }
 }
 

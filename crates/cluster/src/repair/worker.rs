@@ -18,6 +18,7 @@ use crate::node::Node;
 use crate::repairs::records::End;
 use crate::repairs::settings::{RepairSettings, Turns};
 use crate::repairs::{Participation, Progress};
+use crate::transfers::Live;
 
 /// Most tasks that may wait for the thread, which only begins them.
 const WAITING_MAX: usize = 1024;
@@ -92,8 +93,8 @@ fn forget_orphans(there: &Node, liveness: &mut Liveness) {
     let streams: Vec<_> =
         there.transfers.all().into_iter().filter(|live| live.init.operation == Operation::Repair).collect();
     for (id, participation) in participations {
-        if streams.iter().any(|live| participation.prepare.tables.iter().any(|table| live.is_about(*table))) {
-            participant::use_now(there, &participation);
+        if streams.iter().any(|live| may_be_of(&participation, live)) {
+            participation.last_streamed.store(there.env.clock.now_micros() / 1000, Ordering::Relaxed);
         }
         let is_dead = liveness.is_dead(there, participation.coordinator)
             || has_restarted(there, participation.coordinator, participation.generation);
@@ -108,11 +109,20 @@ fn forget_orphans(there: &Node, liveness: &mut Liveness) {
     }
 }
 
+/// Whether a stream may be one of a repair, which a stream does not name: it is about a table of
+/// the repair, and began within [`IDLE_MAX`] of the last task. Otherwise the streams of later
+/// repairs of the table would keep a repair for ever whose end this node has not been told.
+fn may_be_of(participation: &Participation, live: &Live) -> bool {
+    let behind = live.begun_millis - participation.last_used.load(Ordering::Relaxed);
+    behind <= IDLE_MAX.as_millis() as i64 && participation.prepare.tables.iter().any(|table| live.is_about(*table))
+}
+
 /// Whether nothing goes on in a parent session, and nothing was done for it for [`IDLE_MAX`].
 fn is_idle(there: &Node, id: &SessionId, participation: &Participation) -> bool {
     let is_own = there.repairs.commands().values().any(|command| command.id == *id && !command.has_ended());
     let is_under_way = there.repairs.sessions().get(id).is_some_and(|session| !session.has_ended());
     let is_running = || participation.tasks().values().any(|progress| *progress == Progress::Running);
-    let idle = there.env.clock.now_micros() / 1000 - participation.last_used.load(Ordering::Relaxed);
+    let used = participation.last_used.load(Ordering::Relaxed);
+    let idle = there.env.clock.now_micros() / 1000 - used.max(participation.last_streamed.load(Ordering::Relaxed));
     idle > IDLE_MAX.as_millis() as i64 && !is_own && !is_under_way && !is_running()
 }

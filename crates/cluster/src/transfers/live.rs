@@ -36,7 +36,7 @@ pub(crate) struct Live {
     /// The begin of the session by the monotonic clock.
     begun: Instant,
     /// The begin of the session by the wall clock, milliseconds since 1970.
-    begun_millis: i64,
+    pub begun_millis: i64,
     /// The begin of the session among the truncations of this node, taken before the session's
     /// files were looked for.
     pub begun_at: Moment,
