@@ -36,8 +36,8 @@ pub(crate) const PARTICIPATIONS_MAX: usize = 256;
 /// Most tasks of a parent session: validations and streams, one for each range, table and peer. A
 /// further one is refused, and the repair ends with the refusal: it has to name fewer tables.
 pub(crate) const TASKS_MAX: usize = 1 << 18;
-/// Most sessions of incremental repairs that a node knows, ended ones included. A further one is
-/// refused. Ended sessions are forgotten after a day.
+/// Most sessions of incremental repairs that a node knows, ended ones included. For a further one
+/// the oldest ended session whose data is released is forgotten; if there is none, it is refused.
 pub(crate) const SESSIONS_MAX: usize = 4096;
 /// Most commands that run or wait for their turn (`repair_command_pool_size`). A further one is
 /// refused.

@@ -192,6 +192,13 @@ pub(crate) fn begin(node: &Arc<Node>, request: PrepareConsistent) -> Result<(), 
         state: SessionState::Preparing,
     };
     let here = Arc::clone(node);
+    let is_full = {
+        let sessions = node.repairs.sessions();
+        sessions.len() >= SESSIONS_MAX && !sessions.contains_key(&id)
+    };
+    if is_full {
+        sweep::make_room(node);
+    }
     let known = {
         let mut sessions = node.repairs.sessions();
         let known = sessions.get(&id).map(|session| session.state);

@@ -91,15 +91,40 @@ fn ask(node: &Node, session: &LocalSession) {
 /// Forgets an ended session that has no data, and whose ranges were all repaired later, as far as
 /// this node still holds them: otherwise they would count as never repaired after a restart.
 fn forget_if_needless(node: &Node, session: &LocalSession, all: &[LocalSession]) {
-    let stores: Vec<_> = session.tables.iter().filter_map(|table| node.engine.table(*table)).collect();
+    let stores = stores_of(node, session);
     let is_later = |store: &Arc<TableStore>| {
         let ranges = still_held(node, &store.table().keyspace, &session.ranges);
         ranges.is_empty() || repaired(all, store.id).since(&ranges) > session.repaired_at
     };
     let is_needless = session.state == SessionState::Failed || stores.iter().all(is_later);
-    if !is_needless || stores.iter().any(|store| repair_sessions::pending(store).contains_key(&session.id)) {
-        return;
+    if is_needless && !has_data(&stores, session) {
+        forget(node, session);
     }
+}
+
+/// Forgets the ended session without data that is the oldest, so that a further one finds room.
+/// Operators are told then that its ranges were never repaired.
+pub(super) fn make_room(node: &Node) {
+    let age = |session: &LocalSession| session.has_ended().then_some((session.last_update, session.id));
+    let mut ended: Vec<(i64, SessionId)> = node.repairs.sessions().values().filter_map(age).collect();
+    ended.sort_unstable();
+    let known = |(_, id): (i64, SessionId)| node.repairs.sessions().get(&id).cloned();
+    let oldest = ended.into_iter().filter_map(known).find(|session| !has_data(&stores_of(node, session), session));
+    if let Some(oldest) = oldest {
+        forget(node, &oldest);
+    }
+}
+
+fn stores_of(node: &Node, session: &LocalSession) -> Vec<Arc<TableStore>> {
+    session.tables.iter().filter_map(|table| node.engine.table(*table)).collect()
+}
+
+/// Whether a session has data of its tables that is not released.
+fn has_data(stores: &[Arc<TableStore>], session: &LocalSession) -> bool {
+    stores.iter().any(|store| repair_sessions::pending(store).contains_key(&session.id))
+}
+
+fn forget(node: &Node, session: &LocalSession) {
     let schema = node.schema();
     let Some(table) = schema.table("system", TABLE) else { return };
     let deletion = DeletionTime::new(node.clock.next_micros(), node.env.clock.now_seconds());

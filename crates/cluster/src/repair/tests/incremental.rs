@@ -8,7 +8,7 @@ use storage::inherited::RepairState;
 use super::*;
 use crate::repair::sessions_admin::TableChoice;
 use crate::repairs::sessions::LocalSession;
-use crate::repairs::{Awaited, Told};
+use crate::repairs::{Awaited, SESSIONS_MAX, Told};
 
 /// After so long everything that was written is durable.
 const SYNC_MAX: Duration = Duration::from_secs(11);
@@ -329,6 +329,36 @@ fn a_session_that_there_is_no_room_for_has_failed() {
     ring.world.run_for(Duration::from_secs(1));
     let ask = || consistent::begin(node, request).expect("acknowledged");
     assert_eq!(vote_of(&ring, Awaited::Prepared([6; 16], participant), ask), Some(false));
+}
+
+/// Each small range keeps its last session, so that a node that is repaired in many of them has
+/// many. The oldest one that has ended makes room.
+#[test]
+fn the_oldest_ended_session_makes_room() {
+    let ring = drifted(30);
+    let (node, coordinator, participant) = (ring.node(1), ring.address(0), ring.address(1));
+    let last = session_at(&ring, 1, 1, SessionState::Finalized);
+    let ages = (1..).zip([SessionState::Preparing, SessionState::Finalized, SessionState::Finalized]);
+    let before = last.last_update - 4;
+    let others = ages.map(|(age, state)| LocalSession { last_update: before + age, state, ..last.clone() });
+    let many = others.chain(std::iter::repeat(last.clone())).take(SESSIONS_MAX);
+    let id = |number: usize| (number as u128).to_be_bytes();
+    let filled = many.enumerate().map(|(number, session)| (id(number), LocalSession { id: id(number), ..session }));
+    *node.repairs.sessions() = filled.collect();
+    let prepare = Prepare {
+        tables: last.tables,
+        parent: [6; 16],
+        ranges: last.ranges,
+        is_incremental: true,
+        repaired_at: 1,
+        is_global: true,
+        preview: Preview::None,
+    };
+    participant::prepare(node, coordinator, prepare).expect("taken");
+    let request = PrepareConsistent { session: [6; 16], coordinator, participants: vec![coordinator, participant] };
+    consistent::begin(node, request).expect("there is room");
+    let known = [id(0), id(1), id(2), [6; 16]].map(|id| node.repairs.sessions().contains_key(&id));
+    assert_eq!(known, [true, false, true, true], "the first is under way");
 }
 
 /// An ended session tells since when ranges are repaired, until all ranges that the node still
