@@ -5,6 +5,7 @@
 //! synced hint is lost by that, because an entry is synced after the entries before it.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::Path;
 
 use env::Disk;
@@ -52,6 +53,11 @@ fn find_file(disk: &dyn Disk, directory: &Path, path: &Path) -> Result<Option<Hi
         opened => opened?,
     };
     let descriptor = reader.descriptor.clone();
+    // the store finds a file again by its head
+    let name = descriptor.file_name();
+    if path.file_name() != Some(OsStr::new(&name)) {
+        return Err(HintError::Unread(format!("a file whose head says that its name is {name}")));
+    }
     if descriptor.millis >= BEGUN_MILLIS_END {
         return Err(HintError::Unread(format!("a file that was begun {} ms after 1970", descriptor.millis)));
     }

@@ -249,6 +249,19 @@ fn a_file_of_the_end_of_time_is_left_alone() {
     assert_eq!(sim.env().disk.read_all(&path, 1000).unwrap(), bytes);
 }
 
+/// An operator may have copied a file under another name.
+#[test]
+fn a_file_under_another_name_holds_up_no_others() {
+    let sim = Sim::new(8);
+    let path = put_file(&sim, &GOLDEN_NAME.replace("-1795376665385-", "-1795376665386-"), GOLDEN);
+    let store = HintStore::open(&sim.env(), options(None)).unwrap();
+    let host_id = Descriptor::decode(GOLDEN).unwrap().0.host_id;
+    assert!(store.add(host_id, &Entry::of_hint(&[1; 100]).unwrap()));
+    let file = store.take_file(&host_id).unwrap();
+    assert_eq!(hints_of(&sim, &store.path(&file)).unwrap(), [vec![1; 100]]);
+    assert!(sim.env().disk.exists(&path), "it is left alone");
+}
+
 #[test]
 fn memory_is_bounded_and_a_refusal_is_counted() {
     let sim = Sim::new(4);
