@@ -194,7 +194,9 @@ impl Command {
         let begun = node.env.now();
         let (id, number) = (uuid_text(&self.id), self.number);
         if tables.is_empty() {
-            self.skip(node, &format!("{id} Empty keyspace, skipping repair: {}", self.keyspace));
+            let why = format!("{id} Empty keyspace, skipping repair: {}", self.keyspace);
+            self.mark_end(node, End::Skipped(why.clone()));
+            self.skip(node, &why);
             return self.complete(node, node.env.elapsed(begun), None);
         }
         let text = self.options.text(ranges.len());

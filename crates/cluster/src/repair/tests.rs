@@ -21,6 +21,7 @@ use crate::repairs::command::Command;
 use crate::repairs::options::{Parallelism, RepairOptions};
 use crate::repairs::settings::{RepairSettings, Turns};
 use crate::testing::SimRing;
+use crate::testing::views::{change_on, keyspace_of};
 use crate::transfers::{Live, SessionKey};
 
 /// The longest time that a repair takes.
@@ -167,6 +168,16 @@ fn a_repair_that_there_is_no_room_for_has_ended() {
     assert!(node.repair_commands().iter().all(|command| command.has_ended()));
     let records = node.repair_records(records::Subject::Command);
     assert!(records.iter().all(|record| record.course().end.is_some()), "{records:?}");
+}
+
+#[test]
+fn a_repair_of_an_empty_keyspace_has_ended() {
+    let ring = SimRing::new(39, &["dc1"; 2]);
+    change_on(&ring, &keyspace_of("2", Vec::new()));
+    let events = repair(&ring, 0, RepairOptions::default());
+    assert!(!has_failed(&events), "{events:?}");
+    let records = ring.node(0).repair_records(records::Subject::Command);
+    assert!(records.len() == 1 && records[0].course().end.is_some(), "{records:?}");
 }
 
 /// PREPARE_MSG of a full repair of tables, without ranges.
