@@ -22,7 +22,7 @@ use storage::strategy::kind::Kind;
 use storage::strategy::only_purges_repaired;
 
 use crate::node::Node;
-use crate::repairs::records::{Facts, Record, RepairCounts, Step, Subject};
+use crate::repairs::records::{End, Facts, Record, RepairCounts, Step, Subject};
 use crate::repairs::{Participation, Repairs};
 
 /// Heads, rows and markers of a slice: a few milliseconds.
@@ -39,6 +39,20 @@ struct Under<'n> {
 impl Drop for Under<'_> {
     fn drop(&mut self) {
         self.node.engine.compactions.ended(&self.running, None);
+    }
+}
+
+/// A validation that has a record. If the coordinator drops it before its end, because another
+/// replica has failed, the record ends.
+struct Recorded<'n> {
+    node: &'n Node,
+    record: &'n Record,
+}
+
+impl Drop for Recorded<'_> {
+    fn drop(&mut self) {
+        let now = self.node.env.clock.now_micros() / 1000;
+        self.record.end(End::Failure("the validation was given up".to_owned()), now);
     }
 }
 
@@ -105,6 +119,7 @@ pub(super) async fn recorded(
         ..Facts::of_job(Subject::Validation, job)
     };
     let record = records.begin(facts, millis());
+    let _recorded = Recorded { node, record: &record };
     record.step(Step::Accept, millis());
     if let Some(of_repair) = records.find(Subject::Participation, &job.parent) {
         of_repair.adopt(record.facts.id);

@@ -71,6 +71,20 @@ fn a_validation_that_takes_long_is_waited_for() {
     assert_equal(&ring);
 }
 
+/// The coordinator gives its own validation up when another replica has failed.
+#[test]
+fn a_validation_that_is_given_up_has_ended() {
+    let mut ring = drifted(40);
+    let _standing = [0, 1].map(|machine| hold_validations(&ring, machine));
+    let command = begun(&ring);
+    let validations = |ring: &SimRing| ring.node(0).repair_records(records::Subject::Validation);
+    assert!(ring.world.run_until(REPAIR_MAX, || !validations(&ring).is_empty()));
+    ring.kill(1);
+    assert!(ring.world.run_until(REPAIR_MAX, || command.has_ended()), "{:?}", command.events(0));
+    let validations = validations(&ring);
+    assert!(validations.iter().all(|record| record.course().end.is_some()), "{validations:?}");
+}
+
 /// A request that comes again is acknowledged while its result may still be told, and refused when
 /// the result is lost.
 #[test]
