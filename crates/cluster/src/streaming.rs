@@ -22,6 +22,7 @@ mod write_path;
 
 pub use crate::transfers::{FileProgress, SessionProgress, StreamFigures, Totals};
 pub use ::streaming::{Operation, PlanId, Preview, Summary, TokenRange};
+pub(crate) use checks::refuse_left_out;
 pub use plan::{
     PeerStreams, RangeRequest, RangeTransfer, SessionEnd, SessionSummary, StreamFailure, StreamOutcome, StreamPlan,
     run, run_telling,

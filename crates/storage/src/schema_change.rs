@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering;
 
 use rows::Mutation;
 use schema::rows_form::{self, SchemaRow, SchemaTable};
+use schema::system::is_local_keyspace;
 use schema::{KeyspaceMetadata, Schema, TableKind, TableMetadata};
 
 use crate::commitlog::LogPosition;
@@ -94,6 +95,28 @@ fn check_names(engine: &Engine, before: &Schema, after: &Schema, stored: &Stored
         }
     }
     Ok(())
+}
+
+/// The tables and views of the stored schema that are left out because it cannot be read: keyspace
+/// and name of each. Rows without a partition key, or of a keyspace without a row of its own, are
+/// what is left of those that were dropped, and do not count. Waits for the disk.
+pub fn left_out(engine: &Engine) -> Result<Vec<(String, String)>, StorageError> {
+    let _no_change = engine.schema_changes.lock().expect("a panic while the schema changes ends the process");
+    let schema = engine.schema();
+    let rows = stored(engine)?.rows(None, engine.env.clock.now_seconds());
+    let name_of = |row: &SchemaRow| {
+        let name = row.clustering.first()?;
+        Some((row.keyspace.clone(), String::from_utf8_lossy(name).into_owned()))
+    };
+    let with_key: BTreeSet<_> = rows.iter().filter(|row| row.names_partition_key()).filter_map(name_of).collect();
+    let of_keyspaces = rows.iter().filter(|row| row.table == SchemaTable::Keyspaces);
+    let keyspaces: BTreeSet<&str> =
+        of_keyspaces.map(|row| row.keyspace.as_str()).filter(|keyspace| !is_local_keyspace(keyspace)).collect();
+    let is_own = |row: &&SchemaRow| matches!(row.table, SchemaTable::Tables | SchemaTable::Views);
+    let mut names: Vec<_> = rows.iter().filter(is_own).filter_map(name_of).collect();
+    let is_there = |keyspace: &str| keyspaces.contains(keyspace);
+    names.retain(|name| is_there(&name.0) && with_key.contains(name) && schema.table(&name.0, &name.1).is_none());
+    Ok(names)
 }
 
 /// Takes in rows of schema tables that another node has written, with their timestamps: the schemas

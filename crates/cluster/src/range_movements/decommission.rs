@@ -29,7 +29,7 @@ use super::movers::Asked;
 use crate::movements::{BootstrapState, Mode};
 use crate::node::Node;
 use crate::operations::{OperationError, Result};
-use crate::streaming::{Operation, SessionEnd};
+use crate::streaming::{Operation, SessionEnd, refuse_left_out};
 use crate::system_rows;
 
 /// Longest time that a node that leaves waits for the logged batches that it keeps for others.
@@ -54,6 +54,8 @@ pub async fn decommission(node: &Arc<Node>, is_forced: bool) -> Result<()> {
         return refused("no other normal nodes in the ring; decommission would be pointless");
     };
     node.refuse_unheard().map_err(OperationError::Failed)?;
+    let peers: Vec<SocketAddr> = node.ring().peers().map(|peer| peer.address).collect();
+    refuse_left_out(node, &peers, |_| true).await.map_err(OperationError::Failed)?;
     match mode == Mode::DecommissionFailed {
         true => refuse_beside_others(node, is_forced)?,
         false => check(node, mode, is_forced)?,

@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use env::Instant;
 use env::defects::{Defect, is_on};
-use internode::payload::gossip::ApplicationState;
 use internode::payload::token_ranges::Tokens;
 use ring::{EndpointId, Placement, Ring};
 use schema::{TableId, TableKind, TableMetadata};
@@ -26,12 +25,10 @@ use crate::repairs::records::{End, Subject};
 use crate::repairs::schedule::pace::Pace;
 use crate::repairs::schedule::plan::{self, Unit};
 use crate::repairs::schedule::progress::Progress;
-use crate::repairs::schedule::turns::{self, Other, Phase, SETTLE, Told};
+use crate::repairs::schedule::turns::{self, Other, Phase, SETTLE, STATE, Told};
 use crate::repairs::schedule::{ClientLatencies, ScheduleCounts, ScheduleSettings, Standing, TableProgress};
 
 const FILE_NAME: &str = "helenus-repairs-1.db";
-/// The state of gossip in which nodes tell of their schedules.
-const STATE: ApplicationState = ApplicationState::X10;
 
 /// Time between two looks whether a turn comes.
 const TURN_LOOK: Duration = Duration::from_secs(20);

@@ -1,21 +1,25 @@
 //! The checks before bytes flow: whether this node has the tables and the room for the files that a
-//! peer announces, whether the repair that they are for goes on, and whether a peer asks for ranges
-//! that this node has.
+//! peer announces, whether the repair that they are for goes on, whether a peer asks for ranges
+//! that this node has, and whether this node can read all tables that it is to hand on.
 //!
 //! A session of a full repair does not say which one it belongs to. Its follower takes files of
 //! tables of which it takes part in some repair. A replica that has not heard of a TRUNCATE yet
 //! would otherwise bring the rows back to one whose TRUNCATE has ended the repair.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
+use gossip::Gossip;
 use internode::payload::repair::consistent::SessionState;
+use storage::DiskFailurePolicy;
 use storage::received::{IfTruncated, Since};
 use streaming::{Operation, Summary};
 
 use super::collect::Wanted;
 use crate::clock::uuid_text;
 use crate::node::Node;
+use crate::repairs::schedule::turns::{STATE, Told};
 use crate::transfers::Live;
 
 /// Whether this node can take the files that the peer announces. Err: a sentence that says why
@@ -100,6 +104,49 @@ pub(super) fn requested(node: &Node, live: &Live, wanted: &[Wanted]) -> Result<(
             refused.join(", ")
         )),
     }
+}
+
+/// Whether this node can read all that a peer gets of it. Err: a sentence.
+pub(super) async fn can_hand_on(node: &Arc<Node>, peer: SocketAddr, wanted: &[Wanted]) -> Result<(), String> {
+    let whole: Vec<&str> = wanted.iter().filter(|one| one.tables.is_empty()).map(|one| one.keyspace.as_str()).collect();
+    match whole.is_empty() {
+        true => Ok(()),
+        false => refuse_left_out(node, &[peer], |keyspace| whole.contains(&keyspace)).await,
+    }
+}
+
+/// Refuses to hand on keyspaces with tables that are left out of the schema of this node because
+/// they cannot be read. Otherwise a peer that can read them, and a ring that this node leaves,
+/// would count their data as handed on. Peers that are a Helenus leave the tables out, too.
+/// `is_meant`: whether a keyspace is handed on.
+pub(crate) async fn refuse_left_out(
+    node: &Arc<Node>,
+    peers: &[SocketAddr],
+    is_meant: impl Fn(&str) -> bool,
+) -> Result<(), String> {
+    let of_node = Arc::clone(node);
+    let job = move || storage::schema_change::left_out(&of_node.engine);
+    let left_out = node.env.blocking_long("stream", job).await.map_err(|full| full.to_string())?;
+    let left_out = left_out.map_err(|error| error.to_string())?;
+    let Some((keyspace, table)) = left_out.into_iter().find(|(keyspace, _)| is_meant(keyspace)) else { return Ok(()) };
+    let is_wanted = node.engine.options.disk_failure_policy != DiskFailurePolicy::Ignore;
+    match peers.iter().find(|peer| is_wanted && !is_helenus(node, **peer)) {
+        Some(peer) => Err(format!(
+            "{keyspace}.{table} is left out of the schema of this node because it cannot be read, and its data cannot \
+             be handed on to {peer}: the log of the start says why. With disk_failure_policy: ignore it is passed \
+             over; copies are missing then"
+        )),
+        None => {
+            tracing::warn!(keyspace, table, "the data of a table that is left out is not handed on");
+            Ok(())
+        }
+    }
+}
+
+/// Whether a node tells that it is a Helenus.
+fn is_helenus(node: &Node, address: SocketAddr) -> bool {
+    let told = |gossip: &mut Gossip| Told::parse(gossip.state(address)?.value(STATE)?);
+    node.members().and_then(|members| members.with_gossip(told)).is_some()
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use gossip::Status;
 use links::Peer;
 use membership::Messenger;
 use schema::TableId;
+use sending::Outgoing;
 use storage::received::{Moment, Receiving};
 use streaming::session::Limits;
 use streaming::{Effect, Event, LinkReader, Message, Operation, PrepareSyn, Session, StreamInit};
@@ -79,6 +80,7 @@ pub(super) async fn initiate(node: &Arc<Node>, opening: Opening) -> SessionEnd {
     // before the files are looked for, which takes its time: a TRUNCATE that begins meanwhile ends
     // the stream of a repair
     let begun_at = since.unwrap_or_else(|| node.engine.moment());
+    checks::can_hand_on(node, peer, &transfers).await.map_err(failed)?;
     let files = collect::files(node, &init, transfers).await.map_err(failed)?;
     let offers = sending::offers(&files);
     let (session, effects) = Session::initiate(init.clone(), requests, offers, limits(node), now_ms(node));
@@ -178,6 +180,13 @@ async fn taken(node: &Node, live: &Live, table: TableId) -> Result<Receiving, St
         node.env.sleep(GIVING_UP_PAUSE).await;
     }
     Err(format!("a file of table {table} is still being written"))
+}
+
+/// The files that a peer has asked for, if it may have them.
+async fn asked_for(node: &Arc<Node>, live: &Live, wanted: Vec<Wanted>) -> Result<Vec<Outgoing>, String> {
+    checks::requested(node, live, &wanted)?;
+    checks::can_hand_on(node, live.key.peer, &wanted).await?;
+    collect::files(node, &live.init, wanted).await
 }
 
 struct Control {
@@ -350,15 +359,12 @@ impl Control {
         let (node, live) = (Arc::clone(&self.node), Arc::clone(&self.live));
         drop(tokio::task::spawn_local(async move {
             let wanted: Vec<Wanted> = requests.into_iter().map(Wanted::from).collect();
-            let event = match checks::requested(&node, &live, &wanted) {
-                Ok(()) => match collect::files(&node, &live.init, wanted).await {
-                    Ok(files) => {
-                        let offers = sending::offers(&files);
-                        files.into_iter().for_each(|file| live.keep(file));
-                        Event::Collected(offers)
-                    }
-                    Err(why) => Event::Broken(why),
-                },
+            let event = match asked_for(&node, &live, wanted).await {
+                Ok(files) => {
+                    let offers = sending::offers(&files);
+                    files.into_iter().for_each(|file| live.keep(file));
+                    Event::Collected(offers)
+                }
                 Err(why) => Event::Broken(why),
             };
             drop(live.events.send(event).await);

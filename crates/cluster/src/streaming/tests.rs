@@ -1,6 +1,7 @@
 //! Two and three nodes of a simulated ring stream to each other; the rows that they have afterwards
 //! are compared one by one.
 
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use storage::TableStore;
 use super::*;
 use crate::node::Node;
 use crate::repair::participant;
+use crate::system_rows::SystemRow;
 use crate::testing::{SimRing, poll};
 
 const KEYS: i32 = 300;
@@ -68,6 +70,30 @@ fn what_is_asked_for_comes_in_every_form() {
         assert_eq!(sender.sent, receiver.received, "entire: {entire}");
         assert!(receiver.receiving.is_empty() && sender.sending.is_empty(), "names of files are not remembered");
     }
+}
+
+/// Nodes of Cassandra may read a table that this node cannot read, and count its data as handed
+/// on.
+#[test]
+fn a_table_that_is_left_out_is_handed_on_to_no_cassandra_in_silence() {
+    let ring = ring_with_rows(40);
+    let (node, micros) = (ring.node(0), ring.node(0).clock.next_micros());
+    let row = |table: &str, clustering: &[&[u8]], name: &str, value: &[u8]| {
+        let table = Arc::clone(node.schema().table("system_schema", table).expect("a built-in table"));
+        SystemRow::new(&table, &[b"ks"], clustering, micros, None).set(name, value.to_vec()).finish()
+    };
+    let own = row("tables", &[b"strange"], "id", &[7; 16]);
+    let of_key = row("columns", &[b"strange", b"k"], "kind", b"partition_key");
+    node.engine.apply(&[own, of_key]).expect("room");
+    // what the nodes tell of themselves has come
+    ring.world.run_for(Duration::from_secs(5));
+    let (helenus, cassandra) = (ring.address(1), SocketAddr::from(([10, 9, 9, 9], 7000)));
+    let is_refused = |peer: SocketAddr, keyspace: &str| {
+        let refusal = checks::refuse_left_out(node, &[peer], |meant| meant == keyspace);
+        ring.world.block_on(refusal).is_err()
+    };
+    let refused = [is_refused(cassandra, "ks"), is_refused(helenus, "ks"), is_refused(cassandra, "other")];
+    assert_eq!(refused, [true, false, false]);
 }
 
 /// Changes the table on one machine alone.

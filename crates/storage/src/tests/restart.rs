@@ -204,6 +204,8 @@ fn writes_to_a_table_that_cannot_be_read_are_not_thrown_away() {
     let told_to = EngineOptions { disk_failure_policy, ..options(Path::new(DATA), 16 << 20) };
     let (engine, _) = open(&sim.env(), told_to);
     assert!(engine.table_by_name("restart", "t").is_none() && engine.table_by_name("restart", "u").is_some());
+    let left_out = schema_change::left_out(&engine).expect("a sound disk reads");
+    assert_eq!(left_out, [("restart".to_owned(), "t".to_owned())]);
     // a new table of the name would be one with the old one's columns after the next start
     let made = |name: &str| {
         let decide = |schema: &Schema| {

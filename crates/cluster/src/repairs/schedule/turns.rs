@@ -19,6 +19,11 @@
 
 use std::time::Duration;
 
+use internode::payload::gossip::ApplicationState;
+
+/// The state of gossip in which nodes tell of their schedules.
+pub const STATE: ApplicationState = ApplicationState::X10;
+
 /// Gossip reaches all nodes of a ring within this time (docs/notes/0014).
 pub const SETTLE: Duration = Duration::from_secs(20);
 
