@@ -32,7 +32,7 @@ impl Gossip {
         let is_joining = |state: &EndpointState| Status::of(state).is_some_and(|status| status.is_joining());
         states.sort_by_key(|(endpoint, state)| (is_joining(state), state.generation, *endpoint));
         for (endpoint, state) in states {
-            if endpoint == self.options.local {
+            if endpoint == self.options.local || self.disbelieves(endpoint, &state, now) {
                 continue;
             }
             match self.quarantined.get(&endpoint) {
@@ -46,9 +46,6 @@ impl Gossip {
     }
 
     fn apply_one(&mut self, endpoint: SocketAddr, state: EndpointState, now: Now) {
-        if self.disbelieves(endpoint, &state, now) {
-            return;
-        }
         let Some(peer) = self.peers.get_mut(&endpoint) else {
             let mut peer = Peer::new(EndpointState::default(), now.monotonic);
             peer.arrivals.report(now.monotonic);

@@ -331,6 +331,7 @@ fn a_generation_of_the_far_future_and_a_quarantined_endpoint_are_ignored() {
     let told = world.nodes[0].as_mut().unwrap();
     told.remove(address(1), now);
     let started = |generation| internode::payload::gossip::EndpointState { generation, ..Default::default() };
+    told.apply(vec![(address(1), started(i32::MAX))], now);
     told.apply(vec![(address(1), started(1000))], now);
     assert!(!told.peers().contains_key(&address(1)));
     told.apply(vec![(address(1), started(1001))], now);
