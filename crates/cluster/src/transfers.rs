@@ -5,7 +5,7 @@ mod attempts;
 mod live;
 mod progress;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use config::Streams;
 use env::{Env, Instant, Joinable, LocalFuture, Stream};
 use links::Peer;
 use metrics::Counter;
+use schema::Schema;
 use sending::Pace;
 use tokio::sync::mpsc;
 
@@ -27,6 +28,10 @@ pub(crate) const SESSIONS_MAX: usize = 1024;
 /// Sessions that are remembered after their end (`system_views.streaming`). At the limit the
 /// oldest goes.
 const ENDED_MAX: usize = 1000;
+
+/// Most dropped keyspaces that are remembered. Beyond this number the first ones by name are
+/// forgotten, and a session fails that asks for one of them.
+const DROPPED_MAX: usize = 10_000;
 
 /// Most links and sessions that may wait for their thread, which takes them at once.
 pub(crate) const COMMANDS_MAX: usize = 1024;
@@ -78,6 +83,8 @@ pub(crate) struct Transfers {
     sessions: Mutex<BTreeMap<SessionKey, Arc<Live>>>,
     /// Sessions that have ended, oldest first.
     ended: Mutex<VecDeque<SessionProgress>>,
+    /// Keyspaces that were dropped since the start of the process, and were not made again.
+    dropped: Mutex<BTreeSet<String>>,
     paces: Mutex<Paces>,
 }
 
@@ -91,12 +98,28 @@ impl Transfers {
             figures: StreamFigures::default(),
             sessions: Mutex::new(BTreeMap::new()),
             ended: Mutex::default(),
+            dropped: Mutex::default(),
             paces: Mutex::new(paces),
         }
     }
 
     fn sessions(&self) -> MutexGuard<'_, BTreeMap<SessionKey, Arc<Live>>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes the keyspaces that a change of the schema has dropped or made.
+    pub fn note_change(&self, before: &Schema, after: &Schema) {
+        let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
+        dropped.extend(before.keyspaces.keys().cloned());
+        dropped.retain(|name| !after.keyspaces.contains_key(name));
+        while dropped.len() > DROPPED_MAX {
+            dropped.pop_first();
+        }
+    }
+
+    /// Whether this node has dropped a keyspace since its start.
+    pub fn was_dropped(&self, keyspace: &str) -> bool {
+        self.dropped.lock().unwrap_or_else(PoisonError::into_inner).contains(keyspace)
     }
 
     /// Gives work to the thread. False: there is no thread, or too much waits for it.

@@ -3,8 +3,8 @@
 //! a table that is truncated before the peer is told of the files is looked at again. Otherwise the
 //! peer could have its own TRUNCATE behind it, and would take the rows for later ones. A TRUNCATE
 //! that comes here behind that changes nothing of what is sent: the peer drops the rows that its
-//! own has removed. A table that is dropped before the peer is told of it is passed over; what the
-//! peer was told of stays open and is sent.
+//! own has removed. A table or a keyspace that is dropped before the peer is told of it is passed
+//! over; what the peer was told of stays open and is sent.
 //! `org.apache.cassandra.db.streaming.CassandraStreamManager`.
 
 use std::collections::BTreeMap;
@@ -120,7 +120,13 @@ fn tables(node: &Node, wanted: Vec<Wanted>) -> Result<Tables, String> {
     let schema = node.schema();
     let mut tables = Tables::new();
     for Wanted { keyspace, tables: names, ranges } in wanted {
-        let known = schema.keyspace(&keyspace).ok_or_else(|| format!("there is no keyspace {keyspace} here"))?;
+        let Some(known) = schema.keyspace(&keyspace) else {
+            // the peer has not heard of the drop yet; a repair, which names its tables, ends
+            match names.is_empty() && node.transfers.was_dropped(&keyspace) {
+                true => continue,
+                false => return Err(format!("there is no keyspace {keyspace} here")),
+            }
+        };
         if let Some(name) = names.iter().find(|name| !known.tables.contains_key(*name)) {
             return Err(format!("there is no table {keyspace}.{name} here"));
         }

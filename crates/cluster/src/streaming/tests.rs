@@ -494,6 +494,21 @@ fn a_sender_passes_over_a_table_that_is_dropped() {
     assert_nothing_came(&ring, 1);
 }
 
+/// The keyspace is dropped on the node that is asked for it, and the other one has not heard of
+/// that. One that the node has never had may be one of which it has not heard itself.
+#[test]
+fn a_sender_passes_over_a_keyspace_that_it_has_dropped() {
+    let ring = ring_with_rows(41);
+    let without = |schema: &schema::Schema| Ok::<_, ()>(schema.without_keyspace("ks"));
+    let changed = ring.world.block_on(ring.node(0).change_schema(without));
+    assert!(changed.is_ok_and(|changed| changed.is_ok()));
+    let mut plan = ask(&ring, 0, vec![whole_ring()]);
+    let outcome = run_on(&ring, 1, plan.clone());
+    assert!(outcome.is_complete(), "{outcome:?}");
+    plan.peers[0].requests[0].keyspace = "nowhere".to_owned();
+    assert!(!run_on(&ring, 1, plan).is_complete());
+}
+
 fn store(ring: &SimRing, machine: usize, keyspace: &str) -> Arc<TableStore> {
     ring.node(machine).engine.table_by_name(keyspace, "t").expect("the table")
 }
