@@ -9,13 +9,14 @@
 //! same. A panic counts as such a failure: it would end
 //! the process otherwise, at each start again while the record stands.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
 use env::Next;
-use rows::codec::{decode_mutation, encode_mutation};
+use rows::codec::{CodecError, decode_mutation, encode_mutation};
 use rows::command::RingBound;
 use rows::{Mutation, PartitionRange, ReadCommand, ReadContext, ReadMode, Row};
 use storage::StorageError;
@@ -217,7 +218,7 @@ impl Node {
 
     /// Applies a record and removes it, as one step where the commit log takes it as one.
     fn replay(&self, record: &Record) -> Result<(), NodeError> {
-        let mut mutations = self.due_mutations(record);
+        let mut mutations = self.due_mutations(record)?;
         mutations.push(self.removal_of_record(record));
         match self.replica.apply_now(&mutations) {
             // a mutation that is too large without its views is too large in parts, too: nothing is
@@ -241,14 +242,15 @@ impl Node {
         })
     }
 
-    /// The mutations of a record that are applied again; none where it is too old.
-    pub(super) fn due_mutations(&self, record: &Record) -> Vec<Mutation> {
-        let mutations = self.mutations_of(record);
+    /// The mutations of a record that are applied again; none where it is too old. Err: not all of
+    /// them can be read yet.
+    pub(super) fn due_mutations(&self, record: &Record) -> Result<Vec<Mutation>, NodeError> {
+        let mutations = self.mutations_of(record)?;
         if self.is_forgotten(record, &mutations) {
             tracing::warn!("a batch older than the gc_grace_seconds of its tables is not applied again");
-            return Vec::new();
+            return Ok(Vec::new());
         }
-        mutations
+        Ok(mutations)
     }
 
     pub(super) fn removal_of_record(&self, record: &Record) -> Mutation {
@@ -259,16 +261,31 @@ impl Node {
     }
 
     /// The mutations of a record without tables that are gone, or were truncated when or after it
-    /// was written.
-    fn mutations_of(&self, record: &Record) -> Vec<Mutation> {
+    /// was written. Err: a table or a column is unknown, and may come with the schema that another
+    /// node tells of. The record goes with its mutations, so that these would be lost.
+    fn mutations_of(&self, record: &Record) -> Result<Vec<Mutation>, NodeError> {
         let schema = self.engine.schema();
         let written_millis = record.written_micros().map_or(i64::MAX, |micros| micros / 1000);
-        let mut mutations = Vec::new();
+        let is_unknown = Cell::new(false);
+        let table_of = |id| {
+            let table = schema.table_by_id(id).cloned();
+            is_unknown.set(is_unknown.get() || table.is_none());
+            table
+        };
+        let (mut mutations, mut errors) = (Vec::new(), Vec::new());
         for bytes in system_rows::elements(&self.batches_table(), &record.row, "mutations") {
-            match decode_mutation(&bytes, &|id| schema.table_by_id(id).cloned()) {
+            match decode_mutation(&bytes, &table_of) {
                 Ok(mutation) => mutations.extend(mutation),
-                Err(error) => tracing::error!(%error, "a mutation in system.batches cannot be decoded"),
+                Err(error) => errors.push(error),
             }
+        }
+        let is_unknown = is_unknown.get() || errors.iter().any(|error| matches!(error, CodecError::UnknownColumn(_)));
+        if is_unknown && self.others().is_some() && self.may_lack_schema(schema.version) {
+            let why = "the schema of a batch may not have come yet".to_owned();
+            return Err(StorageError::Refused { why }.into());
+        }
+        for error in errors {
+            tracing::error!(%error, "a mutation in system.batches cannot be decoded");
         }
         for mutation in &mut mutations {
             mutation.updates.retain(|update| {
@@ -277,7 +294,7 @@ impl Node {
             });
         }
         mutations.retain(|mutation| !mutation.updates.is_empty());
-        mutations
+        Ok(mutations)
     }
 
     /// Whether a purge may have removed deletions that the batch has to obey: applying the batch

@@ -144,7 +144,7 @@ impl Node {
     }
 
     fn resend(&self, others: &Others<'_>, record: Record) -> Result<Resent, NodeError> {
-        let mutations: Arc<[Mutation]> = self.due_mutations(&record).into();
+        let mutations: Arc<[Mutation]> = self.due_mutations(&record)?.into();
         let timeout = self.timeouts().write;
         // any level would do: hints take the place of answers
         let plan = |position| self.plan_one(&others.ring, &mutations, position, Consistency::Any, WriteKind::Batch);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use hints::{Hint, Reader};
 use internode::Verb;
 use internode::payload::batch::StoredBatch;
+use internode::payload::gossip::{ApplicationState, EndpointState, VersionedValue};
 use membership::Request;
 use ring::EndpointId;
 use rows::codec::encode_mutation;
@@ -119,6 +120,33 @@ fn peers_finish_the_batch_of_a_coordinator_that_died() {
         (0..3).for_each(|machine| assert_eq!(ring.stored(machine, "ks", k), [(1, 9)], "machine {machine}"));
     }
     assert_eq!(records(&ring), [0, 0, 0]);
+}
+
+/// A mutation of the batch is of a table of which this node has not heard yet. It would be lost
+/// with the record.
+#[test]
+fn a_record_stays_until_the_schemas_agree() {
+    let ring = three(8);
+    let node = ring.node(0);
+    let own = types::literal::print_uuid(&node.schema().version);
+    let tell = |version: &str| {
+        let messenger = node.members().expect("it has joined");
+        let known = messenger.with_gossip(|gossip| gossip.state(ring.address(1)).cloned()).expect("a member");
+        let value = VersionedValue { value: version.to_owned(), version: known.max_version() + 1 };
+        messenger.learn(ring.address(1), EndpointState { values: vec![(ApplicationState::Schema, value)], ..known });
+    };
+    tell("00000000-0000-1000-8000-000000000001");
+    let mut batch = batch_of(&ring, 2);
+    let mut unknown = batch.mutations[0].to_vec();
+    // a byte of the table's id
+    unknown[1] ^= 0xff;
+    batch.mutations[0] = unknown.into();
+    node.engine.apply(&[node.record_of(&batch)]).expect("room");
+    ring.world.run_for(Duration::from_secs(40));
+    assert_eq!((records(&ring), ring.stored(0, "ks", 1)), (vec![1, 0, 0], Vec::new()));
+    tell(&own);
+    ring.world.run_for(Duration::from_secs(40));
+    assert_eq!((records(&ring), ring.stored(2, "ks", 1)), (vec![0, 0, 0], vec![(1, 9)]));
 }
 
 /// The coordinator has no room for its own part of a batch, which two others have: the record stays
