@@ -24,7 +24,7 @@ pub(crate) use objects::{Given, GivenValues, JsonObjects};
 /// The most bytes that the fields take which the literals of user types in a statement leave out.
 /// A type may have tens of thousands of fields, of which each literal has to name but one: a
 /// statement of some megabytes would take hundreds of gigabytes otherwise.
-const LEFT_OUT_MAX: usize = if cfg!(test) { 4 << 20 } else { 64 << 20 };
+const LEFT_OUT_MAX: usize = if cfg!(test) { 16 << 20 } else { 64 << 20 };
 
 /// The place a value is given to: its type, and the name that error messages and bind variables
 /// show.

@@ -173,7 +173,8 @@ fn fields_of_a_wide_user_type_are_looked_up() {
     let times = vec!["writetime(u)"; 10].join(", ");
     let update = "UPDATE t USING TIMESTAMP 5 SET u = {f00001: 1, f00003: 3} WHERE k = 2";
     let found = rows_of(&node, &[update, &format!("SELECT {times}, writetime(u.f00003) FROM t WHERE k = 2")]);
-    assert!(found.contains("[null, 5, null, 5, null, ") && found.ends_with(" | 5"), "{found}");
+    // the last field is f00000
+    assert!(found.ends_with(", null, 5, null, 5, null] | 5"), "{found}");
     assert!(rows_of(&node, &[&format!("SELECT {times} FROM t WHERE k = 1")]).len() > 10 * FIELDS);
 }
 
@@ -193,11 +194,11 @@ fn fields_that_literals_leave_out_have_a_bound() {
         assert!(run(&node, &statement, &[], &QueryOptions::default()).is_ok(), "{}", &statement[..20]);
     }
     for too_many in [
-        format!("INSERT INTO t (k, l) VALUES (1, [{}])", literals(40)),
+        format!("INSERT INTO t (k, l) VALUES (1, [{}])", literals(150)),
         format!("SELECT {} FROM t", vec!["(wide){f00001: k}"; 40].join(", ")),
     ] {
         let refused = run(&node, &too_many, &[], &QueryOptions::default());
         let refused = refused.map(|_| ()).expect_err("too many fields").to_string();
-        assert!(refused.ends_with("leave out fields that take more than 4 MiB together"), "{refused}");
+        assert!(refused.ends_with("leave out fields that take more than 16 MiB together"), "{refused}");
     }
 }
