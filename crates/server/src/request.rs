@@ -318,19 +318,30 @@ impl Running<'_> {
         options::check_page_size(&execute.parameters)?;
         self.trace(|| format!("Executing prepared {}", shortened(&cql::obfuscate(&statement.prepared.query))));
         let state = self.state(execute.parameters.keyspace.as_deref()).await;
-        let answer = self.run(&statement, &execute.parameters, &state).await?;
+        let of_use = self.warning_of_other_keyspace(&statement);
+        let answer = self.run(&statement, &execute.parameters, &state).await.inspect_err(|_| {
+            // the client of a statement that fails is warned, too: its keyspace may be the reason
+            of_use.iter().for_each(|warning| self.coordinator.figures.warnings.add(warning.clone()));
+        })?;
         let (skip, changed) = match &execute.result_metadata_id {
             Some(known) if known.as_ref() == statement.result.id() => (execute.parameters.skip_metadata, false),
             Some(_) => (false, true),
             None => (execute.parameters.skip_metadata && !statement.columns_changed, false),
         };
         let mut reply = self.reply(answer, &statement, skip, changed);
-        let client = self.client.state.borrow();
-        let used = client.keyspace.as_deref();
-        if statement.prepared.is_of_other_keyspace(used) && !self.client.warned_of_use.replace(true) {
-            reply.warnings.insert(0, warning_of_use(used, &statement.prepared));
+        if let Some(warning) = of_use {
+            reply.warnings.insert(0, warning);
         }
         Ok(reply)
+    }
+
+    /// The warning for a statement that was prepared in another keyspace than the connection's.
+    /// None: it was not, or the client was warned before.
+    fn warning_of_other_keyspace(&self, statement: &Statement) -> Option<String> {
+        let client = self.client.state.borrow();
+        let used = client.keyspace.as_deref();
+        let is_told = statement.prepared.is_of_other_keyspace(used) && !self.client.warned_of_use.replace(true);
+        is_told.then(|| warning_of_use(used, &statement.prepared))
     }
 
     fn prepared(&self, id: &Bytes) -> Result<Arc<Statement>, Failure> {

@@ -275,6 +275,7 @@ fn a_statement_of_another_keyspace_is_warned_of() {
     };
     let unqualified = prepare("SELECT k FROM t", Some("one"));
     let qualified = prepare("SELECT k FROM one.t", None);
+    let insert = prepare("INSERT INTO t (k) VALUES (?)", Some("one"));
     let machine = machine.logged_in("ada");
     let warnings = |id: &Bytes| {
         let parameters = QueryParameters::new(Consistency::One);
@@ -288,6 +289,14 @@ fn a_statement_of_another_keyspace_is_warned_of() {
     let told = warnings(&unqualified);
     assert!(told[0].contains("Keyspace used: two, statement keyspace: one, statement id: "), "{told:?}");
     assert_eq!(warnings(&unqualified), [""; 0], "once");
+    // also beside an error: here the value is missing
+    let machine = machine.logged_in("bob");
+    machine.query("USE two", false);
+    let parameters = QueryParameters::new(Consistency::One);
+    let execute = Execute { id: insert, result_metadata_id: None, parameters };
+    let failed = machine.handle(Request::Execute(execute), false);
+    assert!(matches!(failed.response, Response::Error(_)), "{failed:?}");
+    assert_eq!(failed.extras.map(|extras| extras.warnings.len()), Some(1));
 }
 
 /// A client that asks for a setting by its name of Cassandra 4.0 is told the present one.
