@@ -3,6 +3,7 @@
 //! Agrees with
 //! `org.apache.cassandra.cql3.{SingleColumnRelation,MultiColumnRelation,TokenRelation}`.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use schema::index::definition::{IndexDefinition, IndexOperator};
@@ -281,21 +282,13 @@ fn prepare_token<'t>(
 ) -> Result<Prepared<'t>, CqlError> {
     let found: Result<Vec<_>, _> = columns.iter().map(|column| find_column(table, column.as_str())).collect();
     let found = found?;
-    if !table.partition_key.iter().all(|key| found.iter().any(|column| column.name == key.name)) {
-        return invalid("The token() function must be applied to all partition key components or none of them".into());
-    }
-    if found.iter().enumerate().any(|(at, column)| found[..at].iter().any(|other| other.name == column.name)) {
-        return invalid("The token() function contains duplicate partition key components".into());
-    }
-    if found.iter().any(|column| column.kind != ColumnKind::PartitionKey) {
-        return invalid("The token() function must contains only partition key components".into());
-    }
-    if found.iter().enumerate().any(|(at, column)| column.position != at) {
-        let names: Vec<_> = table.partition_key.iter().map(|column| column.name.as_str()).collect();
-        return invalid(format!(
-            "The token function arguments must be in the partition key order: {}",
-            names.join(", ")
-        ));
+    let is_whole_key = found.len() == table.partition_key.len()
+        && found
+            .iter()
+            .enumerate()
+            .all(|(at, column)| column.kind == ColumnKind::PartitionKey && column.position == at);
+    if !is_whole_key {
+        return Err(wrong_token_columns(table, &found));
     }
     if operator == Operator::Neq {
         let names: Vec<_> = columns.iter().map(|column| format!("{column:?}")).collect();
@@ -308,6 +301,23 @@ fn prepare_token<'t>(
     let ty = if table.is_virtual() { table.partition_key_type.clone() } else { CqlType::BigInt };
     let receiver = Receiver::new("partition key token", ty);
     Ok(Prepared::Token(operator, terms::prepare(preparing, value, &receiver)?))
+}
+
+/// The error for a `token()` of other columns than those of the partition key in their order.
+fn wrong_token_columns(table: &TableMetadata, found: &[&ColumnMetadata]) -> CqlError {
+    let names: BTreeSet<&str> = found.iter().map(|column| column.name.as_str()).collect();
+    if !table.partition_key.iter().all(|key| names.contains(key.name.as_str())) {
+        let message = "The token() function must be applied to all partition key components or none of them";
+        return CqlError::invalid(message);
+    }
+    if names.len() < found.len() {
+        return CqlError::invalid("The token() function contains duplicate partition key components");
+    }
+    if found.iter().any(|column| column.kind != ColumnKind::PartitionKey) {
+        return CqlError::invalid("The token() function must contains only partition key components");
+    }
+    let names: Vec<_> = table.partition_key.iter().map(|column| column.name.as_str()).collect();
+    CqlError::invalid(format!("The token function arguments must be in the partition key order: {}", names.join(", ")))
 }
 
 /// Position and number of clustering columns in parentheses, which must follow each other.
@@ -325,17 +335,17 @@ fn tuple_columns(
                 column.name
             ));
         }
-        if names[..at].iter().any(|other| other == name) {
-            let list: Vec<_> = names.iter().map(|name| name.as_str()).collect();
-            return invalid(format!(
-                "Column \"{name}\" appeared twice in a relation: ({}) {}",
-                list.join(", "),
-                rest()
-            ));
-        }
         let start = *first.get_or_insert(column.position);
         if column.position != start + at {
             let list: Vec<_> = names.iter().map(|name| name.as_str()).collect();
+            // columns that follow each other are not among those before them
+            if names[..at].iter().any(|other| other == name) {
+                return invalid(format!(
+                    "Column \"{name}\" appeared twice in a relation: ({}) {}",
+                    list.join(", "),
+                    rest()
+                ));
+            }
             return invalid(format!(
                 "Clustering columns must appear in the PRIMARY KEY order in multi-column relations: ({}) {}",
                 list.join(", "),

@@ -155,6 +155,31 @@ fn rows_of_in_have_bounded_values_together() {
     }
 }
 
+/// Keys of about as many columns as a table may have are compared as a whole.
+#[test]
+fn keys_of_many_columns_are_compared() {
+    const COLUMNS: usize = 30_000;
+    let node = Memory::new();
+    let names = (0..COLUMNS).map(|at| format!("c{at:05}")).collect::<Vec<_>>();
+    let (declared, key, ones) = (names.join(" int, "), names.join(", "), vec!["1"; COLUMNS].join(", "));
+    let statements = [
+        format!("CREATE TABLE t (k int, {declared} int, PRIMARY KEY (k, {key}))"),
+        format!("CREATE TABLE wide ({declared} int, PRIMARY KEY (({key})))"),
+        format!("SELECT k FROM t WHERE k = 1 AND ({key}) > ({ones})"),
+        format!("SELECT c00001 FROM wide WHERE token({key}) > 5"),
+    ];
+    let found = rows_of(&node, &statements.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(found, "c00001 int");
+    let (first, others) = names.split_at(1);
+    let twice = format!("SELECT c00001 FROM wide WHERE token({}, {key}) > 5", first[0]);
+    let turned = format!("SELECT c00001 FROM wide WHERE token({}, {}) > 5", others.join(", "), first[0]);
+    for (statement, why) in [(twice, "contains duplicate"), (turned, "arguments must be in the partition key order")] {
+        let refused = run(&node, &statement, &[], &QueryOptions::default());
+        let refused = refused.map(|_| ()).expect_err("other columns").to_string();
+        assert!(refused.contains(why), "{refused:.100}");
+    }
+}
+
 /// A statement names each field of a user type that has about as many as it may have.
 #[test]
 fn fields_of_a_wide_user_type_are_looked_up() {
