@@ -95,6 +95,19 @@ fn no_function_panics() {
 }
 
 #[test]
+fn counts_below_zero_mask_as_in_java() {
+    let factory = TABLE.factory("mask_inner").expect("it is declared");
+    let function = factory.of_types(&[CqlType::Text, CqlType::Int, CqlType::Int], None).expect("of these types");
+    let int = |number: i32| Some(Bytes::copy_from_slice(&number.to_be_bytes()));
+    for (begin, end, masked) in [(1, 0, "a**"), (0, -1, "***"), (0, i32::MIN, "abc"), (i32::MIN, 1, "**c")] {
+        let arguments = vec![Some(Bytes::from_static(b"abc")), int(begin), int(end)];
+        let mut out = Vec::new();
+        assert!(matches!(function.call(&arguments, &NoSources, &mut out), Ok(true)));
+        assert_eq!(out, masked.as_bytes(), "{begin} {end}");
+    }
+}
+
+#[test]
 fn masks_are_restored_and_unknown_ones_show_null() {
     let mask = |function: &str, argument_types: &[CqlType], arguments: &[Option<Bytes>]| ColumnMask {
         keyspace: "system".to_owned(),

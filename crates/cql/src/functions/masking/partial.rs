@@ -37,8 +37,9 @@ fn mask(
     let [Some(value), begin, end, ..] = arguments else { return Ok(false) };
     let int = |value: &Option<&[u8]>| value.and_then(|value| value.try_into().ok()).map_or(0, i32::from_be_bytes);
     let units: Vec<u16> = String::from_utf8_lossy(value).encode_utf16().collect();
-    let size = i64::try_from(units.len()).unwrap_or(i64::MAX);
-    let (begin, end) = (i64::from(int(begin)), size - 1 - i64::from(int(end)));
+    let size = i32::try_from(units.len()).unwrap_or(i32::MAX);
+    // in 32 bits, as in Java: a count far below zero becomes a place before the first character
+    let (begin, end) = (i64::from(int(begin)), i64::from((size - 1).wrapping_sub(int(end))));
     let masked = units.iter().zip(0i64..).map(|(unit, at)| if covers(at, begin, end) { padding } else { *unit });
     // Java prints half of a surrogate pair as '?'
     let text: String = char::decode_utf16(masked).map(|unit| unit.unwrap_or('?')).collect();
