@@ -21,9 +21,15 @@ fn tuples(ty: &CqlType) -> CqlType {
     }
 }
 
-/// `isSerializationCompatibleWith`
+/// `isSerializationCompatibleWith`: of a list the elements are asked, too, and of a map the values.
 fn same_form(new: &CqlType, old: &CqlType) -> bool {
-    new.is_multi_cell() == old.is_multi_cell() && new.fixed_length() == old.fixed_length() && same_values(new, old)
+    use CqlType as T;
+    let have_same_form = match (new, old) {
+        (T::List { element: new, .. }, T::List { element: old, .. })
+        | (T::Map { value: new, .. }, T::Map { value: old, .. }) => same_form(new, old),
+        _ => new.fixed_length() == old.fixed_length(),
+    };
+    have_same_form && new.is_multi_cell() == old.is_multi_cell() && same_values(new, old)
 }
 
 /// `isValueCompatibleWith`: bytes of the old mean something in the new.
@@ -32,7 +38,7 @@ fn same_values(new: &CqlType, old: &CqlType) -> bool {
     match (new, old) {
         (T::Blob, _) => true,
         (T::Uuid, T::TimeUuid) | (T::BigInt, T::Timestamp) | (T::Timestamp, T::BigInt) => true,
-        (T::Varint, T::Int | T::BigInt) | (T::Date, T::Int) | (T::Time, T::BigInt) => true,
+        (T::Varint, T::Int | T::BigInt | T::Timestamp) | (T::Date, T::Int) | (T::Time, T::BigInt) => true,
         (T::List { element: new, frozen: true }, T::List { element: old, frozen: true }) => same_values(new, old),
         (T::Set { element: new, frozen: true }, T::Set { element: old, frozen: true }) => same_order(new, old),
         (T::Map { key, value, frozen: true }, T::Map { key: old_key, value: old_value, frozen: true }) => {
@@ -50,6 +56,11 @@ fn same_order(new: &CqlType, old: &CqlType) -> bool {
     use CqlType as T;
     match (new, old) {
         (T::Blob | T::Text, T::Ascii) | (T::Blob, T::Text) => true,
+        (T::List { element: new, frozen: true }, T::List { element: old, frozen: true })
+        | (T::Set { element: new, frozen: true }, T::Set { element: old, frozen: true }) => same_order(new, old),
+        (T::Map { key, value, frozen: true }, T::Map { key: old_key, value: old_value, frozen: true }) => {
+            same_order(key, old_key) && same_order(value, old_value)
+        }
         (T::List { element: new, frozen: false }, T::List { element: old, frozen: false }) => same_form(new, old),
         (T::Set { element: new, frozen: false }, T::Set { element: old, frozen: false }) => same_order(new, old),
         (T::Map { key, value, frozen: false }, T::Map { key: old_key, value: old_value, frozen: false }) => {

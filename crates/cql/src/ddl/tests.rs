@@ -267,6 +267,32 @@ fn tens_of_thousands_of_names_are_looked_up() {
     assert!(table.clustering.iter().all(|column| column.reversed && column.name.starts_with("dc")));
 }
 
+/// A dropped column may come back with another type inside of a frozen collection where Cassandra
+/// can read it as that.
+#[test]
+fn frozen_collections_come_back() {
+    let mut schema = system::schema();
+    let mut ask = asking(&mut schema);
+    ask("CREATE TABLE t (k int PRIMARY KEY)");
+    for (before, after, is_taken) in [
+        ("set<frozen<list<ascii>>>", "set<frozen<list<text>>>", true),
+        ("map<frozen<set<ascii>>, int>", "map<frozen<set<text>>, int>", true),
+        ("tuple<frozen<list<timestamp>>>", "tuple<frozen<list<varint>>>", true),
+        ("set<timeuuid>", "set<uuid>", false),
+        ("list<timeuuid>", "list<uuid>", true),
+        // an element has a length in one of them, and none in the other
+        ("list<int>", "list<varint>", false),
+        ("map<int, int>", "map<int, varint>", false),
+    ] {
+        assert_eq!(ask(&format!("ALTER TABLE t ADD c frozen<{before}>")), "Updated Table answers t");
+        assert_eq!(ask("ALTER TABLE t DROP c"), "Updated Table answers t");
+        let answer = ask(&format!("ALTER TABLE t ADD c frozen<{after}>"));
+        assert_eq!(!answer.starts_with("error 2200 Cannot add a column 'c'"), is_taken, "{after}: {answer}");
+        ask("DROP TABLE t");
+        ask("CREATE TABLE t (k int PRIMARY KEY)");
+    }
+}
+
 /// As in Cassandra, a column does not get the name of another that the statement renames, whatever
 /// their order.
 #[test]
