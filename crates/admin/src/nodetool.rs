@@ -530,9 +530,8 @@ fn long_forms(args: &[String]) -> Vec<String> {
         arg => long_form(arg),
     };
     // a key may begin like a property
-    let is_property = |place: usize, arg: &str| {
-        arg.starts_with("-D") && (place < verb || place < options_end && arg.contains('='))
-    };
+    let is_property =
+        |place: usize, arg: &str| arg.starts_with("-D") && (place < verb || place < options_end && arg.contains('='));
     args.iter().enumerate().filter(|(place, arg)| !is_property(*place, arg)).map(one).collect()
 }
 

@@ -163,11 +163,8 @@ fn words_are_those_of_the_official_image() {
 
 #[test]
 fn a_mounted_configuration_is_read() {
-    let mounted = Container {
-        config: Some("/etc/cassandra/cassandra.yaml".to_owned()),
-        has_rackdc: true,
-        ..container(&[])
-    };
+    let mounted =
+        Container { config: Some("/etc/cassandra/cassandra.yaml".to_owned()), has_rackdc: true, ..container(&[]) };
     let words = translate(&mounted, &[]).expect("valid").words;
     assert!(words.windows(2).any(|pair| pair == ["--config", "/etc/cassandra/cassandra.yaml"]));
     assert!(!words.contains(&"--dc".to_owned()));
