@@ -131,11 +131,22 @@ pub(crate) fn doubt_durably(
     }
 }
 
-/// The SSTables of a directory that the table does not have.
+/// The SSTables of a directory that the table does not have. The directory may be the table's own:
+/// no flush or compaction, and no stream, is about to put its files in the view meanwhile.
 fn sources(engine: &Engine, store: &TableStore, directory: &Path) -> Result<Vec<Descriptor>, StorageError> {
-    let disk = &engine.env.disk;
-    let entries = disk.list_dir(directory).map_err(|error| StorageError::io(directory, &error))?;
-    let hidden: BTreeSet<PathBuf> = sstable::txn_log::hidden(&engine.env, &[directory.to_owned()])?;
+    let _no_flush = flush::in_order(store);
+    let _no_change = store.replacing.lock().expect("a panic while SSTables are replaced ends the process");
+    listed(engine, store, directory)
+}
+
+/// Does the work of [`sources`] for a caller that holds the locks.
+fn listed(engine: &Engine, store: &TableStore, directory: &Path) -> Result<Vec<Descriptor>, StorageError> {
+    let hidden_now = || sstable::txn_log::hidden(&engine.env, &[directory.to_owned()]);
+    // before and behind the look: a change that is given up in between has its files in the list,
+    // and no log any more
+    let mut hidden: BTreeSet<PathBuf> = hidden_now()?;
+    let entries = engine.env.disk.list_dir(directory).map_err(|error| StorageError::io(directory, &error))?;
+    hidden.extend(hidden_now()?);
     let view = store.view();
     let is_ours = |descriptor: &Descriptor| view.sstables.iter().any(|sstable| sstable.descriptor() == descriptor);
     let mut found = Vec::new();
@@ -283,9 +294,6 @@ fn add_all(
 pub fn refresh(engine: &Engine, store: &Arc<TableStore>) -> Result<usize, StorageError> {
     let _counted = Incoming::begin(store)?;
     let _alone = store.importing.lock().expect("a panic in an import ends the process");
-    // no flush or compaction may be about to put its files in the view
-    let _no_flush = store.flushing.lock().expect("a panic in a flush ends the process");
-    let _no_change = store.replacing.lock().expect("a panic while SSTables are replaced ends the process");
     abort_if_over(engine, store)?;
     let mut found = Vec::new();
     for directory in store.directories.iter().filter(|directory| engine.env.disk.exists(directory)) {
@@ -303,16 +311,35 @@ pub fn refresh(engine: &Engine, store: &Arc<TableStore>) -> Result<usize, Storag
     doubt_durably(engine, store, &store.view().indexes)?;
     let mut transaction = files::begin(engine, store, Operation::Write)?;
     let reset = Reset { level: true, repaired: false, log_of: engine.host_id() };
+    // flushes go on meanwhile: the components of attached indexes may take long to make
     let brought = add_all(engine, store, &mut transaction, &sources, reset);
-    let committed = brought.and_then(|sstables| {
-        transaction.remove_all(&sources)?;
-        transaction.commit()?;
-        Ok(sstables)
-    });
-    let result = committed.map(|sstables| store.replace_sstables(&[], sstables));
+    let result = brought.and_then(|sstables| rename(engine, store, &mut transaction, &sources, sstables));
     files::settle(store, transaction);
     index::build::make_again(engine, store, &store.view().indexes);
     result?;
     sources.iter().for_each(|source| store.forget_left_out(source));
     Ok(sources.len())
+}
+
+/// Adds SSTables in the place of the ones that they are other names of. Err: a TRUNCATE or a scrub
+/// has removed one of these since they were found. Their rows must not come back.
+fn rename(
+    engine: &Engine,
+    store: &TableStore,
+    transaction: &mut Transaction,
+    sources: &[Descriptor],
+    sstables: Vec<Arc<SSTable>>,
+) -> Result<(), StorageError> {
+    let _no_change = store.replacing.lock().expect("a panic while SSTables are replaced ends the process");
+    for directory in store.directories.iter().filter(|directory| engine.env.disk.exists(directory)) {
+        let there = listed(engine, store, directory)?;
+        if let Some(gone) = sources.iter().find(|it| it.directory == *directory && !there.contains(it)) {
+            let why = format!("{} was removed meanwhile: refresh again", gone.path(Component::Data).display());
+            return Err(StorageError::Refused { why });
+        }
+    }
+    transaction.remove_all(sources)?;
+    transaction.commit()?;
+    store.replace_sstables(&[], sstables);
+    Ok(())
 }
