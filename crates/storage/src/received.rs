@@ -318,10 +318,8 @@ impl Receiving {
         let store = Arc::clone(&self.store);
         let Files { transaction, done } = std::mem::take(&mut *self.files());
         let mut transaction = transaction.expect("a change ends once");
-        let alone = store.importing.lock().expect("a panic in an import ends the process");
         let added = self.add_all(engine, &mut transaction, (sstables, done.len()), filled);
         files::settle(&store, transaction);
-        drop(alone);
         added
     }
 
