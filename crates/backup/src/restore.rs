@@ -86,6 +86,10 @@ pub struct Done {
     /// Number of segments of the commit log that are replayed, and the properties file that says
     /// so; it belongs beside cassandra.yaml for one start.
     pub log: Option<(usize, PathBuf)>,
+    /// The first segment with writes that are not in the backup, where a later time was asked for
+    /// and the archive has neither this segment nor a later one: the backup alone is restored.
+    /// None: the archive has one.
+    pub nothing_from: Option<u64>,
     /// The directory of the data, which must be the first of `data_file_directories`, and
     /// `local_system_data_file_directory` where that is set.
     pub data: PathBuf,
@@ -96,16 +100,20 @@ pub fn restore(env: &Env, store: &dyn Store, request: &Request, told: &(dyn Fn(u
     check_name(&request.tag)?;
     check_name(&request.host_id)?;
     let manifest = Manifest::read(store, &Manifest::key(&request.tag, &request.host_id))?;
+    let mut nothing_from = None;
     if let Some(time) = &request.point_in_time {
         check_time(&manifest, time)?;
         segments_directory(&request.directory)?;
         // before hours of fetching
         let segments = log::segments(store, &request.host_id)?;
         check_segments(segments.len(), &request.host_id)?;
-        if !request.accepts_gap && !is_time_of(&manifest, time) {
+        if !is_time_of(&manifest, time) {
             let archived = log::ids(&segments);
-            check_beginning(&manifest, &archived)?;
-            check_middle(&manifest, time, &archived, &log::runs(store, &request.host_id)?)?;
+            if !request.accepts_gap {
+                check_beginning(&manifest, &archived)?;
+                check_middle(&manifest, time, &archived, &log::runs(store, &request.host_id)?)?;
+            }
+            nothing_from = manifest.log_segment.filter(|wanted| archived.range(*wanted..).next().is_none());
         }
     }
     let data = request.directory.join(DATA);
@@ -134,7 +142,7 @@ pub fn restore(env: &Env, store: &dyn Store, request: &Request, told: &(dyn Fn(u
     // takes the place of an empty directory alone: a node may have been started here meanwhile
     env.disk.rename(&fetched, &data).and_then(|()| env.disk.sync_dir(&request.directory)).map_err(wrong)?;
     let files = (manifest.files().count(), manifest.bytes());
-    Ok(Done { tables: manifest.tables.len(), files, log, data })
+    Ok(Done { tables: manifest.tables.len(), files, log, nothing_from, data })
 }
 
 /// Refuses a time that lies before the backup, which has later writes.

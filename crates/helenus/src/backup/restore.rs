@@ -44,7 +44,8 @@ impl Restore {
             point_in_time,
             accepts_gap: self.accept_gap,
         };
-        let Done { tables, files, log, data } = backup::restore::restore(env, &*store, &request, &|_| ())?;
+        let Done { tables, files, log, nothing_from, data } =
+            backup::restore::restore(env, &*store, &request, &|_| ())?;
         say(&format!(
             "restored {tables} tables, {} files, {} bytes; the first of data_file_directories of the node must be {}, and \
              local_system_data_file_directory, if it is set",
@@ -52,6 +53,13 @@ impl Restore {
             files.1,
             data.display()
         ))?;
+        if let Some(segment) = nothing_from {
+            say(&format!(
+                "the archive of the commit log has nothing from behind the backup, neither segment {segment} nor a later \
+                 one: what is restored is the time of the backup. Where the segments are still on the disk of the node, \
+                 bring them (helenus backup log) and restore again"
+            ))?;
+        }
         match log {
             None => Ok(()),
             Some((segments, path)) => say(&format!(
