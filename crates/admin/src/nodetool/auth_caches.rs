@@ -85,8 +85,8 @@ pub(crate) struct SetConfig {
     #[arg(long)]
     validity_period: Option<u64>,
     /// Update interval in milliseconds
-    #[arg(long)]
-    update_interval: Option<u64>,
+    #[arg(long, allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(-1..))]
+    update_interval: Option<i64>,
     /// Max entries
     #[arg(long)]
     max_entries: Option<usize>,
@@ -164,7 +164,10 @@ impl GetConfig {
 impl SetConfig {
     pub(crate) fn run(self, context: &mut Context<'_>) -> Outcome {
         let (validity_millis, update_interval_millis) = (self.validity_period, self.update_interval);
-        let changes = [("Validity Period", validity_millis), ("Update Interval", update_interval_millis)];
+        let changes = [
+            ("Validity Period", validity_millis.map(|millis| millis.to_string())),
+            ("Update Interval", update_interval_millis.map(|millis| millis.to_string())),
+        ];
         if self.enable_active_update {
             return usage("--enable-active-update: entries are read again when they are used, not before");
         }

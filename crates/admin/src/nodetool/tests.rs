@@ -693,12 +693,16 @@ fn caches_of_roles_are_changed() {
     let told = "Changed Validity Period to 500\nChanged Max Entries to 7\n".to_owned();
     let set = "setauthcacheconfig --cache-name PermissionsCache --validity-period 500 --max-entries 7";
     assert_eq!(run_on(&node, set), (0, told));
+    // as without a key of the interval: the validity stands for it
+    let told = "Changed Update Interval to -1\n".to_owned();
+    assert_eq!(run_on(&node, "setauthcacheconfig --cache-name RolesCache --update-interval -1"), (0, told));
     for verb in [
         "invalidatepermissionscache a",
         "invalidatepermissionscache --all-roles",
         "invalidatepermissionscache a b --all-roles",
         "getauthcacheconfig --cache-name Roles",
         "setauthcacheconfig --cache-name RolesCache",
+        "setauthcacheconfig --cache-name RolesCache --update-interval -2",
         "setauthcacheconfig --cache-name RolesCache --enable-active-update",
     ] {
         assert_eq!(run_on(&node, verb).0, EXIT_USAGE, "{verb}");
@@ -706,6 +710,8 @@ fn caches_of_roles_are_changed() {
     let calls = node.node().0.lock().expect("no panic inside").calls.clone();
     let set = "auth caches Set { cache: Permissions, validity_millis: Some(500), update_interval_millis: None, \
                entries_max: Some(7) }";
+    let unset =
+        "auth caches Set { cache: Roles, validity_millis: None, update_interval_millis: Some(-1), entries_max: None }";
     let wanted = [
         "auth caches Invalidate(Credentials, None)",
         "auth caches Invalidate(Roles, Some(\"a\"))",
@@ -714,6 +720,7 @@ fn caches_of_roles_are_changed() {
         "auth caches Invalidate(Permissions, None)",
         "auth caches Invalidate(Permissions, Some(\"a\"))",
         set,
+        unset,
     ];
     assert_eq!(calls, wanted);
 }

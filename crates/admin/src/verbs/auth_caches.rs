@@ -48,8 +48,8 @@ pub enum AuthCacheChange {
         cache: AuthCacheKind,
         /// Milliseconds.
         validity_millis: Option<u64>,
-        /// Milliseconds.
-        update_interval_millis: Option<u64>,
+        /// Milliseconds; less than 0: nobody sets it any more, and the validity stands for it.
+        update_interval_millis: Option<i64>,
         /// Entries at most.
         entries_max: Option<usize>,
     },

@@ -44,11 +44,16 @@ fn change(admin: &NodeAdmin, change: &AuthCacheChange) -> Result<()> {
             let Some((auth, before)) = auth.and_then(|auth| Some((auth, auth.cache_settings(*cache)?))) else {
                 return invalid("this node keeps nothing of system_auth: nobody logs in, or it is alone".to_owned());
             };
+            let update_interval = match update_interval_millis {
+                None => before.update_interval,
+                // of -1 there is no such number: the interval is not set any more
+                Some(millis) => u64::try_from(*millis).ok().map(Duration::from_millis),
+            };
             auth.set_cache(
                 *cache,
                 AuthCache {
                     validity: validity_millis.map_or(before.validity, Duration::from_millis),
-                    update_interval: update_interval_millis.map(Duration::from_millis).or(before.update_interval),
+                    update_interval,
                     entries_max: entries_max.unwrap_or(before.entries_max),
                     ..before
                 },

@@ -4,8 +4,6 @@
 //! Names, old names, forms of values and the hiding of secrets are `config`'s. This file overlays
 //! values that the start has chosen or nodetool has changed.
 
-use std::time::Duration;
-
 use admin::verbs::AuthCacheKind;
 use cluster::operations::{caches, compaction, state};
 use rows::{PartitionRange, ReadCommand};
@@ -39,9 +37,10 @@ const CREDENTIALS: CacheKeys = (
 
 fn rows(services: &Services) -> Vec<VirtualRow> {
     let mut settings = services.guardrails.settings();
-    for (name, value) in in_force(services).into_iter().chain(changed(services)) {
+    let there = in_force(services).into_iter().chain(changed(services));
+    for (name, value) in there.map(|(name, value)| (name, Some(value))).chain(changed_auth_caches(services)) {
         if let Ok(at) = settings.binary_search_by(|(known, _)| known.as_str().cmp(name)) {
-            settings[at].1 = Some(value);
+            settings[at].1 = value;
         }
     }
     let rows = settings.iter();
@@ -132,7 +131,6 @@ fn changed(services: &Services) -> Vec<(&'static str, String)> {
         rows.extend(old.map(|(old, unit)| (old, (rate / unit).to_string())));
     }
     rows.extend(changed_handoff(services));
-    rows.extend(changed_auth_caches(services));
     rows
 }
 
@@ -160,8 +158,9 @@ fn changed_handoff(services: &Services) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// Does the work of [`changed`] for the caches of `system_auth`. A node alone has no such caches.
-fn changed_auth_caches(services: &Services) -> Vec<(&'static str, String)> {
+/// Does the work of [`changed`] for the caches of `system_auth`. A node alone has no such caches. A
+/// value None: the key is not set any more.
+fn changed_auth_caches(services: &Services) -> Vec<(&'static str, Option<String>)> {
     let (Some(auth), at_start) = (&services.auth, &services.config.auth) else { return Vec::new() };
     let mut rows = Vec::new();
     // the keys of the roles are those of the datacenters, too: of two values the roles' is shown
@@ -172,15 +171,16 @@ fn changed_auth_caches(services: &Services) -> Vec<(&'static str, String)> {
         (AuthCacheKind::Credentials, &at_start.credentials, CREDENTIALS),
     ] {
         let Some(now) = auth.cache_settings(kind) else { continue };
-        let validities = (now.validity != at_start.validity).then_some((validity, now.validity));
-        let is_other = |interval: &Duration| at_start.update_interval != Some(*interval);
-        let intervals = now.update_interval.filter(is_other).map(|now| (interval, now));
+        let validities = (now.validity != at_start.validity).then_some((validity, Some(now.validity)));
+        let is_other = now.update_interval != at_start.update_interval;
+        let intervals = is_other.then_some((interval, now.update_interval));
         for ([name, old], now) in validities.into_iter().chain(intervals) {
-            rows.push((name, format!("{}ms", now.as_millis())));
-            rows.push((old, now.as_millis().to_string()));
+            let millis = now.map(|now| now.as_millis());
+            rows.push((name, millis.map(|millis| format!("{millis}ms"))));
+            rows.push((old, millis.map(|millis| millis.to_string())));
         }
         if now.entries_max != at_start.entries_max {
-            rows.push((entries, now.entries_max.to_string()));
+            rows.push((entries, Some(now.entries_max.to_string())));
         }
     }
     rows

@@ -336,4 +336,8 @@ fn changed_caches_of_roles_are_shown() {
         assert_eq!(opcode, RESULT, "{}", String::from_utf8_lossy(&answer));
         assert!(answer.ends_with(&long_text(value)), "{name}: {}", String::from_utf8_lossy(&answer));
     }
+    let before = auth.cache_settings(AuthCacheKind::Credentials).unwrap();
+    auth.set_cache(AuthCacheKind::Credentials, AuthCache { update_interval: None, ..before });
+    let select = "SELECT value FROM system_views.settings WHERE name = 'credentials_update_interval'";
+    assert!(operator.try_query(select).1.ends_with(&(-1_i32).to_be_bytes()), "not set any more");
 }
