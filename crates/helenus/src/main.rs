@@ -13,6 +13,7 @@ mod configuration;
 mod crash_report;
 mod doctor;
 mod entrypoint;
+mod health;
 mod heap;
 mod log;
 mod manuals;
@@ -64,7 +65,7 @@ fn carry_out(program: Program) -> ExitCode {
         Some(Command::Sstable { arguments }) => sstable(&arguments),
         Some(Command::Doctor(options)) => doctor::run(&options),
         Some(Command::Check(mut options)) => check::run(&mut options),
-        Some(Command::Health { arguments }) => health(arguments),
+        Some(Command::Health { arguments }) => health::run(&env::real::env(), arguments),
         Some(Command::Entrypoint { words }) => enter(&words),
         Some(Command::Completions { shell }) => manuals::completions(shell),
         Some(Command::Man { directory }) => manuals::pages(&directory),
@@ -83,16 +84,6 @@ fn ask(arguments: &[String], out: &mut dyn Write, err: &mut dyn Write) -> u8 {
     let now = env.clock.now_micros() / 1000;
     let connect = |address: NodeAddress| Ok(Box::new(Client::open(env.clone(), address)?) as Box<dyn AdminApi>);
     admin::nodetool::run(arguments, now, &connect, out, err)
-}
-
-/// Whether the node serves clients, for the health check of a container.
-fn health(mut arguments: Vec<String>) -> ExitCode {
-    arguments.push("statusbinary".to_owned());
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    let code = ask(&arguments, &mut out, &mut err);
-    let told = String::from_utf8_lossy(if code == 0 { &out } else { &err }).trim().to_owned();
-    println!("{told}");
-    if code == 0 && told == "running" { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Translates the environment of a container, and carries out the command that it stands for.
