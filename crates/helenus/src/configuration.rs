@@ -15,6 +15,10 @@ pub const CONFIG_SIZE_MAX: u64 = 16 << 20;
 /// The file in a data directory whose lock a running node holds. As in `storage::recovery`.
 const LOCK_FILE: &str = "helenus.lock";
 
+/// The file in the directory of the commit log that says which point in time was restored: its
+/// first number, in microseconds since 1970. As in `storage::restore_point`.
+const RESTORED_FILE: &str = "restored_to_point_in_time";
+
 /// The directory with which a file system of some kinds begins.
 const LOST_AND_FOUND: &str = "lost+found";
 
@@ -124,10 +128,11 @@ fn archiving(env: &Env, options: &Serve) -> Result<Option<Archiving>, String> {
     parsed.map(Some).map_err(|why| format!("{}: {why}", path.display()))
 }
 
-/// Refuses a first start that would pass over a restore to a point in time. `helenus backup
-/// restore` has left the file that has archived segments replayed beside the data, and it is not
-/// beside cassandra.yaml: the node would serve without the writes of these segments. A data
-/// directory in which a node has run has the file of its lock; no backup has that. An empty one,
+/// Refuses a start that would pass over a restore to a point in time. `helenus backup restore` has
+/// left the file that has archived segments replayed beside the data, and it is not beside
+/// cassandra.yaml: the node would serve without the writes of these segments. A data directory in
+/// which a node has run has the file of its lock; no backup has that. A start that has replayed the
+/// segments to the end has noted the point; one that failed before has not. An empty directory,
 /// apart from what a file system of its own begins with, is another disk of a node, and was not
 /// restored.
 fn check_restore(env: &Env, options: &Serve, config: &Config) -> Result<(), String> {
@@ -138,23 +143,23 @@ fn check_restore(env: &Env, options: &Serve, config: &Config) -> Result<(), Stri
     let told = Told { data_dir: &options.data_dir, schema_file: options.schema.as_deref(), read_only: false };
     // the start itself says what is in the way of a directory
     let Ok(found) = directory::recognise(env, &told, config) else { return Ok(()) };
-    let waits = |file: &PathBuf| {
+    let note = read(env, &found.commitlog.join(RESTORED_FILE)).unwrap_or_default();
+    let noted = note.split(' ').next().and_then(|micros| micros.parse::<i64>().ok());
+    let waits = |data: &PathBuf| {
+        let file = data.parent()?.join(ARCHIVING_FILE);
         // a file that cannot be read or parsed is of no restore
-        Archiving::parse(&read(env, file).unwrap_or_default()).is_ok_and(|restore| {
-            let mut directories = restore.restore_directories.iter();
-            restore.point_in_time.is_some() && directories.any(|directory| env.disk.exists(Path::new(directory)))
-        })
-    };
-    let is_restored = |data: &&PathBuf| {
+        let restore = Archiving::parse(&read(env, &file).unwrap_or_default()).ok()?;
+        let point = restore.point_in_time?;
+        let has_segments = restore.restore_directories.iter().any(|directory| env.disk.exists(Path::new(directory)));
         let entries = env.disk.list_dir(data).unwrap_or_default();
         let has_content = entries.iter().any(|entry| entry.name != LOST_AND_FOUND);
-        has_content && !env.disk.exists(&data.join(LOCK_FILE))
+        let is_done = env.disk.exists(&data.join(LOCK_FILE)) && noted == Some(point);
+        (has_segments && has_content && !is_done).then_some(file)
     };
-    let new = found.data.iter().filter(is_restored);
-    match new.filter_map(|data| Some(data.parent()?.join(ARCHIVING_FILE))).find(waits) {
+    match found.data.iter().find_map(waits) {
         None => Ok(()),
         Some(file) => Err(format!(
-            "{} is of a restore to a point in time, and this is the first start behind it: put it beside \
+            "{} is of a restore to a point in time, and no start has replayed its segments to the end: put it beside \
              cassandra.yaml (--config) for this start, so that the archived segments of the commit log are replayed, \
              or remove it to start without their writes",
             file.display()
@@ -300,6 +305,10 @@ mod tests {
         assert_eq!(start(), Ok(()), "the first start");
         disk.remove_file(&place("conf").join(ARCHIVING_FILE)).expect("removed");
         write(&place("node/data").join(LOCK_FILE), "");
+        assert!(start().is_err(), "the first start has failed");
+        disk.create_dir_all(&place("node/commitlog")).expect("made");
+        let point = Archiving::parse(&lines).expect("valid").point_in_time.expect("it has one");
+        write(&place("node/commitlog").join(RESTORED_FILE), &format!("{point} 1700000000000\n"));
         assert_eq!(start(), Ok(()), "later starts");
         write(&place("conf/cassandra.yaml"), "data_file_directories: [data, data2]\n");
         for content in ["", "lost+found"] {
