@@ -17,6 +17,9 @@ use env::Env;
 use super::{check_tag, say};
 use crate::admin_port::AdminPort;
 
+/// How often at most snapshots are taken of tables that were created meanwhile.
+const ROUNDS_MAX: usize = 10;
+
 /// Options of `helenus backup create`.
 #[derive(Args)]
 pub struct Create {
@@ -48,14 +51,10 @@ impl Create {
         let api: &dyn AdminApi = &client;
         let failed = |error: admin::AdminError| error.to_string();
         let node = api.ask(&GetNode {}).map_err(failed)?;
-        let keyspaces = api.ask(&GetKeyspaces {}).map_err(failed)?;
         let ring = api.ask(&GetRing::default()).map_err(failed)?;
         let members = ring.endpoints.into_iter().filter(|endpoint| endpoint.state != EndpointState::Joining);
-        let taken = api.ask(&GetSnapshots {}).map_err(failed)?;
-        let taken: Vec<_> = taken.into_iter().filter(|snapshot| snapshot.name == self.tag).collect();
-        let Chosen { tables, notes } = chosen(tables(&keyspaces)?, &taken);
+        let (keyspaces, Chosen { tables, notes }) = complete_snapshot(api, &self.tag)?;
         notes.iter().try_for_each(|note| say(note))?;
-        self.complete_snapshot(api, &taken, &tables)?;
         let request = Request {
             tag: self.tag.clone(),
             node: identity(node),
@@ -75,22 +74,27 @@ impl Create {
         }
         Ok(())
     }
+}
 
-    /// Takes the snapshot of the tables that have none of this name. Err: a table has half of one.
-    fn complete_snapshot(
-        &self,
-        api: &dyn AdminApi,
-        taken: &[SnapshotInfo],
-        tables: &[NodeTable],
-    ) -> Result<(), String> {
-        let failed = |error: admin::AdminError| error.to_string();
-        let tables = missing(&self.tag, taken, tables)?;
+/// Takes the snapshot of the tables that have none of this name, and looks again: a table that was
+/// created meanwhile is in the snapshot of the schema, and a restored node would have it without
+/// its rows. Gives the keyspaces of the node, and the tables of the backup. Err: a table has half
+/// of a snapshot.
+fn complete_snapshot(api: &dyn AdminApi, tag: &str) -> Result<(Vec<KeyspaceInfo>, Chosen), String> {
+    let failed = |error: admin::AdminError| error.to_string();
+    for _ in 0..ROUNDS_MAX {
+        let keyspaces = api.ask(&GetKeyspaces {}).map_err(failed)?;
+        let taken = api.ask(&GetSnapshots {}).map_err(failed)?;
+        let taken: Vec<_> = taken.into_iter().filter(|snapshot| snapshot.name == tag).collect();
+        let chosen = chosen(tables(&keyspaces)?, &taken);
+        let tables = missing(tag, &taken, &chosen.tables)?;
         if tables.is_empty() {
-            return Ok(());
+            return Ok((keyspaces, chosen));
         }
-        let request = SnapshotRequest { name: self.tag.clone(), keyspaces: Vec::new(), tables, skip_flush: false };
-        api.ask(&request).map_err(failed)
+        let request = SnapshotRequest { name: tag.to_owned(), keyspaces: Vec::new(), tables, skip_flush: false };
+        api.ask(&request).map_err(failed)?;
     }
+    Err(format!("tables are created all the time: the snapshot {tag} has not had all of them {ROUNDS_MAX} times"))
 }
 
 /// The tables of the node, with their ids. Err: the node does not tell the ids.
@@ -198,6 +202,9 @@ fn keyspace(info: KeyspaceInfo) -> Keyspace {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
+    use admin::{Functions, Operated};
     use clap::Parser;
 
     use super::*;
@@ -231,6 +238,47 @@ mod tests {
     fn snapshot(name: &str, table_id: &str, created_at: Option<i64>) -> SnapshotInfo {
         let (name, keyspace, table) = (name.to_owned(), "ks".to_owned(), "t".to_owned());
         SnapshotInfo { name, keyspace, table, table_id: table_id.to_owned(), true_size: 0, size_on_disk: 0, created_at }
+    }
+
+    /// A node on which a table is created while its first snapshot is taken: the names of its
+    /// tables, which are their ids too, and the snapshots.
+    type Node = Mutex<(Vec<String>, Vec<SnapshotInfo>)>;
+
+    fn keyspaces_of(node: &Node) -> Vec<KeyspaceInfo> {
+        let tables = node.lock().expect("no panic inside").0.clone();
+        vec![KeyspaceInfo {
+            name: "ks".to_owned(),
+            replication_class: "SimpleStrategy".to_owned(),
+            replication_options: Vec::new(),
+            table_ids: tables.clone(),
+            tables,
+        }]
+    }
+
+    fn take(node: &Node, request: &SnapshotRequest) {
+        let (tables, taken) = &mut *node.lock().expect("no panic inside");
+        if taken.is_empty() {
+            tables.push("new".to_owned());
+        }
+        taken.extend(request.tables.iter().map(|(_, table)| snapshot(&request.name, table, Some(1))));
+    }
+
+    #[test]
+    fn a_table_that_is_created_meanwhile_is_part_of_the_backup() {
+        let mut functions = Functions::<Node>::default();
+        functions
+            .add(|node: &Node, _: &GetKeyspaces| Ok(keyspaces_of(node)))
+            .add(|node: &Node, _: &GetSnapshots| Ok(node.lock().expect("no panic inside").1.clone()))
+            .add(|node: &Node, request: &SnapshotRequest| {
+                take(node, request);
+                Ok(())
+            });
+        let node = Operated::new(Mutex::new((vec!["old".to_owned()], Vec::new())), functions);
+        let (_, Chosen { tables, notes }) = complete_snapshot(&node, "monday").expect("taken");
+        let names: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
+        assert_eq!((names, notes.len()), (vec!["old", "new"], 0));
+        let taken = node.node().lock().expect("no panic inside").1.len();
+        assert_eq!(taken, 2, "each table once");
     }
 
     #[test]
