@@ -131,10 +131,10 @@ fn archiving(env: &Env, options: &Serve) -> Result<Option<Archiving>, String> {
 /// Refuses a start that would pass over a restore to a point in time. `helenus backup restore` has
 /// left the file that has archived segments replayed beside the data, and it is not beside
 /// cassandra.yaml: the node would serve without the writes of these segments. A data directory in
-/// which a node has run has the file of its lock; no backup has that. A start that has replayed the
-/// segments to the end has noted the point; one that failed before has not. An empty directory,
-/// apart from what a file system of its own begins with, is another disk of a node, and was not
-/// restored.
+/// which a node has run has the file of its lock; no backup has that. A start that has replayed
+/// the segments to the end has noted the point; one that failed before has not. An empty
+/// directory, apart from what a file system of its own begins with, is another disk of a node, and
+/// was not restored.
 fn check_restore(env: &Env, options: &Serve, config: &Config) -> Result<(), String> {
     let is_read = config.commitlog.archiving.as_ref().is_some_and(|read| !read.restore_directories.is_empty());
     if is_read || options.read_only {

@@ -1,5 +1,5 @@
-//! `helenus health`: whether a node serves clients. The health check of the container image asks it
-//! without naming a port, so the port is that of the node which the container runs.
+//! `helenus health`: whether a node serves clients. The health check of the container image names
+//! no port, so the port is that of the node which the container runs.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -73,8 +73,8 @@ pub struct TableStore {
     pub(crate) unsettled: Mutex<Unsettled>,
     /// Held while SSTables are removed: no other removal may go on meanwhile.
     pub(crate) replacing: Mutex<()>,
-    /// Held while SSTables of directories are imported, which may take hours (`--extended-verify`):
-    /// what comes in a stream does not wait for it.
+    /// Held while SSTables of directories are imported, which may take hours
+    /// (`--extended-verify`): what comes in a stream does not wait for it.
     pub(crate) importing: Mutex<()>,
     /// SSTables that are about to be added, whose entries in indexes come before them.
     pub(crate) arrivals: Arrivals,

@@ -158,8 +158,8 @@ fn changed_handoff(services: &Services) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// Does the work of [`changed`] for the caches of `system_auth`. A node alone has no such caches. A
-/// value None: the key is not set any more.
+/// Does the work of [`changed`] for the caches of `system_auth`. A node alone has no such caches.
+/// A value None: the key is not set any more.
 fn changed_auth_caches(services: &Services) -> Vec<(&'static str, Option<String>)> {
     let (Some(auth), at_start) = (&services.auth, &services.config.auth) else { return Vec::new() };
     let mut rows = Vec::new();
