@@ -15,8 +15,8 @@ pub const CONFIG_SIZE_MAX: u64 = 16 << 20;
 /// The file in a data directory whose lock a running node holds. As in `storage::recovery`.
 const LOCK_FILE: &str = "helenus.lock";
 
-/// The file in the directory of the commit log that says which point in time was restored: its
-/// first number, in microseconds since 1970. As in `storage::restore_point`.
+/// The file in the directory of the commit log that a start writes when it has restored a point in
+/// time. As in `storage::restore_point`.
 const RESTORED_FILE: &str = "restored_to_point_in_time";
 
 /// The directory with which a file system of some kinds begins.
@@ -143,17 +143,17 @@ fn check_restore(env: &Env, options: &Serve, config: &Config) -> Result<(), Stri
     let told = Told { data_dir: &options.data_dir, schema_file: options.schema.as_deref(), read_only: false };
     // the start itself says what is in the way of a directory
     let Ok(found) = directory::recognise(env, &told, config) else { return Ok(()) };
-    let note = read(env, &found.commitlog.join(RESTORED_FILE)).unwrap_or_default();
-    let noted = note.split(' ').next().and_then(|micros| micros.parse::<i64>().ok());
+    // of whatever point: somebody may have started the node with another one than the file names
+    let is_noted = env.disk.exists(&found.commitlog.join(RESTORED_FILE));
     let waits = |data: &PathBuf| {
         let file = data.parent()?.join(ARCHIVING_FILE);
         // a file that cannot be read or parsed is of no restore
         let restore = Archiving::parse(&read(env, &file).unwrap_or_default()).ok()?;
-        let point = restore.point_in_time?;
+        restore.point_in_time?;
         let has_segments = restore.restore_directories.iter().any(|directory| env.disk.exists(Path::new(directory)));
         let entries = env.disk.list_dir(data).unwrap_or_default();
         let has_content = entries.iter().any(|entry| entry.name != LOST_AND_FOUND);
-        let is_done = env.disk.exists(&data.join(LOCK_FILE)) && noted == Some(point);
+        let is_done = env.disk.exists(&data.join(LOCK_FILE)) && is_noted;
         (has_segments && has_content && !is_done).then_some(file)
     };
     match found.data.iter().find_map(waits) {
@@ -307,8 +307,7 @@ mod tests {
         write(&place("node/data").join(LOCK_FILE), "");
         assert!(start().is_err(), "the first start has failed");
         disk.create_dir_all(&place("node/commitlog")).expect("made");
-        let point = Archiving::parse(&lines).expect("valid").point_in_time.expect("it has one");
-        write(&place("node/commitlog").join(RESTORED_FILE), &format!("{point} 1700000000000\n"));
+        write(&place("node/commitlog").join(RESTORED_FILE), "1763712662000000 1763712662000\n");
         assert_eq!(start(), Ok(()), "later starts");
         write(&place("conf/cassandra.yaml"), "data_file_directories: [data, data2]\n");
         for content in ["", "lost+found"] {

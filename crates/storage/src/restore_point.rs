@@ -2,10 +2,10 @@
 //!
 //! A record with a timestamp after the point is left out as a whole: that is a mutation, or what a
 //! mutation of several tables has for one of them. So is a record that an earlier restore of the
-//! node left out, where archived segments still have it. Truncations after the point are forgotten,
-//! and so are those of which only the replayed log tells: they, and records of purges, say that
-//! rows need no replay because the SSTables of that time had them or had lost them, but the
-//! restored SSTables are older. With `snapshot_commitlog_position` exactly the records up to that
+//! node left out, where archived segments still have it. Truncations after the point are
+//! forgotten, and so are those of which only the replayed log tells: they, and records of purges,
+//! say that rows need no replay because the SSTables of that time had them or had lost them, but
+//! the restored SSTables are older. With `snapshot_commitlog_position` exactly the records up to that
 //! position are left out: neither SSTables nor truncations are asked.
 //! Agrees with `CommitLogReplayer`, with one exception: once a start has restored, what is written
 //! afterwards is replayed by later starts even if the point is still configured. A file beside the
