@@ -129,6 +129,16 @@ impl Entries {
 mod tests {
     use super::*;
 
+    /// A mutation of several tables is as large as before it had a record for each.
+    #[test]
+    fn records_of_one_mutation_count_as_one() {
+        let mut entries = Entries::default();
+        entries.begin_group();
+        entries.push_parts([40, 50].map(|size| move |out: &mut Vec<u8>| out.extend_from_slice(&vec![1; size])));
+        entries.end_group();
+        assert_eq!((entries.largest, entries.count), (90, 3), "the head of the group is a record");
+    }
+
     #[test]
     fn records_that_are_encoded_already_make_the_same_entries() {
         let sizes = [RECORD_SIZE_MIN, MOVED_BYTES_MIN - 1, MOVED_BYTES_MIN, 40, 3 * MOVED_BYTES_MIN, MOVED_BYTES_MIN];
