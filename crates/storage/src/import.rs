@@ -31,6 +31,7 @@ use crate::error::StorageError;
 use crate::files::{self, Operation, Transaction};
 use crate::flush;
 use crate::index::{self, built};
+use crate::requests::index_builds::Held;
 use crate::table::TableStore;
 use crate::table::incoming::Incoming;
 use crate::table::indexes::IndexStore;
@@ -90,9 +91,7 @@ pub fn import(
         }
     }
     let (mut count, brings) = (0, sound.iter().any(|(_, sources)| !sources.is_empty()));
-    if brings {
-        doubt_durably(engine, store, &store.view().indexes)?;
-    }
+    let held = if brings { doubt_durably(engine, store, &store.view().indexes)? } else { None };
     for (directory, sources) in sound {
         match bring_all(engine, store, &sources, options) {
             Ok(()) => count += sources.len(),
@@ -103,7 +102,7 @@ pub fn import(
         }
     }
     if brings {
-        index::build::make_again(engine, store, &store.view().indexes);
+        index::build::make_again(engine, store, &store.view().indexes, held);
     }
     tracing::info!(table = store.name(), count, "done loading new SSTables");
     let in_order = options.directories.iter().filter(|directory| failed.contains(directory));
@@ -114,21 +113,25 @@ pub fn import(
 /// that ([`built::doubt`]) is durable when this returns. The files of the SSTables are durable at
 /// once, so after a power cut that had taken the note an index would count as complete without
 /// their rows. The jobs that bring SSTables do not wait for the commit log: the table of the
-/// notes, which is small, is flushed instead.
-pub(crate) fn doubt_durably(
-    engine: &Engine,
+/// notes, which is small, is flushed instead. The caller gives the value to
+/// [`index::build::make_again`]: until then no build that runs already takes the note back. None:
+/// there are no indexes.
+pub(crate) fn doubt_durably<'e>(
+    engine: &'e Engine,
     base: &TableStore,
     indexes: &[Arc<IndexStore>],
-) -> Result<(), StorageError> {
+) -> Result<Option<Held<'e>>, StorageError> {
     if indexes.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
+    let held = engine.index_builder.hold(base.id);
     built::doubt(engine, base, indexes)?;
-    let Some(notes) = built::table(engine) else { return Ok(()) };
-    match flush::freeze(engine, &notes) {
-        Some(set) => flush::flush_set(engine, &notes, &set).map(drop),
-        None => Ok(()),
+    if let Some(notes) = built::table(engine)
+        && let Some(set) = flush::freeze(engine, &notes)
+    {
+        flush::flush_set(engine, &notes, &set)?;
     }
+    Ok(Some(held))
 }
 
 /// The SSTables of a directory that the table does not have. The directory may be the table's own:
@@ -308,14 +311,14 @@ pub fn refresh(engine: &Engine, store: &Arc<TableStore>) -> Result<usize, Storag
         tracing::info!(table = store.name(), "no new SSTables were found");
         return Ok(0);
     }
-    doubt_durably(engine, store, &store.view().indexes)?;
+    let held = doubt_durably(engine, store, &store.view().indexes)?;
     let mut transaction = files::begin(engine, store, Operation::Write)?;
     let reset = Reset { level: true, repaired: false, log_of: engine.host_id() };
     // flushes go on meanwhile: the components of attached indexes may take long to make
     let brought = add_all(engine, store, &mut transaction, &sources, reset);
     let result = brought.and_then(|sstables| rename(engine, store, &mut transaction, &sources, sstables));
     files::settle(store, transaction);
-    index::build::make_again(engine, store, &store.view().indexes);
+    index::build::make_again(engine, store, &store.view().indexes, held);
     result?;
     sources.iter().for_each(|source| store.forget_left_out(source));
     Ok(sources.len())

@@ -336,10 +336,10 @@ impl Receiving {
         for sstable in &sstables {
             index::attached::components::complete(engine, store, sstable)?;
         }
-        import::doubt_durably(engine, store, &filled.lacking(store))?;
+        let held = import::doubt_durably(engine, store, &filled.lacking(store))?;
         let added = self.add(transaction, sstables, came)?;
         // indexes that were created since the entries were written are made again with the new rows
-        index::build::make_again(engine, store, &filled.lacking(store));
+        index::build::make_again(engine, store, &filled.lacking(store), held);
         Ok(added)
     }
 

@@ -25,7 +25,7 @@ use super::attached::build::{AttachedBuild, Came};
 use super::built;
 use crate::engine::{self, Engine};
 use crate::error::StorageError;
-use crate::requests::index_builds::{self, IndexBuilder, Request};
+use crate::requests::index_builds::{self, Held, IndexBuilder, Request};
 use crate::requests::progress::Running;
 use crate::strategy::kind::Kind;
 use crate::table::TableStore;
@@ -120,14 +120,16 @@ impl IndexBuilder {
 
 /// Asks for indexes of a table to be made again, because SSTables came whose rows they do not
 /// have.
-pub(crate) fn make_again(engine: &Engine, base: &Arc<TableStore>, indexes: &[Arc<IndexStore>]) {
-    // A build that ended while the SSTables came has noted its index to be complete; none does that
-    // any more while another build waits. No build begins before the note is taken away: it could
-    // have ended before that, and its own note would be taken away. The index would be made once
-    // more at the next start, and answer no query until then.
+/// `held`: kept builds from noting the indexes as complete while the SSTables came.
+pub(crate) fn make_again(engine: &Engine, base: &Arc<TableStore>, indexes: &[Arc<IndexStore>], held: Option<Held<'_>>) {
+    // No build notes an index to be complete while another build of it waits. No build begins
+    // before the note is taken away: it could have ended before that, and its own note would be
+    // taken away. The index would be made once more at the next start, and answer no query until
+    // then.
     let mut queue = engine.index_builder.queue.lock().expect("no panic inside");
     indexes.iter().for_each(|index| index_builds::add(&mut queue, base, index.name()));
     let doubted = built::doubt(engine, base, indexes);
+    drop(held);
     drop(queue);
     engine.index_builder.wake();
     if let Err(error) = doubted {
@@ -347,10 +349,11 @@ impl Build {
             return Ok(());
         }
         let Request { base, index, .. } = &self.request;
-        // SSTables came while this build ran, and another build follows: after a crash in between
-        // the index must not count as complete. No build is asked for while this is noted
+        // SSTables came while this build ran, or come, and another build follows: after a crash in
+        // between the index must not count as complete. No build is asked for while this is noted
         let queue = engine.index_builder.queue.lock().expect("no panic inside");
-        if !queue.iter().any(|request| request.is_of(base, index)) {
+        let is_lacking = engine.index_builder.is_held(base.id) || queue.iter().any(|it| it.is_of(base, index));
+        if !is_lacking {
             built::store(engine, &base.table().keyspace, index, true)?;
         }
         drop(queue);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use env::Wake;
 use env::sync::Mutex;
+use schema::TableId;
 use tokio::sync::oneshot;
 
 use crate::error::StorageError;
@@ -29,6 +30,9 @@ impl Request {
 #[derive(Default)]
 pub struct IndexBuilder {
     pub(crate) queue: Mutex<VecDeque<Request>>,
+    /// Tables of which no build notes an index as complete, each once for every [`Held`]. Their
+    /// number is that of imports and streams under way. Locked behind `queue`.
+    held: Mutex<Vec<TableId>>,
     pub(crate) wake: Mutex<Option<Wake>>,
 }
 
@@ -37,6 +41,20 @@ impl IndexBuilder {
     pub fn request(&self, base: &Arc<TableStore>, index: &str) {
         add(&mut self.queue.lock().expect("no panic inside"), base, index);
         self.wake();
+    }
+
+    /// Keeps builds from noting indexes of a table as complete: SSTables are about to come whose
+    /// rows a build that runs already does not have.
+    pub(crate) fn hold(&self, table: TableId) -> Held<'_> {
+        // a build that ends looks and notes under this lock
+        let _none_ends = self.queue.lock().expect("no panic inside");
+        self.held.lock().expect("no panic inside").push(table);
+        Held { builder: self, table }
+    }
+
+    /// Whether no index of the table is to be noted as complete.
+    pub(crate) fn is_held(&self, table: TableId) -> bool {
+        self.held.lock().expect("no panic inside").contains(&table)
     }
 
     /// Number of builds that wait.
@@ -52,6 +70,21 @@ impl IndexBuilder {
     pub(crate) fn wake(&self) {
         if let Some(wake) = self.wake.lock().expect("no panic inside").as_ref() {
             wake.wake();
+        }
+    }
+}
+
+/// While this is there, no build notes an index of a table as complete.
+pub(crate) struct Held<'b> {
+    builder: &'b IndexBuilder,
+    table: TableId,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let mut held = self.builder.held.lock().expect("no panic inside");
+        if let Some(at) = held.iter().position(|table| *table == self.table) {
+            held.swap_remove(at);
         }
     }
 }

@@ -536,13 +536,22 @@ fn an_index_that_is_to_be_made_again_is_not_complete() {
     let is_noted = || built::stored(&node.engine).expect("a sound disk").contains(&("ix".to_owned(), "by".to_owned()));
     assert!(is_noted());
     for _ in 0..2 {
-        build::make_again(&node.engine, &node.store(), &node.store().view().indexes);
+        build::make_again(&node.engine, &node.store(), &node.store().view().indexes, None);
     }
     assert!(!is_noted());
     assert_eq!(node.engine.index_builder.pending(), 1);
     let _ = node.sim.run_until_idle();
     assert!(is_noted());
     node.assert_finds("by", int(3), &[1]);
+    // a build ends while SSTables of an import come: it has none of their rows
+    let (store, indexes) = (node.store(), Arc::clone(&node.store().view().indexes));
+    let held = import::doubt_durably(&node.engine, &store, &indexes).expect("a sound disk");
+    node.engine.index_builder.request(&store, "by");
+    let _ = node.sim.run_until_idle();
+    assert_eq!((node.engine.index_builder.pending(), is_noted()), (0, false));
+    build::make_again(&node.engine, &store, &indexes, held);
+    let _ = node.sim.run_until_idle();
+    assert!(is_noted());
 }
 
 /// The power goes out right behind an import, whose SSTables are durable: that the index lacks
