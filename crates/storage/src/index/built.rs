@@ -84,11 +84,9 @@ pub(crate) fn doubt(engine: &Engine, base: &TableStore, indexes: &[Arc<IndexStor
 
 /// Decides at a start which indexes can be used, and which have to be made.
 pub(crate) fn note(engine: &Engine) -> Result<(), StorageError> {
-    let indexed: Vec<_> = engine.tables().into_iter().filter(|store| !store.view().indexes.is_empty()).collect();
-    if indexed.is_empty() {
-        return Ok(());
-    }
     let stored = stored(engine)?;
+    forget_unknown(engine, &stored)?;
+    let indexed: Vec<_> = engine.tables().into_iter().filter(|store| !store.view().indexes.is_empty()).collect();
     for store in indexed {
         for index in store.view().indexes.iter() {
             let has_row = stored.contains(&(store.table().keyspace.clone(), index.name().to_owned()));
@@ -102,6 +100,22 @@ pub(crate) fn note(engine: &Engine) -> Result<(), StorageError> {
         }
     }
     Ok(())
+}
+
+/// Takes rows away whose indexes the schema does not have. These are flushed before the log has
+/// what came before them ([`crate::import`]), so that a power cut may have taken the making of the
+/// index alone. A later index of the same name would count as complete with nothing in it.
+fn forget_unknown(engine: &Engine, stored: &BTreeSet<(String, String)>) -> Result<(), StorageError> {
+    if engine.options.read_only {
+        return Ok(());
+    }
+    let schema = engine.schema();
+    let is_known = |keyspace: &str, name: &str| {
+        let mut tables = schema.keyspace(keyspace).into_iter().flat_map(|keyspace| keyspace.tables.values());
+        tables.any(|table| table.indexes.contains_key(name))
+    };
+    let mut unknown = stored.iter().filter(|(keyspace, name)| !is_known(keyspace, name));
+    unknown.try_for_each(|(keyspace, name)| store(engine, keyspace, name, false))
 }
 
 /// Called before a change of the schema is stored: notes that the indexes and views that it drops

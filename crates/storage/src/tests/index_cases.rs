@@ -575,6 +575,19 @@ fn an_index_is_made_again_where_the_power_goes_out_behind_an_import() {
     node.assert_finds("by", int(3), &[1]);
 }
 
+/// A power cut has taken the making of an index, and left that it is complete.
+#[test]
+fn a_note_about_no_index_is_taken_away_at_a_start() {
+    let node = Node::with(&[index("by", "v")]);
+    built::store(&node.engine, "ix", "gone", true).expect("room");
+    node.sim.block_on(node.engine.log.sync()).expect("a sound disk syncs");
+    let Node { sim, engine } = node;
+    drop(engine);
+    sim.kill();
+    let noted = built::stored(&open(&sim)).expect("a sound disk");
+    assert_eq!(noted.into_iter().map(|(_, name)| name).collect::<Vec<_>>(), ["by"]);
+}
+
 /// An import finds no SSTable: the table's indexes have nothing to be made again for.
 #[test]
 fn an_import_of_nothing_leaves_an_index_complete() {
