@@ -54,13 +54,14 @@ pub async fn decommission(node: &Arc<Node>, is_forced: bool) -> Result<()> {
         return refused("no other normal nodes in the ring; decommission would be pointless");
     };
     node.refuse_unheard().map_err(OperationError::Failed)?;
-    let peers: Vec<SocketAddr> = node.ring().peers().map(|peer| peer.address).collect();
-    refuse_left_out(node, &peers, |_| true).await.map_err(OperationError::Failed)?;
     match mode == Mode::DecommissionFailed {
         true => refuse_beside_others(node, is_forced)?,
         false => check(node, mode, is_forced)?,
     }
     let _running = movements.begin("decommissioning").map_err(OperationError::Failed)?;
+    // the look waits for the disk; behind `begin` no other change of this node starts meanwhile
+    let peers: Vec<SocketAddr> = node.ring().peers().map(|peer| peer.address).collect();
+    refuse_left_out(node, &peers, |_| true).await.map_err(OperationError::Failed)?;
     movements.set_mode(Mode::Leaving);
     let tokens = node.ring().local().tokens.clone();
     let first = tokens.first().map_or(0, |token| token.0);

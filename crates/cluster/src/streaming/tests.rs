@@ -89,8 +89,8 @@ fn a_table_that_is_left_out_is_handed_on_to_no_cassandra_in_silence() {
     ring.world.run_for(Duration::from_secs(5));
     let (helenus, cassandra) = (ring.address(1), SocketAddr::from(([10, 9, 9, 9], 7000)));
     let is_refused = |peer: SocketAddr, keyspace: &str| {
-        let refusal = checks::refuse_left_out(node, &[peer], |meant| meant == keyspace);
-        ring.world.block_on(refusal).is_err()
+        let peers = [peer];
+        ring.world.block_on(checks::refuse_left_out(node, &peers, |meant| meant == keyspace)).is_err()
     };
     let refused = [is_refused(cassandra, "ks"), is_refused(helenus, "ks"), is_refused(cassandra, "other")];
     assert_eq!(refused, [true, false, false]);
