@@ -40,6 +40,11 @@ pub(super) const PAGE_BYTES_MAX: usize = 4 << 20;
 /// of 4.0, which 5.0 writes in its compatible mode, have the form of 5.0.
 const VERSIONS_READ: [i32; 4] = [10, 11, 12, super::VERSION];
 
+/// Longest age of a record that waits for its schema, seconds: the default of `gc_grace_seconds`,
+/// since that of an unknown table is unknown too. Otherwise the record of a dropped table would
+/// stay for ever in a ring whose schemas never agree.
+const SCHEMA_WAIT_MAX: i64 = 864_000;
+
 /// The outcome of one step of replay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Page {
@@ -279,14 +284,6 @@ impl Node {
                 Err(error) => errors.push(error),
             }
         }
-        let is_unknown = is_unknown.get() || errors.iter().any(|error| matches!(error, CodecError::UnknownColumn(_)));
-        if is_unknown && self.others().is_some() && self.may_lack_schema(schema.version) {
-            let why = "the schema of a batch may not have come yet".to_owned();
-            return Err(StorageError::Refused { why }.into());
-        }
-        for error in errors {
-            tracing::error!(%error, "a mutation in system.batches cannot be decoded");
-        }
         for mutation in &mut mutations {
             mutation.updates.retain(|update| {
                 let truncated = self.engine.table(update.table.id).and_then(|store| store.truncated_at_millis());
@@ -294,7 +291,23 @@ impl Node {
             });
         }
         mutations.retain(|mutation| !mutation.updates.is_empty());
+        let is_unknown = is_unknown.get() || errors.iter().any(|error| matches!(error, CodecError::UnknownColumn(_)));
+        if is_unknown && self.may_wait(record, &mutations) && self.may_lack_schema(schema.version) {
+            let why = "the schema of a batch may not have come yet".to_owned();
+            return Err(StorageError::Refused { why }.into());
+        }
+        for error in errors {
+            tracing::error!(%error, "a mutation in system.batches cannot be decoded");
+        }
         Ok(mutations)
+    }
+
+    /// Whether a record may wait for a schema of other nodes. `mutations`: those of its mutations
+    /// that can be read.
+    fn may_wait(&self, record: &Record, mutations: &[Mutation]) -> bool {
+        let now = i64::from(self.env.clock.now_seconds());
+        let is_young = record.written_micros().is_some_and(|written| written / 1_000_000 + SCHEMA_WAIT_MAX > now);
+        is_young && !self.is_forgotten(record, mutations) && self.others().is_some()
     }
 
     /// Whether a purge may have removed deletions that the batch has to obey: applying the batch
