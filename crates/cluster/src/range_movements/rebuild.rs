@@ -37,7 +37,11 @@ pub struct RebuildOptions {
 pub fn parse_ranges(text: &str) -> Result<Ranges> {
     let unexpected = || OperationError::Invalid(format!("Unexpected string: {text}"));
     let mut ranges = Ranges::new();
-    for part in text.split(']').map(|part| part.trim().trim_start_matches(',').trim()).filter(|part| !part.is_empty()) {
+    if text.trim().is_empty() {
+        return Ok(ranges);
+    }
+    let list = text.trim().strip_suffix(']').ok_or_else(unexpected)?;
+    for part in list.split(']').map(|part| part.trim().trim_start_matches(',').trim()) {
         let inner = part.strip_prefix('(').ok_or_else(unexpected)?;
         let (start, end) = inner.split_once(',').ok_or_else(unexpected)?;
         let token = |text: &str| text.trim().parse().map(Token).map_err(|_| unexpected());
@@ -83,6 +87,13 @@ pub async fn rebuild(node: &Arc<Node>, options: RebuildOptions) -> Result<()> {
 /// Refuses options that contradict each other or the ring.
 fn check(node: &Node, ring: &Ring, options: &RebuildOptions) -> Result<()> {
     let invalid = |why: String| Err(OperationError::Invalid(why));
+    let mode = node.mode();
+    if mode.is_outside() {
+        return Err(OperationError::Failed(format!(
+            "Node in {mode} state: it owns no ranges yet. `nodetool join` or `nodetool bootstrap resume` fetches its \
+             data"
+        )));
+    }
     let centers = ring.data_centers();
     if let Some(center) = &options.source_data_center {
         if options.excludes_local_data_center && center == ring.local_data_center() {
@@ -140,7 +151,7 @@ mod tests {
         let range = |start, end| (Token(start), Token(end));
         assert_eq!(parse_ranges("(1,2],( -3 , 4 ]"), Ok(vec![range(1, 2), range(-3, 4)]));
         assert_eq!(parse_ranges(""), Ok(Ranges::new()));
-        for wrong in ["1,2]", "(1]", "(a,2]", "(1,2),(3,4]"] {
+        for wrong in ["1,2]", "(1]", "(a,2]", "(1,2),(3,4]", "(1,2", "(1,2],(3,4", "(1,2]]"] {
             assert!(parse_ranges(wrong).is_err(), "{wrong}");
         }
     }

@@ -198,6 +198,10 @@ fn a_bootstrap_that_has_failed_is_resumed() {
         panic!("clients would read what has not come")
     };
     assert_eq!(why, "Unable to start native transport because the node is not in the normal state.");
+    // nothing would come: the node owns no ranges yet
+    let node = Arc::clone(ring.node(2));
+    let rebuilt = ring.world.block_on(async move { rebuild::rebuild(&node, RebuildOptions::default()).await });
+    assert!(matches!(&rebuilt, Err(OperationError::Failed(why)) if why.contains("JOINING_FAILED")), "{rebuilt:?}");
     bring_the_source_back(&mut ring);
     write(&ring, 0, 1, Consistency::One);
     let node = Arc::clone(ring.node(2));
