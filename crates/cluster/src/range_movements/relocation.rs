@@ -7,6 +7,7 @@
 //! node changes the ring a move is refused ([`super::movers`]).
 //! `org.apache.cassandra.service.StorageService.move`, `RangeRelocator`.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use ring::relocation::Choice;
@@ -18,7 +19,7 @@ use super::movers::Asked;
 use crate::movements::Mode;
 use crate::node::Node;
 use crate::operations::{OperationError, Result};
-use crate::streaming::Operation;
+use crate::streaming::{Operation, refuse_left_out};
 
 /// Moves this node to a token.
 pub async fn relocate(node: &Arc<Node>, token: &str) -> Result<()> {
@@ -58,6 +59,8 @@ pub async fn relocate(node: &Arc<Node>, token: &str) -> Result<()> {
         return Err(failed("data is currently moving to this node; unable to leave the ring".to_owned()));
     }
     let _running = movements.begin("moving").map_err(failed)?;
+    let peers: Vec<SocketAddr> = ring.peers().map(|peer| peer.address).collect();
+    refuse_left_out(node, &peers, |_| true).await.map_err(failed)?;
     let from = ring.local().tokens.first().map_or(0, |token| token.0);
     movements.set_mode(Mode::Moving);
     node.announce(|local| introduction.set_status(local, &format!("MOVING,{}", to.0)));

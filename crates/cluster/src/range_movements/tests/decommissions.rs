@@ -1,10 +1,13 @@
 //! Nodes that leave hand on what they have: rows, hints, and changes that Paxos has not completed.
 
+use internode::payload::gossip::{EndpointState, VersionedValue};
 use internode::payload::paxos::{Ballot, BallotFlag, Commit};
 use rows::PartitionRange;
 
 use super::*;
 use crate::paxos::{PaxosOptions, PaxosVariant};
+use crate::repairs::schedule::turns::STATE;
+use crate::system_rows::SystemRow;
 use crate::testing::hintable;
 
 #[test]
@@ -125,6 +128,34 @@ fn hints_that_keep_coming_do_not_hold_a_node_that_leaves() {
     beside(&ring, 1, |node| async move { decommission::decommission(&node, true).await.expect("leaves") });
     let left = ring.world.run_until(PATIENCE, || ring.node(1).mode() == Mode::Decommissioned);
     assert!(left, "it does not wait until no hint comes any more");
+}
+
+/// The data of a table that this node cannot read would stay behind, and nodes of Cassandra may
+/// read the table.
+#[test]
+fn a_node_with_a_table_that_is_left_out_stays_beside_a_cassandra() {
+    let ring = ring_of(44, 3);
+    let (node, peer) = (ring.node(0), ring.address(1));
+    let row = |table: &str, clustering: &[&[u8]], name: &str, value: &[u8]| {
+        let table = Arc::clone(node.schema().table("system_schema", table).expect("a built-in table"));
+        let micros = node.clock.next_micros();
+        SystemRow::new(&table, &[b"ks"], clustering, micros, None).set(name, value.to_vec()).finish()
+    };
+    let own = row("tables", &[b"strange"], "id", &[7; 16]);
+    let of_key = row("columns", &[b"strange", b"k"], "kind", b"partition_key");
+    node.engine.apply(&[own, of_key]).expect("room");
+    // a node of Cassandra tells of no schedule
+    let messenger = node.members().expect("it has joined");
+    let known = messenger.with_gossip(|gossip| gossip.state(peer).cloned()).expect("a member");
+    let value = VersionedValue { value: String::new(), version: known.max_version() + 1 };
+    messenger.learn(peer, EndpointState { values: vec![(STATE, value)], ..known });
+    let here = Arc::clone(node);
+    let left = ring.world.block_on(async move { decommission::decommission(&here, true).await });
+    assert!(matches!(&left, Err(OperationError::Failed(why)) if why.contains("ks.strange")), "{left:?}");
+    let here = Arc::clone(node);
+    let moved = ring.world.block_on(async move { relocation::relocate(&here, "77").await });
+    assert!(matches!(&moved, Err(OperationError::Failed(why)) if why.contains("ks.strange")), "{moved:?}");
+    assert_eq!(node.mode(), Mode::Normal);
 }
 
 /// With Paxos v2 a change that one replica has accepted is completed before the replica's ranges
