@@ -23,9 +23,10 @@ const EMPTY_SIZE_MAX: u64 = 128 << 10;
 /// new file has a later time than those before it, and none would be left behind the last one.
 const BEGUN_MILLIS_END: i64 = i64::MAX / 2;
 
-/// The hint files of a directory, oldest first, after their ends have been mended.
-pub fn find_files(disk: &dyn Disk, directory: &Path) -> Result<Vec<HintFile>, HintError> {
-    let mut files = Vec::new();
+/// The hint files of a directory, oldest first, after their ends have been mended, and the names of
+/// those that are left alone because they cannot be read.
+pub fn find_files(disk: &dyn Disk, directory: &Path) -> Result<(Vec<HintFile>, Vec<String>), HintError> {
+    let (mut files, mut left_alone) = (Vec::new(), Vec::new());
     for entry in disk.list_dir(directory)? {
         if entry.is_dir || !Descriptor::is_file_name(&entry.name) {
             continue;
@@ -34,11 +35,14 @@ pub fn find_files(disk: &dyn Disk, directory: &Path) -> Result<Vec<HintFile>, Hi
         match find_file(disk, directory, &path) {
             Ok(found) => files.extend(found),
             Err(error @ (HintError::Checksum(_) | HintError::Bytes(_))) => set_aside(disk, &path, &error)?,
-            Err(error) => tracing::error!(path = %path.display(), %error, "a hint file is left alone"),
+            Err(error) => {
+                tracing::error!(path = %path.display(), %error, "a hint file is left alone");
+                left_alone.push(entry.name);
+            }
         }
     }
     files.sort_by_key(|file| file.descriptor.millis);
-    Ok(files)
+    Ok((files, left_alone))
 }
 
 /// A file of hints, after its end has been mended; None: the file held no whole hint, and has been

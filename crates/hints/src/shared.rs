@@ -63,6 +63,8 @@ pub(crate) struct Shared {
     pub version: Version,
     pub compression: Option<Compression>,
     pub settings: Settings,
+    /// The names of the files that could not be read when the store was opened.
+    pub left_alone: Vec<String>,
     /// Guards buffers and lists: a copy or a look-up, never I/O.
     pub state: Mutex<State>,
     /// The files that are being written. Held during I/O, by the writer and by callers that close

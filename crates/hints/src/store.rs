@@ -57,13 +57,23 @@ impl HintStore {
         let StoreOptions { directory, version, compression, settings } = options;
         env.disk.create_dir_durable(&directory)?;
         let mut state = State::default();
-        for file in mend::find_files(env.disk.as_ref(), &directory)? {
+        let (files, left_alone) = mend::find_files(env.disk.as_ref(), &directory)?;
+        for file in files {
             state.last_millis = state.last_millis.max(file.descriptor.millis);
             state.hosts.entry(file.descriptor.host_id).or_default().files.push_back(file);
         }
         let (state, outputs, figures) = (Mutex::new(state), Mutex::default(), Figures::default());
-        let shared = Shared { env: env.clone(), directory, version, compression, settings, state, outputs, figures };
-        let shared = Arc::new(shared);
+        let shared = Arc::new(Shared {
+            env: env.clone(),
+            directory,
+            version,
+            compression,
+            settings,
+            left_alone,
+            state,
+            outputs,
+            figures,
+        });
         let of_writer = Arc::downgrade(&shared);
         let step = move || of_writer.upgrade().map_or(env::Next::Done, |shared| writer::step(&shared));
         let writer = env.tasks.background("hints", Box::new(step));
@@ -132,6 +142,18 @@ impl HintStore {
     /// not count.
     pub fn is_empty(&self) -> bool {
         self.shared.state().hosts.values().all(|host| !host.has_hints() && host.sending.is_none())
+    }
+
+    /// The names of the files that are there and cannot be read: their hints are sent to nobody.
+    /// Waits for the disk.
+    pub fn left_alone(&self) -> Vec<String> {
+        let state = self.shared.state();
+        let corrupted = state.hosts.values().flat_map(|host| &host.corrupted).map(|file| file.descriptor.file_name());
+        let mut names: Vec<String> = self.shared.left_alone.iter().cloned().chain(corrupted).collect();
+        drop(state);
+        // an operator may have taken some away
+        names.retain(|name| self.shared.env.disk.exists(&self.shared.directory.join(name)));
+        names
     }
 
     /// The hints that wait in files.

@@ -96,7 +96,7 @@ fn a_compressed_file_of_cassandra_is_read() {
         assert!(hint.gc_grace == 864_000 && hint.mutation.windows(value.len()).any(|part| part == value), "{number}");
     }
     // the store that finds it closes it: nothing of it is cut
-    let files = mend::find_files(sim.env().disk.as_ref(), &directory()).unwrap();
+    let files = mend::find_files(sim.env().disk.as_ref(), &directory()).unwrap().0;
     assert_eq!((files.len(), files[0].size), (1, GOLDEN_LZ4.len() as u64));
 }
 
@@ -126,7 +126,7 @@ fn a_torn_end_is_cut_off() {
     for cut in 0..GOLDEN.len() {
         let sim = Sim::new(1);
         let path = put_file(&sim, GOLDEN_NAME, &GOLDEN[..cut]);
-        let files = mend::find_files(sim.env().disk.as_ref(), &directory()).unwrap();
+        let files = mend::find_files(sim.env().disk.as_ref(), &directory()).unwrap().0;
         let whole = ends.iter().filter(|end| **end <= cut).count().saturating_sub(1);
         if whole == 0 {
             assert!(files.is_empty() && !sim.env().disk.exists(&path), "cut at {cut}");
@@ -259,7 +259,9 @@ fn a_file_under_another_name_holds_up_no_others() {
     assert!(store.add(host_id, &Entry::of_hint(&[1; 100]).unwrap()));
     let file = store.take_file(&host_id).unwrap();
     assert_eq!(hints_of(&sim, &store.path(&file)).unwrap(), [vec![1; 100]]);
-    assert!(sim.env().disk.exists(&path), "it is left alone");
+    assert_eq!(store.left_alone(), [path.file_name().unwrap().to_str().unwrap()]);
+    sim.env().disk.remove_file(&path).unwrap();
+    assert!(store.left_alone().is_empty(), "it was taken away");
 }
 
 #[test]

@@ -42,8 +42,8 @@ const BATCHES_LOOK: Duration = Duration::from_millis(500);
 type Gone = BTreeMap<(SocketAddr, String), Ranges>;
 
 /// Hands everything on and leaves. `is_forced`: even where the others are fewer then than a
-/// keyspace has copies, and beside another node that changes the ring. The caller closes the doors
-/// for clients afterwards.
+/// keyspace has copies, beside another node that changes the ring, and with files of hints that
+/// cannot be read. The caller closes the doors for clients afterwards.
 pub async fn decommission(node: &Arc<Node>, is_forced: bool) -> Result<()> {
     let movements = &node.joined.movements;
     let mode = movements.state().mode;
@@ -62,6 +62,9 @@ pub async fn decommission(node: &Arc<Node>, is_forced: bool) -> Result<()> {
     // the look waits for the disk; behind `begin` no other change of this node starts meanwhile
     let peers: Vec<SocketAddr> = node.ring().peers().map(|peer| peer.address).collect();
     refuse_left_out(node, &peers, |_| true).await.map_err(OperationError::Failed)?;
+    if !is_forced {
+        refuse_beside_lost_hints(node).await?;
+    }
     movements.set_mode(Mode::Leaving);
     let tokens = node.ring().local().tokens.clone();
     let first = tokens.first().map_or(0, |token| token.0);
@@ -120,6 +123,25 @@ fn refuse_beside_others(node: &Node, is_forced: bool) -> Result<()> {
     match is_forced {
         true => Ok(()),
         false => node.refuse_beside(&asked(), |_| true).map_err(OperationError::Failed),
+    }
+}
+
+/// Refuses to leave with files of hints that this node cannot read: nobody else has these hints.
+async fn refuse_beside_lost_hints(node: &Arc<Node>) -> Result<()> {
+    // otherwise an operator wants no hints to go on
+    if !node.handoff.settings.load().transfers_on_decommission {
+        return Ok(());
+    }
+    let of_node = Arc::clone(node);
+    let job = move || of_node.handoff.store.get().map(|store| store.left_alone()).unwrap_or_default();
+    let names = node.env.blocking_long("hints", job).await.map_err(|full| OperationError::Failed(full.to_string()))?;
+    match names.first() {
+        None => Ok(()),
+        Some(first) => refused(format!(
+            "{} files of hints cannot be read here, {first} among them, and would be left behind: the log says why. \
+             Take them away, or perform a forceful decommission to ignore.",
+            names.len()
+        )),
     }
 }
 

@@ -130,6 +130,32 @@ fn hints_that_keep_coming_do_not_hold_a_node_that_leaves() {
     assert!(left, "it does not wait until no hint comes any more");
 }
 
+/// A file of hints under another name than its head says is sent to nobody.
+#[test]
+fn a_node_with_hints_that_it_cannot_read_leaves_only_if_it_has_to() {
+    let mut ring = SimRing::new(46, &["dc1"; 4]);
+    let descriptor = hints::Descriptor {
+        host_id: ring.node(0).identity.host_id,
+        millis: 1,
+        version: hints::Version::V3,
+        compression: None,
+    };
+    let (mut bytes, disk) = (Vec::new(), ring.world.env(1).disk);
+    descriptor.encode(&mut bytes);
+    let directory = std::path::Path::new(env::sim::DATA).join("hints");
+    let renamed = hints::Descriptor { millis: 2, ..descriptor }.file_name();
+    let mut file = disk.create(&directory.join(&renamed)).expect("there is room");
+    file.write_all(&bytes).expect("there is room");
+    drop(file);
+    ring.kill(1);
+    ring.start(1);
+    ring.agree();
+    let node = Arc::clone(ring.node(1));
+    let left = ring.world.block_on(async move { decommission::decommission(&node, false).await });
+    assert!(matches!(&left, Err(OperationError::Failed(why)) if why.contains(&renamed)), "{left:?}");
+    assert_eq!(ring.node(1).mode(), Mode::Normal);
+}
+
 /// The data of a table that this node cannot read would stay behind, and nodes of Cassandra may
 /// read the table.
 #[test]
