@@ -303,12 +303,18 @@ pub(crate) fn commit(node: &Arc<Node>, id: &SessionId) -> Result<bool, Refusal> 
     step(node, id, Some(SessionState::FinalizePromised), SessionState::Finalized)
 }
 
-/// STATUS_REQ: tells how far a session is here. One without a row has failed; while the rows are
-/// not read nothing is said.
-pub(crate) fn tell_status(node: &Node, to: SocketAddr, id: SessionId) {
+/// STATUS_REQ: tells how far a session is here, its good end once that is durable. One without a
+/// row has failed; while the rows are not read nothing is said.
+pub(crate) async fn tell_status(node: &Node, to: SocketAddr, id: SessionId) {
     let known = node.repairs.sessions().get(&id).map(|session| session.state);
     let missing = || node.repairs.knows_sessions.load(Ordering::Acquire).then_some(SessionState::Failed);
     let Some(state) = known.or_else(missing) else { return };
+    // otherwise a crash could take the end back after the other node has relied on it
+    if state == SessionState::Finalized
+        && let Err(error) = node.engine.log.sync().await
+    {
+        return tracing::warn!(%error, peer = %to, "the good end of a repair session is not durable, and not told");
+    }
     let status = Status { session: id, state }.encode();
     if let Some(messenger) = node.members() {
         messenger.tell(to, Request::new(Verb::StatusRsp, status, node.repair_request_timeout()).silent());

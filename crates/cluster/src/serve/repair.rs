@@ -20,7 +20,7 @@ use crate::repairs::{Awaited, Told};
 
 pub(super) async fn serve(call: Call) {
     if let Verb::StatusReq | Verb::StatusRsp = call.header.verb {
-        return status(&call);
+        return status(&call).await;
     }
     let taken = take(&call).await;
     if let Err(why) = &taken {
@@ -88,13 +88,17 @@ async fn take(call: &Call) -> Result<(), Refusal> {
 }
 
 /// The state of a session is asked for and told without acknowledgements.
-fn status(call: &Call) {
+async fn status(call: &Call) {
     let from = call.header.respond_to().unwrap_or(call.from.address);
     let unreadable = |error: internode::InternodeError| error.to_string();
     let heard = match call.header.verb {
-        Verb::StatusReq => decode_uuid(&call.payload)
-            .map_err(unreadable)
-            .map(|session| consistent::tell_status(&call.node, from, session)),
+        Verb::StatusReq => match decode_uuid(&call.payload) {
+            Ok(session) => {
+                consistent::tell_status(&call.node, from, session).await;
+                Ok(())
+            }
+            Err(error) => Err(unreadable(error)),
+        },
         _ => Status::decode(&call.payload)
             .map_err(unreadable)
             .and_then(|status| consistent::hear_status(&call.node, from, &status)),

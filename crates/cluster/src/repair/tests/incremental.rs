@@ -1,7 +1,9 @@
 //! Incremental repairs: what was repaired once is not looked at again, and participants agree on it
 //! whatever happens to one of them. `HELENUS_SEEDS=4` kills at further steps.
 
+use internode::Verb;
 use internode::payload::repair::consistent::{PrepareConsistent, SessionState, Status};
+use membership::Request;
 use sstable::SSTable;
 use storage::inherited::RepairState;
 
@@ -329,6 +331,23 @@ fn a_session_that_there_is_no_room_for_has_failed() {
     ring.world.run_for(Duration::from_secs(1));
     let ask = || consistent::begin(node, request).expect("acknowledged");
     assert_eq!(vote_of(&ring, Awaited::Prepared([6; 16], participant), ask), Some(false));
+}
+
+/// A participant that has missed the good end asks for it. The answer waits for the disk: a crash
+/// could take the end back.
+#[test]
+fn a_good_end_is_told_when_it_is_durable() {
+    let ring = drifted(31);
+    let id = session_at(&ring, 0, 9, SessionState::FinalizePromised).id;
+    session_at(&ring, 1, 9, SessionState::FinalizePromised);
+    ring.world.disk(1).set_sync_delay(Duration::from_secs(30));
+    assert_eq!(consistent::commit(ring.node(1), &id), Ok(true));
+    let request = Request::new(Verb::StatusReq, id.to_vec(), Duration::from_secs(5)).silent();
+    ring.node(0).members().expect("it has joined").tell(ring.address(1), request);
+    ring.world.run_for(Duration::from_secs(5));
+    let state = || ring.node(0).repairs.sessions().get(&id).map(|session| session.state);
+    assert_eq!(state(), Some(SessionState::FinalizePromised));
+    assert!(ring.world.run_until(REPAIR_MAX, || state() == Some(SessionState::Finalized)), "it is durable");
 }
 
 /// Each small range keeps its last session, so that a node that is repaired in many of them has
