@@ -141,6 +141,35 @@ fn a_replacement_without_its_data_does_not_join() {
     check_replicas(&ring, &[0]);
 }
 
+/// A node that was only cut off is up again before the new one has its data: both would own the
+/// tokens, each in its own eyes.
+#[test]
+fn a_node_that_is_back_in_time_is_not_replaced() {
+    let mut ring = SimRing::begun(60, &["dc1"; 4], 3);
+    ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
+    write(&ring, 0, 0, Consistency::All);
+    let tokens = ring.node(2).ring().local().tokens.clone();
+    ring.tokens.insert(3, tokens.iter().map(|token| token.0).collect());
+    let (ring_delay, replaced) = (Duration::from_secs(10), ring.address(2));
+    ring.movements = MovementSettings { ring_delay, replaces: Some(replaced), ..MovementSettings::default() };
+    ring.world.network().partition(&[2]);
+    let sees = |machine: usize| {
+        ring.node(machine).ring().endpoints().iter().any(|endpoint| endpoint.address == replaced && endpoint.is_up)
+    };
+    assert!(ring.world.run_until(PATIENCE, || !sees(0) && !sees(1)), "it is cut off");
+    slow_down(&ring, 120);
+    ring.spawn(3);
+    assert!(ring.world.run_until(PATIENCE, || ring.node(3).mode() == Mode::Joining), "it is on its way");
+    ring.world.network().heal();
+    let has_failed = ring.world.run_until(PATIENCE, || ring.node(3).mode() == Mode::JoiningFailed);
+    assert!(has_failed, "the other one is up");
+    let owner = |machine: usize| {
+        let snapshot = ring.node(machine).ring();
+        snapshot.tokens().find(|(token, _)| *token == tokens[0]).map(|(_, endpoint)| endpoint.address)
+    };
+    assert_eq!([0, 1, 2].map(owner), [Some(replaced); 3]);
+}
+
 /// A new node takes the place, the address and the host id of one whose disk is lost.
 #[test]
 fn a_dead_node_is_replaced_under_its_own_address() {
@@ -192,6 +221,13 @@ fn returning_to_slow_sources(seed: u64, seconds: usize) -> SimRing {
     ring.agree();
     ring.movements.replaces = Some(own);
     ring.host_ids.insert(2, host_id);
+    slow_down(&ring, seconds);
+    ring.spawn(2);
+    ring
+}
+
+/// The first two nodes send nothing for so many seconds.
+fn slow_down(ring: &SimRing, seconds: usize) {
     for node in [0, 1].map(|machine| ring.node(machine)) {
         let rates = node.stream_settings();
         node.change_stream_settings(|settings| (settings.throughput, settings.entire_throughput) = (1, 1));
@@ -200,8 +236,6 @@ fn returning_to_slow_sources(seed: u64, seconds: usize) -> SimRing {
         }
         node.change_stream_settings(|settings| *settings = rates);
     }
-    ring.spawn(2);
-    ring
 }
 
 /// Gossip takes a node that hibernates for dead. Its sources go on with it all the same, though
