@@ -1,5 +1,8 @@
 //! Repairs: an operator's call starts one, and asks for its events until it has ended.
 
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
 use admin::verbs::{
     GetRepair, RepairEvent, RepairEventKind, RepairEvents, RepairParallelism, RepairPreview, RepairRequest, StopRepairs,
 };
@@ -27,6 +30,7 @@ fn stop(admin: &NodeAdmin, _: &StopRepairs) -> Result<()> {
 fn repair(admin: &NodeAdmin, request: &RepairRequest) -> Result<Option<i32>> {
     let node = &admin.services.node;
     let local = node.ring().local_data_center().to_owned();
+    let resolve = |name: &str| node.env.network.resolve(name);
     let options = RepairOptions {
         parallelism: match request.parallelism {
             RepairParallelism::Parallel => Parallelism::Parallel,
@@ -38,7 +42,7 @@ fn repair(admin: &NodeAdmin, request: &RepairRequest) -> Result<Option<i32>> {
         job_threads: usize::try_from(request.job_threads).unwrap_or(usize::MAX),
         tables: request.tables.clone(),
         data_centers: if request.local_data_center { vec![local] } else { request.data_centers.clone() },
-        hosts: request.hosts.clone(),
+        hosts: request.hosts.iter().map(|host| address_of(host, resolve)).collect(),
         preview: match request.preview {
             RepairPreview::None => Preview::None,
             RepairPreview::All => Preview::All,
@@ -56,6 +60,22 @@ fn repair(admin: &NodeAdmin, request: &RepairRequest) -> Result<Option<i32>> {
     };
     let command = node.start_repair(&request.keyspace, options).map_err(of_operation)?;
     Ok(command.map(|command| command.number))
+}
+
+/// A host that an operator names, by its address. A name without an address stays as it is, and the
+/// repair is refused. `resolve`: looks up a name.
+fn address_of(host: &str, resolve: impl Fn(&str) -> io::Result<Vec<IpAddr>>) -> String {
+    let host = host.trim();
+    if host.parse::<IpAddr>().is_ok() || host.parse::<SocketAddr>().is_ok() {
+        return host.to_owned();
+    }
+    let with_port = host.rsplit_once(':').and_then(|(name, port)| Some((name, port.parse::<u16>().ok()?)));
+    let found = resolve(with_port.map_or(host, |(name, _)| name)).ok();
+    match (found.and_then(|addresses| addresses.into_iter().next()), with_port) {
+        (Some(address), Some((_, port))) => SocketAddr::new(address, port).to_string(),
+        (Some(address), None) => address.to_string(),
+        (None, _) => host.to_owned(),
+    }
 }
 
 fn events(admin: &NodeAdmin, get: &GetRepair) -> Result<RepairEvents> {
@@ -76,4 +96,29 @@ fn events(admin: &NodeAdmin, get: &GetRepair) -> Result<RepairEvents> {
         RepairEvent { at: event.at_millis, kind, text: event.text }
     };
     Ok(RepairEvents { events: events.into_iter().map(event).collect(), has_ended })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_may_be_named() {
+        let resolve = |name: &str| match name {
+            "second" => Ok(vec![IpAddr::from([10, 0, 0, 2]), IpAddr::from([10, 0, 0, 3])]),
+            _ => Err(io::Error::from(io::ErrorKind::NotFound)),
+        };
+        let cases = [
+            ("10.0.0.1", "10.0.0.1"),
+            ("10.0.0.1:7001", "10.0.0.1:7001"),
+            ("::1", "::1"),
+            (" second ", "10.0.0.2"),
+            ("second:7001", "10.0.0.2:7001"),
+            ("nobody", "nobody"),
+            ("second:port", "second:port"),
+        ];
+        for (host, expected) in cases {
+            assert_eq!(address_of(host, resolve), expected);
+        }
+    }
 }
