@@ -14,7 +14,7 @@ use std::time::Duration;
 use env::Instant;
 use env::defects::{Defect, is_on};
 use internode::payload::token_ranges::Tokens;
-use ring::{EndpointId, Placement, Ring};
+use ring::{EndpointId, Placement, Replication, Ring};
 use schema::{TableId, TableKind, TableMetadata};
 
 use crate::movements::Mode;
@@ -154,6 +154,8 @@ struct Task {
     failures: BTreeMap<(TableId, Tokens), (u32, i64)>,
     /// The time of the last look, seconds since 1970; None: there was none since the start.
     looked_at: Option<i64>,
+    /// The replication of each keyspace at the last look.
+    replications: BTreeMap<String, Replication>,
 }
 
 fn seconds(duration: Duration) -> i64 {
@@ -176,6 +178,7 @@ impl Task {
             rest: (now, Duration::ZERO),
             failures,
             looked_at: None,
+            replications: BTreeMap::new(),
         }
     }
 
@@ -245,7 +248,8 @@ impl Task {
             self.looked_at = None;
             self.failures.clear();
         }
-        if self.progress.forget_after(latest) | self.progress.follow(&ids, self.looked_at) {
+        let has_changed = self.progress.forget_after(latest) | self.progress.follow(&ids, self.looked_at);
+        if has_changed | self.follow_replications(node, &tables, now) {
             self.save(node).await;
         }
         self.looked_at = Some(now);
@@ -263,6 +267,25 @@ impl Task {
             return SETTLE;
         }
         TURN_LOOK
+    }
+
+    /// Makes tables due whose replication has changed since the last look: replicas that have come
+    /// to their ranges by that lack the rows. Nothing of them becomes urgent. True: there are some.
+    fn follow_replications(&mut self, node: &Node, tables: &[Arc<TableMetadata>], now: i64) -> bool {
+        let (ring, schema) = (node.ring(), node.schema());
+        let of = |name: &String| Some((name.clone(), ring.placement(name)?.replication.clone()));
+        let before = std::mem::replace(&mut self.replications, schema.keyspaces.keys().filter_map(of).collect());
+        let has_changed = |table: &&Arc<TableMetadata>| {
+            let then = before.get(&table.keyspace);
+            then.is_some() && then != self.replications.get(&table.keyspace)
+        };
+        let changed: Vec<_> = tables.iter().filter(has_changed).collect();
+        for table in &changed {
+            let grace = i64::from(table.params.gc_grace_seconds);
+            let due_after = plan::due_after(grace, seconds(self.settings.interval_min));
+            self.progress.make_due(table.id, now.saturating_sub(due_after));
+        }
+        !changed.is_empty()
     }
 
     fn claimed(&mut self, node: &Node, now: i64) -> Duration {
@@ -508,6 +531,28 @@ fn beside(node: &Node, ring: &Ring) -> BTreeSet<usize> {
 mod tests {
     use super::*;
     use crate::testing::SimRing;
+    use crate::testing::views::change_on;
+
+    /// The replicas that have come by the change have nothing yet.
+    #[test]
+    fn a_table_is_due_when_its_replication_has_changed() {
+        let ring = SimRing::new(39, &["dc1"; 3]);
+        ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
+        let node = ring.node(0);
+        let tables: Vec<_> = tables(node).into_iter().filter(|table| table.keyspace == "ks").collect();
+        let mut task = Task::new(Arc::default(), Progress::default(), None, node.env.now());
+        let now = node.env.clock.now_micros() / 1_000_000;
+        let ids: Vec<TableId> = tables.iter().map(|table| table.id).collect();
+        task.progress.follow(&ids, Some(now));
+        let is_due = |task: &Task| !task.due(node, &tables, now).is_empty();
+        assert!(!task.follow_replications(node, &tables, now) && !is_due(&task), "it was not looked at before");
+        let mut keyspace = node.schema().keyspaces["ks"].as_ref().clone();
+        keyspace.replication.options.insert("replication_factor".to_owned(), "3".to_owned());
+        change_on(&ring, &keyspace);
+        assert!(task.follow_replications(node, &tables, now) && is_due(&task));
+        assert!(task.due(node, &tables, now).iter().all(|unit| !unit.is_urgent(now)));
+        assert!(!task.follow_replications(node, &tables, now), "it is as it was at the last look");
+    }
 
     /// A repair leaves ranges out that its node has lost since they were chosen.
     #[test]

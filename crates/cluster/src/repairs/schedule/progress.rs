@@ -164,6 +164,14 @@ impl Progress {
         }
     }
 
+    /// Takes a table for one that was repaired no later than at a time, seconds since 1970.
+    pub fn make_due(&mut self, table: TableId, at: i64) {
+        if let Some(of_table) = self.tables.get_mut(&table) {
+            of_table.since = of_table.since.min(at);
+            of_table.stretches.iter_mut().for_each(|stretch| stretch.at = stretch.at.min(at));
+        }
+    }
+
     fn encode(&self) -> Vec<u8> {
         let mut text = format!("{HEAD}\n");
         for (id, of_table) in &self.tables {
