@@ -23,8 +23,8 @@ const EMPTY_SIZE_MAX: u64 = 128 << 10;
 /// new file has a later time than those before it, and none would be left behind the last one.
 const BEGUN_MILLIS_END: i64 = i64::MAX / 2;
 
-/// The hint files of a directory, oldest first, after their ends have been mended, and the names of
-/// those that are left alone because they cannot be read.
+/// The hint files of a directory, oldest first, after their ends have been mended, and the names
+/// of those that are left alone because they cannot be read.
 pub fn find_files(disk: &dyn Disk, directory: &Path) -> Result<(Vec<HintFile>, Vec<String>), HintError> {
     let (mut files, mut left_alone) = (Vec::new(), Vec::new());
     for entry in disk.list_dir(directory)? {

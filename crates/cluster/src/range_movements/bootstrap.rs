@@ -141,8 +141,8 @@ impl Node {
         self.joined.movements.set_mode(Mode::Joining);
         self.keep_bootstrap_state(BootstrapState::InProgress).await?;
         let fetched = self.fetch_as_joining(&joining, is_resumed).await;
-        // a node that was only cut off may be back. It never gives its tokens up by itself, so that
-        // writes that it coordinates would go to other replicas than reads of the others
+        // a node that was only cut off may be back, and would not give its tokens up: the writes
+        // that it coordinates would go to other replicas than the reads of the others
         let is_free = || settings.replaces.map_or(Ok(()), |replaced| self.check_down(replaced));
         let fetched = fetched.and_then(|()| is_free());
         if fetched.is_err() {

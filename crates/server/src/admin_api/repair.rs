@@ -62,8 +62,8 @@ fn repair(admin: &NodeAdmin, request: &RepairRequest) -> Result<Option<i32>> {
     Ok(command.map(|command| command.number))
 }
 
-/// A host that an operator names, by its address. A name without an address stays as it is, and the
-/// repair is refused. `resolve`: looks up a name.
+/// A host that an operator names, by its address. A name without an address stays as it is, and
+/// the repair is refused. `resolve`: looks up a name.
 fn address_of(host: &str, resolve: impl Fn(&str) -> io::Result<Vec<IpAddr>>) -> String {
     let host = host.trim();
     if host.parse::<IpAddr>().is_ok() || host.parse::<SocketAddr>().is_ok() {
