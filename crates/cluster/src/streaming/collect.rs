@@ -87,6 +87,15 @@ async fn look(node: &Arc<Node>, init: &StreamInit, tables: &Tables) -> Result<Ve
     let mut all = Vec::new();
     let mut entire_left = if node.transfers.settings.load().entire { ENTIRE_MAX } else { 0 };
     for (store, ranges) in tables.values() {
+        let left_out = store.left_out();
+        if let Some(first) = left_out.first() {
+            tracing::warn!(
+                table = store.name(),
+                count = left_out.len(),
+                why = first.why,
+                "SSTables that cannot be read are not sent: the peer lacks their rows"
+            );
+        }
         let view = settled(node, store).await;
         let (of_node, init, of_job, ranges) = (Arc::clone(node), init.clone(), Arc::clone(store), ranges.clone());
         let job = move || of_table(&of_node, &init, &of_job, &view, &ranges, entire_left);
