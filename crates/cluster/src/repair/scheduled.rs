@@ -538,6 +538,7 @@ mod tests {
     fn a_table_is_due_when_its_replication_has_changed() {
         let ring = SimRing::new(39, &["dc1"; 3]);
         ring.create_keyspace("ks", "SimpleStrategy", &[("replication_factor", "2")]);
+        ring.agree();
         let node = ring.node(0);
         let tables: Vec<_> = tables(node).into_iter().filter(|table| table.keyspace == "ks").collect();
         let mut task = Task::new(Arc::default(), Progress::default(), None, node.env.now());
