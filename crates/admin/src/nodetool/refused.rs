@@ -82,7 +82,11 @@ mod tests {
         ),
         ("compact", "`--user-defined` with a file that is no SSTable is refused by name"),
         ("compactionstats", "`-V` is refused: SELECT * FROM system_views.sstable_tasks has its columns"),
-        ("decommission", "refused while another node joins, leaves or moves, unless `--force` is given"),
+        (
+            "decommission",
+            "refused while another node joins, leaves or moves, or with hint files that cannot be read, unless \
+             `--force` is given",
+        ),
         ("disablebinary", "clients that registered are told that the node is down"),
         ("garbagecollect", "drops range tombstones only where the partition's deletion covers them"),
         ("getautorepairconfig", "the settings that `auto_repair` has here"),
@@ -100,6 +104,7 @@ mod tests {
         ("move", "refused while another node joins, leaves or moves"),
         ("profileload", "up to eight side by side; queries as they were sent"),
         ("proxyhistograms", "of all requests since the start; writes of views are not measured"),
+        ("rebuild", "refused on a node that has not joined yet"),
         ("reloadssl", "names the files that cannot be used, and fails"),
         ("relocatesstables", "refused with several data directories; with one there is nothing to do"),
         (
