@@ -387,11 +387,11 @@ mod tests {
             let prefixes: Vec<ClusteringValues> =
                 [0, 2].iter().map(|number| values_of(&[*number]).into_iter().collect()).collect();
             for bounds in 0..256 {
-                let [a, b, c, d] = [0, 2, 4, 6].map(|shift| bounds >> shift & 3);
+                let [a, b, c, d] = [0, 2, 4, 6].map(|shift| (bounds >> shift) & 3);
                 let (lower, upper) = ((values_of(&[a, b]), a % 2 == 0), (values_of(&[c, d]), b % 2 == 0));
                 let slices = ranges(&comparator, 1, &prefixes, Some(lower), Some(upper)).expect("few");
                 for row in 0..64 {
-                    let [k, x, y] = [0, 2, 4].map(|shift| row >> shift & 3);
+                    let [k, x, y] = [0, 2, 4].map(|shift| (row >> shift) & 3);
                     let is_above = (x, y) > (a, b) || (a % 2 == 0 && (x, y) == (a, b));
                     let is_below = (x, y) < (c, d) || (b % 2 == 0 && (x, y) == (c, d));
                     let found = slices.0.iter().any(|slice| slice.contains(&values_of(&[k, x, y]), &comparator));
