@@ -309,6 +309,9 @@ fn columns_are_not_renamed_in_a_chain() {
     assert_eq!(ask("ALTER TABLE t RENAME c TO d AND k TO c"), refused("k", "c"));
     assert_eq!(ask("ALTER TABLE t RENAME k TO c AND c TO d"), refused("k", "c"));
     assert_eq!(ask("ALTER TABLE t RENAME c TO d AND k TO e"), "Updated Table answers t");
+    // of two new names for one column the last counts
+    assert_eq!(ask("ALTER TABLE t RENAME d TO g AND d TO h"), "Updated Table answers t");
+    assert_eq!(ask("ALTER TABLE t RENAME h TO i"), "Updated Table answers t");
 }
 
 /// User types that double with each step, and those that nest ever deeper, are refused before code

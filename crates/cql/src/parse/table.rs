@@ -3,6 +3,8 @@
 //! Must agree with: the rules `createTableStatement`, `tableDefinition`, `tableColumns`,
 //! `columnMask`, `alterTableStatement`.
 
+use std::collections::HashSet;
+
 use super::{Parser, Result};
 use crate::ast::{AlterTable, ColumnDefinition, ColumnMask, CreateTable, Ident, PrimaryKey, TableAlteration};
 use crate::lexer::{Keyword, Kind};
@@ -171,7 +173,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `RENAME [IF EXISTS] a TO b AND c TO d`.
+    /// `RENAME [IF EXISTS] a TO b AND c TO d`. As in Cassandra, of several new names for one old
+    /// name the last counts.
     pub(super) fn renames(
         &mut self,
         name: fn(&mut Self) -> Result<Ident<'a>>,
@@ -184,8 +187,12 @@ impl<'a> Parser<'a> {
             self.expect_keyword(Keyword::To)?;
             renames.push((from, name(self)?));
             if !self.accept_keyword(Keyword::And)? {
-                return Ok((if_exists, renames));
+                break;
             }
         }
+        let mut seen = HashSet::new();
+        let mut last: Vec<_> = renames.into_iter().rev().filter(|(from, _)| seen.insert(from.text.clone())).collect();
+        last.reverse();
+        Ok((if_exists, last))
     }
 }
