@@ -188,12 +188,21 @@ impl ErrorMessage {
             ErrorKind::WriteFailure { consistency, received, block_for, write_type, .. } if v3 => {
                 Some(write_timeout(*consistency, *received, *block_for, *write_type, timed_out(*received)))
             }
-            ErrorKind::CasWriteUnknown { consistency, received, block_for } if below_v5 => {
+            ErrorKind::WriteTimeout { consistency, received, block_for, contentions: Some(_), .. }
+            | ErrorKind::CasWriteUnknown { consistency, received, block_for }
+                if below_v5 =>
+            {
                 Some(write_timeout(*consistency, *received, *block_for, WriteKind::Cas, timed_out(*received)))
             }
-            ErrorKind::FunctionFailure { .. } | ErrorKind::CdcWriteFailure if v3 => Some(Self::invalid(&*self.message)),
+            ErrorKind::FunctionFailure { .. } if v3 => Some(self.as_invalid("FUNCTION_FAILURE")),
+            ErrorKind::CdcWriteFailure if v3 => Some(self.as_invalid("CDC_WRITE_FAILURE")),
             _ => None,
         }
+    }
+
+    /// The error as an invalid request, whose text has the name of the code that it had.
+    fn as_invalid(&self, code: &str) -> Self {
+        Self::invalid(format!("ERROR {code}: {}", self.message))
     }
 }
 

@@ -90,4 +90,13 @@ fn older_forms() {
     assert_eq!(encoded(unknown, V4), (0x1100, with(b"\0\x03CAS")));
     assert_eq!(encoded(ErrorKind::CdcWriteFailure, V3), (0x2200, vec![]));
     assert_eq!(encoded(ErrorKind::CdcWriteFailure, V4), (0x1600, vec![]));
+    let text = |kind: ErrorKind, version: ProtocolVersion| {
+        let mut out = BytesMut::new();
+        ErrorMessage::new(kind, "m").encode(&mut out, version);
+        let length = usize::from(u16::from_be_bytes([out[4], out[5]]));
+        String::from_utf8(out[6..6 + length].to_vec()).unwrap()
+    };
+    assert_eq!(text(ErrorKind::CdcWriteFailure, V3), "ERROR CDC_WRITE_FAILURE: m");
+    assert_eq!(text(cas_timeout(), V4), "Operation timed out - received only 1 responses.");
+    assert_eq!(text(cas_timeout(), ProtocolVersion::V5), "m");
 }
