@@ -1,4 +1,5 @@
-//! Whether values of one type can be read as another's: what a dropped column may come back as.
+//! Whether values of one type can be read as another's: what a dropped column may come back as,
+//! and what a function that is replaced may return.
 //!
 //! Must agree with: `AbstractType.isSerializationCompatibleWith`, `isValueCompatibleWith` and
 //! `isCompatibleWith` with what the types make of them.
@@ -10,6 +11,12 @@ use types::cql_name::expand_user_types;
 /// dropped columns, user types expanded.
 pub(super) fn reads_as(new: &CqlType, old: &CqlType) -> bool {
     same_form(&tuples(new), old)
+}
+
+/// Values of the old type are values of the new, and sort alike: what a function that is replaced
+/// may return.
+pub(super) fn sorts_as(new: &CqlType, old: &CqlType) -> bool {
+    new == old || same_order(&tuples(new), &tuples(old))
 }
 
 /// The type with user types as tuples, their fields as they are declared.

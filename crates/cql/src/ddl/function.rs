@@ -16,7 +16,9 @@ use schema::rows_form::{SchemaRow, SchemaTable};
 use schema::{AggregateMetadata, FunctionKey, FunctionMetadata, KeyspaceMetadata, Schema};
 use types::CqlType;
 
-use super::{Act, Changed, DdlContext, SchemaObject, check_changeable, existing_keyspace, keyspace_of, type_name};
+use super::{
+    Act, Changed, DdlContext, SchemaObject, check_changeable, compatible, existing_keyspace, keyspace_of, type_name,
+};
 use crate::ast::{CreateAggregate, CreateFunction, DropFunction, Ident, Term, TypeName};
 use crate::context::{Bindings, JsonObjects, Preparing, Receiver};
 use crate::error::CqlError;
@@ -60,11 +62,6 @@ pub(crate) fn key_of<'t>(
 ) -> Result<FunctionKey, CqlError> {
     let types: Result<Vec<CqlType>, CqlError> = types.into_iter().map(|ty| prepare(ty, keyspace)).collect();
     Ok((name.to_owned(), type_texts(&types?)))
-}
-
-/// Whether values of a type can be read as those of another without a change.
-fn is_compatible(new: &CqlType, old: &CqlType) -> bool {
-    new == old || matches!((new, old), (CqlType::Text, CqlType::Ascii) | (CqlType::Blob, _))
 }
 
 /// The keyspace with a row in place of the one with its key, and its functions read again.
@@ -155,7 +152,7 @@ pub(super) fn create(create: &CreateFunction<'_>, context: &DdlContext, schema: 
             let directive = if function.called_on_null { "CALLED ON NULL INPUT" } else { "RETURNS NULL ON NULL INPUT" };
             return invalid(format!("Function '{name}' must have {directive} directive"));
         }
-        if !is_compatible(&function.returns, &existing.returns) {
+        if !compatible::sorts_as(&function.returns, &existing.returns) {
             return invalid(format!(
                 "Cannot replace function '{name}', the new return type {} is not compatible with the return type {} of \
                  existing function",
@@ -324,7 +321,7 @@ pub(super) fn create_aggregate(
         if !create.or_replace {
             return invalid(format!("Aggregate '{name}' already exists"));
         }
-        if !is_compatible(&aggregate.returns, &existing.returns) {
+        if !compatible::sorts_as(&aggregate.returns, &existing.returns) {
             return invalid(format!(
                 "Cannot replace aggregate '{name}', the new return type {} isn't compatible with the return type {} of \
                  existing function",

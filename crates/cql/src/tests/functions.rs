@@ -107,6 +107,27 @@ fn statements_on_functions_are_refused_as_in_cassandra() {
             "{statement}\nexpected {expected}\nfound    {found}"
         );
     }
+    // the new values have to sort as the old ones
+    let replace = |returns: &str, value: &str| {
+        format!(
+            "CREATE OR REPLACE FUNCTION other (x int) CALLED ON NULL INPUT RETURNS {returns} LANGUAGE java AS 'return {value};'"
+        )
+    };
+    for (returns, expected) in [
+        ("int", "done"),
+        (
+            "blob",
+            "error 2200 Cannot replace function 'other', the new return type blob is not compatible with the return type \
+             int",
+        ),
+    ] {
+        let found = answer(&node, &replace(returns, "null"));
+        assert!(found.starts_with(expected), "{returns}: {found}");
+    }
+    answer(&node, "DROP FUNCTION other");
+    for returns in ["set<ascii>", "set<text>"] {
+        assert_eq!(answer(&node, &replace(returns, "null")), "done", "{returns}");
+    }
     assert_eq!(answer(&node, "DROP FUNCTION IF EXISTS none"), "done");
     assert_eq!(answer(&node, &format!("CREATE FUNCTION IF NOT EXISTS twice (x int) {tail}")), "done");
 }
