@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use cql::{BoundValue, Prepared};
+use cql::{BoundValue, CqlError, Prepared};
 use protocol::Response;
 use protocol::request::{Batch, BatchStatement};
 
@@ -82,7 +82,14 @@ impl Running<'_> {
                 }
             },
         };
-        let values = options::by_position(statement.values(), &planned.prepared)?;
+        let (values, markers) = (statement.values(), planned.prepared.bind_variables.len());
+        if values.len() != markers {
+            // in a batch the sentence of Cassandra begins with a capital
+            let given = values.len();
+            let text = format!("There were {markers} markers(?) in CQL but {given} bound variables");
+            return Err(CqlError::invalid(text).into());
+        }
+        let values = values.iter().map(options::bound).collect();
         Ok((planned, values))
     }
 }

@@ -455,6 +455,20 @@ fn a_batch_of_texts_gives_others_their_turn() {
     assert!(turns >= COUNT / 100, "{turns} turns");
 }
 
+/// The sentence is not the one that EXECUTE gives: in Cassandra it has a capital.
+#[test]
+fn a_batch_counts_the_values_of_its_statements() {
+    let machine = Machine::new();
+    machine.query("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", false);
+    machine.query("CREATE TABLE ks.t (k int PRIMARY KEY)", false);
+    let query = "INSERT INTO ks.t (k) VALUES (?)".into();
+    let statements = vec![BatchStatement::Query { query, values: Values::default() }];
+    let parameters = QueryParameters::new(Consistency::One);
+    let batch = Request::Batch(Batch { kind: BatchKind::Unlogged, statements, parameters });
+    let Response::Error(error) = machine.answer(batch, false) else { panic!("a value is missing") };
+    assert_eq!(error.message, "There were 1 markers(?) in CQL but 0 bound variables");
+}
+
 #[test]
 fn a_page_without_rows_is_refused() {
     let machine = Machine::new();
