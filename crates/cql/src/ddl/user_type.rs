@@ -94,7 +94,7 @@ pub(super) fn alter(alter: &AlterType<'_>, context: &DdlContext, schema: &Schema
         TypeAlteration::Add { if_not_exists, field, type_name } => {
             with_field(keyspace, udt, field, type_name, *if_not_exists)?
         }
-        TypeAlteration::Rename { if_exists, fields } => with_renamed_fields(udt, fields, *if_exists)?,
+        TypeAlteration::Rename { if_exists, fields } => with_renamed_fields(keyspace, udt, fields, *if_exists)?,
     };
     if altered == **udt {
         return Ok(None);
@@ -150,10 +150,12 @@ fn with_field(
 }
 
 fn with_renamed_fields(
+    keyspace: &KeyspaceMetadata,
     udt: &UserType,
     renames: &[(Ident<'_>, Ident<'_>)],
     if_exists: bool,
 ) -> Result<UserType, CqlError> {
+    check_initial_conditions(keyspace, udt)?;
     let full_name = qualified(&udt.keyspace, &udt.name);
     let mut altered = udt.clone();
     let places: BTreeMap<&str, usize> =
@@ -169,6 +171,26 @@ fn with_renamed_fields(
         return Err(CqlError::invalid(format!("Duplicate field name {name} in type {}", udt.keyspace)));
     }
     Ok(altered)
+}
+
+/// Refuses if the INITCOND of an aggregate is written with the fields of the type. The row of the
+/// aggregate keeps the old names, by which Cassandra could not read it any more.
+fn check_initial_conditions(keyspace: &KeyspaceMetadata, udt: &UserType) -> Result<(), CqlError> {
+    let users = type_name::users_of(keyspace, &udt.name);
+    let aggregates: Vec<String> = keyspace
+        .aggregates
+        .values()
+        .filter(|aggregate| aggregate.initial.is_some() && type_name::names_one_of(&aggregate.state_type, &users))
+        .map(|aggregate| format!("{}.{}", aggregate.keyspace, aggregate.name))
+        .collect();
+    if aggregates.is_empty() {
+        return Ok(());
+    }
+    Err(CqlError::invalid(format!(
+        "Cannot alter user type {} as it is still used in INITCOND by aggregates {}",
+        qualified(&udt.keyspace, &udt.name),
+        aggregates.join(", ")
+    )))
 }
 
 /// The keyspace with a user type in place of the one of its name, wherever it is used. Refused

@@ -151,6 +151,30 @@ fn statements_end_with_their_functions() {
     assert!(answer(&node, "SELECT plus(1, v) FROM t").starts_with("error 2200 Unknown function"));
 }
 
+/// An INITCOND is stored as text, with the names of the fields of its type.
+#[test]
+fn fields_of_initial_conditions_are_not_renamed() {
+    let node = node();
+    for (statement, expected) in [
+        ("CREATE TYPE pair (a int, b int)", "done"),
+        ("CREATE TYPE two (p frozen<pair>)", "done"),
+        (
+            "CREATE FUNCTION same (state two, x int) CALLED ON NULL INPUT RETURNS two LANGUAGE java AS 'return state;'",
+            "done",
+        ),
+        ("CREATE AGGREGATE last (int) SFUNC same STYPE two INITCOND {p: {a: 1, b: 2}}", "done"),
+        (
+            "ALTER TYPE pair RENAME a TO c",
+            "error 2200 Cannot alter user type answers.pair as it is still used in INITCOND by aggregates answers.last",
+        ),
+        ("DROP AGGREGATE last", "done"),
+        ("CREATE AGGREGATE last (int) SFUNC same STYPE two", "done"),
+        ("ALTER TYPE pair RENAME a TO c", "done"),
+    ] {
+        assert_eq!(answer(&node, statement), expected, "{statement}");
+    }
+}
+
 /// Functions and aggregates are read from their rows as they were.
 #[test]
 fn functions_survive_their_rows() {
