@@ -347,6 +347,10 @@ fn parse_value(ty: &CqlType, rest: &mut &str) -> Option<Vec<u8>> {
             })?;
             Some(collection::build_map(key, entries))
         }
+        CqlType::Vector { element, dimension } => {
+            let items = parse_parts(rest, '[', ']', |rest| parse_value(element, rest))?;
+            (items.len() == *dimension as usize).then(|| collection::build_vector(element, &items))
+        }
         CqlType::Tuple(types) => {
             let mut types = types.iter();
             let parts = parse_parts(rest, '(', ')', |rest| parse_part(types.next()?, rest))?;
@@ -355,8 +359,13 @@ fn parse_value(ty: &CqlType, rest: &mut &str) -> Option<Vec<u8>> {
         CqlType::Udt(udt, _) => {
             let mut fields = udt.fields.iter();
             let parts = parse_parts(rest, '{', '}', |rest| {
-                let (_, after) = rest.split_once(':')?;
-                *rest = after;
+                // a name in quotes may have colons of its own
+                let mut is_quoted = false;
+                let colon = rest.find(|sign: char| {
+                    is_quoted ^= sign == '"';
+                    sign == ':' && !is_quoted
+                });
+                *rest = rest.get(colon? + 1..)?;
                 parse_part(&fields.next()?.1, rest)
             })?;
             Some(collection::build_tuple(&parts))
@@ -420,6 +429,23 @@ fn parse_parts<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The INITCOND of an aggregate: one that could not be read would lose the aggregate.
+    #[test]
+    fn literals_come_back_as_they_were() {
+        let int = |number: i32| number.to_be_bytes().to_vec();
+        let fields = vec![("a: \"b".to_owned(), CqlType::Int), ("c".to_owned(), CqlType::Text)];
+        let udt = UserType { keyspace: "ks".to_owned(), name: "u".to_owned(), fields };
+        let of_fields = types::collection::build_tuple(&[Some(int(1)), Some(b"x: 'y'}".to_vec())]);
+        let vector = CqlType::Vector { element: Arc::new(CqlType::Int), dimension: 2 };
+        let of_ints = [int(1), int(2)].concat();
+        let list = CqlType::List { element: Arc::new(vector.clone()), frozen: true };
+        let of_vectors = types::collection::build_list(&[of_ints.clone(), of_ints.clone()]);
+        for (ty, value) in [(CqlType::Udt(Arc::new(udt), false), of_fields), (vector, of_ints), (list, of_vectors)] {
+            let text = literal::to_text(&ty, &value);
+            assert_eq!(parse_literal(&ty, &text), Some(value), "{text}");
+        }
+    }
 
     #[test]
     fn the_statement_of_a_function_has_all_of_its_body() {
