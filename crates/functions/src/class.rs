@@ -172,6 +172,7 @@ classes! {
     NoSuchElementException "java.util" "NoSuchElementException" [RuntimeException],
     BufferUnderflowException "java.nio" "BufferUnderflowException" [RuntimeException],
     BufferOverflowException "java.nio" "BufferOverflowException" [RuntimeException],
+    InvalidMarkException "java.nio" "InvalidMarkException" [IllegalStateException],
     InvalidTypeException "org.apache.cassandra.cql3.functions.types.exceptions" "InvalidTypeException" [RuntimeException],
     CodecNotFoundException "org.apache.cassandra.cql3.functions.types.exceptions" "CodecNotFoundException" [RuntimeException],
 }

@@ -227,6 +227,21 @@ fn bodies_have_the_results_of_java() {
             "List<String> l = new ArrayList<>(a); while (true) { l.sort(Comparator.comparing(String::length)); break; } return l.get(0);",
             "'a'",
         ),
+        (
+            "a int",
+            &["8"],
+            "int",
+            "ByteBuffer b = ByteBuffer.allocate(a); b.position(2); b.mark(); b.position(5); b.reset(); return b.position();",
+            "2",
+        ),
+        // a mark beyond the limit is none
+        (
+            "a int",
+            &["8"],
+            "int",
+            "ByteBuffer b = ByteBuffer.allocate(a); b.position(8); b.mark(); b.limit(4); b.reset(); return b.remaining();",
+            "! java.nio.InvalidMarkException",
+        ),
     ];
     for (arguments, values, returns, body, expected) in cases {
         assert_eq!(outcome(arguments, values, returns, body), expected, "{body}");

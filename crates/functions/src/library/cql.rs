@@ -283,7 +283,10 @@ fn buffers(table: &mut Table) {
                 let at = m.int(a[1])?;
                 let b = buffer(m, a[0])?;
                 match usize::try_from(at) {
-                    Ok(at) if at <= b.limit => b.position = at,
+                    Ok(at) if at <= b.limit => {
+                        b.position = at;
+                        b.mark = b.mark.filter(|mark| *mark <= at);
+                    }
                     _ => return m.throw_with(JavaClass::IllegalArgumentException, Value::Null),
                 }
                 Ok(a[0])
@@ -295,6 +298,7 @@ fn buffers(table: &mut Table) {
                     Ok(at) if at <= b.bytes.len() => {
                         b.limit = at;
                         b.position = b.position.min(at);
+                        b.mark = b.mark.filter(|mark| *mark <= at);
                     }
                     _ => return m.throw_with(JavaClass::IllegalArgumentException, Value::Null),
                 }
@@ -302,16 +306,17 @@ fn buffers(table: &mut Table) {
             }),
             ("ByteBuffer flip()", |m, a| {
                 let b = buffer(m, a[0])?;
-                (b.limit, b.position) = (b.position, 0);
+                (b.limit, b.position, b.mark) = (b.position, 0, None);
                 Ok(a[0])
             }),
             ("ByteBuffer rewind()", |m, a| {
-                buffer(m, a[0])?.position = 0;
+                let b = buffer(m, a[0])?;
+                (b.position, b.mark) = (0, None);
                 Ok(a[0])
             }),
             ("ByteBuffer clear()", |m, a| {
                 let b = buffer(m, a[0])?;
-                (b.limit, b.position) = (b.bytes.len(), 0);
+                (b.limit, b.position, b.mark) = (b.bytes.len(), 0, None);
                 Ok(a[0])
             }),
             ("ByteBuffer mark()", |m, a| {
@@ -321,9 +326,10 @@ fn buffers(table: &mut Table) {
             }),
             ("ByteBuffer reset()", |m, a| {
                 let b = buffer(m, a[0])?;
-                if let Some(mark) = b.mark {
-                    b.position = mark;
-                }
+                let Some(mark) = b.mark else {
+                    return m.throw_with(JavaClass::InvalidMarkException, Value::Null);
+                };
+                b.position = mark;
                 Ok(a[0])
             }),
             ("ByteBuffer duplicate()", |m, a| {

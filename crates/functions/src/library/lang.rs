@@ -494,6 +494,7 @@ fn throwables(table: &mut Table) {
         NoSuchElementException,
         BufferUnderflowException,
         BufferOverflowException,
+        InvalidMarkException,
         InvalidTypeException
     );
     with_cause!(
