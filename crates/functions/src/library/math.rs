@@ -754,7 +754,8 @@ fn decimals(table: &mut Table) {
                 let digits = types::radix::print(plain.unscaled.magnitude());
                 let scale = plain.scale as usize;
                 let sign = if plain.unscaled.is_negative() { "-" } else { "" };
-                let padded = format!("{digits:0>width$}", width = scale + 1);
+                // by hand: a width in format! has 16 bits
+                let padded = "0".repeat((scale + 1).saturating_sub(digits.len())) + &digits;
                 let (whole, fraction) = padded.split_at(padded.len() - scale);
                 let point = if scale > 0 { "." } else { "" };
                 m.string(&format!("{sign}{whole}{point}{fraction}"))
