@@ -285,4 +285,15 @@ impl Slices {
     pub fn is_all(&self) -> bool {
         matches!(&*self.0, [slice] if slice.is_all())
     }
+
+    /// Whether a row's clustering lies inside of one of the slices. The slice is searched for,
+    /// because there may be many.
+    pub fn contains(&self, row: &[Option<Bytes>], comparator: &ClusteringComparator) -> bool {
+        let kind = PrefixKind::Clustering;
+        let ends_before = |slice: &Slice| {
+            compare_prefixes(comparator, kind, row, slice.end.kind, &slice.end.values) != Ordering::Less
+        };
+        let at = self.0.partition_point(ends_before);
+        self.0.get(at).is_some_and(|slice| slice.contains(row, comparator))
+    }
 }

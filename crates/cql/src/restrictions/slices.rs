@@ -394,8 +394,10 @@ mod tests {
                     let [k, x, y] = [0, 2, 4].map(|shift| (row >> shift) & 3);
                     let is_above = (x, y) > (a, b) || (a % 2 == 0 && (x, y) == (a, b));
                     let is_below = (x, y) < (c, d) || (b % 2 == 0 && (x, y) == (c, d));
-                    let found = slices.0.iter().any(|slice| slice.contains(&values_of(&[k, x, y]), &comparator));
+                    let values = values_of(&[k, x, y]);
+                    let found = slices.0.iter().any(|slice| slice.contains(&values, &comparator));
                     assert_eq!(found, k % 2 == 0 && is_above && is_below, "{orders} {bounds} {row}");
+                    assert_eq!(slices.contains(&values, &comparator), found, "{orders} {bounds} {row}");
                 }
             }
         }

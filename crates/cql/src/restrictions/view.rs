@@ -25,7 +25,7 @@ use crate::sources::NoSources;
 #[derive(Debug)]
 pub(crate) struct ViewWhere {
     table: Arc<TableMetadata>,
-    /// The partitions; None: all, as far as the filters let them.
+    /// The partitions in their order; None: all, as far as the filters let them.
     keys: Option<Vec<DecoratedKey>>,
     /// The rows of each partition.
     slices: Slices,
@@ -75,7 +75,11 @@ pub(crate) fn of_view(
     }
     let bindings = Bindings { values: &[], sources: &NoSources, json: &JsonObjects::default() };
     let keys = match restrictions.names_keys() {
-        true => Some(restrictions.keys(&table, &bindings)?),
+        true => {
+            let mut keys = restrictions.keys(&table, &bindings)?;
+            keys.sort_unstable();
+            Some(keys)
+        }
         false => None,
     };
     let slices = restrictions.slices(&table, &bindings)?;
@@ -98,13 +102,11 @@ impl ViewWhere {
 
 impl ViewFilter for ViewWhere {
     fn selects(&self, key: &DecoratedKey, clustering: &[Option<Bytes>]) -> bool {
-        if self.keys.as_ref().is_some_and(|keys| !keys.contains(key)) {
+        if self.keys.as_ref().is_some_and(|keys| keys.binary_search(key).is_err()) {
             return false;
         }
         let comparator = &self.table.comparator;
-        if !self.table.clustering.is_empty()
-            && !self.slices.0.iter().any(|slice| slice.contains(clustering, comparator))
-        {
+        if !self.table.clustering.is_empty() && !self.slices.contains(clustering, comparator) {
             return false;
         }
         let view = RowView { key: &[], clustering, static_row: None, row: None, now: 0, aggregates: &[] };

@@ -38,7 +38,7 @@ pub(super) fn partitions(command: &ReadCommand, rows: Vec<VirtualRow>, newest_fi
         }
         let clustering: ClusteringValues =
             table.clustering.iter().map(|column| Some(made.get(&column.name).cloned().unwrap_or_default())).collect();
-        if command.slices.0.iter().any(|slice| slice.contains(&clustering, &table.comparator)) {
+        if command.slices.contains(&clustering, &table.comparator) {
             found.push((key, stored_row(&made, clustering, table, now)));
         }
     }

@@ -258,7 +258,7 @@ impl Search<'_> {
         let is_wanted = |place: &Place| {
             let is_in_slices = match &place.position {
                 Position::Partition => true,
-                Position::Row(row) => self.command.slices.0.iter().any(|slice| slice.contains(row, &table.comparator)),
+                Position::Row(row) => self.command.slices.contains(row, &table.comparator),
             };
             is_in_slices && self.command.range.contains(&place.key)
         };

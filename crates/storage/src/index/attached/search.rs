@@ -323,9 +323,7 @@ impl SearchStream {
             }
             let is_wanted = match &place.position {
                 Position::Partition => true,
-                Position::Row(row) => {
-                    self.command.slices.0.iter().any(|slice| slice.contains(row, &self.table.comparator))
-                }
+                Position::Row(row) => self.command.slices.contains(row, &self.table.comparator),
             };
             if is_wanted && self.command.range.contains(&place.key) {
                 self.waiting = Some(place);
