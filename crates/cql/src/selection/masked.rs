@@ -5,14 +5,29 @@
 //! times are not masked.
 //! Agrees with `org.apache.cassandra.cql3.selection.SimpleSelector`.
 
-use schema::TableMetadata;
+use std::collections::BTreeMap;
+
+use schema::{ColumnKind, TableMetadata};
 
 use super::Mask;
 use super::stamps::Stamped;
 use super::{Column, Selection, Selector};
 
-/// Masked columns with their masks.
-type Masks = Vec<(Column, Mask)>;
+/// The masks of columns by the places of these. A table may have tens of thousands of masked
+/// columns, and a statement may select more: the masks are not passed for each of them.
+type Masks = BTreeMap<Place, Mask>;
+
+/// The kind of a column, and its position in the key or its id.
+type Place = (ColumnKind, usize);
+
+fn place(column: &Column) -> Place {
+    match column {
+        Column::PartitionKey { position, .. } => (ColumnKind::PartitionKey, *position),
+        Column::Clustering { position, .. } => (ColumnKind::Clustering, *position),
+        Column::Static { id, .. } => (ColumnKind::Static, usize::from(id.0)),
+        Column::Regular { id, .. } => (ColumnKind::Regular, usize::from(id.0)),
+    }
+}
 
 impl Selection {
     /// The masks of the columns of a table.
@@ -22,7 +37,7 @@ impl Selection {
             .iter()
             .filter_map(|(name, mask)| {
                 let column = table.column_by_name(name)?;
-                Some((Column::of(column), Mask::restore(mask, &column.ty)))
+                Some((place(&Column::of(column)), Mask::restore(mask, &column.ty)))
             })
             .collect();
         let mut masked = self.clone();
@@ -38,7 +53,7 @@ impl Selection {
 fn cover(selector: &mut Selector, masks: &Masks) {
     match selector {
         Selector::Column(column) => {
-            if let Some((_, mask)) = masks.iter().find(|(masked, _)| masked == column) {
+            if let Some(mask) = masks.get(&place(column)) {
                 *selector = mask.of_column(column.clone());
             }
         }
