@@ -11,7 +11,7 @@ use rows::command::RingBound;
 use rows::merge::MergeStream;
 use rows::{
     ClusteringPrefix, ClusteringValues, DeletionTime, Liveness, MaybeEncoded, PartitionHead, PartitionRange,
-    PartitionStream, ReadCommand, ReadContext, ReadMode, Row, Shown, Slice, Slices, Unfiltered,
+    PartitionStream, RangeTombstoneMarker, ReadCommand, ReadContext, ReadMode, Row, Shown, Slice, Slices, Unfiltered,
 };
 use schema::table::ColumnSpec;
 use schema::{ClusteringComparator, ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TableParams};
@@ -390,5 +390,59 @@ fn keys_of_legacy_indexes_are_found_whoever_wrote() {
             written.iter().for_each(|key| assert_eq!(find(key).as_ref(), Some(key), "{ty:?}, {forms:?}"));
             assert_eq!(find(missing), None, "{ty:?}, {forms:?}");
         }
+    }
+}
+
+/// A walk backwards that passes blocks of tombstones whole knows which range is open where each of
+/// them begins. Otherwise it would end its slice with the marker of a range that is not there, and
+/// count it.
+#[test]
+fn blocks_that_are_passed_backwards_leave_no_range_open() {
+    let spec =
+        |name: &str, kind| ColumnSpec { name: name.to_owned(), kind, position: 0, ty: CqlType::Int, reversed: false };
+    let specs = vec![spec("k", ColumnKind::PartitionKey), spec("c", ColumnKind::Clustering)];
+    let (id, kind, flags, params) =
+        (TableId([9; 16]), TableKind::Regular, TableFlags::COMPOUND, TableParams::default());
+    let table = Arc::new(TableMetadata::new(id, "ks", "t", kind, flags, params, specs, BTreeMap::new(), None));
+    let int = |value: i32| Bytes::copy_from_slice(&value.to_be_bytes());
+    let values = |c: i32| [Some(int(c))].into_iter().collect::<ClusteringValues>();
+    let (of_range, of_rows) = (DeletionTime::new(5, 1_600_000_000), DeletionTime::new(9, 1_600_000_000));
+    let marker = |position, close, open| Unfiltered::Marker(RangeTombstoneMarker { position, close, open });
+    let key = DecoratedKey::new(int(1));
+    let slice = Slice { start: ClusteringPrefix::start(values(2), true), end: ClusteringPrefix::end(values(28), true) };
+    // two, three and four rows: the range opens behind the first row of a block
+    for (version, block) in
+        [Version::DA, Version::NB].into_iter().flat_map(|version| [40, 60, 80].map(|block| (version, block)))
+    {
+        let directory = fixtures::output("passed-backwards");
+        let env = env::real::env();
+        let descriptor = Descriptor::new(directory.path(), version, SSTableId::Sequence(1));
+        let options = WriterOptions { row_index_block: Some(block), ..WriterOptions::for_table(&table, 1).unwrap() };
+        let header = Header::for_table(&table, EncodingStatsCollector::default().finish());
+        let mut writer = SSTableWriter::new(&env, descriptor.clone(), Arc::clone(&table), options, header).unwrap();
+        writer.start_partition(&key, DeletionTime::LIVE);
+        for c in 0..40 {
+            if c == 25 {
+                writer.append(&marker(ClusteringPrefix::start(values(c), true), None, Some(of_range))).unwrap();
+            }
+            writer.append(&Unfiltered::Row(Row { deletion: of_rows, ..Row::new(values(c)) })).unwrap();
+            if c == 30 {
+                writer.append(&marker(ClusteringPrefix::end(values(c), true), Some(of_range), None)).unwrap();
+            }
+        }
+        writer.end_partition().unwrap();
+        writer.finish().unwrap();
+        let sstable = SSTable::open(&env, descriptor, &table, Arc::new(NoCache)).unwrap();
+        let slices = Slices::from(vec![slice.clone()]);
+        let command = command(&sstable, PartitionRange::Key(key.clone()), slices, true);
+        let mut stream = sstable.read(&command, &ReadContext::new(ReadMode::Background)).unwrap();
+        stream.next_partition().unwrap().expect("the partition is there");
+        let mut count = 0;
+        while stream.next_unfiltered().unwrap().is_some() {
+            let pass = || Some(stream.pass_tombstones(u64::MAX).unwrap()).filter(|passed| *passed > 0);
+            count += 1 + std::iter::from_fn(pass).sum::<u64>();
+        }
+        // 27 rows, and the two ends of the range
+        assert_eq!(count, 29, "blocks of {block} bytes in {version:?}");
     }
 }

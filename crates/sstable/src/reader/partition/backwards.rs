@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use rows::codec::{Decoded, decode_unfiltered, find_starts, peek_tombstone, peek_unfiltered};
+use rows::codec::{Decoded, Deleted, decode_unfiltered, find_starts, peek_tombstone, peek_unfiltered};
 use rows::{Bound, DeletionTime, PrefixKind, ReadError, ReadStats, Unfiltered};
 
 use super::PartitionReader;
@@ -144,16 +144,20 @@ impl PartitionReader {
         let header = &sstable.schema.header;
         cursor.unpin();
         cursor.seek(start);
-        let (mut passed, mut first) = (0, None);
+        let (mut passed, mut is_inside, mut first) = (0, false, None);
         while cursor.position() < end {
             let position = cursor.position();
             let goes_on = cursor.decode(&sstable.shared.data, |window, offset| {
                 let mut at = offset;
                 while position + ((at - offset) as u64) < end {
                     match peek_tombstone(window, at, header) {
-                        Ok(Some(tombstone)) if first.is_some() || clip.holds(&tombstone) => {
-                            // the last that the walk meets
-                            first.get_or_insert(tombstone.deleted);
+                        Ok(Some(tombstone)) if is_inside || clip.holds(&tombstone) => {
+                            is_inside = true;
+                            // the first marker is the last that the walk meets: a row changes
+                            // nothing in the deletion that is open where the block begins
+                            if matches!(tombstone.deleted, Deleted::Range { .. }) {
+                                first.get_or_insert(tombstone.deleted);
+                            }
                             at = tombstone.position.end;
                         }
                         Ok(_) => return Ok((false, at)),
