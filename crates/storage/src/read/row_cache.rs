@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rows::codec::{Decoded, Framing, decode_static_row, decode_unfiltered, encode_marker, encode_row};
-use rows::range_tombstones::{as_end, as_start};
+use rows::range_tombstones::{as_end, as_start, marker_at};
 use rows::{
-    Bound, MergeStream, PartitionHead, PartitionRange, PartitionStream, ReadCommand, ReadContext, ReadError, ReadMode,
-    Row, Slice, Slices, Unfiltered,
+    Bound, MergeStream, PartitionHead, PartitionRange, PartitionStream, RangeTombstoneMarker, ReadCommand, ReadContext,
+    ReadError, ReadMode, Row, Slice, Slices, Unfiltered,
 };
 use sstable::clip::{Clip, Step};
 use sstable::{KeyHash, SSTable};
@@ -405,6 +405,8 @@ struct CachedStream {
     /// Number of the slice whose beginning was looked for last; None: none was yet.
     sought: Option<usize>,
     ended: bool,
+    /// The item that was taken from the rest and is given before the others of it.
+    behind: Option<Unfiltered>,
     rest: Rest,
 }
 
@@ -412,7 +414,26 @@ impl CachedStream {
     fn new(entry: Arc<CachedPartition>, slices: Slices, reversed: bool, rest: Rest) -> Self {
         let clip = Clip::new(entry.form.table.comparator.clone(), slices, reversed);
         let at = if reversed { entry.starts.len() } else { 0 };
-        Self { entry, clip, reversed, entered: false, at, held: None, sought: None, ended: false, rest }
+        Self { entry, clip, reversed, entered: false, at, held: None, sought: None, ended: false, behind: None, rest }
+    }
+
+    /// Gives the marker that closes a range at the end of the last slice in the entry. If that is
+    /// where the entry ends, the SSTables may open a range in the rest of the slice at once: the
+    /// two markers are one there, or none if the range goes on. Otherwise digests, which cover
+    /// markers, would differ from those of a replica that has no such entry.
+    fn close(&mut self, marker: RangeTombstoneMarker) -> Result<Option<Unfiltered>, ReadError> {
+        self.behind = self.rest.next()?;
+        let place = |marker: &RangeTombstoneMarker| (marker.position.values.clone(), marker.position.kind.side());
+        let opened = match &self.behind {
+            Some(Unfiltered::Marker(next)) if next.close.is_none() && place(next) == place(&marker) => next.open,
+            _ => return Ok(Some(Unfiltered::Marker(marker))),
+        };
+        self.behind = None;
+        if opened == marker.close {
+            return self.rest.next();
+        }
+        let before = marker.position.kind.side() < 0;
+        Ok(marker_at(marker.position.values, before, marker.close, opened).map(Unfiltered::Marker))
     }
 
     /// Goes to the beginning of the next slice.
@@ -444,7 +465,7 @@ impl CachedStream {
 impl PartitionStream for CachedStream {
     fn next_partition(&mut self) -> Result<Option<PartitionHead>, ReadError> {
         if std::mem::replace(&mut self.entered, true) {
-            (self.ended, self.rest) = (true, Rest::None);
+            (self.ended, self.behind, self.rest) = (true, None, Rest::None);
             return Ok(None);
         }
         let Some(key) = &self.entry.key else { return Ok(None) };
@@ -455,9 +476,10 @@ impl PartitionStream for CachedStream {
     fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
         loop {
             if self.ended {
-                return match self.clip.finish() {
-                    Some(marker) => Ok(Some(Unfiltered::Marker(marker))),
-                    None => self.rest.next(),
+                return match (self.clip.finish(), self.behind.take()) {
+                    (Some(marker), _) => self.close(marker),
+                    (None, Some(behind)) => Ok(Some(behind)),
+                    (None, None) => self.rest.next(),
                 };
             }
             if !self.clip.is_all() {
@@ -477,6 +499,10 @@ impl PartitionStream for CachedStream {
                 Step::GiveMarker(marker) => return Ok(Some(Unfiltered::Marker(marker))),
                 Step::GiveFirst(marker) => {
                     self.held = Some(unfiltered);
+                    if self.clip.is_done() {
+                        self.ended = true;
+                        return self.close(marker);
+                    }
                     return Ok(Some(Unfiltered::Marker(marker)));
                 }
                 Step::NextSlice => self.held = Some(unfiltered),
