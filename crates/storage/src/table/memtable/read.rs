@@ -1,15 +1,17 @@
 //! Reading a memtable as a [`PartitionStream`]: bounded entries through the door, decoding outside
 //! of it.
 //!
-//! 1. A partition's head is taken in one entry.
+//! 1. A partition's head and the first rows of its slices are taken in one entry.
 //! 2. Rows of a slice come in batches of at most [`BATCH_ROWS`] rows or [`BATCH_BYTES`] bytes; the
 //!    next batch goes on behind the last key. The cuts of range tombstones come in batches of their
 //!    own, each behind the last cut of the one before.
 //! 3. Both are put together outside the door; rows that a range or the partition deletion shadows
 //!    are dropped.
 //!
-//! A partition that is written while it is read shows each row as it was at some moment of the
-//! read.
+//! An update of several rows is applied in one entry, so a read that takes all of its rows in the
+//! first entry shows the whole update or nothing of it. Of a partition that is written while more
+//! of it is read, each row is shown as it was at some moment of the read (in Cassandra, the whole
+//! partition as it was at one moment).
 
 mod passing;
 
@@ -34,7 +36,8 @@ use super::{Contents, Memtable};
 pub const BATCH_ROWS: usize = 256;
 /// Most bytes of rows taken in one entry of the door; a single row may be larger.
 pub const BATCH_BYTES: usize = 64 << 10;
-/// Rows taken in the first batch of a slice: a read of one row takes little more.
+/// Rows taken in the first batch of a slice where no more are wanted: a read of one row takes
+/// little more.
 const FIRST_BATCH_ROWS: usize = 16;
 
 const _: () = assert!(FIRST_BATCH_ROWS <= BATCH_ROWS);
@@ -45,6 +48,8 @@ pub struct MemtableStream {
     range: PartitionRange,
     slices: Slices,
     reversed: bool,
+    /// Rows that are taken together with the head of a partition, at most.
+    first_rows: usize,
     last_key: Option<DecoratedKey>,
     current: Option<PartitionCursor>,
 }
@@ -53,11 +58,13 @@ impl MemtableStream {
     /// Reads the rows that `command` asks for. `memtables` are those of the shards that may have
     /// them, in token order.
     pub fn new(memtables: Vec<Arc<Memtable>>, command: &ReadCommand) -> Self {
+        let wanted = command.limits.rows.min(command.limits.per_partition);
         Self {
             memtables: memtables.into(),
             range: command.range.clone(),
             slices: command.slices.clone(),
             reversed: command.reversed,
+            first_rows: usize::try_from(wanted).unwrap_or(usize::MAX).clamp(FIRST_BATCH_ROWS, BATCH_ROWS),
             last_key: None,
             current: None,
         }
@@ -70,6 +77,7 @@ impl MemtableStream {
             range: PartitionRange::all(),
             slices: Slices::all(),
             reversed: false,
+            first_rows: BATCH_ROWS,
             last_key: None,
             current: None,
         }
@@ -96,6 +104,23 @@ impl MemtableStream {
     }
 }
 
+impl MemtableStream {
+    /// A cursor at the begin of a partition.
+    fn cursor(&self, memtable: &Arc<Memtable>, head: &RawHead) -> PartitionCursor {
+        PartitionCursor {
+            memtable: Arc::clone(memtable),
+            key: head.key.clone(),
+            deletion: head.deletion,
+            slices: self.slices.clone(),
+            next_slice: 0,
+            reversed: self.reversed,
+            first_rows: self.first_rows,
+            slice: None,
+            entered: VecDeque::new(),
+        }
+    }
+}
+
 impl Contents {
     fn head(&self, key: &DecoratedKey, partition: &MemtablePartition) -> RawHead {
         RawHead { key: key.clone(), deletion: partition.deletion(), static_row: partition.static_row().cloned() }
@@ -114,19 +139,23 @@ impl PartitionStream for MemtableStream {
             let Some(memtable) = self.memtables.front().cloned() else { return Ok(None) };
             let found = {
                 let contents = memtable.enter();
-                match &self.range {
-                    PartitionRange::Key(key) => match &self.last_key {
-                        Some(_) => None,
-                        None => contents.partitions.get_key_value(key).map(|(key, found)| contents.head(key, found)),
-                    },
-                    PartitionRange::Range { .. } => contents
-                        .partitions
-                        .range((self.start_of_range(), std::ops::Bound::Unbounded))
-                        .next()
-                        .map(|(key, partition)| contents.head(key, partition)),
-                }
+                let found = match &self.range {
+                    PartitionRange::Key(_) if self.last_key.is_some() => None,
+                    PartitionRange::Key(key) => contents.partitions.get_key_value(key),
+                    PartitionRange::Range { .. } => {
+                        contents.partitions.range((self.start_of_range(), std::ops::Bound::Unbounded)).next()
+                    }
+                };
+                found.map(|(key, partition)| {
+                    let head = contents.head(key, partition);
+                    let mut cursor = self.cursor(&memtable, &head);
+                    if !self.range.is_past(key) {
+                        cursor.take_first(partition);
+                    }
+                    (head, cursor)
+                })
             };
-            let Some(head) = found else {
+            let Some((head, cursor)) = found else {
                 self.memtables.pop_front();
                 continue;
             };
@@ -140,8 +169,6 @@ impl PartitionStream for MemtableStream {
             if let Some(row) = &mut static_row {
                 row.apply_deletion(&head.deletion);
             }
-            let slices = self.slices.clone();
-            let cursor = PartitionCursor::new(memtable, head.key.clone(), head.deletion, slices, self.reversed);
             self.current = Some(cursor);
             let static_row = static_row.filter(|row| !row.is_empty());
             return Ok(Some(PartitionHead::new(head.key, head.deletion, static_row)));
@@ -168,12 +195,43 @@ struct PartitionCursor {
     slices: Slices,
     next_slice: usize,
     reversed: bool,
+    /// Rows that are taken in the first entry, at most.
+    first_rows: usize,
+    /// The slice that is read; None: the next one is to be begun.
     slice: Option<SliceCursor>,
+    /// The slices behind it that were entered together with the head.
+    entered: VecDeque<SliceCursor>,
 }
 
 impl PartitionCursor {
-    fn new(memtable: Arc<Memtable>, key: DecoratedKey, deletion: DeletionTime, slices: Slices, reversed: bool) -> Self {
-        Self { memtable, key, deletion, slices, next_slice: 0, reversed, slice: None }
+    /// Takes the first rows of the partition, slice by slice. Called in the entry that gives the
+    /// head: a write is in both or in neither.
+    fn take_first(&mut self, partition: &MemtablePartition) {
+        let mut taken = 0;
+        while taken < self.first_rows
+            && let Some(mut slice) = self.next_cursor()
+        {
+            slice.fill_changes(partition.tombstones());
+            slice.fill_rows(partition);
+            taken += 1 + slice.rows.len() + slice.changes.len();
+            let is_whole = slice.rows_done && slice.changes_done;
+            match &self.slice {
+                None => self.slice = Some(slice),
+                Some(_) => self.entered.push_back(slice),
+            }
+            if !is_whole {
+                break;
+            }
+        }
+    }
+
+    /// A cursor at the next slice of which nothing was taken.
+    fn next_cursor(&mut self) -> Option<SliceCursor> {
+        let count = self.slices.0.len();
+        let index = if self.reversed { count.checked_sub(self.next_slice + 1)? } else { self.next_slice };
+        let slice = self.slices.0.get(index)?.clone();
+        self.next_slice += 1;
+        Some(SliceCursor::new(slice, &self.memtable, self.reversed, self.first_rows))
     }
 
     fn next(&mut self) -> Option<Unfiltered> {
@@ -184,11 +242,11 @@ impl PartitionCursor {
                 }
                 self.slice = None;
             }
-            let count = self.slices.0.len();
-            let index = if self.reversed { count.checked_sub(self.next_slice + 1)? } else { self.next_slice };
-            let slice = self.slices.0.get(index)?.clone();
-            self.next_slice += 1;
-            self.slice = Some(SliceCursor::new(slice, &self.memtable, self.reversed));
+            let entered = self.entered.pop_front();
+            self.slice = Some(match entered {
+                Some(slice) => slice,
+                None => self.next_cursor()?,
+            });
         }
     }
 }
@@ -231,7 +289,7 @@ struct SliceCursor {
 }
 
 impl SliceCursor {
-    fn new(slice: Slice, memtable: &Memtable, reversed: bool) -> Self {
+    fn new(slice: Slice, memtable: &Memtable, reversed: bool, first_rows: usize) -> Self {
         let comparator = &memtable.table.comparator;
         Self {
             reversed,
@@ -241,11 +299,11 @@ impl SliceCursor {
             rows: VecDeque::new(),
             rows_from: None,
             rows_done: false,
-            batch_rows: FIRST_BATCH_ROWS,
+            batch_rows: first_rows,
             changes: VecDeque::new(),
             changes_from: None,
             changes_done: false,
-            batch_changes: FIRST_BATCH_ROWS,
+            batch_changes: first_rows,
             open: DeletionTime::LIVE,
         }
     }

@@ -199,3 +199,35 @@ fn check_against_twin(seed: u64, sources: usize) {
     let everything = read(&memtables, &command(&table, Slices::all(), false));
     assert_eq!(everything.len(), alive.len());
 }
+
+/// The write comes between the head and the rows. What a batch changes in one partition is seen
+/// whole or not at all, as in Cassandra.
+#[test]
+fn a_small_partition_is_read_as_it_was_at_one_moment() {
+    let table = table(false);
+    let replacement = |timestamp: i64| {
+        let mut update = PartitionUpdate::new(Arc::clone(&table), key());
+        update.deletion = DeletionTime::new(timestamp - 1, 5);
+        for c in [1, 5] {
+            let mut row = Row::new(clustering(c));
+            row.liveness = Liveness::new(timestamp);
+            update.add_row(row);
+        }
+        update
+    };
+    let two_rows = Slices::from(vec![Slice::of_prefix(clustering(1)), Slice::of_prefix(clustering(5))]);
+    for (slices, reversed) in
+        [(Slices::all(), false), (Slices::all(), true), (two_rows.clone(), false), (two_rows, true)]
+    {
+        let memtable = Arc::new(Memtable::new(Arc::clone(&table), 1_000_000_000));
+        write(&memtable, &replacement(10));
+        let mut stream = MemtableStream::new(vec![Arc::clone(&memtable)], &command(&table, slices, reversed));
+        let head = stream.next_partition().expect("memory").expect("it was written");
+        write(&memtable, &replacement(20));
+        let mut seen = vec![head.deletion.marked_for_delete_at + 1];
+        while let Some(Unfiltered::Row(row)) = stream.next_unfiltered().expect("memory") {
+            seen.push(row.liveness.timestamp);
+        }
+        assert_eq!(seen, [10, 10, 10]);
+    }
+}
