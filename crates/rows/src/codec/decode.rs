@@ -144,6 +144,9 @@ pub fn get_deletion_delta(cursor: &mut Cursor<'_>, header: &Header) -> Result<De
 pub fn get_subset(cursor: &mut Cursor<'_>, total: usize) -> Result<SmallVec<[usize; 64]>, CodecError> {
     let encoded = cursor.uvint()?;
     if total < LARGE_SUBSET {
+        if encoded >> total != 0 {
+            return invalid(format!("a subset of {total} columns that names others"));
+        }
         return Ok((0..total).filter(|index| encoded & (1 << index) == 0).collect());
     }
     let missing = usize::try_from(encoded).unwrap_or(usize::MAX);

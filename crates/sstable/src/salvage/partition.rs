@@ -1,10 +1,17 @@
 //! One partition, past damage inside of it.
+//!
+//! A row or marker that does not end where its own size says is damage. Without Statistics.db the
+//! columns are those of the schema: where one was dropped since, a row would give the value of one
+//! column as that of another.
 
 use std::cmp::Ordering;
 
-use rows::codec::{CodecError, Decoded, decode_static_row, decode_unfiltered, get_deletion_time};
+use bytes::Bytes;
+use rows::codec::{
+    CodecError, Decoded, Header, decode_static_row, decode_unfiltered, get_deletion_time, peek_unfiltered,
+};
 use rows::range_tombstones::marker_at;
-use rows::{ClusteringPrefix, DeletionTime, PartitionHead, RangeTombstoneMarker, Unfiltered};
+use rows::{ClusteringPrefix, DeletionTime, PartitionHead, RangeTombstoneMarker, Row, Unfiltered};
 use stdx::Cursor;
 use types::DecoratedKey;
 
@@ -47,6 +54,30 @@ pub fn partition_deletion(cursor: &mut Cursor<'_>, version: Version) -> Result<D
     get_deletion_time(cursor, version.deletion_times())
 }
 
+/// Bytes before the size of a static row: two bytes of flags.
+const STATIC_FLAGS_LEN: usize = 2;
+
+/// The unfiltered at `offset`, which ends where its size says, and the offset behind it.
+fn exact_unfiltered(bytes: &Bytes, offset: usize, header: &Header) -> Result<(Decoded, usize), CodecError> {
+    let (decoded, end) = decode_unfiltered(bytes, offset, header, true)?;
+    let said = peek_unfiltered(bytes, offset, header)?.map_or(end, |peeked| peeked.end);
+    if said == end { Ok((decoded, end)) } else { Err(ends_elsewhere(end, said)) }
+}
+
+/// The static row at `offset`, which ends where its size says, and the offset behind it.
+fn exact_static_row(bytes: &Bytes, offset: usize, header: &Header) -> Result<(Row, usize), CodecError> {
+    let (row, end) = decode_static_row(bytes, offset, header, true)?;
+    let start = offset + STATIC_FLAGS_LEN;
+    let mut cursor = Cursor::new(bytes.get(start..).ok_or(CodecError::Truncated)?);
+    let size = usize::try_from(cursor.uvint()?).unwrap_or(usize::MAX);
+    let said = (start + cursor.position()).saturating_add(size);
+    if said == end { Ok((row, end)) } else { Err(ends_elsewhere(end, said)) }
+}
+
+fn ends_elsewhere(end: usize, said: usize) -> CodecError {
+    CodecError::Invalid(format!("a row that ends {} bytes from where its size says", end.abs_diff(said)))
+}
+
 impl OpenPartition {
     /// Reads the head at `start`. The key is given where it could be read and the rest not.
     pub fn open(
@@ -70,7 +101,7 @@ impl OpenPartition {
         if !files.header.statics.is_empty() {
             let header = &files.header;
             let decoded = window
-                .decode(&files.data, position, |bytes, offset| decode_static_row(bytes, offset, header, true))
+                .decode(&files.data, position, |bytes, offset| exact_static_row(bytes, offset, header))
                 .map_err(|damage| (damage, Some(key.clone())))?;
             position = decoded.1;
             static_row = Some(decoded.0).filter(|row| !row.is_empty());
@@ -108,8 +139,8 @@ impl OpenPartition {
                 return self.close();
             }
             let header = &files.header;
-            let decoded = window
-                .decode(&files.data, self.position, |bytes, offset| decode_unfiltered(bytes, offset, header, true));
+            let decoded =
+                window.decode(&files.data, self.position, |bytes, offset| exact_unfiltered(bytes, offset, header));
             let given = match decoded {
                 Ok((Decoded::EndOfPartition, next)) => {
                     (self.position, self.ended) = (next, true);

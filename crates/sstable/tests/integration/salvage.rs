@@ -2,10 +2,19 @@
 //! calls undamaged.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use rows::{PartitionHead, PartitionStream, ReadContext, ReadMode, Unfiltered};
+use bytes::Bytes;
+use rows::codec::{EncodingStats, Header};
+use rows::{
+    Cell, ClusteringValues, ColumnData, DeletionTime, PartitionHead, PartitionStream, ReadContext, ReadMode, Row,
+    Unfiltered,
+};
+use schema::table::ColumnSpec;
+use schema::{ColumnKind, TableFlags, TableId, TableKind, TableMetadata, TableParams};
 use sstable::salvage::{Lost, SalvageReport, SalvageStream};
-use sstable::{Component, Descriptor};
+use sstable::{Component, Descriptor, SSTableId, SSTableWriter, Version, WriterOptions};
+use types::{CqlType, DecoratedKey};
 
 use crate::fixtures::{self, Fixture};
 use crate::model::Random;
@@ -284,6 +293,69 @@ fn damage_anywhere_gives_no_wrong_row() {
                 // CompressionInfo.db has no checksum: it may say that the data is shorter
                 report.lost.push(behind(stream.data().length()));
                 check(&twins, &given, &report, &format!("{:?} {component:?} {report:?}", fixture.descriptor));
+            }
+        }
+    }
+}
+
+/// A table of int columns of one kind beside its key.
+fn table(columns: &[&str], kind: ColumnKind) -> Arc<TableMetadata> {
+    let spec =
+        |name: &str, kind| ColumnSpec { name: name.to_owned(), kind, position: 0, ty: CqlType::Int, reversed: false };
+    let mut specs = vec![spec("k", ColumnKind::PartitionKey), spec("c", ColumnKind::Clustering)];
+    specs.extend(columns.iter().map(|name| spec(name, kind)));
+    let (id, params) = (TableId([9; 16]), TableParams::default());
+    let (kind, flags) = (TableKind::Regular, TableFlags::COMPOUND);
+    Arc::new(TableMetadata::new(id, "ks", "t", kind, flags, params, specs, BTreeMap::new(), None))
+}
+
+/// Without Statistics.db the columns are those of the schema. Where one was dropped since, rows are
+/// lost, and no value is given as one of another column.
+#[test]
+fn no_value_is_given_as_one_of_another_column() {
+    let columns = ["v", "w", "x"];
+    // the value of an int column
+    let value = |name: &str| Bytes::from(name.repeat(4));
+    for kind in [ColumnKind::Regular, ColumnKind::Static] {
+        let written = table(&columns, kind);
+        let directory = fixtures::output("salvage-columns");
+        let env = env::real::env();
+        let descriptor = Descriptor::new(directory.path(), Version::DA, SSTableId::Sequence(1));
+        let options = WriterOptions::for_table(&written, 7).unwrap();
+        let header = Header::for_table(&written, EncodingStats::default());
+        let mut writer = SSTableWriter::new(&env, descriptor.clone(), Arc::clone(&written), options, header).unwrap();
+        // a partition for each set of columns
+        let mut partitions: Vec<(DecoratedKey, u32)> =
+            (1..8u32).map(|set| (DecoratedKey::new(Bytes::copy_from_slice(&set.to_be_bytes())), set)).collect();
+        partitions.sort();
+        for (key, set) in partitions {
+            let mut row = match kind {
+                ColumnKind::Static => Row::new(ClusteringValues::new()),
+                _ => Row::new([Some(value("c"))].into_iter().collect()),
+            };
+            for (_, name) in columns.iter().enumerate().filter(|(bit, _)| set & (1u32 << *bit) != 0) {
+                row.add_cell(Cell::live(written.column_by_name(name).unwrap().id, 5, value(name)));
+            }
+            writer.start_partition(&key, DeletionTime::LIVE);
+            match kind {
+                ColumnKind::Static => writer.static_row(&row),
+                _ => writer.append(&Unfiltered::Row(row)).unwrap(),
+            }
+            writer.end_partition().unwrap();
+        }
+        writer.finish().unwrap();
+        std::fs::remove_file(descriptor.path(Component::Statistics)).unwrap();
+        let given = |table| give(&mut SalvageStream::open(&env, &descriptor, Some(table)).unwrap());
+        assert_eq!(given(&written).len(), 7, "{kind:?}: under its own columns nothing is lost");
+        let altered = table(&["v", "x"], kind);
+        for (head, unfiltereds) in given(&altered).into_values() {
+            let rows = unfiltereds.iter().filter_map(|one| match one {
+                Unfiltered::Row(row) => Some(row),
+                Unfiltered::Marker(_) => None,
+            });
+            for data in rows.chain(head.static_row.as_deref()).flat_map(|row| &row.columns) {
+                let ColumnData::Simple(cell) = data else { panic!("there are no collections") };
+                assert_eq!(cell.value, value(&altered.column(cell.column).unwrap().name), "{kind:?}");
             }
         }
     }
