@@ -249,7 +249,10 @@ impl Scrub {
         }
         self.transaction.remove_all([&self.descriptor])?;
         self.transaction.commit()?;
-        store.replace_sstables(self.input.as_slice(), opened.clone());
+        match &self.input {
+            Some(input) => store.replace_sstables(std::slice::from_ref(input), opened.clone()),
+            None => store.add_salvaged(opened.clone()),
+        }
         store.forget_left_out(&self.descriptor);
         Ok(opened)
     }
@@ -338,11 +341,11 @@ impl Task for Scrub {
         let prepared = components::prepare(&self.engine, &store, &self.outputs);
         let replaced = {
             let _alone = store.replacing.lock().expect("a panic while SSTables are replaced ends the process");
-            let view = store.view();
-            let there = self
-                .input
-                .as_ref()
-                .is_none_or(|input| view.sstables.iter().any(|sstable| sstable.descriptor() == input.descriptor()));
+            // a truncation removes SSTables that could not be opened too
+            let there = match &self.input {
+                Some(_) => store.view().sstables.iter().any(|sstable| *sstable.descriptor() == self.descriptor),
+                None => store.left_out().iter().any(|left_out| left_out.descriptor == self.descriptor),
+            };
             let replaced = if there {
                 prepared.and_then(|()| self.replace())
             } else {

@@ -472,6 +472,13 @@ impl TableStore {
         self.replace(&mut changes, &[], new_ones);
     }
 
+    /// Adds what could be read of an SSTable that could not be opened. It was in the directory all
+    /// the time: the truncations that are under way remove its rows too.
+    pub(crate) fn add_salvaged(&self, new_ones: Vec<Arc<SSTable>>) {
+        let mut changes = self.changes();
+        self.replace(&mut changes, &[], new_ones);
+    }
+
     fn replace(&self, changes: &mut Changes, old_ones: &[Arc<SSTable>], new_ones: Vec<Arc<SSTable>>) {
         let old = self.view();
         let gone = |sstable: &Arc<SSTable>| old_ones.iter().any(|other| other.descriptor() == sstable.descriptor());

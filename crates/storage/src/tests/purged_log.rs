@@ -17,6 +17,9 @@ use types::{CqlType, DecoratedKey};
 use super::common::{give_host_id, int, keyspace, number};
 use crate::commitlog::{RestorePoint, Undone};
 use crate::compaction::operation::{Operation, Work};
+use crate::compaction::task::Task;
+use crate::requests::operations::Item;
+use crate::scrub::{Options, Scrub};
 use crate::strategy::kind::Kind;
 use crate::{DiskFailurePolicy, Engine, EngineOptions, commitlog, schema_change, truncate};
 
@@ -382,6 +385,49 @@ fn nothing_is_purged_while_an_sstable_is_left_out() {
         // and with all of them there it goes
         node.compact("t");
         assert_eq!((node.store("t").view().sstables.len(), node.keys("t")), (0, vec![]));
+    }
+}
+
+/// A scrub that began before a truncation does not bring back the truncated rows: not when it ends
+/// behind the truncation, and not when it ends while the truncation goes on.
+#[test]
+fn a_scrub_of_what_could_not_be_opened_brings_nothing_truncated_back() {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Truncation {
+        Never,
+        Ended,
+        Begun,
+    }
+    for truncation in [Truncation::Never, Truncation::Ended, Truncation::Begun] {
+        let node = Node::open(Sim::new(12));
+        node.insert("t", 1, 10);
+        node.flush("t");
+        let damaged = node.store("t").view().sstables[0].descriptor().path(Component::Statistics);
+        node.sim.block_on(node.engine.drain()).expect("drained");
+        assert!(node.sim.disk().flip_bit(&damaged, 100));
+        let node = node.restart(false);
+        let store = node.store("t");
+        let item = Item { left_out: store.left_out().pop(), ..Item::default() };
+        let options = Options { skip_corrupted: false, validate: true };
+        let mut scrub = Box::new(Scrub::open(&node.engine, &store, &item, options).expect("the data is sound"));
+        while scrub.advance().expect("the data is sound").is_some() {}
+        let number = node.engine.next_cut();
+        match truncation {
+            Truncation::Never => {}
+            Truncation::Ended => {
+                node.sim.block_on(truncate::truncate(&node.engine, &store)).expect("a sound disk truncates");
+            }
+            Truncation::Begun => store.changes().cuts.begin(number, None),
+        }
+        let is_written = scrub.finish(&node.engine).is_ok();
+        assert_eq!(is_written, truncation != Truncation::Ended);
+        let expected = if is_written { vec![1] } else { vec![] };
+        assert_eq!((store.left_out().len(), node.keys("t")), (0, expected));
+        if truncation == Truncation::Begun {
+            let (view, mut changes) = (store.view(), store.changes());
+            assert!(view.sstables.iter().all(|sstable| changes.cuts.is_before(number, sstable)), "it goes");
+            changes.cuts.end(number);
+        }
     }
 }
 
