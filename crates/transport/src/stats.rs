@@ -4,7 +4,7 @@
 //! instruction; anyone may read it. The registry is locked when a connection comes or goes and when
 //! it is listed, never by a request.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Deref;
@@ -127,12 +127,17 @@ struct Registered<D> {
     /// The number that the next connection gets. Only grows.
     next: u64,
     connections: BTreeMap<u64, Arc<ConnectionStats<D>>>,
+    /// Numbers of the connections that break a limit. They count for no limit: otherwise clients
+    /// that are refused, and do not hang up, would take the places of others.
+    refused: BTreeSet<u64>,
+    /// Connections from each address, without those that break a limit.
     per_ip: BTreeMap<IpAddr, usize>,
 }
 
 impl<D> Default for ConnectionRegistry<D> {
     fn default() -> Self {
-        Self { inner: Mutex::new(Registered { next: 0, connections: BTreeMap::new(), per_ip: BTreeMap::new() }) }
+        let (connections, refused, per_ip) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
+        Self { inner: Mutex::new(Registered { next: 0, connections, refused, per_ip }) }
     }
 }
 
@@ -160,14 +165,18 @@ impl<D> ConnectionRegistry<D> {
     ) -> (u64, Option<TooManyConnections>) {
         let mut inner = self.lock();
         let address = stats.peer.ip();
-        let all = inner.connections.len();
-        let of_address = inner.per_ip.entry(address).or_default();
-        *of_address += 1;
-        let broken = broken_limit(all, *of_address - 1, address, limits);
+        let all = inner.connections.len() - inner.refused.len();
+        let of_address = inner.per_ip.get(&address).copied().unwrap_or(0);
+        let broken = broken_limit(all, of_address, address, limits);
         let id = inner.next;
         inner.next += 1;
         let known = inner.connections.insert(id, stats);
         assert!(known.is_none(), "a connection's number is given once");
+        if broken.is_some() {
+            inner.refused.insert(id);
+        } else {
+            *inner.per_ip.entry(address).or_default() += 1;
+        }
         assert!(inner.per_ip.len() <= inner.connections.len(), "an address is counted as long as it has connections");
         (id, broken)
     }
@@ -177,6 +186,9 @@ impl<D> ConnectionRegistry<D> {
         let Some(stats) = inner.connections.remove(&id) else {
             return;
         };
+        if inner.refused.remove(&id) {
+            return;
+        }
         let address = stats.peer.ip();
         if let Some(count) = inner.per_ip.get_mut(&address) {
             *count -= 1;
@@ -198,4 +210,32 @@ fn broken_limit(all: usize, of_address: usize, address: IpAddr, limits: &ServerL
     broken(all, limits.connections_max).map(TooManyConnections::InAll).or_else(|| {
         broken(of_address, limits.connections_per_ip_max).map(|limit| TooManyConnections::FromAddress(address, limit))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An address that is at its limit opens further connections and does not hang up.
+    #[test]
+    fn refused_connections_take_no_place() {
+        let registry = ConnectionRegistry::<()>::default();
+        let limits =
+            ServerLimits { connections_max: Some(3), connections_per_ip_max: Some(2), ..ServerLimits::default() };
+        let admit =
+            |address: [u8; 4]| registry.admit(Arc::new(ConnectionStats::new(SocketAddr::from((address, 1)))), &limits);
+        let (one, other) = ([192, 0, 2, 1], [192, 0, 2, 2]);
+        let (first, broken) = admit(one);
+        assert_eq!((broken, admit(one).1), (None, None));
+        let of_address = Some(TooManyConnections::FromAddress(IpAddr::from(one), 2));
+        let (refused, broken) = admit(one);
+        assert_eq!((broken, admit(one).1), (of_address, of_address));
+        assert_eq!(admit(other).1, None, "there is a place for another address");
+        assert_eq!(admit(other).1, Some(TooManyConnections::InAll(3)));
+        registry.remove(refused);
+        assert_eq!(admit(other).1, Some(TooManyConnections::InAll(3)), "one that had no place has left none");
+        registry.remove(first);
+        assert_eq!(admit(one).1, None, "the place of one that had it is free, though others were refused");
+        assert_eq!(registry.len(), 6);
+    }
 }
