@@ -5,15 +5,18 @@
 //! and the accept loop, which is the thread's main future, brings connections until the server
 //! drains.
 
+use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 
 use env::Listener;
 use tokio::sync::{mpsc, watch};
 
 use crate::connection::{Origin, serve};
-use crate::control::{Link, Verdict};
+use crate::control::{Control, Link, Verdict};
 use crate::limits::ACCEPT_PAUSE;
 use crate::protocol::Protocol;
 use crate::session::{Opened, Service};
@@ -150,18 +153,80 @@ fn serve_here<V: Service>(core: &Rc<WorkerCore<V::Protocol>>, service: &Rc<V>, (
     tokio::task::spawn_local(async move {
         let stream = match &entry.core.shared.tls {
             None => stream,
-            Some(tls) => match tls.accept_and_tell(stream).await {
-                Ok((stream, encrypted)) => {
+            Some(tls) => match unless_ended(&entry.control, tls.accept_and_tell(stream)).await {
+                None => return tracing::debug!(%peer, "no connection: the server ended it in its TLS handshake"),
+                Some(Ok((stream, encrypted))) => {
                     if let Some(encrypted) = encrypted {
                         let _ = entry.stats.encrypted.set(encrypted);
                     }
                     stream
                 }
-                Err(error) => return tracing::debug!(%peer, %error, "no connection: the TLS handshake failed"),
+                Some(Err(error)) => return tracing::debug!(%peer, %error, "no connection: the TLS handshake failed"),
             },
         };
         let session = service.open(Opened { peer, stats: entry.stats.clone(), link: Link::new(&entry.control) });
         let (core, control, stats) = (entry.core.clone(), entry.control.clone(), entry.stats.clone());
         serve(Origin { core, control, stats, peer, refusal }, session, stream).await;
     });
+}
+
+/// The outcome of a TLS handshake; None: the worker wants the connection to end. A client whose
+/// handshake is not done has no request in flight, and a drain that waited for such a client
+/// would last as long as the client says nothing.
+async fn unless_ended<P: Protocol, T>(control: &Control<P>, handshake: impl Future<Output = T>) -> Option<T> {
+    let mut handshake = pin!(handshake);
+    poll_fn(|context| {
+        control.set_waker(context.waker());
+        match control.verdict.get() {
+            Some(_) => Poll::Ready(None),
+            None => handshake.as_mut().poll(context).map(Some),
+        }
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+    use std::task::{Context, Wake, Waker};
+
+    use env::Instant;
+
+    use super::*;
+
+    /// A protocol without messages.
+    struct Silent;
+
+    impl Protocol for Silent {
+        type Event = ();
+        type Details = ();
+
+        fn kind(_: &()) -> u8 {
+            0
+        }
+    }
+
+    /// The number of wakes.
+    struct Wakes(AtomicUsize);
+
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A client connects, begins no handshake, and the server stops.
+    #[test]
+    fn a_drain_waits_for_no_handshake() {
+        let wakes = Arc::new(Wakes(AtomicUsize::new(0)));
+        let waker = Waker::from(Arc::clone(&wakes));
+        let mut context = Context::from_waker(&waker);
+        let control = Control::<Silent>::new(Instant::from_nanos(0));
+        let mut handshake = pin!(unless_ended(&control, std::future::pending::<()>()));
+        assert_eq!(handshake.as_mut().poll(&mut context), Poll::Pending);
+        control.sentence(Verdict::Drain);
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 1, "the connection is told");
+        assert_eq!(handshake.as_mut().poll(&mut context), Poll::Ready(None));
+    }
 }
