@@ -148,6 +148,8 @@ fn is_between_terms(byte: u8) -> bool {
 pub struct PreparedStatements {
     cache: Cache<StatementId, Arc<Statement>, Weight>,
     capacity: u64,
+    /// Number of statements that were kept under an id that was not known. A statement that was
+    /// prepared again after a change of the schema has the place of the former one.
     added: AtomicU64,
 }
 
@@ -186,9 +188,10 @@ impl PreparedStatements {
         }
         let statement = Arc::new(statement);
         self.check_size(&id, &statement)?;
-        self.added.fetch_add(1, Ordering::Relaxed);
+        let is_new = known.is_none();
+        self.added.fetch_add(u64::from(is_new), Ordering::Relaxed);
         self.cache.insert(id, Arc::clone(&statement));
-        Ok((statement, known.is_none()))
+        Ok((statement, is_new))
     }
 
     fn check_size(&self, id: &StatementId, statement: &Arc<Statement>) -> Result<(), CqlError> {
@@ -353,5 +356,16 @@ mod tests {
         assert!(former.upgrade().is_none());
         let again = prepared.get(&id, &next).expect("the table is as it was");
         assert!(again.is_of(&next), "it is planned again");
+    }
+
+    /// A statement that is prepared again after a change of the schema was not evicted.
+    #[test]
+    fn a_statement_that_is_prepared_again_counts_once() {
+        let schema = Arc::new(schema::system::schema());
+        let prepared = PreparedStatements::new(CAPACITY);
+        for schema in [Arc::clone(&schema), Arc::new(Schema::clone(&schema))] {
+            assert!(prepared.prepare(&padded(1), None, schema).is_ok());
+            assert_eq!(prepared.count_and_evicted(), (1, 0));
+        }
     }
 }
