@@ -2,7 +2,8 @@
 //! clustering order, only those that the command asks for.
 //!
 //! Cassandra's virtual tables have a `LocalPartitioner`: not the token but the key itself, by its
-//! type, gives the order.
+//! type, gives the order. Of several rows with one primary key the last one is shown, as
+//! `SimpleDataSet` has it.
 
 use std::cmp::Ordering;
 
@@ -48,6 +49,15 @@ pub(super) fn partitions(command: &ReadCommand, rows: Vec<VirtualRow>, newest_fi
             if command.reversed { rows.reverse() } else { rows }
         };
         order(&key_a.key, &key_b.key).then_with(rows)
+    });
+    // the sort is stable: the row that was made later is the later of two
+    found.dedup_by(|later, kept| {
+        let is_same =
+            later.0 == kept.0 && table.comparator.compare_values(&later.1.clustering, &kept.1.clustering).is_eq();
+        if is_same {
+            std::mem::swap(later, kept);
+        }
+        is_same
     });
     let mut partitions: Vec<(DecoratedKey, Vec<Row>)> = Vec::new();
     for (key, row) in found {
@@ -95,5 +105,36 @@ impl PartitionStream for Partitions {
 
     fn next_unfiltered(&mut self) -> Result<Option<Unfiltered>, ReadError> {
         Ok(self.rows.next().map(Unfiltered::Row))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use super::*;
+
+    /// A client has hung up and opened its port again, and the former connection is still there.
+    #[test]
+    fn a_primary_key_has_one_row() {
+        let schema = schema::system::schema();
+        let table = schema.table("system_views", "clients").expect("built in");
+        let connection = |hostname: &str| {
+            VirtualRow::default()
+                .inet("address", IpAddr::from([192, 0, 2, 1]))
+                .int("port", 9)
+                .text("hostname", hostname)
+        };
+        let range = PartitionRange::Range { start: RingBound::Open, end: RingBound::Open };
+        let command = ReadCommand::whole(table, range);
+        let mut found = partitions(&command, vec![connection("former"), connection("present")], false, 1);
+        assert!(found.next_partition().is_ok_and(|head| head.is_some()));
+        match found.next_unfiltered() {
+            Ok(Some(Unfiltered::Row(row))) => {
+                assert_eq!(cluster::system_rows::text(table, &row, "hostname").as_deref(), Some("present"));
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(found.next_unfiltered().ok(), Some(None));
     }
 }
