@@ -121,6 +121,22 @@ impl From<CqlError> for Failure {
     }
 }
 
+impl Failure {
+    /// Whether replicas were asked, and failed the request or did not answer it in time.
+    fn is_of_replicas(&self) -> bool {
+        let Self::Cql(error) = self else { return false };
+        matches!(
+            error,
+            CqlError::ReadTimeout { .. }
+                | CqlError::ReadFailure { .. }
+                | CqlError::WriteTimeout { .. }
+                | CqlError::WriteFailure { .. }
+                | CqlError::CasTimeout { .. }
+                | CqlError::CasUnknown { .. }
+        )
+    }
+}
+
 /// An answer, and the warnings that go with it.
 struct Reply {
     response: Response,
@@ -430,24 +446,38 @@ impl Running<'_> {
         is_violation(text) && self.services.guardrails.is_to_be_told(text, self.received)
     }
 
+    /// The histogram of a request, by what it has asked replicas for. A request that they failed,
+    /// or did not answer in time, stands beside those that they answered: otherwise latencies would
+    /// look best while replicas answer nothing.
+    fn histogram(&self, request: &Request, result: &Result<Reply, Failure>) -> &Histogram {
+        let figures = &self.services.requests;
+        let is_conditional = self.coordinator.conditional.load(Ordering::Relaxed);
+        let of_read = || match self.coordinator.of_range.load(Ordering::Relaxed) {
+            true => &figures.range,
+            false => &figures.read,
+        };
+        match (request, result) {
+            (Request::Prepare(_), _) => &figures.prepare,
+            // rows that tell what became of a write are no read
+            (_, Ok(_)) if is_conditional => &figures.cas_write,
+            (_, Err(failure)) if is_conditional && failure.is_of_replicas() => &figures.cas_write,
+            (Request::Batch(_), _) => &figures.batch,
+            (_, Ok(Reply { response: Response::Rows(_), .. })) => of_read(),
+            (_, Ok(Reply { response: Response::Void, .. })) => &figures.write,
+            (_, Err(Failure::Cql(CqlError::WriteTimeout { .. } | CqlError::WriteFailure { .. }))) => &figures.write,
+            // without conditions the rounds of Paxos are those of a read
+            (_, Err(failure)) if failure.is_of_replicas() => of_read(),
+            _ => &figures.other,
+        }
+    }
+
     /// Counts the request, and how long it took.
     fn record(&self, request: &Request, result: &Result<Reply, Failure>, received: Instant) {
         let figures = &self.services.requests;
         let micros = self.services.micros_since(received);
-        let histogram: &Histogram = match (request, result) {
-            (Request::Prepare(_), _) => &figures.prepare,
-            // rows that tell what became of a write are no read
-            (_, Ok(_)) if self.coordinator.conditional.load(Ordering::Relaxed) => &figures.cas_write,
-            (Request::Batch(_), _) => &figures.batch,
-            (_, Ok(Reply { response: Response::Rows(_), .. })) if self.coordinator.of_range.load(Ordering::Relaxed) => {
-                &figures.range
-            }
-            (_, Ok(Reply { response: Response::Rows(_), .. })) => &figures.read,
-            (_, Ok(Reply { response: Response::Void, .. })) => &figures.write,
-            _ => &figures.other,
-        };
-        histogram.record(micros);
-        if result.is_ok() && self.coordinator.serial.load(Ordering::Relaxed) {
+        self.histogram(request, result).record(micros);
+        let is_answered = result.as_ref().map_or_else(Failure::is_of_replicas, |_| true);
+        if is_answered && self.coordinator.serial.load(Ordering::Relaxed) {
             figures.cas_read.record(micros);
         }
         if self.services.slow.is_slow(micros) {

@@ -68,11 +68,9 @@ impl Future for LastWait {
         let written = std::task::ready!(Pin::new(&mut self.wait).poll(context));
         let (services, figures) = (&self.services, &self.services.requests);
         let micros = services.micros_since(self.received);
-        let is_batch = matches!(self.subject, Subject::Batch(..));
-        let histogram = match (is_batch, &written) {
-            (true, _) => &figures.batch,
-            (false, Ok(())) => &figures.write,
-            (false, Err(_)) => &figures.other,
+        let histogram = match self.subject {
+            Subject::Batch(..) => &figures.batch,
+            Subject::Prepared(_) => &figures.write,
         };
         histogram.record(micros);
         if services.slow.is_slow(micros) {

@@ -20,7 +20,7 @@ use storage::EngineOptions;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
-use types::{BatchKind, Consistency};
+use types::{BatchKind, Consistency, WriteKind};
 
 use super::*;
 use crate::auth::FirstPassword;
@@ -156,6 +156,30 @@ fn passwords_are_not_kept() {
     let slow = machine.services.slow.statements();
     assert!(slow.iter().any(|text| text.starts_with("PREPARE CREATE ROLE first WITH PASSWORD = '*")), "{slow:?}");
     assert!(!slow.iter().any(|text| text.contains(SECRET)), "{slow:?}");
+}
+
+/// A request that replicas do not answer takes the longest of all, and is counted with its kind.
+#[test]
+fn requests_without_an_answer_of_replicas_have_their_latency() {
+    let machine = Machine::new();
+    let (services, coordinator) =
+        (&machine.services, RequestCoordinator::without_request(Arc::clone(&machine.services)));
+    let (version, received) = (ProtocolVersion::CURRENT, machine.sim.env().now());
+    let running = Running { services, client: &machine.client, coordinator: &coordinator, version, received };
+    let asked = query("SELECT key FROM system.local");
+    let record = |error: CqlError| running.record(&asked, &Err(Failure::Cql(error)), received);
+    let consistency = Consistency::One;
+    let of_read = || CqlError::ReadTimeout { consistency, received: 0, block_for: 1, data_present: false };
+    record(of_read());
+    record(CqlError::WriteTimeout { consistency, received: 0, block_for: 1, kind: WriteKind::Simple });
+    record(CqlError::invalid("no statement"));
+    coordinator.of_range.store(true, Ordering::Relaxed);
+    record(of_read());
+    coordinator.conditional.store(true, Ordering::Relaxed);
+    record(of_read());
+    let figures = &services.requests;
+    let kinds = [&figures.read, &figures.write, &figures.other, &figures.range, &figures.cas_write];
+    assert_eq!(kinds.map(|kind| kind.snapshot().count()), [1; 5]);
 }
 
 /// A QUERY whose values come by name.
