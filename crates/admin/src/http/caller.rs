@@ -62,6 +62,9 @@ const FOR_EVERYBODY: [&str; 10] = [
 
 /// Longest body of a request, in bytes.
 const BODY_SIZE_MAX: usize = 2 << 20;
+/// Longest body of a request of a caller whom a port of the network does not know, in bytes: that
+/// of a login. Each connection may hold one for as long as a body may take.
+pub(super) const UNKNOWN_BODY_SIZE_MAX: usize = 64 << 10;
 /// Longest body of a refused request that is read and dropped, in bytes.
 const REFUSED_BODY_SIZE_MAX: usize = 64 << 10;
 /// The time in which such a body must arrive.
@@ -78,13 +81,17 @@ async fn refuse_whole(served: &Served, body: Body, error: &AdminError) -> Respon
     refuse(error)
 }
 
-/// The whole body of a request. Err: the reason why it is not taken, and the status that says so.
-async fn whole(served: &Served, body: Body) -> std::result::Result<Bytes, (StatusCode, &'static str)> {
-    let read = axum::body::to_bytes(body, BODY_SIZE_MAX);
+/// The whole body of a request, of `size_max` bytes at most. Err: the reason why it is not taken,
+/// and the status that says so.
+async fn whole(served: &Served, body: Body, size_max: usize) -> std::result::Result<Bytes, (StatusCode, String)> {
+    let read = axum::body::to_bytes(body, size_max);
     match served.env.timeout(served.limits.body, read).await {
         Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(_)) => Err((StatusCode::PAYLOAD_TOO_LARGE, "the body is longer than two mebibytes")),
-        Err(_) => Err((StatusCode::REQUEST_TIMEOUT, "the body has not come in time")),
+        Ok(Err(_)) => {
+            let why = format!("the body is longer than {} KiB", size_max >> 10);
+            Err((StatusCode::PAYLOAD_TOO_LARGE, why))
+        }
+        Err(_) => Err((StatusCode::REQUEST_TIMEOUT, "the body has not come in time".to_owned())),
     }
 }
 
@@ -103,9 +110,10 @@ pub(super) async fn know(State(served): State<Served>, request: Request, next: N
         return refuse_whole(&served, request.into_body(), &AdminError::Unauthorized(why.to_owned())).await;
     }
     let (parts, body) = request.into_parts();
-    let body = match whole(&served, body).await {
+    let size_max = if is_known { BODY_SIZE_MAX } else { UNKNOWN_BODY_SIZE_MAX };
+    let body = match whole(&served, body, size_max).await {
         Ok(body) => body,
-        Err((status, why)) => return (status, Json(AdminError::Invalid(why.to_owned()))).into_response(),
+        Err((status, why)) => return (status, Json(AdminError::Invalid(why))).into_response(),
     };
     let mut request = Request::from_parts(parts, Body::from(body));
     request.extensions_mut().insert(caller);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use env::Stream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use super::caller::UNKNOWN_BODY_SIZE_MAX;
 use super::connections::Limits;
 use super::server::serve_within;
 use super::turns::LASTING_MAX;
@@ -550,6 +551,28 @@ fn a_port_of_the_network_answers_callers_that_it_knows() {
     let sent = cookie.split(';').next().expect("a cookie");
     assert_eq!(nobody.raw_get("/metrics", &[("Cookie", sent)]).expect("an answer").0, 200);
     assert_eq!(served.calls(), ["drain", "drain"]);
+}
+
+/// A stranger on the network posts no more than a login has; a user may post more.
+#[test]
+fn strangers_post_short_bodies() {
+    let reach = Reach::Network { by_certificate: false };
+    let served = Served::start_behind(true, Border { tls: None, reach });
+    let mut login = r#"{"user":"ann","password":"ann"}"#.to_owned();
+    login.push_str(&" ".repeat(UNKNOWN_BODY_SIZE_MAX + 1 - login.len()));
+    let post = |header: &str| {
+        let length = login.len();
+        let head = format!(
+            "POST /console/login HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{header}\
+             Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+        );
+        Caller::send(&served, &(head + &login))
+    };
+    let (stranger, user) = (post(""), post("Authorization: Basic YW5uOmFubg==\r\n"));
+    for (mut caller, status) in [(stranger, "413"), (user, "200")] {
+        let answer = caller.rest(ANSWER_MAX).expect("an answer and an end");
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+    }
 }
 
 /// Where the node asks for certificates, one that it trusts lets a caller read.
