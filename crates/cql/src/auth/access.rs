@@ -23,7 +23,9 @@ pub struct Access {
     pub roles: BTreeSet<String>,
     /// Permissions are asked for at all.
     authorizes: bool,
-    /// May use this datacenter; else its name.
+    /// Roles may be kept to datacenters.
+    restricts_datacenters: bool,
+    /// The datacenter of this node, which the user may not use; None: the user may use it.
     barred_from: Option<String>,
     /// Why it is not known what the user may do; None: it is known.
     unknown: Option<String>,
@@ -52,6 +54,7 @@ impl Access {
             is_super: all.iter().any(|role| roles.roles[*role].is_superuser),
             roles: all.iter().map(|role| (*role).to_owned()).collect(),
             authorizes: settings.authorizes,
+            restricts_datacenters: settings.restricts_datacenters,
             unknown: None,
             barred_from: (!roles.has_local_access(user)).then(|| settings.data_center.clone()),
             all_keyspaces: PermissionSet::NONE,
@@ -64,8 +67,8 @@ impl Access {
         access
     }
 
-    /// The access of a user whose roles or permissions could not be read: what everybody may do.
-    /// `why` goes into each refusal.
+    /// The access of a user whose roles or permissions could not be read: what everybody may do,
+    /// and nothing where roles may be kept to datacenters. `why` goes into each refusal.
     pub fn unknown(settings: &AuthSettings, user: &str, why: String) -> Self {
         let nothing = Roles { settings: settings.clone(), ..Roles::default() };
         Self { barred_from: None, unknown: Some(why), ..Self::new(&nothing, user) }
@@ -127,6 +130,9 @@ impl Access {
 
     /// He may use this node at all.
     pub fn check_login(&self) -> Result<(), CqlError> {
+        if self.restricts_datacenters {
+            self.check_known()?;
+        }
         match &self.barred_from {
             None => Ok(()),
             Some(datacenter) => {
@@ -227,5 +233,21 @@ pub(crate) fn exists(resource: &Resource, roles: &Roles, schema: &Schema) -> boo
             functions.chain(aggregates).any(|known| known == *resource)
         }),
         Resource::Mbean(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rows that say which datacenters a user may use cannot be read.
+    #[test]
+    fn a_user_who_may_be_barred_is_refused() {
+        for restricts_datacenters in [false, true] {
+            let settings = AuthSettings { authenticates: true, restricts_datacenters, ..AuthSettings::default() };
+            let access = Access::unknown(&settings, "ann", "nobody answers".to_owned());
+            let refusal = restricts_datacenters.then(|| CqlError::Unauthorized("nobody answers".to_owned()));
+            assert_eq!(access.check_login().err(), refusal);
+        }
     }
 }
