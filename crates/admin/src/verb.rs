@@ -55,8 +55,8 @@ pub enum Effect {
     /// fields, and needs no token.
     Reads,
     /// The verb only reads, and shows texts that users have written: statements, lines of the log,
-    /// the schema. Over HTTP it is also a GET. Where roles are on it needs a login of the console,
-    /// or the node's token.
+    /// the schema, keys of partitions. Over HTTP it is also a GET. Where roles are on it needs a
+    /// login of the console, or the node's token.
     Shows,
     /// The verb changes something: data, files, settings, or what the node spends its time on. Over
     /// HTTP it needs the node's token.

@@ -146,8 +146,8 @@ verbs! {
     // addresses of the replicas
     GetEndpoints => Vec<String>, "endpoints", Reads;
     GetSSTables => SSTablesOfKey, "sstables", Reads;
-    // a text for each SSTable
-    GetTombstones => Vec<String>, "tombstones", Reads;
+    // a text for each SSTable, with keys of partitions
+    GetTombstones => Vec<String>, "tombstones", Shows;
     // the directories that could not be imported
     ImportRequest => Vec<String>, "import", Changes;
     Refresh => (), "refresh", Changes;

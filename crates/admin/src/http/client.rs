@@ -87,7 +87,8 @@ pub struct Client {
     basic: Option<String>,
     /// Whether users log in at the node, asked before a login is used for the first time.
     needs_login: OnceLock<bool>,
-    /// The node's token, read when the first verb that changes something is called.
+    /// The node's token, read when the first verb that changes something or shows texts of users is
+    /// called.
     token: OnceLock<String>,
 }
 
@@ -169,7 +170,8 @@ impl Client {
         Some((response.status().as_u16(), response.body_mut().read_to_string().ok()?, cookie))
     }
 
-    /// The proof that a request shows: the login, or the token for a verb that changes something.
+    /// The proof that a request shows: the login, or the token for a verb that changes something or
+    /// shows texts of users.
     /// The token of a file that was named goes with every request over TLS, since a port that other
     /// machines reach answers nobody else.
     fn authorization(&self, effect: Effect) -> Result<Option<String>> {
@@ -179,10 +181,13 @@ impl Client {
             return Ok(Some(basic.clone()));
         }
         let names_token = self.address.tls.is_some() && self.address.token_file.is_some();
-        match effect != Effect::Reads || names_token {
-            true => Ok(Some(format!("Bearer {}", self.token()?))),
-            false => Ok(None),
+        let bearer = |token: &str| format!("Bearer {token}");
+        if effect == Effect::Changes || names_token {
+            return self.token().map(|token| Some(bearer(token)));
         }
+        // without the token the node decides: where nobody logs in everybody is shown the texts
+        let shown = (effect == Effect::Shows).then(|| self.token().ok()).flatten();
+        Ok(shown.map(bearer))
     }
 
     /// Whether users log in at the node.

@@ -12,8 +12,8 @@ use tokio::sync::Semaphore;
 
 use crate::verb::{AdminError, Result, Verb};
 use crate::verbs::{
-    CleanupRequest, CompactRequest, Flush, GetProfile, GetRepair, ImportRequest, RangeMovement, RebuildIndexes,
-    Refresh, ResumeBootstrap, RingSnapshotRequest, SSTableRequest, SampleRequest, SnapshotRequest,
+    CleanupRequest, CompactRequest, Flush, GetProfile, GetRepair, GetTombstones, ImportRequest, RangeMovement,
+    RebuildIndexes, Refresh, ResumeBootstrap, RingSnapshotRequest, SSTableRequest, SampleRequest, SnapshotRequest,
 };
 
 /// Logins, and looks at what a login may do, that have a thread.
@@ -23,12 +23,13 @@ pub(super) const LASTING_MAX: usize = 32;
 const _: () = assert!(LOGINS_MAX + LASTING_MAX < ADMIN_THREADS_MAX, "short calls find a thread");
 
 /// The verbs that may last as long as the work that they ask for, or wait for something to happen.
-const LASTING: [&str; 14] = [
+const LASTING: [&str; 15] = [
     CleanupRequest::NAME,
     CompactRequest::NAME,
     Flush::NAME,
     GetProfile::NAME,
     GetRepair::NAME,
+    GetTombstones::NAME,
     ImportRequest::NAME,
     RangeMovement::NAME,
     RebuildIndexes::NAME,
@@ -109,5 +110,7 @@ mod tests {
         for name in [StopRequest::NAME, StopRepairs::NAME, GetCompactions::NAME, GetMetrics::NAME] {
             assert_eq!(Length::of_verb(name), Length::Short, "{name}");
         }
+        // the verb reads all SSTables of a table
+        assert_eq!(Length::of_verb(GetTombstones::NAME), Length::Lasting);
     }
 }
