@@ -89,6 +89,8 @@ pub struct RequestMetrics {
     pub regular_statements: Counter,
     /// EXECUTE messages.
     pub prepared_statements: Counter,
+    /// BATCH messages.
+    pub batch_messages: Counter,
     /// Requests refused as UNAVAILABLE (error code 0x1000).
     pub unavailable: Counter,
     /// Requests answered with WRITE_TIMEOUT or READ_TIMEOUT (error codes 0x1100 and 0x1200).
@@ -104,6 +106,11 @@ impl RequestMetrics {
     pub fn errors(&self) -> u64 {
         let kinds = [&self.unavailable, &self.timeouts, &self.failures, &self.other_errors];
         kinds.into_iter().map(Counter::get).sum()
+    }
+
+    /// Requests that write data, with conditions or without.
+    pub(crate) fn writes(&self) -> u64 {
+        [&self.write, &self.batch, &self.cas_write].into_iter().map(|kind| kind.snapshot().count()).sum()
     }
 
     /// The latencies of reads and writes of data together, in microseconds.

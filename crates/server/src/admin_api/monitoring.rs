@@ -65,7 +65,7 @@ fn pools(admin: &NodeAdmin, _: &GetPools) -> Result<Vec<PoolStats>> {
     let (node, requests) = (admin.cluster(), &admin.services.requests);
     let count = |histogram: &Histogram| histogram.snapshot().count();
     let reads = count(&requests.read) + count(&requests.range);
-    let writes = count(&requests.write) + count(&requests.batch);
+    let writes = requests.writes();
     let compactions = compaction::figures(node, 0);
     let pending_compactions: u64 = compactions.pending.iter().map(|(_, _, count)| count).sum();
     let stores = tables::all(node);
@@ -170,7 +170,7 @@ fn requests(admin: &NodeAdmin) -> Vec<(String, u64)> {
         ("QUERY", requests.regular_statements.get()),
         ("PREPARE", requests.prepare.snapshot().count()),
         ("EXECUTE", requests.prepared_statements.get()),
-        ("BATCH", requests.batch.snapshot().count()),
+        ("BATCH", requests.batch_messages.get()),
     ]
     .map(|(name, count)| (name.to_owned(), count))
     .to_vec()

@@ -23,6 +23,7 @@ type Planned = (Arc<Statement>, Vec<BoundValue>);
 
 impl Running<'_> {
     pub(super) async fn batch(&self, batch: &Batch) -> Result<Reply, Failure> {
+        self.services.requests.batch_messages.add(1);
         let state = self.state(batch.parameters.keyspace.as_deref()).await;
         self.trace(|| format!("Planning a batch of {} statements", batch.statements.len()));
         let has_texts = batch.statements.iter().any(|statement| matches!(statement, BatchStatement::Query { .. }));

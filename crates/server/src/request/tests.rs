@@ -182,6 +182,25 @@ fn requests_without_an_answer_of_replicas_have_their_latency() {
     assert_eq!(kinds.map(|kind| kind.snapshot().count()), [1; 5]);
 }
 
+/// A batch with a condition is a BATCH message, and a write.
+#[test]
+fn a_batch_with_a_condition_is_counted() {
+    let machine = Machine::new();
+    machine.query("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", false);
+    machine.query("CREATE TABLE ks.t (k int PRIMARY KEY)", false);
+    let insert = "INSERT INTO ks.t (k) VALUES (1) IF NOT EXISTS";
+    let statements = vec![BatchStatement::Query { query: insert.into(), values: Values::default() }];
+    let parameters = QueryParameters::new(Consistency::One);
+    let answer = machine.answer(Request::Batch(Batch { kind: BatchKind::Unlogged, statements, parameters }), false);
+    assert!(matches!(answer, Response::Rows(_)), "{answer:?}");
+    assert_eq!(machine.services.requests.batch_messages.get(), 1);
+    let completed = "SELECT completed_tasks FROM system_views.thread_pools WHERE name = 'MutationStage'";
+    match machine.query(completed, false) {
+        Response::Rows(rows) => assert_eq!(rows.body.to_vec(), [0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 1]),
+        other => panic!("{other:?}"),
+    }
+}
+
 /// A QUERY whose values come by name.
 fn named(text: &str, values: &[(&str, &str)]) -> Request {
     const VALUES_BY_NAME: u32 = 0x41;
