@@ -59,7 +59,8 @@ pub(super) async fn execute<C: Coordinator>(
     let (event, followed) = match client.access.as_ref().filter(|access| access.is_checked()) {
         Some(access) => {
             let (access, before) = (Arc::clone(access), Arc::clone(&before));
-            let following = Following { access, options: options.clone(), before };
+            let grants = !matches!(statement, Statement::CreateView(_));
+            let following = Following { access, options: options.clone(), before, grants };
             // boxed: by value it would make the future of every request larger
             let changed = Box::pin(coordinator.change_schema_followed(change, following)).await?;
             changed.map_or((None, None), |(event, followed)| (Some(event), followed))
@@ -92,6 +93,9 @@ struct Following {
     options: QueryOptions,
     /// The schema before the change.
     before: Arc<Schema>,
+    /// The creator gets permissions on what is created. False for views, which are read and changed
+    /// with the permissions on their base: others would stay when those are revoked.
+    grants: bool,
 }
 
 impl Follow for Following {
@@ -100,7 +104,7 @@ impl Follow for Following {
     async fn follow<C: Coordinator>(&self, event: &SchemaEvent, coordinator: &C) -> Result<Option<String>, CqlError> {
         let resources = resources_of(event, &self.before);
         match event.change {
-            SchemaChangeKind::Created => {
+            SchemaChangeKind::Created if self.grants => {
                 grant_all(&resources, &self.access, &self.options, coordinator).await.map(|()| None)
             }
             SchemaChangeKind::Dropped => {
@@ -108,7 +112,7 @@ impl Follow for Following {
                 let warn = |error| format!("The permissions on what was dropped could not be revoked: {error}");
                 Ok(revoked.err().map(warn))
             }
-            SchemaChangeKind::Updated => Ok(None),
+            SchemaChangeKind::Created | SchemaChangeKind::Updated => Ok(None),
         }
     }
 }

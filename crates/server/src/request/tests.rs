@@ -42,9 +42,11 @@ impl Machine {
         Self::with(|_| {})
     }
 
-    /// Clients that log in are checked; the one here has not, and may do everything.
+    /// Clients that log in are checked; the one here has not, and may do everything. There may be
+    /// views.
     fn with_roles() -> Self {
         Self::with(|services| {
+            services.limits.switches.views = true;
             let node = Arc::clone(&services.node);
             let config = config::Auth { authenticates: true, authorizes: true, ..services.config.auth.clone() };
             services.auth = Some(Auth::open(node, &config, FirstPassword::default()).expect("a sound disk"));
@@ -199,6 +201,19 @@ fn a_batch_with_a_condition_is_counted() {
         Response::Rows(rows) => assert_eq!(rows.body.to_vec(), [0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 1]),
         other => panic!("{other:?}"),
     }
+}
+
+/// A view is read and changed with the permissions on its base: its creator gets none on it.
+#[test]
+fn a_view_brings_no_permissions() {
+    let machine = Machine::with_roles().logged_in("cassandra");
+    machine.query("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", false);
+    machine.query("CREATE TABLE ks.base (k int, c int, PRIMARY KEY (k, c))", false);
+    let select = "SELECT * FROM ks.base WHERE k IS NOT NULL AND c IS NOT NULL";
+    let made = machine.query(&format!("CREATE MATERIALIZED VIEW ks.by_c AS {select} PRIMARY KEY (c, k)"), false);
+    assert!(matches!(made, Response::SchemaChange(_)), "{made:?}");
+    let granted = machine.bytes_of("system_auth.role_permissions");
+    assert!(shows(&granted, "data/ks/base") && !shows(&granted, "data/ks/by_c"));
 }
 
 /// A QUERY whose values come by name.
