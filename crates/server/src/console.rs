@@ -100,14 +100,14 @@ impl Console for NodeConsole {
 
     fn may_see(&self, user: &str) -> Result<()> {
         let state = wait(self.state(Some(user)))??;
-        let schema = self.0.node.schema();
-        let table = schema.table(LOG_TABLE.0, LOG_TABLE.1);
-        match table.is_some_and(|table| state.has_table_permission(Permission::Select, table)) {
+        let (schema, (keyspace, name)) = (self.0.node.schema(), LOG_TABLE);
+        // as a SELECT is checked: what is granted on all keyspaces is not granted on the system's
+        let may_select = schema.table(keyspace, name).is_some_and(|table| {
+            state.access.as_ref().is_none_or(|access| access.check_table(Permission::Select, table).is_ok())
+        });
+        match may_select {
             true => Ok(()),
-            false => {
-                let (keyspace, table) = LOG_TABLE;
-                Err(AdminError::Unauthorized(format!("{user} needs SELECT on {keyspace}.{table}")))
-            }
+            false => Err(AdminError::Unauthorized(format!("{user} needs SELECT on {keyspace}.{name}"))),
         }
     }
 

@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use std::task::Poll;
 use std::time::Duration;
 
+use admin::http::Console;
 use cluster::Timeouts;
 use cql::auth::RolesOf;
 use env::sim::{DATA, Sim};
@@ -24,6 +25,7 @@ use types::{BatchKind, Consistency, WriteKind};
 
 use super::*;
 use crate::auth::FirstPassword;
+use crate::console::NodeConsole;
 use crate::machine;
 use crate::slow_log::SlowLog;
 
@@ -214,6 +216,19 @@ fn a_view_brings_no_permissions() {
     assert!(matches!(made, Response::SchemaChange(_)), "{made:?}");
     let granted = machine.bytes_of("system_auth.role_permissions");
     assert!(shows(&granted, "data/ks/base") && !shows(&granted, "data/ks/by_c"));
+}
+
+/// A permission on all keyspaces is none on those of the system: at the console as for a SELECT.
+#[test]
+fn the_console_shows_texts_to_who_may_select_the_log() {
+    let machine = Machine::with_roles().logged_in("cassandra");
+    let console = NodeConsole(Arc::clone(&machine.services));
+    machine.query("CREATE ROLE ann WITH LOGIN = true", false);
+    for (resource, may_see) in [("ALL KEYSPACES", false), ("system_views.system_logs", true)] {
+        let granted = machine.query(&format!("GRANT SELECT ON {resource} TO ann"), false);
+        assert!(matches!(granted, Response::Void), "{granted:?}");
+        assert_eq!(console.may_see("ann").is_ok(), may_see, "{resource}");
+    }
 }
 
 /// A QUERY whose values come by name.
