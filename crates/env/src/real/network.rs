@@ -177,7 +177,7 @@ impl Listener for TcpListener {
         TcpListener::poll_accept(self, context).map_ok(|(stream, peer)| {
             // Fails only when the peer is already gone, which the first read tells as well.
             let _ = stream.set_nodelay(true);
-            (Box::new(stream) as Box<dyn Stream>, peer)
+            (Box::new(stream) as Box<dyn Stream>, canonical(peer))
         })
     }
 
@@ -185,13 +185,41 @@ impl Listener for TcpListener {
         TcpListener::poll_accept(self, context).map(|accepted| {
             let (stream, peer) = accepted?;
             let _ = stream.set_nodelay(true);
-            Ok((Box::new(stream.into_std()?) as Box<dyn Detached>, peer))
+            Ok((Box::new(stream.into_std()?) as Box<dyn Detached>, canonical(peer)))
         })
+    }
+}
+
+/// The address of a peer. A socket that listens on `::` has the addresses of IPv4 in their mapped
+/// form (`::ffff:10.0.0.1`), under which nobody looks for a client.
+fn canonical(peer: SocketAddr) -> SocketAddr {
+    match peer.ip().to_canonical() {
+        address @ IpAddr::V4(_) => SocketAddr::new(address, peer.port()),
+        // an address of IPv6 keeps its scope
+        IpAddr::V6(_) => peer,
     }
 }
 
 impl Detached for std::net::TcpStream {
     fn attach(self: Box<Self>) -> io::Result<Box<dyn Stream>> {
         Ok(Box::new(TcpStream::from_std(*self)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_has_the_address_by_which_it_is_known() {
+        for (found, known) in [
+            ("10.0.0.1:5", "10.0.0.1:5"),
+            ("[::ffff:10.0.0.1]:5", "10.0.0.1:5"),
+            ("[::1]:5", "[::1]:5"),
+            ("[fe80::1%3]:5", "[fe80::1%3]:5"),
+        ] {
+            let parse = |text: &str| text.parse::<SocketAddr>().expect("an address");
+            assert_eq!(canonical(parse(found)), parse(known));
+        }
     }
 }
