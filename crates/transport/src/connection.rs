@@ -365,7 +365,7 @@ impl<S: Session> Connection<S> {
 
     /// Called when the body that was read is executed, or is held back and keeps its room.
     fn end_body(&mut self) {
-        self.origin.control.body_begun.set(false);
+        self.origin.control.body_begun.set(None);
         if self.held.is_none() && self.admitted.take().is_some() {
             self.origin.core.wake_paused();
         }
@@ -390,7 +390,7 @@ impl<S: Session> Connection<S> {
         }
         assert!(self.admitted.is_none(), "one large body is read at a time");
         self.admitted = Some(shared.large_bodies.take(self.session.body_size(header)));
-        self.origin.control.body_begun.set(true);
+        self.origin.control.body_begun.set(Some(self.now));
         self.session.admit(header);
         true
     }

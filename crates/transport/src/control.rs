@@ -12,13 +12,13 @@ use std::task::Waker;
 
 use env::Instant;
 
-use crate::limits::{CONNECTION_EVENTS_MAX, HUNG_UP_PATIENCE, LINGER, SHRINK_AFTER, ServerLimits};
+use crate::limits::{BODY_TIMEOUTS, CONNECTION_EVENTS_MAX, HUNG_UP_PATIENCE, LINGER, SHRINK_AFTER, ServerLimits};
 use crate::protocol::Protocol;
 
 /// Why the worker wants a connection to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// A large request has begun, and no more of it has come.
+    /// A large request has begun, and no more of it has come, or not all of it in a long time.
     Stalled,
     /// Neither side has sent anything for too long.
     Idle,
@@ -58,8 +58,8 @@ pub(crate) struct Control<P: Protocol> {
     pub lingering: Cell<Option<Instant>>,
     /// Since when the client has closed its side; None: it has not.
     pub hung_up: Cell<Option<Instant>>,
-    /// True: a large body is on its way, and counted.
-    pub body_begun: Cell<bool>,
+    /// Since when a large body is on its way, and counted; None: none is.
+    pub body_begun: Cell<Option<Instant>>,
     /// When the oldest waiting request started, or earlier; None: no request waits.
     pub oldest_request: Cell<Option<Instant>>,
     /// Set by the ticker when `oldest_request` is too old.
@@ -89,7 +89,7 @@ impl<P: Protocol> Control<P> {
             write_blocked: Cell::new(None),
             lingering: Cell::new(None),
             hung_up: Cell::new(None),
-            body_begun: Cell::new(false),
+            body_begun: Cell::new(None),
             oldest_request: Cell::new(None),
             check_requests: Cell::new(false),
             shrink: Cell::new(false),
@@ -166,7 +166,9 @@ impl<P: Protocol> Control<P> {
             && self.write_blocked.get().is_none()
         {
             self.sentence(Verdict::HungUp);
-        } else if self.body_begun.get() && over(self.last_read.get(), limits.write_timeout) {
+        } else if self.body_begun.get().is_some_and(|since| {
+            over(self.last_read.get(), limits.write_timeout) || over(since, limits.write_timeout * BODY_TIMEOUTS)
+        }) {
             self.sentence(Verdict::Stalled);
         } else if !self.ready.get() && over(self.opened, limits.startup_timeout) {
             self.sentence(Verdict::StartupTimeout);
@@ -211,5 +213,29 @@ impl<P: Protocol> Link<P> {
     /// Asks for events of this kind from now on.
     pub fn ask_for(&self, kind: u8) {
         self.0.ask_for(kind);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::protocol::Silent;
+
+    /// A client sends a byte of a large body now and then, and would keep the room of the body.
+    #[test]
+    fn a_body_that_trickles_in_has_an_end() {
+        let limits = ServerLimits { write_timeout: Duration::from_secs(1), ..ServerLimits::default() };
+        let at = |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000);
+        let control = Control::<Silent>::new(at(0));
+        control.ready.set(true);
+        control.body_begun.set(Some(at(1)));
+        let ends = (1..100).find(|seconds| {
+            control.last_read.set(at(*seconds));
+            control.tick(at(*seconds), &limits);
+            control.verdict.get().is_some()
+        });
+        assert_eq!((ends, control.verdict.get()), (Some(1 + u64::from(BODY_TIMEOUTS)), Some(Verdict::Stalled)));
     }
 }

@@ -90,6 +90,11 @@ pub(crate) const FIRST_READ_SIZE: usize = 1 << 10;
 /// Most bytes of a read while a connection is idle, so that many idle connections cost little.
 pub(crate) const IDLE_READ_SIZE: usize = 512;
 
+/// A large body must be there within this many times [`ServerLimits::write_timeout`], however
+/// steadily it comes: it has room that large requests of other clients wait for. Clients have
+/// given up such a request by then.
+pub(crate) const BODY_TIMEOUTS: u32 = 10;
+
 /// Bytes for which a waiting request counts besides its body and its future: for its plan, and for
 /// the rows that it has read.
 pub(crate) const WAITING_SIZE: usize = 4 << 10;

@@ -11,3 +11,17 @@ pub trait Protocol: 'static {
     /// The kind of an event, 0 to 7. Connections ask for events by their kind ([`Link::ask_for`]).
     fn kind(event: &Self::Event) -> u8;
 }
+
+/// A protocol without messages, for tests.
+#[cfg(test)]
+pub(crate) struct Silent;
+
+#[cfg(test)]
+impl Protocol for Silent {
+    type Event = ();
+    type Details = ();
+
+    fn kind(_: &()) -> u8 {
+        0
+    }
+}

@@ -194,18 +194,7 @@ mod tests {
     use env::Instant;
 
     use super::*;
-
-    /// A protocol without messages.
-    struct Silent;
-
-    impl Protocol for Silent {
-        type Event = ();
-        type Details = ();
-
-        fn kind(_: &()) -> u8 {
-            0
-        }
-    }
+    use crate::protocol::Silent;
 
     /// The number of wakes.
     struct Wakes(AtomicUsize);
