@@ -4,8 +4,9 @@
 
 use std::sync::atomic::Ordering;
 
+use cluster::repair::Tokens;
+use cluster::repair::options::{Parallelism, RepairOptions};
 use cluster::repair::records::{Course, End, Record, Step, Subject};
-use cluster::repair::{Tokens, options::Parallelism};
 use internode::payload::repair::Preview;
 
 use super::VirtualTable;
@@ -173,7 +174,7 @@ fn commands(services: &Services) -> Vec<VirtualRow> {
     let of_command = |command: &std::sync::Arc<cluster::repair::command::Command>| {
         let records = services.node.repair_records(Subject::Command);
         let record = records.iter().find(|record| record.facts.id == command.id)?;
-        let (facts, course, options) = (&record.facts, record.course(), &command.options);
+        let (facts, course) = (&record.facts, record.course());
         let lists = |lists: &[Vec<Tokens>]| -> Vec<Vec<u8>> {
             let list = |ranges: &Vec<Tokens>| collected(&texts(ranges).map(String::into_bytes).collect::<Vec<_>>());
             lists.iter().map(list).collect()
@@ -188,30 +189,34 @@ fn commands(services: &Services) -> Vec<VirtualRow> {
             .collection("unfiltered_ranges", &lists(&course.common))
             .collection("sessions", &ids(&course.children))
             .text("status", status(&course))
-            .text_set("options_column_families", options.tables.iter().cloned())
-            .text_set("options_data_centers", options.data_centers.iter().cloned())
-            .text_set("options_hosts", options.hosts.iter().cloned())
             .text_set("options_ranges", texts(&facts.ranges))
-            .boolean("options_incremental", options.is_incremental)
-            .boolean("options_force_repair", options.is_forced)
-            .boolean("options_ignore_unreplicated_keyspaces", options.ignores_unreplicated)
-            .int("options_job_threads", i32::try_from(options.job_threads.max(1)).unwrap_or(i32::MAX))
-            .boolean("options_optimise_streams", options.optimises_streams)
-            .text("options_parallelism", parallelism(options.parallelism))
-            .text("options_preview_kind", options.preview.name())
-            .boolean("options_primary_range", options.is_primary_range)
-            .boolean("options_pull_repair", options.is_pull)
-            .boolean("options_subrange_repair", !options.ranges.is_empty())
-            .boolean("options_trace", false)
             .maybe_bigint("state_setup_timestamp", course.at(Step::Setup))
             .maybe_bigint("state_start_timestamp", course.at(Step::Start))
             .maybe_bigint("state_prepare_start_timestamp", course.at(Step::PrepareStart))
             .maybe_bigint("state_prepare_complete_timestamp", course.at(Step::PrepareComplete))
             .maybe_bigint("state_repair_start_timestamp", course.at(Step::RepairStart))
             .maybe_bigint("state_repair_complete_timestamp", course.at(Step::RepairComplete));
-        Some(row)
+        Some(with_options(row, &command.options))
     };
     commands.iter().filter_map(of_command).collect()
+}
+
+/// Adds the options of a repair, but for its ranges.
+fn with_options(row: VirtualRow, options: &RepairOptions) -> VirtualRow {
+    row.text_set("options_column_families", options.tables.iter().cloned())
+        .text_set("options_data_centers", options.data_centers.iter().cloned())
+        .text_set("options_hosts", options.hosts.iter().cloned())
+        .boolean("options_incremental", options.is_incremental)
+        .boolean("options_force_repair", options.is_forced)
+        .boolean("options_ignore_unreplicated_keyspaces", options.ignores_unreplicated)
+        .int("options_job_threads", i32::try_from(options.job_threads.max(1)).unwrap_or(i32::MAX))
+        .boolean("options_optimise_streams", options.optimises_streams)
+        .text("options_parallelism", parallelism(options.parallelism))
+        .text("options_preview_kind", options.preview.name())
+        .boolean("options_primary_range", options.is_primary_range)
+        .boolean("options_pull_repair", options.is_pull)
+        .boolean("options_subrange_repair", !options.ranges.is_empty())
+        .boolean("options_trace", options.is_traced)
 }
 
 /// The kind of a repair in words.
@@ -244,5 +249,14 @@ mod tests {
         let previews = [Preview::All, Preview::Repaired, Preview::Unrepaired];
         assert_eq!(previews.map(|one| kind(one, true)), ["preview full", "preview repaired", "preview unrepaired"]);
         assert_eq!([true, false].map(|incremental| kind(Preview::None, incremental)), ["incremental", "full"]);
+    }
+
+    #[test]
+    fn a_traced_repair_says_so() {
+        for is_traced in [false, true] {
+            let options = RepairOptions { is_traced, ..RepairOptions::default() };
+            let row = with_options(VirtualRow::default(), &options);
+            assert_eq!(row.get("options_trace").map(|value| value.to_vec()), Some(vec![u8::from(is_traced)]));
+        }
     }
 }
